@@ -196,8 +196,8 @@ KAFKA: tuple[Mutant, ...] = (
     one(
         "rows of a partition change their order",
         f"{_ROWS}/shares.py",
-        '    order = np.argsort(places, kind="stable")\n',
-        '    order = np.argsort(places, kind="stable")[::-1]\n',
+        '    order = np.argsort(places.astype(np.min_scalar_type(places.max())), kind="stable")\n',
+        '    order = np.argsort(places.astype(np.min_scalar_type(places.max())), kind="stable")[::-1]\n',
         f"{_ROW_TESTS}::test_rows_go_to_the_topic_and_the_partition_that_they_name_in_their_order",
     ),
     one(

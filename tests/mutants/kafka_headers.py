@@ -89,7 +89,7 @@ KAFKA_HEADERS: tuple[Mutant, ...] = (
     one(
         "each piece of a batch begins at 0 again",
         f"{_ROWS}/stream.py",
-        "            turn, rows = turn + 1, rows + len(columns.times_ms)\n",
+        "            turn, rows = turn + 1, rows + taken\n",
         "            turn += 1\n",
         f"{_ON_A_BROKER}::test_headers_are_the_same_whether_an_append_is_found_written_or_is_sent_again",
     ),
@@ -117,8 +117,8 @@ KAFKA_HEADERS: tuple[Mutant, ...] = (
     one(
         "headers take no room where rows are checked",
         f"{_ROWS}/stream.py",
-        "    _checked(shares(columns, counts, 0, marks_of(origin, 0, len(columns.times_ms))))\n",
-        "    _checked(shares(columns, counts, 0))\n",
+        "        check(records_of(columns, slice(None), marks_of(origin, 0, len(columns.times_ms))))\n",
+        "        check(records_of(columns, slice(None), ()))\n",
         f"{_ON_A_BROKER}::test_a_row_that_has_no_room_for_its_headers_is_refused_before_any_effect",
     ),
     one(

@@ -129,9 +129,9 @@ KAFKA_ROWS: tuple[Mutant, ...] = (
     one(
         "a batch is in memory as a whole once it is sent",
         "service/oncegate/ledgers/kafka/rows/stream.py",
-        "            columns = await asyncio.to_thread(_columns, piece, self._target)\n",
+        "            await self._ask(await self._topics(piece))\n",
         '            self.__dict__.setdefault("pieces", []).append(piece)\n'
-        "            columns = await asyncio.to_thread(_columns, piece, self._target)\n",
+        "            await self._ask(await self._topics(piece))\n",
         "tests/faults/kafka/test_large_batch.py",
     ),
 )

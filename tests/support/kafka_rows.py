@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from oncegate.ledgers.kafka.guard import Batch, Guard
-from oncegate.ledgers.kafka.rows.contract import columns_of
-from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target, Written, check_columns, option_of
+from oncegate.ledgers.kafka.rows import stream
+from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target, Written
 
 
 async def commit_rows(
@@ -38,8 +38,7 @@ async def in_threads(pieces: Iterable[Piece]) -> AsyncIterator[Piece]:
 def check_rows(table: Any, target: Target) -> None:
     """Checks rows as a gateway does before any effect."""
     schema = table.schema
-    columns = columns_of(schema, table.to_batches(), option_of(target.topic, schema), target.now_ms)
-    check_columns(columns, target.counts)
+    stream.check_rows(schema, table.to_batches(), stream.option_of(target.topic, schema), target.counts)
 
 
 def pieces_of(table: Any, piece_bytes: int = 1 << 20) -> Iterator[Piece]:

@@ -67,6 +67,13 @@ def check_schema(schema: Any, topic: str | None) -> None:
         raise SchemaMismatch(f"topic option required when there is no column 'topic': set the option topic{_NOTHING}")
 
 
+def topics_in(schema: Any, batches: Sequence[Any]) -> list[str]:
+    """Names the topics of rows that go where their column says, each once. Raises SchemaMismatch as `check_schema`."""
+    check_schema(schema, None)
+    named: list[str] = pc.drop_null(pc.unique(pa.Table.from_batches(batches, schema).column("topic"))).to_pylist()
+    return named
+
+
 def columns_of(schema: Any, batches: Sequence[Any], topic: str | None, now_ms: int) -> Columns:
     """Reads Arrow record batches of this schema, without an object per row.
 
@@ -119,10 +126,12 @@ def _is_headers(kind: Any) -> bool:
 
 
 def _whole(column: Any) -> Any:
-    """A column in one piece, with offsets of 64 bits, so that none is too long for it."""
+    """A column in one piece, with offsets of 64 bits, so that none is too long for it; copied where it is several."""
     kind = column.type
     if pa.types.is_null(kind) or _is_text(kind) or pa.types.is_binary(kind):
         column = column.cast(pa.large_string() if _is_text(kind) else pa.large_binary())
+    if column.num_chunks == 1:
+        return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
@@ -132,7 +141,9 @@ def _field(array: Any) -> Field:
     if len(array) == 0 or offsets is None:
         return _nulls(len(array))
     ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    lengths = np.where(_valid(array), np.diff(ends), -1)
+    lengths = np.diff(ends)
+    if array.null_count:
+        lengths[~_valid(array)] = -1
     return Field(np.frombuffer(b"" if data is None else data, np.uint8), ends[:-1], lengths)
 
 

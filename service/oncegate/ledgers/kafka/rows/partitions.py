@@ -23,6 +23,16 @@ _WORD = np.uint64(0xFFFFFFFF)
 def partitions_of(columns: Columns, counts: Mapping[str, int], turn: int) -> I64:
     """Chooses the partition of each row: int64 (n,). `counts`: how many each topic has. `turn`: of rows without a key.
 
+    Raises as `check_partitions`.
+    """
+    most, given = check_partitions(columns, counts), columns.partitions
+    keyed = np.where(columns.keys.lengths < 0, turn, murmur2(columns.keys) & 0x7FFFFFFF) % most
+    return np.where(given == UNGIVEN, keyed, given)
+
+
+def check_partitions(columns: Columns, counts: Mapping[str, int]) -> I64:
+    """Returns how many partitions the topic of each row has: int64 (n,). `counts`: the same by topic.
+
     Raises NotFound: a topic is not there; BadRequest: a row names a partition that its topic has not. Nothing was
     written.
     """
@@ -38,8 +48,7 @@ def partitions_of(columns: Columns, counts: Mapping[str, int], turn: int) -> I64
             f"row {row} names partition {int(given[row])} of topic {topic!r}, which has {int(most[row])}, "
             "numbered from 0; nothing was written"
         )
-    keyed = np.where(columns.keys.lengths < 0, turn, murmur2(columns.keys) & 0x7FFFFFFF) % most
-    return np.where(given == UNGIVEN, keyed, given)
+    return most
 
 
 def murmur2(keys: Field) -> I64:

@@ -33,17 +33,19 @@ def shares(
     if not len(partitions):
         return []
     places = columns.topic_of * (int(partitions.max()) + 1) + partitions
-    order = np.argsort(places, kind="stable")
+    # Numpy sorts numbers of at most 16 bits by radix.
+    order = np.argsort(places.astype(np.min_scalar_type(places.max())), kind="stable")
     edges = np.flatnonzero(np.diff(places[order])) + 1
     found = []
     for first, end in pairwise([0, *edges.tolist(), len(order)]):
         rows = order[first:end]
         topic = columns.topics[int(columns.topic_of[rows[0]])]
-        found.append(Share(Partition(topic, int(partitions[rows[0]])), rows, _records(columns, rows, marks)))
+        found.append(Share(Partition(topic, int(partitions[rows[0]])), rows, records_of(columns, rows, marks)))
     return found
 
 
-def _records(columns: Columns, rows: I64, marks: Sequence[tuple[str, Field]]) -> Records:
+def records_of(columns: Columns, rows: I64 | slice, marks: Sequence[tuple[str, Field]]) -> Records:
+    """Returns the records of some rows, in the order of `rows`; `marks`: as of `shares`."""
     own = columns.row_headers
     return Records(
         columns.times_ms[rows],
@@ -54,5 +56,5 @@ def _records(columns: Columns, rows: I64, marks: Sequence[tuple[str, Field]]) ->
     )
 
 
-def _some(field: Field, rows: I64) -> Field:
+def _some(field: Field, rows: I64 | slice) -> Field:
     return Field(field.data, field.starts[rows], field.lengths[rows], field.prefix)

@@ -15,9 +15,10 @@ from oncegate.core.errors import TooLarge
 from oncegate.ledgers.kafka.compression import Compression, compressed
 from oncegate.ledgers.kafka.guard import Batch, Partition
 from oncegate.ledgers.kafka.record_batch import RecordBatch, RecordTooLarge, check, encode
-from oncegate.ledgers.kafka.rows.contract import Columns, columns_of
-from oncegate.ledgers.kafka.rows.marks import Marks, check_names, marks_of
-from oncegate.ledgers.kafka.rows.shares import Share, shares
+from oncegate.ledgers.kafka.rows.contract import columns_of, topics_in
+from oncegate.ledgers.kafka.rows.marks import check_names, marks_of
+from oncegate.ledgers.kafka.rows.partitions import check_partitions
+from oncegate.ledgers.kafka.rows.shares import Share, records_of, shares
 from oncegate.ports import Origin
 
 # Rows as one Arrow IPC stream.
@@ -80,16 +81,20 @@ class RowStream:
         """
         turn, rows = self._target.turn, 0
         async for piece in self._pieces:
-            columns = await asyncio.to_thread(_columns, piece, self._target)
-            await self._ask(columns.topics)
-            encoded = await asyncio.to_thread(_encoded, columns, self._target, turn, rows)
+            await self._ask(await self._topics(piece))
+            encoded, taken = await asyncio.to_thread(_encoded, piece, self._target, turn, rows)
             # Each is let go of as it is handed over.
             encoded.reverse()
             while encoded:
                 batch = encoded.pop()
                 self._sent.append((batch.partition, batch.encoded.record_count()))
                 yield batch
-            turn, rows = turn + 1, rows + len(columns.times_ms)
+            turn, rows = turn + 1, rows + taken
+
+    async def _topics(self, piece: Piece) -> list[str]:
+        """Names the topics of a piece; its rows are read for that where they name them."""
+        option = option_of(self._target.topic, pa.ipc.read_schema(pa.py_buffer(piece)))
+        return [option] if option is not None else await asyncio.to_thread(lambda: topics_in(*_read(piece)))
 
     @property
     def partitions(self) -> list[Partition]:
@@ -106,15 +111,24 @@ class RowStream:
         return [Written(partition, first, records[partition]) for partition, first in firsts.items()]
 
 
-def check_columns(columns: Columns, counts: Mapping[str, int], origin: Origin | None = None) -> None:
-    """Checks rows before any effect: whatever a stream would refuse of them later. `counts`, `origin`: as of `Target`.
+def check_rows(
+    schema: Any, batches: Sequence[Any], topic: str | None, counts: Mapping[str, int], origin: Origin | None = None
+) -> None:
+    """Checks Arrow rows before any effect: whatever a stream would refuse of them later.
 
-    Raises BadRequest, NotFound as `partitions` says; BadRequest: a row brings a header of the gateway's; TooLarge: a
-    row fits no batch.
+    `topic`: the option. `counts`, `origin`: as of `Target`.
+
+    Raises SchemaMismatch, BadRequest as `columns_of`; BadRequest, NotFound as `check_partitions`; BadRequest: a row
+    brings a header of the gateway's; TooLarge: a row fits no batch.
     """
+    columns = columns_of(schema, batches, topic, now_ms=0)
     if origin is not None:
         check_names(columns.row_headers)
-    _checked(shares(columns, counts, 0, marks_of(origin, 0, len(columns.times_ms))))
+    check_partitions(columns, counts)
+    try:
+        check(records_of(columns, slice(None), marks_of(origin, 0, len(columns.times_ms))))
+    except RecordTooLarge as error:
+        raise _too_large(error, error.row) from error
 
 
 def option_of(topic: str | None, schema: Any) -> str | None:
@@ -122,28 +136,29 @@ def option_of(topic: str | None, schema: Any) -> str | None:
     return None if "topic" in schema.names else topic
 
 
-def _columns(piece: Piece, target: Target) -> Columns:
+def _read(piece: Piece) -> tuple[Any, list[Any]]:
     with pa.ipc.open_stream(pa.py_buffer(piece)) as reader:
-        return columns_of(reader.schema, list(reader), option_of(target.topic, reader.schema), target.now_ms)
+        return reader.schema, list(reader)
 
 
-def _encoded(columns: Columns, target: Target, turn: int, rows_before: int) -> list[Batch]:
-    marks: Marks = marks_of(target.origin, rows_before, len(columns.times_ms))
-    found = _checked(shares(columns, target.counts, turn, marks))
-    return [Batch(share.partition, batch) for share in found for batch in _batches(share, target.compression)]
+def _encoded(piece: Piece, target: Target, turn: int, rows_before: int) -> tuple[list[Batch], int]:
+    """The batches of a piece, and how many rows it has."""
+    schema, batches = _read(piece)
+    columns = columns_of(schema, batches, option_of(target.topic, schema), target.now_ms)
+    rows = len(columns.times_ms)
+    found = shares(columns, target.counts, turn, marks_of(target.origin, rows_before, rows))
+    return [Batch(share.partition, batch) for share in found for batch in _batches(share, target.compression)], rows
 
 
 def _batches(share: Share, compression: Compression) -> list[RecordBatch]:
-    return compressed(encode(share.records), compression)
+    try:
+        return compressed(encode(share.records), compression)
+    except RecordTooLarge as error:
+        raise _too_large(error, int(share.rows[error.row])) from error
 
 
-def _checked(found: list[Share]) -> list[Share]:
-    for share in found:
-        try:
-            check(share.records)
-        except RecordTooLarge as error:
-            raise TooLarge(
-                f"row {int(share.rows[error.row])} takes {error.size_bytes} bytes as a record, and a batch takes "
-                f"{error.batch_bytes}; nothing was written"
-            ) from error
-    return found
+def _too_large(error: RecordTooLarge, row: int) -> TooLarge:
+    return TooLarge(
+        f"row {row} takes {error.size_bytes} bytes as a record, and a batch takes {error.batch_bytes}; "
+        "nothing was written"
+    )

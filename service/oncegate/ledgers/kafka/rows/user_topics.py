@@ -14,8 +14,8 @@ from oncegate.core.errors import BadRequest, LedgerFull, NotFound, ReadElsewhere
 from oncegate.ledgers.kafka.compression import Compression
 from oncegate.ledgers.kafka.record_batch import BATCH_BYTES
 from oncegate.ledgers.kafka.refusals import Caller, refusal_of
-from oncegate.ledgers.kafka.rows.contract import COLUMNS, columns_of
-from oncegate.ledgers.kafka.rows.stream import check_columns, option_of
+from oncegate.ledgers.kafka.rows.contract import COLUMNS, check_schema, topics_in
+from oncegate.ledgers.kafka.rows.stream import check_rows, option_of
 from oncegate.ledgers.kafka.topics import admin_of
 from oncegate.ledgers.kafka.watch import DEFAULT_DEADLINES
 from oncegate.ports import Origin
@@ -76,9 +76,10 @@ class UserTopics:
         """Implements the port's `RowTopics.check`."""
         self._require_time(topic, waiting_bytes)
         size_bytes = sum(batch.nbytes for batch in batches)
-        columns = await _aside(size_bytes, columns_of, schema, batches, option_of(topic, schema), now_ms())
-        await self.ask(columns.topics)
-        await _aside(size_bytes, check_columns, columns, self.counts, origin)
+        option = option_of(topic, schema)
+        check_schema(schema, option)
+        await self.ask([option] if option is not None else await _aside(size_bytes, topics_in, schema, batches))
+        await _aside(size_bytes, check_rows, schema, batches, option, self.counts, origin)
 
     def takes(self, column: str) -> bool:
         """Implements the port's `RowTopics.takes`."""
