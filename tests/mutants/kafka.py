@@ -19,6 +19,14 @@ _DAMAGE = "tests/faults/kafka/test_ledger_damage.py"
 
 KAFKA: tuple[Mutant, ...] = (
     one(
+        "a produce request does not say how many batches it has",
+        "service/oncegate/ledgers/kafka/connection.py",
+        "        yield Int32.encode(len(value))\n        for item in value:\n",
+        "        for item in value:\n",
+        "tests/faults/kafka/test_connection.py"
+        "::test_the_parts_of_a_produce_request_are_byte_for_byte_what_aiokafka_encodes",
+    ),
+    one(
         "a transaction is committed without its batches' own outcomes",
         _GUARD,
         "        return [told.offset for told in await asyncio.gather(*(future for _, future in self._sent))]\n",

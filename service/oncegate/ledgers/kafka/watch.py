@@ -13,11 +13,12 @@ from typing import Any
 from weakref import WeakSet
 
 from aiokafka import client as aiokafka_client
-from aiokafka.conn import AIOKafkaConnection, CloseReason
+from aiokafka.conn import CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from aiokafka.protocol.admin import SaslAuthenticateRequest
 from aiokafka.protocol.transaction import AddPartitionsToTxnResponse_v0
 
+from oncegate.ledgers.kafka.connection import Connection
 from oncegate.ledgers.kafka.refusals import WRITING, BrokersRefuse, Caller, NoAnswer, Refusal, refusal_of
 from oncegate.ledgers.kafka.security import credentials_of
 
@@ -65,7 +66,7 @@ async def take_ends() -> None:
         await asyncio.sleep(0)  # noqa: TID251 - no time passes
 
 
-class Session(AIOKafkaConnection):  # type: ignore[misc]
+class Session(Connection):
     """Connects to a broker, and knows until when that is to be used."""
 
     # A time of the loop.
