@@ -255,12 +255,20 @@ def _varint(number: int) -> bytes:
 
 def _varint_sizes(numbers: I64) -> I64:
     """How many bytes each number takes as a zig-zag varint: 7 bits a byte."""
-    folded = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
-    sizes = np.ones(len(numbers), np.int64)
-    highest = int(folded.max(initial=0))
-    for bits in range(7, highest.bit_length(), 7):
-        sizes += folded >= np.uint64(1 << bits)
+    sizes = np.empty(len(numbers), np.int64)
+    _count_bytes(np.ascontiguousarray(numbers), sizes)
     return sizes
+
+
+@compiled
+def _count_bytes(numbers: I64, sizes: I64) -> None:
+    """Writes how many bytes each number takes as a zig-zag varint."""
+    for row in range(len(numbers)):
+        folded = np.uint64((numbers[row] << 1) ^ (numbers[row] >> 63))
+        sizes[row] = 1
+        while folded >= np.uint64(128):
+            folded >>= np.uint64(7)
+            sizes[row] += 1
 
 
 @compiled
