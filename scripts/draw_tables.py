@@ -16,6 +16,7 @@ from oncegate.core.acks import ACK_BATCH, ACK_NUMBER, RESOLVE, Finding, Leftover
 from oncegate.core.batches import COMMIT
 from oncegate.core.claims import (
     CLAIM,
+    LOOK_UP,
     PRODUCE,
     SETTLE,
     TAKE,
@@ -172,6 +173,7 @@ def words_of(state: str) -> str:
 DECISIONS: dict[str, Callable[[], str]] = {
     "verdicts": verdicts,
     **{verb: partial(free_ids, decisions) for verb, (decisions, _) in VERBS.items()},
+    "look-up": partial(free_ids, LOOK_UP),
     "settle": settle,
     "commit": commit,
     "life": life,

@@ -7,6 +7,7 @@ import pytest
 from oncegate.core import errors
 from oncegate.core.claims import (
     CLAIM,
+    LOOK_UP,
     PRODUCE,
     SETTLE,
     TAKE,
@@ -23,7 +24,7 @@ from oncegate.core.errors import OncegateError, Rejected, Retryable, Stop
 from oncegate.core.verdicts import BY_BYTE, VERDICT_MASK, VERDICTS, Flag, Verdict
 from tests.support.errors import all_errors
 
-TABLES = pytest.mark.parametrize("table", [CLAIM, PRODUCE, TAKE], ids=["claim", "produce", "take"])
+TABLES = pytest.mark.parametrize("table", [CLAIM, PRODUCE, TAKE, LOOK_UP], ids=["claim", "produce", "take", "look up"])
 LEAVES = pytest.mark.parametrize("leaf", all_errors(), ids=lambda leaf: leaf.__name__)
 
 
@@ -105,7 +106,7 @@ def test_no_cell_about_a_free_id_is_empty(table: dict[tuple[IdState, Asker], Cel
 
 
 def test_every_action_is_decided_somewhere() -> None:
-    assert {cell.action for cell in CLAIM.values()} == set(Action)
+    assert {cell.action for table in (CLAIM, LOOK_UP) for cell in table.values()} == set(Action)
 
 
 def test_no_cell_of_the_settle_table_is_empty() -> None:

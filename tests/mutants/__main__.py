@@ -45,6 +45,7 @@ from tests.mutants.kafka_sink import KAFKA_SINK
 from tests.mutants.kafka_standby import KAFKA_STANDBY
 from tests.mutants.kafka_topics import KAFKA_TOPICS
 from tests.mutants.lanes import LANES
+from tests.mutants.look_up import LOOK_UP
 from tests.mutants.meetings import MEETINGS
 from tests.mutants.metrics import METRICS
 from tests.mutants.mutant import Mutant
@@ -84,6 +85,7 @@ MUTANTS = (
     *MEETINGS,
     *BACKGROUND,
     *ID_SETS,
+    *LOOK_UP,
     *DELETION,
     *METRICS,
     *SPARK_DRIVER,

@@ -40,7 +40,7 @@ class Asker(IntEnum):
 
 
 class Action(IntEnum):
-    """Names what is done with one id of a request."""
+    """Names what is done with one id of a request; FREE and LEFT: nothing, it is told that nobody holds it."""
 
     GRANT = 0
     GRANT_AGAIN = 1
@@ -49,6 +49,8 @@ class Action(IntEnum):
     BUSY = 4
     DUPLICATE = 5
     CONFLICT = 6
+    FREE = 7
+    LEFT = 8
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,24 @@ TAKE: dict[tuple[IdState, Asker], Cell] = {
     (IdState.TAKEN, Asker.OTHER): _BELONGS,
     # Who takes brings no payload, so what another verb was told is not asked here.
     **{(IdState.DONE_OTHER, asker): _DUPLICATE for asker in Asker},
+}
+
+_IS_FREE = Cell(Action.FREE, "nobody holds it", "it is told and not granted: who looks up writes nothing (P1)")
+_IS_LEFT = Cell(
+    Action.LEFT,
+    "an expired claim is told from a free id",
+    "its holder may have written it: whoever compares must not call it unwritten (P5)",
+)
+_IS_HELD = Cell(Action.BUSY, "a live lease is told as what it is", "whether it is written is not known yet (P2)")
+_IS_KNOWN = Cell(Action.DUPLICATE, "done or taken is known", "a write of it would be told DUPLICATE (P1)")
+
+# Look up: what is known of an id; grants nothing, so it is the same whoever asks.
+LOOK_UP: dict[tuple[IdState, Asker], Cell] = {
+    **{(IdState.ABSENT, asker): _IS_FREE for asker in Asker},
+    **{(IdState.CLAIMED_LIVE, asker): _IS_HELD for asker in Asker},
+    **{(IdState.CLAIMED_OVER, asker): _IS_LEFT for asker in Asker},
+    # Who looks up brings no payload, so DONE_OTHER is done.
+    **{(state, asker): _IS_KNOWN for state in _ENDED for asker in Asker},
 }
 
 

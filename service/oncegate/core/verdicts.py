@@ -18,6 +18,7 @@ class Verdict(IntEnum):
     BUSY = 4
     STALE = 5
     CONFLICT = 6
+    FREE = 7
 
 
 class Flag(IntFlag):
@@ -89,6 +90,20 @@ VERDICTS: tuple[VerdictRow, ...] = (
         None,
         "it was written, or stands earlier in this request, with another payload: neither write it nor take it for "
         "written; find out which one is right",
+    ),
+    VerdictRow(
+        Verdict.FREE,
+        Flag(0),
+        False,
+        None,
+        "of a look-up: nobody wrote or holds it; it was not granted, so claim or produce it before you write",
+    ),
+    VerdictRow(
+        Verdict.FREE,
+        Flag.TAKEOVER,
+        False,
+        None,
+        "as FREE; but an earlier holder's lease ran out, so it may have been written",
     ),
 )
 

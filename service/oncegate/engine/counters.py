@@ -67,6 +67,7 @@ STALE = _answered(
 )
 COMPLETED = CounterRow("completed", "claims", "completed", metric="completed_claims")
 RELEASED = CounterRow("released", "claims", "released", metric="released_claims")
+LOOKED_UP = CounterRow("looked_up", "ids", "told what is known of them, and not granted", metric="looked_up_ids")
 PRODUCED_ROWS = CounterRow("produced_rows", "rows", "written by produce")
 STAGED_ROWS = CounterRow("staged_rows", "rows", "staged, whatever became of them")
 COMMITTED_ROWS = CounterRow("committed_rows", "rows", "published by commits")
@@ -116,6 +117,7 @@ COUNTERS: tuple[CounterRow, ...] = (
         (SequenceAction.SAME,),
     ),
     STALE,
+    LOOKED_UP,
     *BY_CAUSE,
     COMPLETED,
     RELEASED,

@@ -104,6 +104,14 @@ class TakeRequest:
 
 
 @dataclass(frozen=True, eq=False)
+class LookUpRequest:
+    """Asks what is known of ids, and wants none granted: fingerprints, (n, 2) uint64. locate: as of ClaimRequest."""
+
+    ids: NDArray[np.uint64]
+    locate: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class SequenceRequest:
     """Asks for a claim of a producer's sequences. Calls of one epoch count up.
 

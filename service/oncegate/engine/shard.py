@@ -42,6 +42,7 @@ from oncegate.engine.requests import (
     CommitRequest,
     CommitResult,
     Fetched,
+    LookUpRequest,
     ProduceRequest,
     ProduceResult,
     SequenceRequest,
@@ -147,6 +148,11 @@ class Shard:
     def explain(self, fingerprint: bytes) -> Awaitable[Explained]:
         """Tells what is known about one id, by its 16 bytes, as `Claims.explain`."""
         return self._claims.explain(fingerprint)
+
+    @answers_when_proven
+    def look_up(self, request: LookUpRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
+        """Tells what is known of ids, and grants none, as `Claims.look_up`."""
+        return self._claims.look_up(request, deadline)
 
     @answers_when_proven
     def produce(self, request: ProduceRequest, deadline: Deadline) -> Awaitable[ProduceResult]:

@@ -6,6 +6,7 @@ import pytest
 from oncegate.core import claims as decisions
 from oncegate.core.claims import (
     CLAIM,
+    LOOK_UP,
     PRODUCE,
     SETTLE,
     TAKE,
@@ -21,7 +22,12 @@ from tests.support.index.cells import EXPECTED, check_cell, reach
 from tests.support.index.driver import NARROW
 from tests.support.index.settle_cells import check_settle_cell, reach_settle
 
-TABLES: dict[str, dict[tuple[IdState, Asker], Cell]] = {"claim": CLAIM, "produce": PRODUCE, "take": TAKE}
+TABLES: dict[str, dict[tuple[IdState, Asker], Cell]] = {
+    "claim": CLAIM,
+    "produce": PRODUCE,
+    "take": TAKE,
+    "look up": LOOK_UP,
+}
 
 both_kernels = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 all_widths = pytest.mark.parametrize("widths", [Widths(), NARROW], ids=["wide", "narrow"])
@@ -113,6 +119,11 @@ def test_a_repeat_is_granted_only_what_its_claim_holds() -> None:
 def test_what_a_produce_is_granted_it_has_to_write() -> None:
     """`again` would leave the rows out of the entry, and tell the producer that they were written."""
     assert Action.GRANT_AGAIN not in {cell.action for cell in PRODUCE.values()}
+
+
+def test_a_look_up_grants_nothing_and_says_the_same_to_whoever_asks() -> None:
+    assert {cell.action for cell in LOOK_UP.values()} == {Action.FREE, Action.LEFT, Action.BUSY, Action.DUPLICATE}
+    assert all(len({LOOK_UP[state, asker] for asker in Asker}) == 1 for state in IdState)
 
 
 def test_a_take_says_nothing_of_calls_which_owners_do_not_have() -> None:

@@ -20,6 +20,7 @@ GRANTED, TAKEOVER, SAME = ("GRANTED", 0), ("GRANTED+TAKEOVER", 0), ("SAME+OF_CAL
 BUSY, BUSY_LIVE = ("BUSY", 0), ("BUSY", LEFT_MS)
 DUPLICATE, OWN = ("DUPLICATE", 0), ("DUPLICATE+OWN", 0)
 CONFLICT = ("CONFLICT", 0)
+FREE, LEFT = ("FREE", 0), ("FREE+TAKEOVER", 0)
 # What ID was done with, and what it is asked with where that is another.
 WITH, OTHER = np.array([0x5EED], np.uint32), np.array([0xD1FF], np.uint32)
 
@@ -49,6 +50,14 @@ EXPECTED: dict[str, dict[IdState, tuple[tuple[str, int], ...]]] = {
         IdState.TAKEN: (GRANTED, DUPLICATE, GRANTED, DUPLICATE),
         IdState.DONE_OTHER: (OWN, DUPLICATE, OWN, DUPLICATE),
     },
+    "look up": {
+        IdState.ABSENT: (FREE,) * 4,
+        IdState.CLAIMED_LIVE: (BUSY_LIVE,) * 4,
+        IdState.CLAIMED_OVER: (LEFT,) * 4,
+        IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
+        IdState.TAKEN: (OWN, DUPLICATE, OWN, DUPLICATE),
+        IdState.DONE_OTHER: (OWN, DUPLICATE, OWN, DUPLICATE),
+    },
 }
 # Granted without an entry: what is already the asker's. Every other GRANTED is new, in `fresh` or `taken`.
 AGAIN = {
@@ -74,8 +83,10 @@ def reach(
         driver.index.sweep(driver.now_ms)
     driver.now_ms += LEASE_MS if state is IdState.CLAIMED_OVER else LEASE_MS - LEFT_MS
     # Nobody who takes repeats a call, or brings a payload: this is asked of the kernel itself.
+    if verb == "look up":
+        return driver, lambda: _ask_kernel(driver, verb, cell, holder_call)
     if verb == "take" and (state is IdState.DONE_OTHER or asker in (Asker.SAME_CLAIM, Asker.REPEAT)):
-        return driver, lambda: _take(driver, cell, holder_call)
+        return driver, lambda: _ask_kernel(driver, verb, cell, holder_call)
     of_holder = [ID] if holder_call else [MORE]
     payload = OTHER if state is IdState.DONE_OTHER else WITH
     return driver, {
@@ -86,14 +97,14 @@ def reach(
     }[asker]
 
 
-def _take(driver: VerbDriver, cell: tuple[IdState, Asker], holder_call: int) -> ClaimDecision:
-    """The kernel's answer to a take that comes with calls and a payload."""
+def _ask_kernel(driver: VerbDriver, verb: str, cell: tuple[IdState, Asker], holder_call: int) -> ClaimDecision:
+    """The kernel's answer to a take or a look-up that comes with a token, a call and a payload."""
     state, asker = cell
     holds, known = asker in (Asker.SAME_CLAIM, Asker.SAME_TOKEN), asker in (Asker.SAME_CLAIM, Asker.REPEAT)
     token, call = ("holder", holder_call) if holds else ("repeat", 1)
     claim, payload = name("claim") if known else None, OTHER if state is IdState.DONE_OTHER else WITH
     ids = driver.fingerprints([ID])
-    return decide_verb(driver.index.store, "take", name(token), call, claim, ids, driver.now_ms, payload)
+    return decide_verb(driver.index.store, verb, name(token), call, claim, ids, driver.now_ms, payload)
 
 
 def _bring(driver: VerbDriver, verb: str, state: IdState) -> int:

@@ -1,4 +1,4 @@
-"""Claims, renews, completes, releases and explains free ids."""
+"""Claims, renews, completes, releases, looks up and explains free ids."""
 
 import hashlib
 from dataclasses import replace
@@ -13,10 +13,10 @@ from oncegate.core.entries.kinds import Claimed, Completed, Released, Taken
 from oncegate.core.errors import BadRequest, Overloaded, ReleasedClaim, TooLarge, UnknownClaim
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.places import Places
-from oncegate.engine.counters import COMPLETED, RELEASED
+from oncegate.engine.counters import COMPLETED, LOOKED_UP, RELEASED
 from oncegate.engine.counts.duplicates import duplicates_in
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.requests import ClaimRequest, ClaimResult, SettleResult, TakeRequest
+from oncegate.engine.requests import ClaimRequest, ClaimResult, LookUpRequest, SettleResult, TakeRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
 from oncegate.hashing.requests import digest_of_ids
 from oncegate.index.claims.firsts import Duplicates, Firsts
@@ -147,6 +147,22 @@ class Claims:
         firsts = self._firsts(request.ids, decision.verdicts) if request.locate else None
         await journal.group_commit.durable(rests_on)
         journal.counts.add_ids(decision.actions, decision.verdicts, duplicates)
+        located = None if firsts is None else await self._places.located(firsts, deadline)
+        return ClaimResult(None, 0, decision.verdicts, decision.numbers, located)
+
+    async def look_up(self, request: LookUpRequest, deadline: Deadline) -> ClaimResult:
+        """Tells what is known of each of these ids: DUPLICATE, BUSY or FREE, SAME where it stands there before.
+
+        Writes nothing, and is counted as no duplicate. Raises TooLarge, Recovering, DeadlinePassed.
+        """
+        deadline.check()
+        journal = self._journal
+        self._check_count(request.ids)
+        decision = self._index.decide_look_up(request.ids, journal.clock.monotonic_ms())
+        firsts = self._firsts(request.ids, decision.verdicts) if request.locate else None
+        # A free id rests on what let it go, which names it no more: all that is known by now is waited for.
+        await journal.group_commit.durable(journal.group_commit.next_position - 1)
+        journal.counts.add(LOOKED_UP, len(request.ids))
         located = None if firsts is None else await self._places.located(firsts, deadline)
         return ClaimResult(None, 0, decision.verdicts, decision.numbers, located)
 

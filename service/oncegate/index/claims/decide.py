@@ -12,6 +12,9 @@ from oncegate.index.claims.store import ClaimStore
 from oncegate.index.table.arrays import NO_COLD, NO_DIGESTS, Answers, Question
 from oncegate.index.table.rows import words
 
+# No attempt's token: whoever draws one draws 128 random bits.
+_NOBODY = b"\xff" * 16
+
 
 def decide(
     store: ClaimStore,
@@ -40,6 +43,11 @@ def decide(
 def decide_take(store: ClaimStore, owner: bytes, ids: U64, now_ms: int) -> ClaimDecision:
     """Decides what each of `ids`, shape (n, 2), is answered when this owner takes it. No effect. Raises Recovering."""
     return decide_verb(store, "take", owner, 0, None, ids, now_ms, NO_DIGESTS)
+
+
+def decide_look_up(store: ClaimStore, ids: U64, now_ms: int) -> ClaimDecision:
+    """Decides what is told of each of `ids`, shape (n, 2), to whoever looks them up. No effect. Raises Recovering."""
+    return decide_verb(store, "look up", _NOBODY, 0, None, ids, now_ms, NO_DIGESTS)
 
 
 def decide_verb(

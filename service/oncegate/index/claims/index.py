@@ -9,7 +9,7 @@ from oncegate.arraytypes import I64, U8, U32, U64
 from oncegate.core.claims import ClaimState, IdState
 from oncegate.core.entries.kinds import Entry, Span
 from oncegate.index.claims.apply import Undo, apply, settle, undo
-from oncegate.index.claims.decide import as_wide_as, decide, decide_take
+from oncegate.index.claims.decide import as_wide_as, decide, decide_look_up, decide_take
 from oncegate.index.claims.evict import drop
 from oncegate.index.claims.firsts import AskedBy, Duplicates, Firsts, duplicates_of, firsts_of, written_by
 from oncegate.index.claims.results import ClaimDecision, ClaimView, Explained
@@ -54,6 +54,13 @@ class ClaimIndex:
         Raises Recovering.
         """
         return decide_take(self.store, owner, ids, now_ms)
+
+    def decide_look_up(self, ids: U64, now_ms: int) -> ClaimDecision:
+        """Decides what is told of each of `ids`, shape (n, 2), to whoever looks them up. No effect.
+
+        Raises Recovering.
+        """
+        return decide_look_up(self.store, ids, now_ms)
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> Undo | None:
         """Applies one entry, archives included; None when it is about no ids. Raises Overloaded, before any effect."""

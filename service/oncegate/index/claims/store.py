@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oncegate.arraytypes import I32
-from oncegate.core.claims import CLAIM, PRODUCE, TAKE, Action, Asker, Cell, IdState, actions
+from oncegate.core.claims import CLAIM, LOOK_UP, PRODUCE, TAKE, Action, Asker, Cell, IdState, actions
 from oncegate.core.errors import Overloaded
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index.claims.batch_scopes import BatchScopes
@@ -31,6 +31,8 @@ _VERDICTS = {
     Action.BUSY: Verdict.BUSY,
     Action.DUPLICATE: Verdict.DUPLICATE,
     Action.CONFLICT: Verdict.CONFLICT,
+    Action.FREE: Verdict.FREE,
+    Action.LEFT: Verdict.FREE | Flag.TAKEOVER,
 }
 
 
@@ -85,7 +87,8 @@ class ClaimStore:
     def __init__(self, widths: Widths | None = None, compiled: bool = True) -> None:
         widths = widths or Widths()
         self.kernels: Kernels = COMPILED if compiled else PLAIN
-        self.rules = {"claim": _rules(CLAIM), "produce": _rules(PRODUCE), "take": _rules(TAKE)}
+        tables = {"claim": CLAIM, "produce": PRODUCE, "take": TAKE, "look up": LOOK_UP}
+        self.rules = {verb: _rules(table) for verb, table in tables.items()}
         self.rows = Rows(widths.row_bits)
         self.table = Table(self.rows, self.kernels, widths.tag_bits, widths.capacity, widths.segments)
         self.registry = ClaimRegistry(self.rows)

@@ -60,6 +60,7 @@ CALLS: dict[str, Right] = {
     "ackProducers": ACK,
     "fetchRecords": READ,
     "listTopics": READ,
+    "lookUpIds": LOOK,
     "explainId": LOOK,
     "explainProducer": LOOK,
     "getNamespace": ANY,

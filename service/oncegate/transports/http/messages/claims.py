@@ -1,4 +1,4 @@
-"""Messages of free ids: claim, take, settle, explain."""
+"""Messages of free ids: claim, take, look up, settle, explain."""
 
 from typing import Annotated, Literal
 
@@ -54,6 +54,20 @@ class TakeRequest(Read):
 
 class TakeReply(Struct, frozen=True):
     """Answers a take: one verdict per id, in the order asked; repeating the request is harmless."""
+
+    verdicts: list[VerdictMessage]
+    id_set: str
+
+
+class LookUpRequest(Read):
+    """Asks what is known of ids, and wants none of them granted."""
+
+    ids: Ids
+    id_set: IdSet | None = None
+
+
+class LookUpReply(Struct, frozen=True):
+    """Answers a look-up: one verdict per id, in the order asked: DUPLICATE, BUSY, FREE, or SAME as an id before."""
 
     verdicts: list[VerdictMessage]
     id_set: str

@@ -116,7 +116,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "lease_ms": "from the gateway's answer on; nothing to hold when claim is null",
     },
     "VerdictMessage": {
-        "takeover": "with GRANTED: an earlier holder's lease ran out, it may have written this id too",
+        "takeover": "with GRANTED and FREE: an earlier holder's lease ran out, it may have written this id too",
         "own": "with DUPLICATE: this very attempt wrote it before",
         "of_index": "with SAME: the place of the same id earlier in this request, from 0",
         "of_call": "with SAME: the earlier call of this attempt that holds it and was not settled yet",
@@ -154,6 +154,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         **_SCOPE,
     },
     "TakeReply": {"id_set": _ANSWERED_SET},
+    "LookUpReply": {"id_set": _ANSWERED_SET},
     "ProduceRequest": {
         "call": "n-th request of this attempt, from 0, claims and produces together",
         "records": "one object a row; its members are the columns, one that is left out is null",

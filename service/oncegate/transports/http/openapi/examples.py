@@ -70,6 +70,11 @@ TAKE_REPLY = {
     "verdicts": [{"verdict": "GRANTED"}, {"verdict": "DUPLICATE"}, {"verdict": "SAME", "of_index": 0}],
     "id_set": "dedup",
 }
+LOOK_UP_REQUEST = {"ids": ["a", "b", "c"], "id_set": "departures"}
+LOOK_UP_REPLY = {
+    "verdicts": [{"verdict": "DUPLICATE"}, {"verdict": "FREE"}, {"verdict": "FREE", "takeover": True}],
+    "id_set": "departures",
+}
 PRODUCE_REQUEST = {
     "token": TOKEN,
     "call": 0,

@@ -53,6 +53,23 @@ TAKE = operation(
     ),
 )
 
+LOOK_UP = operation(
+    "lookUpIds",
+    {
+        200: answer_by_id(
+            "what is known of each id, in order; nothing is granted and nothing written",
+            json=message(messages.LookUpReply, examples.LOOK_UP_REPLY),
+            packed=parts.PACKED_REPLY,
+            arrow=parts.ARROW_VERDICTS,
+        )
+    },
+    (*parts.BODIES, e.NullId),
+    [*writes(NS), parts.LOCATE, parts.ID_SET_RAW],
+    parts.body(
+        json=message(messages.LookUpRequest, examples.LOOK_UP_REQUEST), packed=parts.PACKED_IDS, arrow=parts.ARROW_ROWS
+    ),
+)
+
 
 def _settle(operation_id: str, state: str, lease_ms: int = 0, reads: parts.Json | None = None) -> parts.Json:
     reply = message(messages.SettleReply, examples.settled(state, lease_ms))

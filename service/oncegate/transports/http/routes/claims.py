@@ -1,4 +1,4 @@
-"""Free ids: claim, renew, complete, release, take, explain."""
+"""Free ids: claim, renew, complete, release, take, look up, explain."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import BadRequest
 from oncegate.engine import id_sets
 from oncegate.engine.producer_requests import ResolveRequest
-from oncegate.engine.requests import ClaimRequest, ClaimResult, TakeRequest
+from oncegate.engine.requests import ClaimRequest, ClaimResult, LookUpRequest, TakeRequest
 from oncegate.engine.retention import Explained, kept_until_ms
 from oncegate.transports.decode import identifiers, ids, names, payloads
 from oncegate.transports.decode.batch_scopes import scope_of
@@ -25,8 +25,10 @@ router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespa
 
 _CLAIM = msgspec.json.Decoder(messages.ClaimRequest)
 _ANSWERS = (JSON,)
+_Told = messages.TakeReply | messages.LookUpReply
 _COMPLETE = msgspec.json.Decoder(messages.CompleteRequest)
 _TAKE = msgspec.json.Decoder(messages.TakeRequest)
+_LOOK_UP = msgspec.json.Decoder(messages.LookUpRequest)
 _RESOLVE = msgspec.json.Decoder(messages.ResolveRequest)
 
 
@@ -85,14 +87,33 @@ async def take(request: Request) -> Response:
         engine_request = await offload(inbound.weight, _take_request, inbound)
         id_set = id_sets.chosen(engine_request.id_set, id_sets.TAKEN, inbound.limits)
         result = await inbound.shard.take(engine_request, inbound.deadline)
-        return await offload(answer_weight(result), _taken, result, inbound, id_set)
+        return await offload(answer_weight(result), _without_claim, result, inbound, id_set, messages.TakeReply)
 
 
-def _taken(result: ClaimResult, inbound: Inbound, id_set: str) -> Response:
+def _without_claim(result: ClaimResult, inbound: Inbound, id_set: str, message: type[_Told]) -> Response:
     if inbound.wanted in RAW:
         return verdicts_reply(result, inbound.wanted, inbound.shard, id_set)
     verdicts = codecs.verdict_messages(result.verdicts, result.numbers, result.located)
-    return json_reply(messages.TakeReply(verdicts, id_set), inbound.wanted, shard=inbound.shard)
+    return json_reply(message(verdicts, id_set), inbound.wanted, shard=inbound.shard)
+
+
+@router.post("/ids:lookup", openapi_extra=operations.LOOK_UP)
+async def look_up(request: Request) -> Response:
+    """Tell what is known of ids and grant none: one verdict per id, in order; nothing is written."""
+    async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
+        asked, id_set = await offload(inbound.weight, _look_up_request, inbound)
+        result = await inbound.shard.look_up(asked, inbound.deadline)
+        return await offload(answer_weight(result), _without_claim, result, inbound, id_set, messages.LookUpReply)
+
+
+def _look_up_request(inbound: Inbound) -> tuple[LookUpRequest, str]:
+    if inbound.media == JSON:
+        message = decoded(inbound.whole, _LOOK_UP, inbound.limits)
+        id_set = message.id_set
+        found = ids.of_json(message.ids, inbound.shard.fingerprints(id_set, id_sets.CLAIMED), inbound.limits)
+    else:
+        id_set, found = inbound.id_set, _raw_ids(inbound, id_sets.CLAIMED)
+    return LookUpRequest(found, located(inbound.request)), id_sets.chosen(id_set, id_sets.CLAIMED, inbound.limits)
 
 
 def _take_request(inbound: Inbound) -> TakeRequest:

@@ -1,0 +1,60 @@
+"""Look-ups in the engine: what they rest on is durable before they answer, and they are bounded."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from oncegate.core.claims import Verb
+from oncegate.core.errors import LedgerFull, TooLarge
+from oncegate.engine.requests import ClaimResult, LookUpRequest
+from tests.support.held import Served, said, serving
+from tests.support.located import ids_of
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving(ids_per_request=3) as served:
+        yield served
+
+
+async def look_up(served: Served, *ids: int) -> ClaimResult:
+    return await served.shard.look_up(LookUpRequest(ids_of(served, ids)), served.deadline())
+
+
+async def claimed(served: Served, number: int) -> bytes | None:
+    return (await served.claim(str(number))).claim
+
+
+async def test_an_answer_waits_until_what_it_rests_on_is_durable(served: Served) -> None:
+    held = await claimed(served, 1)
+    served.disk.hold()
+    releasing = await served.begin(served.settle(Verb.RELEASE, held))
+    asking = await served.begin(look_up(served, 1))
+    assert not asking.done(), "free only once the release is durable"
+    await served.disk.let_go()
+    assert said(await asking) == ["FREE"]
+    await releasing
+
+
+async def test_what_a_full_disk_refused_is_not_told(served: Served) -> None:
+    held = await claimed(served, 1)
+    served.disk.hold()
+    served.disk.faults.append("full")
+    releasing = await served.begin(served.settle(Verb.RELEASE, held))
+    asking = await served.begin(look_up(served, 1))
+    await served.disk.let_go()
+    for refused in (releasing, asking):
+        with pytest.raises(LedgerFull):
+            await refused
+    assert said(await look_up(served, 1)) == ["BUSY"]
+
+
+async def test_more_ids_than_the_limit_are_refused_by_the_engine_itself(served: Served) -> None:
+    assert said(await look_up(served, 1, 2, 3)) == ["FREE"] * 3
+    with pytest.raises(TooLarge):
+        await look_up(served, 1, 2, 3, 4)
+
+
+async def test_no_ids_are_told_nothing_and_nothing_is_written(served: Served) -> None:
+    assert said(await look_up(served)) == []
+    assert served.disk.appends == []
