@@ -35,6 +35,8 @@
   + Unsettled               a claim was not brought to its end
     - StillBusy               another attempt holds ids and neither completes nor lets go
     - NotCompleted            the block was left without complete or release: unknown
+    - InDoubt                 a sink does not say whether it has some records: unknown
+  + SinkRefused             a sink is certain that it has none of the records: not written
   + TaskFailed              a Spark task gave up; says where, why, and what it has written
 
 A bug is an `assert`, never one of these.
@@ -254,6 +256,25 @@ class NotCompleted(Unsettled):
     """The block was left without complete or release: what was written is unknown."""
 
     outcome = Outcome.UNKNOWN
+
+
+class InDoubt(Unsettled):
+    """A sink does not say whether it has the records `ids`: what was written is unknown."""
+
+    outcome = Outcome.UNKNOWN
+    code = "IN_DOUBT"
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of those records."""
+        ids = self.extra.get("ids")
+        return list(ids) if isinstance(ids, list) else []
+
+
+class SinkRefused(OncegateError):
+    """A sink is certain that it has none of the records, and that none will come of this call."""
+
+    code = "SINK_REFUSED"
 
 
 class TaskFailed(OncegateError):

@@ -28,6 +28,7 @@ from tests.mutants.background import BACKGROUND
 from tests.mutants.checkpoints import CHECKPOINTS
 from tests.mutants.contract import CONTRACT
 from tests.mutants.deletion import DELETION
+from tests.mutants.delivery import DELIVERY
 from tests.mutants.demo import DEMO
 from tests.mutants.eviction import SEALING
 from tests.mutants.firsts import FIRSTS
@@ -106,6 +107,7 @@ MUTANTS = (
     *TOPIC_COLUMNS,
     *SOURCE_OFFSETS,
     *NAMED_BATCHES,
+    *DELIVERY,
     *DEMO,
 )
 TIMEOUT_S = 600

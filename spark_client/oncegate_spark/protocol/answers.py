@@ -179,6 +179,11 @@ class Decided:
         return self._those(self.verdicts.may_write)
 
     @property
+    def in_doubt(self) -> Any:
+        """These of the granted were held by a claim that had run out: its holder may have written them."""
+        return self._those(self.verdicts.in_doubt)
+
+    @property
     def busy(self) -> Any:
         """These are another attempt's for now: neither write them nor take them for done."""
         return self._those(self.verdicts.open)

@@ -54,6 +54,7 @@ _SAME_CALL = _those("SAME", number="of_call")
 _OPEN = _bytes_of(_BUSY + _SAME_CALL)  # neither written nor to be dropped: to be claimed again
 _IS_BUSY = _bytes_of(_BUSY)
 _DUPLICATES = frozenset(byte for byte, row in BY_BYTE.items() if row[0] == "DUPLICATE")
+_TAKEOVER = _bytes_of(_those("GRANTED", takeover=True))
 _CONFLICT = _bytes_of(_those("CONFLICT"))
 
 
@@ -90,6 +91,11 @@ class Verdicts:
     def may_write(self) -> pa.BooleanArray:
         """Ids that are granted: this attempt's to write."""
         return _mask(self.data.translate(_MAY_WRITE))
+
+    @property
+    def in_doubt(self) -> pa.BooleanArray:
+        """Ids that are granted, and were held by a claim that had run out: its holder may have written them."""
+        return _mask(self.data.translate(_TAKEOVER))
 
     @property
     def open(self) -> pa.BooleanArray:

@@ -1,0 +1,34 @@
+"""Claims records, writes them into a sink of yours, and settles what is in doubt by asking the sink.
+
+with Gateway("http://gateway:8080", namespace="shop") as gateway:
+    delivery = Delivery(gateway, HttpSink("https://payments.example/charges"))
+    print(delivery.deliver([Record("order-41", b'{"cents": 1200}')]))
+
+A lost answer of the sink, or a writer that died, leaves records *in doubt*. They are neither written again nor dropped
+before the sink was asked: `fence and read`, in `Sink.find`. `sink` says what a sink has to keep for that, and each
+ready one says what it promises.
+"""
+
+from oncegate_spark.delivery.database import DatabaseSink
+from oncegate_spark.delivery.deliver import Delivered, Delivery
+from oncegate_spark.delivery.folder import FolderSink
+from oncegate_spark.delivery.functions import FunctionSink
+from oncegate_spark.delivery.http_sink import HttpSink, idempotency_key
+from oncegate_spark.delivery.kafka import KafkaSink
+from oncegate_spark.delivery.resolver import Resolved, Resolver
+from oncegate_spark.delivery.sink import Record, Sink
+
+__all__ = [
+    "DatabaseSink",
+    "Delivered",
+    "Delivery",
+    "FolderSink",
+    "FunctionSink",
+    "HttpSink",
+    "KafkaSink",
+    "Record",
+    "Resolved",
+    "Resolver",
+    "Sink",
+    "idempotency_key",
+]

@@ -1,0 +1,151 @@
+"""Delivers records to a sink: each is claimed, written, and completed; what is in doubt is settled by the sink.
+
+1. Claim the ids. 2. Of those whose earlier holder is gone (takeovers) find out what the sink has. 3. Write the others;
+after an error that says nothing find out again. 4. Complete the claim. Who dies in between leaves the ids to its lease:
+the next delivery begins with 2. Nothing that is in doubt is released, since the next one would not be told so.
+"""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oncegate_spark.delivery.sink import Record, Sink, checked
+from oncegate_spark.errors import InDoubt, OncegateError, SinkRefused
+from oncegate_spark.protocol.answers import Claimed
+from oncegate_spark.protocol.busy import Watch, pause_ms
+from oncegate_spark.sync.attempt import Attempt
+from oncegate_spark.sync.gateway import Gateway
+from oncegate_spark.sync.lease import Holder
+
+TRIES_MAX = 4  # a sink that is restarted answers again within some seconds; a longer outage is for the caller to see
+PAUSE_MS, PAUSE_MS_MAX = 100, 5_000
+
+
+@dataclass
+class Delivered:
+    """Counts what became of records. written: by this delivery. found: in doubt, and the sink had them. duplicates:
+    another delivery has written them, or the same id stands earlier among them."""
+
+    written: int = 0
+    found: int = 0
+    duplicates: int = 0
+
+
+class Delivery:
+    """Delivers to one sink through one gateway, from one thread; any number of them may run at a time.
+
+    lease_ms: of the claims, renewed while the sink works. id_set: the set of the ids. tries_max: how often records are
+    handed to the sink whose answer is lost.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        sink: Sink,
+        *,
+        lease_ms: int | None = None,
+        id_set: str | None = None,
+        tries_max: int = TRIES_MAX,
+    ) -> None:
+        self._gateway, self._sink = gateway, sink
+        self._lease_ms, self._id_set, self._tries_max = lease_ms, id_set, tries_max
+        self._holder = Holder(gateway)
+
+    def deliver(self, records: Sequence[Record]) -> Delivered:
+        """Return when each record is written, by this delivery or by another.
+
+        Raises InDoubt where the sink does not say whether it has some of them, SinkRefused where it refuses some,
+        StillBusy where another attempt neither completes nor lets go, Fenced where a newer writer has the sink, and
+        what the gateway's calls raise. Records of claims before that one are written; all may be delivered again.
+        """
+        size, total = checked(records, self._sink), Delivered()
+        with closing(self._holder), self._gateway.attempt(id_set=self._id_set) as attempt:
+            try:
+                for start in range(0, len(records), size):
+                    self._settle(attempt, records[start : start + size], total)
+            except OncegateError as error:
+                error.add_note(f"before it: {total}")
+                raise
+        return total
+
+    def _settle(self, attempt: Attempt, records: Sequence[Record], total: Delivered) -> None:
+        watch: Watch | None = None
+        written: set[str] = set()
+        while records:
+            claimed = attempt.claim([record.id for record in records], self._lease_ms)
+            verdicts = claimed.verdicts
+            total.duplicates += sum(one.id not in written for one in _those(records, verdicts.dropped))
+            again = verdicts.open
+            if verdicts.granted:
+                watch, granted = None, _those(records, verdicts.may_write)
+                taken_over = self._written(attempt, claimed, granted, total, written)
+                written |= {record.id for record in granted}
+                again = pc.or_(again, verdicts.may_write) if taken_over else again
+            elif verdicts.unsettled:
+                watch = watch or Watch(verdicts.lease_ms, self._gateway.rng)
+                self._gateway.clock.sleep_ms(pause_ms(watch, self._gateway.clock.monotonic_ms(), verdicts))
+            records = _those(records, again)
+
+    def _written(
+        self, attempt: Attempt, claimed: Claimed, granted: list[Record], total: Delivered, before: set[str]
+    ) -> int:
+        """Write what was granted, and complete it; how many ids another attempt has taken over meanwhile."""
+        with self._holder.holding(claimed):
+            missing = self._missing(granted, {*claimed.in_doubt, *before}.intersection(one.id for one in granted))
+            total.found += len(granted) - len(missing)
+            if missing:
+                self._put(attempt, claimed, granted, missing)
+            total.written += len(missing)
+        return attempt.settle(claimed, "complete")
+
+    def _put(self, attempt: Attempt, claimed: Claimed, granted: list[Record], missing: list[Record]) -> None:
+        """Hand records to the sink until it says that it has them. Raises as `deliver`."""
+        failed: Exception | None = None
+        for turn in range(self._tries_max):
+            try:
+                self._sink.write(missing)
+                return
+            except SinkRefused:
+                if failed is None and len(missing) == len(granted):
+                    attempt.release(claimed)
+                raise
+            except OncegateError:
+                raise
+            except Exception as error:
+                failed = error
+            pause = min(PAUSE_MS << turn, PAUSE_MS_MAX)
+            self._gateway.clock.sleep_ms(int(pause * self._gateway.rng.uniform(0.5, 1.0)))
+            missing = self._missing(missing, {record.id for record in missing}, failed)
+            if not missing:
+                return
+        raise _in_doubt(missing, f"the sink's write() failed {self._tries_max} times, last by {failed!r}") from failed
+
+    def _missing(self, records: list[Record], doubtful: set[str], failed: Exception | None = None) -> list[Record]:
+        """Return the records that are to be written: all but those of the doubtful that the sink has."""
+        if not doubtful:
+            return records
+        try:
+            found = self._sink.find(sorted(doubtful))
+        except OncegateError:
+            raise
+        except Exception as error:
+            asked = [record for record in records if record.id in doubtful]
+            why = "their earlier holder's lease ran out" if failed is None else f"write() raised {failed!r}"
+            raise _in_doubt(asked, f"{why}, and the sink's find() raised {error!r}") from error
+        return [record for record in records if record.id not in doubtful & found]
+
+
+def _those(records: Sequence[Record], mask: pa.BooleanArray) -> list[Record]:
+    return [record for record, wanted in zip(records, mask.to_pylist(), strict=True) if wanted]
+
+
+def _in_doubt(records: Sequence[Record], why: str) -> InDoubt:
+    ids = [record.id for record in records]
+    return InDoubt(
+        f"unknown: whether {len(ids)} records are in the sink, the first {ids[0]!r}: {why}. Their claim is left to its "
+        "lease, and whoever delivers them next asks the sink first: deliver them again, or settle them by a Resolver",
+        ids=ids,
+    )

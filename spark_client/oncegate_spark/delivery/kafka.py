@@ -1,0 +1,122 @@
+"""Writes records into a Kafka topic in transactions, and reads back what a writer that is gone has committed.
+
+Fence and read: a new producer with the same transactional id ends the transaction of the one before and keeps it from
+beginning another (KIP-98); then the topic is read up to its end, committed records only.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from oncegate_spark.delivery.kafka_reader import committed
+from oncegate_spark.delivery.sink import Record
+from oncegate_spark.errors import BadOption, Fenced, Outcome, SinkRefused
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message, Producer
+
+ID_HEADER = "oncegate-id"
+TIMEOUT_MS = 30_000  # of each call; a coordinator that moves to another broker answers again within some seconds
+_EXTRA = "pip install 'oncegate-spark[kafka]'"
+
+
+class KafkaSink:
+    """Writes each record's body, bytes or None, with its id in the header `oncegate-id`; a claim is a transaction.
+
+    transactional_id: names the writer's part of the input, the same for whoever has that part after it, as one for each
+    partition of a source. config: further settings of librdkafka's, for brokers that ask who one is. key: of a record;
+    without it the id's bytes. since_ms: `find` reads only from the first record on whose timestamp, milliseconds
+    since 1970 by its writer's clock, is as late; without it the whole topic.
+
+    Promise: once for who reads committed records, if a record that is delivered again comes under the transactional id
+    that it came under before, and the topic still has what was written since. Two that live under one transactional id
+    fence each other: the older one raises Fenced. A failing commit is in doubt, and settled by `find`.
+    """
+
+    records_max = 10_000  # one transaction
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        transactional_id: str,
+        *,
+        config: Mapping[str, Any] | None = None,
+        key: Callable[[Record], bytes | None] | None = None,
+        since_ms: int | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+    ) -> None:
+        try:
+            import confluent_kafka
+        except ImportError as error:
+            raise BadOption(f"the sink of Kafka needs confluent-kafka: {_EXTRA} ({error})") from error
+        self._kafka: Any = confluent_kafka
+        self._topic, self._transactional_id = topic, transactional_id
+        self._config = {"bootstrap.servers": bootstrap, "log_level": 0, **(config or {})}
+        self._key = key or (lambda record: record.id.encode())
+        self._since_ms, self._timeout_s = since_ms, timeout_ms / 1000
+        self._producer: Producer | None = None
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Write records in one transaction. Raises SinkRefused where it was aborted, Fenced; else it is in doubt."""
+        producer = self._producer or self._fenced()
+        try:
+            producer.begin_transaction()
+            for record in records:
+                self._produce(producer, record)
+            producer.commit_transaction(self._timeout_s)
+        except self._kafka.KafkaException as raised:
+            self._failed(producer, raised.args[0])
+            raise
+
+    def find(self, ids: Sequence[str]) -> set[str]:
+        """Fence whoever wrote under this transactional id, then read which ids committed records of the topic have."""
+        self._fenced()
+        wanted = set(ids)
+        reading = committed(self._config, self._topic, self._since_ms, self._timeout_s)
+        return {one for message in reading if (one := _id_of(message)) is not None and one in wanted}
+
+    def close(self) -> None:
+        """Let go of the producer; a transaction that it has open is ended by whoever comes next."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer = None
+
+    def _fenced(self) -> "Producer":
+        """A new producer of this transactional id: nothing that those before it have begun is open any more."""
+        self.close()
+        settings = {**self._config, "transactional.id": self._transactional_id}
+        producer: Producer = self._kafka.Producer(settings)
+        producer.init_transactions(self._timeout_s)
+        self._producer = producer
+        return producer
+
+    def _produce(self, producer: "Producer", record: Record) -> None:
+        headers: Any = [(ID_HEADER, record.id.encode())]
+        while True:
+            try:
+                producer.produce(self._topic, value=record.body, key=self._key(record), headers=headers)
+                return
+            except BufferError:  # what waits to be sent has no room for more
+                producer.poll(1)
+
+    def _failed(self, producer: "Producer", error: Any) -> None:
+        """Raises what is known after an error of a transaction; returns where nothing is."""
+        self._producer = None
+        what = f"transaction of {self._transactional_id} on topic {self._topic}: {error.str()}"
+        codes = self._kafka.KafkaError
+        if error.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH):
+            raise Fenced(f"{what}: a newer writer has this transactional id", outcome=Outcome.UNKNOWN)
+        if not error.txn_requires_abort():
+            return
+        try:
+            producer.abort_transaction(self._timeout_s)
+        except self._kafka.KafkaException:
+            return
+        # The producer is not used again: librdkafka skips the sequences of what it has not sent.
+        raise SinkRefused(f"{what}; it was aborted: nothing was written")
+
+
+def _id_of(message: "Message") -> str | None:
+    headers: Any = message.headers() or []
+    ids = [value for name, value in headers if name == ID_HEADER and value is not None]
+    return str(ids[0], "utf-8", "replace") if ids else None

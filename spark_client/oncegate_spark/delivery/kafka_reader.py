@@ -1,0 +1,69 @@
+"""Reads what is committed of a Kafka topic, up to its end at the time of the call."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message, TopicPartition
+
+_POLL_S = 1.0
+
+
+def committed(config: Mapping[str, Any], topic: str, since_ms: int | None, timeout_s: float) -> "Iterator[Message]":
+    """Yield the committed records of a topic, from the first whose timestamp is `since_ms` or later.
+
+    It goes on to where the topic ended for who reads *uncommitted* records: what is committed may stand behind another
+    writer's open transaction, and is told only once that one has ended. Raises TimeoutError where nothing comes for
+    `timeout_s`; KafkaException where brokers do not answer.
+    """
+    from confluent_kafka import Consumer
+
+    reading = {"isolation.level": "read_committed", "enable.partition.eof": True, "enable.auto.commit": False}
+    with closing(Consumer({**config, **reading, "group.id": "oncegate-find"})) as consumer:
+        begins = _begins(consumer, topic, since_ms, timeout_s)
+        ends = _ends(config, topic, len(begins), timeout_s)
+        consumer.assign(begins)
+        yield from _records(consumer, topic, ends, timeout_s)
+
+
+def _records(consumer: Any, topic: str, ends: dict[int, int], timeout_s: float) -> "Iterator[Message]":
+    from confluent_kafka import KafkaError
+
+    until_s = time.monotonic() + timeout_s
+    while ends:
+        message = consumer.poll(_POLL_S)
+        error = None if message is None else message.error()
+        if message is not None and error is None:
+            until_s = time.monotonic() + timeout_s
+            yield message
+        elif error is not None and error.code() == KafkaError._PARTITION_EOF:
+            if message.offset() >= ends.get(message.partition(), 0):
+                ends.pop(message.partition(), None)
+        elif time.monotonic() > until_s:
+            raise TimeoutError(f"topic {topic} was not read to its end, by partition {ends}: {error or 'nothing came'}")
+
+
+def _begins(consumer: Any, topic: str, since_ms: int | None, timeout_s: float) -> "list[TopicPartition]":
+    """Where to read each partition from."""
+    from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+    partitions = consumer.list_topics(topic, timeout_s).topics[topic].partitions
+    if since_ms is None:
+        return [TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions]
+    # Behind the last record where none is as late: its end.
+    begins = [TopicPartition(topic, number, since_ms) for number in partitions]
+    return list(consumer.offsets_for_times(begins, timeout_s))
+
+
+def _ends(config: Mapping[str, Any], topic: str, partitions: int, timeout_s: float) -> dict[int, int]:
+    """Where each partition ends, committed or not; those that are empty are left out."""
+    from confluent_kafka import IsolationLevel, TopicPartition, admin
+
+    latest: Any = admin.OffsetSpec  # type: ignore[attr-defined]
+    asked = {TopicPartition(topic, number): latest.latest() for number in range(partitions)}
+    client = admin.AdminClient(dict(config))  # kept until its answers are there: it answers nothing once it is gone
+    told = client.list_offsets(asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=timeout_s)
+    ends = {one.partition: int(future.result(timeout_s).offset) for one, future in told.items()}
+    return {partition: end for partition, end in ends.items() if end}

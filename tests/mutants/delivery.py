@@ -1,0 +1,88 @@
+"""More planted bugs: deliveries to sinks of users', and the sinks that are ready; see `planted`."""
+
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import CLIENT
+
+_ROOM = f"{CLIENT}/delivery"
+_DELIVERY = "tests/client/delivery/test_delivery.py"
+_KAFKA = "tests/client/delivery/test_kafka.py"
+
+DELIVERY: tuple[Mutant, ...] = (
+    one(
+        "what a dead writer may have written is written again, and the sink is not asked",
+        f"{_ROOM}/deliver.py",
+        "{*claimed.in_doubt, *before}.intersection(",
+        "before.intersection(",
+        f"{_DELIVERY}::test_what_a_dead_writer_has_written_is_found_in_the_sink_and_not_written_again",
+    ),
+    one(
+        "a lost answer of the sink is taken for a failure, and all is written again",
+        f"{_ROOM}/deliver.py",
+        "            missing = self._missing(missing, {record.id for record in missing}, failed)\n",
+        "",
+        f"{_DELIVERY}::test_an_answer_that_was_lost_is_looked_up_before_anything_is_written_again",
+    ),
+    one(
+        "a lost answer of the sink is taken for success",
+        f"{_ROOM}/deliver.py",
+        "                failed = error\n",
+        "                return\n",
+        f"{_DELIVERY}::test_an_answer_that_was_lost_is_looked_up_before_anything_is_written_again",
+    ),
+    one(
+        "a refusal frees what an earlier try, or an earlier holder, may have written",
+        f"{_ROOM}/deliver.py",
+        "                if failed is None and len(missing) == len(granted):\n",
+        "                if True:\n",
+        f"{_DELIVERY}::test_a_refusal_after_a_lost_answer_or_beside_what_is_there_frees_nothing",
+    ),
+    one(
+        "a resolver frees what the sink has",
+        f"{_ROOM}/resolver.py",
+        '"complete" if one in found else "release"',
+        '"release"',
+        f"{_DELIVERY}::test_a_resolver_completes_what_the_sink_has_and_frees_what_it_has_not",
+    ),
+    one(
+        "each request has a key of its own",
+        f"{_ROOM}/http_sink.py",
+        "        key = idempotency_key(record.id)\n",
+        "        key = idempotency_key(f'{record.id} {self._connection is None}')\n",
+        "tests/client/delivery/test_http.py::test_a_request_without_an_answer_is_sent_again_under_its_key_and_paid_once",
+    ),
+    one(
+        "an answer that says nothing is taken for a refusal",
+        f"{_ROOM}/http_sink.py",
+        "            if status >= 500 or status in _LATER:\n",
+        "            if status in _LATER:\n",
+        "tests/client/delivery/test_http.py::test_a_server_that_only_fails_leaves_the_record_in_doubt",
+    ),
+    one(
+        "a late writer replaces a file",
+        f"{_ROOM}/folder.py",
+        "                os.link(beside, path)\n",
+        "                os.replace(beside, path)\n",
+        "tests/client/delivery/test_folder.py::test_a_writer_that_wakes_up_late_replaces_nothing",
+    ),
+    one(
+        "ids are committed before their rows",
+        f"{_ROOM}/database.py",
+        "            self._rows(cursor, records)\n",
+        "            connection.commit()\n            self._rows(cursor, records)\n",
+        "tests/client/delivery/test_database.py::test_rows_that_the_database_refuses_leave_no_id_and_are_free",
+    ),
+    one(
+        "a topic is read before whoever may still be writing it is fenced",
+        f"{_ROOM}/kafka.py",
+        "        self._fenced()\n        wanted",
+        "        wanted",
+        f"{_KAFKA}::test_a_dead_writers_committed_records_are_found_and_its_open_transaction_is_ended",
+    ),
+    one(
+        "a topic is read only up to another writer's open transaction",
+        f"{_ROOM}/kafka_reader.py",
+        "isolation_level=IsolationLevel.READ_UNCOMMITTED",
+        "isolation_level=IsolationLevel.READ_COMMITTED",
+        f"{_KAFKA}::test_what_stands_behind_another_writers_open_transaction_is_waited_for",
+    ),
+)
