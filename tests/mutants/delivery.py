@@ -85,4 +85,25 @@ DELIVERY: tuple[Mutant, ...] = (
         "isolation_level=IsolationLevel.READ_COMMITTED",
         f"{_KAFKA}::test_what_stands_behind_another_writers_open_transaction_is_waited_for",
     ),
+    one(
+        "two processes of one machine have one number",
+        f"{_ROOM}/event_ids.py",
+        "self.process = gateway.driver(DRIVER + self.server).register().epoch",
+        "self.process = 1",
+        "tests/client/delivery/test_event_ids.py::test_processes_of_one_machine_never_make_one_id_twice_whatever_their_clocks_say",
+    ),
+    one(
+        "ids go back with the clock",
+        f"{_ROOM}/event_ids.py",
+        "now_ms = max(self._wall_ms(), self._last_ms)",
+        "now_ms = self._wall_ms()",
+        "tests/client/delivery/test_event_ids.py::test_ids_of_one_process_grow_also_when_its_clock_goes_back",
+    ),
+    one(
+        "an id that is forgotten by now is written as new",
+        f"{_ROOM}/event_ids.py",
+        "if made_ms <= oldest_ms}",
+        "if made_ms <= 0}",
+        "tests/client/delivery/test_event_ids.py::test_an_id_older_than_the_horizon_is_stale_and_not_written_as_new",
+    ),
 )

@@ -11,6 +11,7 @@ ready one says what it promises.
 
 from oncegate_spark.delivery.database import DatabaseSink
 from oncegate_spark.delivery.deliver import Delivered, Delivery
+from oncegate_spark.delivery.event_ids import EventIds, Horizon, time_ms_of
 from oncegate_spark.delivery.folder import FolderSink
 from oncegate_spark.delivery.functions import FunctionSink
 from oncegate_spark.delivery.http_sink import HttpSink, idempotency_key
@@ -22,8 +23,10 @@ __all__ = [
     "DatabaseSink",
     "Delivered",
     "Delivery",
+    "EventIds",
     "FolderSink",
     "FunctionSink",
+    "Horizon",
     "HttpSink",
     "KafkaSink",
     "Record",
@@ -31,4 +34,5 @@ __all__ = [
     "Resolver",
     "Sink",
     "idempotency_key",
+    "time_ms_of",
 ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oncegate_spark.delivery.event_ids import Horizon
 from oncegate_spark.delivery.sink import Record, Sink, checked
 from oncegate_spark.errors import InDoubt, OncegateError, SinkRefused
 from oncegate_spark.protocol.answers import Claimed
@@ -27,18 +28,21 @@ PAUSE_MS, PAUSE_MS_MAX = 100, 5_000
 @dataclass
 class Delivered:
     """Counts what became of records. written: by this delivery. found: in doubt, and the sink had them. duplicates:
-    another delivery has written them, or the same id stands earlier among them."""
+    another delivery has written them, or the same id stands earlier among them. stale: older than the horizon, not
+    written, and nobody knows any more whether they were."""
 
     written: int = 0
     found: int = 0
     duplicates: int = 0
+    stale: int = 0
 
 
 class Delivery:
     """Delivers to one sink through one gateway, from one thread; any number of them may run at a time.
 
     lease_ms: of the claims, renewed while the sink works. id_set: the set of the ids. tries_max: how often records are
-    handed to the sink whose answer is lost.
+    handed to the sink whose answer is lost. horizon: records have ids of EventIds, and those that are stale are counted
+    and not written, as the gateway would take them for new.
     """
 
     def __init__(
@@ -49,8 +53,9 @@ class Delivery:
         lease_ms: int | None = None,
         id_set: str | None = None,
         tries_max: int = TRIES_MAX,
+        horizon: Horizon | None = None,
     ) -> None:
-        self._gateway, self._sink = gateway, sink
+        self._gateway, self._sink, self._horizon = gateway, sink, horizon
         self._lease_ms, self._id_set, self._tries_max = lease_ms, id_set, tries_max
         self._holder = Holder(gateway)
 
@@ -60,8 +65,13 @@ class Delivery:
         Raises InDoubt where the sink does not say whether it has some of them, SinkRefused where it refuses some,
         StillBusy where another attempt neither completes nor lets go, Fenced where a newer writer has the sink, and
         what the gateway's calls raise. Records of claims before that one are written; all may be delivered again.
+        BadId: nothing was written; so for an id that carries no time where a horizon was given.
         """
         size, total = checked(records, self._sink), Delivered()
+        if self._horizon is not None:
+            stale = self._horizon.stale([record.id for record in records])
+            total.stale = sum(record.id in stale for record in records)
+            records = [record for record in records if record.id not in stale]
         with closing(self._holder), self._gateway.attempt(id_set=self._id_set) as attempt:
             try:
                 for start in range(0, len(records), size):
