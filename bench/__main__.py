@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from bench.cases import ceilings, claims, kafka, kept, open_loop
+from bench.cases import ceilings, claims, grpc, kafka, kept, open_loop
 from bench.cases.setting import Setting
 from bench.load.plan import LONG, SHORT, Plan
 from bench.load.worker import worker
@@ -42,6 +42,7 @@ def sections(plan: Plan) -> dict[str, Section]:
         "ceilings": lambda setting: ceilings.figures(setting.folder),
         "claims": _claims,
         "singles": lambda setting: [one for clients in plan.single_clients for one in claims.singles(setting, clients)],
+        "grpc": grpc.figures,
         "kept": kept.figures,
         "filters": partial(_part, "bench.cases.filters"),
         "growth": _growth,

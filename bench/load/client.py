@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import uvloop
 
-from bench.load import confluent, prefill, redis_py
+from bench.load import confluent, grpc_claims, prefill, redis_py
 from bench.load.kinds import KINDS, Prepared
 from bench.load.wire import Run, drive
 
@@ -76,6 +76,8 @@ WORK: dict[str, Callable[[dict[str, Any], Callable[[], None]], dict[str, float]]
     "redis_async": redis_py.asynchronous,
     "confluent_produce": confluent.one_by_one,
     "confluent_batches": confluent.by_batches,
+    "grpc_calls": grpc_claims.calls,
+    "grpc_streams": grpc_claims.streams,
 }
 
 

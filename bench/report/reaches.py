@@ -7,6 +7,7 @@ LUA = "Redis, best Lua, packed, SADD"
 MULTI = "Redis, raw socket, MULTI SMISMEMBER SADD EXEC"
 RAW = "Redis, raw socket, pipelined SET NX EX"
 FRONT = "Redis SET NX through the same HTTP front"
+HTTP_PACKED = "HTTP, packed"
 DIRECT = "redis-py, asyncio, SET NX"
 CONFLUENT = "confluent-kafka, transactions, produce"
 SPARK_SINK = "Spark's own Kafka sink, at least once"
@@ -24,6 +25,7 @@ REACHES = (
     Reach("claim, JSON strings, 10,000 ids, 16 clients", None, 2e6),
     Reach("claim, * strings, 10,000 ids, 16 clients", REDIS_PY, 20),
     Reach("claim, * strings, 10,000 ids, 16 clients", LUA, 4),
+    Reach("claim over gRPC by streams, *", HTTP_PACKED, 0.7),
     Reach("single ids, *", FRONT, 2),
     Reach("single ids, *", DIRECT, 1),
     Reach("open loop at half of its peak, *: p99", None, 10),

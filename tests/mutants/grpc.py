@@ -7,6 +7,7 @@ _CLAIMS = "tests/transports/grpc/test_claims.py"
 _MATRIX = "tests/transports/grpc/test_access_matrix.py"
 _BOTH = "tests/transports/test_doors.py"
 _DOOR = "tests/transports/grpc/test_door.py"
+_STREAMS = "tests/transports/grpc/test_streams.py"
 
 GRPC: tuple[Mutant, ...] = (
     one(
@@ -40,8 +41,8 @@ GRPC: tuple[Mutant, ...] = (
     one(
         "gRPC calls end with their callers",
         f"{_GRPC}/calls.py",
-        "end = await asyncio.shield(begun)",
-        "end = await begun",
+        "end = await asyncio.shield(begin(opened, observer, name, read, body, context))",
+        "end = await begin(opened, observer, name, read, body, context)",
         f"{_DOOR}::test_a_call_left_by_its_caller_runs_to_its_end_and_its_retry_gets_the_answer",
     ),
     one(
@@ -113,5 +114,40 @@ GRPC: tuple[Mutant, ...] = (
         'Method(pb.AckRequest, ack, "ackProducers")',
         'Method(pb.AckRequest, ack, "claimIds")',
         f"{_MATRIX}::test_only_acks_need_the_role_of_drivers_and_all_else_that_of_writers",
+    ),
+    one(
+        "a stream is read for as long as its client sends",
+        f"{_GRPC}/streams.py",
+        "                self._begun.put_nowait(begun)\n                await self._room.acquire()\n",
+        "                self._begun.put_nowait(begun)\n",
+        f"{_STREAMS}::test_requests_are_read_ahead_while_earlier_ones_commit_and_no_more_than_that",
+    ),
+    one(
+        "requests of a stream wait for one another",
+        f"{_GRPC}/streams.py",
+        "                self._begun.put_nowait(begun)\n",
+        "                self._begun.put_nowait(begun)\n                await asyncio.wait({begun})\n",
+        f"{_STREAMS}::test_requests_are_read_ahead_while_earlier_ones_commit_and_no_more_than_that",
+    ),
+    one(
+        "every request of a stream is taken for a claim where rights are asked",
+        f"{_GRPC}/calls.py",
+        "permit(method.call, ",
+        'permit("claimIds", ',
+        f"{_MATRIX}::test_each_request_of_a_stream_needs_what_its_call_needs",
+    ),
+    one(
+        "a stop waits for streams whose clients say nothing",
+        f"{_GRPC}/server.py",
+        "            stream.stop()\n",
+        "            pass\n",
+        f"{_STREAMS}::test_a_stop_answers_what_was_read_and_says_so",
+    ),
+    one(
+        "streams take the places of calls",
+        f"{_GRPC}/server.py",
+        "    calls = limits.requests_in_flight + streams.STREAMS\n",
+        "    calls = limits.requests_in_flight\n",
+        f"{_STREAMS}::test_streams_have_a_limit_of_their_own_and_calls_go_on_beside_them",
     ),
 )

@@ -8,15 +8,18 @@ from typing import Any
 
 import grpc
 import pytest
+from google.rpc.status_pb2 import Status
 
 from oncegate.transports.access.rights import CALLS, Role
 from oncegate.transports.grpc import gateway_pb2 as pb
-from oncegate.transports.grpc.methods import paths
+from oncegate.transports.grpc.methods import STREAMS, paths
+from oncegate.transports.grpc.streams import REQUESTS
 from tests.support.grpc_app import Both, both, refusal_of
 from tests.support.tenants import STRANGER, THERE, write_keys
 
 ADMITTED = "admitted"
 METHODS = dict(paths())
+((STREAM,),) = ([f"/{service}/{name}" for name in names] for service, names in STREAMS.items())
 
 
 @asynccontextmanager
@@ -67,10 +70,33 @@ async def test_each_method_answers_each_of_those_who_may_ask_as_the_one_table_sa
     assert {key: said for key, said in cells.items() if said != expected(*key)} == {}
 
 
+async def test_each_request_of_a_stream_needs_what_its_call_needs(tmp_path: Path) -> None:
+    cells: dict[tuple[str, str], str] = {}
+    async with tenants(tmp_path) as (doors, texts):
+        for who, credential in {"nobody": "", "stranger": STRANGER, **texts}.items():
+            stream = doors.channel.stream_stream(STREAM)(
+                metadata=(("authorization", f"Bearer {credential}"),) if credential else (), timeout=20
+            )
+            for name, method in REQUESTS.items():
+                asked = pb.StreamClaimsRequest(**{name: method.message(namespace="here")})
+                await stream.write(asked.SerializeToString())
+                answer = pb.StreamClaimsResponse.FromString(await stream.read())
+                code = grpc_code(Status.FromString(answer.refusal))
+                cells[name, who] = code if code in ("UNAUTHENTICATED", "PERMISSION_DENIED") else ADMITTED
+            await stream.done_writing()
+    unary = {name: path for path, method in METHODS.items() for name, one in REQUESTS.items() if one is method}
+    assert {key: said for key, said in cells.items() if said != expected(unary[key[0]], key[1])} == {}
+
+
+def grpc_code(status: Status) -> str:
+    return next(code.name for code in grpc.StatusCode if code.value[0] == status.code)
+
+
 def test_every_method_of_the_proto_is_in_the_table() -> None:
     """A method that is served and has no row would be open to everybody."""
     found = {f"/{s.full_name}/{m.name}" for s in pb.DESCRIPTOR.services_by_name.values() for m in s.methods}
-    assert set(METHODS) == found
+    assert {*METHODS, STREAM} == found
+    assert set(REQUESTS) == {field.name for field in pb.StreamClaimsRequest.DESCRIPTOR.fields}
 
 
 def test_only_acks_need_the_role_of_drivers_and_all_else_that_of_writers() -> None:

@@ -8,36 +8,15 @@ import pytest
 from grpc_reflection.v1alpha import reflection_pb2 as messages
 
 from oncegate.core.verdicts import BY_BYTE
-from oncegate.ledgers.memory import MemoryLedger
 from oncegate.transports.grpc import claims
 from oncegate.transports.grpc import gateway_pb2 as pb
 from tests.support.grpc_app import Both, both
 from tests.support.held import until
+from tests.support.held_appends import Gate
 from tests.support.http_app import served
 
 TOKEN, A = bytes(range(16)), b"a" * 16
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
-
-
-class Gate:
-    """Holds the appends of the memory ledger until it is opened, at the latest by its end; counts those that came."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.opened, self.came = asyncio.Event(), 0
-        append = MemoryLedger.append
-
-        async def held(*given: Any) -> Any:
-            self.came += 1
-            await self.opened.wait()
-            return await append(*given)
-
-        patch.setattr(MemoryLedger, "append", held)
-
-    def __enter__(self) -> "Gate":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.opened.set()
 
 
 async def claim_held(doors: Both, gate: Gate) -> "asyncio.Task[Any]":

@@ -1,11 +1,13 @@
-"""The .proto keeps the rules of its trade and what callers rely on, and the page's example runs.
+"""The .proto keeps the rules of its trade and what callers rely on, and the page's examples run.
 
 What callers rely on stands in tests/golden/grpc; after an addition, from the root:
 buf build service/proto --exclude-source-info -o -#format=json | python -m json.tool > tests/golden/grpc/gateway.json
 """
 
+import asyncio
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,7 @@ def test_what_was_added_is_relied_on_from_now_on() -> None:
         ("CLAIM_STATE_DONE = 2;", "CLAIM_STATE_DONE = 4;"),
         ("rpc Ack(", "rpc Acknowledge("),
         ("(ProduceResponse);", "(stream ProduceResponse);"),
+        ("(stream StreamClaimsResponse);", "(StreamClaimsResponse);"),
         ("service BatchService", "service StageService"),
     ],
 )
@@ -75,12 +78,11 @@ def breaking(folder: Path) -> str:
 
 
 @pytest.mark.filterwarnings("default")
-async def test_the_example_of_the_guide_runs(tmp_path: Path) -> None:
-    import asyncio
-    import sys
-
-    (example,) = Page(ROOT / "docs/grpc-guide.md").blocks("python")
+async def test_the_examples_of_the_guide_run(tmp_path: Path) -> None:
+    examples = Page(ROOT / "docs/grpc-guide.md").blocks("python")
     async with both() as doors:
-        text = example.replace("127.0.0.1:8081", f"127.0.0.1:{doors.door.port}")
-        process = await asyncio.create_subprocess_exec(sys.executable, "-c", text)
-        assert await process.wait() == 0
+        for example in examples:
+            text = example.replace("127.0.0.1:8081", f"127.0.0.1:{doors.door.port}")
+            process = await asyncio.create_subprocess_exec(sys.executable, "-c", text)
+            assert await process.wait() == 0
+    assert len(examples) == 2

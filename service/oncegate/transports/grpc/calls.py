@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol
 
 from google.protobuf.message import DecodeError
 
@@ -22,11 +22,9 @@ from oncegate.transports.outcomes import internal
 
 LEDGER = "oncegate-ledger"
 
-M = TypeVar("M")
-
 
 class Opened(Protocol):
-    """Where the gateway is once it is open, who may call it, and the calls that have not come to their end."""
+    """Where the gateway is once it is open, who may call it, and the requests that have not come to their end."""
 
     gateway: Gateway | None
     access: Access | None
@@ -44,9 +42,9 @@ class Method:
 
 @dataclass(frozen=True)
 class Answer:
-    """Holds the message that answers a call, and the ledger's mark then."""
+    """Holds the message that answers a request, and the ledger's mark then."""
 
-    message: bytes
+    message: Any
     mark: str
 
 
@@ -58,8 +56,12 @@ class Refusal:
     trace_id: str
 
 
+# Gives a request's method and message; raises BadRequest for bytes that are none.
+Read = Callable[[bytes], tuple[Method, Any]]
+
+
 class Call:
-    """One call whose message has come whole. It is the `Incoming` of its request."""
+    """One request whose message has come whole. It is the `Incoming` of its request."""
 
     def __init__(self, message: Any, body: bytes, context: Any) -> None:
         self._message, self._body, self._context = message, body, context
@@ -95,34 +97,55 @@ class Call:
 def handler(opened: Opened, observer: Observer, method: Method, name: str) -> Callable[[bytes, Any], Awaitable[bytes]]:
     """Makes what answers the calls of one method: read, let in, work, answer with the newest mark, or a status."""
 
-    async def ended(body: bytes, context: Any) -> Answer | Refusal:
-        try:
-            return await _answered(opened, method, body, context)
-        except Exception as error:
-            trace_id = secrets.token_hex(16)
-            return Refusal(_told(error, trace_id, name, observer), trace_id)
+    def read(body: bytes) -> tuple[Method, Any]:
+        return method, parsed(method.message, body)
 
     async def answer(body: bytes, context: Any) -> bytes:
-        begun = asyncio.ensure_future(ended(body, context))
-        opened.begun.add(begun)
-        begun.add_done_callback(opened.begun.discard)
         # The library cancels what its caller has left; the engine runs to its end, as over HTTP.
-        end = await asyncio.shield(begun)
+        end = await asyncio.shield(begin(opened, observer, name, read, body, context))
         if isinstance(end, Refusal):
-            metadata = ((DETAILS, details_of(end.error, end.trace_id)),)
-            await context.abort(code_of(type(end.error)), end.error.detail, metadata)
-            raise AssertionError from end.error  # `abort` raises
+            await refuse(context, end)
         context.set_trailing_metadata(((LEDGER, end.mark),))
-        return end.message
+        found: bytes = end.message.SerializeToString()
+        return found
 
     return answer
 
 
-async def _answered(opened: Opened, method: Method, body: bytes, context: Any) -> Answer:
+def begin(
+    opened: Opened, observer: Observer, name: str, read: Read, body: bytes, context: Any
+) -> "asyncio.Task[Answer | Refusal]":
+    """Begins a request that came as `body`; a stop waits for its end."""
+
+    async def ended() -> Answer | Refusal:
+        try:
+            return await _answered(opened, *read(body), body, context)
+        except Exception as error:
+            trace_id = secrets.token_hex(16)
+            return Refusal(_told(error, trace_id, name, observer), trace_id)
+
+    begun = asyncio.ensure_future(ended())
+    opened.begun.add(begun)
+    begun.add_done_callback(opened.begun.discard)
+    return begun
+
+
+async def refuse(context: Any, end: Refusal) -> NoReturn:
+    """Ends a call, or a stream, with a status."""
+    metadata = ((DETAILS, details_of(end.error, end.trace_id)),)
+    await context.abort(code_of(type(end.error)), end.error.detail, metadata)
+    raise AssertionError from end.error  # `abort` raises
+
+
+def parsed(kind: Any, body: bytes) -> Any:
+    """Reads a message. Raises BadRequest."""
     try:
-        message = method.message.FromString(body)
+        return kind.FromString(body)
     except DecodeError as error:
-        raise BadRequest(f"this is no {method.message.DESCRIPTOR.full_name}; nothing was written") from error
+        raise BadRequest(f"this is no {kind.DESCRIPTOR.full_name}; nothing was written") from error
+
+
+async def _answered(opened: Opened, method: Method, message: Any, body: bytes, context: Any) -> Answer:
     if opened.access is not None:
         opened.access.permit(method.call, str(message.namespace), _credential(context))
     gateway = opened.gateway
@@ -130,8 +153,7 @@ async def _answered(opened: Opened, method: Method, body: bytes, context: Any) -
         raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
     admitted = await admit(Call(message, body, context), gateway)
     try:
-        found: bytes = (await method.work(message, admitted)).SerializeToString()
-        return Answer(found, identifiers.mark_text(admitted.shard.mark))
+        return Answer(await method.work(message, admitted), identifiers.mark_text(admitted.shard.mark))
     finally:
         admitted.release()
 

@@ -152,6 +152,38 @@ class ReleaseResponse(_message.Message):
     settled: Settled
     def __init__(self, settled: _Optional[_Union[Settled, _Mapping]] = ...) -> None: ...
 
+class StreamClaimsRequest(_message.Message):
+    __slots__ = ("claim", "renew", "complete", "release", "ack")
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    RENEW_FIELD_NUMBER: _ClassVar[int]
+    COMPLETE_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    ACK_FIELD_NUMBER: _ClassVar[int]
+    claim: ClaimRequest
+    renew: RenewRequest
+    complete: CompleteRequest
+    release: ReleaseRequest
+    ack: AckRequest
+    def __init__(self, claim: _Optional[_Union[ClaimRequest, _Mapping]] = ..., renew: _Optional[_Union[RenewRequest, _Mapping]] = ..., complete: _Optional[_Union[CompleteRequest, _Mapping]] = ..., release: _Optional[_Union[ReleaseRequest, _Mapping]] = ..., ack: _Optional[_Union[AckRequest, _Mapping]] = ...) -> None: ...
+
+class StreamClaimsResponse(_message.Message):
+    __slots__ = ("claim", "renew", "complete", "release", "ack", "refusal", "mark")
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    RENEW_FIELD_NUMBER: _ClassVar[int]
+    COMPLETE_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    ACK_FIELD_NUMBER: _ClassVar[int]
+    REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    MARK_FIELD_NUMBER: _ClassVar[int]
+    claim: ClaimResponse
+    renew: RenewResponse
+    complete: CompleteResponse
+    release: ReleaseResponse
+    ack: AckResponse
+    refusal: bytes
+    mark: str
+    def __init__(self, claim: _Optional[_Union[ClaimResponse, _Mapping]] = ..., renew: _Optional[_Union[RenewResponse, _Mapping]] = ..., complete: _Optional[_Union[CompleteResponse, _Mapping]] = ..., release: _Optional[_Union[ReleaseResponse, _Mapping]] = ..., ack: _Optional[_Union[AckResponse, _Mapping]] = ..., refusal: _Optional[bytes] = ..., mark: _Optional[str] = ...) -> None: ...
+
 class PartitionOffset(_message.Message):
     __slots__ = ("partition", "first_offset", "rows")
     PARTITION_FIELD_NUMBER: _ClassVar[int]

@@ -16,6 +16,9 @@ SERVICES: dict[str, dict[str, Method]] = {
     )
 }
 
+# The methods whose requests and answers are streams; what each request needs is told by what it is.
+STREAMS: dict[str, tuple[str, ...]] = {pb.DESCRIPTOR.services_by_name["ClaimService"].full_name: ("StreamClaims",)}
+
 
 def paths() -> Iterator[tuple[str, Method]]:
     """Goes through the methods with their paths, `/SERVICE/METHOD`."""

@@ -14,8 +14,9 @@ from oncegate.engine.limits import KIB, Limits
 from oncegate.ports import Observer
 from oncegate.transports import health
 from oncegate.transports.access.access import Access
+from oncegate.transports.grpc import streams
 from oncegate.transports.grpc.calls import handler
-from oncegate.transports.grpc.methods import SERVICES
+from oncegate.transports.grpc.methods import SERVICES, STREAMS
 
 HEALTH = "grpc.health.v1.Health"
 # What a message may have beside a body of the largest size: names, tags; longer ones the library refuses unread.
@@ -34,10 +35,15 @@ class GrpcServer:
         self.port, self.access = port, access
         self.gateway: Gateway | None = None
         self.begun: set[asyncio.Future[Any]] = set()
+        self.streams: set[streams.Stream] = set()
+        self.stopping = False
 
     async def drain(self, within_s: float) -> None:
         """Accepts no more calls, and returns when those in flight are answered; cuts off the rest. Idempotent."""
         end_s = asyncio.get_running_loop().time() + within_s
+        self.stopping = True
+        for stream in list(self.streams):
+            stream.stop()
         await self._server.stop(within_s)
         if self.begun:  # their callers are gone
             await asyncio.wait(self.begun, timeout=max(0, end_s - asyncio.get_running_loop().time()))
@@ -48,7 +54,8 @@ async def listening(
     address: str, observer: Observer, limits: Limits, access: Access | None, reflected: bool, shutdown_ms: int
 ) -> AsyncIterator[GrpcServer]:
     """Serves on an address, and drains it at the end. Raises RuntimeError: the port cannot be had."""
-    server = grpc.aio.server(options=_options(limits), maximum_concurrent_rpcs=limits.requests_in_flight)
+    calls = limits.requests_in_flight + streams.STREAMS
+    server = grpc.aio.server(options=_options(limits), maximum_concurrent_rpcs=calls)
     found = GrpcServer(server, server.add_insecure_port(address), access)
     probe = grpc.unary_unary_rpc_method_handler(
         _probe(found), health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString
@@ -57,6 +64,8 @@ async def listening(
         served = {
             name: _unary(handler(found, observer, method, f"/{service}/{name}")) for name, method in methods.items()
         }
+        for name in STREAMS.get(service, ()):
+            served[name] = grpc.stream_stream_rpc_method_handler(streams.handler(found, observer, f"/{service}/{name}"))
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, served),))
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(HEALTH, {"Check": probe}),))
     if reflected:

@@ -1,0 +1,29 @@
+"""Appends of the memory ledger that wait for a test."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from oncegate.ledgers.memory import MemoryLedger
+
+
+class Gate:
+    """Holds the appends of the memory ledger until it is opened, at the latest by its end; counts those that came."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.opened, self.came = asyncio.Event(), 0
+        append = MemoryLedger.append
+
+        async def held(*given: Any) -> Any:
+            self.came += 1
+            await self.opened.wait()
+            return await append(*given)
+
+        patch.setattr(MemoryLedger, "append", held)
+
+    def __enter__(self) -> "Gate":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.opened.set()
