@@ -1,7 +1,7 @@
 # Every command that a person or CI runs; plain `make` prints them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels test check format generate ops demo matrix spark-matrix bench scale mutants soak kafka docs image clean
+.PHONY: help setup wheels test check format generate ops demo matrix spark-matrix bench scale mutants soak kafka k8s docs image image-test clean
 
 PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path. Compiled modules are kept: tests start
@@ -24,7 +24,7 @@ ARGS ?=
 WORKERS ?= 3
 
 help: ## this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):[^#]*## /\1\t/' | expand -t 14
 
 setup: ## the environment in .venv: finds Python and Java first; quick when nothing changed
 	@scripts/setup.sh
@@ -46,6 +46,7 @@ check: setup ## ruff, format, mypy --strict, the import contracts, what is gener
 	@$(RUN) $(PY) scripts/generate.py --check
 	@$(RUN) $(PY) -m scripts.draw_tables --check
 	@$(RUN) $(PY) -m deploy.grafana --check
+	@$(RUN) $(PY) -m deploy.k8s --check
 	@$(RUN) scripts/spectral/lint.sh
 
 format: setup ## what ruff can mend by itself
@@ -56,10 +57,11 @@ generate: setup ## the committed files that are made from code: OpenAPI, the cli
 	@$(RUN) $(PY) scripts/generate.py
 	@$(RUN) $(PY) -m scripts.draw_tables
 	@$(RUN) $(PY) -m deploy.grafana
+	@$(RUN) $(PY) -m deploy.k8s
 	@$(RUN) $(PY) scripts/unasync.py
 
 ops: setup ## dashboards, rules, alerts and compose: every query against a real gateway and Prometheus (apt: prometheus)
-	@$(RUN) CI=true $(PY) -m pytest tests/deploy/test_dashboards.py tests/deploy/test_rules.py tests/deploy/test_compose.py tests/meta/test_image.py $(ARGS)
+	@$(RUN) CI=true $(PY) -m pytest tests/deploy/test_dashboards.py tests/deploy/test_rules.py tests/deploy/test_compose.py tests/deploy/test_image.py $(ARGS)
 
 demo: setup ## real data, real Spark, six faults, one job four ways, ARGS=--kafka on a broker, --short: out/demo/result.json and .png
 	@$(RUN) $(PY) -m demo $(ARGS)
@@ -92,8 +94,15 @@ docs: setup ## the pages as a site, warnings are errors: out/docs/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --quiet
 	@echo out/docs/index.html
 
+k8s: setup ## the Helm chart by Helm 4, kubeconform and kube-score, which Go builds once, in minutes: ~/.cache/oncegate-tools
+	@$(RUN) $(PY) -m deploy.k8s --tools
+	@$(RUN) NEEDS_K8S=true $(PY) -m pytest -n $(WORKERS) tests/deploy/chart $(ARGS)
+
 image: ## the container image
 	docker build -t oncegate .
+
+image-test: setup ## the image built and run, by Docker or buildah (apt: buildah, and mmdebstrap where its base cannot be pulled)
+	@$(RUN) NEEDS_IMAGE=true $(PY) -m pytest tests/deploy/test_image.py $(ARGS)
 
 clean: ## everything that make made, but wheels
 	rm -rf .venv out build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse

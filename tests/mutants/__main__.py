@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tests.mutants.background import BACKGROUND
+from tests.mutants.chart import CHART
 from tests.mutants.checkpoints import CHECKPOINTS
 from tests.mutants.contract import CONTRACT
 from tests.mutants.deletion import DELETION
@@ -67,7 +68,7 @@ from tests.mutants.tiers import TIERS
 from tests.mutants.topic_columns import TOPIC_COLUMNS
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("service", "spark_client", "tests", "demo", "deploy", "scripts", "docs", "bench")
+COPIED = ("service", "spark_client", "tests", "demo", "deploy", "helm", "requirements", "scripts", "docs", "bench")
 MUTANTS = (
     *PLANTED,
     *GRPC,
@@ -109,6 +110,7 @@ MUTANTS = (
     *NAMED_BATCHES,
     *DELIVERY,
     *DEMO,
+    *CHART,
 )
 TIMEOUT_S = 600
 # All tests that catch a bug, one after another.
@@ -140,7 +142,7 @@ def copy(folder: Path) -> None:
     for name in COPIED:
         shutil.rmtree(folder / name, ignore_errors=True)
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
-    for name in ("pyproject.toml", "README.md", "ARCHITECTURE.md"):
+    for name in ("pyproject.toml", "README.md", "ARCHITECTURE.md", "Dockerfile"):
         shutil.copy(ROOT / name, folder / name)
 
 

@@ -1,0 +1,1 @@
+"""What the chart's files say of each other, and the tools that try it."""

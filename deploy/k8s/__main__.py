@@ -1,0 +1,73 @@
+"""Writes what the chart's values.yaml and the gateway's settings say into the chart's other files.
+
+python -m deploy.k8s [--check]    values.schema.json, and the table in README.md; `--check` names what is stale
+python -m deploy.k8s --tools      builds and fetches, once, what `make k8s` needs, into the user's cache
+python -m deploy.k8s --render     tests/golden/chart, by Helm: what each file of helm/oncegate/ci makes
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from deploy.k8s import schema, schemas
+from deploy.k8s.render import render_all
+from deploy.k8s.tools import TOOLS, ToolMissing, build
+from deploy.k8s.values import CHART, values
+
+_TABLE = re.compile(r"(<!-- drawn: values -->\n).*(<!-- end -->)", re.DOTALL)
+
+
+def table() -> str:
+    """Draws the values with their defaults and comments."""
+    rows = ["| value | default | what it is |", "| --- | --- | --- |"]
+    for value in values():
+        shown = "" if value.is_group else f"`{json.dumps(value.default)}`"
+        rows.append(f"| `{value.path}` | {shown} | {value.comment} |")
+    return "\n".join(rows) + "\n"
+
+
+def readme() -> str:
+    """Returns README.md of the chart with its table drawn anew."""
+    return _TABLE.sub(lambda found: f"{found[1]}{table()}{found[2]}", (CHART / "README.md").read_text())
+
+
+def stale() -> dict[Path, str]:
+    """Makes what differs from what is committed: file and text."""
+    made = {CHART / "values.schema.json": schema.text(), CHART / "README.md": readme()}
+    return {path: new for path, new in made.items() if not path.is_file() or path.read_text() != new}
+
+
+def have_tools() -> int:
+    """Builds and fetches what is not there; returns the exit status."""
+    try:
+        for wanted in TOOLS:
+            build(wanted)
+        schemas.fetch()
+    except (ToolMissing, subprocess.CalledProcessError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def main() -> int:
+    """Writes what is stale, or with `--check` names it; returns the exit status."""
+    if "--tools" in sys.argv[1:]:
+        return have_tools()
+    if "--render" in sys.argv[1:]:
+        render_all()
+        return 0
+    found = stale()
+    for path, new in found.items():
+        name = path.relative_to(CHART.parents[1])
+        if "--check" in sys.argv[1:]:
+            sys.stdout.write(f"{name} is stale: make generate\n")
+            continue
+        path.write_text(new)
+        sys.stdout.write(f"wrote {name}\n")
+    return 1 if found and "--check" in sys.argv[1:] else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

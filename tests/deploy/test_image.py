@@ -1,0 +1,119 @@
+"""The Dockerfile: what it says, what a linter says, and the image itself where buildah or Docker can build it."""
+
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.images import Builder, builder
+from tests.support.tree import ROOT
+
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+STAGES = re.split(r"^FROM ", DOCKERFILE, flags=re.MULTILINE)[1:]
+# Compiles one loop where the variables of the image are, then is another host: says whether it found what was kept.
+TWO_HOSTS = """
+import llvmlite.binding as llvm
+llvm.get_host_cpu_name = lambda: {host!r}
+from oncegate.runtime import kernel_cache
+loop = kernel_cache.compiled(kernel_cache._probe)
+loop()
+print(dict(loop.stats.cache_hits), dict(loop.stats.cache_misses))
+"""
+
+
+def test_what_the_dockerfile_imports_exists() -> None:
+    found = re.findall(r"from (oncegate[\w.]*) import (\w+)", DOCKERFILE)
+    assert found, "the image compiles the kernels while it is built"
+    for module, name in found:
+        assert callable(getattr(importlib.import_module(module), name))
+
+
+def test_hadolint_finds_nothing_to_remark() -> None:
+    command = [Path(sys.executable).with_name("hadolint"), "--failure-threshold", "style", ROOT / "Dockerfile"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_last_stage_installs_nothing_and_runs_without_rights() -> None:
+    first, last = STAGES
+    assert "pip install" in first
+    assert not re.search(r"\b(apt-get|pip|gcc|build-essential)\b", last)
+    assert re.findall(r"^USER (.*)$", last, re.MULTILINE) == ["65532:65532"]
+    assert last.index("\nUSER ") < last.index("compile_kernels"), "what it runs may write what is compiled, and no more"
+
+
+def test_the_image_holds_what_every_ledger_needs_in_the_versions_that_are_tested() -> None:
+    assert "requirements/image.txt" in STAGES[0]
+    pins = {name: pinned(name) for name in ("image", "dev")}
+    assert {"aiokafka", "redis", "grpcio", "numba"} <= pins["image"].keys()
+    assert pins["image"].items() <= pins["dev"].items()
+
+
+def pinned(name: str) -> dict[str, str]:
+    """Versions by package; where they differ by Python, all of them."""
+    text = (ROOT / f"requirements/{name}.txt").read_text()
+    found: dict[str, str] = {}
+    for package, version in re.findall(r"^([a-z0-9._-]+)(?:\[[\w,]+\])?==(\S+)", text, re.MULTILINE):
+        found[package] = f"{found.get(package, '')} {version}"
+    return found
+
+
+def variables() -> dict[str, str]:
+    return dict(re.findall(r"\b(NUMBA_\w+)=(\S+)", STAGES[1]))
+
+
+def test_another_processor_finds_what_was_compiled(tmp_path: Path) -> None:
+    """Under the image's variables; without them each processor would compile its own."""
+
+    def tried(host: str, **given: str) -> str:
+        environment = {"PATH": "/usr/bin", "PYTHONPATH": str(ROOT / "service"), "NUMBA_CACHE_DIR": str(tmp_path)}
+        command = [sys.executable, "-c", TWO_HOSTS.format(host=host)]
+        done = subprocess.run(command, env=environment | given, capture_output=True, text=True, check=True)
+        hits, misses = re.findall(r"\{.*?\}", done.stdout)
+        return "found" if hits != "{}" and misses == "{}" else "compiled"
+
+    generic = {name: value for name, value in variables().items() if name != "NUMBA_CACHE_DIR"}
+    assert [tried("skylake", **generic), tried("znver3", **generic)] == ["compiled", "found"]
+    assert [tried("skylake"), tried("znver3")] == ["compiled", "compiled"], "the test tells one from the other"
+
+
+@pytest.fixture(scope="module")
+def image() -> Iterator[Builder]:
+    with builder() as built:
+        yield built
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+def test_the_image_is_built_and_runs_without_rights_on_a_root_that_is_read_only(image: Builder) -> None:
+    assert image.run("--version").startswith("oncegate")
+    who = image.python("import os; print(os.getuid(), os.getgid())")
+    assert who == "65532 65532"
+    for tool in ("gcc", "cc", "ld", "pip", "pip3"):
+        assert image.python(f"import shutil; print(shutil.which({tool!r}))") in ("None", f"/usr/local/bin/{tool}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+def test_the_image_compiles_nothing_when_it_starts(image: Builder) -> None:
+    said = image.python(
+        "from oncegate.runtime.kernel_cache import saying_what_is_compiled\n"
+        "from oncegate.app import compile_kernels\n"
+        "compile_kernels(); print('done')"
+    )
+    assert said == "done", "a line for each loop that was compiled would stand before it"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+def test_times_of_sources_are_whole_seconds_which_layers_keep(image: Builder) -> None:
+    said = image.python(
+        "import pathlib, oncegate\n"
+        "paths = pathlib.Path(oncegate.__file__).parents[1].rglob('*.py')\n"
+        "print(max(path.stat().st_mtime_ns % 10**9 for path in paths))"
+    )
+    assert said == "0"

@@ -1,0 +1,66 @@
+"""Planted bugs of the image and the Helm chart, as far as they are seen without Helm; `make k8s` tries its templates."""
+
+from tests.mutants.mutant import Mutant, one
+
+_IMAGE = "tests/deploy/test_image.py"
+_VALUES = "tests/deploy/chart/test_values.py"
+_HELM_TEST = "tests/deploy/chart/test_helm_test.py"
+
+CHART: tuple[Mutant, ...] = (
+    one(
+        "loops are compiled for the processor that builds the image",
+        "Dockerfile",
+        "    NUMBA_CPU_NAME=generic \\\n",
+        "",
+        f"{_IMAGE}::test_another_processor_finds_what_was_compiled",
+    ),
+    one(
+        "the image has another client of Kafka than is tested",
+        "requirements/image.txt",
+        "aiokafka==0.14.0",
+        "aiokafka==0.13.0",
+        f"{_IMAGE}::test_the_image_holds_what_every_ledger_needs_in_the_versions_that_are_tested",
+    ),
+    one(
+        "a misspelt value is taken",
+        "deploy/k8s/schema.py",
+        'return {"type": "object", "additionalProperties": False, "properties": {}}',
+        'return {"type": "object", "additionalProperties": True, "properties": {}}',
+        f"{_VALUES}::test_a_name_that_is_not_there_is_refused_at_every_level",
+    ),
+    one(
+        "a setting that the chart gives may be given again",
+        "deploy/k8s/schema.py",
+        '    "port",\n',
+        "",
+        f"{_VALUES}::test_a_value_that_cannot_be_is_refused",
+    ),
+    one(
+        "the chart waits shorter for callers than the gateway does",
+        "helm/oncegate/values.yaml",
+        "  shutdownMs: 30000\n",
+        "  shutdownMs: 3000\n",
+        f"{_VALUES}::test_defaults_that_the_gateway_has_too_are_the_same",
+    ),
+    one(
+        "a chart is changed and nobody renders it",
+        "helm/oncegate/templates/statefulset.yaml",
+        "  replicas: 1\n",
+        "  replicas: 2\n",
+        f"{_VALUES}::test_what_helm_made_is_of_the_chart_as_it_is",
+    ),
+    one(
+        "two pods own what is one gateway's",
+        "tests/golden/chart/embedded.yaml",
+        "  replicas: 1\n",
+        "  replicas: 2\n",
+        "tests/deploy/chart/test_rendered.py::test_a_ledger_without_standbys_has_one_pod_that_ends_before_the_next_one_begins",
+    ),
+    one(
+        "helm test does not look whether the second claim is a duplicate",
+        "helm/oncegate/files/helm_test.py",
+        ' or second["verdicts"][0]["verdict"] != "DUPLICATE":',
+        ":",
+        f"{_HELM_TEST}::test_a_gateway_that_grants_an_id_twice_fails_it",
+    ),
+)
