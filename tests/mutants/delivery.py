@@ -106,4 +106,11 @@ DELIVERY: tuple[Mutant, ...] = (
         "if made_ms <= 0}",
         "tests/client/delivery/test_event_ids.py::test_an_id_older_than_the_horizon_is_stale_and_not_written_as_new",
     ),
+    one(
+        "a file that is there is not found",
+        f"{_ROOM}/folder.py",
+        "        return {one for one in ids if self.path(one).exists()}\n",
+        "        return set()\n",
+        "tests/client/delivery/test_folder.py::test_what_a_dead_writer_has_written_is_found",
+    ),
 )
