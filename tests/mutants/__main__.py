@@ -66,6 +66,7 @@ from tests.mutants.starting import STARTING
 from tests.mutants.surface import SURFACE
 from tests.mutants.tiers import TIERS
 from tests.mutants.topic_columns import TOPIC_COLUMNS
+from tests.mutants.verifier import VERIFIER
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("service", "spark_client", "tests", "demo", "deploy", "helm", "requirements", "scripts", "docs", "bench")
@@ -88,6 +89,7 @@ MUTANTS = (
     *BACKGROUND,
     *ID_SETS,
     *LOOK_UP,
+    *VERIFIER,
     *DELETION,
     *METRICS,
     *SPARK_DRIVER,

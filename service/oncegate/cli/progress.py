@@ -1,11 +1,19 @@
-"""How far a long verb has come, in bytes read: a bar on stderr where that is a terminal, nothing elsewhere."""
+"""How far a long verb has come: a bar on stderr where that is a terminal, nothing elsewhere."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from oncegate.ledgers.disk import Disk
 
@@ -30,6 +38,22 @@ def counted(shown: str, *folders: Path, times: int) -> Iterator[Disk]:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         yield _CountingDisk(bar, times * sum(map(_size_bytes, folders)), shown)
+
+
+@contextmanager
+def steps() -> Iterator[Callable[[str, int, int | None], None]]:
+    """Gives what moves a bar for each step: called with its name, how much is done, and how much there is, if known."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def told(step: str, done: int, total: int | None) -> None:
+            if step not in tasks:
+                tasks[step] = bar.add_task(step, total=total)
+            bar.update(tasks[step], completed=done)
+
+        yield told
 
 
 def _size_bytes(folder: Path) -> int:

@@ -1,4 +1,4 @@
-"""Defines the verb `oncegate verify`."""
+"""Verifies the files of an embedded ledger, offline or beside the gateway that owns it."""
 
 import asyncio
 import sys
@@ -6,8 +6,6 @@ from pathlib import Path
 
 import msgspec
 
-from oncegate.cli.backup import AsJson
-from oncegate.cli.ledger import Data, Witness
 from oncegate.cli.progress import counted
 from oncegate.cli.refusals import refusing
 from oncegate.core.errors import OncegateError
@@ -15,12 +13,8 @@ from oncegate.ledgers import log
 from oncegate.ledgers.log.admin.verify import Verified, VerifiedLedger
 
 
-def verify(data: Data = Path("data"), witness: Witness = None, as_json: AsJson = False) -> None:
-    """Read everything and see that it is whole: lists, witness, frames, rows, and what the entries add up to.
-
-    Owns nothing: the gateway may be running. Ends with status 1 at the first damage.
-    Example: oncegate verify --data ./data --json
-    """
+def verify_ledger(data: Path, witness: str | None, as_json: bool) -> None:
+    """Prints a line for each ledger of the data folder that is whole; ends with status 1 at the first damage."""
     with refusing(), counted("verifying", data, times=2) as disk:
         try:
             for one in log.verify(str(data), witness, disk, _rebuild):

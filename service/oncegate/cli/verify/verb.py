@@ -1,0 +1,71 @@
+"""Defines the verb `oncegate verify`, and which of its options go together."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oncegate.cli.backup import AsJson
+from oncegate.cli.explain import Namespace, Url
+from oncegate.cli.ledger import Witness
+from oncegate.cli.refusals import refuse_urls, refusing
+from oncegate.cli.verify.against import Asked, verify_topic
+from oncegate.cli.verify.ledger import verify_ledger
+from oncegate.core.errors import BadRequest
+
+Data = Annotated[
+    Path | None, typer.Option(help="Data folder of the embedded ledger.  [default: ./data]", callback=refuse_urls)
+]
+Against = Annotated[str | None, typer.Option(help="The topic that the input was written to, by the gateway's name.")]
+Given = Annotated[Path | None, typer.Option("--input", help="What was to be written: .parquet, .arrow, .csv, .ndjson.")]
+IdCol = Annotated[list[str], typer.Option(help="The input's column that is the id; once for each of several.")]
+IdSet = Annotated[str | None, typer.Option(help="The set of the ids, where it is not named after the topic.")]
+Output = Annotated[str, typer.Option(help="kafka://HOST:PORT/TOPIC, where rows lie there and not in the gateway.")]
+OutputId = Annotated[
+    str, typer.Option(help="Where records have the id: key, header:NAME, json:NAME[,NAME] or arrow:NAME[,NAME].")
+]
+State = Annotated[Path | None, typer.Option(help="Folder for what is done, to go on there.  [default: ./TOPIC.verify]")]
+Repair = Annotated[bool, typer.Option("--repair", help="Have the gateway write what is missing, from the input.")]
+Picture = Annotated[Path | None, typer.Option(help="Draw the counts there, as SVG.")]
+Rows = Annotated[int, typer.Option(min=0, max=100_000, help="Ids of each kind that are named.")]
+
+
+def verify(
+    data: Data = None,
+    witness: Witness = None,
+    as_json: AsJson = False,
+    against: Against = None,
+    given: Given = None,
+    id_col: IdCol = [],  # noqa: B006, never changed
+    url: Url = "http://127.0.0.1:8080",
+    namespace: Namespace = "default",
+    id_set: IdSet = None,
+    output: Output = "",
+    output_id: OutputId = "",
+    state: State = None,
+    repair: Repair = False,
+    picture: Picture = None,
+    rows: Rows = 20,
+) -> None:
+    """Read a ledger and see that it is whole; with --against, compare a topic with its input and the ledger.
+
+    Of a ledger: lists, witness, frames, rows, and what the entries add up to. Owns nothing: the gateway may be
+    running. Ends with status 1 at the first damage.
+
+    With --against it asks a running gateway, and says which ids are missing, not written, doubled, held, unrecorded
+    or foreign. Status 0: none is. An interrupted run goes on with the same command.
+
+    Example: oncegate verify --data ./data --json
+
+    Example: oncegate verify --against orders --input orders.parquet --id-col order
+    """
+    asked = Asked(against, given, id_col, url, namespace, id_set, output, output_id, state, repair, picture, rows)
+    with refusing():
+        if against is None:
+            if asked.more_than_an_address:
+                raise BadRequest("--input, --id-col and what goes with them need --against TOPIC")
+            verify_ledger(data or Path("data"), witness, as_json)
+        elif data is not None or witness is not None:
+            raise BadRequest("--against asks a running gateway (--url): --data and --witness are of a ledger's files")
+        else:
+            verify_topic(asked, as_json)

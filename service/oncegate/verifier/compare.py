@@ -1,0 +1,82 @@
+"""Compares the rows of one bucket: those of the input, with what the ledger told of each, and those of the output.
+
+A place is 64 bits. Of the input: the number of the row, and from bit 56 on `Told`. Of the output: bit 63, the partition
+from bit 48 on, and the offset. So one sort brings an id's rows together, the input's first, each in order.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from oncegate.arraytypes import I64, U8, U64
+from oncegate.verifier.kinds import Kind, Told
+
+# What fits beside bit 63: Kafka's own limit on partitions is far below it, and offsets of 48 bits last for ever.
+PARTITIONS_MAX, OFFSET_MAX = 1 << 15, (1 << 48) - 1
+_TOLD, _PARTITION, _OUTPUT = np.uint64(56), np.uint64(48), np.uint64(1 << 63)
+_ROW = np.uint64((1 << 56) - 1)
+
+
+class Compared(NamedTuple):
+    """Holds what became of one bucket's ids.
+
+    rows: the first row of each id of the input, uint64 (k,); kinds: its `Kind`, uint8 (k,). doubled: (row, place) of
+    each output row of an id that is there more than once, (d, 2); extra: how many of those are too many. foreign:
+    the place of each output row of no id of the input, (f,); foreign_ids: how many ids those are. repeated: rows of
+    the input whose id stood there before.
+    """
+
+    rows: U64
+    kinds: U8
+    doubled: U64
+    extra: int
+    foreign: U64
+    foreign_ids: int
+    repeated: int
+
+
+def input_places(first_row: int, told: U8) -> U64:
+    """Returns the places of rows of the input that follow one another."""
+    rows = np.arange(first_row, first_row + len(told), dtype=np.uint64)
+    return rows | told.astype(np.uint64) << _TOLD
+
+
+def output_places(partition: int, offsets: I64) -> U64:
+    """Returns the places of rows of one partition."""
+    assert 0 <= partition < PARTITIONS_MAX, "checked where partitions are listed"
+    return offsets.astype(np.uint64) | np.uint64(partition) << _PARTITION | _OUTPUT
+
+
+def partition_and_offset(place: int) -> tuple[int, int]:
+    """Reads a place of the output."""
+    return place >> 48 & (PARTITIONS_MAX - 1), place & OFFSET_MAX
+
+
+def compare(given: U64, written: U64) -> Compared:
+    """Compares the rows of one bucket, both of shape (n, 3)."""
+    rows = np.concatenate([given, written])
+    rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
+    places, is_output = rows[:, 2], rows[:, 2] & _OUTPUT != 0
+    new = np.ones(len(rows), np.bool_)
+    new[1:] = (rows[1:, 0] != rows[:-1, 0]) | (rows[1:, 1] != rows[:-1, 1])
+    starts, ids = np.flatnonzero(new), np.cumsum(new) - 1
+    if not len(starts):
+        return Compared(places, np.zeros(0, np.uint8), np.zeros((0, 2), np.uint64), 0, places, 0, 0)
+    outputs, sizes = np.add.reduceat(is_output.astype(np.int64), starts), np.diff(np.append(starts, len(rows)))
+    told = np.maximum.reduceat(np.where(is_output, np.uint64(0), places >> _TOLD), starts)
+    in_input = outputs < sizes
+    kinds, first = _kinds(outputs, told)[in_input], places[starts] & _ROW
+    at_doubled = is_output & (in_input & (outputs > 1))[ids]
+    doubled = np.column_stack([first[ids[at_doubled]], places[at_doubled]])
+    extra = int((outputs[in_input & (outputs > 1)] - 1).sum())
+    repeated = int((sizes - outputs)[in_input].sum()) - int(in_input.sum())
+    return Compared(first[in_input], kinds, doubled, extra, places[~in_input[ids]], int((~in_input).sum()), repeated)
+
+
+def _kinds(outputs: I64, told: U64) -> U8:
+    """The kind of each id by how often it is in the output and what the ledger told of it."""
+    absent = np.choose(told.astype(np.intp), [Kind.NOT_WRITTEN, Kind.HELD, Kind.MISSING])
+    once = np.choose(told.astype(np.intp), [Kind.UNRECORDED, Kind.UNRECORDED, Kind.OK])
+    found = np.where(outputs == 0, absent, np.where(outputs == 1, once, int(Kind.DOUBLED)))
+    assert len(Told) == 3, "each has its place in both lists"
+    return found.astype(np.uint8)

@@ -1,0 +1,81 @@
+"""Makes 16 bytes of each id, wherever it comes from: the same for a number and its decimal text, for text and bytes.
+
+They are for this run alone, by a key that it draws: an id's fingerprint in the ledger has the namespace's key, which
+never leaves the gateway. Two ids meet by accident with a probability of q^2 / 2^129 for q ids.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oncegate.arraytypes import U64
+from oncegate.core.errors import BadRequest, NullId, OncegateError
+from oncegate.engine.limits import Limits
+from oncegate.hashing.ids import Fingerprinter
+from oncegate.transports.decode import columns, ids
+
+# Hashed and asked for at once; a request takes 100,000 by default.
+BATCH_ROWS = 50_000
+_LIMITS = Limits(ids_per_request=BATCH_ROWS)
+
+
+def as_ids(table: pa.Table, names: list[str]) -> pa.Table:
+    """Returns the columns of an id as text or bytes, as every door of the gateway takes them.
+
+    Raises BadRequest: a column is missing, or of a type that ids have not.
+    """
+    columns.check_present(names, table.column_names, "--id-col")
+    found = [_plain(table[name], name) for name in names]
+    return pa.table(found, names)
+
+
+def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
+        column = column.cast(pa.large_string() if pa.types.is_string_view(column.type) else pa.large_binary())
+    found = columns.id_column(pa.table({name: column}), name)
+    if not columns.is_id(found.type):
+        raise BadRequest(f"id column {name!r} has the type {column.type}; ids are {columns.ID_TYPES}")
+    return found
+
+
+def fingerprints(table: pa.Table, printer: Fingerprinter, first_row: int) -> U64:
+    """Hashes the rows of a table of ids, (n, 2). BadRequest: an id is null, empty or too long, with its row."""
+    # Joined columns are told apart by their types too, and here text and bytes are one.
+    parts = [column.combine_chunks().cast(pa.large_binary()) for column in table.columns]
+    try:
+        return ids.of_columns(parts, table.column_names, printer, _LIMITS)
+    except NullId as error:
+        places: Any = error.extra["places"]
+        place = first_row + int(places[0])
+        raise BadRequest(f"row {place} has a null or empty id, which no write by id takes: leave it out") from error
+    except OncegateError as error:
+        raise BadRequest(f"rows from {first_row} on: {error.detail}") from error
+
+
+def present(table: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Tells of each row of a table of ids whether it has one: no column is null, and not all are empty; bool (n,)."""
+    whole, some = np.ones(len(table), np.bool_), np.zeros(len(table), np.bool_)
+    for column in table.columns:
+        sizes = pc.fill_null(pc.binary_length(column), -1).to_numpy()
+        whole &= sizes >= 0
+        some |= sizes > 0
+    return whole & some
+
+
+def text_of(row: dict[str, Any]) -> str | list[str]:
+    """Shows one id of a table of ids: its text, or one for each of its columns; bytes that are none as hex."""
+    shown = [_text(value) for value in row.values()]
+    return shown[0] if len(shown) == 1 else shown
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return bytes(value).decode()
+    except UnicodeDecodeError:
+        return bytes(value).hex()

@@ -1,0 +1,47 @@
+"""What becomes of an id when input, ledger and output are compared, and what each finding means."""
+
+from enum import IntEnum
+
+import numpy as np
+
+from oncegate.arraytypes import U8
+from oncegate.core.verdicts import VERDICT_MASK, Flag, Verdict
+
+
+class Told(IntEnum):
+    """Names what the ledger told of an id, in two bits of its place. HELD: a claim is open, its lease over or not."""
+
+    FREE = 0
+    HELD = 1
+    KNOWN = 2
+
+
+class Kind(IntEnum):
+    """Names what an id of the input is; FOREIGN is one that only the output has."""
+
+    OK = 0
+    MISSING = 1
+    NOT_WRITTEN = 2
+    DOUBLED = 3
+    HELD = 4
+    UNRECORDED = 5
+    FOREIGN = 6
+
+
+MEANINGS = {
+    Kind.OK: "in the input, known to the ledger, and in the output once",
+    Kind.MISSING: "the ledger knows it as written, and the output lacks it",
+    Kind.NOT_WRITTEN: "the input has it, neither the ledger nor the output does",
+    Kind.DOUBLED: "in the output more than once",
+    Kind.HELD: "the output lacks it, and a claim of it is open or was left: ask again",
+    Kind.UNRECORDED: "in the output once, and not known as written: a retry would write it again",
+    Kind.FOREIGN: "in the output, and not in the input",
+}
+
+
+def told_of(verdicts: U8) -> U8:
+    """Returns `Told` for each verdict of a look-up; where an id stands there again (SAME) its first says it."""
+    told = np.full(len(verdicts), Told.FREE, np.uint8)
+    told[verdicts & VERDICT_MASK == Verdict.DUPLICATE] = Told.KNOWN
+    told[(verdicts & VERDICT_MASK == Verdict.BUSY) | (verdicts & Flag.TAKEOVER != 0)] = Told.HELD
+    return told

@@ -1,0 +1,30 @@
+"""Says what is compared with what: the same question goes on where it was interrupted, another one begins anew."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Question:
+    """Names input, ledger and output.
+
+    columns: of the input, that are the id. id_set: in which the ledger is asked. output: kafka://…, "" for the
+    gateway's own topic; output_id: where a record of Kafka has its id. url: of the gateway.
+    """
+
+    input: Path
+    columns: tuple[str, ...]
+    url: str
+    namespace: str
+    topic: str
+    id_set: str
+    output: str = ""
+    output_id: str = ""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Returns what must be the same for a run to go on: the file as it is now, and all names but the address."""
+        known = self.input.stat()
+        told = {**asdict(self), "input": str(self.input.resolve()), "columns": list(self.columns)}
+        return {**told, "url": "", "input_bytes": known.st_size, "input_changed_ns": known.st_mtime_ns}

@@ -1,0 +1,114 @@
+"""Runs a comparison: the input with the ledger, then the output, then bucket by bucket; each step is kept.
+
+The order makes it right while rows are still written. The ledger is asked before the output is read to its end: what
+it knew by then was written by then, so an id that it knew and the output lacks is missing. What the output has and the
+ledger did not know may have been written in between, so the ledger is asked again for that.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from oncegate.hashing.ids import Fingerprinter
+from oncegate.verifier.compare import compare, input_places, output_places
+from oncegate.verifier.findings import Findings
+from oncegate.verifier.ids import as_ids, fingerprints, present
+from oncegate.verifier.kinds import Kind, Told, told_of
+from oncegate.verifier.question import Question
+from oncegate.verifier.runs import BUCKETS, Runs
+from oncegate.verifier.sources.gateway import Gateway
+from oncegate.verifier.sources.inputs import Input
+from oncegate.verifier.sources.outputs import Output
+from oncegate.verifier.state import State, save
+
+# Called with what is done, how much of it, and how much there is in all; None: not known.
+Progress = Callable[[str, int, int | None], None]
+
+
+class Run:
+    """Compares by the state in a folder, from where it stands."""
+
+    def __init__(
+        self, folder: Path, state: State, question: Question, given: Input, gateway: Gateway, progress: Progress
+    ) -> None:
+        self._folder, self._state, self._question = folder, state, question
+        self._input, self._gateway, self._progress = given, gateway, progress
+        self._printer = Fingerprinter(state.key)
+
+    def read_input(self) -> None:
+        """Hashes the ids of the input, and asks the ledger of each. Raises what reading and asking raise."""
+        state, columns = self._state, list(self._question.columns)
+        if state.stage != "input":
+            return
+        runs, total = Runs(self._folder, "input", state.input_runs), self._input.rows
+        row = state.input_rows
+        for first, table in self._input.batches(row, columns):
+            ids, row = as_ids(table, columns), first + len(table)
+            found = fingerprints(ids, self._printer, first)
+            told = told_of(self._gateway.look_up(ids, self._question.id_set))
+            runs.add(found, input_places(first, told))
+            self._progress("input and ledger", row, total)
+            if runs.is_full:
+                self._keep_input(runs, row)
+        self._keep_input(runs, row, "output")
+
+    def read_output(self, output: Output) -> None:
+        """Hashes the ids of the output, partition by partition, up to where it ended when this began."""
+        state = self._state
+        if state.stage != "output":
+            return
+        runs = Runs(self._folder, "output", state.output_runs)
+        if not state.ends:
+            bounds = output.bounds()
+            state.low, state.ends = [first for first, _ in bounds], [end for _, end in bounds]
+            state.next_offsets = list(state.low)
+        total = sum(state.ends) - sum(state.low)
+        for partition, end in enumerate(state.ends):
+            for part in output.parts(partition, state.next_offsets[partition], end):
+                kept = present(part.ids)
+                ids, offsets = part.ids.filter(kept), part.offsets[kept]
+                runs.add(fingerprints(ids, self._printer, 0), output_places(partition, offsets))
+                state.output_rows += len(part.ids)
+                state.without_id += len(part.ids) - len(ids)
+                state.next_offsets[partition] = part.next_offset
+                self._progress("output", sum(state.next_offsets) - sum(state.low), total)
+                if runs.is_full:
+                    self._keep_output(runs)
+        self._keep_output(runs, "compare")
+
+    def compare(self, shown: int) -> Findings:
+        """Compares all buckets, one in memory at a time, and asks the ledger again where that may change a kind."""
+        state = self._state
+        given = Runs(self._folder, "input", state.input_runs)
+        written = Runs(self._folder, "output", state.output_runs)
+        findings = Findings(self._folder, state.input_rows, shown)
+        for bucket in range(BUCKETS):
+            findings.add(compare(given.load(bucket), written.load(bucket)))
+            self._progress("comparing", bucket + 1, BUCKETS)
+        if findings.counts[Kind.UNRECORDED]:
+            self._ask_again(findings)
+        return findings
+
+    def _ask_again(self, findings: Findings) -> None:
+        """What the output has and the ledger knows by now is OK: it was written between the two."""
+        columns = list(self._question.columns)
+        for row, table in self._input.batches(0, columns):
+            at = np.flatnonzero(findings.kinds(row, len(table)) == Kind.UNRECORDED)
+            if len(at):
+                ids = as_ids(table, columns).take(at)
+                told = told_of(self._gateway.look_up(ids, self._question.id_set))
+                findings.change(row + at[told == Told.KNOWN], Kind.OK)
+            self._progress("asking again", row + len(table), self._state.input_rows)
+
+    def _keep_input(self, runs: Runs, rows: int, stage: str = "input") -> None:
+        self._state.input_runs, self._state.input_rows = runs.flush(), rows
+        self._keep(stage)
+
+    def _keep_output(self, runs: Runs, stage: str = "output") -> None:
+        self._state.output_runs = runs.flush()
+        self._keep(stage)
+
+    def _keep(self, stage: str) -> None:
+        self._state.stage, self._state.mark = stage, self._gateway.mark
+        save(self._folder, self._state)

@@ -1,0 +1,148 @@
+"""Asks a running gateway: what it knows of ids, which rows its topics hold; and hands it rows to write.
+
+Each call may be repeated: looking up and reading change nothing, and a produce keeps its token and call.
+"""
+
+import http.client
+import ipaddress
+import json
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import numpy as np
+import pyarrow as pa
+
+from oncegate.arraytypes import U8
+from oncegate.core.errors import NotFound, OncegateError
+
+# As the clients have it: read from the environment, so that no command line shows it.
+API_KEY = "ONCEGATE_API_KEY"
+_JSON, _ARROW, _PACKED = "application/json", "application/vnd.apache.arrow.stream", "application/vnd.oncegate.packed"
+# A gateway that starts again, or a standby that takes over, is back in a minute as a rule.
+TRIED_S = 90.0
+_TIMEOUT_S = 60.0
+_PAUSE_S = 1.0
+_HEAD_BYTES = 24
+
+
+class Gateway:
+    """Asks one gateway about one namespace, one call at a time, over one connection.
+
+    mark: the newest mark of its ledger, "" for none: it is brought back, so that a gateway which has forgotten
+    something refuses. Each call raises NotFound: nobody answers there; OncegateError with what the gateway says.
+    """
+
+    def __init__(self, url: str, namespace: str, mark: str = "") -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise NotFound(f"{url} is no address of a gateway; write --url http://127.0.0.1:8080")
+        self._url, self._host, self._port = url, parts.hostname, parts.port
+        self._secure = parts.scheme == "https"
+        self._prefix = f"{parts.path.rstrip('/')}/v1/namespaces/{quote(namespace, safe='')}"
+        self._connection: http.client.HTTPConnection | None = None
+        self._key = os.environ.get(API_KEY)
+        if self._key and not self._secure and not _is_loopback(parts.hostname):
+            raise NotFound(f"{API_KEY} would go to {url} readably: write https://, or unset it")
+        self.mark = mark
+
+    def look_up(self, ids: pa.Table, id_set: str) -> U8:
+        """Asks what is known of ids, text or bytes; returns a verdict's byte for each, uint8 (n,)."""
+        headers = {"Content-Type": _ARROW, "Accept": _PACKED, "Oncegate-Id-Set": quote(id_set, safe="")}
+        _, body = self._call("POST", "/ids:lookup", headers, _stream(ids))
+        return _verdicts(body, len(ids))
+
+    def topic(self, name: str) -> list[tuple[int, int]]:
+        """Returns for each partition its first offset that is kept, and the one behind its last."""
+        _, body = self._call("GET", f"/topics/{quote(name, safe='')}", {"Accept": _JSON})
+        known = json.loads(body)
+        return list(zip(known["low_offsets"], known["high_offsets"], strict=True))
+
+    def fetch(self, topic: str, partition: int, offset: int, rows: int, columns: list[str]) -> tuple[pa.Table, int]:
+        """Reads rows of a partition from an offset on, fewer than `rows` perhaps; and where to read on."""
+        query = urlencode({"offset": offset, "max_rows": rows, "columns": ",".join(columns)})
+        path = f"/topics/{quote(topic, safe='')}/partitions/{partition}/records?{query}"
+        headers, body = self._call("GET", path, {"Accept": _ARROW})
+        return pa.ipc.open_stream(body).read_all(), int(headers["oncegate-next-offset"])
+
+    def produce(self, topic: str, rows: pa.Table, columns: list[str], id_set: str, token: str, call: int) -> U8:
+        """Has rows written, each if its id is free; a verdict's byte for each, uint8 (n,)."""
+        query = urlencode({"id_col": ",".join(columns), "id_set": id_set})
+        headers = {"Content-Type": _ARROW, "Accept": _PACKED, "Oncegate-Token": token, "Oncegate-Call": str(call)}
+        path = f"/topics/{quote(topic, safe='')}/records:produce?{query}"
+        _, body = self._call("POST", path, headers, _stream(rows))
+        return _verdicts(body, len(rows))
+
+    def close(self) -> None:
+        """Lets go of the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _call(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> tuple[Mapping[str, str], bytes]:
+        """Sends a request until it is answered, or has been tried for TRIED_S."""
+        until = time.monotonic() + TRIED_S
+        sent = {**headers, **({"Oncegate-Ledger": self.mark} if self.mark else {})}
+        sent |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        while True:
+            try:
+                status, answered, data = self._exchange(method, self._prefix + path, sent, body)
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                if time.monotonic() > until:
+                    raise NotFound(f"no gateway answers at {self._url} ({error}); what was done is kept") from error
+                pause_s = _PAUSE_S
+            else:
+                if status < 300:
+                    self.mark = answered.get("oncegate-ledger", self.mark)
+                    return answered, data
+                pause_s = _refusal(status, answered, data, time.monotonic() > until)
+            time.sleep(pause_s)
+
+    def _exchange(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        if self._connection is None:
+            kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+            self._connection = kind(self._host, self._port, timeout=_TIMEOUT_S)
+        self._connection.request(method, path, body, dict(headers))
+        reply = self._connection.getresponse()
+        return reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read()
+
+
+def _refusal(status: int, headers: Mapping[str, str], body: bytes, is_last: bool) -> float:
+    """How long to wait before the same request is sent again, s; OncegateError: it is not to be, or was for long."""
+    try:
+        problem: dict[str, Any] = json.loads(body)
+        detail, action = problem["detail"], problem["action"]
+    except (ValueError, KeyError):
+        raise OncegateError(f"the gateway answered {status}") from None
+    if action != "retry" or is_last:
+        raise OncegateError(f"{detail} ({action})")
+    return max(_PAUSE_S, float(headers.get("retry-after", 0)))
+
+
+def _verdicts(body: bytes, count: int) -> U8:
+    """The verdicts of a packed answer. OncegateError: they are not as many as were asked for."""
+    told = int.from_bytes(body[_HEAD_BYTES - 4 : _HEAD_BYTES], "little")
+    if told != count:
+        raise OncegateError(f"the gateway told {told} verdicts of {count} ids")
+    return np.frombuffer(body, np.uint8, count, _HEAD_BYTES)
+
+
+def _stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

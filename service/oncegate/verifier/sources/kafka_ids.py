@@ -1,0 +1,85 @@
+"""Finds the ids of Kafka's records: in the key, in a header, in members of a JSON value or columns of an Arrow value.
+
+    key              header:NAME              json:NAME[,NAME]              arrow:NAME[,NAME]
+
+A record that has none there (no such header, or two of them; a value that is not such JSON) has a null id.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from oncegate.core.errors import BadRequest
+from oncegate.transports.decode.columns import check_key, split_names
+from oncegate.verifier.ids import as_ids
+
+# From records of aiokafka to a table of ids.
+IdsOf = Callable[[Sequence[Any]], pa.Table]
+FORMS = "key, header:NAME, json:NAME[,NAME] or arrow:NAME[,NAME]"
+
+
+def ids_of(form: str) -> IdsOf:
+    """Returns what finds ids so. Raises BadRequest: it is none of FORMS."""
+    kind, _, names = form.partition(":")
+    if form == "key":
+        return lambda records: pa.table({"key": pa.array([record.key for record in records], pa.binary())})
+    if kind not in _FINDERS or not names:
+        raise BadRequest(f"--output-id {form} is none of {FORMS}")
+    return _FINDERS[kind](names)
+
+
+def _of_header(name: str) -> IdsOf:
+    def found(records: Sequence[Any]) -> pa.Table:
+        values = ([value for key, value in record.headers if key == name] for record in records)
+        return pa.table({name: pa.array([one[0] if len(one) == 1 else None for one in values], pa.binary())})
+
+    return found
+
+
+def _of_json(text: str) -> IdsOf:
+    names = check_key(split_names(text), "--output-id")
+    fields = [(f"member_{n}", str | int | None, None) for n in range(len(names))]
+    rename = {f"member_{n}": name for n, name in enumerate(names)}
+    decoder = msgspec.json.Decoder(msgspec.defstruct("Value", fields, rename=rename))
+
+    def found(records: Sequence[Any]) -> pa.Table:
+        rows = [_members(decoder, record.value) for record in records]
+        columns = [[None if row is None else getattr(row, member) for row in rows] for member in rename]
+        texts = [[None if value is None else str(value) for value in column] for column in columns]
+        return pa.table([pa.array(column, pa.string()) for column in texts], names)
+
+    return found
+
+
+def _members(decoder: Any, value: bytes | None) -> Any:
+    try:
+        return None if value is None else decoder.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _of_arrow(text: str) -> IdsOf:
+    names = check_key(split_names(text), "--output-id")
+
+    def found(records: Sequence[Any]) -> pa.Table:
+        rows = [_row(record.value, names) for record in records]
+        kept = [row for row in rows if row is not None]
+        table = pa.concat_tables(kept) if kept else pa.table({name: pa.array([], pa.binary()) for name in names})
+        numbers = iter(range(len(kept)))
+        return table.take(pa.array([None if row is None else next(numbers) for row in rows], pa.int64()))
+
+    return found
+
+
+def _row(value: bytes | None, names: list[str]) -> pa.Table | None:
+    """The ids of an IPC stream of one row, as bytes; None: it is none, or lacks a column."""
+    try:
+        table = as_ids(pa.ipc.open_stream(value or b"").read_all(), names)
+    except (pa.ArrowException, OSError, BadRequest):
+        return None
+    return table.cast(pa.schema([(name, pa.binary()) for name in names])) if len(table) == 1 else None
+
+
+_FINDERS: dict[str, Callable[[str], IdsOf]] = {"header": _of_header, "json": _of_json, "arrow": _of_arrow}

@@ -1,0 +1,123 @@
+"""Reads a Kafka topic as it was committed (`read_committed`), up to where it ended when its reading began.
+
+aiokafka makes an object of each record; from there on ids are arrays. Its consumer runs only while it is asked.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qsl
+
+import numpy as np
+
+try:
+    from aiokafka import AIOKafkaConsumer, TopicPartition
+    from aiokafka.errors import KafkaError
+except ModuleNotFoundError as error:
+    from oncegate.core.errors import BadRequest
+
+    raise BadRequest(f"an output on Kafka needs {error.name}: pip install 'oncegate[kafka]'") from error
+
+from oncegate.core.errors import BadRequest, NotFound
+from oncegate.ledgers.kafka.security import Security
+from oncegate.verifier.ids import BATCH_ROWS
+from oncegate.verifier.sources.kafka_ids import IdsOf
+from oncegate.verifier.sources.outputs import Bounds, Part, checked
+
+# Without a record or a marker for so long: a transaction is open there, or no leader answers.
+STALL_S = 60.0
+_POLL_MS = 500
+_FETCH_BYTES = 8 << 20
+
+
+def parsed(url: str) -> tuple[str, str, Security]:
+    """Reads kafka://HOST:PORT[,HOST:PORT]/TOPIC[?security_protocol=…]: brokers, topic, how clients connect.
+
+    Raises BadRequest.
+    """
+    where, _, query = url.removeprefix("kafka://").partition("?")
+    servers, _, topic = where.partition("/")
+    if not url.startswith("kafka://") or not servers or not topic or "/" in topic:
+        raise BadRequest(f"--output {url} names no brokers and topic; it is written as kafka://HOST:PORT/TOPIC")
+    return servers, topic, Security.parsed(parse_qsl(query, keep_blank_values=True))
+
+
+class KafkaTopic:
+    """Reads one topic; an `Output`. `ids_of`: finds the ids in its records."""
+
+    def __init__(self, url: str, ids_of: IdsOf) -> None:
+        servers, self._topic, security = parsed(url)
+        self._settings = {"bootstrap_servers": servers.split(","), **security.client_arguments()}
+        self._ids_of = ids_of
+        self._runner = asyncio.Runner()
+        self._consumer: Any = None
+
+    def bounds(self) -> Bounds:
+        """Returns the bounds; the ends are those of what is committed. Raises NotFound: no such topic or broker."""
+        return checked(self._run(self._bounds()))
+
+    async def _bounds(self) -> Bounds:
+        consumer = await self._started()
+        numbers = consumer.partitions_for_topic(self._topic)
+        if not numbers:
+            raise NotFound(f"the brokers have no topic {self._topic}")
+        places = [TopicPartition(self._topic, number) for number in range(max(numbers) + 1)]
+        first, end = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
+        return [(first[place], end[place]) for place in places]
+
+    def parts(self, partition: int, first: int, end: int) -> Iterator[Part]:
+        """Yields the committed records. Raises NotFound: nothing more comes, though the end is not reached."""
+        place, position = TopicPartition(self._topic, partition), first
+        self._run(self._seek(place, first))
+        until = time.monotonic() + STALL_S
+        while position < end:
+            records, reached = self._run(self._read(place))
+            records = [record for record in records if record.offset < end]
+            if reached > position:
+                until = time.monotonic() + STALL_S
+                offsets = np.array([record.offset for record in records], np.int64)
+                yield Part(self._ids_of(records), offsets, min(reached, end))
+            elif time.monotonic() > until:
+                raise NotFound(
+                    f"{self._topic}-{partition} is read no further than offset {position} of {end}: a transaction is "
+                    "open there, or it has no leader; what was read is kept, so run the same command later"
+                )
+            position = reached
+
+    async def _seek(self, place: Any, offset: int) -> None:
+        consumer = await self._started()
+        consumer.assign([place])
+        consumer.seek(place, offset)
+
+    async def _read(self, place: Any) -> tuple[list[Any], int]:
+        found = await self._consumer.getmany(place, timeout_ms=_POLL_MS, max_records=BATCH_ROWS)
+        return found.get(place, []), await self._consumer.position(place)
+
+    async def _started(self) -> Any:
+        if self._consumer is None:
+            consumer = AIOKafkaConsumer(
+                self._topic,
+                isolation_level="read_committed",
+                enable_auto_commit=False,
+                auto_offset_reset="none",
+                fetch_max_bytes=_FETCH_BYTES,
+                max_partition_fetch_bytes=_FETCH_BYTES,
+                **self._settings,
+            )
+            consumer.unsubscribe()
+            self._consumer = consumer
+            await consumer.start()
+        return self._consumer
+
+    def _run(self, call: Any) -> Any:
+        try:
+            return self._runner.run(call)
+        except KafkaError as error:
+            raise NotFound(f"the brokers of {self._topic} refuse: {error}; what was read is kept") from error
+
+    def close(self) -> None:
+        """Ends the consumer and its loop."""
+        if self._consumer is not None:
+            self._run(self._consumer.stop())
+        self._runner.close()

@@ -1,0 +1,111 @@
+"""Answers one question from beginning to end: opens what it names, runs the comparison, repairs, and reports."""
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+
+from oncegate.verifier.compare import partition_and_offset
+from oncegate.verifier.findings import Findings
+from oncegate.verifier.ids import as_ids, text_of
+from oncegate.verifier.kinds import Kind
+from oncegate.verifier.question import Question
+from oncegate.verifier.repair import repair
+from oncegate.verifier.report import Finding, Place, Report
+from oncegate.verifier.run import Run
+from oncegate.verifier.sources.gateway import Gateway
+from oncegate.verifier.sources.inputs import Input
+from oncegate.verifier.sources.outputs import GatewayTopic, Output
+from oncegate.verifier.state import State, opened, remove
+
+Progress = Callable[[str, int, int | None], None]
+# Kinds of which ids are shown, but for FOREIGN, which has no row of the input.
+_SHOWN = tuple(kind for kind in Kind if kind not in (Kind.OK, Kind.FOREIGN))
+
+
+def verify(question: Question, folder: Path, repairs: bool, shown: int, progress: Progress) -> Report:
+    """Compares, and with `repairs` hands in what is missing; goes on where an earlier run in the folder stopped.
+
+    The folder is removed once the report is made. Raises OncegateError and OSError: what was done is kept there.
+    """
+    given = Input(question.input, question.columns)
+    with opened(folder, question.identity) as (state, _):
+        with closing(Gateway(question.url, question.namespace, state.mark)) as gateway:
+            with closing(_output(question, gateway)) as output:
+                run = Run(folder, state, question, given, gateway, progress)
+                run.read_input()
+                run.read_output(output)
+                findings = run.compare(shown)
+                found = _findings(question, given, output, findings)
+            args = folder, state, question, given, gateway, findings, progress
+            repaired = repair(*args) if repairs else None
+        report = _report(state, findings, found, repaired)
+        remove(folder)
+        return report
+
+
+def _output(question: Question, gateway: Gateway) -> Output:
+    if not question.output:
+        return GatewayTopic(gateway, question.topic, list(question.columns))
+    # Its client is an extra.
+    from oncegate.verifier.sources.kafka_ids import ids_of
+    from oncegate.verifier.sources.kafka_topic import KafkaTopic
+
+    return KafkaTopic(question.output, ids_of(question.output_id))
+
+
+def _findings(question: Question, given: Input, output: Output, findings: Findings) -> dict[str, list[Finding]]:
+    """The first ids of each kind that is not OK: of the input by their rows, foreign ones read where they lie."""
+    rows = {kind: findings.first_rows(kind) for kind in _SHOWN if findings.counts[kind]}
+    texts = _texts(question, given, {row for of_kind in rows.values() for row in of_kind})
+    found = {
+        kind.name.lower(): [Finding(texts[row], row, _places(findings.places_of_doubled(row))) for row in of_kind]
+        for kind, of_kind in rows.items()
+    }
+    if findings.counts[Kind.FOREIGN]:
+        found[Kind.FOREIGN.name.lower()] = [_foreign(output, place) for place in findings.foreign_places()]
+    return found
+
+
+def _texts(question: Question, given: Input, wanted: set[int]) -> dict[int, str | list[str]]:
+    """The ids of rows of the input, as text."""
+    found: dict[int, str | list[str]] = {}
+    columns = list(question.columns)
+    for first, table in given.batches(0, columns) if wanted else ():
+        rows = sorted(row for row in wanted if first <= row < first + len(table))
+        if rows:
+            ids = as_ids(table, columns).take(pa.array([row - first for row in rows], pa.int64()))
+            found |= zip(rows, map(text_of, ids.to_pylist()), strict=True)
+        if len(found) == len(wanted):
+            break
+    return found
+
+
+def _foreign(output: Output, place: int) -> Finding:
+    partition, offset = partition_and_offset(place)
+    part = next(iter(output.parts(partition, offset, offset + 1)))
+    return Finding(text_of(part.ids.to_pylist()[0]), None, _places([place]))
+
+
+def _places(places: list[int]) -> list[Place]:
+    return [Place(*partition_and_offset(place)) for place in places]
+
+
+def _report(
+    state: State, findings: Findings, found: dict[str, list[Finding]], repaired: dict[str, int] | None
+) -> Report:
+    wrong = sum(count for kind, count in findings.counts.items() if kind is not Kind.OK)
+    return Report(
+        ok=wrong + state.without_id == 0,
+        ids={kind.name.lower(): findings.counts[kind] for kind in Kind},
+        input_rows=state.input_rows,
+        repeated=findings.repeated,
+        output_rows=state.output_rows,
+        without_id=state.without_id,
+        doubled_rows=findings.extra_rows,
+        foreign_rows=findings.foreign_rows,
+        trimmed={str(number): low for number, low in enumerate(state.low) if low},
+        findings=found,
+        repaired=repaired,
+    )

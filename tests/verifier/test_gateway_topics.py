@@ -1,0 +1,145 @@
+"""`oncegate verify --against` over a real gateway and a topic of its own: what was planted is found, and repaired."""
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oncegate.testing import LocalGateway
+from tests.support.verified import (
+    ROWS,
+    Where,
+    asked,
+    mark_written,
+    run,
+    verify,
+    write_by_id,
+    write_input,
+    write_past_the_ledger,
+    wrong,
+)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with LocalGateway("memory:") as gateway:
+        yield gateway.url
+
+
+@pytest.fixture
+def where(url: str, request: pytest.FixtureRequest) -> Where:
+    found = Where(url, f"test-{zlib.crc32(request.node.name.encode())}")
+    with found.client() as client:
+        client.create_namespace()
+    return found
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Path:
+    return write_input(tmp_path / "orders.parquet")
+
+
+def plant(where: Where) -> None:
+    """Rows 0 to 995 are written; 3 twice; 996 is claimed, 997 said to be written; 998 and 999 are not written."""
+    write_by_id(where, *range(996))
+    write_past_the_ledger(where, 3, 5_000, 5_000)
+    mark_written(where, 996, complete=False)
+    mark_written(where, 997)
+
+
+def test_what_was_written_once_is_ok_and_nothing_else_is_said(where: Where, given: Path) -> None:
+    write_by_id(where, *range(ROWS))
+    status, report = verify(where, given)
+    assert (status, report["ok"], report["ids"]["ok"]) == (0, True, ROWS)
+    assert (wrong(report), report["findings"]) == ({}, {})
+    assert not (given.parent / "state").exists(), "what is over leaves nothing behind"
+
+
+def test_each_planted_fault_is_named_by_its_id_and_place(where: Where, given: Path) -> None:
+    plant(where)
+    status, report = verify(where, given)
+    assert (status, report["ok"]) == (1, False)
+    assert wrong(report) == {"missing": 1, "not_written": 2, "doubled": 1, "held": 1, "foreign": 1}
+    assert (report["doubled_rows"], report["foreign_rows"], report["output_rows"]) == (1, 2, 999)
+    assert report["findings"] == {
+        "missing": [{"id": "o-997", "row": 997}],
+        "not_written": [{"id": "o-998", "row": 998}, {"id": "o-999", "row": 999}],
+        "doubled": [{"id": "o-3", "row": 3, "places": [place(3), place(996)]}],
+        "held": [{"id": "o-996", "row": 996}],
+        "foreign": [{"id": "o-5000", "places": [place(997)]}, {"id": "o-5000", "places": [place(998)]}],
+    }
+
+
+def place(offset: int) -> dict[str, int]:
+    return {"partition": 0, "offset": offset}
+
+
+def test_a_verify_without_repair_writes_nothing(where: Where, given: Path) -> None:
+    plant(where)
+    with where.client() as gateway:
+        before = gateway.topic("orders")
+        verify(where, given)
+        assert gateway.topic("orders") == before
+
+
+def test_a_repair_writes_what_is_not_written_and_a_second_verify_finds_nothing(where: Where, given: Path) -> None:
+    write_by_id(where, *range(0, ROWS, 2))
+    status, report = verify(where, given, "--repair")
+    assert (status, wrong(report)) == (1, {"not_written": ROWS // 2})
+    assert report["repaired"] == {"written": ROWS // 2, "refused": 0, "held": 0}
+    status, report = verify(where, given, "--repair")
+    assert (status, wrong(report), report["output_rows"]) == (0, {}, ROWS)
+    assert report["repaired"] == {"written": 0, "refused": 0, "held": 0}
+
+
+def test_what_the_ledger_knows_as_written_is_refused_and_not_doubled(where: Where, given: Path) -> None:
+    plant(where)
+    status, report = verify(where, given, "--repair")
+    assert (status, report["repaired"]) == (1, {"written": 2, "refused": 1, "held": 0})
+    status, report = verify(where, given)
+    assert (status, wrong(report)) == (1, {"missing": 1, "doubled": 1, "held": 1, "foreign": 1})
+
+
+def test_what_was_written_past_the_ledger_is_told_from_what_is_ok(where: Where, given: Path) -> None:
+    write_by_id(where, *range(1, ROWS))
+    write_past_the_ledger(where, 0)
+    status, report = verify(where, given)
+    assert (status, wrong(report)) == (1, {"unrecorded": 1})
+    assert report["findings"] == {"unrecorded": [{"id": "o-0", "row": 0}]}
+
+
+def test_a_person_is_shown_a_table_and_a_picture(where: Where, given: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(where)
+    monkeypatch.setenv("COLUMNS", "200")
+    picture = given.parent / "orders.svg"
+    status, out, _ = run(*asked(where, given), "--picture", str(picture), "--repair")
+    assert status == 1
+    for words in ("not written", "o-997", "0:996", "o-5000", "2 rows were written", "the ledger knows as written"):
+        assert words in out
+    assert picture.read_text().startswith("<svg ")
+    assert "not written" in picture.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--input", "x.parquet"], "need --against"),
+        (["--against", "orders", "--id-col", "order"], "needs --input"),
+        (["--against", "orders", "--data", "data"], "--data and --witness"),
+        (["--against", "orders", "--input", "none.parquet", "--id-col", "order"], "is no file"),
+        (
+            ["--against", "orders", "--input", __file__, "--id-col", "order", "--output", "kafka://h:1/t"],
+            "go together",
+        ),
+        (["--against", "orders", "--input", __file__, "--id-col", "order"], "its ending says"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_one_line(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(*arguments)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert said in err
+    assert not list(tmp_path.iterdir()), "before any effect"

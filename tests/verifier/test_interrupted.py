@@ -1,0 +1,147 @@
+"""A run that is interrupted goes on where it stopped, and answers what an uninterrupted one does."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oncegate.testing import LocalGateway
+from oncegate.verifier import runs
+from oncegate.verifier.sources import inputs
+from oncegate.verifier.sources.gateway import Gateway
+from tests.support.verified import (
+    ROWS,
+    Where,
+    asked,
+    run,
+    verify,
+    write_by_id,
+    write_input,
+    write_past_the_ledger,
+    wrong,
+)
+
+BATCH = 100
+
+
+class Interrupted(Exception):
+    """What a test throws where a process would be killed."""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with LocalGateway("memory:") as gateway:
+        yield gateway.url
+
+
+@pytest.fixture
+def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Small batches, kept after each, so that there is something to interrupt and to go on with."""
+    monkeypatch.setattr(inputs, "BATCH_ROWS", BATCH)
+    monkeypatch.setattr("oncegate.verifier.sources.outputs.BATCH_ROWS", BATCH)
+    monkeypatch.setattr(runs, "BUFFERED_ROWS", BATCH)
+    return write_input(tmp_path / "orders.parquet")
+
+
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, name: str, call: int, after: bool = False) -> list[Any]:
+    """Lets a gateway's method fail at its n-th call, before or after it took effect; returns the calls so far."""
+    good: Callable[..., Any] = getattr(Gateway, name)
+    calls: list[Any] = []
+
+    def method(self: Gateway, *arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == call and not after:
+            raise Interrupted
+        answer = good(self, *arguments)
+        if len(calls) == call:
+            raise Interrupted
+        return answer
+
+    monkeypatch.setattr(Gateway, name, method)
+    return calls
+
+
+def place(url: str, namespace: str) -> Where:
+    where = Where(url, namespace)
+    with where.client() as client:
+        client.create_namespace()
+    write_by_id(where, *range(ROWS - 20))
+    write_past_the_ledger(where, 3, 5_000)
+    return where
+
+
+def interrupted(where: Where, given: Path, *more: str) -> None:
+    with pytest.raises(Interrupted):
+        run(*asked(where, given), "--json", *more)
+
+
+@pytest.mark.parametrize(("method", "call"), [("look_up", 6), ("fetch", 6)])
+def test_what_was_read_is_not_read_again(
+    url: str, given: Path, method: str, call: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = place(url, f"read-{method}".replace("_", "-"))
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, method, call)
+        interrupted(where, given)
+    calls = interrupt_at(monkeypatch, method, 0)
+    status, report = verify(where, given)
+    rest = len([one for one in calls if method != "fetch" or one[3] > 1])
+    # 1,000 rows in groups of 300 and batches of 100; the output has 982, in batches of 100.
+    assert rest == 10 - (call - 1)
+    assert (status, wrong(report)) == (1, {"not_written": 20, "doubled": 1, "foreign": 1})
+    assert (report["input_rows"], report["output_rows"]) == (ROWS, ROWS - 20 + 2)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before it took effect", "after it took effect"])
+def test_a_repair_that_was_interrupted_writes_each_row_once(
+    url: str, given: Path, after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = place(url, f"repair-{after}".lower())
+    write_input(given, range(ROWS + 300))
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, "produce", 3, after)
+        interrupted(where, given, "--repair")
+    status, report = verify(where, given, "--repair")
+    assert (status, report["repaired"]) == (1, {"written": 320, "refused": 0, "held": 0})
+    _, report = verify(where, given)
+    assert wrong(report) == {"doubled": 1, "foreign": 1}
+
+
+def test_a_state_of_another_question_is_refused_with_what_differs(
+    url: str, given: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = place(url, "other")
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, "look_up", 2)
+        interrupted(where, given)
+    write_input(given, range(ROWS + 1))
+    status, _, err = run(*asked(where, given), "--json")
+    assert status == 1
+    assert "input_bytes" in err
+    assert "remove it" in err
+
+
+def test_a_folder_that_was_changed_is_refused(url: str, given: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = place(url, "changed")
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, "fetch", 3)
+        interrupted(where, given)
+    (given.parent / "state" / "output.rows").write_bytes(b"")
+    status, _, err = run(*asked(where, given), "--json")
+    assert (status, "begin anew" in err) == (1, True), err
+
+
+def test_two_runs_do_not_share_a_folder(url: str, given: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, inside = place(url, "shared"), list[tuple[int, str, str]]()
+    good = Gateway.look_up
+
+    def look_up(self: Gateway, *arguments: Any) -> Any:
+        monkeypatch.setattr(Gateway, "look_up", good)
+        inside.append(run(*asked(where, given), "--json"))
+        return good(self, *arguments)
+
+    monkeypatch.setattr(Gateway, "look_up", look_up)
+    assert verify(where, given)[0] == 1
+    assert inside[0][0] == 1
+    assert "another process uses" in inside[0][2]
