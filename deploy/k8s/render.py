@@ -42,7 +42,8 @@ def render_all() -> None:
 def made_from() -> str:
     """Returns a digest over what a rendering is made from: the chart with what its links name, and Helm's version."""
     digest = hashlib.sha256(HELM.version.encode())
-    for path in sorted((*CHART.rglob("*"), *(CHART / "dashboards").glob("*"))):
-        if path.is_file() and path.name != "README.md":
+    # Links to folders are not walked into, and a copy of the tree may hold folders in their place.
+    for path in sorted({*CHART.rglob("*"), *(CHART / "dashboards").glob("*")}):
+        if path.is_file() and path.name != "README.md" and path.parent.name != "__pycache__":
             digest.update(f"\n{path.relative_to(CHART)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
