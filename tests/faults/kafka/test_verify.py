@@ -62,6 +62,7 @@ def test_planted_faults_in_a_users_topic_are_found_and_what_is_missing_is_repair
         asked += ["--output", f"kafka://{broker.cluster.bootstrap}/{topic}", "--output-id", output_id]
         asked += ["--state", str(tmp_path / "state"), "--json"]
         status, out, err = run(*asked, "--repair")
+        assert out, err
         report = json.loads(out)
         assert status == 1, err
         assert {kind: count for kind, count in report["ids"].items() if count} == {
@@ -73,6 +74,7 @@ def test_planted_faults_in_a_users_topic_are_found_and_what_is_missing_is_repair
         assert [one["id"] for one in report["findings"]["foreign"]] == ["o-9000"]
         assert report["repaired"] == {"written": 1, "refused": 1, "held": 0}
         status, out, err = run(*asked)
+        assert out, err
         report = json.loads(out)
         assert {kind: count for kind, count in report["ids"].items() if count} == {
             "ok": ROWS - 2, "missing": 1, "doubled": 1, "foreign": 1,
@@ -96,5 +98,6 @@ def test_records_without_the_id_are_counted_and_a_whole_topic_is_well(broker: Br
             producer.produce(topic, value, b"k")
         assert producer.flush(WAIT_S) == 0
         status, out, err = run(*asked)
+        assert out, err
         report = json.loads(out)
         assert (status, report["without_id"], report["ids"]["ok"]) == (1, 4, ROWS), err

@@ -97,7 +97,6 @@ class KafkaTopic:
     async def _started(self) -> Any:
         if self._consumer is None:
             consumer = AIOKafkaConsumer(
-                self._topic,
                 isolation_level="read_committed",
                 enable_auto_commit=False,
                 auto_offset_reset="none",
@@ -105,7 +104,8 @@ class KafkaTopic:
                 max_partition_fetch_bytes=_FETCH_BYTES,
                 **self._settings,
             )
-            consumer.unsubscribe()
+            # So that it asks for the topic's partitions when it starts.
+            consumer.assign([TopicPartition(self._topic, 0)])
             self._consumer = consumer
             await consumer.start()
         return self._consumer
