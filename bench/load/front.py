@@ -15,7 +15,7 @@ from typing import Any, cast
 import redis.asyncio
 import uvloop
 
-from oncegate.app import bound
+from oncegate.doors import bound
 from oncegate.transports.http.server.protocol import listening
 
 EXPIRES_S = 3_600

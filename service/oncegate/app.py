@@ -8,10 +8,8 @@ The door is drained before the gateway closes: what was begun is finished, answe
 """
 
 import asyncio
-import ipaddress
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -22,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from oncegate.doors import access_of, allowed_address, bound, credentials, is_guarded, is_loopback, tls_of
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.names import DEFAULT_NAMESPACE
@@ -39,11 +38,11 @@ from oncegate.runtime.malloc import collect_seldom, keep_freed_memory, leave_out
 from oncegate.runtime.threads import share_often
 from oncegate.settings import ProcessSettings, Settings, SettingsError
 from oncegate.transports.access.access import Access
-from oncegate.transports.access.keys import KeysUnreadable
 from oncegate.transports.decode import ids, json_rows, json_scan, staged_rows
 from oncegate.transports.http.app import About, create_app
 from oncegate.transports.http.server.protocol import Server, listening
-from oncegate.transports.promises import CREDENTIALS, KEYS, OPEN, promise_line
+from oncegate.transports.promises import OPEN, promise_line
+from oncegate.transports.tls import Tls
 
 if TYPE_CHECKING:
     from oncegate.transports.grpc.server import GrpcServer
@@ -84,7 +83,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
     limits = replace(settings.limits, connections=budget.connections, namespaces=budget.namespaces)
     allowed_address(process.host, is_guarded(process))
     observer = LogObserver(log)
-    access = access_of(process, observer)
+    access, tls = access_of(process, observer), tls_of(process, observer)
     async with AsyncExitStack() as stack:
         opening = open_ledgers(
             process.ledger, create=True, witness=process.witness, reserve_bytes=limits.disk_reserve_bytes
@@ -96,9 +95,10 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         app = create_app(observer, told, access=access)
         sock = stack.enter_context(bound(process.host, process.port, is_guarded(process)))
         port: int = sock.getsockname()[1]
-        serving = listening(app, sock, int(_FOR_CALLERS * process.shutdown_ms), budget.connections, budget.backlog)
+        within_ms = int(_FOR_CALLERS * process.shutdown_ms)
+        serving = listening(app, sock, within_ms, budget.connections, budget.backlog, tls)
         server = await stack.enter_async_context(serving)
-        grpc = await stack.enter_async_context(_grpc(process, observer, limits, access))
+        grpc = await stack.enter_async_context(_grpc(process, observer, limits, access, tls))
         with saying_what_is_compiled(log.info):
             await asyncio.to_thread(warm_up)
             # While ledgers are read: both take a second of a start.
@@ -119,7 +119,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
 
 @asynccontextmanager
 async def _grpc(
-    process: ProcessSettings, observer: Observer, limits: Limits, access: Access | None
+    process: ProcessSettings, observer: Observer, limits: Limits, access: Access | None, tls: Tls | None
 ) -> "AsyncIterator[GrpcServer | None]":
     """Serves gRPC where a setting names its port. Raises SettingsError: it cannot be had, or the extra is missing."""
     if process.grpc_port is None:
@@ -134,7 +134,7 @@ async def _grpc(
         with bound(process.host, process.grpc_port, is_guarded(process)) as sock:
             host, port = sock.getsockname()[:2]
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        serving = server.listening(address, observer, limits, access, process.grpc_reflection, process.shutdown_ms)
+        serving = server.listening(address, observer, limits, access, process.grpc_reflection, process.shutdown_ms, tls)
         try:
             found = await stack.enter_async_context(serving)
         except RuntimeError as error:
@@ -195,69 +195,6 @@ def require_descriptors(namespaces: int) -> None:
         )
 
 
-def is_guarded(process: ProcessSettings) -> bool:
-    """Tells whether addresses beside loopback may be listened on: there are keys, or somebody wants it without."""
-    return process.keys is not None or process.insecure_without_keys
-
-
-def credentials(process: ProcessSettings) -> str:
-    """Says which credentials are asked for, in the log and in the capabilities."""
-    if process.keys is not None:
-        return KEYS
-    return CREDENTIALS if _loopback(process.host) else OPEN
-
-
-def access_of(process: ProcessSettings, observer: Observer) -> Access | None:
-    """Returns who may call what, by the file of keys; None where there is none. Raises SettingsError."""
-    if process.keys is None:
-        return None
-    try:
-        return Access(process.keys, SystemClock(), observer)
-    except KeysUnreadable as error:
-        raise SettingsError(f"keys: {error}") from error
-
-
-def _loopback(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    address = _address(host)
-    return address if address is not None and address.is_loopback else None
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
-    except ValueError:
-        return None
-
-
-def allowed_address(host: str, guarded: bool) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Returns the address to listen on; where it is not `guarded`, one of this machine only. Raises SettingsError."""
-    address = _address(host)
-    if address is None:
-        raise SettingsError(f"host {host}: an address is wanted, such as 127.0.0.1 or 0.0.0.0")
-    if not guarded and not address.is_loopback:
-        raise SettingsError(
-            f"host {host}: without keys only loopback addresses (127.0.0.1, ::1) are listened on; make a file of keys "
-            "(`oncegate keys add`) and name it by `keys`, or say insecure_without_keys and let everybody do everything"
-        )
-    return address
-
-
-def bound(host: str, port: int, guarded: bool = False) -> socket.socket:
-    """Returns a socket bound to an address, as `allowed_address` allows it.
-
-    Raises SettingsError: another address, or it is taken.
-    """
-    address = allowed_address(host, guarded)
-    sock = socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((str(address), port))
-    except OSError as error:
-        sock.close()
-        raise SettingsError(f"port {port} of {address} cannot be had: {error.strerror}; choose another") from error
-    return sock
-
-
 async def serve(settings: Settings, log: Log) -> None:
     """Serves until SIGTERM or SIGINT, then finishes what was begun; a second signal stops waiting for callers.
 
@@ -298,10 +235,15 @@ def announce(program: Program, process: ProcessSettings, log: Log) -> None:
         log.info(promise_line(name, process.ledger, program.is_new(name), program.durability(name)))
     say = log.warning if credentials(process) == OPEN else log.info
     say(f"credentials: {credentials(process)}")
-    if not _loopback(process.host):
-        log.warning("HTTP is not encrypted: put a proxy that ends TLS in front, keys and rows can be read on the wire")
+    secure = process.tls_certificate is not None
+    if not secure and not is_loopback(process.host):
+        log.warning(
+            "nothing is encrypted, keys and rows can be read on the wire: name a certificate by tls_certificate"
+        )
     host = f"[{process.host}]" if ":" in process.host else process.host
-    log.info(f"listening on http://{host}:{program.port}")
+    if process.tls_client_ca is not None:
+        log.info(f"certificates: callers must show one that an authority of {process.tls_client_ca} has signed")
+    log.info(f"listening on {'https' if secure else 'http'}://{host}:{program.port}")
     if program.grpc is not None:
         log.info(f"listening for gRPC on {host}:{program.grpc.port}")
     if process.port_file is not None:

@@ -107,6 +107,10 @@ class ProcessSettings(_Half):
     # The file of `oncegate keys`; without one only loopback is listened on, unless the next says otherwise.
     keys: Path | None = None
     insecure_without_keys: bool = False
+    # PEM files: the gateway's certificate, its key where that lies elsewhere, and who signs callers' certificates.
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    tls_client_ca: Path | None = None
     port: int = 8080
     # Where gRPC is served beside HTTP; none: it is not.
     grpc_port: int | None = None

@@ -16,7 +16,15 @@ from tests.docs.pages import PAGES, ROOT, Page, named
 TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 SETTINGS = {f"ONCEGATE_{name.upper()}" for half in (SemanticSettings, ProcessSettings) for name in half.model_fields}
 # Variables of `make soak`, and the address that `oncegate explain` takes.
-OTHERS = {"ONCEGATE_API_KEY", "ONCEGATE_SEED", "ONCEGATE_URL", "ONCEGATE_EXAMPLES", "ONCEGATE_TEST_SEED"}
+OTHERS = {
+    "ONCEGATE_API_KEY",
+    "ONCEGATE_CA",
+    "ONCEGATE_CERTIFICATE",
+    "ONCEGATE_SEED",
+    "ONCEGATE_URL",
+    "ONCEGATE_EXAMPLES",
+    "ONCEGATE_TEST_SEED",
+}
 
 
 def commands(page: Page, program: str) -> Iterator[list[str]]:

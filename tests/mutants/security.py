@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant, one
 ACCESS = "service/oncegate/transports/access"
 _ACCESS = "tests/transports/access/test_access.py"
 _GIVEN = "tests/client/test_credentials.py"
+_TLS = "tests/transports/test_tls.py"
 _MATRIX = "tests/transports/http/test_access_matrix.py"
 
 SECURITY: tuple[Mutant, ...] = (
@@ -154,5 +155,61 @@ SECURITY: tuple[Mutant, ...] = (
         "            credentials=self.credentials,\n",
         "",
         f"{_GIVEN}::test_both_clients_send_the_key_that_they_are_given_and_take_a_new_one_from_its_file",
+    ),
+    one(
+        "callers of TLS need no certificate",
+        "service/oncegate/transports/tls.py",
+        "        context.verify_mode = ssl.CERT_REQUIRED\n",
+        "        pass\n",
+        f"{_TLS}::test_both_doors_take_only_callers_of_the_authority_that_their_files_name_now",
+    ),
+    one(
+        "a renewed certificate waits for a restart",
+        "service/oncegate/transports/tls.py",
+        "            if version == self._version:\n",
+        "            if True:\n",
+        f"{_TLS}::test_both_doors_take_only_callers_of_the_authority_that_their_files_name_now",
+    ),
+    one(
+        "gRPC keeps the certificate of its start",
+        "service/oncegate/transports/grpc/server.py",
+        "        if newest is given:\n",
+        "        if True:\n",
+        f"{_TLS}::test_both_doors_take_only_callers_of_the_authority_that_their_files_name_now",
+    ),
+    one(
+        "gRPC takes callers without a certificate",
+        "service/oncegate/transports/grpc/server.py",
+        "changed, tls.asks_callers)",
+        "changed, False)",
+        f"{_TLS}::test_both_doors_take_only_callers_of_the_authority_that_their_files_name_now",
+    ),
+    one(
+        "an older TLS is spoken",
+        "service/oncegate/transports/tls.py",
+        "    context.minimum_version = ssl.TLSVersion.TLSv1_3\n",
+        "",
+        f"{_TLS}::test_both_clients_write_and_read_over_tls_bodies_of_any_size",
+    ),
+    one(
+        "a handshake may take for ever",
+        "service/oncegate/transports/http/server/protocol.py",
+        "            ssl_handshake_timeout=HANDSHAKE_S,\n",
+        "",
+        f"{_TLS}::test_a_handshake_that_does_not_end_is_cut_off",
+    ),
+    one(
+        "a stop waits for clients that sleep on a connection of TLS",
+        "service/oncegate/transports/http/server/protocol.py",
+        "            ssl_shutdown_timeout=FAREWELL_S,\n",
+        "",
+        f"{_TLS}::test_both_clients_write_and_read_over_tls_bodies_of_any_size",
+    ),
+    one(
+        "a verb shows its key to the network",
+        "service/oncegate/cli/asking.py",
+        "    if not private:\n",
+        "    if False:\n",
+        "tests/cli/test_asking.py",
     ),
 )

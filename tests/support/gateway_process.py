@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -20,7 +21,8 @@ START_S = 480
 class GatewayProcess:
     """`oncegate serve` on 127.0.0.1; the port stays the same over restarts. `runner`: the command that runs it.
 
-    `ledger`: its URL; without one a data folder in `folder`. `module`: what Python runs.
+    `ledger`: its URL; without one a data folder in `folder`. `module`: what Python runs. `tls`: how it is spoken to
+    where it serves TLS.
     """
 
     def __init__(
@@ -31,6 +33,7 @@ class GatewayProcess:
         runner: tuple[str, ...] = (),
         ledger: str | None = None,
         module: str = "oncegate",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.folder = folder
         self.data = folder / "data"
@@ -39,13 +42,14 @@ class GatewayProcess:
         self.files_max = files_max
         self.runner = runner
         self.module = module
+        self.tls = tls
         self.port = free_port()
         self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'http' if self.tls is None else 'https'}://127.0.0.1:{self.port}"
 
     @property
     def command(self) -> str:
@@ -118,7 +122,7 @@ class GatewayProcess:
         resource.setrlimit(resource.RLIMIT_NOFILE, (self.files_max, self.files_max))
 
     def is_ready(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = self._connection(5)
         try:
             connection.request("GET", "/healthz/ready")
             return connection.getresponse().status == 200
@@ -127,9 +131,14 @@ class GatewayProcess:
         finally:
             connection.close()
 
+    def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
+        if self.tls is None:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout_s)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout_s, context=self.tls)
+
     def ask(self, method: str, path: str) -> tuple[int, dict[str, Any]]:
         """One request on a connection of its own; its status and its document."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = self._connection(20)
         try:
             connection.request(method, path)
             answer = connection.getresponse()

@@ -2,23 +2,19 @@
 
 import json
 import sys
-import urllib.error
 import urllib.parse
-import urllib.request
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
+from oncegate.cli.asking import Ca, Certificate, Url, asked
 from oncegate.cli.refusals import refusing
-from oncegate.core.errors import NotFound, OncegateError
 
 Id = Annotated[list[str], typer.Argument(help="The id; several words for an id of several columns.")]
-Url = Annotated[str, typer.Option(envvar="ONCEGATE_URL", help="The running gateway.")]
 IdSet = Annotated[str, typer.Option(help="The set the id is of: for rows that were produced, their topic's name.")]
 Namespace = Annotated[str, typer.Option(help="The namespace the id is of.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The gateway's answer as it is.")]
-TIMEOUT_S = 10
 
 
 def explain(
@@ -27,6 +23,8 @@ def explain(
     namespace: Namespace = "default",
     id_set: IdSet = "",
     as_json: AsJson = False,
+    ca: Ca = None,
+    certificate: Certificate = None,
 ) -> None:
     """Say what is known of an id: its state, who holds it, since when, where it was written, how long it stays.
 
@@ -36,41 +34,8 @@ def explain(
     """
     with refusing():
         query = urllib.parse.urlencode([*(("id", part) for part in id), ("id_set", id_set)])
-        body = asked(url, namespace, f"ids:explain?{query}")
+        body = asked(url, namespace, f"ids:explain?{query}", None, ca, certificate)
         sys.stdout.write((body if as_json else "\n".join(_lines(json.loads(body)))) + "\n")
-
-
-def asked(url: str, namespace: str, path: str, message: object = None) -> str:
-    """Asks a running gateway, by POST where there is a message; the answer's text.
-
-    Raises NotFound: nobody answers there; OncegateError with what the gateway says.
-    """
-    if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
-        raise NotFound(f"{url} is no address of a gateway; write --url http://127.0.0.1:8080")
-    whole = f"{url.rstrip('/')}/v1/namespaces/{urllib.parse.quote(namespace, safe='')}/{path}"
-    body = None if message is None else json.dumps(message).encode()
-    headers = {"Content-Type": "application/json"} if body else {}
-    request = urllib.request.Request(whole, body, headers)  # noqa: S310 - the scheme was checked
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:  # noqa: S310 - the scheme was checked
-            return str(reply.read().decode())
-    except urllib.error.HTTPError as error:
-        problem = _problem(error)
-        raise OncegateError(problem) from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise NotFound(
-            f"no gateway answers at {url} ({reason}); start one with `oncegate serve`, or name it with --url"
-        ) from error
-
-
-def _problem(error: urllib.error.HTTPError) -> str:
-    with error:
-        try:
-            problem = json.loads(error.read())
-            return f"{problem['detail']} ({problem['action']})"
-        except (ValueError, KeyError):
-            return f"the gateway answered {error.code}"
 
 
 def _lines(known: dict[str, Any]) -> list[str]:

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from oncegate.cli.explain import AsJson, Namespace, Url, asked
+from oncegate.cli.asking import Ca, Certificate, Url, asked
+from oncegate.cli.explain import AsJson, Namespace
 from oncegate.cli.refusals import refusing
 from oncegate.core.errors import BadRequest
 
@@ -41,6 +42,8 @@ def resolve(
     url: Url = "http://127.0.0.1:8080",
     namespace: Namespace = "default",
     as_json: AsJson = False,
+    ca: Ca = None,
+    certificate: Certificate = None,
 ) -> None:
     """Clear what a dead task has claimed and not settled, so that acks pass: it was written, or it was not.
 
@@ -53,7 +56,7 @@ def resolve(
         message["who"] = getpass.getuser() if who is None else who
         message |= {name: value for name, value in (("first", first), ("last", last)) if value is not None}
         place = f"producers/{_quoted(producer)}" if claim is None else f"claims/{_quoted(claim)}"
-        body = asked(url, namespace, f"{place}:resolve", message)
+        body = asked(url, namespace, f"{place}:resolve", message, ca, certificate)
         count, what = json.loads(body)["resolved"], "ids" if producer is None else "sequences"
         line = f"{count} {what} are {outcome.value} from now on" if count else "nothing was left to clear"
         sys.stdout.write((body if as_json else line) + "\n")

@@ -28,6 +28,13 @@ Insecure = Annotated[
     bool | None,
     typer.Option("--insecure-without-keys", help="Listen on any address, and let whoever reaches it do everything."),
 ]
+TlsCertificate = Annotated[
+    Path | None, typer.Option(help="Serve TLS, over HTTP and gRPC: PEM file of the certificate and its chain.")
+]
+TlsKey = Annotated[Path | None, typer.Option(help="PEM file of its private key.  [default: in the same file]")]
+TlsClientCa = Annotated[
+    Path | None, typer.Option(help="PEM file of authorities: callers must show a certificate that one has signed.")
+]
 Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0: any free one.  [default: 8080]")]
 GrpcPort = Annotated[
     int | None, typer.Option(min=0, max=65535, help="Serve gRPC there too; 0: any free port.  [default: no gRPC]")
@@ -53,6 +60,9 @@ def serve_flags(
     keys: Keys = None,
     insecure_without_keys: Insecure = None,
     grpc_port: GrpcPort = None,
+    tls_certificate: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    tls_client_ca: TlsClientCa = None,
 ) -> tuple[Path | None, dict[str, Any]]:
     """Returns the settings file, and what else the command line says as settings; None: not given.
 
@@ -61,6 +71,7 @@ def serve_flags(
     given: dict[str, Any] = {"ledger": ledger_url(data, ledger), "witness": witness, "host": host, "port": port}
     given |= {"port_file": port_file, "log_format": log_format, "standby": standby}
     given |= {"keys": keys, "insecure_without_keys": insecure_without_keys, "grpc_port": grpc_port}
+    given |= {"tls_certificate": tls_certificate, "tls_key": tls_key, "tls_client_ca": tls_client_ca}
     return config, given
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from oncegate.app import bound, running
+from oncegate.app import running
+from oncegate.doors import bound
 from oncegate.runtime.logging import open_log
 from oncegate.settings import SettingsError
 from oncegate.transports.access.rights import CALLS, Role

@@ -17,9 +17,10 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from oncegate.app import announce, bound, running
+from oncegate.app import announce, running
 from oncegate.cli import app
 from oncegate.core.errors import LedgerBusy
+from oncegate.doors import bound
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ports import Mark
 from oncegate.runtime.logging import open_log

@@ -17,6 +17,7 @@ from oncegate.transports.access.access import Access
 from oncegate.transports.grpc import streams
 from oncegate.transports.grpc.calls import handler
 from oncegate.transports.grpc.methods import SERVICES, STREAMS
+from oncegate.transports.tls import Pem, Tls
 
 HEALTH = "grpc.health.v1.Health"
 # What a message may have beside a body of the largest size: names, tags; longer ones the library refuses unread.
@@ -51,12 +52,22 @@ class GrpcServer:
 
 @asynccontextmanager
 async def listening(
-    address: str, observer: Observer, limits: Limits, access: Access | None, reflected: bool, shutdown_ms: int
+    address: str,
+    observer: Observer,
+    limits: Limits,
+    access: Access | None,
+    reflected: bool,
+    shutdown_ms: int,
+    tls: Tls | None = None,
 ) -> AsyncIterator[GrpcServer]:
-    """Serves on an address, and drains it at the end. Raises RuntimeError: the port cannot be had."""
+    """Serves on an address, over TLS where there are certificates, and drains it at the end.
+
+    Raises RuntimeError: the port cannot be had.
+    """
     calls = limits.requests_in_flight + streams.STREAMS
     server = grpc.aio.server(options=_options(limits), maximum_concurrent_rpcs=calls)
-    found = GrpcServer(server, server.add_insecure_port(address), access)
+    added = server.add_insecure_port(address) if tls is None else server.add_secure_port(address, _secured(tls))
+    found = GrpcServer(server, added, access)
     probe = grpc.unary_unary_rpc_method_handler(
         _probe(found), health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString
     )
@@ -75,6 +86,25 @@ async def listening(
         yield found
     finally:
         await found.drain(shutdown_ms / 1_000)
+
+
+def _secured(tls: Tls) -> Any:
+    """What a port takes; for each connection the library asks whether the certificates are others now."""
+    given = tls.pem()
+
+    def changed() -> Any:
+        nonlocal given
+        newest = tls.pem()
+        if newest is given:
+            return None
+        given = newest
+        return _configuration(newest)
+
+    return grpc.dynamic_ssl_server_credentials(_configuration(given), changed, tls.asks_callers)
+
+
+def _configuration(pem: Pem) -> Any:
+    return grpc.ssl_server_certificate_configuration([(pem.key, pem.certificate)], pem.client_ca)
 
 
 def _options(limits: Limits) -> list[tuple[str, int]]:

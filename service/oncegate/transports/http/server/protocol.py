@@ -8,6 +8,7 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 
 import httptools
@@ -20,9 +21,14 @@ from oncegate.transports.http import problems
 from oncegate.transports.http.gate import HEAD_BYTES as HEAD_BYTES
 from oncegate.transports.http.gate import TARGET_BYTES, too_long
 from oncegate.transports.http.server import closing, fast_path
+from oncegate.transports.tls import Tls
 
 # Longer than the pause between two micro-batches, so that writers keep their connection.
 KEEP_ALIVE_S = 75
+# A handshake of TLS takes two round trips; as long as a body may pause.
+HANDSHAKE_S = 5.0
+# How long a client is waited for that is told of the end: one that sleeps on its connection never answers.
+FAREWELL_S = 1.0
 _FRAMING = {b"content-length", b"transfer-encoding"}
 
 
@@ -196,7 +202,9 @@ class Protocol(HttpToolsProtocol):
 class Server(uvicorn.Server):
     """A server that the program stops; `drain` finishes what was begun."""
 
-    def __init__(self, app: FastAPI, shutdown_ms: int, connections_max: int, backlog: int) -> None:
+    def __init__(
+        self, app: FastAPI, shutdown_ms: int, connections_max: int, backlog: int, tls: Tls | None = None
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -213,9 +221,27 @@ class Server(uvicorn.Server):
             )
         )
         logging.getLogger("uvicorn.error").addFilter(closing.no_cancellation)
-        self._app = app
+        self._app, self._tls = app, tls
         self._within_s = shutdown_ms / 1_000
         self._task: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begins to listen: as uvicorn does, but that nobody holds a connection by a handshake that does not end."""
+        if self._tls is None:
+            await super().startup(sockets)
+            return
+        config, state = self.config, self.lifespan.state
+        made = partial(config.http_protocol_class, config=config, server_state=self.server_state, app_state=state)  # type: ignore[call-arg]
+        begin = partial(
+            asyncio.get_running_loop().create_server,
+            made,
+            ssl=self._tls.context(),
+            ssl_handshake_timeout=HANDSHAKE_S,
+            ssl_shutdown_timeout=FAREWELL_S,
+            backlog=config.backlog,
+        )
+        self.servers = [await begin(sock=sock) for sock in sockets or []]
+        self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accepts nothing more, and ends all connections; whom it cut off is one log line, `connections_cut`."""
@@ -250,13 +276,18 @@ class Server(uvicorn.Server):
 
 @asynccontextmanager
 async def listening(
-    app: FastAPI, sock: socket.socket, shutdown_ms: int, connections_max: int = 4_096, backlog: int = 2_048
+    app: FastAPI,
+    sock: socket.socket,
+    shutdown_ms: int,
+    connections_max: int = 4_096,
+    backlog: int = 2_048,
+    tls: Tls | None = None,
 ) -> AsyncIterator[Server]:
-    """Serves the application on a bound socket, and drains it at the end.
+    """Serves the application on a bound socket, over TLS where there are certificates, and drains it at the end.
 
     A connection beyond `connections_max` is answered OVERLOADED and closed; `backlog` wait to be looked at, at most.
     """
-    server = Server(app, shutdown_ms, connections_max, backlog)
+    server = Server(app, shutdown_ms, connections_max, backlog, tls)
     server.begin(sock)
     try:
         yield server

@@ -1,0 +1,94 @@
+"""How the verbs that ask a running gateway do it: its address, the key that it wants, and the certificates of TLS."""
+
+import ipaddress
+import json
+import os
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oncegate.core.errors import BadRequest, NotFound, OncegateError
+
+Url = Annotated[str, typer.Option(envvar="ONCEGATE_URL", help="The running gateway.")]
+Ca = Annotated[
+    Path | None,
+    typer.Option(envvar="ONCEGATE_CA", help="PEM file of who signed its certificate.  [default: the system's]"),
+]
+Certificate = Annotated[
+    Path | None, typer.Option(envvar="ONCEGATE_CERTIFICATE", help="PEM file of your own certificate and its key.")
+]
+API_KEY = "ONCEGATE_API_KEY"
+TIMEOUT_S = 10
+
+
+def asked(
+    url: str,
+    namespace: str,
+    path: str,
+    message: object = None,
+    ca: Path | None = None,
+    certificate: Path | None = None,
+) -> str:
+    """Asks a running gateway, by POST where there is a message, with the key of ONCEGATE_API_KEY; the answer's text.
+
+    Raises NotFound: nobody answers there; BadRequest: the key would be read on the way, or a file cannot be used;
+    OncegateError with what the gateway says.
+    """
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in {"http", "https"}:
+        raise NotFound(f"{url} is no address of a gateway; write --url http://127.0.0.1:8080")
+    whole = f"{url.rstrip('/')}/v1/namespaces/{urllib.parse.quote(namespace, safe='')}/{path}"
+    body = None if message is None else json.dumps(message).encode()
+    headers = {"Content-Type": "application/json"} if body else {}
+    request = urllib.request.Request(whole, body, headers)  # noqa: S310 - the scheme was checked
+    if key := os.environ.get(API_KEY, "").strip():
+        _check_private(parts)
+        request.add_unredirected_header("Authorization", f"Bearer {key}")
+    trusted = _trusted(ca, certificate) if parts.scheme == "https" else None
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=trusted) as reply:  # noqa: S310 - as above
+            return str(reply.read().decode())
+    except urllib.error.HTTPError as error:
+        problem = _problem(error)
+        raise OncegateError(problem) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise NotFound(
+            f"no gateway answers at {url} ({reason}); start one with `oncegate serve`, or name it with --url"
+        ) from error
+
+
+def _trusted(ca: Path | None, certificate: Path | None) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=ca)
+        if certificate is not None:
+            context.load_cert_chain(certificate)
+    except OSError as error:
+        reason = error.strerror if not isinstance(error, ssl.SSLError) else error.reason or "no certificate in it"
+        raise BadRequest(f"--ca {ca}, --certificate {certificate}: {reason}; PEM files are wanted") from error
+    return context
+
+
+def _check_private(parts: urllib.parse.SplitResult) -> None:
+    if parts.scheme == "https" or parts.hostname == "localhost":
+        return
+    try:
+        private = ipaddress.ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        private = False
+    if not private:
+        raise BadRequest(f"{API_KEY} would be read on the way to {parts.netloc}: write https://, or unset it")
+
+
+def _problem(error: urllib.error.HTTPError) -> str:
+    with error:
+        try:
+            problem = json.loads(error.read())
+            return f"{problem['detail']} ({problem['action']})"
+        except (ValueError, KeyError):
+            return f"the gateway answered {error.code}"
