@@ -2,36 +2,80 @@
 
 import ipaddress
 import socket
+from typing import TYPE_CHECKING
 
 from oncegate.ports import Observer
 from oncegate.runtime.clock import SystemClock
 from oncegate.settings import ProcessSettings, SettingsError
 from oncegate.transports.access.access import Access
 from oncegate.transports.access.keys import KeysUnreadable
-from oncegate.transports.promises import CREDENTIALS, KEYS, OPEN
+from oncegate.transports.promises import CREDENTIALS, KEYS, KEYS_AND_TOKENS, OPEN, TOKENS
 from oncegate.transports.tls import Tls, TlsFiles, TlsUnreadable
+
+if TYPE_CHECKING:
+    from oncegate.transports.access.tokens import Tokens
 
 
 def is_guarded(process: ProcessSettings) -> bool:
-    """Tells whether addresses beside loopback may be listened on: there are keys, or somebody wants it without."""
-    return process.keys is not None or process.insecure_without_keys
+    """Tells whether addresses beside loopback may be listened on: there are keys, tokens, or the wish."""
+    return process.keys is not None or process.jwt_issuer is not None or process.insecure_without_keys
 
 
 def credentials(process: ProcessSettings) -> str:
     """Says which credentials are asked for, in the log and in the capabilities."""
+    if process.jwt_issuer is not None:
+        return f"{KEYS_AND_TOKENS if process.keys is not None else TOKENS} {process.jwt_issuer}"
     if process.keys is not None:
         return KEYS
     return CREDENTIALS if is_loopback(process.host) else OPEN
 
 
 def access_of(process: ProcessSettings, observer: Observer) -> Access | None:
-    """Returns who may call what, by the file of keys; None where there is none. Raises SettingsError."""
-    if process.keys is None:
+    """Returns who may call what, by the file of keys and the issuer of tokens; None: there is neither.
+
+    Raises SettingsError.
+    """
+    tokens = _tokens_of(process, observer)
+    if process.keys is None and tokens is None:
         return None
     try:
-        return Access(process.keys, SystemClock(), observer)
+        return Access(process.keys, SystemClock(), observer, tokens)
     except KeysUnreadable as error:
         raise SettingsError(f"keys: {error}") from error
+
+
+def _tokens_of(process: ProcessSettings, observer: Observer) -> "Tokens | None":
+    """The issuer's tokens, if their settings are there: all of the three, or none."""
+    named = {name: getattr(process, name) for name in ("jwt_issuer", "jwt_audience", "jwt_keys")}
+    missing = [name for name, value in named.items() if not value]
+    if len(missing) == len(named):
+        return None
+    if missing:
+        raise SettingsError(f"{', '.join(missing)}: without it no token can be checked; name it, or none of {[*named]}")
+    try:
+        from oncegate.transports.access.issuer_keys import IssuerKeys, IssuerKeysUnreadable
+        from oncegate.transports.access.tokens import ALGORITHMS, TokenRules, Tokens
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"jwt_issuer needs {error.name}: pip install 'oncegate[jwt]'") from error
+    algorithms = tuple(name.strip() for name in process.jwt_algorithms.split(",") if name.strip())
+    if not algorithms or (wrong := set(algorithms) - set(ALGORITHMS)):
+        raise SettingsError(
+            f"jwt_algorithms: {', '.join(sorted(wrong)) if algorithms else 'none'} is not taken; "
+            f"there are {', '.join(ALGORITHMS)}"
+        )
+    rules = TokenRules(
+        named["jwt_issuer"],
+        named["jwt_audience"],
+        algorithms,
+        process.jwt_roles_claim,
+        process.jwt_namespaces_claim,
+        process.jwt_leeway_ms,
+    )
+    clock = SystemClock()
+    try:
+        return Tokens(rules, IssuerKeys(named["jwt_keys"], clock, observer), clock)
+    except IssuerKeysUnreadable as error:
+        raise SettingsError(f"jwt_keys: {error}") from error
 
 
 def tls_of(process: ProcessSettings, observer: Observer) -> Tls | None:

@@ -17,6 +17,7 @@ from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, cast
 
+from pydantic import Field as Bounded
 from pydantic import ValidationError, create_model, model_validator
 from pydantic_settings import (
     BaseSettings,
@@ -107,6 +108,16 @@ class ProcessSettings(_Half):
     # The file of `oncegate keys`; without one only loopback is listened on, unless the next says otherwise.
     keys: Path | None = None
     insecure_without_keys: bool = False
+    # Whose tokens are taken, for whom they have to be, and where the issuer's public keys are: a file, or a URL.
+    jwt_issuer: str | None = None
+    jwt_audience: str | None = None
+    jwt_keys: str | None = None
+    jwt_algorithms: str = "RS256,ES256"
+    # The claims that say roles and namespaces; dots go into objects, as in realm_access.roles.
+    jwt_roles_claim: str = "oncegate_roles"
+    jwt_namespaces_claim: str = "oncegate_namespaces"
+    # Clocks of two machines differ; five minutes are the most that anybody should need.
+    jwt_leeway_ms: int = Bounded(default=30_000, ge=0, le=300_000)
     # PEM files: the gateway's certificate, its key where that lies elsewhere, and who signs callers' certificates.
     tls_certificate: Path | None = None
     tls_key: Path | None = None

@@ -65,6 +65,7 @@ from tests.mutants.spark_driver import SPARK_DRIVER
 from tests.mutants.starting import STARTING
 from tests.mutants.surface import SURFACE
 from tests.mutants.tiers import TIERS
+from tests.mutants.tokens import TOKENS
 from tests.mutants.topic_columns import TOPIC_COLUMNS
 from tests.mutants.verifier import VERIFIER
 
@@ -76,6 +77,7 @@ MUTANTS = (
     *SECURITY,
     *SERVING,
     *SURFACE,
+    *TOKENS,
     *CONTRACT,
     *TIERS,
     *SEALING,

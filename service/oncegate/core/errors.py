@@ -3,7 +3,7 @@
 * OncegateError
   + Retryable           the same request may be sent again
     - Overloaded          too much in flight: nothing was written
-    - Recovering          the index is being rebuilt: nothing was written
+    - Recovering, KeysUnread  the index is being rebuilt, or a tokens' issuer asked for its keys: nothing was written
     - QuotaExceeded, LedgerFull  no room for stages, or for anything: nothing was written
     - LedgerDown          the ledger failed while writing: unknown whether it was written
     - BodyTooSlow, Stopping  the body came too slowly, or the gateway is being stopped: nothing was written
@@ -103,6 +103,12 @@ class Recovering(Retryable):
     """Says that the index is being rebuilt from the ledger; nothing was written."""
 
     code, title = "RECOVERING", "The index is being rebuilt from the ledger; nothing was written"
+
+
+class KeysUnread(Retryable):
+    """Says that a token cannot be checked yet, since its issuer is being asked for its keys; nothing was written."""
+
+    code, title = "KEYS_UNREAD", "The issuer's keys are being read; nothing was written"
 
 
 class QuotaExceeded(Retryable):

@@ -53,6 +53,7 @@ class Outcome:
 OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.Overloaded: Outcome(Kind.UNAVAILABLE),
     e.Recovering: Outcome(Kind.UNAVAILABLE),
+    e.KeysUnread: Outcome(Kind.UNAVAILABLE),
     e.QuotaExceeded: Outcome(Kind.EXHAUSTED),
     e.LedgerFull: Outcome(Kind.STORAGE_FULL),
     e.LedgerDown: Outcome(Kind.UNAVAILABLE, "unknown"),

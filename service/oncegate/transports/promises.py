@@ -39,6 +39,8 @@ WRITE_MODES: tuple[WriteMode, ...] = (
 
 CREDENTIALS = "none: this gateway listens on loopback only"
 KEYS = "keys: each call needs one whose role allows it"
+TOKENS = "tokens: each call needs one whose roles allow it, of the issuer"
+KEYS_AND_TOKENS = "keys, or tokens: each call needs one whose role allows it; tokens are of the issuer"
 OPEN = "NONE, AND NOT ONLY ON LOOPBACK: whoever reaches this gateway may do everything"
 
 # By the scheme of the ledger's URL; a bare path is a log.

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import msgspec
 
+from oncegate.transports.access.principal import ALL_NAMESPACES as ALL_NAMESPACES
 from oncegate.transports.access.rights import Role
 
-ALL_NAMESPACES = "*"
 SCRYPT_N, SCRYPT_R, SCRYPT_P = 1_024, 8, 1
 # scrypt takes 128 * n * r bytes; a file that asks for more is refused.
 SCRYPT_BYTES_MAX = 64 << 20

@@ -27,7 +27,8 @@ SECURITY_SCHEMES = {
     KEY_SCHEME: {
         "type": "http",
         "scheme": "bearer",
-        "description": "a key of `oncegate keys add`, where the gateway has the setting `keys`",
+        "description": "a key of `oncegate keys add`, where the gateway has the setting `keys`; or a token "
+        "(JWT) of its issuer, where it has `jwt_issuer`",
     }
 }
 
@@ -43,7 +44,7 @@ PUBLIC: Errors = (
     e.TargetTooLong,
     e.HeadTooLarge,
 )
-EVERY: Errors = (*PUBLIC, e.Unauthenticated, e.Forbidden)
+EVERY: Errors = (*PUBLIC, e.Unauthenticated, e.Forbidden, e.KeysUnread)
 NAMESPACED: Errors = (*EVERY, e.NotFound, e.Recovering, e.LedgerDown, e.LedgerBehind, e.BadRequest)
 READS: Errors = (*NAMESPACED, e.DeadlinePassed)
 WRITES: Errors = (*NAMESPACED, e.Overloaded, e.DeadlinePassed, e.LedgerFull)

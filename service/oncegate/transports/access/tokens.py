@@ -1,0 +1,117 @@
+"""Tokens of an issuer (JWT, RFC 7519) as credentials: checked by its public keys, read by the names of its claims.
+
+joserfc does the cryptography: it takes the algorithms that it is given and no other, each with its own kind of key, so
+that no public key passes for the secret of HS256; it is typed, and needs `cryptography` alone, which is here already.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from joserfc import jws, jwt
+from joserfc.errors import ExpiredTokenError, InvalidClaimError, JoseError, MissingClaimError
+from joserfc.jws import JWSRegistry
+
+from oncegate.core.errors import Unauthenticated
+from oncegate.ports import Clock
+from oncegate.transports.access.issuer_keys import IssuerKeys
+from oncegate.transports.access.principal import Principal
+from oncegate.transports.access.rights import Role
+
+# Signatures by a private key alone. What is not here is refused: none, and HS256, whose checker could sign.
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519")
+# As long as a header of many proxies; claims that say roles and namespaces are shorter.
+TOKEN_BYTES_MAX = 8 << 10
+NAMESPACES_MAX = 1_000
+_ROLES = {role.value: role for role in Role}
+
+
+@dataclass(frozen=True)
+class TokenRules:
+    """Says which tokens are taken, and which claims tell what they may do; a name with dots goes into objects."""
+
+    issuer: str
+    audience: str
+    algorithms: tuple[str, ...]
+    roles_claim: str
+    namespaces_claim: str
+    leeway_ms: int
+
+
+class Tokens:
+    """Checks tokens. `version` changes when what was checked may no longer hold."""
+
+    def __init__(self, rules: TokenRules, keys: IssuerKeys, clock: Clock) -> None:
+        self._rules, self._keys, self._clock = rules, keys, clock
+        self._registry = JWSRegistry(algorithms=rules.algorithms, strict_check_header=False)
+
+    @property
+    def version(self) -> int:
+        """Counts the sets of keys that were read; has them read again when it is time."""
+        self._keys.look()
+        return self._keys.version
+
+    def check(self, token: str) -> Principal:
+        """Returns whose it is and what it may do. Raises Unauthenticated, KeysUnread."""
+        if len(token) > TOKEN_BYTES_MAX:
+            raise _refused(f"has more than {TOKEN_BYTES_MAX >> 10} KiB")
+        try:
+            header = jws.extract_compact(token.encode("ascii"), registry=self._registry).headers()
+            if not isinstance(header, dict) or not isinstance(header.get("alg"), str):
+                raise _refused("names no algorithm")
+            kid = header.get("kid")
+            key = self._keys.find(kid if isinstance(kid, str) else None)
+            if key is None:
+                raise _refused("is signed with a key that its issuer does not publish")
+            if key.get("alg", header.get("alg")) != header.get("alg"):
+                raise _refused("is signed by another algorithm than its key is for")
+            claims = jwt.decode(token, key, registry=self._registry).claims
+            self._rules_kept(claims)
+        except (JoseError, ValueError, TypeError, OverflowError, RecursionError) as error:
+            raise _refused(_why(error)) from error
+        return self._principal(claims)
+
+    def _rules_kept(self, claims: dict[str, Any]) -> None:
+        rules = self._rules
+        jwt.JWTClaimsRegistry(
+            now=self._clock.wall_ms() // 1_000,
+            leeway=rules.leeway_ms // 1_000,
+            iss={"essential": True, "value": rules.issuer},
+            aud={"essential": True, "value": rules.audience},
+            exp={"essential": True},
+        ).validate(claims)
+
+    def _principal(self, claims: dict[str, Any]) -> Principal:
+        roles = frozenset(_ROLES[word] for word in _words(claims, self._rules.roles_claim) if word in _ROLES)
+        namespaces = _words(claims, self._rules.namespaces_claim)
+        if len(namespaces) > NAMESPACES_MAX:
+            raise _refused(f"names more than {NAMESPACES_MAX} namespaces")
+        until_ms = int(min(claims["exp"], 1 << 40)) * 1_000 + self._rules.leeway_ms
+        return Principal(str(claims.get("sub", "")), roles, frozenset(namespaces), until_ms)
+
+
+def _words(claims: Mapping[str, Any], name: str) -> list[str]:
+    """The texts of a claim: of a list, or between spaces, as `scope` has them; none where it is neither."""
+    found: Any = claims.get(name)
+    if found is None:
+        found = claims
+        for part in name.split("."):
+            found = found.get(part) if isinstance(found, Mapping) else None
+    if isinstance(found, str):
+        return found.split()
+    return [word for word in found if isinstance(word, str)] if isinstance(found, list) else []
+
+
+def _refused(why: str) -> Unauthenticated:
+    return Unauthenticated(f"this token {why}; nothing was written")
+
+
+def _why(error: Exception) -> str:
+    """What is wrong, without anything that the token holds."""
+    if isinstance(error, ExpiredTokenError):
+        return "is over"
+    if isinstance(error, MissingClaimError):
+        return "lacks a claim: iss, aud and exp are wanted"
+    if isinstance(error, InvalidClaimError):
+        return f"has a claim that is not taken here: {error.claim}"
+    return "is none that can be checked: its form, its algorithm or its signature is wrong"

@@ -1,0 +1,84 @@
+"""An issuer of tokens: its keys, what it signs, and a server on 127.0.0.1 that publishes the public ones."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from joserfc import jwt
+from joserfc.jwk import ECKey, RSAKey
+
+URL, AUDIENCE = "https://issuer.example", "oncegate"
+
+
+class Issuer:
+    """Signs with its newest key; `published` are the public ones that it shows."""
+
+    def __init__(self, now_s: int) -> None:
+        self.now_s = now_s
+        self.keys: list[Any] = []
+        self.published: list[Any] = []
+        self.rotate()
+
+    def rotate(self, kind: str = "EC") -> None:
+        """A new key, published beside the others."""
+        parameters: Any = {"kid": f"key-{len(self.keys)}", "use": "sig"}
+        made = ECKey.generate_key("P-256", parameters) if kind == "EC" else RSAKey.generate_key(2048, parameters)
+        self.keys.append(made)
+        self.published.append(made)
+
+    @property
+    def document(self) -> bytes:
+        return json.dumps({"keys": [key.as_dict(private=False) for key in self.published]}).encode()
+
+    def claims(self, **more: Any) -> dict[str, Any]:
+        """Of a good token for one role in one namespace; None leaves a claim out."""
+        own = {"iss": URL, "aud": AUDIENCE, "sub": "loader", "iat": self.now_s, "exp": self.now_s + 600}
+        given = own | {"oncegate_roles": ["write"], "oncegate_namespaces": ["mail"]} | more
+        return {name: value for name, value in given.items() if value is not None}
+
+    def token(self, key: Any = None, header: dict[str, Any] | None = None, **more: Any) -> str:
+        signing = key or self.keys[-1]
+        algorithm = "ES256" if signing.key_type == "EC" else "RS256"
+        named = {"alg": algorithm, "kid": signing.kid} | (header or {})
+        return jwt.encode(named, self.claims(**more), signing, algorithms=[named["alg"]])
+
+
+class Published:
+    """A server that shows an issuer's keys; `answers` may be replaced, `asked` counts."""
+
+    def __init__(self, issuer: Issuer) -> None:
+        self.issuer, self.asked, self.status = issuer, 0, 200
+        self.headers: dict[str, str] = {}
+        self.url = ""
+
+
+@contextmanager
+def publishing(issuer: Issuer) -> Iterator[Published]:
+    shown = Published(issuer)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            shown.asked += 1
+            body = shown.issuer.document
+            self.send_response(shown.status)
+            for name, value in shown.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        shown.url = f"http://127.0.0.1:{server.server_address[1]}/keys"
+        serving = threading.Thread(target=server.serve_forever, args=(0.01,))
+        serving.start()
+        try:
+            yield shown
+        finally:
+            server.shutdown()
+            serving.join()
