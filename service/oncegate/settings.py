@@ -143,6 +143,13 @@ class ProcessSettings(_Half):
         return self
 
     @model_validator(mode="after")
+    def _rates_are_bounds(self) -> Self:
+        limits = cast(Limits, self)
+        if min(limits.ids_per_second, limits.bytes_per_second) < 0:
+            raise ValueError("ids_per_second and bytes_per_second are 0 (no bound) at least")
+        return self
+
+    @model_validator(mode="after")
     def _eviction_gets_on(self) -> Self:
         limits = cast(Limits, self)
         if limits.hot_ids < 0 or min(limits.seal_bytes, limits.merge_bytes_per_second, limits.run_ids) < 1:

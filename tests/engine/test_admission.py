@@ -2,7 +2,7 @@
 
 import pytest
 
-from oncegate.core.errors import BadRequest, Overloaded, TooLarge
+from oncegate.core.errors import BadRequest, Overloaded, QuotaExceeded, TooLarge
 from oncegate.engine.admission import Admission
 from oncegate.engine.limits import Limits
 from tests.support.held import said, serving
@@ -65,7 +65,7 @@ async def test_the_shortest_and_the_longest_lease_are_given(lease_ms: int) -> No
 async def test_more_open_claims_than_may_be_are_refused_but_duplicates_and_busy_are_not() -> None:
     async with serving(open_claims=1) as served:
         await served.claim("a")
-        with pytest.raises(Overloaded, match="1 claims are open"):
+        with pytest.raises(QuotaExceeded, match="1 claims of this namespace are open"):
             await served.claim("b", token=2)
         assert said(await served.claim("a", token=2)) == ["BUSY"]
         assert said(await served.claim("a")) == ["GRANTED"]

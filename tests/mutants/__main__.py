@@ -55,6 +55,7 @@ from tests.mutants.named_batches import NAMED_BATCHES
 from tests.mutants.payloads import PAYLOADS
 from tests.mutants.planted import PLANTED
 from tests.mutants.producers import PRODUCERS
+from tests.mutants.quotas import QUOTAS
 from tests.mutants.redis import REDIS
 from tests.mutants.refused_part import REFUSED_PART
 from tests.mutants.security import SECURITY
@@ -78,6 +79,7 @@ MUTANTS = (
     *SERVING,
     *SURFACE,
     *TOKENS,
+    *QUOTAS,
     *CONTRACT,
     *TIERS,
     *SEALING,

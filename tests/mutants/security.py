@@ -11,21 +11,21 @@ _MATRIX = "tests/transports/http/test_access_matrix.py"
 SECURITY: tuple[Mutant, ...] = (
     one(
         "whoever has a key may ack",
-        f"{ACCESS}/access.py",
+        f"{ACCESS}/principal.py",
         "        if right.roles and not right.roles & self.roles:\n",
         "        if False:\n",
         f"{_ACCESS}::test_a_role_includes_no_other",
     ),
     one(
         "a key opens every namespace",
-        f"{ACCESS}/access.py",
+        f"{ACCESS}/principal.py",
         "        return namespace is None or self.sees(namespace)\n",
         "        return True\n",
         f"{_ACCESS}::test_a_namespace_that_is_not_named_is_refused_whether_or_not_it_is_there",
     ),
     one(
         "a key of one namespace sees the metrics of all",
-        f"{ACCESS}/access.py",
+        f"{ACCESS}/principal.py",
         "        if right.everywhere:\n",
         "        if False:\n",
         f"{_ACCESS}::test_what_is_about_all_namespaces_needs_a_key_for_all",
@@ -40,8 +40,8 @@ SECURITY: tuple[Mutant, ...] = (
     one(
         "a revoked key is remembered",
         f"{ACCESS}/access.py",
-        "            self._checked.clear()\n",
-        "            pass\n",
+        '            self._checked.clear()\n            self._observer.event("keys_read"',
+        '            self._observer.event("keys_read"',
         f"{_ACCESS}::test_a_revoked_key_is_refused_and_a_new_one_taken_a_second_later_without_a_restart",
     ),
     one(
@@ -207,7 +207,7 @@ SECURITY: tuple[Mutant, ...] = (
     ),
     one(
         "a verb shows its key to the network",
-        "service/oncegate/cli/asking.py",
+        "service/oncegate/cli/running/asking.py",
         "    if not private:\n",
         "    if False:\n",
         "tests/cli/test_asking.py",

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from oncegate.cli.asking import Ca, Certificate, Url, asked
 from oncegate.cli.refusals import refusing
+from oncegate.cli.running.asking import Ca, Certificate, Url, asked
 
 Id = Annotated[list[str], typer.Argument(help="The id; several words for an id of several columns.")]
 IdSet = Annotated[str, typer.Option(help="The set the id is of: for rows that were produced, their topic's name.")]

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from oncegate.cli.asking import Ca, Certificate, Url, asked
 from oncegate.cli.explain import AsJson, Namespace
 from oncegate.cli.refusals import refusing
+from oncegate.cli.running.asking import Ca, Certificate, Url, asked
 from oncegate.core.errors import BadRequest
 
 

@@ -4,21 +4,19 @@
   + Retryable           the same request may be sent again
     - Overloaded          too much in flight: nothing was written
     - Recovering, KeysUnread  the index is being rebuilt, or a tokens' issuer asked for its keys: nothing was written
-    - QuotaExceeded, LedgerFull  no room for stages, or for anything: nothing was written
+    - QuotaExceeded, LedgerFull  a quota is used up, or there is no room: nothing was written
     - LedgerDown          the ledger failed while writing: unknown whether it was written
     - BodyTooSlow, Stopping  the body came too slowly, or the gateway is being stopped: nothing was written
     - DeadlinePassed      the caller's deadline passed before the decision, or the end of reading: nothing was written
     - MissingStage        a winner's stage is gone: the batch must be written again
-    - ProducerBusy        another attempt's lease on this producer is live: nothing was changed
-    - LeaseLive           what was to be cleared is held by a live lease: nothing was changed
+    - ProducerBusy, LeaseLive  another attempt's lease on this is live: nothing was changed
   + Rejected            fix the request; sending it again cannot help
     - BadRequest, NullId  malformed body, header, parameter, chunk; an id is null or empty
     - TooLarge            body, batch, id or record over its limit
     - LengthRequired, TargetTooLong, HeadTooLarge  a body without Content-Length, or too long a head
     - Misdirected, ForeignOrigin  for another host, or from another site
     - Unauthenticated, Forbidden  without a valid key, or with one that may not do this
-    - NotAcceptable, UnsupportedMedia
-    - NotFound, MethodNotAllowed  no such path, namespace or topic, or not for this method
+    - NotAcceptable, UnsupportedMedia, NotFound, MethodNotAllowed  no such encoding, path, namespace, topic or method
     - SchemaMismatch      the rows are not of the topic's schema
     - OtherPartitions, ReadElsewhere  the topic has other partitions; its rows are read where they lie
     - TokenReused, ChunkAltered  same token with other ids under its call, or other rows under its chunk
@@ -28,17 +26,13 @@
     - OtherDriver         the producer belongs to another driver
   + Stop                this attempt is over; a person or the caller's owner must look
     - UnknownClaim, ReleasedClaim
-    - Fenced              a later registration has taken this one's place
     - Gap, OutOfOrder   sequences before these were never claimed, or later ones were: split or shuffled
-    - NotDriver           only the driver acks
-    - NotDone             acked over something that was claimed and is not done: this part was not
-    - OlderBatch          acked a batch before the last that was acked: nothing was changed
+    - Fenced, NotDriver   a later registration has taken this one's place; only the driver acks
+    - NotDone, OlderBatch  acked over something claimed and not done, or a batch before the last that was acked
     - SecondWrite         one run writes twice to one topic under one name
-    - BatchConflict       other input under a number already committed
-    - BatchForgotten      committed so long ago that rows can no longer be compared
+    - BatchConflict, BatchForgotten  other input under a committed number; one that can no longer be compared
     - LedgerBehind, LedgerDamaged  the caller saw a later ledger than this one; it is not what was acknowledged
-    - LedgerBusy, LedgerFenced  another process owns the data folder, or a newer one has opened this ledger
-    - KeyMismatch         the ledger was written with another key
+    - LedgerBusy, LedgerFenced, KeyMismatch  another process owns the data, or newly; it was written with another key
 
 A bug is an `assert`, never one of these.
 """
@@ -112,9 +106,9 @@ class KeysUnread(Retryable):
 
 
 class QuotaExceeded(Retryable):
-    """Says that there is no room for further stages; nothing was written."""
+    """Says that a quota of the namespace is used up: of stages, open claims, ids or bytes; nothing was written."""
 
-    code, title, retry_after_ms = "QUOTA", "No room for further stages; nothing was written", 5_000
+    code, title, retry_after_ms = "QUOTA", "A quota of the namespace is used up; nothing was written", 5_000
 
 
 class LedgerFull(Retryable):

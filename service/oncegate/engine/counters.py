@@ -78,6 +78,18 @@ OTHER_REPLAYS = CounterRow(
 COMPACTIONS = CounterRow("compactions", "snapshots", "that replaced the ledger's entries")
 FAILED_COMPACTIONS = CounterRow("failed_compactions", "snapshots", "that could not be made, or found no room")
 
+
+def _refused(quota: str, meaning: str) -> CounterRow:
+    """A row of the requests that a quota of the namespace refused."""
+    name = f"refused_by_{quota}"
+    return CounterRow(name, "requests", meaning, metric="quota_refusals", label=("quota", quota))
+
+
+QUOTA_IDS = _refused("ids", "refused, for the namespace had brought its `ids_per_second`")
+QUOTA_BYTES = _refused("bytes", "refused, for the namespace had brought its `bytes_per_second`")
+QUOTA_CLAIMS = _refused("open_claims", "refused, for `open_claims` of the namespace were open")
+QUOTA_STAGES = _refused("stages", "refused, for there was no room for further stages")
+
 # By `Cause`. What came again and was not written, whatever it was answered: DUPLICATE, SAME, or nothing at all.
 BY_CAUSE: tuple[CounterRow, ...] = tuple(
     CounterRow(
@@ -126,6 +138,10 @@ COUNTERS: tuple[CounterRow, ...] = (
     COMMITTED_ROWS,
     DUPLICATE_COMMITS,
     OTHER_REPLAYS,
+    QUOTA_IDS,
+    QUOTA_BYTES,
+    QUOTA_CLAIMS,
+    QUOTA_STAGES,
     CounterRow(
         "takeovers",
         "ids",

@@ -79,6 +79,9 @@ class Limits:
     connections: int = 4_096
     # Each costs some 100 bytes until it is settled.
     open_claims: int = 100_000
+    # Of each namespace; 0: as many as come. Whoever shares a gateway with others sets what one of them may bring.
+    ids_per_second: int = 0
+    bytes_per_second: int = 0
     # Uncommitted rows are somebody's disk; a micro-batch is rarely above one GiB.
     stage_bytes: int = 8 * GIB
     # Below this the ledger itself is in danger, so stages are refused first.

@@ -16,6 +16,7 @@ from oncegate.engine.commit.marks import Marks
 from oncegate.engine.commit.places import Places
 from oncegate.engine.commit.proven import answers_when_proven
 from oncegate.engine.counts.counts import Counts
+from oncegate.engine.counts.rates import Rates
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.id_sets import CLAIMED, chosen
 from oncegate.engine.limits import Limits
@@ -103,6 +104,7 @@ class Shard:
         counts = Counts() if counts is None else counts
         self.group_commit = GroupCommit(ledger, clock, marks, free_bytes, counts.appends)
         self.journal = Journal(namespace, index, self.group_commit, clock, observer, limits, counts=counts)
+        self.rates = Rates(limits, clock, counts)
         self.stages = StageQuota(self.journal, free_bytes)
         self.snapshotter = Snapshotter(ledger, clock, marks, self.group_commit)
         self.eviction = Eviction(self.journal, outputs, files, self.snapshotter)
@@ -130,11 +132,13 @@ class Shard:
     @answers_when_proven
     def claim(self, request: ClaimRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
         """Decides which ids of a request may be written, as `ClaimBatcher.claim`."""
+        self.rates.ids(len(request.ids))
         return self._claim_batcher.claim(request, deadline)
 
     @answers_when_proven
     def take(self, request: TakeRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
         """Takes ids for an owner, for good, as `Claims.take`."""
+        self.rates.ids(len(request.ids))
         return self._claims.take(request, deadline)
 
     @answers_when_proven
@@ -152,11 +156,13 @@ class Shard:
     @answers_when_proven
     def look_up(self, request: LookUpRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
         """Tells what is known of ids, and grants none, as `Claims.look_up`."""
+        self.rates.ids(len(request.ids))
         return self._claims.look_up(request, deadline)
 
     @answers_when_proven
     def produce(self, request: ProduceRequest, deadline: Deadline) -> Awaitable[ProduceResult]:
         """Appends rows to a topic, those whose id is free, as `Records.produce`."""
+        self.rates.ids(request.rows.rows)
         return self._records.produce(request, deadline)
 
     @answers_when_proven
@@ -177,6 +183,7 @@ class Shard:
     @answers_when_proven
     def claim_sequences(self, request: SequenceRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
         """Decides which sequences of a producer may be written, as `Producers.claim`."""
+        self.rates.ids(len(request.sequences))
         return self._producers.claim(request, deadline)
 
     @answers_when_proven

@@ -2,7 +2,7 @@
 
 1. body length against limits  TooLarge: before a byte of it is read
 2. namespace, marks            NotFound, Recovering, LedgerDown, LedgerBehind
-3. admission                   Overloaded: there is no room for the length that was announced
+3. quota, admission            QuotaExceeded, Overloaded: there is no room for the length that was announced
 4. the body itself             reserved as it comes; BadRequest when it ends early, DeadlinePassed or BodyTooSlow when
                                it does not come
 """
@@ -76,6 +76,7 @@ async def admit(incoming: Incoming, gateway: Gateway) -> Admitted:
     if size_bytes > (bytes_max := incoming.bytes_max(gateway.limits)):
         raise TooLarge(f"a body of {size_bytes} bytes; at most {bytes_max} are read of this kind")
     shard = shard_at(gateway, incoming.namespace(), incoming.marks)
+    shard.rates.size_bytes(size_bytes)
     gateway.admission.enter(size_bytes)
     held = Held(gateway.admission)
     try:

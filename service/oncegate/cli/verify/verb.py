@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from oncegate.cli.backup import AsJson
-from oncegate.cli.explain import Namespace, Url
+from oncegate.cli.explain import Namespace
 from oncegate.cli.ledger import Witness
 from oncegate.cli.refusals import refuse_urls, refusing
+from oncegate.cli.running.asking import Url
 from oncegate.cli.verify.against import Asked, verify_topic
 from oncegate.cli.verify.ledger import verify_ledger
 from oncegate.core.errors import BadRequest

@@ -91,6 +91,7 @@ def _histogram(name: str, meaning: str, read: Callable[[Counts], Histogram]) -> 
 # What several counters are, that make one metric.
 _TOGETHER = {
     "answered_ids": "answered, sequences too, by verdict",
+    "quota_refusals": "refused, by the quota of the namespace that was used up",
     "duplicates": "that came again and were not written, sequences and rows too, by what is known of the cause",
 }
 

@@ -56,7 +56,7 @@ class ClaimBatcher:
     async def claim(self, request: ClaimRequest, deadline: Deadline) -> ClaimResult:
         """Decides which of these ids may be written: a verdict each, in order. All STALE where the batch was acked.
 
-        Raises TokenReused, TooLarge, BadRequest, Overloaded, LedgerFull, DeadlinePassed: nothing was written;
+        Raises TokenReused, TooLarge, BadRequest, QuotaExceeded, LedgerFull, DeadlinePassed: nothing was written;
         LedgerDown: unknown, repeat the same token and call.
         """
         began_ms = self._journal.clock.monotonic_ms()

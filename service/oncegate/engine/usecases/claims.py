@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from oncegate.arraytypes import U8
 from oncegate.core.claims import SETTLE, STATE_AFTER, Action, Effect, Verb
 from oncegate.core.entries.kinds import Claimed, Completed, Released, Taken
-from oncegate.core.errors import BadRequest, Overloaded, ReleasedClaim, TooLarge, UnknownClaim
+from oncegate.core.errors import BadRequest, QuotaExceeded, ReleasedClaim, TooLarge, UnknownClaim
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.places import Places
-from oncegate.engine.counters import COMPLETED, LOOKED_UP, RELEASED
+from oncegate.engine.counters import COMPLETED, LOOKED_UP, QUOTA_CLAIMS, RELEASED
 from oncegate.engine.counts.duplicates import duplicates_in
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ClaimRequest, ClaimResult, LookUpRequest, SettleResult, TakeRequest
@@ -85,7 +85,7 @@ class Claims:
     def decide(self, request: ClaimRequest, lease_ms: int) -> DecidedClaim:
         """Decides which of these ids may be written, and records what is granted; the answer waits for `rests_on`.
 
-        Raises TokenReused, Overloaded, Recovering, LedgerFull, LedgerDown: nothing was written.
+        Raises TokenReused, QuotaExceeded, Recovering, LedgerFull, LedgerDown: nothing was written.
         """
         now_ms = self._journal.clock.monotonic_ms()
         digests = NO_DIGESTS if request.digests is None else request.digests
@@ -114,7 +114,8 @@ class Claims:
         journal = self._journal
         journal.group_commit.check()
         if self._index.open_claims >= journal.limits.open_claims:
-            raise Overloaded(f"{journal.limits.open_claims} claims are open; nothing was written")
+            journal.counts.add(QUOTA_CLAIMS)
+            raise QuotaExceeded(f"{journal.limits.open_claims} claims of this namespace are open; nothing was written")
         ids, now_ms = len(decision.fresh) + len(decision.taken), journal.clock.monotonic_ms()
         self._index.make_room(ids, now_ms, digests=bool(decision.digests))
         claim, wall_ms = journal.random(16), journal.wall_ms()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from oncegate.core.entries.kinds import Dropped, Name
 from oncegate.core.errors import QuotaExceeded
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.counters import QUOTA_STAGES
 from oncegate.ports import DropRanges
 
 # An owner's text begins so when it is a run of a streaming query: one run at a time, so a later one replaces it.
@@ -51,6 +52,7 @@ class StageQuota:
             return
         self._drop_older(name, owner, 0)
         if not self._fits(size_bytes):
+            self._journal.counts.add(QUOTA_STAGES)
             raise QuotaExceeded(
                 f"{self._index.stage_bytes} bytes are staged; no room for {size_bytes} more within "
                 f"{self._journal.limits.stage_bytes} bytes and {self._journal.limits.disk_free_fraction:.0%} free disk"

@@ -1,4 +1,4 @@
-"""Tokens of an issuer (JWT, RFC 7519) as credentials: checked by its public keys, read by the names of its claims.
+"""Checks tokens of an issuer (JWT, RFC 7519) as credentials, by its public keys, and reads roles from their claims.
 
 joserfc does the cryptography: it takes the algorithms that it is given and no other, each with its own kind of key, so
 that no public key passes for the secret of HS256; it is typed, and needs `cryptography` alone, which is here already.
@@ -39,7 +39,7 @@ class TokenRules:
 
 
 class Tokens:
-    """Checks tokens. `version` changes when what was checked may no longer hold."""
+    """Checks the tokens of one issuer. `version` changes when what was checked may no longer hold."""
 
     def __init__(self, rules: TokenRules, keys: IssuerKeys, clock: Clock) -> None:
         self._rules, self._keys, self._clock = rules, keys, clock

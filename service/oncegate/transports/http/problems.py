@@ -71,7 +71,7 @@ def document(error: OncegateError, trace_id: str) -> dict[str, object]:
         "effect": outcome_of(type(error)).effect,
     }
     if error.retry_after_ms is not None:
-        fixed["retry_after_ms"] = error.retry_after_ms
+        fixed["retry_after_ms"] = error.extra.get("retry_after_ms", error.retry_after_ms)
     return fixed | {key: value for key, value in error.extra.items() if key not in fixed} | {"trace_id": trace_id}
 
 

@@ -47,9 +47,9 @@ PUBLIC: Errors = (
 EVERY: Errors = (*PUBLIC, e.Unauthenticated, e.Forbidden, e.KeysUnread)
 NAMESPACED: Errors = (*EVERY, e.NotFound, e.Recovering, e.LedgerDown, e.LedgerBehind, e.BadRequest)
 READS: Errors = (*NAMESPACED, e.DeadlinePassed)
-WRITES: Errors = (*NAMESPACED, e.Overloaded, e.DeadlinePassed, e.LedgerFull)
+WRITES: Errors = (*NAMESPACED, e.QuotaExceeded, e.Overloaded, e.DeadlinePassed, e.LedgerFull)
 BODIES: Errors = (*WRITES, e.LengthRequired, e.TooLarge, e.UnsupportedMedia, e.BodyTooSlow, e.Stopping)
-STAGES: Errors = (e.SchemaMismatch, e.ChunkAltered, e.QuotaExceeded)
+STAGES: Errors = (e.SchemaMismatch, e.ChunkAltered)
 COMMITS: Errors = (e.MissingStage, e.SecondWrite, e.BatchConflict, e.BatchForgotten, e.SchemaMismatch)
 
 

@@ -1,0 +1,1 @@
+"""Asks gateways that run, for the verbs that do."""
