@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant, one
 
 _KAFKA = "service/oncegate/ledgers/kafka"
 _MATRIX = "tests/matrix/test_matrix.py::test_a_gateway_over_kafka_that_is_struck_loses_and_doubles_nothing"
+_FULL_STAGES = "tests/faults/kafka/test_full_stages.py"
 _NAMED = "tests/faults/kafka/test_named_records.py"
 _USERS = "tests/faults/kafka/test_user_markers.py"
 _LAST = "tests/faults/kafka/test_last_epochs.py"
@@ -130,5 +131,26 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
         "            self.user_partitions.look_at(one for state in before for one in state.partitions if self._is_users(one))\n",
         "",
         "tests/faults/kafka/test_leaderless_topic.py::test_readers_go_on_behind_an_abort_that_met_no_leader",
+    ),
+    one(
+        "an owner waits for stages that have no leader",
+        f"{_KAFKA}/shard/ownership.py",
+        "is_away_allowed=self._is_owner)",
+        "is_away_allowed=False)",
+        f"{_FULL_STAGES}::test_claims_go_on_while_only_the_stages_are_full_and_nothing_of_a_half_is_left",
+    ),
+    one(
+        "what is open in stages is told by no frame",
+        f"{_KAFKA}/markers/healing.py",
+        "            if one.partition in self._later.partitions:\n",
+        "            if False:\n",
+        f"{_FULL_STAGES}::test_claims_go_on_while_only_the_stages_are_full_and_nothing_of_a_half_is_left",
+    ),
+    one(
+        "stages that a frame names are given up",
+        f"{_KAFKA}/shard/unwritten.py",
+        "            elif isinstance(change, Wrote) and change.location.length:\n",
+        "            elif False:\n",
+        f"{_NAMED}::test_a_record_was_never_written_where_the_frames_that_are_kept_would_name_it",
     ),
 )

@@ -2,8 +2,10 @@
 
 import pytest
 
+from oncegate.ledgers.catalog import Location, Wrote
 from oncegate.ledgers.frames import AnyChange, Body, Frame, Owned, Sent
 from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES
 from oncegate.ledgers.kafka.shard.unwritten import NamedRecords
 
 HERE, ELSEWHERE = Partition("t", 0), Partition("t", 1)
@@ -12,6 +14,10 @@ OFFSET, GENERATION = 10, 7
 
 def sent(offset: int, at: Partition = HERE) -> Sent:
     return Sent(at.topic, at.number, offset, 3)
+
+
+def wrote(topic: int, offset: int, length: int = 5) -> Wrote:
+    return Wrote(bytes(16), 1, Location(0, topic, offset, length, bytes(32)))
 
 
 def owned(generation: int) -> Owned:
@@ -30,13 +36,17 @@ def owned(generation: int) -> Owned:
         pytest.param([[owned(1)], [sent(9)], [sent(10)]], False, id="it is named"),
         pytest.param([[owned(1)], [sent(10, ELSEWHERE)]], True, id="its like of another partition is named"),
         pytest.param([[owned(1)], [sent(-1), sent(9)]], False, id="brokers did not say where some rows lie"),
+        pytest.param([[wrote(OUTPUTS, 9)]], False, id="a range before it in outputs is named"),
+        pytest.param([[wrote(STAGES, 9)]], True, id="a range before it is named"),
+        pytest.param([[owned(1)], [wrote(STAGES, 10)]], False, id="it begins a range that is named"),
+        pytest.param([[wrote(STAGES, 0, length=0)]], False, id="a range without bytes lies nowhere"),
         pytest.param([], False, id="no frame is there"),
     ],
 )
 def test_a_record_was_never_written_where_the_frames_that_are_kept_would_name_it(
     frames: list[list[AnyChange]], lacks: bool
 ) -> None:
-    named = NamedRecords([(HERE, OFFSET)])
+    named = NamedRecords([(HERE, OFFSET)], (ELSEWHERE, HERE))
     for changes in frames:
         named.take(Frame(0, 1, 1, 0, bytes(16), bytes(16), bytes(16), Body((), changes)))
     assert named.lacks(HERE, OFFSET, GENERATION) == lacks

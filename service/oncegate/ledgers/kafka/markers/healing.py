@@ -17,7 +17,7 @@ The one who fenced it is followed by nobody who writes in epoch e, and a broker 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from aiokafka.errors import ClusterAuthorizationFailedError, IncompatibleBrokerVersion, KafkaError
 
@@ -39,10 +39,13 @@ class MarkersLost(KafkaError):  # type: ignore[misc]
 class Healing:
     """Heals the partitions of one ledger. `caller`: who asks, for messages. Made by `healing`."""
 
-    def __init__(self, brokers: Brokers, partitions: Sequence[Partition], caller: Caller) -> None:
+    def __init__(self, brokers: Brokers, partitions: Sequence[Partition], caller: Caller, later: "Later") -> None:
         self._brokers = brokers
         self._partitions = partitions
         self._caller = caller
+        self._later = later
+        # What is left to whoever looks at them later.
+        self.left: set[Partition] = set()
         # The transactional id that a producer id was of, when it was asked about: a start may give it another one.
         self._names: dict[int, str] = {}
 
@@ -79,20 +82,31 @@ class Healing:
             await self._brokers.refresh()
 
     async def _heal(self, transactional_ids: Sequence[str]) -> None:
-        found = await self._brokers.open_in(self._partitions)
+        asked = self._asked()
+        found = await self._brokers.open_in(asked)
         if not found:
             return
         states = {state.transactional_id: state for state in await self._brokers.states(transactional_ids)}
         self._names |= {state.producer_id: name for name, state in states.items()}
         # What is open behind the state's answer too had no marker under way.
-        still = set(await self._brokers.open_in(self._partitions))
+        still = set(await self._brokers.open_in(asked))
         for one in found:
             state = states.get(self._names.get(one.producer_id, ""))
             if one in still and state is not None and state.has_followed(one):
                 await self._decide(one, state)
 
+    def _asked(self) -> list[Partition]:
+        if not self._later.is_away_allowed:
+            return list(self._partitions)
+        away = self._brokers.by_leader(self._later.partitions).get(-1, [])
+        self.left.update(away)
+        return [one for one in self._partitions if one not in away]
+
     async def _decide(self, one: Open, state: State) -> None:
         if state.producer_id != one.producer_id or state.epoch > one.epoch + 1:
+            if one.partition in self._later.partitions:
+                self.left.add(one.partition)
+                return
             raise MarkersLost(
                 f"{one}: brokers left a transaction of {state.transactional_id} open, and whether it was committed is "
                 "not known any more; nothing was changed. kafka-transactions.sh abort gives its records up: that is "
@@ -107,8 +121,23 @@ class Healing:
             ) from error
 
 
+class Later(NamedTuple):
+    """Names partitions of which frames may tell what becomes of a transaction where its id does not.
+
+    `is_away_allowed`: they are left, too, while they have no leader.
+    """
+
+    partitions: Sequence[Partition] = ()
+    is_away_allowed: bool = False
+
+
+NOTHING_LATER = Later()
+
+
 @asynccontextmanager
-async def healing(settings: Mapping[str, Any], partitions: Sequence[Partition]) -> AsyncIterator[Healing]:
+async def healing(
+    settings: Mapping[str, Any], partitions: Sequence[Partition], later: Later = NOTHING_LATER
+) -> AsyncIterator[Healing]:
     """Connects to the brokers of these partitions; KafkaError, OSError: nobody is there."""
     async with brokers_of(settings, partitions) as brokers:
-        yield Healing(brokers, partitions, Caller.of(settings))
+        yield Healing(brokers, partitions, Caller.of(settings), later)

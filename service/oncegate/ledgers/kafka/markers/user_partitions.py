@@ -9,7 +9,7 @@ it is given up. All else is named in the log and left as it is.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from aiokafka.errors import ClusterAuthorizationFailedError, KafkaError, TopicAuthorizationFailedError, for_code
@@ -52,6 +52,19 @@ class NewestPartitions:
         found, self._named = list(self._named), {}
         return found
 
+    def drop(self, partitions: Iterable[Partition]) -> None:
+        """Forgets partitions that were looked at."""
+        for partition in partitions:
+            self._named.pop(partition, None)
+
+    def __iter__(self) -> Iterator[Partition]:
+        """Yields them, the newest last."""
+        return iter(self._named)
+
+    def __contains__(self, partition: object) -> bool:
+        """Tells whether it was named, and not taken since."""
+        return partition in self._named
+
     def __len__(self) -> int:
         """Returns how many there are."""
         return len(self._named)
@@ -85,6 +98,10 @@ class UserPartitions:
         """Has these looked at by `heal`: producers that were followed have written there."""
         self._due.add(partitions)
 
+    def is_due(self, partitions: Iterable[Partition]) -> bool:
+        """Whether one of these is still to be looked at."""
+        return any(one in self._due for one in partitions)
+
     async def heal(self, wait_s: float, unwritten: Unwritten) -> None:
         """Writes the markers that are missing; what cannot be asked now is left for the next call. Raises nothing.
 
@@ -93,13 +110,12 @@ class UserPartitions:
         async with self._turn:
             if not len(self._due):
                 return
-            due = self._due.take()
-            try:
+            due = list(self._due)
+            # Brokers too old to be asked are asked in vain, once an upkeep.
+            with suppress(KafkaError, OSError, NotImplementedError, Unreadable):
                 async with asyncio.timeout(wait_s), brokers_of(self._settings, ()) as brokers:
-                    self._due.add(await self._heal(brokers, due, unwritten))
-            except (KafkaError, OSError, NotImplementedError, Unreadable):
-                # Brokers too old to be asked are asked in vain, once an upkeep.
-                self._due.add(due)
+                    later = await self._heal(brokers, due, unwritten)
+                    self._due.drop(set(due).difference(later))
 
     async def _heal(self, brokers: Brokers, due: Sequence[Partition], unwritten: Unwritten) -> list[Partition]:
         """Returns the partitions that are to be asked about again."""

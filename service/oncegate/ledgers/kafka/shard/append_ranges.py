@@ -37,6 +37,8 @@ class AppendRanges:
             Blobs(partition, [one.data for one, of in zip(self._kept, self._topic_of, strict=True) if of == number])
             for number, partition in enumerate((place.outputs, place.stages))
         ]
+        staged = {one.range_id for one, of in zip(self._kept, self._topic_of, strict=True) if of == STAGES}
+        self._first_staged = next((at for at, output in enumerate(outputs) if self._is_staged(output, staged)), None)
         self._send_places = [at for at, output in enumerate(outputs) if isinstance(output, SendRanges)]
         self.sends = [output for output in outputs if isinstance(output, SendRanges)]
         self._streams: list[RowStream] = []
@@ -45,6 +47,14 @@ class AppendRanges:
         catalog.check(self.plan)
         stored = [range_id for send in self.sends for range_id in self._stored(send)]
         self._waiting = dict(zip(stored, catalog.waiting(stored), strict=True))
+
+    def _is_staged(self, output: OutputChange, staged: Collection[bytes]) -> bool:
+        match output:
+            case WriteRange():
+                return output.range_id in staged
+            case SendRanges():
+                return bool(self._stored(output))
+        return False
 
     def _stored(self, send: SendRanges) -> tuple[bytes, ...]:
         return tuple(range_id for range_id in send.range_ids if range_id not in self._direct)
@@ -84,6 +94,11 @@ class AppendRanges:
             for range_id in send.range_ids:
                 direct = self._direct.get(range_id)
                 yield await anext(stored) if direct is None else direct.data
+
+    @property
+    def first_staged(self) -> int | None:
+        """The place of the first output that is written to stages, or read from there; None: there is none."""
+        return self._first_staged
 
     def first_sent_to(self, partitions: Collection[Partition]) -> int | None:
         """Returns the place of the first output that went to one of these partitions; None: none has."""

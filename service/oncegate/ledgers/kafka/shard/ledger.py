@@ -101,6 +101,7 @@ class KafkaLedger:
             ranges = AppendRanges(outputs, self._place, self._catalog)
             if not entries and not ranges.sends and not any(map(self._catalog.changes_something, ranges.plan)):
                 return
+            self._require_stages(ranges)
             changes: list[Change] = []
 
             def changes_of(first_offsets: list[int]) -> list[AnyChange]:
@@ -120,6 +121,13 @@ class KafkaLedger:
             if self._taking is not None:
                 self._taking.changed(changes)
             self._given_up(self._fold.apply(changes))
+
+    def _require_stages(self, ranges: AppendRanges) -> None:
+        """Refuses what needs the stages while they have no leader: others are not to wait for them."""
+        stages = self._place.stages
+        if ranges.first_staged is not None and self._writer.ownership.user_partitions.is_due([stages]):
+            why = LedgerFull(f"topic {stages.topic} has no leader, or was not looked at since; nothing was written")
+            raise AppendRefused(why, ranges.first_staged)
 
     def _given_up(self, locations: Sequence[Location]) -> None:
         """Notes up to where stages are needed no more, but for those that still wait."""
@@ -280,7 +288,8 @@ class KafkaLedger:
 
     async def _prove(self) -> None:
         """Of a generation that began after a bad end: a frame of its own was written since."""
-        if self._writer.proved > self._proved:
+        is_due = self._writer.ownership.user_partitions.is_due(self._place.told_by_frames)
+        if self._writer.proved > self._proved and not is_due:
             proved = self._writer.proved
             await self._writer.ownership.prove(proved)
             self._proved = proved

@@ -54,7 +54,9 @@ async def open_place(
     Raises LedgerDamaged, KeyMismatch: nothing was written. LedgerFenced: another opens it too; LedgerFull, LedgerDown:
     not now, try again.
     """
-    ownership = Ownership(place.settings, place.deadlines, listed, place.name, lead, place.partitions)
+    ownership = Ownership(
+        place.settings, place.deadlines, listed, place.name, lead, place.partitions, place.told_by_frames
+    )
     key = place.keys.unwrap(place.listed.key)
     async with AsyncExitStack() as on_error:
         try:
@@ -66,7 +68,8 @@ async def open_place(
             # Before older generations are forgotten, which may have left something open there.
             ownership.user_partitions.look_at(fold.sent_to.take())
             await ownership.user_partitions.heal(place.deadlines.commit_ms / 1000, partial(unwritten, place, fold))
-            await ownership.prove(ownership.generation)
+            if not ownership.user_partitions.is_due(place.told_by_frames):
+                await ownership.prove(ownership.generation)
             await _witness(listed, place.name, fold, ownership.generation)
         except (KafkaError, OSError) as error:
             raise LedgerDown(f"{place.frames.topic} cannot be opened now: {error!r}") from error

@@ -17,7 +17,7 @@ from typing import Any
 
 from oncegate.core.errors import LedgerFenced
 from oncegate.ledgers.kafka.guard import Guard, Partition
-from oncegate.ledgers.kafka.markers.healing import healing
+from oncegate.ledgers.kafka.markers.healing import Later, healing
 from oncegate.ledgers.kafka.markers.user_partitions import UserPartitions
 from oncegate.ledgers.kafka.namespaces import Changes, Generation, Listed, NamespaceList
 from oncegate.ledgers.kafka.watch import Deadlines
@@ -36,7 +36,7 @@ class Ownership:
 
     `lead`: what makes this gateway the one that is to own the ledgers, in one change with a generation that it takes;
     nothing where it is that one; raises LedgerFenced where another is.
-    `partitions`: where these ids write.
+    `partitions`: where these ids write. `told_by_frames`: those of them whose transactions frames can tell of.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Ownership:
         name: str,
         lead: Callable[[Listed], Changes],
         partitions: Sequence[Partition],
+        told_by_frames: Sequence[Partition] = (),
     ) -> None:
         self._settings = settings
         self._deadlines = deadlines
@@ -54,9 +55,12 @@ class Ownership:
         self._name = name
         self._lead = lead
         self._partitions = partitions
+        self._told_by_frames = told_by_frames
         self._holder = os.urandom(8)
         self.user_partitions = UserPartitions(settings)
         self.generation = 0
+        # Whether it had a generation before the one that it takes.
+        self._is_owner = False
 
     def _id(self, generation: int) -> str:
         return f"{self._name}/{generation}"
@@ -72,7 +76,7 @@ class Ownership:
         if taken.holder != self._holder:
             # The list was read after the change too: another has taken the number behind ours, and not this one.
             raise LedgerFenced("another gateway owns this ledger now; nothing was written")
-        self.generation = taken.highest
+        self._is_owner, self.generation = self.generation > 0, taken.highest
         await self._end_all(range(max(taken.proved, 1), taken.highest))
         guard = self._guard(self.generation)
         await guard.start()
@@ -118,10 +122,12 @@ class Ownership:
     async def _end_all(self, generations: range) -> None:
         """Starts each of these ids; what brokers have left open is healed before its epoch says less, and after.
 
-        Users' partitions are known once the frames are read: for these is kept what is said both times.
+        Users' partitions are known once the frames are read: for these is kept what is said both times. An owner, who
+        has read them, leaves to its upkeep what frames tell of and has no leader now: others write elsewhere meanwhile.
         """
         ids = [self._id(generation) for generation in generations]
-        async with healing(self._settings, self._partitions) as markers:
+        later = Later(self._told_by_frames, is_away_allowed=self._is_owner)
+        async with healing(self._settings, self._partitions, later) as markers:
             await markers.heal(ids)
             before = await markers.states(ids)
             self.user_partitions.ended(before)
@@ -130,6 +136,7 @@ class Ownership:
             await self._start_each(generations)
             await markers.heal(ids)
             self.user_partitions.ended(await markers.states(ids))
+            self.user_partitions.look_at(markers.left)
 
     def _is_users(self, partition: Partition) -> bool:
         return partition not in self._partitions

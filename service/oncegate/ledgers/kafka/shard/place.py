@@ -46,6 +46,11 @@ class KafkaPlace:
         return self.partitions[3]
 
     @property
+    def told_by_frames(self) -> tuple[Partition, Partition]:
+        """Those whose records frames name one by one: by the number of their topic in locations."""
+        return self.outputs, self.stages
+
+    @property
     def partitions(self) -> tuple[Partition, Partition, Partition, Partition]:
         """All of them."""
         frames, states, outputs, stages = topic_names(self.listed)

@@ -1,9 +1,10 @@
 """Tells what was never written: the frames of a ledger prove of records that brokers left open that none names them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
 
 from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.catalog import Wrote
 from oncegate.ledgers.frames import Frame, Owned, Sent
 from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.markers.brokers import Open
@@ -23,11 +24,13 @@ class NamedRecords:
 
     A ledger has one writer at a time. So rows lie in a partition in the order of their frames, and frames follow one
     another by generations: a frame that is not among those kept stands before all of them. `asked`: of each
-    transaction, the partition and the offset of its first record there.
+    transaction, the partition and the offset of its first record there. `own`: the ledger's own, as locations count
+    them.
     """
 
-    def __init__(self, asked: Collection[tuple[Partition, int]]) -> None:
+    def __init__(self, asked: Collection[tuple[Partition, int]], own: Sequence[Partition] = ()) -> None:
         self._asked = set(asked)
+        self._own = own
         self._named: set[tuple[Partition, int]] = set()
         # The lowest offset that is named of each partition that is asked about; −1: one that brokers did not tell.
         self._lowest = {partition: _NONE for partition, _ in asked}
@@ -40,6 +43,8 @@ class NamedRecords:
                 self._oldest_generation = min(self._oldest_generation, change.generation)
             elif isinstance(change, Sent):
                 self._take(Partition(change.topic, change.partition), change.first_offset)
+            elif isinstance(change, Wrote) and change.location.length:
+                self._take(self._own[change.location.counter], change.location.offset)
 
     def _take(self, partition: Partition, offset: int) -> None:
         if partition in self._lowest:
@@ -60,7 +65,8 @@ async def unwritten(place: KafkaPlace, fold: Fold, asked: Mapping[Open, str]) ->
     `asked`: each with its transactional id, whose producer was followed before: all that it committed is below the end
     that brokers tell now. Raises Unreadable, KafkaError, OSError: not now.
     """
-    named, known = NamedRecords([(one.partition, one.first_offset) for one in asked]), fold.end.serial
+    first_ones = [(one.partition, one.first_offset) for one in asked]
+    named, known = NamedRecords(first_ones, place.told_by_frames), fold.end.serial
     try:
         last = await _take_all(place, fold.ledger_from, named)
     except (Trimmed, LedgerDamaged) as error:
