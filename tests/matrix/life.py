@@ -17,6 +17,7 @@ import pyarrow as pa
 from oncegate_spark import Gateway
 from oncegate_spark.errors import OncegateError, Refused
 from oncegate_spark.sync.attempt import Attempt
+from tests.matrix.audit import open_transactions
 from tests.matrix.world import PATIENCE_S, World
 
 IDS = 5
@@ -94,7 +95,8 @@ class Life(threading.Thread):
         return granted
 
     def _read(self, topic: str) -> Counter[str]:
-        """How often each of its rows is there, as another client reads the topic."""
+        """How often each of its rows is there, as another client reads the topic once what is open there has ended."""
+        open_transactions(self.world.broker, topic)
         values = [value.decode() for value in self.world.broker.values(topic)]
         return Counter(one for one in values if one.startswith(f"{self.world.prefix}-{self.number}-"))
 
