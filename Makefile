@@ -1,7 +1,7 @@
 # Every command that a person or CI runs; plain `make` prints them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels test check format generate ops demo matrix spark-matrix bench scale mutants soak kafka k8s docs image image-test clean
+.PHONY: help setup wheels test check format generate ops demo matrix spark-matrix bench scale mutants soak fuzz audit kafka k8s docs image image-test clean
 
 PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path. Compiled modules are kept: tests start
@@ -87,6 +87,13 @@ soak: setup ## the kill loop, crashes and random walks for longer, from a seed o
 	$(RUN) ONCEGATE_KILLS=1000 ONCEGATE_WALKS=5000 ONCEGATE_MODEL_WALKS=2000 \
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal --timeout 14400 tests/faults tests/model $(ARGS)
 
+fuzz: setup ## damaged bytes for each reader and both doors, nightly; ARGS="--examples 50_000 --seed 7 token": part of a name
+	@$(RUN) $(PY) -m tests.fuzz $(ARGS)
+
+audit: ## known vulnerabilities of what the lock files pin, by pip-audit in .venv-audit; what could not be asked is an error
+	@test -x .venv-audit/bin/pip-audit || (python3 -m venv .venv-audit && .venv-audit/bin/pip install --quiet --require-hashes -r requirements/audit.txt)
+	@for lock in service client dev; do .venv-audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements/$$lock.txt || exit 1; done
+
 kafka: setup ## Apache Kafka on 127.0.0.1:9092 until Ctrl-C, ARGS="--brokers 3": from Maven Central's jars
 	@$(RUN) $(PY) -m deploy.kafka $(ARGS)
 
@@ -105,4 +112,4 @@ image-test: setup ## the image built and run, by Docker or buildah (apt: buildah
 	@$(RUN) NEEDS_IMAGE=true $(PY) -m pytest tests/deploy/test_image.py $(ARGS)
 
 clean: ## everything that make made, but wheels
-	rm -rf .venv out build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse
+	rm -rf .venv .venv-audit out build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse

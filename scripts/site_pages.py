@@ -11,7 +11,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
-ROOT_PAGES = ("ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "PERFORMANCE", "RELIABILITY", "STYLE")
+ROOT_PAGES = ("ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "PERFORMANCE", "RELIABILITY", "SECURITY", "STYLE")
 HOME = "README.md"
 _LINK = re.compile(r"(!?)\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)

@@ -46,7 +46,7 @@ class Page:
         return {re.sub(r"\s", "-", heading.strip()) for heading in kept}
 
 
-ROOT_PAGES = ("README", "ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "PERFORMANCE", "RELIABILITY", "STYLE")
+ROOT_PAGES = ("README", "ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "PERFORMANCE", "RELIABILITY", "SECURITY", "STYLE")
 PAGES = [
     *(Page(ROOT / f"{name}.md") for name in ROOT_PAGES),
     *(Page(path) for path in sorted((ROOT / "docs").glob("*.md"))),

@@ -1,0 +1,1 @@
+"""Bytes that nobody wrote, for everything that reads bytes: `make fuzz`."""
