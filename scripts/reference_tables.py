@@ -109,7 +109,7 @@ OTHERS = {
     "grpc_reflection": "whether tools may ask over gRPC what there is to call",
     "port_file": "the port is written here once the gateway is ready",
     "log_format": "`text` or `json`",
-    "standby": "wait until the owner of a ledger on Kafka is gone, then take over ([how](operations.md#a-standby))",
+    "standby": "wait until the owner of ledgers on servers is gone, then take over ([how](operations.md#a-standby))",
     "shutdown_ms": "the process ends within this time of SIGTERM; nine tenths of it are for callers",
 }
 

@@ -57,6 +57,7 @@ from tests.mutants.planted import PLANTED
 from tests.mutants.producers import PRODUCERS
 from tests.mutants.quotas import QUOTAS
 from tests.mutants.redis import REDIS
+from tests.mutants.redis_standby import REDIS_STANDBY
 from tests.mutants.refused_part import REFUSED_PART
 from tests.mutants.security import SECURITY
 from tests.mutants.serving import SERVING
@@ -110,6 +111,7 @@ MUTANTS = (
     *KAFKA_HEADERS,
     *KAFKA_STANDBY,
     *REDIS,
+    *REDIS_STANDBY,
     *CHECKPOINTS,
     *TOPIC_COLUMNS,
     *SOURCE_OFFSETS,

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant, one
 
 _KAFKA = "service/oncegate/ledgers/kafka"
 _SHARD = f"{_KAFKA}/shard"
+_STANDBY = "service/oncegate/ledgers/standby"
 _WALKS = "tests/model/kafka/test_walks.py::test_the_first_walks_keep_the_invariants"
 _SENDERS = f"{_WALKS}[senders, faults]"
 _LEADERLESS = f"{_WALKS}[senders, partitions without leaders]"
@@ -108,14 +109,14 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
     ),
     one(
         "two standbys are chosen, the one that was late too",
-        f"{_KAFKA}/standby/election.py",
+        f"{_STANDBY}/election.py",
         "return self._next(listed) if (listed.holder, self._beat()) == self._seen else []",
         "return self._next(listed)",
         _STANDBYS,
     ),
     one(
         "standbys fence each other again and again",
-        f"{_KAFKA}/standby/election.py",
+        f"{_STANDBY}/election.py",
         "return not holder.gateway or (beat is not None and beat.gone) or",
         "return True or",
         _STANDBYS,
@@ -129,7 +130,7 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
     ),
     one(
         "a standby serves without what came after its last look",
-        f"{_KAFKA}/standby/following.py",
+        f"{_STANDBY}/following.py",
         "        if found.end.serial > serial + 1:\n",
         "        if found.end.serial < serial:\n",
         _STANDBYS,

@@ -2,11 +2,11 @@
 
 from tests.mutants.mutant import Mutant, one
 
-_STANDBY = "service/oncegate/ledgers/kafka/standby"
+_STANDBY = "service/oncegate/ledgers/standby"
 _SHARD = "service/oncegate/ledgers/kafka/shard"
 _OWNER = "service/oncegate/engine/recovery/owner.py"
 _LEDGERS = "tests/faults/kafka/test_standby_ledger.py"
-_ELECTION = "tests/faults/kafka/test_election.py"
+_ELECTION = "tests/faults/ledger/test_election.py"
 _PROCESSES = "tests/faults/kafka/test_standby.py"
 
 KAFKA_STANDBY: tuple[Mutant, ...] = (
@@ -97,7 +97,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
     ),
     one(
         "a standby waits for transactions that nobody ends",
-        f"{_STANDBY}/following.py",
+        f"{_SHARD}/followed.py",
         "        end = await found.stable_end(self._place.frames)\n",
         "        _, end = await found.bounds(self._place.frames)\n",
         f"{_LEDGERS}::test_a_transaction_that_its_owner_left_open_holds_nobody_up",

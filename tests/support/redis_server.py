@@ -21,6 +21,8 @@ from tests.support.gateway_process import free_port
 START_S = 60
 # What a ledger of real use would have: synced before each answer, nothing saved beside.
 DURABLE = {"appendonly": "yes", "appendfsync": "always", "save": '""'}
+# A server waits five seconds for more replicas to come before it gives one what it has.
+QUICK = {"repl-diskless-sync-delay": "0"}
 _folders = count()
 
 
@@ -44,7 +46,7 @@ class RedisServer:
         self.folder = folder / f"redis-{next(_folders)}"
         self.folder.mkdir()
         self.port = free_port()
-        self.options = DURABLE | {name.replace("_", "-"): value for name, value in options.items()}
+        self.options = DURABLE | QUICK | {name.replace("_", "-"): value for name, value in options.items()}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -97,6 +99,19 @@ class RedisServer:
         self.folder = self._parent / f"redis-{next(_folders)}"
         self.folder.mkdir()
         self.start()
+
+    def followed_by(self, replica: "RedisServer") -> None:
+        """Returns once the replica has all that this one has: WAIT without end."""
+        self.run("SET", "followed", "yes")
+        with self.client() as client:
+            client.set("followed", "again")
+            while client.wait(1, 1_000) < 1:
+                assert replica.is_alive, "the replica ended"
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs, or is stopped by a signal."""
+        return self._process is not None and self._process.poll() is None
 
     def __enter__(self) -> "RedisServer":
         return self.start()

@@ -42,7 +42,7 @@ GrpcPort = Annotated[
 PortFile = Annotated[Path | None, typer.Option(help="Write the port here when ready.")]
 Config = Annotated[Path | None, typer.Option(help="Settings file.  [default: ./oncegate.toml if it is there]")]
 Standby = Annotated[
-    bool | None, typer.Option("--standby", help="Wait until the owner of a ledger on Kafka is gone, then take over.")
+    bool | None, typer.Option("--standby", help="Wait until the owner of ledgers on servers is gone, then take over.")
 ]
 LogFormat = Annotated[str | None, typer.Option(help="text or json.  [default: text]")]
 

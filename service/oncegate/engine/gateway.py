@@ -226,5 +226,5 @@ async def open_gateway(
 
 def _standbys(ledgers: Ledgers) -> Standbys:
     if not isinstance(ledgers, Standbys):
-        raise BadRequest("these ledgers have one owner that nobody can stand by for: leave out standby, or use Kafka")
+        raise BadRequest("these ledgers have an owner that nobody can stand by for: leave standby out, or use a server")
     return ledgers

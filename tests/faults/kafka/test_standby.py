@@ -1,19 +1,15 @@
 """`oncegate serve --standby`: who waits takes over from an owner that is killed, stopped or paused, and nobody else."""
 
-import json
 import signal
-from http.client import HTTPConnection
-from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker
+from tests.support.standing_by import ask, claim, written
 
 pytestmark = pytest.mark.slow
-_tokens = count(1)
 
 
 def url(broker: Broker, prefix: str) -> str:
@@ -24,36 +20,6 @@ def url(broker: Broker, prefix: str) -> str:
 def gateway(broker: Broker, folder: Path, prefix: str, *arguments: str) -> GatewayProcess:
     folder.mkdir()
     return GatewayProcess(folder, "--standby", *arguments, ledger=url(broker, prefix))
-
-
-def post(process: GatewayProcess, path: str, **body: object) -> tuple[int, dict[str, Any]]:
-    connection = HTTPConnection("127.0.0.1", process.port, timeout=60)
-    try:
-        connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
-        answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())
-    finally:
-        connection.close()
-
-
-def ask(process: GatewayProcess, *ids: str) -> tuple[int, dict[str, Any]]:
-    """Claims ids for a new attempt; status and answer."""
-    body = {"token": f"{next(_tokens):032x}", "call": 0, "ids": ids, "lease_ms": 600_000}
-    return post(process, "/v1/namespaces/default/ids:claim", **body)
-
-
-def claim(process: GatewayProcess, *ids: str) -> tuple[str, list[str]]:
-    """A claim's name, and what each id is answered."""
-    status, answer = ask(process, *ids)
-    assert status == 200, answer
-    return answer["claim"], [one["verdict"] for one in answer["verdicts"]]
-
-
-def written(process: GatewayProcess, *ids: str) -> None:
-    name, verdicts = claim(process, *ids)
-    assert set(verdicts) == {"GRANTED"}
-    status, answer = post(process, f"/v1/namespaces/default/claims/{name}:complete", result="eA==")
-    assert status == 200, answer
 
 
 def test_who_stands_by_answers_nobody_and_takes_over_when_the_owner_is_killed(broker: Broker, tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, suppress
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -11,19 +11,19 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, Recovering
 from oncegate.ledgers.kafka.ledgers import open_kafka
-from oncegate.ledgers.kafka.namespaces import Beat, NamespaceList
+from oncegate.ledgers.kafka.namespaces import NamespaceList
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
-from oncegate.ledgers.kafka.standby import election
 from oncegate.ledgers.kafka.watch import Deadlines
-from oncegate.ledgers.pause import pause
+from oncegate.ledgers.standby import election
+from oncegate.ledgers.standby.holders import Beat
 from oncegate.ports import Followed, Ledger, OpenLedger
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_ledger import Prefix, entries
 from tests.support.kafka_topics import make, put, remove
+from tests.support.standing_by import WAIT_S, Standby, standby_of, until
 
 pytestmark = pytest.mark.slow
-WAIT_S = 120
 # More than a collection takes turns with.
 APPENDS = 20
 # A busy machine leaves a holder no word for longer than a beat takes; and it beats for twice as long.
@@ -37,52 +37,8 @@ def prefix(broker: Broker) -> Prefix:
     return Prefix(broker, "bare_key=yes&takeover_ms=600000")
 
 
-class Standby:
-    """What one gateway reads of the default namespace's ledger that it stands by for."""
-
-    def __init__(self, followed: Followed) -> None:
-        self.followed = followed
-        self.read: list[bytes] = []
-        self._more = asyncio.Condition()
-        self.task = asyncio.create_task(self._read())
-
-    async def _read(self) -> OpenLedger:
-        try:
-            async for batch in self.followed.batches:
-                self.read += [bytes(one.body) for one in batch]
-                async with self._more:
-                    self._more.notify_all()
-            return self.followed.opened()
-        finally:
-            await self.followed.batches.aclose()
-
-    async def has_read(self, *bodies: bytes) -> None:
-        """Returns once it has read just these entries."""
-        async with asyncio.timeout(WAIT_S), self._more:
-            await self._more.wait_for(lambda: self.read == list(bodies))
-
-    async def opened(self) -> OpenLedger:
-        """The ledger, once it was taken over; raises why it was not."""
-        async with asyncio.timeout(WAIT_S):
-            return await self.task
-
-
-@asynccontextmanager
-async def standing_by(prefix: Prefix) -> AsyncIterator[Standby]:
-    async with open_kafka(prefix.place()) as ledgers, ledgers.follow("default") as followed:
-        standby = Standby(followed)
-        try:
-            yield standby
-        finally:
-            standby.task.cancel()
-            await asyncio.wait([standby.task])
-
-
-async def until(so: Callable[[], bool]) -> None:
-    """Returns once it is so."""
-    async with asyncio.timeout(WAIT_S):
-        while not so():
-            await pause(0.01)
+def standing_by(prefix: Prefix) -> AbstractAsyncContextManager[Standby]:
+    return standby_of(open_kafka(prefix.place()))
 
 
 async def kept_up(ledger: Ledger) -> None:

@@ -26,3 +26,9 @@ async def proxy(server: RedisServer) -> AsyncIterator[RedisProxy]:
 @pytest.fixture
 def prefix(server: RedisServer, tmp_path: Path) -> Prefix:
     return Prefix(server, tmp_path / "witness")
+
+
+@pytest.fixture
+def replica(server: RedisServer, tmp_path: Path) -> Iterator[RedisServer]:
+    with RedisServer(tmp_path, appendfsync="everysec", replicaof=f"127.0.0.1 {server.port}") as replica:
+        yield replica

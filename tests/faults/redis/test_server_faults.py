@@ -1,7 +1,6 @@
 """Servers that are full, paused, busy, read-only, evicting, or followed by a replica."""
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,21 +16,6 @@ from tests.support.redis_server import RedisServer
 
 # Waits of tests whose server does not answer.
 IMPATIENT = "bare_key=yes&reply_ms=500&wait_ms=200"
-
-
-@pytest.fixture
-def replica(server: RedisServer, tmp_path: Path) -> Iterator[RedisServer]:
-    with RedisServer(tmp_path, appendfsync="everysec", replicaof=f"127.0.0.1 {server.port}") as replica:
-        yield replica
-
-
-def follow(server: RedisServer, replica: RedisServer) -> None:
-    """Returns once the replica has all that the server has: WAIT without end."""
-    server.run("SET", "followed", "yes")
-    with server.client() as client:
-        client.set("followed", "again")
-        while client.wait(1, 1_000) < 1:
-            pass
 
 
 async def test_a_full_server_refuses_appends_and_takes_them_again_by_itself(
@@ -99,7 +83,7 @@ async def test_two_primaries_are_two_histories_until_one_is_cut_off(server: Redi
     prefix = Prefix(server, None)
     async with prefix.opened() as first:
         await first.ledger.append([b"a"], [])
-        follow(server, replica)
+        server.followed_by(replica)
         replica.run("REPLICAOF", "NO", "ONE")
         async with prefix.opened(replica) as second:
             await first.ledger.append([b"b of the old"], [])
@@ -193,7 +177,7 @@ async def test_a_replica_holds_no_ledger(prefix: Prefix, server: RedisServer, re
     """Row D9: what it answers may be old."""
     async with prefix.opened():
         pass
-    follow(server, replica)
+    server.followed_by(replica)
     with pytest.raises(LedgerDown, match="is a replica of"):
         async with prefix.opened(replica):
             pass
@@ -221,7 +205,7 @@ async def failed_over(prefix: Prefix, proxy: RedisProxy, server: RedisServer, re
     async with open_redis(prefix.place(proxy), create=True, witness=witness_of(prefix)) as ledgers:
         async with ledgers.open("default") as opened:
             await opened.ledger.append([b"a"], [])
-            follow(server, replica)
+            server.followed_by(replica)
             replica.run("REPLICAOF", "NO", "ONE")
             await opened.ledger.append([b"b"], [])
             proxy.server_port = replica.port
@@ -265,7 +249,7 @@ async def test_with_wait_replicas_nothing_is_acknowledged_that_a_failover_could_
     """Row D1: what no replica has is in doubt, and told neither as written nor as refused."""
     options = "bare_key=yes&wait_replicas=1&wait_ms=4000"
     async with proxied(server.port) as proxy:
-        follow(server, replica)
+        server.followed_by(replica)
         async with prefix.opened(proxy, options) as opened:
             await opened.ledger.append([b"a"], [])
             assert "1 of 1 replicas have it" in opened.durability()

@@ -10,9 +10,10 @@ from oncegate.ledgers.kafka.namespaces import Listed, NamespaceList
 from oncegate.ledgers.kafka.reading import Record
 from oncegate.ledgers.kafka.shard import opening
 from oncegate.ledgers.kafka.shard.fold import Fold
+from oncegate.ledgers.kafka.shard.followed import UNREADABLE, FollowedTopics
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
-from oncegate.ledgers.kafka.standby.election import Election
-from oncegate.ledgers.kafka.standby.following import Following
+from oncegate.ledgers.standby.election import Election
+from oncegate.ledgers.standby.following import Followable, Following
 from oncegate.ports import OpenLedger
 from tests.model.kafka.gateways import Gateway
 from tests.model.kafka.world import Process, World
@@ -54,12 +55,17 @@ class StandingBy(Gateway):
             ledgers.append(KafkaLedger(place, opened, listed, topics))
             return OpenLedger(ledgers[0], opened.key, ledgers[0].epoch, ledgers[0].require_owner), opened.fold
 
-        following = Following(place, election, take_over)
+        fold = Fold(place.listed.ledger, place.frames.topic)
+        shard = FollowedTopics(place, fold)
+        following = Following(Followable(place.frames.topic, fold, shard, UNREADABLE, take_over), election)
         self.known = set()
-        async with aclosing(following.batches()) as batches:
-            async for batch in batches:
-                self.known.update(bytes(one.body) for one in batch)
-                self._answer_early(election)
+        try:
+            async with aclosing(following.batches()) as batches:
+                async for batch in batches:
+                    self.known.update(bytes(one.body) for one in batch)
+                    self._answer_early(election)
+        finally:
+            await shard.close()
         following.opened()
         (self.ledger,) = ledgers
         try:

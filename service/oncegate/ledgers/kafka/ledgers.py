@@ -20,19 +20,21 @@ from oncegate.core.errors import (
 )
 from oncegate.ledgers.kafka.address import Address, parse_address
 from oncegate.ledgers.kafka.guard import Partition
-from oncegate.ledgers.kafka.namespaces import Changes, Listed, Namespace, NamespaceList, topic_names, topics_of_name
+from oncegate.ledgers.kafka.namespaces import Listed, Namespace, NamespaceList, topic_names, topics_of_name
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.record_batch import warm_up
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.fold import Fold
+from oncegate.ledgers.kafka.shard.followed import UNREADABLE, FollowedTopics
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
 from oncegate.ledgers.kafka.shard.opening import open_place
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
-from oncegate.ledgers.kafka.standby.election import Election
-from oncegate.ledgers.kafka.standby.following import Following
 from oncegate.ledgers.kafka.topics import COMPACTED, KEPT, topics_of
 from oncegate.ledgers.keys import KEY_BYTES, Keys, read_keys
 from oncegate.ledgers.pause import pause
+from oncegate.ledgers.standby.election import Election
+from oncegate.ledgers.standby.following import Followable, Following
+from oncegate.ledgers.standby.holders import Changes
 from oncegate.ports import Followed, OpenLedger
 
 # What matters of its lines the ledger tells by its own errors; without a handler Python prints them raw.
@@ -129,17 +131,11 @@ class KafkaLedgers:
             async def take_over(warm: Fold | None) -> tuple[OpenLedger, Fold]:
                 return await stack.enter_async_context(self._owned(namespace, warm))
 
-            following = Following(place, self._election, take_over)
-            stack.push_async_callback(following.close)
-            yield Followed(
-                place.keys.unwrap(place.listed.key),
-                place.listed.ledger,
-                following,
-                following.batches(),
-                following.opened,
-                following.compacted,
-                following.standing,
-            )
+            topic, fold = place.frames.topic, Fold(place.listed.ledger, place.frames.topic)
+            shard = FollowedTopics(place, fold)
+            stack.push_async_callback(shard.close)
+            following = Following(Followable(topic, fold, shard, UNREADABLE, take_over), self._election)
+            yield following.followed(place.keys.unwrap(place.listed.key), place.listed.ledger)
 
     async def _listed_place(self, namespace: str) -> KafkaPlace:
         """The place of a namespace as the list has it now; its topics are made where nobody has owned it yet."""

@@ -27,6 +27,7 @@ from oncegate.ledgers.kafka.markers.healing import healing
 from oncegate.ledgers.kafka.reading import Reader, Record
 from oncegate.ledgers.kafka.record_batch import record_batches
 from oncegate.ledgers.kafka.watch import Deadlines, Watch
+from oncegate.ledgers.standby.holders import Beat, Changes, Holders
 from oncegate.ledgers.uncancelled import uncancelled
 
 # Another gateway that changes the list at the same time ends our turn; after so many there is none left to wait for.
@@ -76,29 +77,13 @@ class Generation(msgspec.Struct, frozen=True):
     proved: int = 0
 
 
-class Holder(msgspec.Struct, frozen=True):
-    """Names the gateway that is to own the ledgers; `term`: how many were, this one included."""
-
-    gateway: str = ""
-    term: int = 0
-
-
-class Beat(msgspec.Struct, frozen=True):
-    """Says that a gateway is there; `gone`: that it has closed all its ledgers."""
-
-    number: int = 0
-    gone: bool = False
-
-
 @dataclass
-class Listed:
+class Listed(Holders):
     """Holds what the list says, up to where it was read."""
 
     namespaces: dict[str, Namespace] = field(default_factory=dict)
     generations: dict[str, Generation] = field(default_factory=dict)
     witnesses: dict[str, dict[int, End]] = field(default_factory=dict)
-    holder: Holder = field(default_factory=Holder)
-    beats: dict[str, Beat] = field(default_factory=dict)
 
     def generation(self, name: str) -> Generation:
         """Returns the generations of a namespace's ids; of none, all zeros."""
@@ -114,11 +99,7 @@ class Listed:
         elif kind == "w":
             name, _, generation = name.rpartition("/")
             self._take_witness(name, int(generation), record.value)
-        elif kind == "o" and record.value is not None:
-            self.holder = msgspec.json.decode(record.value, type=Holder)
-        elif kind == "b":
-            self._take_beat(name, record.value)
-        else:
+        elif not self.take_of_gateways(kind, name, record.value):
             raise ValueError(f"its key is {record.key!r}")
 
     def _take_witness(self, name: str, generation: int, value: bytes | None) -> None:
@@ -128,14 +109,7 @@ class Listed:
         else:
             seen[generation] = msgspec.json.decode(value, type=End)
 
-    def _take_beat(self, gateway: str, value: bytes | None) -> None:
-        if value is None:
-            self.beats.pop(gateway, None)
-        else:
-            self.beats[gateway] = msgspec.json.decode(value, type=Beat)
 
-
-Changes = list[tuple[str, msgspec.Struct]]
 Decide = Callable[[Listed], Changes]
 
 

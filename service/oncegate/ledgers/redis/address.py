@@ -7,6 +7,7 @@ no_witness=yes   without --witness: what the server loses while no gateway runs 
 wait_replicas    replicas that have an append before it is acknowledged (0)
 wait_ms          what they may take (1000)
 reply_ms         what the server may take to answer (5000); also to connect
+takeover_ms      without a word from the gateway that owns them, after which a standby takes over (10000)
 outputs          streams: rows of topics are kept on the server; none: only claims are, and rows are refused (streams)
 runs             a folder on this machine for what memory need not hold; without it, all is in memory
 db               the number of the server's database (0)
@@ -50,6 +51,7 @@ class Address:
     wait_replicas: int = 0
     wait_ms: int = 1_000
     reply_ms: int = 5_000
+    takeover_ms: int = 10_000
     outputs: str = OUTPUTS[0]
     runs: Path | None = None
     db: int = 0
@@ -144,6 +146,7 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
     "wait_replicas": any_number,
     "wait_ms": number,
     "reply_ms": number,
+    "takeover_ms": number,
     "outputs": _outputs,
     "runs": folder,
     "db": any_number,

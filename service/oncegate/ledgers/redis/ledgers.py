@@ -8,18 +8,23 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from oncegate.core.errors import BadRequest, LedgerBusy, LedgerDamaged, LedgerDown, NotFound
+from oncegate.core.errors import BadRequest, LedgerBusy, LedgerDamaged, LedgerDown, LedgerFenced, NotFound
 from oncegate.ledgers.keys import KEY_BYTES, Keys, read_keys
 from oncegate.ledgers.pause import pause
 from oncegate.ledgers.redis.address import Address, parse_address
 from oncegate.ledgers.redis.claims_only import NoTopics
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable
-from oncegate.ledgers.redis.namespaces import Changes, Listed, Namespace, NamespaceList
+from oncegate.ledgers.redis.namespaces import Listed, Namespace, NamespaceList
+from oncegate.ledgers.redis.shard.fold import Fold
+from oncegate.ledgers.redis.shard.followed import UNREADABLE, FollowedStreams
 from oncegate.ledgers.redis.shard.ledger import RedisLedger
 from oncegate.ledgers.redis.shard.opening import make_place, open_place
 from oncegate.ledgers.redis.shard.place import RedisPlace
-from oncegate.ledgers.redis.witnesses import Witnesses
-from oncegate.ports import OpenLedger
+from oncegate.ledgers.redis.witnesses import Witness, Witnesses
+from oncegate.ledgers.standby.election import Election
+from oncegate.ledgers.standby.following import Followable, Following
+from oncegate.ledgers.standby.holders import Changes
+from oncegate.ports import Followed, OpenLedger
 
 # How long a witness's file may lag behind its ledger on the disk, and how often the server is looked at.
 KEEP_UP_S = 1.0
@@ -28,7 +33,7 @@ _ID_BYTES = 16
 
 
 class RedisLedgers:
-    """Implements `ports.Ledgers` over the keys below one prefix. Made by `open_redis`."""
+    """Implements `ports.Ledgers` and `ports.Standbys` over the keys below one prefix. Made by `open_redis`."""
 
     def __init__(self, address: Address, keys: Keys, listed: NamespaceList, witnesses: Witnesses) -> None:
         self._address = address
@@ -37,6 +42,8 @@ class RedisLedgers:
         self._witnesses = witnesses
         self._changing = asyncio.Lock()
         self._open: dict[str, set[RedisLedger]] = {}
+        self._election = Election(listed, address.takeover_ms, self._followed_by)
+        self._election.start()
         self._keeper = asyncio.create_task(self._keep_up(), name="keeper of ledgers")
 
     def names(self) -> list[str]:
@@ -44,7 +51,11 @@ class RedisLedgers:
         return sorted(name for name, one in self._list.listed.namespaces.items() if not one.deleted)
 
     async def create(self, namespace: str) -> None:
-        """Implements the port's `Ledgers.create`. LedgerDamaged: keys of that name are there, of another ledger."""
+        """Implements the port's `Ledgers.create`. LedgerDamaged: keys of that name are there, of another ledger.
+
+        Recovering: it stands by.
+        """
+        self._election.require_lead()
         async with self._changing:
             made = Namespace(os.urandom(_ID_BYTES), self._keys.wrap(os.urandom(KEY_BYTES)))
             await self._list.change(lambda listed: _created(listed, namespace, made))
@@ -71,7 +82,8 @@ class RedisLedgers:
         await self._list.change(changed)
 
     async def delete(self, namespace: str) -> None:
-        """Implements the port's `Ledgers.delete`: its keys stay, and nothing names them."""
+        """Implements the port's `Ledgers.delete`: its keys stay, and nothing names them. Recovering: as above."""
+        self._election.require_lead()
         async with self._changing:
             if self._open.get(namespace):
                 raise LedgerBusy(f"namespace {namespace} is open; nothing was deleted")
@@ -83,15 +95,49 @@ class RedisLedgers:
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
         """Implements the port's `Ledgers.open`; NotFound, KeyMismatch, LedgerFenced, LedgerFull and LedgerDown too."""
+        async with self._owned(namespace, None) as (opened, _):
+            yield opened
+
+    @asynccontextmanager
+    async def follow(self, namespace: str) -> AsyncIterator[Followed]:
+        """Implements the port's `Standbys.follow`; NotFound, KeyMismatch, LedgerFull, LedgerDown."""
+        self._election.stand_by()
+        place = await self._listed_place(namespace)
+        async with AsyncExitStack() as stack:
+
+            async def take_over(warm: Fold | None) -> tuple[OpenLedger, Fold]:
+                return await stack.enter_async_context(self._owned(namespace, warm))
+
+            fold = Fold(place.listed.ledger, place.frames)
+            shard = FollowedStreams(place, fold, self._witness(place))
+            stack.push_async_callback(shard.close)
+            following = Following(Followable(place.frames, fold, shard, UNREADABLE, take_over), self._election)
+            yield following.followed(place.keys.unwrap(place.listed.key), place.listed.ledger)
+
+    async def _listed_place(self, namespace: str) -> RedisPlace:
+        """The place of a namespace as the list has it now; its keys are made where nobody has owned it yet."""
         with unreachable(self._address):
             await self._list.refresh()
-            place = await self._made(namespace)
-            opened = await open_place(place, self._witnesses.of(place.name, place.listed.ledger))
+            return await self._made(namespace)
+
+    def _witness(self, place: RedisPlace) -> Witness:
+        return self._witnesses.of(place.name, place.listed.ledger)
+
+    async def _lead(self) -> None:
+        """Makes this gateway the holder, where it may be; LedgerFenced: another is to own the ledgers. LedgerFull."""
+        await self._list.change(self._election.lead)
+
+    @asynccontextmanager
+    async def _owned(self, namespace: str, warm: Fold | None) -> AsyncIterator[tuple[OpenLedger, Fold]]:
+        """Opens a ledger, fences who had it before, and closes it in the end. `warm`: as in `open_place`."""
+        place = await self._listed_place(namespace)
+        with unreachable(self._address):
+            opened = await open_place(place, self._witness(place), self._lead, warm)
             await self._rewrap(namespace, opened.key)
         ledger = RedisLedger(place, opened)
         self._open.setdefault(namespace, set()).add(ledger)
         try:
-            yield OpenLedger(
+            found = OpenLedger(
                 ledger,
                 opened.key,
                 ledger.epoch,
@@ -103,6 +149,7 @@ class RedisLedgers:
                 fenced_by_appends=True,
                 durability=lambda: self._durability(ledger),
             )
+            yield found, opened.writer.fold
         finally:
             self._open[namespace].discard(ledger)
             await ledger.close()
@@ -133,8 +180,14 @@ class RedisLedgers:
             ledgers = [ledger for several in self._open.values() for ledger in several]
             await asyncio.gather(*map(_keep_one_up, ledgers))
 
+    def _followed_by(self, why: LedgerFenced) -> None:
+        """Another gateway owns the ledgers from now on: none of them takes anything more."""
+        for ledger in [ledger for several in self._open.values() for ledger in several]:
+            ledger.end(why)
+
     async def close(self) -> None:
-        """Lets go of the list; every ledger was closed before."""
+        """Says goodbye, and lets go of the list; every ledger was closed before."""
+        await self._election.close()
         self._keeper.cancel()
         await asyncio.wait([self._keeper])
         await self._list.close()

@@ -11,7 +11,7 @@ same list. Beats are written without that; a field has one writer.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -20,6 +20,7 @@ from oncegate.core.errors import LedgerDamaged, LedgerFull
 from oncegate.ledgers.redis.address import Address
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable
 from oncegate.ledgers.redis.scripts import BEGIN, CHANGE
+from oncegate.ledgers.standby.holders import Beat, Changes, Holders
 
 # Others that change the list at the same time end our turn; after so many there is none left to wait for.
 TURNS_MAX = 20
@@ -40,7 +41,7 @@ class Namespace(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class Listed:
+class Listed(Holders):
     """Holds what the list says, as it was last read."""
 
     id: bytes = b""
@@ -56,11 +57,10 @@ class Listed:
             self.version = value
         elif kind == "n":
             self.namespaces[rest] = msgspec.json.decode(value, type=Namespace)
-        else:
+        elif not self.take_of_gateways(kind, rest, value):
             raise ValueError(f"its field is {name!r}")
 
 
-Changes = list[tuple[str, msgspec.Struct]]
 Decide = Callable[[Listed], Changes]
 
 
@@ -136,9 +136,23 @@ class NamespaceList:
 
     async def _changed(self, version: bytes, changes: Changes) -> bool:
         fields = [one for name, value in changes for one in (name, msgspec.json.encode(value))]
+        is_changed = await self._put(version, fields)
+        if is_changed:
+            await self.refresh()
+        return is_changed
+
+    async def beat(self, gateway: str, beat: Beat | None) -> None:
+        """Writes a gateway's beat, None removes it; Refused, Unreachable, Lost, LedgerDamaged."""
+        field = f"b/{gateway}", b"" if beat is None else msgspec.json.encode(beat)
+        try:
+            await self._put(b"", field)
+        except Lost:
+            # Twice is as good as once, and a goodbye is not said again.
+            await self._put(b"", field)
+
+    async def _put(self, version: bytes, fields: Sequence[str | bytes]) -> bool:
+        """Writes fields, if the list has this version, or any for none; LedgerDamaged: it is another list."""
         answer = await self._link.run(CHANGE, [self.key], self.listed.id, version, *fields)
         if answer == b"GONE":
             raise self._gone()
-        if answer == b"OK":
-            await self.refresh()
         return bool(answer == b"OK")

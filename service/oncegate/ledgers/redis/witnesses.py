@@ -10,6 +10,7 @@ from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
 from oncegate.ledgers.disk import Disk, locked_folder
+from oncegate.ledgers.fold import Fold
 from oncegate.ledgers.frames import End
 from oncegate.ledgers.witness import WITNESS_SUFFIX, WitnessWriter, create_witness, read_witness
 from oncegate.ledgers.witness import End as Reached
@@ -45,6 +46,15 @@ class Witness:
             )
         end = End(found.end.offset, found.end.position, found.end.chain)
         if self.seen is None or end.serial > self.seen.serial:
+            self.seen = end
+
+    def follow(self, fold: Fold, end: End) -> None:
+        """Notes that the ledger ended here once, as `fold` has it, which another gateway appends to.
+
+        It goes on from what was seen before alone: a ledger that has another history by now is told when it is opened.
+        """
+        seen = self.seen
+        if seen is None or (end.serial > seen.serial and fold.chain_before(seen.serial + 1) in (None, seen.chain)):
             self.seen = end
 
     async def own(self, fence: int, end: End) -> None:

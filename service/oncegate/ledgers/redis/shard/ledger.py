@@ -13,8 +13,9 @@ from oncegate.ledgers.redis.server import Evicts
 from oncegate.ledgers.redis.shard.opening import Opened
 from oncegate.ledgers.redis.shard.pieces import StreamPieces
 from oncegate.ledgers.redis.shard.place import RedisPlace
-from oncegate.ledgers.redis.shard.reading import bytes_at, id_of, location
+from oncegate.ledgers.redis.shard.reading import id_of, location
 from oncegate.ledgers.redis.shard.replay import replayed
+from oncegate.ledgers.redis.shard.rows import rows_of
 from oncegate.ledgers.snapshotting import Places, SnapshotTaking
 from oncegate.ledgers.uncancelled import uncancelled
 from oncegate.ports import Chunk, Mark, OutputChange, Replayed, WriteRange
@@ -46,7 +47,8 @@ class RedisLedger:
         self._replays = 0
         self._shortened_to = 0
         # Rows that nothing names any more: they go with the next frame, or by the upkeep.
-        self._gone = [id_of(at) for at in opened.released]
+        self._gone = [id_of(at) for at in self._fold.released]
+        self._fold.released.clear()
 
     @property
     def mark(self) -> Mark:
@@ -174,17 +176,11 @@ class RedisLedger:
         """Implements the port's `Outputs.fetch`; each range's SHA-256 is verified. LedgerFenced, LedgerDown too."""
         self._require_alive()
         asked = (topic, partition, offset, max_rows, max_bytes)
-        found = self._catalog.find(*asked)
         try:
-            async with aclosing(bytes_at(self._reading, self._place.rows, [one.location for one in found])) as data:
-                rows = [one async for one in data]
+            return await rows_of(self._reading, self._place, self._catalog, asked)
         except LedgerDamaged:
-            self._catalog.find(*asked)  # OffsetTrimmed, if it was trimmed meanwhile
             await self._require_unfollowed()
             raise
-        except (Refused, Unreachable, Lost) as error:
-            raise LedgerDown(f"key {self._place.rows} cannot be read now: {error}") from error
-        return [Chunk(one.first_offset, one.rows, data) for one, data in zip(found, rows, strict=True)]
 
     async def _require_unfollowed(self) -> None:
         """Raises LedgerFenced where what is missing was deleted by a newer owner, who has replaced it; LedgerDown."""

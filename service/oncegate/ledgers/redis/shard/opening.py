@@ -1,26 +1,30 @@
 """Opening a ledger on Redis, in the order that keeps two owners from both writing.
 
 1. the head is read, and held against the witness: a server that was flushed or set back is not touched
-2. the ledger is taken: a fence that no owner before has    --- who had it appends nothing from now on ---
+2. this gateway becomes the holder (`ledgers.standby`), where it may. Then the ledger is taken: a fence that no owner
+   before has                                  --- who had it appends nothing from now on ---
 3. every frame is read, and judged: links, collection, witness, key, and the head that the taking told
 4. the entry of ownership is appended. Only then is anything answered
+
+What a standby has read before 1 counts in 3 only where the stream still has its last frame, whose chain stands for all
+before it, and the first one that is needed.
 """
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown
 from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.chain import FIRST_CHAIN
-from oncegate.ledgers.fold import Fold
 from oncegate.ledgers.frames import End, Owned
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable
 from oncegate.ledgers.redis.scripts import MAKE
-from oncegate.ledgers.redis.shard.head import foreign, read_head
+from oncegate.ledgers.redis.shard.fold import Fold
+from oncegate.ledgers.redis.shard.head import Head, foreign, read_head
 from oncegate.ledgers.redis.shard.place import RedisPlace
-from oncegate.ledgers.redis.shard.reading import bytes_at, frames_from
+from oncegate.ledgers.redis.shard.reading import bytes_at, first_serial, frame_at, frames_from
 from oncegate.ledgers.redis.shard.writer import FrameWriter
 from oncegate.ledgers.redis.witnesses import Witness
 from oncegate.ledgers.snapshot_pieces import decode_piece
@@ -30,21 +34,21 @@ HOLDER_BYTES = 16
 
 @dataclass
 class Opened:
-    """Holds a ledger that is read, judged and owned. `reading`: a link to the server that `writer` writes to.
-
-    `released`: where rows may still lie that nothing names any more.
-    """
+    """Holds a ledger that is read, judged and owned. `reading`: a link to the server that `writer` writes to."""
 
     key: bytes
     fence: int
     writer: FrameWriter
     reading: Link
     witness: Witness
-    released: list[Location]
 
 
-async def open_place(place: RedisPlace, witness: Witness) -> Opened:
-    """Opens a ledger, and fences who had it before.
+async def open_place(
+    place: RedisPlace, witness: Witness, lead: Callable[[], Awaitable[None]], warm: Fold | None = None
+) -> Opened:
+    """Opens a ledger, and fences who had it before. `lead`: as in `FrameWriter.own`.
+
+    `warm`: what a standby has read; it is the writer's fold then, unless the stream is not what it was made of.
 
     Raises LedgerDamaged, KeyMismatch: nothing was written but perhaps a fence; LedgerFenced: another opens it too;
     LedgerFull, LedgerDown: not now, try again.
@@ -59,13 +63,11 @@ async def open_place(place: RedisPlace, witness: Witness) -> Opened:
             head = await read_head(writing, place)
             require_witnessed(place, head.end, witness.seen)
             writer = FrameWriter(place, writing, os.urandom(HOLDER_BYTES))
-            head = await writer.own(head)
+            head = await writer.own(head, lead)
             reading = Link(place.address, server.run_id)
             on_error.push_async_callback(reading.close)
             try:
-                await read_ledger(reading, place, writer.fold)
-                judge(place, writer.fold, head.end, witness.seen)
-                released = await settle(reading, place, writer.fold)
+                writer.fold = await _read(reading, place, head, witness.seen, warm)
             except LedgerDamaged:
                 # It may be the doing of who came later: then it is his to tell.
                 await writer.require_unfollowed(reading)
@@ -76,7 +78,32 @@ async def open_place(place: RedisPlace, witness: Witness) -> Opened:
         except (Refused, Unreachable, Lost) as error:
             raise LedgerDown(f"{place.address.shown} cannot be used now: {error}") from error
         on_error.pop_all()
-    return Opened(key, head.fence, writer, reading, witness, released)
+    return Opened(key, head.fence, writer, reading, witness)
+
+
+async def _read(link: Link, place: RedisPlace, head: Head, seen: End | None, warm: Fold | None) -> Fold:
+    """Returns all frames folded, judged by head and witness. LedgerDamaged, Refused, Unreachable, Lost."""
+    if warm is not None:
+        try:
+            await _require_read(link, place, warm)
+            return await _folded(link, place, head, seen, warm)
+        except LedgerDamaged:
+            pass  # what the stream itself says is found out below
+    return await _folded(link, place, head, seen, Fold(place.listed.ledger, place.frames))
+
+
+async def _folded(link: Link, place: RedisPlace, head: Head, seen: End | None, fold: Fold) -> Fold:
+    await read_ledger(link, place, fold)
+    judge(place, fold, head.end, seen)
+    await settle(link, place, fold)
+    return fold
+
+
+async def _require_read(link: Link, place: RedisPlace, warm: Fold) -> None:
+    """Raises LedgerDamaged where the stream is not what a standby has read; Refused, Unreachable, Lost."""
+    first, last = await first_serial(link, place), await frame_at(link, place, warm.end.serial)
+    if first is None or first > max(warm.ledger_from, 1) or last is None or last.end != warm.end:
+        raise LedgerDamaged(f"key {place.frames} is not what was followed")
 
 
 async def make_place(link: Link, place: RedisPlace) -> None:
@@ -113,16 +140,16 @@ def judge(place: RedisPlace, fold: Fold, end: End, seen: End | None) -> None:
         )
 
 
-async def settle(link: Link, place: RedisPlace, fold: Fold) -> list[Location]:
-    """Makes the catalog of what the last collection saved, and what has changed since. Errors as `read_ledger`.
-
-    Returns the locations whose rows nothing names any more since then.
-    """
+async def settle(link: Link, place: RedisPlace, fold: Fold) -> None:
+    """Makes the catalog of what the last collection saved, and what has changed since. Errors as `read_ledger`."""
+    if fold.settled:
+        fold.catch_up()
+        return
     locations = fold.collected.catalog if fold.collected else ()
     async with aclosing(saved_pieces(link, place, locations)) as saved:
         pieces = [piece async for several in saved for piece in several]
     try:
-        return fold.settle(pieces)
+        fold.settle(pieces)
     except ValueError as error:
         raise LedgerDamaged(f"key {place.states}: not of a format that this version reads ({error})") from error
 

@@ -6,13 +6,13 @@ in doubt      decided at once: a new connection takes a new fence, so that nothi
 fenced        another gateway owns the ledger
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
-from oncegate.ledgers.fold import Fold
 from oncegate.ledgers.frames import AnyChange, End, encode_frame
 from oncegate.ledgers.redis.connection import Link, Lost, OtherServer, Refused, Unreachable
 from oncegate.ledgers.redis.scripts import APPEND, DROP, PIECE, TRIM, Script
+from oncegate.ledgers.redis.shard.fold import Fold
 from oncegate.ledgers.redis.shard.head import (
     Head,
     changed_by_others,
@@ -42,17 +42,19 @@ class FrameWriter:
         self._place = place
         self._link = link
         self._holder = holder
-        self.fold = Fold(place.listed.ledger, f"key {place.frames}")
+        self.fold = Fold(place.listed.ledger, place.frames)
         self._fence = 0
         # The connection that the fence was taken over.
         self._agreed = 0
 
-    async def own(self, read: Head) -> Head:
+    async def own(self, read: Head, lead: Callable[[], Awaitable[None]]) -> Head:
         """Takes the ledger over from whoever has it; returns its head. LedgerFull: others do so all the time.
 
-        Raises as `read_head`.
+        `lead`: raises where another gateway is to own it. It is asked between reading the fence and raising it: who
+        became the holder since, and took the fence, is not followed. Raises as `lead` and `read_head`.
         """
         for _ in range(TURNS_MAX):
+            await lead()
             taken = await take(self._link, self._place, read, self._holder)
             if taken is not None:
                 return self._took(taken)

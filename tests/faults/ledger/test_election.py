@@ -7,32 +7,32 @@ from contextlib import asynccontextmanager
 import pytest
 
 from oncegate.core.errors import LedgerFenced
-from oncegate.ledgers.kafka.namespaces import Beat, Decide, Holder, Listed, NamespaceList
-from oncegate.ledgers.kafka.standby.election import Election
 from oncegate.ledgers.pause import pause
+from oncegate.ledgers.standby.election import Election
+from oncegate.ledgers.standby.holders import Beat, Changes, Holder, Holders
 
 TAKEOVER_MS = 1_500
 WAIT_S = 60
 
 
-class List(NamespaceList):
-    """A list of namespaces without brokers. `before_change`: what somebody else does before a change is decided."""
+class List:
+    """A list of namespaces without servers. `before_change`: what somebody else does before a change is decided."""
 
     def __init__(self, holder: str = "") -> None:
-        self.listed = Listed(holder=Holder(holder, 1 if holder else 0))
+        self.listed = Holders(Holder(holder, 1 if holder else 0))
         self.away = False
         self.looks = 0
         self.before_change: Callable[[], None] = lambda: None
         # Looks that had been made, all together, at each change.
         self.changes: list[int] = []
 
-    async def refresh(self) -> Listed:
+    async def refresh(self) -> Holders:
         if self.away:
-            raise OSError("the brokers are away")
+            raise OSError("the servers are away")
         self.looks += 1
         return self.listed
 
-    async def change(self, decide: Decide) -> None:
+    async def change(self, decide: Callable[[Holders], Changes]) -> None:
         self.changes.append(self.looks)
         self.before_change()
         for _, holder in decide(self.listed):

@@ -1,12 +1,12 @@
 """Agrees in the list of namespaces on the one gateway that is to own the ledgers below a prefix: its holder.
 
-A gateway that does not stand by makes itself the holder with the first generation that it takes, and never again: two
+A gateway that does not stand by makes itself the holder with the first ledger that it takes, and never again: two
 that open several ledgers would fence each other in turns. A standby does where there is none, where it said goodbye, or
 where no beat of it came for `takeover_ms` while the list was read all that time: silence is measured by the standby's
 own clock, and only while it could have heard something. Of two that do so at once the second finds another holder, and
 waits for that one.
 
-Being the holder proves nothing: who was it may go on until the ledger's own generations fence it. It only keeps
+Being the holder proves nothing: who was it may go on until the ledger's own fences stop it. It only keeps
 gateways from taking each other's ledgers in turns, and a prefix from being shared out among several.
 """
 
@@ -15,17 +15,15 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
-from aiokafka.errors import KafkaError
-
 from oncegate.core.errors import LedgerFenced, Recovering
-from oncegate.ledgers.kafka.namespaces import Beat, Changes, Holder, Listed, NamespaceList
 from oncegate.ledgers.pause import pause
+from oncegate.ledgers.standby.holders import HOLDER, Beat, Changes, Holder, HolderList, Holders
 
 # A tenth of the shortest time without a word that anybody should take for an end.
 BEAT_S = 1.0
 # How often a standby looks, and follows its ledgers.
 LOOK_S = 0.2
-# A list that is read no further for so long has a transaction open whose producer is gone.
+# A list that is read no further for so long has something open there whose writer is gone.
 STUCK_S = 5.0
 
 
@@ -35,7 +33,7 @@ class Election:
     `when_followed`: called when another has become the holder in its place.
     """
 
-    def __init__(self, listed: NamespaceList, takeover_ms: int, when_followed: Callable[[LedgerFenced], None]) -> None:
+    def __init__(self, listed: HolderList, takeover_ms: int, when_followed: Callable[[LedgerFenced], None]) -> None:
         self.gateway = os.urandom(8).hex()
         self._list = listed
         self._takeover_s = takeover_ms / 1000
@@ -63,7 +61,8 @@ class Election:
         self._task.cancel()
         await asyncio.wait([self._task])
         if self.leads:
-            with suppress(KafkaError, OSError):
+            # Whatever it is: who stands by waits for the silence then.
+            with suppress(Exception):
                 await self._list.beat(self.gateway, Beat(self._beats + 1, gone=True))
 
     @property
@@ -94,8 +93,8 @@ class Election:
             return f"no gateway owns the ledgers now{failing}"
         return f"gateway {holder.gateway} owns the ledgers{failing}"
 
-    def lead(self, listed: Listed) -> Changes:
-        """Implements the `lead` of `Ownership`."""
+    def lead(self, listed: Holders) -> Changes:
+        """Returns what the list is to say where this gateway takes a ledger; LedgerFenced: another one is to own it."""
         if listed.holder.gateway == self.gateway:
             self._has_led = True
             return []
@@ -109,8 +108,8 @@ class Election:
         """Whether another's term is behind the one that was asked for, which this gateway may have had unseen."""
         return not self.leads and 0 < self._asked_term < self._list.listed.holder.term
 
-    def _next(self, listed: Listed) -> Changes:
-        return [("o/", Holder(self.gateway, listed.holder.term + 1))]
+    def _next(self, listed: Holders) -> Changes:
+        return [(HOLDER, Holder(self.gateway, listed.holder.term + 1))]
 
     def _beat(self) -> Beat | None:
         return self._list.listed.beats.get(self._list.listed.holder.gateway)
@@ -159,7 +158,7 @@ class Election:
         holder, beat = self._list.listed.holder, self._beat()
         return not holder.gateway or (beat is not None and beat.gone) or now_s >= self._seen_s + self._takeover_s
 
-    def _elected(self, listed: Listed) -> Changes:
+    def _elected(self, listed: Holders) -> Changes:
         return self._next(listed) if (listed.holder, self._beat()) == self._seen else []
 
     async def _lead(self, now_s: float) -> None:

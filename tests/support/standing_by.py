@@ -1,0 +1,102 @@
+"""What one gateway of a test reads of a ledger that it stands by for; and questions to gateways that stand by."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from http.client import HTTPConnection
+from itertools import count
+from typing import Any, Protocol
+
+from oncegate.ledgers.pause import pause
+from oncegate.ports import Followed, OpenLedger
+from tests.support.gateway_process import GatewayProcess
+
+WAIT_S = 120
+_tokens = count(1)
+
+
+class CanFollow(Protocol):
+    """Ledgers that another gateway owns."""
+
+    def follow(self, namespace: str) -> AbstractAsyncContextManager[Followed]: ...
+
+
+class Standby:
+    """What one gateway reads of the default namespace's ledger that it stands by for."""
+
+    def __init__(self, followed: Followed) -> None:
+        self.followed = followed
+        self.read: list[bytes] = []
+        self._more = asyncio.Condition()
+        self.task = asyncio.create_task(self._read())
+
+    async def _read(self) -> OpenLedger:
+        try:
+            async for batch in self.followed.batches:
+                self.read += [bytes(one.body) for one in batch]
+                async with self._more:
+                    self._more.notify_all()
+            return self.followed.opened()
+        finally:
+            await self.followed.batches.aclose()
+
+    async def has_read(self, *bodies: bytes) -> None:
+        """Returns once it has read just these entries."""
+        async with asyncio.timeout(WAIT_S), self._more:
+            await self._more.wait_for(lambda: self.read == list(bodies))
+
+    async def opened(self) -> OpenLedger:
+        """The ledger, once it was taken over; raises why it was not."""
+        async with asyncio.timeout(WAIT_S):
+            return await self.task
+
+
+@asynccontextmanager
+async def standby_of(opening: AbstractAsyncContextManager[CanFollow]) -> AsyncIterator[Standby]:
+    """A gateway that stands by for the owner of ledgers that are opened so."""
+    async with opening as ledgers, ledgers.follow("default") as followed:
+        standby = Standby(followed)
+        try:
+            yield standby
+        finally:
+            standby.task.cancel()
+            await asyncio.wait([standby.task])
+
+
+async def until(so: Callable[[], bool]) -> None:
+    """Returns once it is so."""
+    async with asyncio.timeout(WAIT_S):
+        while not so():
+            await pause(0.01)
+
+
+def ask(process: GatewayProcess, *ids: str) -> tuple[int, dict[str, Any]]:
+    """Claims ids for a new attempt; status and answer."""
+    body = {"token": f"{next(_tokens):032x}", "call": 0, "ids": ids, "lease_ms": 600_000}
+    return _post(process, "/v1/namespaces/default/ids:claim", **body)
+
+
+def claim(process: GatewayProcess, *ids: str) -> tuple[str, list[str]]:
+    """A claim's name, and what each id is answered."""
+    status, answer = ask(process, *ids)
+    assert status == 200, answer
+    return answer["claim"], [one["verdict"] for one in answer["verdicts"]]
+
+
+def written(process: GatewayProcess, *ids: str) -> None:
+    """Claims ids, all of them new, and completes them."""
+    name, verdicts = claim(process, *ids)
+    assert set(verdicts) == {"GRANTED"}
+    status, answer = _post(process, f"/v1/namespaces/default/claims/{name}:complete", result="eA==")
+    assert status == 200, answer
+
+
+def _post(process: GatewayProcess, path: str, **body: object) -> tuple[int, dict[str, Any]]:
+    connection = HTTPConnection("127.0.0.1", process.port, timeout=60)
+    try:
+        connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
