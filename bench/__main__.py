@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from bench.cases import ceilings, claims, grpc, kafka, kept, open_loop
+from bench.cases import ceilings, claims, grpc, kafka, kept, open_loop, redis_ledger
 from bench.cases.setting import Setting
 from bench.load.plan import LONG, SHORT, Plan
 from bench.load.worker import worker
@@ -32,7 +32,7 @@ OUT = Path("out/bench")
 # The page that quotes the run before.
 QUOTED = Path("PERFORMANCE.md")
 # First, while nothing else takes memory.
-BESIDE_REDIS = ("claims", "singles")
+BESIDE_REDIS = ("claims", "singles", "redis")
 Section = Callable[[Setting], list[Figure]]
 
 
@@ -42,6 +42,7 @@ def sections(plan: Plan) -> dict[str, Section]:
         "ceilings": lambda setting: ceilings.figures(setting.folder),
         "claims": _claims,
         "singles": lambda setting: [one for clients in plan.single_clients for one in claims.singles(setting, clients)],
+        "redis": redis_ledger.figures,
         "grpc": grpc.figures,
         "kept": kept.figures,
         "filters": partial(_part, "bench.cases.filters"),

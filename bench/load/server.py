@@ -55,14 +55,14 @@ def front(folder: Path, redis_port: int | None = None) -> Iterator[Served]:
 
 
 @contextmanager
-def redis(folder: Path) -> Iterator[Served]:
+def redis(folder: Path, core: int | None = SERVER) -> Iterator[Served]:
     """Debian's redis-server over what its folder holds, every append synced before its answer, nothing saved beside
     the AOF. `DEBUG` is on: it tells whether a table is being rehashed."""
     port = _free_port()
     command = [find_redis(), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
     command += ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]
     command += ["--enable-debug-command", "local"]
-    with _running(command, folder, "redis", SERVER, {}, port=port) as served:
+    with _running(command, folder, "redis", core, {}, port=port) as served:
         yield served
 
 
