@@ -16,6 +16,10 @@ from demo.processes import ROOT, GatewayProcess, alone, end_as_ctrl_c, shown, te
 from demo.supervisor import Ran, Run, RunFailed, Tell
 
 INTERRUPTED = 130
+_LEDGERS = {
+    "kafka": "into topics of a real Kafka broker, beside Spark's own sink",
+    "redis": "over a ledger on a real Redis server, which is killed too",
+}
 GoOneWay = Callable[[Way, Flights, Tell], Ran]
 
 
@@ -25,11 +29,11 @@ def main() -> int:
     out: Path = given.out.resolve()
     end_as_ctrl_c()
     console = Console(width=None if sys.stdout.isatty() else 160)
-    plan = PLANS[("kafka" if given.kafka else "embedded") + ("-short" if given.short else "")]
+    plan = PLANS[given.ledger + ("-short" if given.short else "")]
     began_s = time.monotonic()
     try:
         with alone(out), temporary_files(out / "tmp"):
-            judged = (_on_kafka if given.kafka else demonstrate)(console, out, plan)
+            judged = DEMONSTRATE[given.ledger](console, out, plan)
             return conclude(console, out, judged, time.monotonic() - began_s)
     except KeyboardInterrupt:
         console.print("[yellow]stopped; everything that was started is stopped too[/yellow]")
@@ -41,12 +45,20 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    parser.add_argument(
-        "--kafka", action="store_true", help="into topics of a real Kafka broker, beside Spark's own sink"
-    )
+    parser.set_defaults(ledger="embedded")
+    ledger = parser.add_mutually_exclusive_group()
+    for name, help_ in _LEDGERS.items():
+        ledger.add_argument(f"--{name}", dest="ledger", action="store_const", const=name, help=help_)
     parser.add_argument("--short", action="store_true", help="fewer flights, and four of the faults")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", help="emptied first  [default: out/demo]")
     return parser.parse_args()
+
+
+def _on_redis(console: Console, out: Path, plan: Plan) -> list[report.Judged]:
+    """No client of Redis is needed, but a server is."""
+    from demo.redis.stage import demonstrate
+
+    return demonstrate(console, out, plan, go_all_ways)
 
 
 def _on_kafka(console: Console, out: Path, plan: Plan) -> list[report.Judged]:
@@ -94,6 +106,8 @@ def conclude(console: Console, out: Path, judged: list[report.Judged], seconds: 
     console.print(f"demo: {verdict} in {seconds:.0f} s", highlight=False)
     return 1 if failed else 0
 
+
+DEMONSTRATE = {"embedded": demonstrate, "kafka": _on_kafka, "redis": _on_redis}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -75,6 +75,15 @@ def _wrote_while_it_was_dead(events: list[Event], batch: int) -> bool:
     return bool(killed and again and done) and any(killed[0]["t"] < e["t"] < again[0]["t"] for e in handed)
 
 
+def _asked_while_it_was_dead(events: list[Event], batch: int) -> bool:
+    killed = of_kind(events, "injected", fault="server_kill", exit_status=-9)
+    again, done = of_kind(events, "server_serves_again"), of_kind(events, "committed", batch=batch)
+    if not (killed and again and done):
+        return False
+    repeats = of_kind(events, "repeat_seen", request=killed[0]["request"])
+    return any(killed[0]["t"] < event["t"] < again[0]["t"] for event in repeats)
+
+
 FAULTS = (
     Fault("task_error", 1, "the writer raises at the end of write()", _retried),
     Fault("worker_kill", 3, "the writer kills its own process after its second Arrow batch", _retried),
@@ -87,11 +96,15 @@ BROKER_KILL = Fault(
     *("broker_kill", 8, "a task waits after its second Arrow batch; the supervisor kills"),
     *(_wrote_while_it_was_dead, False),
 )
+SERVER_KILL = Fault(
+    *("server_kill", 8, "the proxy holds the answer; the supervisor kills the ledger's server"),
+    *(_asked_while_it_was_dead, False, True),
+)
 STANDBY_TAKEOVER = Fault(
     *("standby_takeover", 12, "the proxy holds the answer; the supervisor kills the owner beside its standby"),
     *(_standby_serves, False, True),
 )
-BY_NAME = {fault.name: fault for fault in (*FAULTS, BROKER_KILL, STANDBY_TAKEOVER)}
+BY_NAME = {fault.name: fault for fault in (*FAULTS, BROKER_KILL, SERVER_KILL, STANDBY_TAKEOVER)}
 
 
 def state(fault: Fault, events: list[Event]) -> str:

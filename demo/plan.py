@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from demo.data import SHORT, WHOLE, Size
-from demo.faults import BROKER_KILL, BY_NAME, FAULTS, STANDBY_TAKEOVER, Fault
+from demo.faults import BROKER_KILL, BY_NAME, FAULTS, SERVER_KILL, STANDBY_TAKEOVER, Fault
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,10 @@ def _in_turn(*names: str) -> tuple[Fault, ...]:
 
 
 _KAFKA_FAULTS = (*FAULTS[:4], BROKER_KILL, *FAULTS[4:], STANDBY_TAKEOVER)
+_REDIS_FAULTS = (*FAULTS[:4], SERVER_KILL, *FAULTS[4:], STANDBY_TAKEOVER)
 EMBEDDED = Plan("embedded", TOPICS_OF_THE_GATEWAY, FAULTS)
 KAFKA = Plan("kafka", TOPICS_OF_KAFKA, _KAFKA_FAULTS)
+REDIS = Plan("redis", TOPICS_OF_THE_GATEWAY, _REDIS_FAULTS)
 _FIRST = ("task_error", "driver_kill")
 PLANS = MappingProxyType(
     {
@@ -82,6 +84,8 @@ PLANS = MappingProxyType(
             Plan("embedded-short", TOPICS_OF_THE_GATEWAY, _in_turn(*_FIRST, "gateway_kill", "reply_lost"), SHORT),
             KAFKA,
             Plan("kafka-short", TOPICS_OF_KAFKA, _in_turn(*_FIRST, "broker_kill", "standby_takeover"), SHORT),
+            REDIS,
+            Plan("redis-short", TOPICS_OF_THE_GATEWAY, _in_turn(*_FIRST, "server_kill", "standby_takeover"), SHORT),
         )
     }
 )

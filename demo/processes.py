@@ -123,14 +123,15 @@ def _session(leader: int) -> list[psutil.Process]:
 class GatewayProcess:
     """`python -m oncegate serve`, started as often as it takes. A context manager.
 
-    `folder`: its own; its data lies there, where no `ledger` is given as a URL.
+    `folder`: its own; its data lies there, where no `ledger` is given as a URL. `options`: of each start.
     """
 
-    def __init__(self, folder: Path, log: Path, ledger: str | None = None) -> None:
+    def __init__(self, folder: Path, log: Path, ledger: str | None = None, options: tuple[str, ...] = ()) -> None:
         self.port = 0
         self._folder = folder
         self._log = log
         self._where = ("--data", str(folder / "data")) if ledger is None else ("--ledger", ledger)
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "GatewayProcess":
@@ -159,7 +160,7 @@ class GatewayProcess:
         self._folder.mkdir(parents=True, exist_ok=True)
         port_file = self._folder / "port"
         port_file.unlink(missing_ok=True)
-        given = (*self._where, "--port", "0", "--port-file", str(port_file), *more)
+        given = (*self._where, "--port", "0", "--port-file", str(port_file), *self._options, *more)
         self._process = start("oncegate", "serve", *given, log=self._log)
         try:
             self._await(port_file)

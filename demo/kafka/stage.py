@@ -9,8 +9,8 @@ from demo import compare, report
 from demo.data import Flights
 from demo.kafka import topics
 from demo.kafka.needs import require_jars, require_java
-from demo.kafka.owners import Owners
 from demo.kafka.supervisor import KafkaRun
+from demo.owners import Owners
 from demo.plan import Plan, Way
 from demo.supervisor import Ran, Tell
 from deploy.kafka.cluster import Cluster

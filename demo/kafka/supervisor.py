@@ -1,4 +1,4 @@
-"""One way into a Kafka topic: what the demo's supervisor does, and a broker and an owner that die."""
+"""One way into a Kafka topic: what a run with a standby does, and a broker that dies."""
 
 import subprocess
 import time
@@ -6,12 +6,11 @@ from pathlib import Path
 
 from demo.data import Flights
 from demo.events import of_kind
-from demo.faults import GATEWAY_KILL_STRIKES, state
-from demo.kafka.owners import Owners
 from demo.kafka.topics import name_of
+from demo.owners import Owners
 from demo.plan import Plan
-from demo.proxy import Trap
-from demo.supervisor import Run, Tell
+from demo.standby_run import StandbyRun
+from demo.supervisor import Tell
 from deploy.kafka.cluster import Cluster
 from deploy.kafka.probe import brokers_seen
 
@@ -20,7 +19,7 @@ NODE = 1
 DEAD_S = 3
 
 
-class KafkaRun(Run):
+class KafkaRun(StandbyRun):
     """Runs one way on a broker. `jars`: the folder of Spark's Kafka connector."""
 
     module = "demo.kafka.job"
@@ -37,8 +36,8 @@ class KafkaRun(Run):
         cluster: Cluster,
         jars: Path,
     ) -> None:
-        super().__init__(plan, name, folder, logs, flights, owners.owner, tell)
-        self._owners, self._cluster, self._jars = owners, cluster, jars
+        super().__init__(plan, name, folder, logs, flights, owners, tell)
+        self._cluster, self._jars = cluster, jars
 
     def _more_arguments(self) -> list[str]:
         topic, brokers = name_of(self._name), self._cluster.bootstrap
@@ -49,16 +48,7 @@ class KafkaRun(Run):
 
     def _tick(self, job: subprocess.Popen[bytes]) -> None:
         self._strike_broker()
-        if self._gateway.alive and self._standby_is_due():
-            self._owners.stand_by()
         super()._tick(job)
-
-    def _standby_is_due(self) -> bool:
-        """Whether this way is to meet the standby, and no longer an owner that is started again."""
-        events, faults = self._events.all(), self._plan.faults_of(self._name)
-        waiting = [fault.name for fault in faults if fault.gateway and state(fault, events) == "waiting"]
-        is_served = all(state(fault, events) == "hit" for fault in faults if fault.name == "gateway_kill")
-        return is_served and "standby_takeover" in waiting
 
     def _strike_broker(self) -> None:
         """SIGKILL once a task waits for it, and a start again some time after that task went on."""
@@ -72,17 +62,3 @@ class KafkaRun(Run):
         if handed and not of_kind(events, "broker_serves_again") and time.monotonic() > handed[0]["t"] + DEAD_S:
             self._cluster.start_node(NODE)
             self._events.say("broker_serves_again")
-
-    def _revive(self) -> None:
-        standby = self._owners.revive()
-        self._gateway = self._owners.owner
-        self._proxy.upstream_port = self._gateway.port
-        self._events.say("gateway_serves_again", standby=standby)
-
-    def _traps(self) -> list[Trap]:
-        def kill_owner(request: str) -> None:
-            stood_by = self._owners.await_standby()
-            struck = {"request": request, "stood_by": stood_by, "exit_status": self._gateway.kill()}
-            self._events.say("injected", fault="standby_takeover", **struck)
-
-        return [*super()._traps(), *self._trap("standby_takeover", GATEWAY_KILL_STRIKES, kill_owner)]

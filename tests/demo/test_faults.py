@@ -93,6 +93,19 @@ def test_a_killed_broker_counts_when_rows_were_handed_over_while_it_was_dead() -
     assert told(name, dead, while_dead, again, committed(name)) == "hit"
 
 
+def test_a_killed_server_counts_when_the_lost_request_came_again_while_it_was_dead() -> None:
+    name, request = "server_kill", {"request": "a"}
+    dead, again = injected(name, t=2.0, exit_status=-9, **request), {"kind": "server_serves_again", "t": 6.0}
+    done = committed(name)
+    asked = {"kind": "repeat_seen", "t": 3.0, **request}
+    assert told(name, dead, again, done) == "injected"
+    assert told(name, dead, asked, again) == "injected"
+    assert told(name, dead, {**asked, "t": 7.0}, again, done) == "injected"
+    assert told(name, dead, {**asked, "request": "b"}, again, done) == "injected"
+    assert told(name, {**dead, "exit_status": 0}, asked, again, done) == "injected"
+    assert told(name, dead, asked, again, done) == "hit"
+
+
 def test_a_takeover_counts_when_a_gateway_serves_that_stood_by_as_the_owner_was_killed() -> None:
     name, again = "standby_takeover", {"kind": "gateway_serves_again", "standby": True}
     assert told(name, injected(name, stood_by=True, exit_status=-9)) == "injected"

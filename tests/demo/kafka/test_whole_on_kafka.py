@@ -10,9 +10,9 @@ from demo.events import of_kind
 from demo.faults import state
 from demo.kafka import topics
 from demo.kafka.needs import require_jars
-from demo.kafka.owners import Owners
 from demo.kafka.stage import judged
 from demo.kafka.supervisor import KafkaRun
+from demo.owners import Owners
 from demo.plan import PLANS
 from demo.supervisor import Ran
 from deploy.kafka.cluster import Cluster

@@ -12,10 +12,13 @@ _POLL_S = 0.05
 
 
 class Owners:
-    """Gateways over one ledger on Kafka: `owner` serves; there may be a standby. A context manager, which ends both."""
+    """Gateways over one ledger on servers: `owner` serves; there may be a standby. A context manager, which ends both.
 
-    def __init__(self, folder: Path, logs: Path, ledger: str) -> None:
-        self._folder, self._logs, self._ledger = folder, logs, ledger
+    `witnessed`: each keeps a witness of its own.
+    """
+
+    def __init__(self, folder: Path, logs: Path, ledger: str, *, witnessed: bool = False) -> None:
+        self._folder, self._logs, self._ledger, self._witnessed = folder, logs, ledger, witnessed
         self._made = 0
         self._standby: GatewayProcess | None = None
         self.owner = self._another()
@@ -67,7 +70,9 @@ class Owners:
 
     def _another(self) -> GatewayProcess:
         self._made += 1
-        return GatewayProcess(self._folder / str(self._made), self._log(), self._ledger)
+        folder = self._folder / str(self._made)
+        options = ("--witness", str(folder / "witness")) if self._witnessed else ()
+        return GatewayProcess(folder, self._log(), self._ledger, options)
 
     def _log(self) -> Path:
         """Of the gateway that was made last."""

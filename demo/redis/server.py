@@ -1,0 +1,79 @@
+"""The redis-server that the ledger lies on: it syncs each append before its answer, dies by SIGKILL, and comes back."""
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from demo.processes import HOST, tail
+
+_START_S_MAX = 60
+_STOP_S_MAX = 30
+_POLL_S = 0.05
+_DURABLE = ("--appendonly", "yes", "--appendfsync", "always", "--save", "", "--maxmemory-policy", "noeviction")
+
+
+class RedisServer:
+    """One server on a port that stays the same. A context manager. RuntimeError where none is installed."""
+
+    def __init__(self, folder: Path, log: Path) -> None:
+        found = shutil.which("redis-server")
+        if found is None:
+            raise RuntimeError("redis-server is missing; install it (apt-get install redis-server)")
+        self._folder, self._log = folder, log
+        self.port = _free_port()
+        self._command = [found, "--port", str(self.port), "--bind", HOST, "--dir", str(folder), *_DURABLE]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "RedisServer":
+        self._folder.mkdir(parents=True)
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_STOP_S_MAX)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def ledger(self, prefix: str, takeover_ms: int) -> str:
+        """Gives the URL of ledgers below a prefix, their keys bare: to try."""
+        return f"redis://{HOST}:{self.port}/{prefix}?bare_key=yes&takeover_ms={takeover_ms}"
+
+    def start(self) -> None:
+        """Returns when it answers. Raises RuntimeError with the end of its log."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True)
+        end = time.monotonic() + _START_S_MAX
+        while not self.answers():
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"redis-server did not start; {self._log} ends:\n{tail(self._log)}")
+            time.sleep(_POLL_S)
+
+    def answers(self) -> bool:
+        """Tells whether it answers; one that still reads its files does not."""
+        with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), 1) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(5) == b"+PONG"
+        return False
+
+    def kill(self) -> int:
+        """Kills it with SIGKILL; the exit status, -9 when it was alive."""
+        assert self._process is not None, "started before"
+        self._process.kill()
+        return self._process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind((HOST, 0))
+        port: int = one.getsockname()[1]
+        return port

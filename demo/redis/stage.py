@@ -1,0 +1,37 @@
+"""What stands while the ways are gone: a Redis server, and a gateway whose ledger lies there."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from demo import compare, report
+from demo.data import Flights
+from demo.owners import Owners
+from demo.plan import Plan, Way
+from demo.redis.server import RedisServer
+from demo.redis.supervisor import RedisRun
+from demo.supervisor import Ran, Tell
+
+GoOneWay = Callable[[Way, Flights, Tell], Ran]
+GoAllWays = Callable[[Console, Path, Plan, GoOneWay], list[Ran]]
+# Of silence, before a standby takes over.
+TAKEOVER_MS = 5_000
+
+
+def demonstrate(console: Console, out: Path, plan: Plan, go_all_ways: GoAllWays) -> list[report.Judged]:
+    """Every way of the plan, in an empty folder. Raises RuntimeError where there is no redis-server."""
+    logs = out / "logs"
+    logs.mkdir()
+    with (
+        RedisServer(out / "redis", logs / "redis.log") as server,
+        Owners(out / "gateways", logs, server.ledger("demo", TAKEOVER_MS), witnessed=True) as owners,
+    ):
+
+        def go(way: Way, flights: Flights, tell: Tell) -> Ran:
+            return RedisRun(plan, way.name, out / way.name, logs, flights, owners, tell, server).go()
+
+        ran = go_all_ways(console, out, plan, go)
+        wanted = compare.expected(plan.size)
+        written = [compare.compare(one, wanted, compare.written(one, owners.owner)) for one in ran]
+        return [report.Judged(plan, one, found) for one, found in zip(ran, written, strict=True)]
