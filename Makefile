@@ -11,7 +11,7 @@ RUN := env -u PYTHONDONTWRITEBYTECODE JAVA_HOME="$$(cat .venv/.java-home)" PATH=
 #   spark     a JVM and many short jobs; five files start Sparks of their own                         10 minutes
 #   faults    every state that a crash leaves, 50 kills of a real gateway, and Kafka brokers          6 minutes
 #   model     thousands of random walks, and one search for each wrong cell of the tables             2 minutes
-#   demo      two whole runs of the demo with all their faults, two short ones on Kafka               3 minutes
+#   demo      two whole runs of the demo with all their faults, two short ones on Kafka, one on Redis  4 minutes
 #   index     random walks of two indexes side by side; with an empty cache kernels are compiled      2 minutes
 #   engine    a year of virtual time                                                                  1 minute
 #   client    gateways that are killed, and leases that run out                                       1 minute
@@ -63,7 +63,7 @@ generate: setup ## the committed files that are made from code: OpenAPI, the cli
 ops: setup ## dashboards, rules, alerts and compose: every query against a real gateway and Prometheus (apt: prometheus)
 	@$(RUN) CI=true $(PY) -m pytest tests/deploy/test_dashboards.py tests/deploy/test_rules.py tests/deploy/test_compose.py tests/deploy/test_image.py $(ARGS)
 
-demo: setup ## real data, real Spark, six faults, one job four ways, ARGS=--kafka on a broker, --short: out/demo/result.json and .png
+demo: setup ## real data, real Spark, six faults, one job four ways, ARGS=--kafka on a broker, --redis, --short: out/demo/result.json and .png
 	@$(RUN) $(PY) -m demo $(ARGS)
 
 spark-matrix: setup ## nine faults against five ways to write, ARGS="--runs 3" for each: out/spark-matrix/result.json and .md

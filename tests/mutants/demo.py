@@ -22,6 +22,13 @@ DEMO: tuple[Mutant, ...] = (
         f"{_FAULTS}::test_a_killed_broker_counts_when_rows_were_handed_over_while_it_was_dead",
     ),
     one(
+        "the demo takes a server for killed that nobody asked meanwhile",
+        "demo/faults.py",
+        '    return any(killed[0]["t"] < event["t"] < again[0]["t"] for event in repeats)\n',
+        "    return True\n",
+        f"{_FAULTS}::test_a_killed_server_counts_when_the_lost_request_came_again_while_it_was_dead",
+    ),
+    one(
         "the demo takes an owner for followed that came back itself",
         "demo/faults.py",
         'of_kind(events, "gateway_serves_again", standby=True)',
