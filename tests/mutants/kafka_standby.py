@@ -97,7 +97,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
     ),
     one(
         "a standby waits for transactions that nobody ends",
-        f"{_SHARD}/followed.py",
+        "service/oncegate/ledgers/kafka/followed.py",
         "        end = await found.stable_end(self._place.frames)\n",
         "        _, end = await found.bounds(self._place.frames)\n",
         f"{_LEDGERS}::test_a_transaction_that_its_owner_left_open_holds_nobody_up",

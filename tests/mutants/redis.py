@@ -117,6 +117,13 @@ REDIS: tuple[Mutant, ...] = (
         f"{_SERVER}::test_a_part_of_a_cluster_holds_no_ledger",
     ),
     one(
+        "a server that is away is told as a bug",
+        f"{_REDIS}/connection.py",
+        "class Unreachable(ConnectionError):\n",
+        "class Unreachable(Exception):\n",
+        "tests/faults/redis/test_served.py::test_a_server_that_is_away_or_full_is_told_and_all_goes_on_by_itself",
+    ),
+    one(
         "a ledger of claims only takes rows",
         f"{_REDIS}/ledgers.py",
         "row_topics=NoTopics() if self._address.claims_only else None,\n",

@@ -72,6 +72,7 @@ def test_a_server_that_is_away_or_full_is_told_and_all_goes_on_by_itself(server:
         finally:
             server.start()
         assert write(gateway, ["a", "b", "c"]) == 1
+        assert "Traceback" not in gateway.log
 
 
 def test_a_flushed_server_answers_nobody_and_is_told(server: RedisServer, tmp_path: Path) -> None:

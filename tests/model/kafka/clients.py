@@ -15,7 +15,7 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 
 from oncegate.arraytypes import I64
-from oncegate.ledgers.kafka import guard, namespaces, shard
+from oncegate.ledgers.kafka import followed, guard, namespaces, shard
 from oncegate.ledgers.kafka.guard import InDoubt, NotWritten, Partition, each_of
 from oncegate.ledgers.kafka.markers import healing, user_partitions
 from oncegate.ledgers.kafka.reading import Record, Stalled, Trimmed
@@ -266,6 +266,7 @@ def replace_clients(monkeypatch: pytest.MonkeyPatch) -> None:
         stream,
         user_topics,
         election,
+        followed,
         *_of_shard(),
     ):
         for name, made in in_place_of(module).items():

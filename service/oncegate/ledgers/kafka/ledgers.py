@@ -19,13 +19,13 @@ from oncegate.core.errors import (
     OncegateError,
 )
 from oncegate.ledgers.kafka.address import Address, parse_address
+from oncegate.ledgers.kafka.followed import UNREADABLE, FollowedTopics
 from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.namespaces import Listed, Namespace, NamespaceList, topic_names, topics_of_name
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.record_batch import warm_up
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.fold import Fold
-from oncegate.ledgers.kafka.shard.followed import UNREADABLE, FollowedTopics
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
 from oncegate.ledgers.kafka.shard.opening import open_place
 from oncegate.ledgers.kafka.shard.place import KafkaPlace

@@ -4,6 +4,8 @@
     Unreachable   nothing was sent: there is no connection, or the server is not one that may hold a ledger
     Lost          it was sent, and how it ended is unknown
 
+All are OSErrors: a log line tells them by their text, as what a server may do to anybody.
+
 redis-py's client sends again by itself what found no answer; its `Connection` does not, so that is what is used here.
 """
 
@@ -46,7 +48,7 @@ _TLS = {"ssl_cafile": "ssl_ca_certs", "ssl_certfile": "ssl_certfile", "ssl_keyfi
 Value = bytes | memoryview | str | int
 
 
-class Refused(Exception):
+class Refused(OSError):
     """Says that the server refused a command. `is_definite`: it had no effect; else it failed within it."""
 
     def __init__(self, error: RedisError) -> None:
@@ -54,7 +56,7 @@ class Refused(Exception):
         self.is_definite = isinstance(error, _BEFORE) or str(error).startswith(_BEFORE_CODES)
 
 
-class Unreachable(Exception):
+class Unreachable(ConnectionError):
     """Says that nothing was sent: the server is not there, or may hold no ledger."""
 
 
@@ -62,7 +64,7 @@ class OtherServer(Unreachable):
     """Says that the server was started anew, or is another one: what it holds is to be looked at first."""
 
 
-class Lost(Exception):
+class Lost(ConnectionError):
     """Says that how a command ended is unknown: it was sent, and no answer came in time."""
 
 

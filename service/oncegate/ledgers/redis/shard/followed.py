@@ -35,7 +35,7 @@ class FollowedStreams:
         self._link = Link(place.address)
 
     async def close(self) -> None:
-        """Implements `FollowedShard.close`."""
+        """Implements the protocol's `FollowedShard.close`."""
         await self._link.close()
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
@@ -45,7 +45,7 @@ class FollowedStreams:
         )
 
     async def more(self) -> AsyncGenerator[Batch, None]:
-        """Implements `FollowedShard.more`."""
+        """Implements the protocol's `FollowedShard.more`."""
         async with aclosing(frames_from(self._link, self._place, self._fold.end.serial + 1)) as frames:
             async for frame in frames:
                 self._take(frame)
@@ -61,14 +61,14 @@ class FollowedStreams:
             self._witness.follow(self._fold, before)
 
     async def replayed(self) -> AsyncGenerator[Batch, None]:
-        """Implements `FollowedShard.replayed`."""
+        """Implements the protocol's `FollowedShard.replayed`."""
         await settle(self._link, self._place, self._fold)
         async with aclosing(replayed(self._link, self._place, self._fold, 1)) as batches:
             async for batch in batches:
                 yield batch
 
     async def last(self, serial: int, last_serial: int) -> AsyncGenerator[Batch, None]:
-        """Implements `FollowedShard.last`."""
+        """Implements the protocol's `FollowedShard.last`."""
         async with aclosing(frames_up_to(self._link, self._place, serial, last_serial)) as frames:
             async for frame in frames:
                 if entries := entries_of(frame):

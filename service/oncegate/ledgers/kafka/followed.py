@@ -34,7 +34,7 @@ class FollowedTopics:
         self._reader: Reader | None = None
 
     async def close(self) -> None:
-        """Implements `FollowedShard.close`."""
+        """Implements the protocol's `FollowedShard.close`."""
         self._reader = None
         await self._closing.aclose()
         await self._outputs.close()
@@ -44,7 +44,7 @@ class FollowedTopics:
         return await self._outputs.rows(self._fold.catalog, topic, partition, offset, max_rows, max_bytes)
 
     async def more(self) -> AsyncGenerator[Batch, None]:
-        """Implements `FollowedShard.more`: what was committed since."""
+        """Implements the protocol's `FollowedShard.more`: what was committed since."""
         found = await self._connected()
         end = await found.stable_end(self._place.frames)
         async with aclosing(frames_of(found, self._place, self._read_to, end)) as frames:
@@ -64,14 +64,14 @@ class FollowedTopics:
         return self._reader
 
     async def replayed(self) -> AsyncGenerator[Batch, None]:
-        """Implements `FollowedShard.replayed`."""
+        """Implements the protocol's `FollowedShard.replayed`."""
         await settle(self._place, self._fold)
         async with aclosing(replayed(self._place, self._fold, 1)) as batches:
             async for batch in batches:
                 yield batch
 
     async def last(self, serial: int, last_serial: int) -> AsyncGenerator[Batch, None]:
-        """Implements `FollowedShard.last`."""
+        """Implements the protocol's `FollowedShard.last`."""
         async with aclosing(frames_up_to(self._place, (self._read_to, serial), last_serial)) as frames:
             async for frame in frames:
                 if entries := entries_of(frame):
