@@ -61,7 +61,8 @@ def redis(folder: Path, core: int | None = SERVER) -> Iterator[Served]:
     port = _free_port()
     command = [find_redis(), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
     command += ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]
-    command += ["--enable-debug-command", "local"]
+    # Scripts that fill it take longer than the five seconds for which others wait, where the machine is busy.
+    command += ["--enable-debug-command", "local", "--busy-reply-threshold", "120000"]
     with _running(command, folder, "redis", core, {}, port=port) as served:
         yield served
 
