@@ -82,6 +82,7 @@ _BOUNDS: dict[str, dict[str, Any]] = {
     "redis.host": {"type": "string", "pattern": r"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])?$"},
     "redis.prefix": {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_-]{0,63}$"},
     "redis.options": _only(
+        takeover_ms=_MILLISECONDS,
         wait_replicas=_COUNT,
         wait_ms=_MILLISECONDS,
         reply_ms=_MILLISECONDS,
