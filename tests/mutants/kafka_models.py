@@ -152,4 +152,13 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
         "            await self._writer.ownership.prove(self.epoch)\n",
         "tests/model/kafka/test_walks.py::test_walks_that_broke_once_keep_the_invariants",
     ),
+    one(
+        "stages that a newer owner has deleted are damage to one that slept",
+        "service/oncegate/ledgers/kafka/shard/ledger.py",
+        "        if isinstance(error, LedgerDamaged):\n            try:\n                await self._require_not_followed(error)\n"
+        "            except (LedgerFenced, LedgerDown) as followed:\n",
+        "        if isinstance(error, LedgerFull):\n            try:\n                await self._require_not_followed(error)\n"
+        "            except (LedgerFenced, LedgerDown) as followed:\n",
+        "tests/model/kafka/test_walks.py::test_walks_that_broke_once_keep_the_invariants",
+    ),
 )

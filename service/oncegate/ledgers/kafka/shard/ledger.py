@@ -198,8 +198,19 @@ class KafkaLedger:
         try:
             return await writing
         except (LedgerFenced, LedgerDown, LedgerDamaged) as error:
-            self._dead = error
-            raise
+            self._dead = told = await self._end_of(error)
+            if told is error:
+                raise
+            raise told from error
+
+    async def _end_of(self, error: OncegateError) -> OncegateError:
+        """What an end is told as: stages that a sleeper misses may be a newer owner's to delete, and no damage."""
+        if isinstance(error, LedgerDamaged):
+            try:
+                await self._require_not_followed(error)
+            except (LedgerFenced, LedgerDown) as followed:
+                return followed
+        return error
 
     async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
         """Implements the port's `Ledger.replay`: the entries as of the first batch asked for, verified again."""
