@@ -51,10 +51,12 @@ def test_no_id_needs_an_answer_of_its_own() -> None:
 
 
 def test_every_verdict_is_either_written_settled_or_asked_for_again() -> None:
-    for byte, (_, _, _, number, may_write) in BY_BYTE.items():
+    """But what looking ids up tells alone: FREE is no answer to a claim, and lets nobody write."""
+    for byte, (name, _, _, number, may_write) in BY_BYTE.items():
         verdicts = Verdicts.read(packed([byte], [(0, 1)] if number else []), 1)
-        own = byte == 34
-        assert verdicts.granted + verdicts.suppressed + verdicts.unsettled + verdicts.conflicts + own == 1
+        own, looked_up = byte == 34, name == "FREE"
+        counted = verdicts.granted + verdicts.suppressed + verdicts.unsettled + verdicts.conflicts
+        assert counted + own + looked_up == 1
         assert verdicts.granted == may_write
 
 
