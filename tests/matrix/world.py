@@ -97,7 +97,7 @@ class StruckGateway(GatewayProcess):
                 super().start()
                 return self
             except AssertionError as ended:
-                if "cannot be reached" not in str(ended).splitlines()[-1]:
+                if not any(told in str(ended).splitlines()[-1] for told in ("cannot be reached", "cannot be used now")):
                     raise
         super().start()
         return self

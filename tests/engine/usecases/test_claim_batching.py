@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from oncegate.core.claims import Verb
-from oncegate.core.errors import BadRequest, DeadlinePassed, LedgerFull, OncegateError, Overloaded, TokenReused
+from oncegate.core.errors import BadRequest, DeadlinePassed, LedgerFull, OncegateError, QuotaExceeded, TokenReused
 from oncegate.engine.usecases import claim_batching
 from oncegate.engine.usecases.claim_batching import FEWEST, IDS_MOST, MOST, WAIT_MS, ClaimBatcher
 from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch
@@ -184,7 +184,7 @@ async def test_few_large_or_refused_claims_go_their_own_way(served: Served, toge
 async def test_no_more_are_granted_together_than_may_be_open(together: list[int]) -> None:
     async with serving(open_claims=6) as served:
         told = await asyncio.gather(*(served.claim(f"id {n}", token=n) for n in range(1, 9)), return_exceptions=True)
-        assert [isinstance(answer, Overloaded) for answer in told] == [False] * 6 + [True] * 2
+        assert [isinstance(answer, QuotaExceeded) for answer in told] == [False] * 6 + [True] * 2
         assert together == []
 
 
