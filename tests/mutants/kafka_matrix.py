@@ -126,6 +126,20 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
         f"{_NAMED}::test_a_record_was_never_written_where_the_frames_that_are_kept_would_name_it",
     ),
     one(
+        "a broker that is away is asked about topics",
+        f"{_KAFKA}/topics.py",
+        "            if await self._client.ready(node):\n",
+        "            if node:\n",
+        "tests/faults/kafka/test_leaderless_topic.py::test_any_broker_that_is_there_is_asked_about_topics",
+    ),
+    one(
+        "nobody looks where a transaction was under way that no frame names",
+        f"{_KAFKA}/shard/ownership.py",
+        "            self.user_partitions.look_at(one for state in before for one in state.partitions if self._is_users(one))\n",
+        "",
+        "tests/faults/kafka/test_leaderless_topic.py::test_readers_go_on_behind_an_abort_that_met_no_leader",
+    ),
+    one(
         "an owner waits for stages that have no leader",
         f"{_KAFKA}/shard/ownership.py",
         "is_away_allowed=self._is_owner)",

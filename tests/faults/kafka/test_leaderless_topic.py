@@ -18,6 +18,7 @@ from confluent_kafka.admin import NewTopic
 from deploy.kafka.cluster import Cluster
 from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.namespaces import NamespaceList
+from oncegate.ledgers.kafka.topics import admin_of
 from oncegate.ledgers.kafka.watch import Deadlines
 from tests.matrix.world import StruckGateway, until
 from tests.support.kafka_broker import WAIT_S, Broker
@@ -134,3 +135,38 @@ def test_a_topic_without_a_leader_waits_alone_and_heals_by_itself(
         for topic in (lone, other):
             # A marker may come behind the answer: the coordinator writes it when the leader is back, or the owner does.
             until(f"readers see {topic}", lambda topic=topic: is_seen(brokers, topic))  # type: ignore[misc]
+
+
+def test_readers_go_on_behind_an_abort_that_met_no_leader(brokers: Broker, tmp_path: Path) -> None:
+    """The owner is killed before EndTxn, and whoever follows it aborts while the topic has no leader.
+
+    No frame has named the topic: where the transaction was under way is what its coordinator said.
+    """
+    served = Served(brokers, tmp_path, "aborted")
+    gateway = served.gateway
+    with gateway, ThreadPoolExecutor(1) as aside:
+        node = asyncio.run(coordinator(brokers, served.prefix)) % len(brokers.cluster.nodes) + 1
+        lone = topic_on_one(brokers, f"{served.prefix}-lone", node)
+        gateway.arm("all sent", signal.SIGKILL)
+        asked = aside.submit(served.produce, lone, "a")
+        gateway.await_end()
+        brokers.cluster.kill_node(node)
+        try:
+            assert asked.result()[0] == 0, "nobody was told"
+            gateway.settle()
+            served.until_claimed()
+        finally:
+            brokers.cluster.start_node(node)
+        served.until_written(lone, "a", "b", "c")
+        until(f"readers see {lone}", lambda: is_seen(brokers, lone))
+
+
+async def test_any_broker_that_is_there_is_asked_about_topics(brokers: Broker) -> None:
+    node = brokers.cluster.nodes[-1]
+    async with admin_of(brokers.settings()) as admin:
+        brokers.cluster.kill_node(node)
+        try:
+            for _ in range(20):
+                await admin.list_topics()
+        finally:
+            brokers.cluster.start_node(node)

@@ -123,6 +123,25 @@ async def test_rows_of_an_aborted_transaction_are_never_shown(
             assert not is_open(broker, partition.topic), "readers go on behind them"
 
 
+async def test_an_owner_gives_up_what_it_has_aborted_itself(
+    prefix: Prefix, proxy: KafkaProxy, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # By itself no upkeep looks there before the marker is lost.
+    monkeypatch.setattr(ledgers, "WITNESS_S", 600.0)
+    partition, kept, lost = broker.topic(), range_of("a"), range_of("b")
+    async with prefix.opened(proxied=True) as opened:
+        proxy.hold(END_TXN, cut=True)
+        with pytest.raises(LedgerFull, match="nothing was written"):
+            await opened.ledger.append([b"lost"], [lost, sent(partition.topic, lost)])
+        proxy.release()
+        await asyncio.to_thread(forget_markers, broker, partition.topic)
+        async with asyncio.timeout(WAIT_S):
+            while await asyncio.to_thread(is_open, broker, partition.topic):
+                await opened.ledger.keep_up()
+        await opened.ledger.append([b"rows"], [kept, sent(partition.topic, kept)])
+    assert broker.committed(partition) == [b"a"]
+
+
 async def test_what_frames_may_have_named_that_were_deleted_is_never_given_up(
     prefix: Prefix, broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:

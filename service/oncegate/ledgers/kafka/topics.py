@@ -1,6 +1,7 @@
 """Makes the topics of ledgers, and checks that they keep what they are given."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -81,10 +82,25 @@ def wanted(address: Address, names: Sequence[str], configs: Mapping[str, str]) -
     return [Wanted(name, address.replication, {**configs, **_SAFE}, at_least, beside) for name in names]
 
 
+class Admin(AIOKafkaAdminClient):  # type: ignore[misc]
+    """Administers topics. What any broker may be asked is asked of one that is there: aiokafka takes one by chance."""
+
+    async def _send_request(self, request: Any, node_id: int | None = None) -> Any:
+        return await self._client.send(await self._any_node() if node_id is None else node_id, request)
+
+    async def _any_node(self) -> Any:
+        """A broker that can be reached; where none can, one by chance, whose error is told."""
+        nodes = [broker.nodeId for broker in self._client.cluster.brokers()]
+        for node in random.sample(nodes, len(nodes)):
+            if await self._client.ready(node):
+                return node
+        return self._client.get_random_node()
+
+
 class Topics:
     """Asks the brokers to make, check and list topics."""
 
-    def __init__(self, admin: AIOKafkaAdminClient, address: Address) -> None:
+    def __init__(self, admin: Admin, address: Address) -> None:
         self._admin = admin
         self._address = address
 
@@ -178,9 +194,9 @@ async def topics_of(address: Address) -> AsyncIterator[Topics]:
 
 
 @asynccontextmanager
-async def admin_of(settings: Mapping[str, Any]) -> AsyncIterator[AIOKafkaAdminClient]:
+async def admin_of(settings: Mapping[str, Any]) -> AsyncIterator[Admin]:
     """Connects a client that administers topics; KafkaError, OSError: no broker is there, or refuses it."""
-    admin, watch = AIOKafkaAdminClient(**settings), Watch(settings)
+    admin, watch = Admin(**settings), Watch(settings)
     try:
         with watch.telling(), watch.connecting():
             await admin.start()
