@@ -83,7 +83,7 @@ def wanted(address: Address, names: Sequence[str], configs: Mapping[str, str]) -
 
 
 class Admin(AIOKafkaAdminClient):  # type: ignore[misc]
-    """Administers topics. What any broker may be asked is asked of one that is there: aiokafka takes one by chance."""
+    """Asks a broker that is there what any broker may be asked; aiokafka's own client takes one by chance."""
 
     async def _send_request(self, request: Any, node_id: int | None = None) -> Any:
         return await self._client.send(await self._any_node() if node_id is None else node_id, request)
