@@ -15,7 +15,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
         f"{_STANDBY}/election.py",
         "return not holder.gateway or (beat is not None and beat.gone) or",
         "return True or",
-        f"{_LEDGERS}::test_a_standby_reads_on_and_fences_nobody",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[a_standby_reads_on_and_fences_nobody]",
         f"{_ELECTION}::test_who_beats_is_followed_by_nobody_and_who_is_silent_is",
     ),
     one(
@@ -44,7 +44,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
         f"{_STANDBY}/election.py",
         "        if self._stands_by or self._has_led or self._is_followed:\n            raise",
         "        if False:\n            raise",
-        f"{_LEDGERS}::test_who_was_not_chosen_takes_no_generation",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[who_was_not_chosen_owns_nothing]",
     ),
     one(
         "an opener that was followed takes the ledgers back before it has looked",
@@ -86,14 +86,14 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
         f"{_STANDBY}/following.py",
         "        if found.end.serial > serial + 1:\n",
         "        if False:\n",
-        f"{_LEDGERS}::test_what_came_after_the_last_look_is_given_too",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[what_came_after_the_last_look_is_given_too]",
     ),
     one(
         "changes that a collection repeats are applied twice",
         "service/oncegate/ledgers/fold.py",
         "            if self.settled and isinstance(change, Collected):\n",
         "            if False:\n",
-        f"{_LEDGERS}::test_a_collection_by_the_owner_changes_nothing_for_who_has_read_it",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[a_collection_by_the_owner_changes_nothing_for_who_has_read_it]",
     ),
     one(
         "a standby waits for transactions that nobody ends",
@@ -107,7 +107,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
         "service/oncegate/ledgers/kafka/ledgers.py",
         'it stands by.\n        """\n        self._election.require_lead()\n',
         'it stands by.\n        """\n',
-        f"{_LEDGERS}::test_who_stands_by_makes_and_deletes_no_namespace",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[who_stands_by_makes_and_deletes_no_namespace]",
     ),
     one(
         "an owner that was followed is ready until it writes",

@@ -14,7 +14,7 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
         f"{_REDIS}/ledgers.py",
         "        await self._list.change(self._election.lead)\n",
         "        return\n",
-        f"{_LEDGERS}::test_who_was_not_chosen_takes_no_fence",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[who_was_not_chosen_owns_nothing]",
     ),
     one(
         "who is to own a ledger on Redis is asked before the fence is read anew",
@@ -35,7 +35,7 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
         _FOLLOWING,
         "        if found.end.serial > serial + 1:\n",
         "        if False:\n",
-        f"{_LEDGERS}::test_what_came_after_the_last_look_is_given_too",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[what_came_after_the_last_look_is_given_too]",
     ),
     one(
         "rows that a dead owner left behind stay for ever",
@@ -70,6 +70,6 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
         f"{_REDIS}/ledgers.py",
         'it stands by.\n        """\n        self._election.require_lead()\n',
         'it stands by.\n        """\n',
-        f"{_LEDGERS}::test_who_stands_by_makes_and_deletes_no_namespace",
+        f"{_LEDGERS}::test_a_standby_keeps_its_promises[who_stands_by_makes_and_deletes_no_namespace]",
     ),
 )

@@ -1,10 +1,10 @@
 """Ledgers of tests on a broker: a prefix of their own each, opened directly or through a proxy."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
 
-from oncegate.ledgers.kafka.ledgers import open_kafka
+from oncegate.ledgers.kafka.ledgers import KafkaLedgers, open_kafka
 from oncegate.ports import Ledger, OpenLedger
 from oncegate.testing.ledger_places import replayed
 from tests.support.kafka_broker import Broker
@@ -41,6 +41,10 @@ class Prefix:
         """What follows `kafka:` in the URL."""
         bootstrap = self.broker.proxied_bootstrap if proxied else self.broker.cluster.bootstrap
         return f"//{bootstrap}/{self.name}?replication=1&min_insync=1&{options or self.options}{QUICK}"
+
+    def ledgers(self, *, create: bool = False) -> AbstractAsyncContextManager[KafkaLedgers]:
+        """All ledgers there, as a gateway has them that owns none of them yet."""
+        return open_kafka(self.place(), create=create)
 
     @asynccontextmanager
     async def opened(self, *, proxied: bool = False, options: str | None = None) -> AsyncIterator[OpenLedger]:

@@ -1,11 +1,11 @@
 """Ledgers of tests on a Redis server: a prefix of their own each, opened directly or through a proxy."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
 from pathlib import Path
 
-from oncegate.ledgers.redis.ledgers import open_redis
+from oncegate.ledgers.redis.ledgers import RedisLedgers, open_redis
 from oncegate.ports import Ledger, OpenLedger
 from oncegate.testing.ledger_places import replayed
 from tests.support.redis_proxy import RedisProxy
@@ -34,6 +34,10 @@ class Prefix:
         options = (options or self.options) + "&no_witness=yes" * (self.witness is None)
         patience = "" if "reply_ms" in options else f"&reply_ms={REPLY_MS}"
         return f"//{(at or self.at).address}/{self.name}?{options}{patience}"
+
+    def ledgers(self, *, create: bool = False) -> AbstractAsyncContextManager[RedisLedgers]:
+        """All ledgers there, as a gateway has them that owns none of them yet."""
+        return open_redis(self.place(), create=create)
 
     @asynccontextmanager
     async def opened(

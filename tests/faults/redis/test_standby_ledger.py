@@ -1,20 +1,17 @@
 """Ledgers on Redis that another process owns are followed: read on, never fenced, judged as they are taken over."""
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 
 import pytest
 
-from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, Recovering
-from oncegate.ledgers.redis.ledgers import RedisLedgers, open_redis
-from oncegate.ports import DropRanges, Followed, OpenLedger
-from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
-from tests.support.redis_ledger import Prefix, entries
+from oncegate.core.errors import LedgerDamaged, LedgerFenced
+from oncegate.ledgers.redis.ledgers import RedisLedgers
+from oncegate.ports import DropRanges, OpenLedger
+from oncegate.testing.ledger_places import range_of
+from tests.support.redis_ledger import Prefix
 from tests.support.redis_server import RedisServer
-from tests.support.standing_by import Standby, standby_of, until
-
-# More than a collection takes turns with.
-APPENDS = 20
+from tests.support.standby_checks import CHECKS, standing_by, waiting
+from tests.support.standing_by import until
 
 
 @pytest.fixture
@@ -23,134 +20,9 @@ def prefix(server: RedisServer) -> Prefix:
     return Prefix(server, None, "bare_key=yes&takeover_ms=600000")
 
 
-def standing_by(prefix: Prefix) -> AbstractAsyncContextManager[Standby]:
-    return standby_of(open_redis(prefix.place()))
-
-
-async def test_a_standby_reads_on_and_fences_nobody(prefix: Prefix) -> None:
-    async with prefix.opened() as owner:
-        await owner.ledger.append([b"a"], [])
-        async with standing_by(prefix) as standby:
-            await standby.has_read(b"a")
-            await owner.ledger.append([b"b"], [])
-            await standby.has_read(b"a", b"b")
-            owner.require_owner()
-            with pytest.raises(RuntimeError, match="not owned"):
-                standby.followed.opened()
-            assert "owns the ledgers" in standby.followed.standing()
-            assert "read to position 2" in standby.followed.standing()
-        await owner.ledger.append([b"c"], [])
-        assert await entries(owner.ledger) == [b"a", b"b", b"c"]
-
-
-async def test_who_stands_by_makes_and_deletes_no_namespace(prefix: Prefix) -> None:
-    async with prefix.opened() as owner:
-        await owner.ledger.append([b"a"], [])
-        async with open_redis(prefix.place()) as ledgers, ledgers.follow("default"):
-            with pytest.raises(Recovering, match="owns the ledgers; nothing was written"):
-                await ledgers.create("mail")
-            with pytest.raises(Recovering, match="owns the ledgers; nothing was written"):
-                await ledgers.delete("default")
-        assert owner.ledger.mark.position == 1
-
-
-async def test_an_owner_that_closes_is_followed_at_once_with_all_that_it_wrote(prefix: Prefix) -> None:
-    async with prefix.opened() as owner:
-        await owner.ledger.append([b"a"], [range_of(1, 3)])
-        await owner.ledger.append([b"b"], [publish(0, 1)])
-        following = standing_by(prefix)
-        standby = await following.__aenter__()
-        await standby.has_read(b"a", b"b")
-        assert standby.followed.outputs is not None
-        assert await standby.followed.outputs.fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
-    try:
-        opened = await standby.opened()
-        assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
-        assert (await opened.ledger.append([b"c"], [])).position == 3
-        assert await entries(opened.ledger) == [b"a", b"b", b"c"]
-        with pytest.raises(LedgerFenced):
-            owner.require_owner()
-    finally:
-        await following.__aexit__(None, None, None)
-
-
-async def test_of_two_standbys_one_takes_over_and_the_other_goes_on(prefix: Prefix) -> None:
-    async with prefix.opened() as owner:
-        await owner.ledger.append([b"a"], [])
-        followings = [standing_by(prefix) for _ in range(2)]
-        standbys = [await one.__aenter__() for one in followings]
-        for one in standbys:
-            await one.has_read(b"a")
-    await until(lambda: any(one.task.done() for one in standbys))
-    won = [one.task.done() for one in standbys].index(True)
-    opened, other = await standbys[won].opened(), standbys[1 - won]
-    await opened.ledger.append([b"b"], [])
-    await other.has_read(b"a", b"b")
-    assert not other.task.done()
-    await followings[won].__aexit__(None, None, None)
-    # The gateway that had won is gone with its last namespace.
-    assert await entries((await other.opened()).ledger) == [b"a", b"b"]
-    await followings[1 - won].__aexit__(None, None, None)
-
-
-async def test_a_collection_by_the_owner_changes_nothing_for_who_has_read_it(prefix: Prefix) -> None:
-    numbers = range(2, 2 + APPENDS)
-    bodies = [b"%d" % number for number in numbers]
-    async with prefix.opened() as owner:
-        await owner.ledger.append([b"a"], [range_of(1, 2), publish(0, 1)])
-        following = standing_by(prefix)
-        standby = await following.__aenter__()
-        await standby.has_read(b"a")
-        for number, body in zip(numbers, bodies, strict=True):
-            await owner.ledger.append([body], [range_of(number, 2), publish(2 * (number - 1), number)])
-        await owner.ledger.compact(1, snapshot_of(b"state"))
-        await owner.ledger.append([b"z"], [])
-        await standby.has_read(b"a", *bodies, b"z")
-        assert standby.followed.compacted() == 1
-        await owner.ledger.keep_up()  # type: ignore[attr-defined]
-    opened = await standby.opened()
-    assert opened.compacted == 1
-    assert await entries(opened.ledger) == [b"state", *bodies, b"z"]
-    expected = [chunk_of(2 * (number - 1), range_of(number, 2)) for number in (1, *numbers)]
-    assert await outputs_of(opened).fetch("t", 0, 0, 999, BIG) == expected
-    await following.__aexit__(None, None, None)
-
-
-@asynccontextmanager
-async def waiting(prefix: Prefix) -> AsyncIterator[tuple[Followed, OpenLedger, AsyncExitStack]]:
-    """A standby that has read `a` and looks no further until it is asked; the owner, and what closes it."""
-    async with open_redis(prefix.place(), create=True) as ledgers, AsyncExitStack() as stack:
-        owner = await stack.enter_async_context(prefix.opened())
-        await owner.ledger.append([b"a"], [])
-        async with ledgers.follow("default") as followed:
-            assert [bytes(one.body) for one in await anext(followed.batches)] == [b"a"]
-            yield followed, owner, stack
-            await followed.batches.aclose()
-
-
-async def test_a_standby_that_is_trimmed_from_under_begins_again(prefix: Prefix) -> None:
-    async with waiting(prefix) as (followed, owner, _):
-        for body in (b"b", b"c"):
-            await owner.ledger.append([body], [])
-        await owner.ledger.compact(3, snapshot_of(b"state"))
-        await owner.ledger.keep_up()  # type: ignore[attr-defined]
-        with pytest.raises(LedgerDown, match="followed anew"):
-            await anext(followed.batches)
-        async with standing_by(prefix) as standby:
-            await standby.has_read(b"state")
-        owner.require_owner()
-
-
-async def test_what_came_after_the_last_look_is_given_too(prefix: Prefix) -> None:
-    async with waiting(prefix) as (followed, owner, going):
-        await owner.ledger.append([b"b", b"c"], [range_of(1, 3)])
-        await owner.ledger.append([b"d"], [publish(0, 1)])
-        await going.aclose()
-        await until(lambda: not followed.standing())
-        assert [bytes(one.body) async for batch in followed.batches for one in batch] == [b"b", b"c", b"d"]
-        opened = followed.opened()
-        assert opened.ledger.mark.position == 4
-        assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+async def test_a_standby_keeps_its_promises(prefix: Prefix, check) -> None:
+    await check(prefix)
 
 
 async def test_what_a_standby_has_read_does_not_vouch_for_a_stream_that_lost_it(
@@ -180,16 +52,6 @@ async def test_rows_that_a_dead_owner_left_behind_are_deleted_by_its_successor(
     await opened.ledger.append([b"c"], [])
     assert server.run("XLEN", prefix.key("rows")) == 1
     await following.__aexit__(None, None, None)
-
-
-async def test_who_was_not_chosen_takes_no_fence(prefix: Prefix) -> None:
-    async with prefix.opened() as owner:
-        await owner.ledger.append([b"a"], [])
-        async with open_redis(prefix.place()) as ledgers, ledgers.follow("default"):
-            with pytest.raises(LedgerFenced, match="owns the ledgers now; nothing was written"):
-                async with ledgers.open("default"):
-                    pass
-        await owner.ledger.append([b"b"], [])
 
 
 async def test_who_was_chosen_and_is_late_takes_no_fence_behind_the_next_holder(
