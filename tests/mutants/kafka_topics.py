@@ -53,15 +53,15 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
     one(
         "a transaction begins behind a broker that was lost meanwhile",
         "service/oncegate/ledgers/kafka/watch.py",
-        "        return self.has_been_cut and self._is_beginning\n",
+        "        return self._was_cut and self._is_beginning\n",
         "        return False\n",
         f"{_LOST}::test_a_transaction_behind_a_broker_that_ends_meanwhile_is_not_begun",
     ),
     one(
         "an owner that slept does not look whether its broker is the same",
-        "service/oncegate/ledgers/kafka/shard/writer.py",
-        "        await take_ends()\n",
-        "",
+        "service/oncegate/ledgers/kafka/watch.py",
+        "        return self._was_cut or any(session.has_ended for session in self._sessions)\n",
+        "        return self._was_cut\n",
         f"{_LOST}::test_an_owner_that_slept_while_they_were_forgotten_takes_nothing_along_that_was_acknowledged",
     ),
     one(

@@ -32,7 +32,7 @@
     - SecondWrite         one run writes twice to one topic under one name
     - BatchConflict, BatchForgotten  other input under a committed number; one that can no longer be compared
     - LedgerBehind, LedgerDamaged  the caller saw a later ledger than this one; it is not what was acknowledged
-    - LedgerBusy, LedgerFenced, KeyMismatch  another process owns the data, or newly; it was written with another key
+    - LedgerBusy, LedgerFenced, KeyMismatch  another process owns it, or has opened it since; another key wrote it
 
 A bug is an `assert`, never one of these.
 """

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from oncegate.core.errors import LedgerDown, LedgerFull
-from oncegate.ledgers.kafka import watch as watching
 from oncegate.ledgers.kafka.ledgers import open_kafka
+from oncegate.ledgers.kafka.watch import Session
 from oncegate.ports.ledger import AppendRefused
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of
 from tests.support.kafka_broker import Broker
@@ -67,7 +67,7 @@ async def test_a_transaction_behind_a_broker_that_ends_meanwhile_is_not_begun(
     prefix: Prefix, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An owner that sees no end before it begins: what it sends first goes by another connection, or not at all."""
-    monkeypatch.setattr(watching, "_END_TURNS", 0)
+    monkeypatch.setattr(Session, "has_ended", False)
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
         forget_markers(broker, prefix.frames)

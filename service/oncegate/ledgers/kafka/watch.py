@@ -5,6 +5,7 @@ says nothing; it leaves unsaid that a quota holds it back, and that a broker end
 """
 
 import asyncio
+import select
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -27,8 +28,8 @@ REFUSED_S = 1.0
 # Of a session, how much may be over when a transaction begins (connections.max.reauth.ms). What is left has to last for
 # the transaction: a commit that meets the session's end is in doubt.
 SESSION_PART = 0.5
-# Turns of the loop from an end that the kernel knows to the connection's close: four with TCP, and some to spare.
-_END_TURNS = 8
+# The other side has ended a connection; where a system tells of that as of a hang-up alone, POLLHUP is told anyway.
+_ENDED = getattr(select, "POLLRDHUP", select.POLLHUP)
 # A connection that ends so was not ended by this side.
 _CUT = (CloseReason.CONNECTION_BROKEN, CloseReason.CONNECTION_TIMEOUT, CloseReason.OUT_OF_SYNC)
 
@@ -60,18 +61,21 @@ class Deadlines:
 DEFAULT_DEADLINES = Deadlines()
 
 
-async def take_ends() -> None:
-    """Lets the loop take the ends of connections that the kernel knows already: it may have stood still meanwhile."""
-    for _ in range(_END_TURNS):
-        await asyncio.sleep(0)  # noqa: TID251 - no time passes
-
-
 class Session(Connection):
     """Connects to a broker, and knows until when that is to be used."""
 
     # A time of the loop.
     until = float("inf")
     watch: "Watch | None" = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is open here, and the kernel knows its end: a loop that stood still has not seen that yet."""
+        if self._writer is None or not self.connected():
+            return False
+        ends = select.poll()
+        ends.register(self._writer.get_extra_info("socket"), _ENDED)
+        return bool(ends.poll(0))
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
         """Sends as aiokafka does; the answer to a login says how long the session lasts."""
@@ -113,8 +117,7 @@ class Watch:
         self._limit: asyncio.Timeout | None = None
         self._until = self._throttled_until = 0.0
         self._throttle_ms = 0
-        # Whether a connection that was open has ended and not by this side: its broker may have been started again.
-        self.has_been_cut = False
+        self._was_cut = False
         self.begin()
         self._is_beginning = False
 
@@ -192,9 +195,14 @@ class Watch:
         self._refused = refusal_of(error, self._caller)
         self._end_in(0)
 
+    @property
+    def has_been_cut(self) -> bool:
+        """Whether an open connection has ended, and not by this side: its broker may have been started again."""
+        return self._was_cut or any(session.has_ended for session in self._sessions)
+
     def cut(self) -> None:
         """Takes that a connection that was open has ended, and not by this side; waits are over where that matters."""
-        self.has_been_cut = True
+        self._was_cut = True
         if self.is_lost:
             self._end_in(0)
 
@@ -205,7 +213,7 @@ class Watch:
         A broker that was started again may have forgotten the markers of the transaction before: records of this one
         would stand behind its records as one transaction, and an abort would take both.
         """
-        return self.has_been_cut and self._is_beginning
+        return self._was_cut and self._is_beginning
 
     def require(self) -> None:
         """Raises KafkaConnectionError where `is_lost`: nothing is to be sent."""

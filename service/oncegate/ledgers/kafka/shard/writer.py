@@ -19,7 +19,6 @@ from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.opening import Opened, read_frames
 from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
-from oncegate.ledgers.kafka.watch import take_ends
 
 ChangesOf = Callable[[list[int]], Sequence[AnyChange]]
 _RETRY = "nothing was written"
@@ -105,7 +104,6 @@ class FrameWriter:
 
     async def _ready(self) -> Guard:
         """The producer, of the next generation where the last transaction ended badly, or a broker was lost."""
-        await take_ends()
         if self._guard.is_worn:
             await self._guard.close()
             try:
