@@ -28,6 +28,7 @@ from oncegate.core.claims import (
     IdState,
     Verb,
 )
+from oncegate.core.forgetting import FORGET
 from oncegate.core.producers import (
     ACK,
     ASKERS,
@@ -186,6 +187,7 @@ DECISIONS: dict[str, Callable[[], str]] = {
     "ack": partial(effects, "state", ACK),
     "ack number": partial(effects, "the ack's batch, to the last that was acked", ACK_NUMBER),
     "resolve": resolve,
+    "forget": partial(effects, "told as", FORGET),
     "ack batch": partial(effects, "a batch up to the ack's", ACK_BATCH),
 }
 

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from oncegate.core.entries.audit import Audited
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import (
     Archived,
@@ -160,6 +161,7 @@ SAMPLES: dict[str, Entry] = {
     "sequences_completed": SequencesCompleted(2**33, 9, 4, WALL_MS),
     "sequences_released": SequencesReleased(2**33, 9, 5, WALL_MS),
     "resolved": Resolved(2**33, bytes(16), 0, "ops", "not in the sink", struct.pack("<2Q", 17, 18), WALL_MS),
+    "audited": Audited("forget", "ids of set 'orders'", 2**33, "operator (ada)", "lost with a disk", WALL_MS),
     "resolved_claim": Resolved(0, b16(0x20), 1, "ops", "found in the sink", b"", WALL_MS),
     "acked_but_for_some": Acked("flights", 3, 42, b"", WALL_MS, struct.pack("<2Q", 17, 40)),
     "acked_with_source_offsets": Acked("flights", 3, 0, b"", WALL_MS, b"", "departures", b'[{"events":{"0":17}}]'),

@@ -52,6 +52,7 @@ from tests.mutants.meetings import MEETINGS
 from tests.mutants.metrics import METRICS
 from tests.mutants.mutant import Mutant
 from tests.mutants.named_batches import NAMED_BATCHES
+from tests.mutants.operators import OPERATORS
 from tests.mutants.payloads import PAYLOADS
 from tests.mutants.planted import PLANTED
 from tests.mutants.producers import PRODUCERS
@@ -86,6 +87,7 @@ MUTANTS = (
     *SEALING,
     *LANES,
     *PRODUCERS,
+    *OPERATORS,
     *PAYLOADS,
     *FIRSTS,
     *SIZES,

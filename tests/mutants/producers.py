@@ -218,14 +218,14 @@ PRODUCERS: tuple[Mutant, ...] = (
     ),
     one(
         "cleared over a live lease",
-        f"{ENGINE}/usecases/leftovers.py",
+        f"{ENGINE}/usecases/operations/leftovers.py",
         "        return Leftover.LIVE if lease_left_ms > 0 else Leftover.OVER\n",
         "        return Leftover.OVER\n",
         f"{_LEFTOVERS}::test_nothing_is_cleared_over_a_live_lease",
     ),
     one(
         "a claim cleared over a live lease",
-        f"{ENGINE}/usecases/leftovers.py",
+        f"{ENGINE}/usecases/operations/leftovers.py",
         "        is_live = view.state is ClaimState.OPEN and view.lease_left_ms > 0\n",
         "        is_live = False\n",
         f"{_LEFTOVERS}::test_nothing_is_cleared_over_a_live_lease",
@@ -239,7 +239,7 @@ PRODUCERS: tuple[Mutant, ...] = (
     ),
     one(
         "a call cleared in part",
-        f"{ENGINE}/usecases/leftovers.py",
+        f"{ENGINE}/usecases/operations/leftovers.py",
         "            if first < int(spans[0, 0]) or last > int(spans[-1, 1]):\n",
         "            if first > last:\n",
         f"{_LEFTOVERS}::test_the_holder_of_what_was_cleared_is_told_what_became_of_it",
@@ -260,7 +260,7 @@ PRODUCERS: tuple[Mutant, ...] = (
     ),
     one(
         "a claim cleared without a word",
-        f"{ENGINE}/usecases/leftovers.py",
+        f"{ENGINE}/usecases/operations/leftovers.py",
         "[settled(claim, wall_ms), note]",
         "[settled(claim, wall_ms)]",
         f"{_LEFTOVERS}::test_who_and_why_stand_in_the_ledger_and_in_the_log",

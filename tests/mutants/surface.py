@@ -328,7 +328,7 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "cleared from its end to its beginning",
-        f"{ENGINE}/usecases/leftovers.py",
+        f"{ENGINE}/usecases/operations/leftovers.py",
         "        if first is not None and last is not None and first > last:\n",
         "        if False:\n",
         "tests/engine/usecases/test_leftovers.py::"

@@ -7,6 +7,7 @@ import typer
 
 import oncegate
 from oncegate.cli import backup, config, demo, explain, kafka, keys, ledger, resolve, restore, serve, size, verify
+from oncegate.cli.operating import drain, fence, forget, log, release
 
 app = typer.Typer(
     help="A deduplicating gateway: retried writes take effect once.",
@@ -17,6 +18,11 @@ app.command("serve")(serve.serve)
 app.command("config")(config.config)
 app.command("explain")(explain.explain)
 app.command("resolve")(resolve.resolve)
+app.command("release")(release.release)
+app.command("forget")(forget.forget)
+app.command("fence")(fence.fence)
+app.command("drain")(drain.drain)
+app.command("log")(log.log)
 app.command("demo")(demo.demo)
 app.command("init")(ledger.init)
 app.command("backup")(backup.backup)

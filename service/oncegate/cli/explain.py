@@ -48,7 +48,7 @@ def _lines(known: dict[str, Any]) -> list[str]:
     if known.get("takeover"):
         lines.append("granted by takeover: an earlier holder may have written it too")
     if "wall_ms" in known:
-        lines.append(f"since {_when(known['wall_ms'])}, position {known['position']} of the ledger")
+        lines.append(f"since {when(known['wall_ms'])}, position {known['position']} of the ledger")
     if "lease_left_ms" in known:
         lines.append(f"its lease runs {known['lease_left_ms'] / 1000:.1f} s longer")
     if "topic" in known:
@@ -58,7 +58,7 @@ def _lines(known: dict[str, Any]) -> list[str]:
         lines.append("it came with a payload: with another one it is told CONFLICT, once it is done")
     if known["state"] in {"DONE", "TAKEN"}:
         until = known.get("kept_until_ms")
-        lines.append(f"known until {_when(until)} at least" if until else "known for ever")
+        lines.append(f"known until {when(until)} at least" if until else "known for ever")
     return lines
 
 
@@ -71,5 +71,6 @@ _STATES = {
 }
 
 
-def _when(wall_ms: int) -> str:
+def when(wall_ms: int) -> str:
+    """Writes a wall clock's milliseconds in UTC, to the second."""
     return datetime.fromtimestamp(wall_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

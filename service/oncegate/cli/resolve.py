@@ -27,7 +27,7 @@ Claim = Annotated[str | None, typer.Option(help="The claim whose ids were left, 
 Producer = Annotated[str | None, typer.Option(help="The producer whose sequences were left.")]
 First = Annotated[int | None, typer.Option(help="Of a producer: only from this sequence on.")]
 Last = Annotated[int | None, typer.Option(help="Of a producer: only up to this sequence.")]
-Why = Annotated[str, typer.Option(help="What you saw; it stands in the ledger.")]
+Why = Annotated[str, typer.Option("--reason", "--why", help="What you saw; it stands in the ledger.")]
 Who = Annotated[str | None, typer.Option(help="Who you are, if not the user that you are logged in as.")]
 
 

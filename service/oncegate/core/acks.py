@@ -93,13 +93,14 @@ class Leftover(IntEnum):
     """Names what a person finds who clears what a dead task has left.
 
     LIVE: claimed, and its lease runs. OVER: claimed, and its lease or its epoch is over. FREE: released, or given up.
-    OTHER: done, or never claimed.
+    OTHER: done, or never claimed. GONE: of a claim, its lease runs, and the person knows that its holder is dead.
     """
 
     LIVE = 0
     OVER = 1
     FREE = 2
     OTHER = 3
+    GONE = 4
 
 
 class Finding(IntEnum):
@@ -153,4 +154,6 @@ RESOLVE: dict[tuple[Leftover, Finding], ResolveCell] = {
     (Leftover.FREE, Finding.NOT_DONE): _GIVE_UP,
     (Leftover.OTHER, Finding.DONE): _NO_LEFTOVER,
     (Leftover.OTHER, Finding.NOT_DONE): _NO_LEFTOVER,
+    (Leftover.GONE, Finding.DONE): _DONE,
+    (Leftover.GONE, Finding.NOT_DONE): _GIVE_UP,
 }

@@ -11,6 +11,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
 from oncegate.engine.names import DEFAULT_NAMESPACE, check_namespace
+from oncegate.engine.producer_requests import Note
 from oncegate.engine.recovery.owner import EVICTION_MS, Owner, World
 from oncegate.engine.shard import Shard
 from oncegate.ports import Clock, Ledgers, Mark, Observer, RunFolders, Standbys
@@ -25,6 +26,8 @@ class Gateway:
         self._closing = False
         self._upkeep = self._begin_upkeep()
         self._changing = asyncio.Lock()
+        # Why no new work is taken, as whoever drains it has said; None: it is.
+        self.draining: Note | None = None
         self._deletions: set[asyncio.Task[None]] = set()
         self.limits = world.limits
         self.clock = world.clock
@@ -116,6 +119,25 @@ class Gateway:
                 raise
             del self._owners[namespace]
         self.observer.event("namespace_deleted", namespace=namespace)
+
+    async def drain(self, note: Note, draining: bool, deadline: Deadline) -> None:
+        """Takes no new work from now on, or again; what is open is finished. A start takes work, whatever was before.
+
+        It is noted in the default namespace. Raises BadRequest, TooLarge, Recovering, LedgerFull, DeadlinePassed:
+        nothing was changed; LedgerDown: it is as asked, and whether it is noted is unknown.
+        """
+        await self.shard(DEFAULT_NAMESPACE).actions.note("drain" if draining else "undrain", "", 0, note, deadline)
+        self.draining = note if draining else None
+
+    def open_work(self) -> dict[str, dict[str, int]]:
+        """Counts what a drained gateway has yet to finish, by namespace, those left out that have nothing open."""
+        found = {}
+        for owner in self.owners():
+            if owner.shard is not None:
+                index = owner.shard.journal.index
+                counts = {"open_claims": index.claims.open_claims, "stages": sum(1 for _ in index.batches.all_stages())}
+                found[owner.namespace] = {name: count for name, count in counts.items() if count}
+        return {name: counts for name, counts in found.items() if counts}
 
     def namespaces(self) -> list[str]:
         """Names of the namespaces, sorted."""

@@ -100,12 +100,24 @@ class AckResult:
 
 
 @dataclass(frozen=True)
+class Note:
+    """Says who asks for an operator's action, and why."""
+
+    who: str
+    why: str
+
+
+@dataclass(frozen=True)
 class ResolveRequest:
-    """Says what a person has found out about a leftover, who that is, and why they say so."""
+    """Says what a person has found out about a leftover, who that is, and why they say so.
+
+    holder_gone: of a claim, nobody is writing its ids any more, though its lease runs.
+    """
 
     is_done: bool
     who: str
     why: str
+    holder_gone: bool = False
 
 
 @dataclass(frozen=True, eq=False)

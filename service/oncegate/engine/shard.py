@@ -58,7 +58,8 @@ from oncegate.engine.usecases.batches import Batches
 from oncegate.engine.usecases.claim_batching import ClaimBatcher
 from oncegate.engine.usecases.claims import Claims
 from oncegate.engine.usecases.drivers import Drivers
-from oncegate.engine.usecases.leftovers import Leftovers
+from oncegate.engine.usecases.operations.actions import Actions
+from oncegate.engine.usecases.operations.leftovers import Leftovers
 from oncegate.engine.usecases.produce import Records
 from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.stage_quota import StageQuota
@@ -119,6 +120,8 @@ class Shard:
         self.durability: Callable[[], str] = lambda: ""
         self._producers, self._drivers = Producers(self.journal), Drivers(self.journal)
         self._leftovers = Leftovers(self.journal)
+        # What operators do by hand, and what they did.
+        self.actions = Actions(self.journal, lambda: self.eviction.busy, self.rates)
         self._records = Records(self.journal, self._topics, self._producers, places)
         self._batches = Batches(self.journal, self._topics, self.stages)
 

@@ -1,4 +1,4 @@
-"""Holds everything a shard knows, in memory: claims, batches, topics, producers, sources, settings; by one `apply`."""
+"""Holds everything a shard knows, in memory: claims, batches, topics, producers, settings; by one `apply`."""
 
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, NamespaceSet, Released, Retired, SnapshotPiece, Taken
+from oncegate.index.audit_trail import AuditTrail
 from oncegate.index.batches import BatchIndex
 from oncegate.index.claims.apply import Undo as ClaimUndo
 from oncegate.index.claims.evict import drop
@@ -56,11 +57,12 @@ class ShardIndex:
         self.batches = BatchIndex()
         self.topics = TopicIndex()
         self.producers = ProducerIndex()
-        self.source_offsets = SourceOffsets()
+        self.source_offsets, self.audit_trail = SourceOffsets(), AuditTrail()
         self.settings = NamespaceSet(0, 1, 0)
         self.settings_position = 0
         self.buckets: tuple[int, ...] = ()
-        self._reader = SnapshotReader(self.claims, self.batches, self.topics, self.producers, self.source_offsets)
+        parts = self.batches, self.topics, self.producers, self.source_offsets, self.audit_trail
+        self._reader = SnapshotReader(self.claims, *parts)
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
         """Applies one entry; returns what takes it back, and what settles it once it is durable."""
@@ -69,6 +71,7 @@ class ShardIndex:
             return partial(self.claims.undo, claims), partial(self.claims.settle, claims)
         undos = [self.topics.apply(position, entry), self.batches.apply(position, entry), self._set(position, entry)]
         undos += [self.producers.apply(position, entry, now_ms), self.source_offsets.apply(position, entry)]
+        undos += [self.audit_trail.apply(position, entry)]
 
         def undo() -> None:
             for step in reversed(undos):
@@ -105,7 +108,8 @@ class ShardIndex:
         A step raises SnapshotStopped when a change was undone since, or rows ran out: then it is begun anew.
         """
         settings = self.settings, self.buckets
-        return snapshot_steps(self.claims, self.batches, self.topics, self.producers, self.source_offsets, settings)
+        parts = self.batches, self.topics, self.producers, self.source_offsets, self.audit_trail
+        return snapshot_steps(self.claims, *parts, settings)
 
     def replayed(self, position: int, entry: Entry) -> None:
         """Takes in, for good, what is no claim's alone; the claims have seen it already."""
@@ -113,6 +117,7 @@ class ShardIndex:
         self.batches.apply(position, entry)
         self.producers.apply(position, entry)
         self.source_offsets.apply(position, entry)
+        self.audit_trail.apply(position, entry)
         self._set(position, entry)
         if isinstance(entry, SnapshotPiece):
             self.settings, self.buckets = self._reader.take(entry) or (self.settings, self.buckets)

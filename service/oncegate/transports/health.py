@@ -27,6 +27,8 @@ def started(gateway: Gateway | None) -> Answer:
 def ready(gateway: Gateway | None) -> Answer:
     """Tells whether every namespace is served from an index that was rebuilt to the ledger's end."""
     begun = started(gateway)
+    if gateway is not None and gateway.draining is not None:
+        return Answer(False, f"the gateway is drained: {gateway.draining.why}", begun.namespaces)
     waiting = [f"{name} is {state}" for name, state in begun.namespaces.items() if state not in ("SERVING", "FULL")]
     if gateway is None or not waiting:
         return begun

@@ -13,7 +13,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
 from oncegate.engine.usecases.claims import Claims
 from oncegate.engine.usecases.drivers import Drivers
-from oncegate.engine.usecases.leftovers import Leftovers
+from oncegate.engine.usecases.operations.leftovers import Leftovers
 from oncegate.engine.usecases.producers import Producers
 from oncegate.hashing.keys import FUNCTION
 from oncegate.index.claims.index import ClaimIndex, Widths

@@ -34,6 +34,13 @@ def asked(
     ca: Path | None = None,
     certificate: Path | None = None,
 ) -> str:
+    """Asks a running gateway about a namespace, as `asked_of`."""
+    return asked_of(url, f"v1/namespaces/{urllib.parse.quote(namespace, safe='')}/{path}", message, ca, certificate)
+
+
+def asked_of(
+    url: str, path: str, message: object = None, ca: Path | None = None, certificate: Path | None = None
+) -> str:
     """Asks a running gateway, by POST where there is a message, with the key of ONCEGATE_API_KEY; the answer's text.
 
     Raises NotFound: nobody answers there; BadRequest: the key would be read on the way, or a file cannot be used;
@@ -42,7 +49,7 @@ def asked(
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in {"http", "https"}:
         raise NotFound(f"{url} is no address of a gateway; write --url http://127.0.0.1:8080")
-    whole = f"{url.rstrip('/')}/v1/namespaces/{urllib.parse.quote(namespace, safe='')}/{path}"
+    whole = f"{url.rstrip('/')}/{path}"
     body = None if message is None else json.dumps(message).encode()
     headers = {"Content-Type": "application/json"} if body else {}
     request = urllib.request.Request(whole, body, headers)  # noqa: S310 - the scheme was checked

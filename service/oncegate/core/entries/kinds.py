@@ -4,6 +4,7 @@ import struct
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, get_args
 
+from oncegate.core.entries.audit import Audited
 from oncegate.core.entries.fields import B16, U8, U32, U64, Blob, Blobs, Opt, Tag, Text
 from oncegate.core.entries.producers import (
     Acked,
@@ -361,5 +362,6 @@ Entry = (
     | Acked
     | Scoped
     | Resolved
+    | Audited
 )
 KINDS: dict[int, type[Any]] = {cls.KIND: cls for cls in get_args(Entry)}

@@ -7,6 +7,7 @@ from itertools import chain
 import msgspec
 
 from oncegate.core.entries.kinds import NamespaceSet, SnapshotPiece
+from oncegate.index.audit_trail import AuditSnapshot, AuditTrail
 from oncegate.index.batches import BatchIndex
 from oncegate.index.claims.batch_scopes import ScopesSnapshot
 from oncegate.index.claims.index import ClaimIndex
@@ -31,7 +32,7 @@ PIECE_BYTES = 16 << 20
 # The namespace's settings, and the ledger's clock at its last retirements.
 SettingsSnapshot = tuple[NamespaceSet, tuple[int, ...]]
 _CLAIMS, _SETTINGS, _END = "claims/", "settings", "end"
-_SCOPES, _EVICTED, _RESULTS, _SOURCE_OFFSETS = "scopes", "sealed", "results", "source_offsets"
+_SCOPES, _EVICTED, _RESULTS, _SOURCE_OFFSETS, _AUDIT = "scopes", "sealed", "results", "source_offsets", "audit_trail"
 # What claims were completed with, by row: beside the claims' own pieces, so that older builds pass it over, as they do
 # with source offsets.
 ResultsSnapshot = list[tuple[int, bytes]]
@@ -43,6 +44,7 @@ def snapshot_steps(
     topics: TopicIndex,
     producers: ProducerIndex,
     source_offsets: SourceOffsets,
+    audit_trail: AuditTrail,
     settings: SettingsSnapshot,
 ) -> Generator[list[SnapshotPiece], None, None]:
     """Makes pieces of everything that is known at the call, what waits for the ledger included.
@@ -58,6 +60,7 @@ def snapshot_steps(
         (_SETTINGS, msgspec.msgpack.encode(settings)),
         (_RESULTS, msgspec.msgpack.encode(results)),
         (_SOURCE_OFFSETS, msgspec.msgpack.encode(source_offsets.snapshot())),
+        (_AUDIT, msgspec.msgpack.encode(audit_trail.snapshot())),
     )
     scopes = ([(_SCOPES, msgspec.msgpack.encode(some))] for some in claims.scopes.snapshot())
     saved = batches_steps(batches), topics_steps(topics), producers_steps(producers.store), scopes
@@ -96,9 +99,10 @@ class SnapshotReader:
         topics: TopicIndex,
         producers: ProducerIndex,
         source_offsets: SourceOffsets,
+        audit_trail: AuditTrail,
     ) -> None:
         self._claims, self._producers = claims, ProducersReader(producers.store)
-        self._source_offsets = source_offsets
+        self._source_offsets, self._audit_trail = source_offsets, audit_trail
         self._scopes: ScopesSnapshot = []
         self._batches, self._topics = BatchesReader(batches), TopicsReader(topics)
         self._whole: dict[str, bytes] = {}
@@ -144,6 +148,8 @@ class SnapshotReader:
             if _SOURCE_OFFSETS in self._whole:
                 saved = msgspec.msgpack.decode(self._whole[_SOURCE_OFFSETS], type=SourceOffsetsSnapshot)
                 self._source_offsets.restore(saved)
+            if _AUDIT in self._whole:
+                self._audit_trail.restore(msgspec.msgpack.decode(self._whole[_AUDIT], type=AuditSnapshot))
             if _EVICTED in self._whole:
                 self._claims.archives.restore(msgspec.msgpack.decode(self._whole[_EVICTED], type=ArchivesSnapshot))
         except (KeyError, msgspec.MsgspecError) as error:

@@ -38,6 +38,8 @@ ANY = Right(frozenset({Role.WRITE, Role.ACK, Role.READ, Role.ADMIN}))
 LOOK = Right(frozenset({Role.READ, Role.ADMIN}))
 # A topic is also made by its first write.
 SETUP = Right(frozenset({Role.WRITE, Role.ADMIN}))
+# What is the gateway's, and not one namespace's.
+OPERATE = Right(frozenset({Role.ADMIN}), everywhere=True)
 SCRAPE = Right(frozenset({Role.METRICS}), everywhere=True)
 
 CALLS: dict[str, Right] = {
@@ -71,6 +73,11 @@ CALLS: dict[str, Right] = {
     "deleteNamespace": ADMIN,
     "resolveClaim": ADMIN,
     "resolveProducer": ADMIN,
+    "forgetIds": ADMIN,
+    "fenceProducer": ADMIN,
+    "getAudit": ADMIN,
+    "getGateway": OPERATE,
+    "drainGateway": OPERATE,
     "listNamespaces": KNOWN,
     "getLimits": KNOWN,
     "getCapabilities": KNOWN,

@@ -13,6 +13,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
 from oncegate.ports import Mark, Observer
+from oncegate.transports import draining
 from oncegate.transports.access.access import Access
 from oncegate.transports.access.keys import bearer
 from oncegate.transports.decode import identifiers
@@ -151,6 +152,7 @@ async def _answered(opened: Opened, method: Method, message: Any, body: bytes, c
     gateway = opened.gateway
     if gateway is None:
         raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
+    draining.check(method.call, gateway)
     admitted = await admit(Call(message, body, context), gateway)
     try:
         return Answer(await method.work(message, admitted), identifiers.mark_text(admitted.shard.mark))

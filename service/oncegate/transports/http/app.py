@@ -18,7 +18,7 @@ from oncegate.transports.access.access import Access
 from oncegate.transports.http import problems
 from oncegate.transports.http.gate import Gate
 from oncegate.transports.http.openapi import document
-from oncegate.transports.http.routes import batches, claims, producers, service, topics
+from oncegate.transports.http.routes import batches, claims, operator, producers, service, topics
 from oncegate.transports.promises import CREDENTIALS
 
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -57,7 +57,7 @@ def create_app(
     app.state.gate = Gate(about.hosts)
     app.state.observer = observer
     app.state.metrics = MetricsReader()
-    for routes in (claims, topics, batches, service, producers):
+    for routes in (claims, topics, batches, service, producers, operator):
         app.include_router(routes.router)
     problems.install(app, observer)
     app.add_middleware(Traced, observer=observer, gate=app.state.gate)

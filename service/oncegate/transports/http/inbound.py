@@ -15,9 +15,11 @@ from oncegate.core.errors import BadRequest, LengthRequired, Recovering
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
+from oncegate.engine.producer_requests import Note
 from oncegate.engine.requests import Scope
 from oncegate.engine.shard import Shard
 from oncegate.ports import Mark
+from oncegate.transports.access.principal import Principal
 from oncegate.transports.decode import batch_scopes, identifiers, json_scan
 from oncegate.transports.decode.identifiers import shortened, whole_number
 from oncegate.transports.http.bodies import read_body
@@ -163,6 +165,21 @@ class admitted:
         """Reads the whole body. Raises BadRequest, DeadlinePassed, BodyTooSlow, and what `arrived` raises."""
         fill = getattr(self._request, "fill", None) if self._media == ARROW else None
         return await read_body(self._request, size_bytes, deadline, arrived, self._gateway.limits, fill)
+
+
+def note_of(request: Request, who: str | None, why: str) -> Note:
+    """Says who asks for an operator's action, and why: the credential's name, and beside it what the caller says.
+
+    Raises BadRequest: neither names anybody.
+    """
+    principal: Principal | None = request.scope.get(PRINCIPAL)
+    if principal is None:
+        if not who:
+            raise BadRequest(
+                "who is missing: this gateway asks for no key, so nothing else says it; nothing was changed"
+            )
+        return Note(who, why)
+    return Note(f"{principal.name} ({who})" if who and who != principal.name else principal.name, why)
 
 
 def gateway_of(request: Request) -> Gateway:

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Request, Response
 
 from oncegate.core.errors import BadRequest
+from oncegate.transports import draining
 from oncegate.transports.access.access import Access
 from oncegate.transports.access.keys import bearer
 from oncegate.transports.decode.identifiers import percent_decoded, shortened
@@ -50,12 +51,13 @@ class Taken:
     def check(self, request: Request) -> None:
         """Refuses who may not call it, then what the route does not take, or got twice; what is no UTF-8.
 
-        Raises Unauthenticated, Forbidden, BadRequest.
+        Raises Unauthenticated, Forbidden, Stopping, BadRequest.
         """
         access: Access | None = request.app.state.access
         if access is not None:
             credential = bearer(request.headers.get("Authorization"))
             request.scope[PRINCIPAL] = access.permit(self._call, request.path_params.get("namespace"), credential)
+        draining.check(self._call, request.app.state.gateway)
         scope, kind = request.scope, media_of(request) if self._has_body else ""
         if kind in self._headers:  # else its Content-Type is refused
             if scope["headers"] != self._good.get(kind):

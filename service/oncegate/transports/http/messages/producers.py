@@ -156,6 +156,7 @@ class ResolveRequest(Read):
     outcome: Literal["done", "not_done"]
     who: Named
     why: Named
+    holder_gone: bool = False
 
 
 class ResolveSequencesRequest(Read):

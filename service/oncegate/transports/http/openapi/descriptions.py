@@ -7,7 +7,7 @@ from typing import Any
 
 from oncegate.core.verdicts import VERDICTS
 from oncegate.engine import counters
-from oncegate.transports.http.openapi import descriptions_producers, encodings
+from oncegate.transports.http.openapi import descriptions_operators, descriptions_producers, encodings
 from oncegate.transports.http.openapi.examples import MARK
 
 DESCRIPTION = f"""\
@@ -303,6 +303,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "fetch_rows": "of one answer of records",
     },
     **descriptions_producers.MEMBERS,
+    **descriptions_operators.MEMBERS,
 }
 
 # What JSON Schema says of several members together; `messages` says it of each.

@@ -20,8 +20,13 @@ TAGS = [
     {"name": "topics", "description": "Rows written at once, and rows read back by offset"},
     {"name": "namespaces", "description": "Deduplication domains, each with its own key and ledger"},
     {"name": "service", "description": "Limits, promises, versions, errors"},
+    {"name": "operators", "description": "What people do by hand: each action stands in the ledger, with who and why"},
     {"name": "health", "description": "Live, started, ready"},
 ]
+
+
+# Messages that stand last in the document.
+_LAST = messages.producers.__name__, messages.operator.__name__
 
 
 def document(app: FastAPI) -> dict[str, Any]:
@@ -51,7 +56,7 @@ def document(app: FastAPI) -> dict[str, Any]:
 def schemas() -> dict[str, Any]:
     """Returns the schema of every message, by its name, with its members' descriptions."""
     kinds = [kind for _, kind in inspect.getmembers(messages, inspect.isclass)]
-    kinds.sort(key=lambda kind: kind.__module__ == messages.producers.__name__)  # theirs stand last in the document
+    kinds.sort(key=lambda kind: kind.__module__ in _LAST)
     _, components = msgspec.json.schema_components([*kinds, Limits], ref_template="#/components/schemas/{name}")
     for schema in components.values():
         if "description" in schema:  # a docstring, whose lines Python 3.13 indents no more

@@ -14,7 +14,7 @@ from oncegate.engine.retention import Explained, kept_until_ms
 from oncegate.transports.decode import identifiers, ids, names, payloads
 from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, located, shard_of
+from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, located, note_of, shard_of
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations, operations_producers
 from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, json_reply, reply, verdicts_reply
@@ -162,7 +162,8 @@ async def resolve(request: Request) -> Response:
     """Clear the claim that a dead task has left; a person says whether its ids were written."""
     async with admitted(request, [JSON], _ANSWERS) as inbound:
         message, claim_id = await inbound.message(_RESOLVE), identifiers.claim_bytes(request.path_params["claim"])
-        asked = ResolveRequest(message.outcome == "done", message.who, message.why)
+        note = note_of(request, message.who, message.why)
+        asked = ResolveRequest(message.outcome == "done", note.who, note.why, message.holder_gone)
         resolved = await inbound.shard.resolve_claim(claim_id, asked, inbound.deadline)
         return json_reply(messages.ResolveReply(message.outcome, resolved), inbound.wanted, shard=inbound.shard)
 

@@ -12,7 +12,7 @@ from oncegate.engine.producer_requests import AckRequest, DriverRequest, Produce
 from oncegate.engine.requests import ClaimResult, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.inbound import Inbound, admitted, decoded, query, shard_of
+from oncegate.transports.http.inbound import Inbound, admitted, decoded, note_of, query, shard_of
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations_producers
 from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, json_reply, verdicts_reply
@@ -175,7 +175,8 @@ async def resolve(request: Request) -> Response:
         message, producer = await inbound.message(_RESOLVE), inbound.request.path_params["producer"]
         given = [number for number in (message.first, message.last) if number is not None]
         sequences.of_numbers(given, "first, last")
-        asked = ResolveRequest(message.outcome == "done", message.who, message.why)
+        note = note_of(request, message.who, message.why)
+        asked = ResolveRequest(message.outcome == "done", note.who, note.why)
         span = (message.first, message.last)
         resolved = await inbound.shard.resolve_producer(producer, span, asked, inbound.deadline)
         return json_reply(messages.ResolveReply(message.outcome, resolved), inbound.wanted, shard=inbound.shard)

@@ -30,7 +30,8 @@ class Leftovers:
         self._journal = journal
 
     async def of_claim(self, claim: bytes, request: ResolveRequest, deadline: Deadline) -> int:
-        """Complete or release a claim whose lease is over; how many ids it held, 0 when it was settled so before.
+        """Complete or release a claim whose lease is over, or whose holder is gone: somebody knows; how many ids it
+        held, 0 when it was settled so before.
 
         Raises LeaseLive, UnknownClaim, ReleasedClaim, BadRequest, TooLarge, LedgerFull, DeadlinePassed: nothing was
         changed; LedgerDown: unknown, repeat it.
@@ -38,7 +39,7 @@ class Leftovers:
         finding = self._checked(request, deadline)
         view = self._journal.index.claims.view(claim, self._journal.clock.monotonic_ms())
         is_live = view.state is ClaimState.OPEN and view.lease_left_ms > 0
-        leftover = Leftover.LIVE if is_live else Leftover.OVER
+        leftover = (Leftover.GONE if request.holder_gone else Leftover.LIVE) if is_live else Leftover.OVER
         if RESOLVE[leftover, finding].effect is Resolution.REFUSE_LIVE:
             raise LeaseLive(
                 f"the claim is held for {view.lease_left_ms} ms more, unless it is renewed: its holder may be writing "

@@ -1,0 +1,71 @@
+"""Defines the verb `oncegate drain`."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oncegate.cli.explain import AsJson
+from oncegate.cli.operating.options import Reason, Who, note
+from oncegate.cli.progress import steps
+from oncegate.cli.refusals import refusing
+from oncegate.cli.running.asking import Ca, Certificate, Url, asked_of
+from oncegate.core.errors import OncegateError
+
+Undo = Annotated[bool, typer.Option("--undo", help="Take new work again.")]
+Wait = Annotated[int, typer.Option(min=0, max=3_600_000, help="How long to wait for open claims, in ms.")]
+# How often it is looked again: claims last seconds.
+LOOK_S = 0.5
+
+
+def drain(
+    reason: Reason,
+    undo: Undo = False,
+    wait_ms: Wait = 60_000,
+    who: Who = None,
+    url: Url = "http://127.0.0.1:8080",
+    as_json: AsJson = False,
+    ca: Ca = None,
+    certificate: Certificate = None,
+) -> None:
+    """Have the gateway begin nothing new, and wait until what is open has come to its end; then it may be stopped.
+
+    New claims and writes are answered 503 STOPPING, which clients repeat, and it is not ready any more. Claims are
+    completed, batches committed, acks taken. Staged rows of batches may wait: they are kept over a restart.
+
+    Status 0: nothing is open. 1: claims are open still, and stay with the ledger. A restart takes work again.
+    """
+    with refusing():
+        message = {"draining": not undo, **note(reason, who)}
+        state = json.loads(asked_of(url, "v1/gateway:drain", message, ca, certificate))
+        if not undo:
+            state = _waited(state, wait_ms, url, ca, certificate)
+        sys.stdout.write((json.dumps(state) if as_json else _line(state)) + "\n")
+        if left := _open_claims(state):
+            raise OncegateError(f"{left} claims are open still: their holders have not settled them")
+
+
+def _waited(state: dict[str, Any], wait_ms: int, url: str, ca: Path | None, certificate: Path | None) -> dict[str, Any]:
+    """Looks until no claim is open, or the time is over; what it saw last."""
+    first, until = _open_claims(state), time.monotonic() + wait_ms / 1000
+    with steps() as moved:
+        while (left := _open_claims(state)) and time.monotonic() < until:
+            moved("claims that were open", max(0, first - left), first)
+            time.sleep(LOOK_S)
+            state = json.loads(asked_of(url, "v1/gateway", None, ca, certificate))
+    return state
+
+
+def _open_claims(state: dict[str, Any]) -> int:
+    return sum(counts.get("open_claims", 0) for counts in state["open"].values()) if state["draining"] else 0
+
+
+def _line(state: dict[str, Any]) -> str:
+    if not state["draining"]:
+        return "it takes new work"
+    stages = sum(counts.get("stages", 0) for counts in state["open"].values())
+    kept = f"; {stages} stages wait for their commit, and are kept" if stages else ""
+    return f"drained: {_open_claims(state)} claims are open{kept}"

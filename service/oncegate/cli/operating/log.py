@@ -1,0 +1,54 @@
+"""Defines the verb `oncegate log`: what operators did, who it was and why."""
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from oncegate.cli.explain import AsJson, Namespace, when
+from oncegate.cli.refusals import refusing
+from oncegate.cli.running.asking import Ca, Certificate, Url, asked
+
+Count = Annotated[int, typer.Option("--count", min=1, max=10_000, help="How many, the newest first.")]
+# As many as the gateway lists in one answer.
+PAGE = 1_000
+
+
+def log(
+    count: Count = 100,
+    url: Url = "http://127.0.0.1:8080",
+    namespace: Namespace = "default",
+    as_json: AsJson = False,
+    ca: Ca = None,
+    certificate: Certificate = None,
+) -> None:
+    """Show what operators did in a namespace, the newest first: who, when, what, and why. Drains are in `default`.
+
+    With --json, one object a line. Example: oncegate log --namespace orders --count 20
+    """
+    with refusing():
+        actions = _actions(count, url, namespace, ca, certificate)
+        if as_json:
+            sys.stdout.write("".join(json.dumps(action) + "\n" for action in actions))
+            return
+        table = Table("when", "who", "did", "to", "changed", "why", title=f"what operators did in {namespace}")
+        for one in actions:
+            shown = one["who"], one["action"], one["subject"], str(one["changed"]), one["why"]
+            table.add_row(when(one["wall_ms"]), *map(escape, shown))
+        Console().print(table)
+
+
+def _actions(count: int, url: str, namespace: str, ca: Any, certificate: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    following = None
+    while len(found) < count:
+        page = f"audit?limit={min(PAGE, count - len(found))}" + (f"&before={following}" if following else "")
+        answer = json.loads(asked(url, namespace, page, None, ca, certificate))
+        found, following = found + answer["actions"], answer["next"]
+        if following is None:
+            break
+    return found

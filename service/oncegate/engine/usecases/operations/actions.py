@@ -1,0 +1,144 @@
+"""Forgets ids, fences producers and notes what else an operator does: each with who and why, in the same append."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.core.claims import Action
+from oncegate.core.entries.audit import Audited
+from oncegate.core.entries.kinds import Claimed, Entry, Released
+from oncegate.core.entries.producers import ProducerRegistered
+from oncegate.core.errors import BadRequest, LeaseLive, Overloaded, TooLarge, UnknownProducer
+from oncegate.core.forgetting import FORGET, Forgetting
+from oncegate.engine.commit.group_commit import GroupCommit
+from oncegate.engine.commit.journal import Journal
+from oncegate.engine.commit.proven import answers_when_proven
+from oncegate.engine.counts.rates import Rates
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.names import check_name
+from oncegate.engine.producer_requests import Note
+from oncegate.hashing.requests import digest_of_ids
+from oncegate.index.audit_trail import AuditRecord
+from oncegate.index.claims.results import ClaimDecision
+
+__all__ = ["Actions", "AuditRecord"]
+
+
+class Actions:
+    """Does what operators ask for, over one journal. What is refused leaves nothing in the ledger."""
+
+    def __init__(self, journal: Journal, evicting: Callable[[], bool], rates: Rates) -> None:
+        self._journal = journal
+        # Whether ids are on their way out of memory.
+        self._evicting = evicting
+        self._rates = rates
+
+    @property
+    def group_commit(self) -> GroupCommit:
+        """What answers wait for."""
+        return self._journal.group_commit
+
+    @answers_when_proven
+    async def forget(self, ids: NDArray[np.uint64], id_set: str, note: Note, deadline: Deadline) -> int:
+        """Forgets ids, uint64 (n, 2), that are done or taken: the next that asks is granted them. Tells how many.
+
+        Raises LeaseLive, BadRequest: a claim holds one, or it has left memory; Overloaded: ids are leaving memory at
+        this moment; TooLarge, LedgerFull, DeadlinePassed: nothing was forgotten; LedgerDown: unknown, repeat it.
+        """
+        self._check(note, deadline)
+        self._rates.ids(len(ids))
+        journal, claims = self._journal, self._journal.index.claims
+        if len(ids) > journal.limits.ids_per_request:
+            raise TooLarge(f"{len(ids)} ids in one request; at most {journal.limits.ids_per_request}")
+        unique = np.ascontiguousarray(np.unique(ids, axis=0))
+        decision = claims.decide_look_up(unique, journal.clock.monotonic_ms())
+        known = unique[self._known(decision)]
+        if not len(known):
+            await journal.group_commit.durable(journal.group_commit.next_position - 1)
+            return 0
+        if self._evicting():
+            raise Overloaded("ids are leaving memory at this moment: ask again; nothing was forgotten")
+        journal.group_commit.check()
+        claims.make_room(len(known), journal.clock.monotonic_ms())
+        wall_ms, claim = journal.wall_ms(), journal.random(16)
+        # A claim that holds them and is released: what an id's slot names is what it is, and nobody is named by it.
+        call = claim, journal.random(16), 0, digest_of_ids(known), journal.limits.lease_ms_min, wall_ms
+        entries: list[Entry] = [Claimed(*call, known.tobytes(), b"", b"", id_set), Released(claim, wall_ms)]
+        subject, count = f"ids of set {id_set!r}", len(known)
+        await self._durable(self._submit("forget", subject, count, note, entries), "forget", subject, count, note)
+        return count
+
+    def _known(self, decision: ClaimDecision) -> NDArray[np.bool_]:
+        """Chooses those that are to be forgotten. Raises LeaseLive, BadRequest where one of them may not be."""
+        effects = [FORGET[Action(action)].effect for action in decision.actions.tolist()]
+        if held := effects.count(Forgetting.REFUSE_LIVE):
+            raise LeaseLive(
+                f"{held} of these ids are held by live claims, whose holders may be writing them: wait, or release the "
+                "claims; nothing was forgotten",
+                lease_left_ms=int(decision.numbers.max()),
+            )
+        if left := effects.count(Forgetting.REFUSE_LEFT):
+            raise BadRequest(
+                f"{left} of these ids are held by claims whose lease is over: say whether they were written (resolve); "
+                "nothing was forgotten"
+            )
+        if decision.archives is not None and (cold := int(np.count_nonzero(decision.archives >= 0))):
+            raise BadRequest(
+                f"{cold} of these ids have left memory (`hot_ids` newer ones are known), and only the horizon forgets "
+                "those; nothing was forgotten"
+            )
+        return np.array([effect is Forgetting.FORGET for effect in effects], np.bool_)
+
+    @answers_when_proven
+    async def fence(self, name: str, note: Note, deadline: Deadline) -> int:
+        """Begins a producer's next epoch, which is nobody's: who held it is FENCED, whatever its lease. Tells it.
+
+        Raises UnknownProducer, BadRequest, TooLarge, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown:
+        unknown, repeat it.
+        """
+        self._check(note, deadline)
+        journal = self._journal
+        producer = journal.index.producers.producers.get(name)
+        if producer is None:
+            raise UnknownProducer(f"there is no producer {name}; nothing was changed")
+        journal.group_commit.check()
+        epoch, wall_ms = producer.epoch + 1, journal.wall_ms()
+        who = name, producer.number, epoch, journal.random(16), producer.driver
+        entry = ProducerRegistered(*who, journal.limits.lease_ms_min, wall_ms, producer.gaps)
+        position = self._submit("fence", f"producer {name}", epoch, note, [entry])
+        # Nobody holds the epoch, so nobody's lease is waited for.
+        journal.index.producers.producers[name].lease_until_ms = journal.clock.monotonic_ms()
+        await self._durable(position, "fence", f"producer {name}", epoch, note)
+        return epoch
+
+    @answers_when_proven
+    async def note(self, action: str, subject: str, count: int, note: Note, deadline: Deadline) -> None:
+        """Notes an action that has made no entries of its own, also while the disk is full.
+
+        Raises BadRequest, TooLarge, LedgerFull, DeadlinePassed: nothing was noted; LedgerDown: unknown.
+        """
+        self._check(note, deadline)
+        self._journal.group_commit.check(ends=True)
+        await self._durable(self._submit(action, subject, count, note, ()), action, subject, count, note)
+
+    async def trail(self, before: int | None, count: int) -> list[AuditRecord]:
+        """Lists what operators did, up to `count` actions before a position, the newest first, once that is durable."""
+        found = self._journal.index.audit_trail.before(before, count)
+        await self.group_commit.durable(found[0].position if found else 0)
+        return found
+
+    def _check(self, note: Note, deadline: Deadline) -> None:
+        check_name("who", note.who, self._journal.limits)
+        check_name("why", note.why, self._journal.limits)
+        deadline.check()
+
+    def _submit(self, action: str, subject: str, count: int, note: Note, entries: Sequence[Entry]) -> int:
+        told = Audited(action, subject, count, note.who, note.why, self._journal.wall_ms())
+        return self._journal.record([*entries, told])
+
+    async def _durable(self, position: int, action: str, subject: str, count: int, note: Note) -> None:
+        journal = self._journal
+        await journal.group_commit.durable(position)
+        said = {"action": action, "subject": subject, "count": count, "who": note.who, "why": note.why}
+        journal.observer.event("audited", namespace=journal.namespace, **said)

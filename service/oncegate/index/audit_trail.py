@@ -1,0 +1,83 @@
+"""Knows what operators did in a namespace: the newest of it, whatever became of the entries that said so."""
+
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from oncegate.core.entries.audit import Audited
+from oncegate.core.entries.kinds import Entry
+from oncegate.core.entries.producers import Resolved
+
+Undo = Callable[[], None]
+# A year of thirty a day; some 300 bytes each, 12 MiB where all of them are as long as names may be.
+RECORDS_MAX = 10_000
+
+
+class AuditRecord(NamedTuple):
+    """Tells one action: what was done to what, how much that changed, by whom and why.
+
+    position: of its entry. claim: 16 bytes, where the subject is a claim; else empty.
+    """
+
+    position: int
+    wall_ms: int
+    action: str
+    subject: str
+    claim: bytes
+    changed: int
+    who: str
+    why: str
+
+
+AuditSnapshot = list[AuditRecord]
+_SPAN = struct.Struct("<QQ")
+
+
+class AuditTrail:
+    """Holds the newest actions, oldest first; a pure function of the ledger's entries."""
+
+    def __init__(self) -> None:
+        self._records: deque[AuditRecord] = deque()
+
+    def apply(self, position: int, entry: Entry) -> Undo | None:
+        """Applies one entry; returns what undoes it, or None where it tells of no action."""
+        record = _record_of(position, entry)
+        if record is None:
+            return None
+        gone = self._records.popleft() if len(self._records) >= RECORDS_MAX else None
+        self._records.append(record)
+
+        def undo() -> None:
+            self._records.pop()
+            if gone is not None:
+                self._records.appendleft(gone)
+
+        return undo
+
+    def before(self, position: int | None, count: int) -> list[AuditRecord]:
+        """Lists up to `count` actions that stand before a position, the newest first; None: the newest of all."""
+        older = (record for record in reversed(self._records) if position is None or record.position < position)
+        return [record for record, _ in zip(older, range(count), strict=False)]
+
+    def snapshot(self) -> AuditSnapshot:
+        """Returns all that is known, as a list of its own."""
+        return list(self._records)
+
+    def restore(self, saved: AuditSnapshot) -> None:
+        """Takes over what was saved, in place of everything."""
+        self._records = deque(saved)
+
+
+def _record_of(position: int, entry: Entry) -> AuditRecord | None:
+    if isinstance(entry, Audited):
+        what = entry.action, entry.subject, b"", entry.changed
+        return AuditRecord(position, entry.wall_ms, *what, entry.who, entry.why)
+    if isinstance(entry, Resolved):
+        action = "resolve done" if entry.is_done else "resolve not-done"
+        of_producer = bool(entry.producer_id)
+        subject = f"producer number {entry.producer_id}" if of_producer else ""
+        sequences = sum(last - first + 1 for first, last in _SPAN.iter_unpack(entry.spans))
+        what = action, subject, b"" if of_producer else entry.claim, sequences
+        return AuditRecord(position, entry.wall_ms, *what, entry.who, entry.why)
+    return None

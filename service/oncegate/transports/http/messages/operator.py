@@ -1,0 +1,80 @@
+"""Messages of what operators do by hand: forget, fence, drain, and the trail of all of it."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from oncegate.transports.http.messages.fields import Ids, IdSet, Int64, Named, Read, UInt64
+from oncegate.transports.pages import LIMIT, LIMIT_MAX
+
+
+class ForgetRequest(Read):
+    """Asks for ids to be forgotten that are done or taken."""
+
+    ids: Ids
+    why: Named
+    who: Named | None = None
+    id_set: IdSet = ""
+
+
+class ForgetReply(Struct, frozen=True):
+    """Says how many ids are not known any more."""
+
+    forgotten: UInt64
+
+
+class FenceRequest(Read):
+    """Asks for a producer's holder to be fenced."""
+
+    why: Named
+    who: Named | None = None
+
+
+class FenceReply(Struct, frozen=True):
+    """Names a producer's new epoch, which nobody holds."""
+
+    producer: str
+    epoch: Int64
+
+
+class DrainRequest(Read):
+    """Asks that the gateway take no new work any more, or take it again."""
+
+    draining: bool
+    why: Named
+    who: Named | None = None
+
+
+class GatewayReply(Struct, frozen=True):
+    """Says whether the gateway is drained, and what it has yet to finish."""
+
+    draining: bool
+    who: str
+    why: str
+    open: dict[str, dict[str, Int64]]
+
+
+class AuditQuery(Read):
+    """Says which page of the trail is wanted."""
+
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="actions in one answer, at most")] = LIMIT
+    before: Annotated[UInt64 | None, Meta(description="`next` of the page before; none: the newest actions")] = None
+
+
+class AuditMessage(Struct, frozen=True):
+    """Tells one action of an operator."""
+
+    position: UInt64
+    wall_ms: Int64
+    action: str
+    subject: str
+    changed: UInt64
+    who: str
+    why: str
+
+
+class AuditReply(Struct, frozen=True):
+    """Lists one page of what operators did, the newest first."""
+
+    actions: list[AuditMessage]
+    next: UInt64 | None

@@ -1,0 +1,27 @@
+"""Descriptions of operators' messages in the OpenAPI document; `descriptions` puts them beside the rest."""
+
+_WHO = "who asks, where no credential says it; beside one it stands in brackets"
+_WHY = "for whoever reads the trail"
+MEMBERS: dict[str, dict[str, str]] = {
+    "ForgetRequest": {"who": _WHO, "why": _WHY, "id_set": "the set the ids are of; rows' ids: their topic's name"},
+    "ForgetReply": {"forgotten": "each once; the others were not known"},
+    "FenceRequest": {"who": _WHO, "why": _WHY},
+    "FenceReply": {"producer": "as in the path", "epoch": "nobody's; the next to register has a greater one"},
+    "DrainRequest": {"draining": "false: take new work again", "who": _WHO, "why": _WHY},
+    "GatewayReply": {
+        "draining": "new work is refused",
+        "who": "who drained it; empty: nobody has",
+        "why": "what they said; empty: nobody has",
+        "open": "by namespace what is not finished: open_claims, stages",
+    },
+    "AuditMessage": {
+        "position": "of its entry in the ledger",
+        "wall_ms": "when, by the gateway's clock",
+        "action": "forget, fence, drain, undrain, import, resolve done, resolve not-done",
+        "subject": "what it was done to; empty: all of it",
+        "changed": "how many ids or sequences; of a fenced producer its epoch",
+        "who": "the name of the credential, or what the caller said",
+        "why": "what the caller said",
+    },
+    "AuditReply": {"actions": "of the newest 10,000, a page", "next": "`before` of the page behind; null: no more"},
+}

@@ -1,0 +1,76 @@
+"""What operators do by hand: each operation's part of the OpenAPI document, with its examples and descriptions."""
+
+from typing import Any
+
+from oncegate.core import errors as e
+from oncegate.transports.http import messages
+from oncegate.transports.http.openapi import parts
+from oncegate.transports.http.openapi.examples_producers import PRODUCER
+from oncegate.transports.http.openapi.operations import NS
+from oncegate.transports.http.openapi.parts import answer, message, operation, reading, writes
+
+_NOTE = {"who": "ada", "why": "its rows were lost with a disk, see ticket 4711"}
+_ACTION: dict[str, Any] = {
+    "position": 4711,
+    "wall_ms": 1_795_219_200_123,
+    "action": "forget",
+    "subject": "ids of set 'orders'",
+    "changed": 2,
+    "who": "operator (ada)",
+    "why": _NOTE["why"],
+}
+_GATEWAY = {"draining": True, **_NOTE, "open": {"default": {"open_claims": 2}}}
+
+FORGET = operation(
+    "forgetIds",
+    {
+        200: answer(
+            "how many were known; whoever writes one of them next is granted it. None is forgotten where one is held",
+            json=message(messages.ForgetReply, {"forgotten": 2}),
+        )
+    },
+    (*parts.BODIES, e.NullId, e.LeaseLive),
+    writes(NS),
+    parts.body(json=message(messages.ForgetRequest, {"ids": ["a-1", "a-2"], "id_set": "orders", **_NOTE})),
+)
+FENCE = operation(
+    "fenceProducer",
+    {
+        200: answer(
+            "who held the producer is FENCED; the next attempt registers at once",
+            json=message(messages.FenceReply, {"producer": PRODUCER, "epoch": 8}),
+        )
+    },
+    (*parts.BODIES, e.UnknownProducer),
+    writes(NS, "producer"),
+    parts.body(json=message(messages.FenceRequest, _NOTE)),
+)
+AUDIT = operation(
+    "getAudit",
+    {
+        200: answer(
+            "what operators did, the newest first",
+            json=message(messages.AuditReply, {"actions": [_ACTION], "next": 4711}),
+        )
+    },
+    parts.READS,
+    [*reading(NS), *parts.query(messages.AuditQuery, limit=100, before=4712)],
+)
+GATEWAY = operation(
+    "getGateway",
+    {200: answer("whether it is drained", marked=False, json=message(messages.GatewayReply, _GATEWAY))},
+    (*parts.EVERY, e.Recovering),
+)
+DRAIN = operation(
+    "drainGateway",
+    {
+        200: answer(
+            "new work is answered STOPPING and the gateway is not ready, until it is told otherwise or starts anew",
+            marked=False,
+            json=message(messages.GatewayReply, _GATEWAY),
+        )
+    },
+    (*parts.BODIES,),
+    [parts.TIMEOUT],
+    parts.body(json=message(messages.DrainRequest, {"draining": True, **_NOTE})),
+)

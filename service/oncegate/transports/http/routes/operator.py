@@ -1,0 +1,100 @@
+"""What operators do by hand: forget ids, fence a producer, drain the gateway; and the trail of all of it."""
+
+import msgspec
+from fastapi import Request, Response
+
+from oncegate.engine import id_sets
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.gateway import Gateway
+from oncegate.engine.usecases.operations.actions import AuditRecord
+from oncegate.transports.decode import identifiers, ids
+from oncegate.transports.http import messages
+from oncegate.transports.http.bodies import read_body
+from oncegate.transports.http.inbound import (
+    admitted,
+    body_length,
+    decoded,
+    gateway_of,
+    note_of,
+    query,
+    shard_of,
+    timeout_ms,
+)
+from oncegate.transports.http.negotiation import JSON, accepted, negotiated
+from oncegate.transports.http.openapi import operator
+from oncegate.transports.http.outbound import json_reply
+from oncegate.transports.http.taking import Routes
+from oncegate.transports.incoming import holding, offload
+
+router = Routes(default_response_class=Response, tags=["operators"])
+
+_NAMESPACE = "/v1/namespaces/{namespace}"
+_FORGET = msgspec.json.Decoder(messages.ForgetRequest)
+_FENCE = msgspec.json.Decoder(messages.FenceRequest)
+_DRAIN = msgspec.json.Decoder(messages.DrainRequest)
+
+
+@router.post(_NAMESPACE + "/ids:forget", openapi_extra=operator.FORGET)
+async def forget(request: Request) -> Response:
+    """Forget ids that are done or taken: the next that writes one is granted it. All of them, or none."""
+    async with admitted(request, [JSON], [JSON]) as inbound:
+        message, shard, limits = await inbound.message(_FORGET), inbound.shard, inbound.limits
+        printer = shard.fingerprints(message.id_set, id_sets.CLAIMED)
+        found = await offload(inbound.weight, ids.of_json, message.ids, printer, limits)
+        note = note_of(request, message.who, message.why)
+        forgotten = await shard.actions.forget(found, message.id_set, note, inbound.deadline)
+        return json_reply(messages.ForgetReply(forgotten), inbound.wanted, shard=shard)
+
+
+@router.post(_NAMESPACE + "/producers/{producer:path}:fence", openapi_extra=operator.FENCE)
+async def fence(request: Request) -> Response:
+    """Fence whoever holds a producer, its lease or not: what they ask from now on is FENCED."""
+    async with admitted(request, [JSON], [JSON]) as inbound:
+        message, producer = await inbound.message(_FENCE), inbound.request.path_params["producer"]
+        note = note_of(request, message.who, message.why)
+        epoch = await inbound.shard.actions.fence(producer, note, inbound.deadline)
+        return json_reply(messages.FenceReply(producer, epoch), inbound.wanted, shard=inbound.shard)
+
+
+@router.get(_NAMESPACE + "/audit", openapi_extra=operator.AUDIT)
+async def trail(request: Request) -> Response:
+    """Tell what operators did in a namespace, who it was and why, the newest first."""
+    media, shard = accepted(request, [JSON]), shard_of(request)
+    asked = query(request, messages.AuditQuery)
+    found = await shard.actions.trail(asked.before, asked.limit + 1)
+    following = found[asked.limit - 1].position if len(found) > asked.limit else None
+    told = [_told(record) for record in found[: asked.limit]]
+    return json_reply(messages.AuditReply(told, following), media, shard=shard)
+
+
+def _told(record: AuditRecord) -> messages.AuditMessage:
+    subject = f"claim {identifiers.claim_text(record.claim)}" if record.claim else record.subject
+    what = record.action, subject, record.changed
+    return messages.AuditMessage(record.position, record.wall_ms, *what, record.who, record.why)
+
+
+@router.get("/v1/gateway", openapi_extra=operator.GATEWAY)
+async def gateway(request: Request) -> Response:
+    """Tell whether the gateway is drained, and what it has yet to finish."""
+    media = accepted(request, [JSON])
+    return json_reply(_gateway(gateway_of(request)), media)
+
+
+@router.post("/v1/gateway:drain", openapi_extra=operator.DRAIN)
+async def drain(request: Request) -> Response:
+    """Take no new work from now on, and be ready no more; or take it again."""
+    _, media = negotiated(request, [JSON], [JSON])
+    found = gateway_of(request)
+    deadline = Deadline(found.clock, timeout_ms(request))
+    size_bytes = body_length(request, wanted=True)
+    with holding(found.admission, size_bytes) as held:
+        body = await read_body(request, size_bytes, deadline, held.arrived, found.limits)
+        message = decoded(bytes(body), _DRAIN, found.limits)
+        await found.drain(note_of(request, message.who, message.why), message.draining, deadline)
+    return json_reply(_gateway(found), media)
+
+
+def _gateway(found: Gateway) -> messages.GatewayReply:
+    note = found.draining
+    who, why = ("", "") if note is None else (note.who, note.why)
+    return messages.GatewayReply(note is not None, who, why, found.open_work())

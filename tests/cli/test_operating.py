@@ -1,0 +1,103 @@
+"""Operators' verbs against a real gateway: each says what it did, and the log who and why; a refusal leaves none."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from oncegate.cli import app
+from oncegate.cli.running.asking import asked
+from oncegate.testing import LocalGateway
+from oncegate_spark import Gateway
+
+WHY = ("--reason", "its rows were lost")
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[LocalGateway]:
+    with LocalGateway() as found:
+        yield found
+
+
+@pytest.fixture
+def url(gateway: LocalGateway, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.delenv("ONCEGATE_API_KEY", raising=False)
+    monkeypatch.setenv("ONCEGATE_URL", gateway.url)
+    monkeypatch.setenv("COLUMNS", "200")
+    return gateway.url
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, list(arguments), prog_name="oncegate")
+    return result.exit_code, result.stdout, result.stderr
+
+
+def log(namespace: str) -> list[tuple[str, str, str]]:
+    lines = run("log", "--json", "--namespace", namespace)[1].splitlines()
+    return [(one["action"], one["who"], one["why"]) for one in map(json.loads, lines)]
+
+
+def test_ids_are_forgotten_from_words_and_from_a_file(url: str, tmp_path: Path) -> None:
+    with Gateway(url, namespace="forgetting") as client:
+        client.create_namespace()
+        here = ("--namespace", "forgetting", "--who", "ada", *WHY)
+        with client.attempt() as attempt:
+            attempt.complete(attempt.claim(["a", "b", "c"]))
+            assert run("forget", "a", "zz", *here)[:2] == (0, "1 ids are forgotten; 1 were not known\n")
+            (tmp_path / "ids").write_text("b\nc\n")
+            assert run("forget", "--file", str(tmp_path / "ids"), *here)[:2] == (0, "2 ids are forgotten\n")
+            assert asked(url, "forgetting", "ids:take", {"owner": "job", "ids": [["UA", "1545"]], "id_set": ""})
+            assert json.loads(run("forget", "--columns", "UA", "1545", "--json", *here)[1]) == {"forgotten": 1}
+        for wrong in ((), ("a", "--file", str(tmp_path / "ids"))):
+            status, _, err = run("forget", *wrong, *here)
+            assert (status, "name ids, or else a --file" in err) == (1, True)
+        assert log("forgetting") == [("forget", "ada", "its rows were lost")] * 3
+        shown = run("log", "--namespace", "forgetting")[1]
+        assert "its rows were lost" in shown
+
+
+def test_a_verb_that_changes_something_is_misused_without_a_reason(url: str) -> None:
+    for words in (("forget", "a"), ("release", "x"), ("fence", "p"), ("drain",), ("resolve", "done", "--claim", "x")):
+        status, _, err = run(*words)
+        assert (status, "--reason" in err) == (2, True), words
+
+
+def test_a_claim_is_released_once_it_is_said_that_its_holder_is_gone(url: str) -> None:
+    with Gateway(url, namespace="releasing") as client:
+        client.create_namespace()
+        attempt = client.attempt()
+        claimed = attempt.claim(["a"])
+        here = (claimed.claim, "--namespace", "releasing", *WHY)
+        status, _, err = run("release", *here)
+        assert (status, "held for" in err, log("releasing")) == (1, True, [])
+        assert run("release", *here, "--holder-gone")[:2] == (0, "1 ids are free\n")
+        assert run("release", *here)[1] == "it held nothing that was left: nothing was changed\n"
+        assert [action for action, *_ in log("releasing")] == ["resolve not-done"]
+
+
+def test_a_producer_is_fenced_and_its_next_attempt_need_not_wait(url: str) -> None:
+    with Gateway(url, namespace="fencing") as client:
+        client.create_namespace()
+        client.producer("events/3", driver="load").register()
+        status, out, _ = run("fence", "events/3", "--namespace", "fencing", *WHY)
+        assert (status, "is at epoch 2" in out) == (0, True)
+        client.producer("events/3", driver="load").register()
+        status, _, err = run("fence", "nobody", "--namespace", "fencing", *WHY)
+        assert (status, "there is no producer nobody" in err) == (1, True)
+
+
+def test_a_gateway_is_drained_when_nothing_is_open_and_says_what_is(url: str) -> None:
+    with Gateway(url) as client:
+        attempt = client.attempt()
+        claimed = attempt.claim(["held"])
+        try:
+            status, out, err = run("drain", "--wait-ms", "1", *WHY)
+            assert (status, "1 claims are open" in out, "1 claims are open still" in err) == (1, True, True)
+            attempt.complete(claimed)
+            assert run("drain", *WHY)[:2] == (0, "drained: 0 claims are open\n")
+        finally:
+            assert run("drain", "--undo", *WHY)[:2] == (0, "it takes new work\n")
+        assert list(client.attempt().claim(["held"]).granted) == []
+        assert [action for action, *_ in log("default")][:3] == ["undrain", "drain", "drain"]

@@ -1,0 +1,102 @@
+"""Bugs of what operators do by hand: forget, release, fence, drain, and the trail of it."""
+
+from tests.mutants.mutant import one
+
+ENGINE, INDEX, HTTP = "service/oncegate/engine", "service/oncegate/index", "service/oncegate/transports/http"
+_ACTIONS = f"{ENGINE}/usecases/operations/actions.py"
+_ENGINE = "tests/engine/usecases/test_operators.py"
+_DOOR = "tests/transports/http/test_operators.py"
+
+OPERATORS = (
+    one(
+        "one id of many is forgotten",
+        _ACTIONS,
+        'known.tobytes(), b"", b"", id_set), Released(claim, wall_ms)]',
+        'known[:1].tobytes(), b"", b"", id_set), Released(claim, wall_ms)]',
+        f"{_ENGINE}::test_what_is_forgotten_is_granted_to_whoever_asks_next_and_nothing_else_is",
+    ),
+    one(
+        "ids forgotten under a live claim",
+        "service/oncegate/core/forgetting.py",
+        "        Forgetting.REFUSE_LIVE,\n",
+        "        Forgetting.NOTHING,\n",
+        f"{_ENGINE}::test_an_id_that_a_claim_holds_keeps_all_of_them_and_the_ledger_has_no_word_of_it",
+    ),
+    one(
+        "ids forgotten that left memory",
+        _ACTIONS,
+        "np.count_nonzero(decision.archives >= 0)",
+        "np.count_nonzero(decision.archives < -1)",
+        f"{_ENGINE}::test_ids_that_left_memory_are_refused_and_what_stayed_is_forgotten",
+    ),
+    one(
+        "ids forgotten on their way out of memory",
+        _ACTIONS,
+        "        if self._evicting():\n",
+        "        if False:\n",
+        f"{_ENGINE}::test_ids_on_their_way_out_of_memory_are_asked_for_again",
+    ),
+    one(
+        "an action without a word in the ledger",
+        _ACTIONS,
+        "[*entries, told]",
+        "[*entries]",
+        f"{_ENGINE}::test_who_is_fenced_is_told_so_and_the_next_attempt_waits_for_no_lease",
+    ),
+    one(
+        "the next attempt waits for a fenced one's lease",
+        _ACTIONS,
+        "        journal.index.producers.producers[name].lease_until_ms = journal.clock.monotonic_ms()\n",
+        "",
+        f"{_ENGINE}::test_who_is_fenced_is_told_so_and_the_next_attempt_waits_for_no_lease",
+    ),
+    one(
+        "the trail ends with a compaction",
+        f"{INDEX}/snapshot/pieces.py",
+        "        (_AUDIT, msgspec.msgpack.encode(audit_trail.snapshot())),\n",
+        "",
+        f"{_ENGINE}::test_the_trail_tells_the_newest_first_page_by_page_also_after_a_restart_and_a_collection",
+    ),
+    one(
+        "a refused action pushes the oldest out of the trail",
+        f"{INDEX}/audit_trail.py",
+        "            if gone is not None:\n",
+        "            if False:\n",
+        f"{_ENGINE}::test_the_oldest_actions_go_when_there_are_too_many_and_come_back_where_the_last_was_refused",
+    ),
+    one(
+        "whoever asks is who they say",
+        f"{HTTP}/inbound.py",
+        "    if principal is None:\n        if not who",
+        "    if principal is None or who:\n        if not who",
+        f"{_DOOR}::test_the_name_in_the_trail_is_the_credentials_and_what_a_caller_says_stands_beside_it",
+    ),
+    one(
+        "a drained gateway grants on hot routes",
+        f"{HTTP}/taking.py",
+        "        draining.check(self._call, request.app.state.gateway)\n",
+        "",
+        f"{_DOOR}::test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not_ready",
+    ),
+    one(
+        "a drained gateway grants over gRPC",
+        "service/oncegate/transports/grpc/calls.py",
+        "    draining.check(method.call, gateway)\n",
+        "",
+        f"{_DOOR}::test_a_drained_gateway_refuses_new_work_over_grpc_and_on_hot_routes_too",
+    ),
+    one(
+        "a drained gateway is ready",
+        "service/oncegate/transports/health.py",
+        "    if gateway is not None and gateway.draining is not None:\n",
+        "    if False:\n",
+        f"{_DOOR}::test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not_ready",
+    ),
+    one(
+        "a live claim given back without a word of its holder",
+        f"{ENGINE}/usecases/operations/leftovers.py",
+        "(Leftover.GONE if request.holder_gone else Leftover.LIVE)",
+        "Leftover.GONE",
+        f"{_DOOR}::test_a_refused_action_leaves_no_trace_and_changes_nothing",
+    ),
+)
