@@ -70,6 +70,7 @@ from tests.mutants.surface import SURFACE
 from tests.mutants.tiers import TIERS
 from tests.mutants.tokens import TOKENS
 from tests.mutants.topic_columns import TOPIC_COLUMNS
+from tests.mutants.verbs import VERBS
 from tests.mutants.verifier import VERIFIER
 
 ROOT = Path(__file__).parents[2]
@@ -97,6 +98,7 @@ MUTANTS = (
     *ID_SETS,
     *LOOK_UP,
     *VERIFIER,
+    *VERBS,
     *DELETION,
     *METRICS,
     *SPARK_DRIVER,

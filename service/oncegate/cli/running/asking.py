@@ -39,9 +39,16 @@ def asked(
 
 
 def asked_of(
-    url: str, path: str, message: object = None, ca: Path | None = None, certificate: Path | None = None
+    url: str,
+    path: str,
+    message: object = None,
+    ca: Path | None = None,
+    certificate: Path | None = None,
+    method: str | None = None,
 ) -> str:
     """Asks a running gateway, by POST where there is a message, with the key of ONCEGATE_API_KEY; the answer's text.
+
+    `method`: another one.
 
     Raises NotFound: nobody answers there; BadRequest: the key would be read on the way, or a file cannot be used;
     OncegateError with what the gateway says.
@@ -52,7 +59,7 @@ def asked_of(
     whole = f"{url.rstrip('/')}/{path}"
     body = None if message is None else json.dumps(message).encode()
     headers = {"Content-Type": "application/json"} if body else {}
-    request = urllib.request.Request(whole, body, headers)  # noqa: S310 - the scheme was checked
+    request = urllib.request.Request(whole, body, headers, method=method)  # noqa: S310 - the scheme was checked
     if key := os.environ.get(API_KEY, "").strip():
         _check_private(parts)
         request.add_unredirected_header("Authorization", f"Bearer {key}")

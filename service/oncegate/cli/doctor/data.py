@@ -1,0 +1,129 @@
+"""Looks at the folders of an embedded ledger: rights, room, the pair of data and witness, who owns them."""
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
+from oncegate.ledgers.log.locks import OWNER_NAME
+from oncegate.settings import Settings
+
+MIB = 1 << 20
+_NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "9p")
+
+
+def folders_of(settings: Settings, place: str) -> tuple[Path, Path]:
+    """Returns the data folder and its witness's folder, as `serve` would choose them."""
+    data = Path(place).absolute()
+    given = settings.process.witness
+    return data, Path(given).absolute() if given else data.with_name(data.name + ".witness")
+
+
+def folders(settings: Settings, place: str, answers: bool) -> Iterator[Finding]:
+    """Looks at both folders. `answers`: a gateway does, so that an owner is no surprise."""
+    data, witness = folders_of(settings, place)
+    there = data.is_dir(), witness.is_dir()
+    if there[0] != there[1] and any(data.glob("*")) | any(witness.glob("*")):
+        missing = witness if there[0] else data
+        yield wrong(
+            "data",
+            f"{missing} is not there, and the other of the pair is",
+            "a start is refused: one alone may be an older copy",
+            "bring both back together, or oncegate ledger accept",
+        )
+    for folder in (data, witness):
+        yield from _rights(folder)
+    yield from _room(settings, data)
+    yield from _age(data)
+    if there[0]:
+        yield from _owner(data, answers)
+    if all(there) and data.stat().st_dev == witness.stat().st_dev:
+        yield warning(
+            "data",
+            "data and witness lie on one disk",
+            "a disk that is set back takes both, and then clients alone notice",
+            "name another disk by --witness",
+        )
+
+
+def _rights(folder: Path) -> Iterator[Finding]:
+    held = next(one for one in (folder, *folder.parents) if one.exists())
+    if not os.access(held, os.R_OK | os.W_OK | os.X_OK):
+        user = os.getuid()
+        yield wrong(
+            "data",
+            f"user {user} may not read and write {held}",
+            "the ledger lies there",
+            f"chown -R {user} {held}, or run as its owner (user {held.stat().st_uid})",
+        )
+    elif folder.exists() and folder.stat().st_mode & 0o002:
+        yield wrong(
+            "data",
+            f"every user of the machine may write {folder}",
+            "whoever changes a ledger damages it",
+            f"chmod o-w {folder}",
+        )
+    else:
+        yield ok("data", f"{folder} can be written" if folder.exists() else f"{folder} can be made")
+    kind = _file_system(held)
+    if kind.startswith(_NETWORK):
+        yield warning(
+            "data",
+            f"{held} is on a file system over the network ({kind})",
+            "whether a sync is one, and a lock, is up to its server",
+            "take a local disk",
+        )
+
+
+def _file_system(path: Path) -> str:
+    found = [part for part in psutil.disk_partitions(all=True) if path.is_relative_to(part.mountpoint)]
+    return str(max(found, key=lambda part: len(part.mountpoint)).fstype) if found else ""
+
+
+def _room(settings: Settings, data: Path) -> Iterator[Finding]:
+    held = next(one for one in (data, *data.parents) if one.exists())
+    usage, limits = shutil.disk_usage(held), settings.limits
+    room = f"{usage.free // MIB} MiB of {usage.total // MIB} are free at {held}"
+    if usage.free < 2 * limits.disk_reserve_bytes:
+        yield wrong(
+            "disk", room, "the ledger is full, or nearly: new work is answered 507", "make room, or move the data"
+        )
+    elif usage.free < limits.disk_free_fraction * usage.total:
+        yield warning(
+            "disk", room, "stages are refused below disk_free_fraction", "make room before the ledger is full"
+        )
+    else:
+        yield ok("disk", room)
+
+
+def _age(data: Path) -> Iterator[Finding]:
+    """Something that was written later than now: the clock was set back, or the folder is from elsewhere."""
+    newest = max((path.stat().st_mtime for path in data.glob("*/*/*") if path.is_file()), default=0.0)
+    behind_s = newest - time.clock_gettime(time.CLOCK_REALTIME)
+    if behind_s > 60:
+        yield warning(
+            "clock",
+            f"files of {data} were written {behind_s:.0f} s from now",
+            "the ledger's clock never goes back: ids stay known for longer than the horizon by as much",
+            "set the clock right",
+        )
+
+
+def _owner(data: Path, answers: bool) -> Iterator[Finding]:
+    try:
+        pid, since_s = map(int, (data / OWNER_NAME).read_text().split())
+        process = psutil.Process(pid)
+        is_alive = abs(process.create_time() - since_s) <= 1
+    except (OSError, ValueError, psutil.Error):
+        is_alive = False
+    if is_alive and not answers:
+        yield warning(
+            "data",
+            f"{data} is owned by process {pid}, and no gateway answers where the settings say",
+            "it may be starting, or listen elsewhere; a second gateway on this folder is refused",
+            "name its address by --url, or stop it",
+        )

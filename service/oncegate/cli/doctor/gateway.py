@@ -1,0 +1,125 @@
+"""Asks the running gateway: is it well, is it this program, and does a claim do what it should, from end to end."""
+
+import json
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import oncegate
+from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
+from oncegate.cli.running.asking import asked_of
+from oncegate.core.errors import OncegateError
+from oncegate.ledgers import parse_url
+from oncegate.ledgers.log.deleted import DELETED_NAME
+from oncegate.settings import Settings
+
+SCRATCH = "doctor-"
+_RIGHTS = "the key in ONCEGATE_API_KEY needs the roles write and admin everywhere ('*') for this"
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Says how the gateway is reached."""
+
+    url: str
+    ca: Path | None = None
+    certificate: Path | None = None
+
+    def ask(self, path: str, message: object = None, method: str | None = None) -> Any:
+        """Returns the answer of one call. Raises NotFound, BadRequest, OncegateError."""
+        return json.loads(asked_of(self.url, path, message, self.ca, self.certificate, method) or "null")
+
+
+def health(settings: Settings, reached: Reached) -> Iterator[Finding]:
+    """Asks the probes and the version."""
+    try:
+        reached.ask("healthz/ready")
+        yield ok("gateway", f"{reached.url} is ready")
+    except OncegateError as error:
+        why = "no request is sent to it by whoever asks its probe, and some are refused"
+        yield wrong("gateway", f"{reached.url} is not ready: {error.detail}", why, "its log says what it waits for")
+    told = reached.ask("version")
+    if told["version"] != oncegate.__version__:
+        why = "what this program checks may not be what that one does"
+        yield warning("gateway", f"it is version {told['version']}, this is {oncegate.__version__}", why, "install one")
+    if told["semantics"] != settings.semantic.fingerprint():
+        why = "owners of the same data have to agree on what a duplicate is"
+        do = "run the doctor with the settings of the gateway (oncegate config)"
+        yield warning("gateway", "its semantic settings are others than those found here", why, do)
+
+
+def claim(reached: Reached, folders: Callable[[], tuple[Path, Path]] | None) -> Iterator[Finding]:
+    """Claims an id, completes it and claims it again, in a namespace of its own that is removed.
+
+    Where the ledger lies on servers a namespace would leave topics or keys there: an id of `default` is claimed and
+    released instead. `folders`: the data folder and the witness's, where a deleted namespace's remains are removed.
+    """
+    ledger = parse_url(str(reached.ask("v1/capabilities")["ledger"]))[0]
+    if ledger in ("log", "memory"):
+        yield from _in_scratch(reached, folders)
+    else:
+        yield from _released(reached)
+
+
+def _in_scratch(reached: Reached, folders: Callable[[], tuple[Path, Path]] | None) -> Iterator[Finding]:
+    name = SCRATCH + secrets.token_hex(4)
+    place = f"v1/namespaces/{name}"
+    try:
+        made = reached.ask(place, method="PUT")
+    except OncegateError as error:
+        yield warning("claim", f"no namespace could be made: {error.detail}", _RIGHTS, "show such a key")
+        return
+    try:
+        first = _claimed(reached, place)
+        reached.ask(f"{place}/claims/{first['claim']}:complete", method="POST")
+        verdicts = [answer["verdicts"][0]["verdict"] for answer in (first, _claimed(reached, place))]
+        if verdicts == ["GRANTED", "DUPLICATE"]:
+            yield ok("claim", "an id was granted, completed, and is a duplicate")
+        else:
+            told = f"an id was told {verdicts[0]}, completed, then told {verdicts[1]}"
+            yield wrong("claim", told, "GRANTED and DUPLICATE are right", "stop its writers and report it with the log")
+    finally:
+        yield from _removed(reached, name, made["ledger"], folders)
+
+
+def _removed(
+    reached: Reached, name: str, ledger: str, folders: Callable[[], tuple[Path, Path]] | None
+) -> Iterator[Finding]:
+    try:
+        reached.ask(f"v1/namespaces/{name}?confirm={name}", method="DELETE")
+    except OncegateError as error:
+        do = f"curl -X DELETE '{reached.url}/v1/namespaces/{name}?confirm={name}'"
+        yield wrong("claim", f"namespace {name} is left: {error.detail}", "it takes room, and counts as one", do)
+        return
+    if folders is None:
+        return
+    data, witness = folders()
+    remains = data / DELETED_NAME / f"{name}.{ledger}"
+    if remains.is_dir():
+        shutil.rmtree(remains)
+        (witness / DELETED_NAME / f"{name}.{ledger}.witness").unlink(missing_ok=True)
+
+
+def _released(reached: Reached) -> Iterator[Finding]:
+    place, name = "v1/namespaces/default", secrets.token_hex(8)
+    try:
+        first = _claimed(reached, place, name)
+        second = _claimed(reached, place, name)
+        reached.ask(f"{place}/claims/{first['claim']}:release", method="POST")
+    except OncegateError as error:
+        yield warning("claim", f"no id could be claimed: {error.detail}", _RIGHTS, "show such a key")
+        return
+    verdicts = [answer["verdicts"][0]["verdict"] for answer in (first, second)]
+    if verdicts == ["GRANTED", "BUSY"]:
+        yield ok("claim", "an id of namespace default was granted, busy for others, and is released")
+    else:
+        told = f"an id was told {verdicts[0]}, then {verdicts[1]} to another attempt"
+        yield wrong("claim", told, "GRANTED and BUSY are right", "stop its writers and report it with the log")
+
+
+def _claimed(reached: Reached, place: str, name: str = "doctor") -> Any:
+    message = {"token": secrets.token_hex(16), "call": 0, "ids": [name], "id_set": "oncegate doctor"}
+    return reached.ask(f"{place}/ids:claim", message)

@@ -1,0 +1,88 @@
+"""Looks at what guards the doors: the file of keys, and the certificates of TLS."""
+
+import os
+import stat
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+
+from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
+from oncegate.doors import is_loopback, tls_of
+from oncegate.runtime.clock import SystemClock
+from oncegate.settings import Settings, SettingsError
+from oncegate.transports.access import keys
+from oncegate.transports.access.rights import Role
+
+# Time for whoever renews certificates by hand.
+SOON = timedelta(days=14)
+
+
+class _Quiet:
+    """An observer to whom nothing is told: what is wrong is a finding."""
+
+    def event(self, name: str, /, **fields: object) -> None:
+        """Tells nobody."""
+
+
+def key_file(settings: Settings) -> Iterator[Finding]:
+    """Looks whether the keys can be read, and by whom; whether somebody may administer."""
+    path = settings.process.keys
+    if path is None:
+        if settings.process.insecure_without_keys and not is_loopback(settings.process.host):
+            why = "whoever reaches the gateway may do everything"
+            yield warning("keys", "insecure_without_keys is set", why, "oncegate keys add, and the setting keys")
+        else:
+            yield ok("keys", "none: loopback alone is listened on, unless tokens are set")
+        return
+    try:
+        known = keys.read(path)
+    except keys.KeysUnreadable as error:
+        yield wrong(
+            "keys", str(error), "no start succeeds, and a change does not count", "oncegate keys list --keys FILE"
+        )
+        return
+    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        why = "hashes of secrets, and who may do what, are there to read or to change"
+        yield warning("keys", f"{path} is open to others than its owner", why, f"chmod 600 {path}")
+    if not known:
+        yield wrong("keys", f"{path} has no key", "nobody may call anything", "oncegate keys add NAME --role write")
+    elif not any(Role.ADMIN in key.roles for key in known.values()):
+        why = "nobody makes namespaces, or clears what dead tasks left"
+        yield warning("keys", "no key has the role admin", why, "oncegate keys add NAME --role admin --namespace '*'")
+    else:
+        yield ok("keys", f"{len(known)} keys in {path}")
+
+
+def certificates(settings: Settings) -> Iterator[Finding]:
+    """Looks whether the certificates are such, belong to their key, and are good for a while."""
+    try:
+        tls = tls_of(settings.process, _Quiet())
+    except SettingsError as error:
+        yield wrong("tls", str(error), "no start succeeds so", "name PEM files that belong together")
+        return
+    if tls is None or settings.process.tls_certificate is None:
+        if not is_loopback(settings.process.host):
+            yield warning(
+                "tls", "none", "keys and rows can be read on the wire", "name a certificate by tls_certificate"
+            )
+        return
+    yield from _end(settings.process.tls_certificate)
+    key = settings.process.tls_key or settings.process.tls_certificate
+    if key.stat().st_mode & stat.S_IRWXO and key.stat().st_uid == os.getuid():
+        yield warning("tls", f"{key} is open to everybody", "the private key is in it", f"chmod o-rwx {key}")
+
+
+def _end(path: Path) -> Iterator[Finding]:
+    end = x509.load_pem_x509_certificates(path.read_bytes())[0].not_valid_after_utc
+    now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
+    told = f"{path} is good until {end:%Y-%m-%d %H:%M} UTC"
+    if end < now:
+        yield wrong(
+            "tls", told, "every client refuses it", "renew it; the gateway takes the new file with the next connection"
+        )
+    elif end < now + SOON:
+        yield warning("tls", told, "then every client refuses it", "renew it")
+    else:
+        yield ok("tls", told)

@@ -1,0 +1,61 @@
+"""Looks at a ledger's servers: Kafka's topics, settings and rights; whether Redis may hold a ledger."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
+from oncegate.engine.names import DEFAULT_NAMESPACE
+
+NOT_THERE = "the ledger is there: without it nothing is decided"
+REACH = "see that it runs and that this machine reaches it"
+
+
+def kafka(place: str) -> Iterator[Finding]:
+    """Asks the brokers what `oncegate kafka plan --check` asks, for the default namespace."""
+    from oncegate.ledgers.kafka.address import parse_address
+    from oncegate.ledgers.kafka.plan.look import look
+    from oncegate.ledgers.kafka.plan.needs import needs_of
+
+    address = parse_address(place)
+    found = asyncio.run(look(needs_of(address, [DEFAULT_NAMESPACE], None, []), address))
+    topics = [one for one in found if one.item.startswith("topic")]
+    if topics and all(said.startswith("missing") for one in topics for said in one.wrong or ("right",)):
+        yield warning(
+            "ledger",
+            "no topic of this prefix is there",
+            "the first opening makes them, if it may",
+            "oncegate kafka plan prints the lines that make them",
+        )
+        found = [one for one in found if one not in topics]
+    for one in found:
+        if one.wrong:
+            why = "an opening is refused, or fails when it is needed"
+            yield wrong("ledger", f"{one.item}: {', '.join(one.wrong)}", why, "oncegate kafka plan says what is needed")
+    if right := sum(not one.wrong for one in found):
+        yield ok("ledger", f"{right} of {len(found)} topics and rights are there and right")
+
+
+def redis(place: str, tls: bool) -> Iterator[Finding]:
+    """Asks the server what it is, and what an append outlives there."""
+    from oncegate.ledgers.redis.address import parse_address
+    from oncegate.ledgers.redis.connection import Link
+
+    address = parse_address(place, tls)
+
+    async def asked() -> Any:
+        link = Link(address)
+        try:
+            return await link.connect()
+        finally:
+            await link.close()
+
+    server = asyncio.run(asked())
+    durability = server.durability(address.wait_replicas)
+    yield ok("ledger", f"Redis {server.info.get('redis_version')} at {address.host}:{address.port} may hold a ledger")
+    if durability.startswith("NOT DURABLE"):
+        yield warning(
+            "ledger", durability, "what was acknowledged may be granted again then", "CONFIG SET appendfsync always"
+        )
+    else:
+        yield ok("ledger", durability)

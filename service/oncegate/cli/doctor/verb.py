@@ -1,0 +1,112 @@
+"""Defines the verb `oncegate doctor`, and the order of its checks."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oncegate.cli.doctor import data, gateway, machine, secrets, servers
+from oncegate.cli.doctor.findings import Finding, Level, warning, wrong
+from oncegate.cli.refusals import refusing
+from oncegate.cli.running.asking import Ca, Certificate
+from oncegate.cli.serve import serve_flags, taking_serve_flags
+from oncegate.core.errors import NotFound, OncegateError
+from oncegate.ledgers import parse_url
+from oncegate.settings import Settings, SettingsError, load
+
+Url = Annotated[
+    str | None, typer.Option(envvar="ONCEGATE_URL", help="The running gateway.  [default: as the settings say]")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+Check = tuple[str, Callable[[], Iterable[Finding]]]
+
+
+@taking_serve_flags
+def doctor(
+    url: Url = None, as_json: AsJson = False, ca: Ca = None, certificate: Certificate = None, **flags: Any
+) -> None:
+    """Check an installation from end to end, with the flags and settings of `serve`, and say what is wrong.
+
+    Python, clock, open files, ports, disk and rights, the ledger's servers, keys, certificates; of a gateway that runs
+    its health and a claim, in a namespace of its own that is removed. A line each: what, why it matters, what to do.
+
+    Status 0: nothing is wrong (there may be warnings). 1: something is.
+    """
+    with refusing():
+        found = []
+        for finding in _findings(flags, url, ca, certificate):
+            sys.stdout.write((json.dumps(finding.members) if as_json else str(finding)) + "\n")
+            sys.stdout.flush()
+            found.append(finding)
+        if any(finding.level is Level.WRONG for finding in found):
+            raise typer.Exit(1)
+
+
+def _findings(flags: dict[str, Any], url: str | None, ca: Path | None, certificate: Path | None) -> Iterator[Finding]:
+    try:
+        file, given = serve_flags(**flags)
+        settings = load(file, **given)
+        scheme, place = parse_url(settings.process.ledger)
+    except (SettingsError, OncegateError) as error:
+        yield wrong("settings", str(error), "no start succeeds so", "oncegate config shows where each comes from")
+        return
+    reached = gateway.Reached(_url(settings) if url is None else url, ca, certificate)
+    answers = _answers(reached)
+    for name, check in _checks(settings, scheme, place, answers):
+        yield from _seen(name, check)
+    if not answers:
+        told = f"no gateway answers at {reached.url}"
+        why, do = "its health was not seen, nor a claim", "start one (oncegate serve), or name it by --url"
+        yield (warning if url is None else wrong)("gateway", told, why, do)
+        return
+    folders = partial(data.folders_of, settings, place) if scheme == "log" else None
+    yield from _seen("gateway", lambda: gateway.health(settings, reached))
+    yield from _seen("claim", lambda: gateway.claim(reached, folders))
+
+
+def _checks(settings: Settings, scheme: str, place: str, answers: bool) -> Iterator[Check]:
+    yield "python", lambda: machine.python(settings)
+    yield "clock", lambda: machine.clock(settings)
+    yield "descriptors", lambda: machine.descriptors(settings)
+    yield "ports", lambda: machine.ports(settings, answers)
+    if scheme == "log":
+        yield "data", lambda: data.folders(settings, place, answers)
+    elif scheme == "kafka":
+        yield "ledger", lambda: servers.kafka(place)
+    elif scheme in ("redis", "rediss"):
+        yield "ledger", lambda: servers.redis(place, scheme == "rediss")
+    yield "keys", lambda: secrets.key_file(settings)
+    yield "tls", lambda: secrets.certificates(settings)
+
+
+def _seen(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """What a check finds; what it could not do is a finding too. A bug keeps its traceback."""
+    try:
+        yield from check()
+    except (OncegateError, SettingsError) as error:
+        yield wrong(name, str(error), "the check could not be made", "mend this first")
+    except OSError as error:
+        told = f"{error.filename or 'the system'}: {error.strerror or error}"
+        yield wrong(name, told, servers.NOT_THERE if name == "ledger" else "the check could not be made", servers.REACH)
+    except ModuleNotFoundError as error:
+        yield wrong(name, f"{error.name} is not installed", servers.NOT_THERE, "install the ledger's extra")
+
+
+def _url(settings: Settings) -> str:
+    process = settings.process
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(process.host, process.host)
+    return f"{'https' if process.tls_certificate else 'http'}://{host}:{process.port}"
+
+
+def _answers(reached: gateway.Reached) -> bool:
+    try:
+        reached.ask("healthz/live")
+    except NotFound:
+        return False
+    except OncegateError:
+        return True
+    return True

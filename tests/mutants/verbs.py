@@ -1,0 +1,44 @@
+"""Bugs of verbs that look and carry: the doctor, export and import, audit."""
+
+from tests.mutants.mutant import one
+
+CLI = "service/oncegate/cli"
+_DOCTOR = "tests/cli/test_doctor.py"
+
+VERBS = (
+    one(
+        "a doctor that finds something wrong is content",
+        f"{CLI}/doctor/verb.py",
+        "        if any(finding.level is Level.WRONG for finding in found):\n",
+        "        if not found:\n",
+        f"{_DOCTOR}::test_without_a_gateway_the_rest_is_checked_and_one_that_was_named_is_missed",
+    ),
+    one(
+        "a doctor leaves what it tried with",
+        f"{CLI}/doctor/gateway.py",
+        "        shutil.rmtree(remains)\n",
+        "",
+        f"{_DOCTOR}::test_a_whole_installation_is_well_and_the_claim_leaves_no_namespace_and_no_folder",
+    ),
+    one(
+        "a doctor that is told of no claim",
+        f"{CLI}/doctor/verb.py",
+        '    yield from _seen("claim", lambda: gateway.claim(reached, folders))\n',
+        "",
+        f"{_DOCTOR}::test_a_whole_installation_is_well_and_the_claim_leaves_no_namespace_and_no_folder",
+    ),
+    one(
+        "a doctor overlooks a port that is taken",
+        f"{CLI}/doctor/machine.py",
+        "            tried.bind((host, port))\n",
+        "",
+        f"{_DOCTOR}::test_a_port_that_somebody_has_is_wrong",
+    ),
+    one(
+        "a doctor overlooks that the witness is gone",
+        f"{CLI}/doctor/data.py",
+        "    if there[0] != there[1] and",
+        "    if there[0] and there[1] and",
+        f"{_DOCTOR}::test_one_folder_of_the_pair_alone_is_wrong_and_so_is_one_that_everybody_writes",
+    ),
+)
