@@ -18,6 +18,7 @@ VERBS = (
     "config",
     "explain",
     "doctor",
+    "audit",
     "forget",
     "release",
     "fence",

@@ -1,9 +1,9 @@
-"""Bugs of verbs that look and carry: the doctor, export and import, audit."""
+"""Bugs of verbs that look and carry: the doctor and audit."""
 
 from tests.mutants.mutant import one
 
-CLI = "service/oncegate/cli"
-_DOCTOR = "tests/cli/test_doctor.py"
+CLI, AUDIT = "service/oncegate/cli", "service/oncegate/verifier/audit"
+_DOCTOR, _AUDIT = "tests/cli/test_doctor.py", "tests/cli/test_audit.py"
 
 VERBS = (
     one(
@@ -40,5 +40,33 @@ VERBS = (
         "    if there[0] != there[1] and",
         "    if there[0] and there[1] and",
         f"{_DOCTOR}::test_one_folder_of_the_pair_alone_is_wrong_and_so_is_one_that_everybody_writes",
+    ),
+    one(
+        "an audit takes the later copy for the first",
+        f"{AUDIT}/count.py",
+        "np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))",
+        "np.lexsort((~rows[:, 2], rows[:, 1], rows[:, 0]))",
+        f"{_AUDIT}::test_a_table_is_told_by_copies_ages_causes_and_horizons",
+    ),
+    one(
+        "an audit counts rows without an id as copies",
+        f"{AUDIT}/count.py",
+        "        ids = fingerprints(rows.ids.filter(there), self._printer, first)\n",
+        "        there[:] = True\n        ids = fingerprints(rows.ids.filter(there), self._printer, first)\n",
+        f"{_AUDIT}::test_a_table_is_told_by_copies_ages_causes_and_horizons",
+    ),
+    one(
+        "an audit guesses a cause",
+        f"{AUDIT}/report.py",
+        "    (None, True): Cause.UNKNOWN,\n",
+        "    (None, True): Cause.TASK_RETRY,\n",
+        f"{_AUDIT}::test_what_the_rows_do_not_say_is_not_known_and_not_guessed",
+    ),
+    one(
+        "writers that stand beside other rows",
+        f"{AUDIT}/count.py",
+        "self._writers.load(bucket)[order, 2]",
+        "self._writers.load(bucket)[:, 2]",
+        f"{_AUDIT}::test_a_table_is_told_by_copies_ages_causes_and_horizons",
     ),
 )

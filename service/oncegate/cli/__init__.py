@@ -7,6 +7,7 @@ import typer
 
 import oncegate
 from oncegate.cli import backup, config, demo, explain, kafka, keys, ledger, resolve, restore, serve, size, verify
+from oncegate.cli.audit import verb as audit
 from oncegate.cli.doctor import verb as doctor
 from oncegate.cli.operating import drain, fence, forget, log, release
 
@@ -18,6 +19,7 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("config")(config.config)
 app.command("doctor")(doctor.doctor)
+app.command("audit")(audit.audit)
 app.command("explain")(explain.explain)
 app.command("resolve")(resolve.resolve)
 app.command("release")(release.release)

@@ -1,4 +1,4 @@
-"""`oncegate verify --against` over a gateway on Kafka and a users' topic on a real broker: planted, found, repaired."""
+"""`oncegate verify --against`, and `audit`, of a users' topic on a real broker: planted, found, repaired."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from confluent_kafka import Producer
+from typer.testing import CliRunner
 
+from oncegate.cli import app
 from oncegate_spark import Gateway
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import WAIT_S, Broker
@@ -101,3 +103,27 @@ def test_records_without_the_id_are_counted_and_a_whole_topic_is_well(broker: Br
         assert out, err
         report = json.loads(out)
         assert (status, report["without_id"], report["ids"]["ok"]) == (1, 4, ROWS), err
+
+
+def test_an_audit_counts_what_was_committed_by_age_and_by_who_wrote_it(broker: Broker) -> None:
+    topic = broker.topic(partitions=2).topic
+    day_ms = 86_400_000
+    producer = Producer({"bootstrap.servers": broker.cluster.bootstrap, "transactional.id": "audit"})
+    producer.init_transactions(WAIT_S)
+    for order, written_ms, attempt, is_committed in (
+        ("a", day_ms, "t1", True), ("a", day_ms + 60_000, "t1", True), ("a", 9 * day_ms, "t2", True),
+        ("b", day_ms, "t1", True), ("b", day_ms, "t1", False), ("c", day_ms, "t1", False), (None, day_ms, "t1", True),
+    ):  # fmt: skip
+        producer.begin_transaction()
+        headers = [("attempt", attempt.encode()), ("batch", b"7")]
+        producer.produce(topic, "x", order, partition=order == "a", timestamp=written_ms, headers=headers)
+        producer.commit_transaction(WAIT_S) if is_committed else producer.abort_transaction(WAIT_S)
+    words = [f"kafka://{broker.cluster.bootstrap}/{topic}", "--attempt", "attempt", "--batch", "batch", "--json"]
+    result = CliRunner().invoke(app, ["audit", *words], prog_name="oncegate")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    counted = {name: found[name] for name in ("rows", "without_id", "ids", "duplicates")}
+    assert counted == {"rows": 5, "without_id": 1, "ids": 2, "duplicates": 2}
+    assert {name: count for name, count in found["ages"].items() if count} == {"a minute": 1, "30 days": 1}
+    assert found["causes"] == {"UPSTREAM": 1, "TASK_RETRY": 1}
+    assert found["caught"] == {"1h": 1, "6h": 1, "1d": 1, "7d": 1, "30d": 2}

@@ -17,7 +17,7 @@ from oncegate.verifier.ids import BATCH_ROWS
 
 # A block of lines that is read at once.
 _BLOCK_BYTES = 8 << 20
-_KINDS = {
+KINDS = {
     ".parquet": "parquet",
     ".arrow": "arrow",
     ".arrows": "arrow",
@@ -33,14 +33,14 @@ _KINDS = {
 class Input:
     """Reads one file. `columns`: those that are read, None: all. Ids of CSV are text as it stands there."""
 
-    def __init__(self, path: Path, id_columns: Sequence[str]) -> None:
-        """BadRequest: the name's ending is of no kind that is read, or the file is not there."""
-        if path.suffix.lower() not in _KINDS:
-            raise BadRequest(f"--input {path}: what it is, its ending says: {', '.join(_KINDS)}")
+    def __init__(self, path: Path, id_columns: Sequence[str], shown: str = "--input") -> None:
+        """`shown`: what errors call it. BadRequest: its ending is of no kind that is read, or it is not there."""
+        if path.suffix.lower() not in KINDS:
+            raise BadRequest(f"{shown} {path}: what it is, its ending says: {', '.join(KINDS)}")
         if not path.is_file():
-            raise BadRequest(f"--input {path} is no file")
-        self._path, self._ids = path, list(id_columns)
-        self._kind = _KINDS[path.suffix.lower()]
+            raise BadRequest(f"{shown} {path} is no file")
+        self._path, self._ids, self._shown = path, list(id_columns), shown
+        self._kind = KINDS[path.suffix.lower()]
 
     @property
     def rows(self) -> int | None:
@@ -61,7 +61,7 @@ class Input:
                     yield row + start, table.slice(start, BATCH_ROWS)
                 row += len(table)
         except (pa.ArrowException, KeyError, UnicodeDecodeError) as error:
-            raise BadRequest(f"--input {self._path} cannot be read behind row {row}: {error}") from error
+            raise BadRequest(f"{self._shown} {self._path} cannot be read behind row {row}: {error}") from error
 
     def _tables(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
         if self._kind == "parquet":

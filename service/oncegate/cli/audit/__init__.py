@@ -1,0 +1,1 @@
+"""The verb `oncegate audit`: have you any duplicates?"""

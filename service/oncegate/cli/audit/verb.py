@@ -1,0 +1,110 @@
+"""Defines the verb `oncegate audit`, which needs no gateway."""
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from oncegate.cli.progress import steps
+from oncegate.cli.refusals import refusing
+from oncegate.core.errors import BadRequest
+
+if TYPE_CHECKING:
+    from oncegate.verifier.audit.report import Counts
+
+Source = Annotated[
+    str, typer.Argument(help="A file or folder (.parquet, .arrow, .csv, .ndjson), or kafka://HOST:PORT/TOPIC.")
+]
+IdCol = Annotated[list[str], typer.Option(help="A table's column that is the id; once for each of several.")]
+Id = Annotated[
+    str, typer.Option("--id", help="Where records of a topic have it: key, header:NAME, json:NAME, arrow:NAME.")
+]
+TimeCol = Annotated[
+    str, typer.Option(help="A table's column that says when a row was written; a topic's records have it.")
+]
+Attempt = Annotated[str, typer.Option(help="The column, or the header, that names the attempt that wrote a row.")]
+Batch = Annotated[str, typer.Option(help="The column, or the header, that names the batch it was written in.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+
+
+def audit(
+    source: Source,
+    id_col: IdCol = [],  # noqa: B006, never changed
+    id: Id = "key",
+    time_col: TimeCol = "",
+    attempt: Attempt = "",
+    batch: Batch = "",
+    as_json: AsJson = False,
+) -> None:
+    """Count the duplicates in rows that are there already: how many, how old, why, and what horizons would catch.
+
+    Reads each row once; asks no gateway and writes nothing but a temporary folder. A topic is read as it is committed.
+
+    Example: oncegate audit departures.parquet --id-col flight --time-col written_at
+
+    Example: oncegate audit kafka://broker:9092/orders --id json:order --attempt oncegate-producer
+    """
+    with refusing():
+        counts = _counted(source, id_col, id, time_col, attempt, batch)
+        if as_json:
+            sys.stdout.write(msgspec.json.encode(counts.members).decode() + "\n")
+        else:
+            _show(source, counts)
+
+
+def _counted(source: str, id_col: list[str], form: str, time_col: str, attempt: str, batch: str) -> "Counts":
+    from oncegate.verifier.audit.count import count
+
+    with steps() as told:
+        if source.startswith("kafka://"):
+            if id_col or time_col:
+                raise BadRequest(
+                    "--id-col and --time-col are of tables: of a topic --id says where its records have the id"
+                )
+            from oncegate.verifier.audit.topic import TopicRows
+            from oncegate.verifier.sources.kafka_ids import ids_of
+
+            with closing(TopicRows(source, ids_of(form), attempt, batch)) as topic:
+                return count(topic, told)
+        if not id_col:
+            raise BadRequest("--id-col names the column that is the id; nothing was read")
+        from oncegate.verifier.audit.table import TableRows
+
+        return count(TableRows(Path(source), id_col, time_col, attempt, batch), told)
+
+
+def _show(source: str, counts: "Counts") -> None:
+    console = Console()
+    share = f" ({counts.duplicates / counts.rows:.2%})" if counts.rows else ""
+    console.print(
+        f"{source}: {counts.rows:,} rows, {counts.ids:,} ids, {counts.duplicates:,} duplicates{share}", highlight=False
+    )
+    if counts.without_id:
+        console.print(
+            f"{counts.without_id:,} rows have no id, null or empty: they are nobody's duplicates", highlight=False
+        )
+    if not counts.duplicates:
+        return
+    told = f"{counts.repeated_ids:,} ids come again, one of them in {counts.most_copies:,} rows"
+    console.print(told, highlight=False)
+    titles = {
+        "how long after the first of their id": counts.ages,
+        "why they came": counts.causes,
+        "a horizon of so long would have caught at least": counts.caught,
+    }
+    for title, numbers in titles.items():
+        if numbers is None:
+            continue
+        table = Table("", Column("duplicates", justify="right"), title=title)
+        for name, number in numbers.items():
+            table.add_row(name.lower().replace("_", " "), f"{number:,}")
+        console.print(table)
+    if counts.ages is None:
+        console.print("how old they are is not known: name --time-col", highlight=False)
+    if counts.causes is None:
+        console.print("why they came is not known: name --attempt, and --batch", highlight=False)

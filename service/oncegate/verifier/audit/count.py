@@ -1,0 +1,125 @@
+"""Counts the duplicates of rows, in one pass over them and one over their ids, sorted on disk.
+
+24 bytes a row lie in a folder meanwhile, as many again where rows say who wrote them; in memory is a 256th of them.
+"""
+
+import secrets
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from oncegate.arraytypes import I64, U64
+from oncegate.hashing.ids import Fingerprinter, IdSets
+from oncegate.verifier.audit.report import AGES_MS, CAUSES, HORIZONS_MS, Counts
+from oncegate.verifier.audit.rows import Rows, Source
+from oncegate.verifier.ids import fingerprints, present
+from oncegate.verifier.runs import BUCKETS, Runs
+
+# Called with a step's name, how much is done, and how much there is.
+Told = Callable[[str, int, int | None], None]
+_SIGN, _LOW = np.uint64(1 << 63), np.uint64(0xFFFF_FFFF)
+_KEY_BYTES = 32
+
+
+def count(source: Source, told: Told) -> Counts:
+    """Reads all rows of a source and counts. Raises what the source raises; BadRequest: an id is too long."""
+    with tempfile.TemporaryDirectory(prefix="oncegate-audit-") as folder:
+        found = _Counting(source, Path(folder))
+        for rows in source.rows():
+            found.add(rows)
+            told("rows", found.counts.rows, source.total)
+        found.flush()
+        for bucket in range(BUCKETS):
+            found.compare(bucket)
+            told("ids", bucket + 1, BUCKETS)
+        return found.counts
+
+
+class _Counting:
+    """Holds the rows' ids and times, and beside them, in the same order, who wrote them."""
+
+    def __init__(self, source: Source, folder: Path) -> None:
+        self.counts = Counts()
+        self._times = Runs(folder, "times", 0)
+        self._writers = Runs(folder, "writers", 0) if source.has_writers else None
+        # For this run alone: an id's number in a ledger has a key that nobody else knows.
+        self._printer: Fingerprinter = IdSets(secrets.token_bytes(_KEY_BYTES)).of("audit")
+        if source.is_timed:
+            self.counts.ages, self.counts.caught = dict.fromkeys(AGES_MS, 0), dict.fromkeys(HORIZONS_MS, 0)
+        if self._writers is not None:
+            self.counts.causes = {}
+
+    def add(self, rows: Rows) -> None:
+        there = present(rows.ids)
+        first = self.counts.rows
+        self.counts.rows += len(there)
+        self.counts.without_id += int(np.count_nonzero(~there))
+        ids = fingerprints(rows.ids.filter(there), self._printer, first)
+        self._times.add(ids, rows.times[there].astype(np.uint64) ^ _SIGN)
+        if self._writers is not None:
+            both = rows.attempts.astype(np.uint64) << np.uint64(32) | rows.batches.astype(np.uint64)
+            self._writers.add(ids, both[there])
+        if self._times.is_full:
+            self.flush()
+
+    def flush(self) -> None:
+        self._times.flush()
+        if self._writers is not None:
+            self._writers.flush()
+
+    def compare(self, bucket: int) -> None:
+        """Counts the ids of one bucket: all rows of an id lie in one."""
+        rows = self._times.load(bucket)
+        if not len(rows):
+            return
+        order = np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))
+        rows = rows[order]
+        begins = np.flatnonzero(np.concatenate([[True], (rows[1:, :2] != rows[:-1, :2]).any(axis=1)]))
+        copies = np.diff(np.append(begins, len(rows)))
+        counts = self.counts
+        counts.ids += len(begins)
+        counts.repeated_ids += int(np.count_nonzero(copies > 1))
+        counts.most_copies = max(counts.most_copies, int(copies.max()))
+        firsts = np.repeat(begins, copies)
+        is_copy = firsts != np.arange(len(rows))
+        if counts.ages is not None:
+            self._count_ages(rows[is_copy, 2] - rows[firsts[is_copy], 2])
+        if self._writers is not None:
+            writers = self._writers.load(bucket)[order, 2]
+            self._count_causes(writers[is_copy], writers[firsts[is_copy]])
+
+    def _count_ages(self, apart: U64) -> None:
+        ages, caught, ms = self.counts.ages, self.counts.caught, apart.astype(np.int64)
+        assert ages is not None
+        assert caught is not None
+        before = 0
+        for name, most_ms in AGES_MS.items():
+            within = len(ms) if most_ms is None else _within(ms, most_ms)
+            ages[name] += within - before
+            before = within
+        for name, horizon_ms in HORIZONS_MS.items():
+            caught[name] += _within(ms, horizon_ms)
+
+    def _count_causes(self, copies: U64, firsts: U64) -> None:
+        causes = self.counts.causes
+        assert causes is not None
+        of_attempts = _same(copies >> np.uint64(32), firsts >> np.uint64(32))
+        of_batches = _same(copies & _LOW, firsts & _LOW)
+        kinds, numbers = np.unique(np.stack([of_attempts, of_batches]), axis=1, return_counts=True)
+        for (attempt, batch), number in zip(kinds.T.tolist(), numbers.tolist(), strict=True):
+            cause = CAUSES[_KNOWN[attempt], _KNOWN[batch]].name
+            causes[cause] = causes.get(cause, 0) + number
+
+
+_KNOWN = {0: False, 1: True, 2: None}
+
+
+def _within(ms: I64, most_ms: int) -> int:
+    return int(np.count_nonzero(ms <= most_ms))
+
+
+def _same(one: U64, other: U64) -> I64:
+    """Whether each pair is of one number: 0 no, 1 yes, 2 not known."""
+    return np.where((one == 0) | (other == 0), 2, one == other).astype(np.int64)

@@ -1,0 +1,66 @@
+"""Rows of a table: one file, or all files below a folder; Parquet, Arrow, CSV or NDJSON."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from oncegate.arraytypes import I64, U32
+from oncegate.core.errors import BadRequest
+from oncegate.verifier.audit.rows import Rows
+from oncegate.verifier.audit.writers import numbers_of
+from oncegate.verifier.ids import as_ids
+from oncegate.verifier.sources.inputs import KINDS, Input
+
+
+class TableRows:
+    """Reads the columns that an audit needs; a `Source`. `time`, `attempt`, `batch`: columns, "" for none."""
+
+    has_writers: bool
+    is_timed: bool
+
+    def __init__(self, path: Path, ids: Sequence[str], time: str, attempt: str, batch: str) -> None:
+        """Raises BadRequest: there is no such file, or none of a kind that is read below the folder."""
+        paths = [path]
+        if path.is_dir():
+            paths = sorted(one for one in path.rglob("*") if one.suffix.lower() in KINDS and one.is_file())
+            if not paths:
+                raise BadRequest(f"no file below {path} ends in {', '.join(KINDS)}")
+        self._inputs = [Input(one, ids, "the table") for one in paths]
+        self._ids, self._time, self._attempt, self._batch = list(ids), time, attempt, batch
+        self.is_timed, self.has_writers = bool(time), bool(attempt or batch)
+
+    @property
+    def total(self) -> int | None:
+        """Returns how many rows there are, where the files say so."""
+        counts = [one.rows for one in self._inputs]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    def rows(self) -> Iterator[Rows]:
+        """Yields all rows. Raises BadRequest: a column is missing, or of a type that it cannot have."""
+        named = [name for name in (self._time, self._attempt, self._batch) if name]
+        for one in self._inputs:
+            for _, table in one.batches(columns=list(dict.fromkeys([*self._ids, *named]))):
+                times = _times(table, self._time) if self._time else np.zeros(len(table), np.int64)
+                yield Rows(as_ids(table, self._ids), times, self._numbers(table, self._attempt), self._of_batch(table))
+
+    def _numbers(self, table: pa.Table, name: str) -> U32:
+        return numbers_of(table[name].to_pylist()) if name else np.zeros(len(table), np.uint32)
+
+    def _of_batch(self, table: pa.Table) -> U32:
+        return self._numbers(table, self._batch)
+
+
+def _times(table: pa.Table, name: str) -> I64:
+    """The column as milliseconds; null is 0. Raises BadRequest."""
+    column = table[name]
+    if pa.types.is_integer(column.type):
+        found = column.cast(pa.int64())
+    elif pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        found = column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+    else:
+        raise BadRequest(
+            f"--time-col {name} has the type {column.type}; a timestamp, a date or whole milliseconds are read"
+        )
+    return np.asarray(found.fill_null(0).to_numpy(), np.int64)
