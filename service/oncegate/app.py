@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from oncegate.doors import access_of, allowed_address, bound, credentials, is_guarded, is_loopback, tls_of
+from oncegate.doors import access_of, allowed_address, bound, credentials, is_guarded, is_loopback, tls_of, traced
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.names import DEFAULT_NAMESPACE
@@ -28,6 +28,7 @@ from oncegate.index.lsm import tier
 from oncegate.index.shard import warm_up
 from oncegate.ledgers import open_ledgers
 from oncegate.ports import Observer
+from oncegate.ports.tracing import Tracer
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.descriptors import needed, raise_limit, shared_out
@@ -91,14 +92,15 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         ledgers = await stack.enter_async_context(opening)
         require_descriptors(len(ledgers.names()))
         runs = run_folders(process.ledger)
+        tracer = await stack.enter_async_context(traced(observer))
         told = About(process.ledger, settings.semantic.fingerprint(), _names(process), credentials(process))
-        app = create_app(observer, told, access=access)
+        app = create_app(observer, told, access=access, tracer=tracer)
         sock = stack.enter_context(bound(process.host, process.port, is_guarded(process)))
         port: int = sock.getsockname()[1]
         within_ms = int(_FOR_CALLERS * process.shutdown_ms)
         serving = listening(app, sock, within_ms, budget.connections, budget.backlog, tls)
         server = await stack.enter_async_context(serving)
-        grpc = await stack.enter_async_context(_grpc(process, observer, limits, access, tls))
+        grpc = await stack.enter_async_context(_grpc(process, observer, limits, access, tls, tracer))
         with saying_what_is_compiled(log.info):
             await asyncio.to_thread(warm_up)
             # While ledgers are read: both take a second of a start.
@@ -119,7 +121,12 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
 
 @asynccontextmanager
 async def _grpc(
-    process: ProcessSettings, observer: Observer, limits: Limits, access: Access | None, tls: Tls | None
+    process: ProcessSettings,
+    observer: Observer,
+    limits: Limits,
+    access: Access | None,
+    tls: Tls | None,
+    tracer: Tracer | None,
 ) -> "AsyncIterator[GrpcServer | None]":
     """Serves gRPC where a setting names its port. Raises SettingsError: it cannot be had, or the extra is missing."""
     if process.grpc_port is None:
@@ -134,7 +141,8 @@ async def _grpc(
         with bound(process.host, process.grpc_port, is_guarded(process)) as sock:
             host, port = sock.getsockname()[:2]
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        serving = server.listening(address, observer, limits, access, process.grpc_reflection, process.shutdown_ms, tls)
+        reflected, shutdown_ms = process.grpc_reflection, process.shutdown_ms
+        serving = server.listening(address, observer, limits, access, reflected, shutdown_ms, tls, tracer)
         try:
             found = await stack.enter_async_context(serving)
         except RuntimeError as error:

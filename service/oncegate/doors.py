@@ -1,11 +1,15 @@
-"""What stands at both doors: the address that may be listened on, who is let in, and the certificates of TLS."""
+"""What stands at both doors: the address that may be listened on, who is let in, the certificates of TLS, traces."""
 
 import ipaddress
+import os
 import socket
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from oncegate.ports import Observer
+from oncegate.ports.tracing import Tracer
 from oncegate.runtime.clock import SystemClock
+from oncegate.runtime.otel_variables import wanted_traces
 from oncegate.settings import ProcessSettings, SettingsError
 from oncegate.transports.access.access import Access
 from oncegate.transports.access.keys import KeysUnreadable
@@ -89,6 +93,24 @@ def tls_of(process: ProcessSettings, observer: Observer) -> Tls | None:
         return Tls(TlsFiles(process.tls_certificate, process.tls_key, process.tls_client_ca), observer)
     except TlsUnreadable as error:
         raise SettingsError(f"tls_certificate, tls_key, tls_client_ca: {error}") from error
+
+
+def traced(observer: Observer) -> AbstractAsyncContextManager[Tracer | None]:
+    """Records requests as OpenTelemetry's environment variables want it; None: nothing is recorded.
+
+    Raises SettingsError: a variable's value cannot be used, or the extra is missing.
+    """
+    try:
+        wanted = wanted_traces(os.environ)
+        if wanted is None:
+            return nullcontext()
+        from oncegate.runtime.tracing import exporters, tracing
+
+        return tracing(exporters(wanted), observer, SystemClock())
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"traces need {error.name}: pip install 'oncegate[otel]'") from error
+    except ValueError as error:
+        raise SettingsError(f"the environment's OTEL_ variables: {error}") from error
 
 
 def is_loopback(host: str) -> bool:

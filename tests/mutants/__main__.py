@@ -70,6 +70,7 @@ from tests.mutants.surface import SURFACE
 from tests.mutants.tiers import TIERS
 from tests.mutants.tokens import TOKENS
 from tests.mutants.topic_columns import TOPIC_COLUMNS
+from tests.mutants.traces import TRACES
 from tests.mutants.verbs import VERBS
 from tests.mutants.verifier import VERIFIER
 
@@ -118,6 +119,7 @@ MUTANTS = (
     *REDIS_STANDBY,
     *CHECKPOINTS,
     *TOPIC_COLUMNS,
+    *TRACES,
     *SOURCE_OFFSETS,
     *NAMED_BATCHES,
     *DELIVERY,

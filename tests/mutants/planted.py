@@ -10,10 +10,8 @@ CLIENT = "spark_client/oncegate_spark"
 
 def _token_per_job(docstring: str) -> tuple[str, str, str]:
     """The writer is pickled once, so what its __init__ makes is the same in every task and every attempt."""
-    head = f'{docstring}"""\n\n    def __init__(self, writer: Writer, empty: EmptyWrite) -> None:\n        self.writer = writer\n        self.empty = empty\n'
-    write = '\n    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:\n        """In a task: write a partition under a fresh token of this attempt. Raises TaskFailed."""\n        token, counted = '
-    old, new = f"{head}{write}new_token(), ", f"{head}        self.token = new_token()\n{write}self.token, "
-    return f"{CLIENT}/spark/datasource.py", old, new
+    old = f'{docstring}"""\n\n    def __init__(self, writer: Writer, empty: EmptyWrite) -> None:\n'
+    return f"{CLIENT}/spark/datasource.py", old, f"{old}        writer.token = new_token()\n"
 
 
 _CELLS = "tests/index/claims/test_cells.py"
@@ -154,13 +152,17 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "verdict before durable",
         f"{ENGINE}/usecases/claim_batching.py",
-        "            self._journal.group_commit.wait(one.decided.rests_on, one.waiter)\n",
+        "            self._journal.group_commit.wait(one.decided.rests_on, one.waiter, one.span)\n",
         "            one.waiter.set_result(None)\n",
         "tests/engine/commit/test_durable_before_said.py",
     ),
     Mutant(
         "token per job",
-        (_token_per_job("writer of its write mode."), _token_per_job("those of `df.write`.")),
+        (
+            _token_per_job("writer of its write mode."),
+            _token_per_job("those of `df.write`."),
+            (f"{CLIENT}/spark/datasource.py", "counted, task = new_token(), ", "counted, task = writer.token, "),
+        ),
         (
             "tests/spark/test_killed_attempts.py::test_claim_suppresses_what_a_killed_worker_had_completed",
             "tests/spark/test_batch_writes.py::test_a_named_run_that_is_repeated_is_published_once",

@@ -145,7 +145,7 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "granted claim_batch, said at once",
         f"{ENGINE}/usecases/claim_batching.py",
-        "            group_commit.wait(rests_on, one.waiter)\n",
+        "            group_commit.wait(rests_on, one.waiter, one.span)\n",
         "            one.waiter.set_result(None)\n",
         f"{_GATHERING}::test_nothing_is_said_before_it_is_durable",
     ),

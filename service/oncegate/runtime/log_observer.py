@@ -4,6 +4,8 @@ import contextlib
 
 import structlog
 
+from oncegate.ports.tracing import current
+
 # Everything else is told at level info.
 LEVELS = {
     "request_failed": "error",
@@ -21,6 +23,7 @@ LEVELS = {
     "plain_write": "warning",
     "connections_cut": "warning",
     "keys_unreadable": "error",
+    "traces_not_sent": "warning",
 }
 
 
@@ -31,9 +34,13 @@ class LogObserver:
         self._log = log
 
     def event(self, name: str, /, **fields: object) -> None:
-        """Logs an event with its fields, at the level that its name has; never raises."""
+        """Logs an event with its fields, at the level that its name has, and with the ids of the trace that it happened
+        in, if that is recorded; never raises."""
         with contextlib.suppress(Exception):
             shown = {key: _shown(value) for key, value in fields.items()}
+            if (span := current()) is not None:
+                trace_id, span_id = span.ids
+                shown = {"trace_id": trace_id, "span_id": span_id} | shown
             error = next((value for value in fields.values() if isinstance(value, BaseException)), None)
             write = getattr(self._log, LEVELS.get(name, "info"))
             write(name, **shown, **({} if error is None else {"exc_info": error}))

@@ -8,7 +8,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar
 
+from oncegate.engine.counts.histogram import Exemplar as Traced
 from oncegate.engine.counts.histogram import Histogram
 from oncegate.engine.metrics.families import PREFIX, Kind
 from oncegate.engine.metrics.reader import Family
@@ -71,8 +73,19 @@ def _scaled(value: float, scale: float) -> float:
     return value if scale == 1.0 else round(value * scale, 9)
 
 
-def _buckets(histogram: Histogram, scale: float) -> Iterator[tuple[str, float]]:
+def _buckets(histogram: Histogram, scale: float) -> Iterator[tuple[str, float] | tuple[str, float, Exemplar]]:
+    """Each bucket's bound, how many values are at most that, and one of its own whose trace is known."""
     *counts, total = histogram.cumulative()
-    for bound, count in zip(histogram.bounds, counts, strict=True):
-        yield str(float(_scaled(bound, scale))), count
-    yield "+Inf", total
+    found = {at: _exemplar(one, scale) for at, one in histogram.exemplars.items()}
+    for at, (bound, count) in enumerate(zip(histogram.bounds, counts, strict=True)):
+        yield _bucket(str(float(_scaled(bound, scale))), count, found.get(at))
+    yield _bucket("+Inf", total, found.get(len(counts)))
+
+
+def _bucket(bound: str, count: float, exemplar: Exemplar | None) -> tuple[str, float] | tuple[str, float, Exemplar]:
+    return (bound, count) if exemplar is None else (bound, count, exemplar)
+
+
+def _exemplar(kept: Traced, scale: float) -> Exemplar:
+    labels = {"trace_id": kept.trace_id, "span_id": kept.span_id}
+    return Exemplar(labels, _scaled(kept.value, scale), kept.wall_ms / 1_000)

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.effort import TIMEOUT_MS
+from oncegate_spark.tracing.context import trace_headers
 
 
 @dataclass(frozen=True)
@@ -77,13 +78,13 @@ def _check(address: Address, credentials: Credentials) -> None:
 
 
 def with_key(address: Address, headers: Mapping[str, str], credentials: Credentials = NONE) -> dict[str, str]:
-    """Adds the key, if there is one, to a request's headers.
+    """Adds the key to a request's headers, and the trace that it is part of; each if there is one.
 
     Raises BadOption where others could read it, or no header can carry it; the text never holds the key.
     """
     key, name = credentials.key()
     if not key:
-        return dict(headers)
+        return {**headers, **trace_headers()}
     if not _KEY.fullmatch(key):
         raise BadOption(f"{name} holds a sign that no key has, such as a space or a line break; nothing was sent")
     if not address.private:
@@ -91,4 +92,4 @@ def with_key(address: Address, headers: Mapping[str, str], credentials: Credenti
             f"{name} is set, and http://{address.host}:{address.port} would carry the key in clear text; write "
             "https://, or leave the key out for a gateway without keys; nothing was sent"
         )
-    return {**headers, "Authorization": f"Bearer {key}"}
+    return {**headers, **trace_headers(), "Authorization": f"Bearer {key}"}

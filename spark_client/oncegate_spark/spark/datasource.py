@@ -25,6 +25,7 @@ from oncegate_spark.spark.readers import BatchReader, ReadOptions, StreamReader,
 from oncegate_spark.spark.writers import Writer, check_schema, writer_of
 from oncegate_spark.spark.writers.empty import EmptyWrite
 from oncegate_spark.spark.writers.target import planned_writer
+from oncegate_spark.tracing.spans import task_span
 
 
 class Message(WriterCommitMessage):  # type: ignore[misc]
@@ -144,8 +145,7 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         """In a task: write a partition under a fresh token of this attempt. Raises TaskFailed."""
-        token, counted = new_token(), Counted(iterator)
-        return Message(self.writer.write(iter(counted), token, task_identity.of_task()), counted.rows)
+        return _written(self.writer, iterator)
 
     def commit(self, messages: list[Message | None]) -> None:
         """On the driver: every task has succeeded. Raises BrokenMessages where one has not."""
@@ -169,8 +169,7 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         """In a task: write a partition under a fresh token of this attempt. Raises TaskFailed."""
-        token, counted = new_token(), Counted(iterator)
-        return Message(self.writer.write(iter(counted), token, task_identity.of_task()), counted.rows)
+        return _written(self.writer, iterator)
 
     def commit(self, messages: list[Message | None], batchId: int) -> None:
         """On the driver: every task of a batch has succeeded. Raises BrokenMessages where one has not."""
@@ -183,6 +182,13 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         """On the driver: the batch failed. Messages of tasks that did not succeed are None."""
         logs.be_heard()
         self.writer.abort([message.body for message in messages if message is not None])
+
+
+def _written(writer: Writer, iterator: Iterator[pa.RecordBatch]) -> Message:
+    token, counted, task = new_token(), Counted(iterator), task_identity.of_task()
+    numbers = {"spark.partition": task.partition, "spark.attempt": task.attempt, "spark.batch": task.batch}
+    with task_span("write a partition", numbers):
+        return Message(writer.write(iter(counted), token, task), counted.rows)
 
 
 def _append_only(overwrite: bool, what: str, line: str) -> None:

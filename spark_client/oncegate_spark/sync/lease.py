@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import copy_context
+from functools import partial
 
 from oncegate_spark.protocol.answers import Claimed, ClaimedSequences
 from oncegate_spark.protocol.calls.lease import Lease, claim_lease, renewals
@@ -41,7 +43,9 @@ class Holder:
         """Renew a lease while the block runs; nothing to do for None."""
         self.close()  # the thread of the block before may still wait for its last answer
         over = threading.Event()
-        self._thread = threading.Thread(target=self._renewals, args=(lease, over), name="oncegate-renew", daemon=True)
+        # In this thread's context: renewals are part of the trace that the work is part of.
+        work = partial(copy_context().run, self._renewals, lease, over)
+        self._thread = threading.Thread(target=work, name="oncegate-renew", daemon=True)
         self._thread.start()
         try:
             yield

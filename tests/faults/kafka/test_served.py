@@ -1,5 +1,6 @@
 """`oncegate serve` over a ledger on Kafka: killed, started again, without brokers, and with a second gateway."""
 
+import itertools
 import json
 import signal
 from contextlib import closing
@@ -15,6 +16,7 @@ from oncegate_spark import Gateway
 from oncegate_spark.errors import OncegateError
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker
+from tests.support.otlp_receiver import otlp_over_http
 
 pytestmark = pytest.mark.slow
 ROUNDS = 2
@@ -123,3 +125,28 @@ def test_without_brokers_a_start_ends_with_one_line(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="cannot be used now"):
         gateway.start()
     assert "Traceback" not in gateway.log
+
+
+def test_a_transaction_is_a_span_below_the_append_of_the_request_that_it_commits(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    names = ("POST /v1/namespaces/{namespace}/ids:claim", "claim", "group commit", "append", "kafka transaction")
+    with otlp_over_http() as receiver:
+        for name, value in receiver.environ.items():
+            monkeypatch.setenv(name, value)
+        with GatewayProcess(tmp_path, ledger=url(broker, "traced")) as gateway:
+            assert posted_claim(gateway, traceparent=f"00-{trace}-00f067aa0ba902b7-01") == 200
+            spans = receiver.wait_for(*names, trace_id=trace)
+    for above, below in itertools.pairwise(names):
+        assert spans[below].parent_id == spans[above].span_id, (above, below)
+    assert spans["kafka transaction"].attributes["messaging.system"] == "kafka"
+
+
+def posted_claim(gateway: GatewayProcess, **headers: str) -> int:
+    """The status of a claim of one id."""
+    body = json.dumps({"token": "6f1c0000000000000000000000000001", "call": 0, "ids": ["a-1"]})
+    with closing(HTTPConnection("127.0.0.1", gateway.port, timeout=60)) as connection:
+        path = "/v1/namespaces/default/ids:claim"
+        connection.request("POST", path, body, {"content-type": "application/json", **headers})
+        return connection.getresponse().status

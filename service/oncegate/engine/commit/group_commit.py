@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Probe
 from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
+from oncegate.engine.commit.append_spans import AppendSpans
 from oncegate.engine.commit.between_appends import BetweenAppends, NoWork
 from oncegate.engine.commit.change import Change
 from oncegate.engine.commit.marks import Marks
@@ -22,6 +23,7 @@ from oncegate.engine.commit.refused_part import RefusedPart, submitter
 from oncegate.engine.counts.histogram import Histogram
 from oncegate.engine.failures import unknown_end
 from oncegate.ports import AppendRefused, Clock, Ledger, OutputChange
+from oncegate.ports.tracing import Span, child, current
 
 # How long a full ledger is left alone before one probe is appended.
 PROBE_MS = 1_000
@@ -56,6 +58,7 @@ class GroupCommit:
         self._wake = asyncio.Event()
         self._waiters: list[tuple[int, asyncio.Future[None], asyncio.Task[object] | None]] = []
         self._refused_part = RefusedPart()
+        self._spans = AppendSpans()
         # How often what others had submitted was undone with a change that was refused: it may be decided again.
         self.undone = 0
         self._full: LedgerFull | None = None
@@ -67,7 +70,7 @@ class GroupCommit:
         # Called when the ledger has no room any more, and when it has room again.
         self.when_full: Callable[[LedgerFull | None], None] = _told_nobody
         # Called at once when it dies, perhaps long before `run` returns: an append may hang.
-        self.when_dead: Callable[[OncegateError], None] = _ignored
+        self.when_dead: Callable[[OncegateError], None] = _told_nobody
         self.closing = False
         self._refusal: OncegateError = LedgerDown("the gateway is shutting down; nothing was written")
         self.dead: OncegateError | None = None
@@ -146,17 +149,18 @@ class GroupCommit:
         if position <= self.mark.position:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.wait(position, waiter)
+        self.wait(position, waiter, current())
         await waiter
 
-    def wait(self, position: int, waiter: "asyncio.Future[None]") -> None:
-        """Lets `waiter` end as `durable` of this position does."""
+    def wait(self, position: int, waiter: "asyncio.Future[None]", span: Span | None = None) -> None:
+        """Lets `waiter` end as `durable` of this position does; `span`: of the request that waits."""
         if self.dead is not None:
             waiter.set_exception(_again(self.dead))
         elif position <= self.mark.position:
             waiter.set_result(None)
         else:
             self._waiters.append((position, waiter, submitter()))
+            self._spans.wait(position, span)
 
     async def all_durable(self) -> None:
         """Waits for everything submitted so far, as `durable` does: what an answer rests on that denies something."""
@@ -284,9 +288,14 @@ class GroupCommit:
         entries = [entry for change in group for entry in change.entries]
         outputs = [output for change in group for output in change.outputs]
         self._begun = self.mark.position + len(entries)
+        with self._spans.commit(self._begun, len(group), len(entries)):
+            await self._write(group, entries, outputs)
+
+    async def _write(self, group: list[Change], entries: list[bytes], outputs: list[OutputChange]) -> None:
         began_ms = self._clock.monotonic_ms()
         try:
-            mark = await self._ledger.append(entries, outputs)
+            with child("append", {"oncegate.bytes": sum(map(len, entries))}):
+                mark = await self._ledger.append(entries, outputs)
         except LedgerFull as error:
             self._refuse(group, error)
         except AppendRefused as error:
@@ -296,7 +305,7 @@ class GroupCommit:
         except Exception as error:
             self.die(unknown_end("the ledger", error))
         else:
-            self._appends.observe(self._clock.monotonic_ms() - began_ms)
+            self._appends.observe_since(began_ms, self._clock)
             self.mark = mark
             self._marks.add(mark)
             self._refused_part.taken(len(group))
@@ -306,6 +315,7 @@ class GroupCommit:
 
     def _release(self, position: int) -> None:
         waiting = self._waiters
+        self._spans.release(position)
         self._waiters = [item for item in waiting if item[0] > position]
         for position_awaited, waiter, _ in waiting:
             if position_awaited <= position and not waiter.done():
@@ -361,6 +371,7 @@ class GroupCommit:
 
     def _fail_waiters(self, error: OncegateError) -> None:
         waiting, self._waiters = self._waiters, []
+        self._spans.clear()
         for _, waiter, _ in waiting:
             if not waiter.done():
                 waiter.set_exception(_again(error))
@@ -382,9 +393,5 @@ def _nothing() -> None:
     return None
 
 
-def _told_nobody(_error: LedgerFull | None) -> None:
-    return None
-
-
-def _ignored(_error: OncegateError) -> None:
+def _told_nobody(_error: OncegateError | None) -> None:
     return None

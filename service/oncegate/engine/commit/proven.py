@@ -10,6 +10,7 @@ from oncegate.core.errors import LedgerFull, MissingStage, Rejected, Stop
 from oncegate.core.verdicts import VERDICT_MASK, Verdict
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.requests import ClaimResult, ProduceResult
+from oncegate.ports.tracing import child, current
 
 # How often a request is decided again that was undone with another's change, before its client is told to retry.
 DECIDED_AGAIN = 8
@@ -35,6 +36,8 @@ def answers_when_proven(
     Refusals wait until all that was submitted is durable: they too rest on what the index knows. Whatever may have
     become untrue by a newer owner waits for `GroupCommit.owned`.
 
+    Of a request that is traced a span says how long it took, and how many of its ids were duplicates.
+
     What was undone because the ledger refuses another's change is decided again, as if it had come then.
     """
 
@@ -51,7 +54,6 @@ def answers_when_proven(
             await group_commit.owned(since)
         return found
 
-    @wraps(use)
     async def careful(shard: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         for _ in range(DECIDED_AGAIN):
             undone = shard.group_commit.undone
@@ -62,7 +64,23 @@ def answers_when_proven(
                     raise
         return await proven(shard, *args, **kwargs)
 
-    return careful
+    @wraps(use)
+    def answered(shard: S, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        answer = careful(shard, *args, **kwargs)
+        return answer if current() is None else _traced(use.__name__, answer)
+
+    return answered
+
+
+async def _traced(name: str, answer: Coroutine[Any, Any, R]) -> R:
+    """Records what the engine does for a request, until what it answers is durable."""
+    with child(name, {}) as span:
+        found = await answer
+        verdicts = found.verdicts if isinstance(found, ClaimResult | ProduceResult) else None
+        if span is not None and verdicts is not None:
+            duplicates = int(np.count_nonzero((verdicts & VERDICT_MASK) == Verdict.DUPLICATE))
+            span.note({"oncegate.ids": len(verdicts), "oncegate.duplicates": duplicates})
+        return found
 
 
 def _stays_true(found: object) -> bool:

@@ -2,28 +2,52 @@
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 
 from oncegate.arraytypes import I64
+from oncegate.ports import Clock
+from oncegate.ports.tracing import current
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplar:
+    """Names the trace of one observed value, of a request that is recorded; at which time, in ms since 1970."""
+
+    trace_id: str
+    span_id: str
+    value: int
+    wall_ms: int
 
 
 class Histogram:
-    """Counts whole numbers by the first of `bounds`, rising, that is not below them; and those above all bounds."""
+    """Counts whole numbers by the first of `bounds`, rising, that is not below them; and those above all bounds.
 
-    __slots__ = ("bounds", "counts", "total")
+    exemplars: by bucket, the newest value whose request was traced; empty where none is.
+    """
+
+    __slots__ = ("bounds", "counts", "exemplars", "total")
 
     def __init__(self, bounds: Sequence[int]) -> None:
         self.bounds = tuple(bounds)
         # A list: one observation costs less than with an array.
         self.counts = [0] * (len(self.bounds) + 1)
         self.total = 0
+        self.exemplars: dict[int, Exemplar] = {}
 
     def observe(self, value: int) -> None:
         """Counts one value."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
+
+    def observe_since(self, began_ms: int, clock: Clock) -> None:
+        """Counts the milliseconds since `began_ms`, monotonic; keeps whose they were where that is traced."""
+        value = clock.monotonic_ms() - began_ms
+        self.observe(value)
+        if (span := current()) is not None:
+            self.exemplars[bisect_left(self.bounds, value)] = Exemplar(*span.ids, value, clock.wall_ms())
 
     def tally(self, values: I64) -> "Histogram":
         """Counts values, int64 (n,), in a histogram of the same bounds, to be added when they are to count."""
@@ -37,6 +61,7 @@ class Histogram:
         """Adds what another histogram of the same bounds has counted."""
         self.counts = [mine + its for mine, its in zip(self.counts, other.counts, strict=True)]
         self.total += other.total
+        self.exemplars |= other.exemplars
 
     def plus(self, other: "Histogram") -> "Histogram":
         """Returns what both have counted, of the same bounds."""
@@ -47,7 +72,7 @@ class Histogram:
     def copy(self) -> "Histogram":
         """Returns what it has counted so far, which does not change any more."""
         copied = Histogram(self.bounds)
-        copied.counts, copied.total = list(self.counts), self.total
+        copied.counts, copied.total, copied.exemplars = list(self.counts), self.total, dict(self.exemplars)
         return copied
 
     def cumulative(self) -> list[int]:

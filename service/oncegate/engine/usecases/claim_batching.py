@@ -21,6 +21,7 @@ from oncegate.engine.requests import ClaimRequest, ClaimResult
 from oncegate.engine.usecases.claims import Claims, DecidedClaim, digest_of
 from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch, is_repeat
 from oncegate.index.claims.firsts import AskedBy, Duplicates
+from oncegate.ports.tracing import Span, current
 
 # Claims of more ids cost little beside their ids.
 IDS_MOST = 2_048
@@ -32,12 +33,16 @@ WAIT_MS = 1
 
 @dataclass(slots=True)
 class _Pending:
-    """Holds a claim that waits: for its batch to be decided, and then for what its answer rests on to be durable."""
+    """Holds a claim that waits: for its batch to be decided, and then for what its answer rests on to be durable.
+
+    span: of its request, where that is traced: a batch is decided in a turn of its own.
+    """
 
     request: ClaimRequest
     lease_ms: int
     deadline: Deadline
     waiter: asyncio.Future[None]
+    span: Span | None = None
     decided: DecidedClaim | None = field(default=None)
 
 
@@ -67,11 +72,12 @@ class ClaimBatcher:
         else:
             deadline.check()
             result = await self._claims.claim(request, lease_ms, deadline)
-        self._journal.counts.claims.observe(self._journal.clock.monotonic_ms() - began_ms)
+        self._journal.counts.claims.observe_since(began_ms, self._journal.clock)
         return result
 
     async def _claim_with_others(self, request: ClaimRequest, lease_ms: int, deadline: Deadline) -> ClaimResult:
-        pending = _Pending(request, lease_ms, deadline, asyncio.get_running_loop().create_future())
+        waiter = asyncio.get_running_loop().create_future()
+        pending = _Pending(request, lease_ms, deadline, waiter, current())
         self._wait(pending)
         await pending.waiter
         assert pending.decided is not None, "decided, or refused"
@@ -118,7 +124,7 @@ class ClaimBatcher:
         except Exception as error:
             one.waiter.set_exception(error)
         else:
-            self._journal.group_commit.wait(one.decided.rests_on, one.waiter)
+            self._journal.group_commit.wait(one.decided.rests_on, one.waiter, one.span)
 
     def _grant(self, batch: list[_Pending]) -> None:
         """Decides those that one call of the index can; the others are left as they are.
@@ -167,7 +173,7 @@ class ClaimBatcher:
             result = ClaimResult(name, claim.lease_ms, answers.verdicts[at], answers.numbers[at])
             duplicates = self._duplicates(one.request, claim_batch, at)
             one.decided = DecidedClaim(result, answers.actions[at], rests_on, duplicates)
-            group_commit.wait(rests_on, one.waiter)
+            group_commit.wait(rests_on, one.waiter, one.span)
 
     def _duplicates(self, request: ClaimRequest, claim_batch: ClaimBatch, at: slice) -> Duplicates | None:
         """Tells why those came that are duplicates; no call of a batch is a repeat, none has a batch scope."""

@@ -1,8 +1,8 @@
 """Calls over gRPC: what their metadata and messages say. `incoming` has the order in which they are let in."""
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -13,6 +13,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
 from oncegate.ports import Mark, Observer
+from oncegate.ports.tracing import Span, Tracer
 from oncegate.transports import draining
 from oncegate.transports.access.access import Access
 from oncegate.transports.access.keys import bearer
@@ -20,15 +21,18 @@ from oncegate.transports.decode import identifiers
 from oncegate.transports.grpc.errors import DETAILS, code_of, details_of
 from oncegate.transports.incoming import Admitted, admit
 from oncegate.transports.outcomes import internal
+from oncegate.transports.tracing import note_refusal, request_span, trace_id_of
 
 LEDGER = "oncegate-ledger"
 
 
 class Opened(Protocol):
-    """Where the gateway is once it is open, who may call it, and the requests that have not come to their end."""
+    """Where the gateway is once it is open, who may call it, what traces it, and the requests that have not come to
+    their end."""
 
     gateway: Gateway | None
     access: Access | None
+    tracer: Tracer | None
     begun: set[asyncio.Future[Any]]
 
 
@@ -119,11 +123,14 @@ def begin(
     """Begins a request that came as `body`; a stop waits for its end."""
 
     async def ended() -> Answer | Refusal:
-        try:
-            return await _answered(opened, *read(body), body, context)
-        except Exception as error:
-            trace_id = secrets.token_hex(16)
-            return Refusal(_told(error, trace_id, name, observer), trace_id)
+        with _span(opened.tracer, name, context) as span:
+            try:
+                return await _answered(opened, *read(body), body, context, span)
+            except Exception as error:
+                trace_id = trace_id_of(context.invocation_metadata() or ())
+                told = _told(error, trace_id, name, observer)
+                note_refusal(told)
+                return Refusal(told, trace_id)
 
     begun = asyncio.ensure_future(ended())
     opened.begun.add(begun)
@@ -146,7 +153,18 @@ def parsed(kind: Any, body: bytes) -> Any:
         raise BadRequest(f"this is no {kind.DESCRIPTOR.full_name}; nothing was written") from error
 
 
-async def _answered(opened: Opened, method: Method, message: Any, body: bytes, context: Any) -> Answer:
+def _span(tracer: Tracer | None, name: str, context: Any) -> AbstractContextManager[Span | None]:
+    if tracer is None:
+        return nullcontext()
+    attributes = {"rpc.system.name": "grpc", "rpc.method": name[1:]}
+    return request_span(tracer, name[1:], context.invocation_metadata() or (), attributes)
+
+
+async def _answered(
+    opened: Opened, method: Method, message: Any, body: bytes, context: Any, span: Span | None
+) -> Answer:
+    if span is not None:
+        span.note({"oncegate.namespace": str(message.namespace)[:64]})
     if opened.access is not None:
         opened.access.permit(method.call, str(message.namespace), _credential(context))
     gateway = opened.gateway

@@ -12,6 +12,7 @@ from grpc_reflection.v1alpha import reflection
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import KIB, Limits
 from oncegate.ports import Observer
+from oncegate.ports.tracing import Tracer
 from oncegate.transports import health
 from oncegate.transports.access.access import Access
 from oncegate.transports.grpc import streams
@@ -31,9 +32,9 @@ CONNECTION_GRACE_MS = 60_000
 class GrpcServer:
     """Serves the gateway over gRPC; until `gateway` is set, every call is answered Recovering."""
 
-    def __init__(self, server: Any, port: int, access: Access | None) -> None:
+    def __init__(self, server: Any, port: int, access: Access | None, tracer: Tracer | None) -> None:
         self._server = server
-        self.port, self.access = port, access
+        self.port, self.access, self.tracer = port, access, tracer
         self.gateway: Gateway | None = None
         self.begun: set[asyncio.Future[Any]] = set()
         self.streams: set[streams.Stream] = set()
@@ -59,6 +60,7 @@ async def listening(
     reflected: bool,
     shutdown_ms: int,
     tls: Tls | None = None,
+    tracer: Tracer | None = None,
 ) -> AsyncIterator[GrpcServer]:
     """Serves on an address, over TLS where there are certificates, and drains it at the end.
 
@@ -67,7 +69,7 @@ async def listening(
     calls = limits.requests_in_flight + streams.STREAMS
     server = grpc.aio.server(options=_options(limits), maximum_concurrent_rpcs=calls)
     added = server.add_insecure_port(address) if tls is None else server.add_secure_port(address, _secured(tls))
-    found = GrpcServer(server, added, access)
+    found = GrpcServer(server, added, access, tracer)
     probe = grpc.unary_unary_rpc_method_handler(
         _probe(found), health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString
     )

@@ -3,9 +3,7 @@
 Each request has a trace id, in problems and in the log: the caller's `traceparent` (W3C), or one made here.
 """
 
-import re
-import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastapi import FastAPI
@@ -14,14 +12,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.metrics.reader import MetricsReader
 from oncegate.ports import Observer
+from oncegate.ports.tracing import Tracer
 from oncegate.transports.access.access import Access
 from oncegate.transports.http import problems
 from oncegate.transports.http.gate import Gate
 from oncegate.transports.http.openapi import document
 from oncegate.transports.http.routes import batches, claims, operator, producers, service, topics
+from oncegate.transports.http.tracing import UNTRACED, http_span, note_route, noting_status
 from oncegate.transports.promises import CREDENTIALS
-
-_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+from oncegate.transports.tracing import trace_id_of
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,16 @@ class About:
 
 
 def create_app(
-    observer: Observer, about: About, gateway: Gateway | None = None, access: Access | None = None
+    observer: Observer,
+    about: About,
+    gateway: Gateway | None = None,
+    access: Access | None = None,
+    tracer: Tracer | None = None,
 ) -> FastAPI:
     """Makes the application; `app.state.gateway` may be set later, until then everything answers RECOVERING.
 
-    `access`: who may call what; None: whoever reaches the gateway may call everything.
+    `access`: who may call what; None: whoever reaches the gateway may call everything. `tracer`: None: no request is
+    traced; the framework never traces by itself, for it would record queries, and ids are in some.
     """
     app = FastAPI(
         title="Oncegate",
@@ -50,17 +54,19 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         openapi_url=None,
+        telemetry={"auto_configure": False, "tracing": False, "metrics": False, "logs": False},
     )
     app.state.gateway = gateway
     app.state.about = about
     app.state.access = access
+    app.state.tracer = tracer
     app.state.gate = Gate(about.hosts)
     app.state.observer = observer
     app.state.metrics = MetricsReader()
     for routes in (claims, topics, batches, service, producers, operator):
         app.include_router(routes.router)
     problems.install(app, observer)
-    app.add_middleware(Traced, observer=observer, gate=app.state.gate)
+    app.add_middleware(Traced, observer=observer, gate=app.state.gate, tracer=tracer)
     document.install(app)
     return app
 
@@ -71,15 +77,24 @@ class Traced:
     It answers what the gate refuses, and what nobody expected.
     """
 
-    def __init__(self, app: ASGIApp, observer: Observer, gate: Gate) -> None:
+    def __init__(self, app: ASGIApp, observer: Observer, gate: Gate, tracer: Tracer | None) -> None:
         self._app = app
+        self._tracer = tracer
         self._gate = gate
         self._observer = observer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-            return
+        elif self._tracer is None or scope["path"].startswith(UNTRACED):
+            await self._answer(scope, receive, send)
+        else:
+            with http_span(self._tracer, scope["method"], scope["headers"]) as span:
+                await self._answer(scope, receive, send if span is None else noting_status(span, send))
+                if span is not None:
+                    note_route(span, scope)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         trace_id = scope.setdefault("state", {})["trace_id"] = trace_id_of(scope["headers"])
         scope["state"]["method"] = scope["method"]
         is_head, begun = scope["method"] == "HEAD", False
@@ -101,11 +116,3 @@ class Traced:
             if begun:
                 raise
             await answer(scope, receive, watched)
-
-
-def trace_id_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """Returns a request's trace id: 32 hex digits. `headers`: fields with lower-case names."""
-    for name, value in headers:
-        if name == b"traceparent" and (match := _TRACEPARENT.fullmatch(value)):
-            return str(match[1].decode())
-    return secrets.token_hex(16)

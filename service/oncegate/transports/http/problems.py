@@ -20,6 +20,7 @@ from oncegate.core.errors import (
 )
 from oncegate.ports import Observer
 from oncegate.transports.outcomes import Kind, internal, outcome_of
+from oncegate.transports.tracing import note_refusal
 
 PROBLEM = "application/problem+json"
 
@@ -94,6 +95,7 @@ def response(error: OncegateError, trace_id: str, headers: Mapping[str, str] | N
         sent["Connection"] = "close"  # what is still to come of it is no request
     if isinstance(error, Unauthenticated):
         sent["WWW-Authenticate"] = "Bearer"
+    note_refusal(error)
     return Response(encode(error, trace_id), status_of(type(error)), sent, media_type=PROBLEM)
 
 

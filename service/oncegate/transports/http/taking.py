@@ -36,9 +36,10 @@ _PAIRS_MAX = 64
 
 
 class Taken:
-    """The parameters of one route, by the media type of the body; "" where there is none."""
+    """The parameters of one route, by the media type of the body; "" where there is none. `route`: its path."""
 
-    def __init__(self, operation: Mapping[str, Any]) -> None:
+    def __init__(self, operation: Mapping[str, Any], route: str = "") -> None:
+        self.route = route
         body, parameters = operation.get("requestBody", {}), operation.get("parameters", ())
         self._has_body = bool(body)
         self._call = operation["operationId"]
@@ -98,7 +99,7 @@ class Routes(APIRouter):
 
     def api_route(self, path: str, **told: Any) -> Callable[[Any], Any]:
         """Registers a function for a path, as the framework does, with the check before it."""
-        register, taken = super().api_route(path, **told), Taken(told["openapi_extra"])
+        register, taken = super().api_route(path, **told), Taken(told["openapi_extra"], self.prefix + path)
         reads = told["methods"] == ["GET"]
 
         def checked(endpoint: Endpoint) -> Any:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -108,7 +109,7 @@ def each_behind(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T,
                 raise failed
             if not following:
                 return
-            under_way = following[0], thread.submit(work, following[0])
+            under_way = following[0], thread.submit(copy_context().run, work, following[0])
 
 
 def _next(made: Iterator[T]) -> tuple[list[T], BaseException | None]:

@@ -19,9 +19,11 @@ from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.opening import Opened, read_frames
 from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
+from oncegate.ports.tracing import child
 
 ChangesOf = Callable[[list[int]], Sequence[AnyChange]]
 _RETRY = "nothing was written"
+_SPAN = {"messaging.system": "kafka", "messaging.operation.type": "send"}
 
 
 class FrameWriter:
@@ -56,7 +58,8 @@ class FrameWriter:
 
         guard = await self._ready()
         try:
-            first_offsets = await guard.commit(batches, frame)
+            with child("kafka transaction", _SPAN):
+                first_offsets = await guard.commit(batches, frame)
         except (NotWritten, Rejected, LedgerFull) as error:
             # Not by the brokers: rows that fitted their topic when they were taken, and do not now.
             raise await self._refusal(error) from error

@@ -15,11 +15,12 @@ from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from oncegate.transports.http import problems
-from oncegate.transports.http.app import trace_id_of
 from oncegate.transports.http.outbound import Answer
 from oncegate.transports.http.routes import batches, claims, topics
 from oncegate.transports.http.server.filling import Filling
 from oncegate.transports.http.taking import Endpoint, Taken, unchecked
+from oncegate.transports.http.tracing import http_span, note_status
+from oncegate.transports.tracing import trace_id_of
 
 # What checks a request's head, what answers it, and its path parameters.
 Route = tuple[Taken, Endpoint, dict[str, str]]
@@ -126,7 +127,19 @@ class Exchange(RequestResponseCycle):
         return Filling(self._wire, self, room, arrived)
 
     async def run_asgi(self, app: Any) -> None:
-        """Runs the route and writes its response, unless the caller has gone away."""
+        """Runs the route and writes its response, unless the caller has gone away; traced, where requests are."""
+        taken, _, parameters = self._route
+        if (tracer := app.state.tracer) is None:
+            await self._answered(app)
+            return
+        fields = self.scope["headers"]
+        with http_span(tracer, "POST", fields, taken.route, parameters["namespace"]) as span:
+            status = await self._answered(app)
+            if span is not None:
+                note_status(span, status)
+
+    async def _answered(self, app: Any) -> int:
+        """Runs the route and writes its response; returns its status."""
         scope: Any = self.scope
         taken, endpoint, scope["path_params"] = self._route
         scope["app"] = app
@@ -145,6 +158,7 @@ class Exchange(RequestResponseCycle):
             raise
         if not self.disconnected:
             self._write(answer)
+        return answer.status_code
 
     def _write(self, answer: Response) -> None:
         fields = answer.lines if isinstance(answer, Answer) else lines(answer.raw_headers)

@@ -1,0 +1,95 @@
+"""What traces cost: claims per second of the gateway's processor time. `python -m bench.cases.traces`.
+
+Gateways on one core each answer the same small claims, in turn: without OpenTelemetry's variables, with a caller that
+records nothing, with every request sampled, and, by `--before TREE`, the program of another tree, as it was before. A
+receiver takes what is sent and keeps nothing. Printed are the median of each and all its runs.
+"""
+
+import argparse
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from bench.load.server import gateway
+from bench.load.worker import worker
+from bench.report.figures import interleaved
+
+CLIENTS, IDS = 64, 1
+
+
+@contextmanager
+def collector() -> Iterator[str]:
+    """Takes what is posted to it, until left; its URL."""
+
+    class Taking(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Taking)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def variants(endpoint: str, before: Path | None) -> dict[str, Mapping[str, str]]:
+    """What each gateway has in its environment."""
+    on = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
+    found: dict[str, Mapping[str, str]] = {
+        "off": {},
+        "on, 1 % sampled": {**on, "OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.01"},
+        "on, all sampled": on,
+    }
+    return found if before is None else {"before": {"PYTHONPATH": str(before / "service")}, **found}
+
+
+def main() -> None:
+    """Measures, and prints a line for each."""
+    parser = argparse.ArgumentParser(prog="python -m bench.cases.traces", description=__doc__)
+    parser.add_argument("--before", type=Path, help="the tree of an earlier commit, measured too")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    told = parser.parse_args()
+    with ExitStack() as stack:
+        endpoint = stack.enter_context(collector())
+        load = stack.enter_context(worker())
+        works = {}
+        for name, environment in variants(endpoint, told.before).items():
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            served = stack.enter_context(gateway(folder, settings=environment))
+            load.run(served, "prefill", live=1_000, ids=1_000)
+            job = {"ids": IDS, "clients": CLIENTS, "seconds": told.seconds, "live": 1_000}
+            works[name] = partial(_per_processor_second, partial(load.run, served, "packed", **job))
+        found = interleaved(told.rounds, works)
+    off = found["off"]["rate"]
+    for name, row in found.items():
+        runs = " ".join(f"{one:,.0f}" for one in row["runs"])
+        share = row["rate"] / off
+        sys.stdout.write(f"{name}: {row['rate']:,.0f} claims a processor second, {share:.3f} of off ({runs})\n")
+
+
+def _per_processor_second(run: "partial[dict[str, float]]") -> Mapping[str, float]:
+    found = run()
+    return {"rate": found["rate"] * found["seconds"] / IDS / found["cpu_s"]}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Reads whether OpenTelemetry's environment variables ask for traces; knows no library of theirs.
+
+Their specification makes `otlp` the default exporter of a program that was given an SDK. A gateway is not given one on
+purpose, so here one of the variables below must be set: without them nothing of OpenTelemetry is imported.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+EXPORTERS, PROTOCOLS = ("otlp", "console", "none"), ("http/protobuf", "grpc")
+GRPC = "grpc"
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Says where traces go: `exporters`, of EXPORTERS but none; and by which of PROTOCOLS."""
+
+    exporters: tuple[str, ...]
+    protocol: str
+
+
+def wanted_traces(environ: Mapping[str, str]) -> Wanted | None:
+    """Returns where traces are to go; None: nobody asks for them. Raises ValueError for a value that is not known.
+
+    Sampling, headers, batches and names are read by the SDK itself, from the other variables of the specification.
+    """
+    # An empty value counts as none, says the specification.
+    given = {name: value.strip() for name, value in environ.items() if name.startswith("OTEL_") and value.strip()}
+    asks = "OTEL_TRACES_EXPORTER" in given or any(name in given for name in _ENDPOINTS)
+    if not asks or given.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return None
+    exporters = tuple(name.strip() for name in given.get("OTEL_TRACES_EXPORTER", "otlp").split(","))
+    for name in exporters:
+        if name not in EXPORTERS:
+            raise ValueError(f"OTEL_TRACES_EXPORTER: {name} is not known; there are {', '.join(EXPORTERS)}")
+    protocol = next((given[name] for name in _PROTOCOLS if name in given), PROTOCOLS[0])
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"OTEL_EXPORTER_OTLP_PROTOCOL: {protocol} is not known; there are {', '.join(PROTOCOLS)}")
+    chosen = tuple(dict.fromkeys(name for name in exporters if name != "none"))
+    return Wanted(chosen, protocol) if chosen else None

@@ -1,0 +1,187 @@
+"""OpenTelemetry's SDK as `ports.Tracer`, set up by its own environment variables (the extra oncegate[otel]).
+
+Imported only where they ask for traces. The provider is this program's own and never the global one: libraries that
+record what they serve (FastAPI does, with the query and the ids in it) find none and record nothing.
+"""
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+from opentelemetry import propagate
+from opentelemetry.sdk.environment_variables import OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Span as SdkSpan
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
+from opentelemetry.trace import (
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    Tracer,
+    set_span_in_context,
+)
+
+import oncegate
+from oncegate.ports import Clock, Observer
+from oncegate.ports.tracing import Attributes, Span
+from oncegate.runtime.otel_variables import GRPC, Wanted
+
+# The library says each failed export; a collector that is away for an hour is not a line every five seconds.
+SAID_EVERY_MS = 60_000
+# Of a stop, for the last batch: a collector that is away must not keep a gateway from its end.
+FLUSH_MS = 3_000
+
+
+class Recording:
+    """Implements `ports.Span` over one of the SDK's."""
+
+    __slots__ = ("_span", "_tracer")
+
+    def __init__(self, span: SdkSpan, tracer: Tracer) -> None:
+        self._span, self._tracer = span, tracer
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        """Returns its trace's id and its own, in hexadecimal digits."""
+        context = self._span.get_span_context()
+        return f"{context.trace_id:032x}", f"{context.span_id:016x}"
+
+    @contextmanager
+    def child(self, name: str, attributes: Attributes) -> Iterator["Recording"]:
+        """Records a part of this part while the block runs."""
+        kind = SpanKind.PRODUCER if "messaging.system" in attributes else SpanKind.INTERNAL
+        above = set_span_in_context(self._span)
+        with _ended(self._tracer.start_span(name, above, kind, attributes)) as span:
+            yield Recording(span, self._tracer)
+
+    def link(self, other: Span) -> None:
+        """Says that another span belongs to this one too."""
+        if self._span.is_recording():
+            trace_id, span_id = other.ids
+            sampled = TraceFlags(TraceFlags.SAMPLED)
+            self._span.add_link(SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=False, trace_flags=sampled))
+
+    def note(self, attributes: Attributes, name: str | None = None) -> None:
+        """Adds attributes, and gives it another name."""
+        if not self._span.is_recording():
+            return
+        self._span.set_attributes(attributes)
+        if name is not None:
+            self._span.update_name(name)
+        if "error.type" in attributes:
+            self._span.set_status(Status(StatusCode.ERROR))
+
+
+class OtelTracer:
+    """Implements `ports.Tracer`; the propagators of OTEL_PROPAGATORS, by default trace context, read what a caller
+    brings."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        self._tracer = provider.get_tracer("oncegate", oncegate.__version__)
+        self._propagator = propagate.get_global_textmap()
+        self._fields = frozenset(field.lower() for field in self._propagator.fields)
+
+    @contextmanager
+    def request(
+        self, name: str, headers: Iterable[tuple[str | bytes, str | bytes]], attributes: Attributes
+    ) -> Iterator[Recording | None]:
+        """Records a request below its caller's span; None: it is not sampled."""
+        above = self._propagator.extract(self._carrier(headers))
+        with _ended(self._tracer.start_span(name, above, SpanKind.SERVER, attributes)) as span:
+            yield Recording(span, self._tracer) if span.is_recording() else None
+
+    def _carrier(self, headers: Iterable[tuple[str | bytes, str | bytes]]) -> Mapping[str, str]:
+        """What the propagators read. A header that comes twice says two things, so it says nothing."""
+        carrier: dict[str, str] = {}
+        twice = set()
+        for name, value in headers:
+            key = _text(name)
+            if key in self._fields:
+                twice.update({key} & carrier.keys())
+                carrier[key] = _text(value)
+        return {key: value for key, value in carrier.items() if key not in twice}
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode("latin-1")
+
+
+@contextmanager
+def _ended(span: Any) -> Iterator[Any]:
+    try:
+        yield span
+    except BaseException as error:
+        # Not its text: what it names may be somebody's.
+        span.set_attribute("error.type", type(error).__name__)
+        span.set_status(Status(StatusCode.ERROR))
+        raise
+    finally:
+        span.end()
+
+
+class Said(logging.Handler):
+    """Turns what OpenTelemetry's libraries say into events, one a minute of each kind."""
+
+    def __init__(self, observer: Observer, clock: Clock) -> None:
+        super().__init__(logging.WARNING)
+        self._observer, self._clock = observer, clock
+        self._said_ms: dict[str, int] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tells the observer, unless the same was said within the last minute."""
+        now_ms, kind = self._clock.monotonic_ms(), str(record.msg)
+        if now_ms - self._said_ms.get(kind, -SAID_EVERY_MS) >= SAID_EVERY_MS:
+            self._said_ms[kind] = now_ms
+            self._observer.event("traces_not_sent", detail=record.getMessage()[:500])
+
+
+@asynccontextmanager
+async def tracing(made: Sequence[SpanExporter], observer: Observer, clock: Clock) -> AsyncIterator[OtelTracer]:
+    """Records spans and sends them from threads of their own; at the end what is left is sent, for `FLUSH_MS` at most.
+
+    Spans that find a queue full (OTEL_BSP_MAX_QUEUE_SIZE) are lost, and `traces_not_sent` says so.
+    """
+    said = logging.getLogger("opentelemetry")
+    said.handlers, said.propagate = [Said(observer, clock)], False
+    provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
+    for exporter in made:
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+    try:
+        yield OtelTracer(provider)
+    finally:
+        # A thread that the process does not wait for: the library's own end takes half a minute.
+        ending = threading.Thread(target=provider.shutdown, name="traces", daemon=True)
+        ending.start()
+        await asyncio.to_thread(ending.join, FLUSH_MS / 1_000)
+
+
+def exporters(wanted: Wanted) -> list[SpanExporter]:
+    """Makes what sends spans, connected to nothing yet.
+
+    Raises ModuleNotFoundError: it is not installed; ValueError: a variable's value cannot be used.
+    """
+    return [ConsoleSpanExporter() if name == "console" else _otlp(wanted.protocol) for name in wanted.exporters]
+
+
+def _otlp(protocol: str) -> SpanExporter:
+    if protocol == GRPC:
+        from opentelemetry.exporter.otlp.proto.grpc import trace_exporter as by_grpc
+
+        return by_grpc.OTLPSpanExporter()
+    from opentelemetry.exporter.otlp.proto.http import trace_exporter as by_http
+
+    return by_http.OTLPSpanExporter()
+
+
+def _resource() -> Resource:
+    """What the variables say of the service; its name is `oncegate` unless they say another."""
+    named = OTEL_SERVICE_NAME in os.environ or "service.name=" in os.environ.get(OTEL_RESOURCE_ATTRIBUTES, "")
+    own = {"service.version": oncegate.__version__}
+    return Resource.create(own if named else own | {"service.name": "oncegate"})

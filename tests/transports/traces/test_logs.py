@@ -1,0 +1,101 @@
+"""Log lines of a request that is traced say its trace, and no log, span or metric says an id, a payload or a token."""
+
+import io
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oncegate.app import running
+from oncegate.core.errors import LedgerDown
+from oncegate.runtime.logging import open_log
+from tests.support.held import until
+from tests.support.http_app import ARROW, JSON, Served, request, settings, stream
+from tests.support.http_requests import PRODUCE, RAW
+from tests.support.otlp_receiver import Receiver
+
+TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+MARKED, PAYLOAD, TOKEN = "id-of-mrs-smith-8841", "secret-of-mrs-smith-1723", "5eed5eed5eed5eed5eed5eed5eed5eed"
+NAMED = {"traceparent": f"00-{TRACE}-{CALLER}-01"}
+
+
+@asynccontextmanager
+async def logged(form: Any, **flags: Any) -> AsyncIterator[Served]:
+    log = io.StringIO()
+    async with running(settings(**flags), open_log(form, log)) as program:
+        yield Served(program, log)
+
+
+async def post(http: Served, path: str, message: object, **headers: str) -> Any:
+    body = json.dumps(message).encode()
+    return await http.send(request("POST", path, body, Content_Type=JSON, **NAMED, **headers))
+
+
+async def test_a_line_about_a_traced_request_names_its_trace_and_span_as_json(receiver: Receiver) -> None:
+    async with logged("json") as http:
+        rows = stream(pa.record_batch({"v": ["a"]}))
+        plain = request("POST", PRODUCE, rows, Content_Type=ARROW, **RAW, **NAMED)
+        assert (await http.send(plain)).status == 200
+    lines = [json.loads(line) for line in http.log.getvalue().splitlines()]
+    (line,) = [line for line in lines if line["event"] == "plain_write"]
+    assert (line["trace_id"], line["level"], line["namespace"]) == (TRACE, "warning", "default")
+    assert line["span_id"] in {span.span_id for span in receiver.of(TRACE)}
+    assert all("trace_id" not in other for other in lines if other is not line), "nobody's line has a trace of another"
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+async def test_no_log_span_or_metric_says_an_id_a_payload_or_a_token(form: str, receiver: Receiver) -> None:
+    async with logged(form, open_claims=2) as http:
+        scraped = await write_refuse_and_explain(http)
+    told = {"log": http.log.getvalue().encode(), "spans": b"".join(receiver.raw), "metrics": scraped}
+    assert len(receiver.of(TRACE)) > 10, "everything was traced"
+    for where, text in told.items():
+        for word in (MARKED, PAYLOAD, TOKEN, MARKED.encode().hex()):
+            assert word.encode() not in text, (where, word)
+            assert bytes.fromhex(TOKEN) not in text, where
+
+
+async def write_refuse_and_explain(http: Served) -> bytes:
+    """Claims, takes, produces, looks up and explains a marked id, also in ways that are refused; gives the metrics."""
+    ids = "/v1/namespaces/default/ids"
+    claim = {"token": TOKEN, "call": 0, "ids": [MARKED], "payloads": [PAYLOAD]}
+    first = await post(http, f"{ids}:claim", claim)
+    assert first.status == 200, first.body
+    name = first.json["claim"]
+    statuses = [
+        (await post(http, f"{ids}:claim", {**claim, "payloads": ["another"]})).status,  # TOKEN_REUSED
+        (await post(http, f"{ids}:claim", {**claim, "ids": [MARKED, None]})).status,  # NULL_ID
+        (await post(http, f"{ids}:claim", {**claim, "more": MARKED})).status,  # BAD_REQUEST
+        (await http.send(request("POST", f"/v1/namespaces/default/claims/{name}:complete", **NAMED))).status,
+        (await post(http, f"{ids}:claim", {**claim, "call": 1, "payloads": ["another"]})).status,  # CONFLICT
+        (await post(http, f"{ids}:take", {"owner": MARKED, "ids": [MARKED]})).status,
+        (await post(http, f"{ids}:lookup", {"ids": [MARKED]})).status,
+        (await http.send(request("GET", f"{ids}:explain?id={MARKED}", **NAMED))).status,
+        (await http.send(request("GET", f"/v1/namespaces/default/{MARKED}", **NAMED))).status,
+        (await http.send(request("POST", f"/v1/namespaces/default/claims/{MARKED}:complete", **NAMED))).status,
+    ]
+    record = {"order": MARKED, "note": PAYLOAD}
+    produced = {"token": TOKEN, "call": 9, "id_col": ["order"], "records": [record]}
+    statuses += [(await post(http, PRODUCE, produced)).status for _ in range(2)]
+    assert statuses == [422, 422, 400, 200, 200, 200, 200, 200, 404, 400, 200, 200]
+    return (await http.send(request("GET", "/metrics", Accept="application/openmetrics-text"))).body
+
+
+async def test_what_a_request_began_is_in_its_trace_no_longer_than_the_request(receiver: Receiver) -> None:
+    async with logged("json") as http:
+        made = request("PUT", "/v1/namespaces/mail", b"{}", Content_Type=JSON, **NAMED)
+        assert (await http.send(made)).status == 201
+        # The owner's tasks began in that request, and go on.
+        rows = stream(pa.record_batch({"v": ["a"]}))
+        path = "/v1/namespaces/mail/topics/t/records:produce"
+        other = f"00-{'e' * 32}-{CALLER}-00"
+        sent = request("POST", path, rows, Content_Type=ARROW, **RAW, traceparent=other)
+        assert (await http.send(sent)).status == 200
+        http.program.gateway.shard("mail").group_commit.die(LedgerDown("as if it had failed"))
+        await until(lambda: "ledger_lost" in http.log.getvalue())
+    (lost,) = [line for line in http.log.getvalue().splitlines() if "ledger_lost" in line]
+    assert "trace_id" not in json.loads(lost)
+    assert "PUT /v1/namespaces/{namespace}" in {span.name for span in receiver.of(TRACE)}
