@@ -28,6 +28,7 @@ from oncegate.core.claims import (
     IdState,
     Verb,
 )
+from oncegate.core.direct import ASK, ENTER, TRIM, Reading, Record
 from oncegate.core.forgetting import FORGET
 from oncegate.core.producers import (
     ACK,
@@ -145,6 +146,12 @@ def gap() -> str:
     return table(["gaps", "`prev_sequence` is not named", "is named"], rows) + because(*GAP.values())
 
 
+def ask_lane() -> str:
+    """Draws what is told of a sequence that a client may have written itself."""
+    rows = [[words(record), *(words(ASK[record, reading].effect) for reading in Reading)] for record in Record]
+    return table(["its record", *(words(reading) for reading in Reading)], rows) + because(*ASK.values())
+
+
 def life() -> str:
     """Draws an id's life, a row a change of state; what is done or taken retires behind the horizon."""
     group = {IdState.CLAIMED_LIVE: "CLAIMED", IdState.CLAIMED_OVER: "CLAIMED"}
@@ -188,6 +195,9 @@ DECISIONS: dict[str, Callable[[], str]] = {
     "ack number": partial(effects, "the ack's batch, to the last that was acked", ACK_NUMBER),
     "resolve": resolve,
     "forget": partial(effects, "told as", FORGET),
+    "ask lane": ask_lane,
+    "enter": partial(effects, "a record that was read", ENTER),
+    "trim lanes": partial(effects, "its entry", TRIM),
     "ack batch": partial(effects, "a batch up to the ack's", ACK_BATCH),
 }
 

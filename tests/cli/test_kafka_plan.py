@@ -30,10 +30,12 @@ def test_it_names_topics_rights_and_transactional_ids_and_says_whose() -> None:
     found = json.loads(out)
     assert status == 0
     assert found["principal"] == "User:ANONYMOUS"
-    kinds = ("ledger", "states", "outputs", "stages")
+    kinds = ("ledger", "states", "outputs", "stages", "direct")
     names = [f"once.{space}.{kind}" for space in ("mail", "orders") for kind in kinds]
     assert [one["name"] for one in found["topics"]] == ["once.namespaces", *names]
-    assert {(one["partitions"], one["replication"]) for one in found["topics"]} == {(1, 3)}
+    assert {one["replication"] for one in found["topics"]} == {3}
+    several = {one["name"] for one in found["topics"] if one["partitions"] == 4}
+    assert several == {"once.mail.direct", "once.orders.direct"}
     assert [(one["name"], one["alone"]) for one in found["rights"]] == [("once.", False)] * 2
     assert [one["first"] for one in found["transactional_ids"]] == [
         "once.namespaces",
@@ -64,7 +66,7 @@ def test_topics_are_planned_as_the_ledger_makes_and_checks_them() -> None:
 def test_its_lines_are_words_of_a_shell_whatever_the_principal_is_called() -> None:
     lines = plan("--format", "commands", "--principal", "User:CN=once gate")[1].splitlines()
     words = [shlex.split(line) for line in lines]
-    assert [one[0] for one in words] == ["kafka-topics.sh"] * 5 + ["kafka-acls.sh"] * 2
+    assert [one[0] for one in words] == ["kafka-topics.sh"] * 6 + ["kafka-acls.sh"] * 2
     assert all(one[1:3] == ["--bootstrap-server", "a:9092,b:9092"] for one in words)
     assert "User:CN=once gate" in words[-1]
     assert not any("--command-config" in one for one in words)
@@ -82,7 +84,7 @@ def test_brokers_that_ask_who_connects_are_reached_by_a_file_of_the_operators(tm
     (password := tmp_path / "password").write_text("secret")
     sasl = f"security_protocol=SASL_PLAINTEXT&sasl_mechanism=PLAIN&sasl_username=gate&sasl_password_file={password}"
     out = plan("--format", "commands", url=f"{URL}&{sasl}")[1]
-    assert out.count("--command-config admin.properties") == 7
+    assert out.count("--command-config admin.properties") == 8
     assert "--allow-principal User:gate" in out
     assert "secret" not in out
 

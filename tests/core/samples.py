@@ -36,6 +36,7 @@ from oncegate.core.entries.kinds import (
     TopicSet,
     Trimmed,
 )
+from oncegate.core.entries.lanes import LaneOpened, LaneWritten
 from oncegate.core.entries.producers import (
     Acked,
     DriverRegistered,
@@ -167,6 +168,8 @@ SAMPLES: dict[str, Entry] = {
     "acked_with_source_offsets": Acked("flights", 3, 0, b"", WALL_MS, b"", "departures", b'[{"events":{"0":17}}]'),
     "acked": Acked("flights", 3, 42, struct.pack("<4Q", 2**33, 2**40, 7, 2**41), WALL_MS),
     "scoped": Scoped(b16(0x20), "flights", 42),
+    "lane_opened": LaneOpened(2**33, "départs", "events-3", 3, WALL_MS),
+    "lane_written": LaneWritten(2**33, 2**41, struct.pack("<4Q", 17, 18, 20, 2**64 - 2), WALL_MS),
 }
 
 

@@ -31,6 +31,7 @@ from tests.mutants.contract import CONTRACT
 from tests.mutants.deletion import DELETION
 from tests.mutants.delivery import DELIVERY
 from tests.mutants.demo import DEMO
+from tests.mutants.direct import DIRECT
 from tests.mutants.eviction import SEALING
 from tests.mutants.firsts import FIRSTS
 from tests.mutants.formats import FORMATS
@@ -88,6 +89,7 @@ MUTANTS = (
     *TIERS,
     *SEALING,
     *LANES,
+    *DIRECT,
     *PRODUCERS,
     *OPERATORS,
     *PAYLOADS,

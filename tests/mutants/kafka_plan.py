@@ -11,8 +11,8 @@ KAFKA_PLAN: tuple[Mutant, ...] = (
     one(
         "a topic that holds records is taken for one that was made for a namespace",
         f"{_KAFKA}/ledgers.py",
-        "if await readers.bounds(Partition(name, 0)) != (0, 0)}",
-        "if await readers.bounds(Partition(name, 0)) == ()}",
+        "for one in found if await readers.bounds(one) != (0, 0)}",
+        "for one in found if await readers.bounds(one) == ()}",
         f"{_DAMAGE}::test_topics_that_the_list_does_not_know_are_not_taken_over",
     ),
     one(

@@ -1,4 +1,4 @@
-"""Describes what is asked of and answered about drivers, producers and what a dead task leaves; plain data."""
+"""Describes what is asked of and answered about drivers, producers, lanes and what a dead task leaves; plain data."""
 
 from dataclasses import dataclass
 
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from oncegate.core.claims import ClaimState
 from oncegate.core.errors import OncegateError
 from oncegate.core.producers import Gaps
+from oncegate.ports import LanePlace
 
 
 @dataclass(frozen=True)
@@ -141,3 +142,32 @@ class ProducerView:
     done: NDArray[np.uint64]
     open: NDArray[np.uint64]
     position: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaneOpening:
+    """Tells a lane's number and with what it is written."""
+
+    lane: int
+    place: LanePlace
+
+
+@dataclass(frozen=True, slots=True)
+class LaneQuestion:
+    """Asks which sequences of a lane are written, from `first` to `last`, both of them too."""
+
+    topic: str
+    producer: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, eq=False)
+class LaneAnswer:
+    """Tells which of the sequences are written: `duplicates`, inclusive spans of shape (k, 2), in order.
+
+    is_whole: all that was asked for lies in them; else what does not was not written, and the asker is to write it.
+    """
+
+    duplicates: NDArray[np.uint64]
+    is_whole: bool

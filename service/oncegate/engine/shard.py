@@ -29,6 +29,9 @@ from oncegate.engine.producer_requests import (
     AckResult,
     DriverRequest,
     DriverResult,
+    LaneAnswer,
+    LaneOpening,
+    LaneQuestion,
     ProducerRequest,
     ProducerResult,
     ProducerView,
@@ -57,6 +60,7 @@ from oncegate.engine.requests import (
 from oncegate.engine.usecases.batches import Batches
 from oncegate.engine.usecases.claim_batching import ClaimBatcher
 from oncegate.engine.usecases.claims import Claims
+from oncegate.engine.usecases.direct.lanes import DirectLanes
 from oncegate.engine.usecases.drivers import Drivers
 from oncegate.engine.usecases.operations.actions import Actions
 from oncegate.engine.usecases.operations.leftovers import Leftovers
@@ -69,7 +73,7 @@ from oncegate.hashing.payloads import PayloadDigester
 from oncegate.hashing.rows import RowFingerprinter
 from oncegate.index.claims.results import Explained
 from oncegate.index.shard import ShardIndex
-from oncegate.ports import Clock, Ledger, Mark, Observer, Outputs, RowTopics
+from oncegate.ports import Clock, DirectRecords, Ledger, Mark, Observer, Outputs, RowTopics
 
 # What may fail for a while, as `Shard.works` tells.
 WORKS = ("compaction", "eviction", "room")
@@ -97,6 +101,7 @@ class Shard:
         files: RunFiles,
         row_topics: RowTopics | None = None,
         counts: Counts | None = None,
+        direct: DirectRecords | None = None,
     ) -> None:
         self.namespace = namespace
         self._marks = marks
@@ -124,6 +129,7 @@ class Shard:
         self.actions = Actions(self.journal, lambda: self.eviction.busy, self.rates)
         self._records = Records(self.journal, self._topics, self._producers, places)
         self._batches = Batches(self.journal, self._topics, self.stages)
+        self._direct = DirectLanes(self.journal, direct)
 
     def fingerprints(self, named: str | None = None, own: str = CLAIMED) -> Fingerprinter:
         """Give what fingerprints the ids of a request: in the set that it names, else in its call's own.
@@ -200,6 +206,16 @@ class Shard:
     def close_producer(self, name: str, epoch: int, token: bytes) -> Awaitable[None]:
         """Ends a producer's lease at once, as `Producers.close`."""
         return self._producers.close(name, epoch, token)
+
+    @answers_when_proven
+    def open_lane(self, topic: str, producer: str, deadline: Deadline) -> Awaitable[LaneOpening]:
+        """Makes or finds the lane by which a client writes itself, as `DirectLanes.open`."""
+        return self._direct.open(topic, producer, deadline)
+
+    @answers_when_proven
+    def ask_lane(self, question: LaneQuestion, deadline: Deadline) -> Awaitable[LaneAnswer]:
+        """Tells which sequences of a lane are written, as `DirectLanes.ask`."""
+        return self._direct.ask(question, deadline)
 
     @answers_when_proven
     def resolve_claim(self, claim: bytes, request: ResolveRequest, deadline: Deadline) -> Awaitable[int]:

@@ -1,4 +1,4 @@
-"""Holds everything a shard knows, in memory: claims, batches, topics, producers, settings; by one `apply`."""
+"""Holds everything a shard knows, in memory: claims, batches, topics, producers, lanes and more; by one `apply`."""
 
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -13,6 +13,7 @@ from oncegate.index.claims.evict import drop
 from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.claims.replay import replay
 from oncegate.index.claims.store import ClaimStore
+from oncegate.index.lanes import LaneIndex
 from oncegate.index.lsm import tier
 from oncegate.index.producers.index import ProducerIndex
 from oncegate.index.snapshot.claims_reader import restore
@@ -57,12 +58,11 @@ class ShardIndex:
         self.batches = BatchIndex()
         self.topics = TopicIndex()
         self.producers = ProducerIndex()
-        self.source_offsets, self.audit_trail = SourceOffsets(), AuditTrail()
+        self.source_offsets, self.lanes, self.audit_trail = SourceOffsets(), LaneIndex(), AuditTrail()
         self.settings = NamespaceSet(0, 1, 0)
         self.settings_position = 0
         self.buckets: tuple[int, ...] = ()
-        parts = self.batches, self.topics, self.producers, self.source_offsets, self.audit_trail
-        self._reader = SnapshotReader(self.claims, *parts)
+        self._reader = SnapshotReader(self.claims, *self._parts)
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
         """Applies one entry; returns what takes it back, and what settles it once it is durable."""
@@ -71,7 +71,7 @@ class ShardIndex:
             return partial(self.claims.undo, claims), partial(self.claims.settle, claims)
         undos = [self.topics.apply(position, entry), self.batches.apply(position, entry), self._set(position, entry)]
         undos += [self.producers.apply(position, entry, now_ms), self.source_offsets.apply(position, entry)]
-        undos += [self.audit_trail.apply(position, entry)]
+        undos += [self.lanes.apply(position, entry), self.audit_trail.apply(position, entry)]
 
         def undo() -> None:
             for step in reversed(undos):
@@ -86,6 +86,13 @@ class ShardIndex:
 
         return undo, settle
 
+    @property
+    def _parts(
+        self,
+    ) -> tuple[BatchIndex, TopicIndex, ProducerIndex, SourceOffsets, LaneIndex, AuditTrail]:
+        """All that a snapshot holds beside the claims and the settings."""
+        return self.batches, self.topics, self.producers, self.source_offsets, self.lanes, self.audit_trail
+
     def held(self) -> dict[str, int]:
         """Counts what a deletion would forget, by kind, kinds of which there is none left out: all but the settings."""
         counts = {
@@ -95,6 +102,7 @@ class ShardIndex:
             "batches": len(self.batches.committed),
             "producers": len(self.producers.producers),
             "drivers": len(self.producers.drivers),
+            "lanes": len(self.lanes),
         }
         return {kind: count for kind, count in counts.items() if count}
 
@@ -107,9 +115,7 @@ class ShardIndex:
 
         A step raises SnapshotStopped when a change was undone since, or rows ran out: then it is begun anew.
         """
-        settings = self.settings, self.buckets
-        parts = self.batches, self.topics, self.producers, self.source_offsets, self.audit_trail
-        return snapshot_steps(self.claims, *parts, settings)
+        return snapshot_steps(self.claims, *self._parts, (self.settings, self.buckets))
 
     def replayed(self, position: int, entry: Entry) -> None:
         """Takes in, for good, what is no claim's alone; the claims have seen it already."""
@@ -118,6 +124,7 @@ class ShardIndex:
         self.producers.apply(position, entry)
         self.source_offsets.apply(position, entry)
         self.audit_trail.apply(position, entry)
+        self.lanes.apply(position, entry)
         self._set(position, entry)
         if isinstance(entry, SnapshotPiece):
             self.settings, self.buckets = self._reader.take(entry) or (self.settings, self.buckets)

@@ -3,12 +3,14 @@
 ledger      the durable log that is the only truth, and where ledgers live
 standby     ledgers that are read on while another process owns them
 outputs     rows beside a ledger, where it holds any
+direct      records of rows that clients write themselves
 runs        the shard's own folder of sorted runs
 world       time and events
 abilities   what a ledger may leave out
 """
 
 from oncegate.ports.abilities import LEAVING_OUT, Ability
+from oncegate.ports.direct import DirectRecords, LanePlace
 from oncegate.ports.ledger import AppendRefused, Ledger, Ledgers, Mark, OpenLedger, Replayed
 from oncegate.ports.outputs import (
     Chunk,
@@ -32,8 +34,10 @@ __all__ = [
     "AppendRefused",
     "Chunk",
     "Clock",
+    "DirectRecords",
     "DropRanges",
     "Followed",
+    "LanePlace",
     "Ledger",
     "Ledgers",
     "Mark",

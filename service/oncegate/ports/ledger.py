@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from oncegate.core.errors import OncegateError
+from oncegate.ports.direct import DirectRecords
 from oncegate.ports.outputs import OutputChange, Outputs, RowTopics
 
 
@@ -104,6 +105,7 @@ class OpenLedger:
     free_bytes: returns free and total bytes of the disk below; (1, 1) where there is none. 0 or less free: nothing new
         is to be written before there is more than as many.
     row_topics: the topics elsewhere that rows of requests are sent to; None: they stay here, in outputs.
+    direct: the records of rows that clients write themselves into those topics; None: they cannot.
     fenced_by_appends: an append alone tells that a newer owner has opened the ledger; False: a lock keeps others out.
     durability: says what an acknowledged append outlives, where a server's settings decide that; empty: the kind of
         ledger says it.
@@ -118,6 +120,7 @@ class OpenLedger:
     compacted: int = 0
     free_bytes: Callable[[], tuple[int, int]] = lambda: (1, 1)
     row_topics: RowTopics | None = None
+    direct: DirectRecords | None = None
     fenced_by_appends: bool = False
     durability: Callable[[], str] = lambda: ""
 

@@ -21,7 +21,8 @@ from oncegate_spark.aio.pool import CONNECTIONS_MAX, Pool  # sync: from oncegate
 from oncegate_spark.aio.producers import AsyncDriver, AsyncProducer
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.protocol.address import checked_timeout
-from oncegate_spark.protocol.answers import Committed, Produced, Settled, Staged, Taken, Topic
+from oncegate_spark.protocol.answers import Committed, Lane, Produced, Settled, Staged, Taken, Topic
+from oncegate_spark.protocol.calls import lanes
 from oncegate_spark.protocol.calls.namespace import FETCH_ROWS, Calls
 from oncegate_spark.protocol.calls.steps import End, Pause, Step, Steps, Tries
 from oncegate_spark.protocol.codecs import Verdicts
@@ -239,6 +240,20 @@ class AsyncGateway:
         nobody has said it, or the newest has not.
         """
         return await self.run(self.calls.source_offsets(app, topic, write_id))
+
+    async def open_lane(self, topic: str, producer: str) -> Lane:
+        """Make or find the lane by which a client writes a producer's rows into a topic of Kafka itself.
+
+        From then on the topic is written by lanes alone. `oncegate_spark.direct` writes as one.
+        """
+        return await self.run(lanes.open_lane(self.calls, topic, producer))
+
+    async def ask_lane(self, topic: str, producer: str, first: int, last: int) -> tuple[tuple[int, int], ...]:
+        """Ask which sequences of a lane are written, from `first` to `last`: inclusive spans, in order.
+
+        Who asks has started the lane's transactional id before: then nobody else can write the others any more.
+        """
+        return await self.run(lanes.ask_lane(self.calls, topic, producer, first, last))
 
     async def fetch(
         self,

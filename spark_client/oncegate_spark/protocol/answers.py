@@ -40,6 +40,22 @@ class Staged:
 
 
 @dataclass(frozen=True)
+class Lane:
+    """With what a client writes one producer's rows into a topic of Kafka itself; the same for ever.
+
+    `lane`, `ledger`: what its records name. `topic`, `partition`: where those go. `transactional_id`: the lane's own; a
+    producer of Kafka that starts with it fences the one before.
+    """
+
+    lane: int
+    ledger: bytes
+    brokers: str
+    topic: str
+    partition: int
+    transactional_id: str
+
+
+@dataclass(frozen=True)
 class Offsets:
     """A range of offsets: `rows` rows stand in a partition, without holes, from `first_offset` on."""
 

@@ -120,10 +120,10 @@ def test_a_check_makes_nothing_and_names_all_that_is_missing(broker: Broker) -> 
     before = set(broker.admin.list_topics().topics)
     status, printed, told = plan(url_of(broker, "nothing"), "--check")
     assert status == 1
-    names = ("namespaces", "default.ledger", "default.states", "default.outputs", "default.stages")
+    names = ("namespaces", *(f"default.{one}" for one in ("ledger", "states", "outputs", "stages", "direct")))
     assert all(f"WRONG  topic nothing.{name}: missing" in printed for name in names)
     assert "WRONG  rights on transactional-id nothing.namespaces: Describe, Write is missing" in printed
-    assert told.startswith("oncegate: 7 of 7 are missing or wrong")
+    assert told.startswith("oncegate: 8 of 8 are missing or wrong")
     assert set(broker.admin.list_topics().topics) - before <= {"__transaction_state"}
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, get_args
 
 from oncegate.core.entries.audit import Audited
 from oncegate.core.entries.fields import B16, U8, U32, U64, Blob, Blobs, Opt, Tag, Text
+from oncegate.core.entries.lanes import LaneOpened, LaneWritten
 from oncegate.core.entries.producers import (
     Acked,
     DriverRegistered,
@@ -363,5 +364,7 @@ Entry = (
     | Scoped
     | Resolved
     | Audited
+    | LaneOpened
+    | LaneWritten
 )
 KINDS: dict[int, type[Any]] = {cls.KIND: cls for cls in get_args(Entry)}

@@ -9,6 +9,7 @@ import numpy as np
 from oncegate.core.errors import LedgerFull, MissingStage, Rejected, Stop
 from oncegate.core.verdicts import VERDICT_MASK, Verdict
 from oncegate.engine.commit.group_commit import GroupCommit
+from oncegate.engine.producer_requests import LaneAnswer
 from oncegate.engine.requests import ClaimResult, ProduceResult
 from oncegate.ports.tracing import child, current
 
@@ -85,5 +86,8 @@ async def _traced(name: str, answer: Coroutine[Any, Any, R]) -> R:
 
 def _stays_true(found: object) -> bool:
     """Tells whether an answer holds whoever owns the ledger by now: what is a duplicate or stale is so for ever."""
+    # An answer about a lane has waited for as much as it needs (`core.direct.ASK`).
+    if isinstance(found, LaneAnswer):
+        return True
     verdicts = found.verdicts if isinstance(found, ClaimResult | ProduceResult) else None
     return verdicts is not None and not np.isin(verdicts & VERDICT_MASK, _LASTING, invert=True).any()

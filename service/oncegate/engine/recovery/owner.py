@@ -285,6 +285,7 @@ class Owner:
             files,
             opened.row_topics,
             self.counts,
+            opened.direct,
         )
         shard.durability = opened.durability
         shard.group_commit.fenced_by_appends = opened.fenced_by_appends

@@ -147,9 +147,15 @@ class Topics:
     def creation(self, topic: str, schema: Schema) -> list[Entry]:
         """Returns the entry that makes the topic fit for rows of this schema, if it needs one.
 
-        Raises SchemaMismatch when rows do not fit its columns; NotFound when the namespace makes no topics by itself.
+        Raises SchemaMismatch when rows do not fit its columns; NotFound when the namespace makes no topics by itself;
+        BadRequest for a topic of lanes.
         """
         known, wall_ms = self._index.get(topic), self._journal.wall_ms()
+        if self._journal.index.lanes.writes(topic):
+            raise BadRequest(
+                f"topic {topic} is written by clients themselves (write=direct), and a topic is written one way: the "
+                "same rows could come both ways; take another topic, or another namespace; nothing was written"
+            )
         if self.are_elsewhere:
             return [] if known is not None else [TopicCreated(topic, 1, b"", 0, 0, wall_ms)]
         if known is None:

@@ -11,6 +11,7 @@ from oncegate.index.audit_trail import AuditSnapshot, AuditTrail
 from oncegate.index.batches import BatchIndex
 from oncegate.index.claims.batch_scopes import ScopesSnapshot
 from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.lanes import LaneIndex, LanesSnapshot
 from oncegate.index.lsm.archives import ArchivesSnapshot
 from oncegate.index.producers.index import ProducerIndex
 from oncegate.index.snapshot.batches import KINDS as BATCHES_KINDS
@@ -32,7 +33,8 @@ PIECE_BYTES = 16 << 20
 # The namespace's settings, and the ledger's clock at its last retirements.
 SettingsSnapshot = tuple[NamespaceSet, tuple[int, ...]]
 _CLAIMS, _SETTINGS, _END = "claims/", "settings", "end"
-_SCOPES, _EVICTED, _RESULTS, _SOURCE_OFFSETS, _AUDIT = "scopes", "sealed", "results", "source_offsets", "audit_trail"
+_SCOPES, _EVICTED, _RESULTS, _SOURCE_OFFSETS = "scopes", "sealed", "results", "source_offsets"
+_LANES, _AUDIT = "lanes", "audit_trail"
 # What claims were completed with, by row: beside the claims' own pieces, so that older builds pass it over, as they do
 # with source offsets.
 ResultsSnapshot = list[tuple[int, bytes]]
@@ -44,6 +46,7 @@ def snapshot_steps(
     topics: TopicIndex,
     producers: ProducerIndex,
     source_offsets: SourceOffsets,
+    lanes: LaneIndex,
     audit_trail: AuditTrail,
     settings: SettingsSnapshot,
 ) -> Generator[list[SnapshotPiece], None, None]:
@@ -61,6 +64,7 @@ def snapshot_steps(
         (_RESULTS, msgspec.msgpack.encode(results)),
         (_SOURCE_OFFSETS, msgspec.msgpack.encode(source_offsets.snapshot())),
         (_AUDIT, msgspec.msgpack.encode(audit_trail.snapshot())),
+        (_LANES, msgspec.msgpack.encode(lanes.snapshot())),
     )
     scopes = ([(_SCOPES, msgspec.msgpack.encode(some))] for some in claims.scopes.snapshot())
     saved = batches_steps(batches), topics_steps(topics), producers_steps(producers.store), scopes
@@ -99,10 +103,11 @@ class SnapshotReader:
         topics: TopicIndex,
         producers: ProducerIndex,
         source_offsets: SourceOffsets,
+        lanes: LaneIndex,
         audit_trail: AuditTrail,
     ) -> None:
         self._claims, self._producers = claims, ProducersReader(producers.store)
-        self._source_offsets, self._audit_trail = source_offsets, audit_trail
+        self._source_offsets, self._lanes, self._audit_trail = source_offsets, lanes, audit_trail
         self._scopes: ScopesSnapshot = []
         self._batches, self._topics = BatchesReader(batches), TopicsReader(topics)
         self._whole: dict[str, bytes] = {}
@@ -150,6 +155,8 @@ class SnapshotReader:
                 self._source_offsets.restore(saved)
             if _AUDIT in self._whole:
                 self._audit_trail.restore(msgspec.msgpack.decode(self._whole[_AUDIT], type=AuditSnapshot))
+            if _LANES in self._whole:
+                self._lanes.restore(msgspec.msgpack.decode(self._whole[_LANES], type=LanesSnapshot))
             if _EVICTED in self._whole:
                 self._claims.archives.restore(msgspec.msgpack.decode(self._whole[_EVICTED], type=ArchivesSnapshot))
         except (KeyError, msgspec.MsgspecError) as error:

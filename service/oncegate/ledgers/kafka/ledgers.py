@@ -19,9 +19,18 @@ from oncegate.core.errors import (
     OncegateError,
 )
 from oncegate.ledgers.kafka.address import Address, parse_address
+from oncegate.ledgers.kafka.direct.topic import DirectTopic
 from oncegate.ledgers.kafka.followed import UNREADABLE, FollowedTopics
 from oncegate.ledgers.kafka.guard import Partition
-from oncegate.ledgers.kafka.namespaces import Listed, Namespace, NamespaceList, topic_names, topics_of_name
+from oncegate.ledgers.kafka.namespaces import (
+    DIRECT_PARTITIONS,
+    Listed,
+    Namespace,
+    NamespaceList,
+    direct_topic,
+    topic_names,
+    topics_of_name,
+)
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.record_batch import warm_up
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
@@ -85,7 +94,8 @@ class KafkaLedgers:
         if not mine:
             return set()
         async with reader(self._address.settings) as readers:
-            return {name for name in mine if await readers.bounds(Partition(name, 0)) != (0, 0)}
+            found = [Partition(name, number) for name in mine for number in range(_partitions(name, begin))]
+            return {one.topic for one in found if await readers.bounds(one) != (0, 0)}
 
     def _created(self, listed: Listed, namespace: str, made: Namespace, used: set[str]) -> Changes:
         before = listed.namespaces.get(namespace)
@@ -93,8 +103,8 @@ class KafkaLedgers:
             return []
         # The topics of a deleted namespace stay, for a person to look at.
         number = 1 if before is None else before.number + 1
-        one = Namespace(made.ledger, topics_of_name(self._address.prefix, namespace), made.key, number)
-        if found := sorted(used & set(topic_names(one))):
+        one = Namespace(made.ledger, topics_of_name(self._address.prefix, namespace), made.key, number, direct=True)
+        if found := sorted(used & {*topic_names(one), direct_topic(one)}):
             raise LedgerDamaged(
                 f"topics {', '.join(found)} hold records, and {self._list.partition.topic} does not list their "
                 "namespace: nothing was made, put the list back, or remove these topics"
@@ -150,12 +160,15 @@ class KafkaLedgers:
         """Opens a ledger, fences who had it before, and closes it in the end. `warm`: as in `open_place`."""
         with unreachable(self._address):
             place = await self._listed_place(namespace)
+            if not place.listed.direct:
+                place = await self._with_lanes(namespace)
             await self._check_topics(place)
             opened = await open_place(place, self._list, self._election.lead, warm)
             await self._rewrap(namespace, opened.key)
         address = self._address
         sending_ms = address.deadlines.sending_ms
         topics = UserTopics(address.settings, address.bootstrap, address.prefix, address.compression, sending_ms)
+        direct = DirectTopic(place, address.bootstrap)
         ledger = KafkaLedger(place, opened, self._list, topics)
         self._open.setdefault(namespace, set()).add(ledger)
         try:
@@ -167,6 +180,7 @@ class KafkaLedgers:
                 ledger,
                 compacted=ledger.compacted_position,
                 row_topics=topics,
+                direct=direct,
                 fenced_by_appends=True,
             )
             yield found, opened.fold
@@ -174,6 +188,7 @@ class KafkaLedgers:
             self._open[namespace].discard(ledger)
             await ledger.close()
             await topics.close()
+            await direct.close()
 
     async def _rewrap(self, namespace: str, key: bytes) -> None:
         """Wraps a key anew that was wrapped with the master key before this one, so that that one may go."""
@@ -185,6 +200,17 @@ class KafkaLedgers:
 
         if self._listed(namespace).key != wrapped:
             await self._list.change(rewrapped)
+
+    async def _with_lanes(self, namespace: str) -> KafkaPlace:
+        """Makes the topic of lanes of a namespace that is older than those, and lists that it has one."""
+        async with topics_of(self._address) as topics:
+            await topics.make([direct_topic(self._listed(namespace))], KEPT, DIRECT_PARTITIONS)
+
+        def listed(known: Listed) -> Changes:
+            return [(f"n/{namespace}", replace(known.namespaces[namespace], direct=True))]
+
+        await self._list.change(listed)
+        return self._place(namespace)
 
     def _listed(self, namespace: str) -> Namespace:
         found = self._list.listed.namespaces.get(namespace)
@@ -199,17 +225,19 @@ class KafkaLedgers:
     async def _make_topics(self, place: KafkaPlace) -> None:
         async with topics_of(self._address) as topics:
             await topics.make([partition.topic for partition in place.partitions], KEPT)
+            await topics.make([direct_topic(place.listed)], KEPT, DIRECT_PARTITIONS)
 
     async def _check_topics(self, place: KafkaPlace) -> None:
-        wanted = [partition.topic for partition in place.partitions]
+        wanted, lanes = [partition.topic for partition in place.partitions], direct_topic(place.listed)
         async with topics_of(self._address) as topics:
             there = await topics.names()
-            if missing := [name for name in wanted if name not in there]:
+            if missing := [name for name in (*wanted, lanes) if name not in there]:
                 raise LedgerDamaged(
                     f"topics {', '.join(missing)} of namespace {place.namespace} are missing; nothing was changed, put "
                     "them back from a copy"
                 )
             await topics.check(wanted, KEPT)
+            await topics.check([lanes], KEPT, DIRECT_PARTITIONS)
 
     async def _keep_up(self) -> None:
         loop = asyncio.get_running_loop()
@@ -246,6 +274,11 @@ class KafkaLedgers:
         self._keeper.cancel()
         await asyncio.wait([self._keeper])
         await self._list.close()
+
+
+def _partitions(topic: str, begin: str) -> int:
+    """How many partitions a topic has whose name begins as a namespace's do."""
+    return DIRECT_PARTITIONS if topic.startswith(f"{begin}.direct") else 1
 
 
 @contextmanager

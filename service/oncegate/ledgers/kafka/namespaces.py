@@ -30,6 +30,8 @@ from oncegate.ledgers.kafka.watch import Deadlines, Watch
 from oncegate.ledgers.standby.holders import Beat, Changes, Holders
 from oncegate.ledgers.uncancelled import uncancelled
 
+# Of the topic of lanes, for ever: an open transaction holds up who asks of the lanes of its partition, and no others.
+DIRECT_PARTITIONS = 4
 # Another gateway that changes the list at the same time ends our turn; after so many there is none left to wait for.
 TURNS_MAX = 20
 
@@ -37,7 +39,8 @@ TURNS_MAX = 20
 class Namespace(msgspec.Struct, frozen=True):
     """Lists a namespace. `topics`: what the names of its topics begin with; `number`: of those that had its name.
 
-    `key`: its secret key, wrapped. `deleted`: it is forgotten, and its topics stay.
+    `key`: its secret key, wrapped. `deleted`: it is forgotten, and its topics stay. `direct`: it has a topic of lanes,
+    which those that were made before there were lanes get when they are opened next.
     """
 
     ledger: bytes
@@ -46,6 +49,7 @@ class Namespace(msgspec.Struct, frozen=True):
     number: int = 1
     deleted: bool = False
     format: int = 1
+    direct: bool = False
 
     @property
     def name(self) -> str:
@@ -67,6 +71,11 @@ def topic_names(one: Namespace) -> tuple[str, str, str, str]:
     """Returns the topics of a namespace: of its frames, states, outputs and stages."""
     base, suffix = one.topics, f".{one.number}" if one.number > 1 else ""
     return f"{base}.ledger{suffix}", f"{base}.states{suffix}", f"{base}.outputs{suffix}", f"{base}.stages{suffix}"
+
+
+def direct_topic(one: Namespace) -> str:
+    """Returns the topic of a namespace that clients commit the records of their lanes to."""
+    return f"{one.topics}.direct" + (f".{one.number}" if one.number > 1 else "")
 
 
 class Generation(msgspec.Struct, frozen=True):

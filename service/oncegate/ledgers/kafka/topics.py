@@ -74,12 +74,13 @@ class Wanted:
         return said
 
 
-def wanted(address: Address, names: Sequence[str], configs: Mapping[str, str]) -> list[Wanted]:
+def wanted(address: Address, names: Sequence[str], configs: Mapping[str, str], partitions: int = 1) -> list[Wanted]:
     """Says what topics are that hold what `KEPT` or `COMPACTED` names: for who makes, checks or plans them."""
     insync, size_bytes = (address.min_insync, address.min_insync), (MESSAGE_BYTES, RECORD_BYTES)
     at_least = {"min.insync.replicas": insync, "max.message.bytes": size_bytes}
     beside = _SMALL_SEGMENTS if configs is COMPACTED else {}
-    return [Wanted(name, address.replication, {**configs, **_SAFE}, at_least, beside) for name in names]
+    exactly = {**configs, **_SAFE}
+    return [Wanted(name, address.replication, exactly, at_least, beside, partitions) for name in names]
 
 
 class Admin(AIOKafkaAdminClient):  # type: ignore[misc]
@@ -108,13 +109,13 @@ class Topics:
         """Returns the names of all topics that this client may see; KafkaError."""
         return set(await self._admin.list_topics())
 
-    async def make(self, names: Sequence[str], configs: Mapping[str, str]) -> None:
+    async def make(self, names: Sequence[str], configs: Mapping[str, str], partitions: int = 1) -> None:
         """Makes the topics that are not there; returns once each of these has a leader. KafkaError.
 
         Where all are there no right to make any is needed.
         """
         there = await self.names()
-        missing = [one for one in wanted(self._address, names, configs) if one.name not in there]
+        missing = [one for one in wanted(self._address, names, configs, partitions) if one.name not in there]
         if not missing:
             return
         new = [NewTopic(one.name, one.partitions, one.replication, topic_configs=one.settings) for one in missing]
@@ -138,9 +139,9 @@ class Topics:
                 return
             await pause(_POLL_S)
 
-    async def check(self, names: Sequence[str], configs: Mapping[str, str]) -> None:
+    async def check(self, names: Sequence[str], configs: Mapping[str, str], partitions: int = 1) -> None:
         """Raises LedgerDamaged unless these topics keep what they are given, with all that is wrong; KafkaError."""
-        found = await self.wrong(wanted(self._address, names, configs))
+        found = await self.wrong(wanted(self._address, names, configs, partitions))
         if wrong := [f"topic {name} has {one}" for name, said in found.items() for one in said]:
             raise LedgerDamaged(f"{'; '.join(wrong)}; nothing was read or written: mend the settings, then start again")
 

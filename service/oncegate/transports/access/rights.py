@@ -58,6 +58,8 @@ CALLS: dict[str, Right] = {
     "completeSequences": WRITE,
     "releaseSequences": WRITE,
     "closeProducer": WRITE,
+    "openLane": WRITE,
+    "askLane": WRITE,
     "registerDriver": ACK,
     "ackProducers": ACK,
     "fetchRecords": READ,

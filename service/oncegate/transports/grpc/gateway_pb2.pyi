@@ -473,3 +473,53 @@ class AckResponse(_message.Message):
     batch: int
     refused: _containers.RepeatedCompositeFieldContainer[RefusedPart]
     def __init__(self, driver: _Optional[str] = ..., watermarks: _Optional[_Iterable[_Union[Watermark, _Mapping]]] = ..., batch: _Optional[int] = ..., refused: _Optional[_Iterable[_Union[RefusedPart, _Mapping]]] = ...) -> None: ...
+
+class OpenLaneRequest(_message.Message):
+    __slots__ = ("namespace", "topic", "producer")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    topic: str
+    producer: str
+    def __init__(self, namespace: _Optional[str] = ..., topic: _Optional[str] = ..., producer: _Optional[str] = ...) -> None: ...
+
+class OpenLaneResponse(_message.Message):
+    __slots__ = ("producer", "lane", "ledger", "brokers", "topic", "partition", "transactional_id")
+    PRODUCER_FIELD_NUMBER: _ClassVar[int]
+    LANE_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_FIELD_NUMBER: _ClassVar[int]
+    BROKERS_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTIONAL_ID_FIELD_NUMBER: _ClassVar[int]
+    producer: str
+    lane: int
+    ledger: bytes
+    brokers: str
+    topic: str
+    partition: int
+    transactional_id: str
+    def __init__(self, producer: _Optional[str] = ..., lane: _Optional[int] = ..., ledger: _Optional[bytes] = ..., brokers: _Optional[str] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., transactional_id: _Optional[str] = ...) -> None: ...
+
+class AskLaneRequest(_message.Message):
+    __slots__ = ("namespace", "topic", "producer", "first", "last")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    topic: str
+    producer: str
+    first: int
+    last: int
+    def __init__(self, namespace: _Optional[str] = ..., topic: _Optional[str] = ..., producer: _Optional[str] = ..., first: _Optional[int] = ..., last: _Optional[int] = ...) -> None: ...
+
+class AskLaneResponse(_message.Message):
+    __slots__ = ("producer", "duplicates")
+    PRODUCER_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATES_FIELD_NUMBER: _ClassVar[int]
+    producer: str
+    duplicates: _containers.RepeatedCompositeFieldContainer[Interval]
+    def __init__(self, producer: _Optional[str] = ..., duplicates: _Optional[_Iterable[_Union[Interval, _Mapping]]] = ...) -> None: ...

@@ -1,11 +1,11 @@
-"""Producers and drivers over gRPC: register, ack."""
+"""Producers, drivers and lanes over gRPC: register, ack; open, ask."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from oncegate.core.errors import BadRequest, OncegateError
 from oncegate.core.producers import Gaps
-from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest
+from oncegate.engine.producer_requests import AckRequest, DriverRequest, LaneQuestion, ProducerRequest
 from oncegate.transports.decode import sequences
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.calls import Method
@@ -64,6 +64,29 @@ async def ack(message: pb.AckRequest, admitted: Admitted) -> pb.AckResponse:
     )
 
 
+async def open_lane(message: pb.OpenLaneRequest, admitted: Admitted) -> pb.OpenLaneResponse:
+    """Makes or finds the lane by which a client writes a producer's rows into a topic of Kafka itself."""
+    opened = await admitted.shard.open_lane(message.topic, message.producer, admitted.deadline)
+    place = opened.place
+    return pb.OpenLaneResponse(
+        producer=message.producer,
+        lane=opened.lane,
+        ledger=place.ledger,
+        brokers=place.brokers,
+        topic=place.topic,
+        partition=place.partition,
+        transactional_id=place.transactional_id,
+    )
+
+
+async def ask_lane(message: pb.AskLaneRequest, admitted: Admitted) -> pb.AskLaneResponse:
+    """Tells which sequences of a lane are written."""
+    sequences.of_numbers([message.first, message.last], "first, last")
+    question = LaneQuestion(message.topic, message.producer, message.first, message.last)
+    answer = await admitted.shard.ask_lane(question, admitted.deadline)
+    return pb.AskLaneResponse(producer=message.producer, duplicates=_intervals(answer.duplicates.tolist()))
+
+
 def _refused(error: OncegateError) -> pb.RefusedPart:
     extra: Any = dict(error.extra)
     not_done = _intervals(extra.pop("not_done", ()))
@@ -78,4 +101,6 @@ METHODS: dict[str, Method] = {
     "RegisterProducer": Method(pb.RegisterProducerRequest, register_producer, "registerProducer"),
     "RegisterDriver": Method(pb.RegisterDriverRequest, register_driver, "registerDriver"),
     "Ack": Method(pb.AckRequest, ack, "ackProducers"),
+    "OpenLane": Method(pb.OpenLaneRequest, open_lane, "openLane"),
+    "AskLane": Method(pb.AskLaneRequest, ask_lane, "askLane"),
 }

@@ -17,7 +17,7 @@ from oncegate.transports.access.access import Access
 from oncegate.transports.http import problems
 from oncegate.transports.http.gate import Gate
 from oncegate.transports.http.openapi import document
-from oncegate.transports.http.routes import batches, claims, operator, producers, service, topics
+from oncegate.transports.http.routes import batches, claims, lanes, operator, producers, service, topics
 from oncegate.transports.http.tracing import UNTRACED, http_span, note_route, noting_status
 from oncegate.transports.promises import CREDENTIALS
 from oncegate.transports.tracing import trace_id_of
@@ -63,7 +63,7 @@ def create_app(
     app.state.gate = Gate(about.hosts)
     app.state.observer = observer
     app.state.metrics = MetricsReader()
-    for routes in (claims, topics, batches, service, producers, operator):
+    for routes in (claims, lanes, topics, batches, service, producers, operator):
         app.include_router(routes.router)
     problems.install(app, observer)
     app.add_middleware(Traced, observer=observer, gate=app.state.gate, tracer=tracer)

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 
 from oncegate.core.errors import BadRequest
 from oncegate.ledgers.kafka.address import Address
-from oncegate.ledgers.kafka.namespaces import Namespace, list_topic, topic_names, topics_of_name
+from oncegate.ledgers.kafka.namespaces import (
+    DIRECT_PARTITIONS,
+    Namespace,
+    direct_topic,
+    list_topic,
+    topic_names,
+    topics_of_name,
+)
 from oncegate.ledgers.kafka.topics import COMPACTED, KEPT, Wanted, wanted
 
 TOPIC, TRANSACTIONAL_ID = "topic", "transactional-id"
@@ -61,6 +68,7 @@ def needs_of(
     for namespace in namespaces:
         one = Namespace(b"", topics_of_name(address.prefix, namespace), b"")
         topics += wanted(address, topic_names(one), KEPT)
+        topics += wanted(address, [direct_topic(one)], KEPT, DIRECT_PARTITIONS)
         ids.append(TransactionalId(f"namespace {namespace}, a number an opening", f"{one.name}/1", f"{one.name}/"))
     begin = f"{address.prefix}."
     rights = (

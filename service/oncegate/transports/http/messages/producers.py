@@ -176,6 +176,39 @@ class ResolveReply(Struct, frozen=True):
     resolved: UInt64
 
 
+class OpenLaneRequest(Read):
+    """Opens the lane by which a client writes a producer's rows into a topic itself."""
+
+    producer: Named
+
+
+class OpenLaneReply(Struct, frozen=True):
+    """Answers an opening: with what the client writes as this lane."""
+
+    producer: str
+    lane: UInt64
+    ledger: str
+    brokers: str
+    topic: str
+    partition: int
+    transactional_id: str
+
+
+class AskLaneRequest(Read):
+    """Asks which sequences of a lane are written, from `first` to `last`."""
+
+    producer: Named
+    first: Sequence
+    last: Sequence
+
+
+class AskLaneReply(Struct, frozen=True):
+    """Answers which of them are written; the others were not, and who asked is to write them."""
+
+    producer: str
+    duplicates: list[tuple[UInt64, UInt64]]
+
+
 class CloseRequest(Read):
     """Ends the lease of a producer's holder."""
 

@@ -1,4 +1,4 @@
-"""Descriptions of producers and drivers in the OpenAPI document; `descriptions` puts them beside the rest."""
+"""Descriptions of producers, drivers and lanes in the OpenAPI document; `descriptions` puts them beside the rest."""
 
 TEXT = """\
 ## Producers
@@ -22,6 +22,13 @@ what it claims are *sequences*, strictly increasing. Which were written is kept 
    last that was acked is 409 OLDER_BATCH, with that one.
 6. What a dead task has claimed and not settled, and nobody claims again, keeps its part from being acked: a person
    looks, and clears it (`:resolve`, of a claim or a producer), done or not done. The ledger has who said so, and why.
+
+Where the ledger is on Kafka a client may write a producer's rows into a topic of Kafka itself. It opens a *lane*
+(`topics/{topic}/lanes:open`), starts a producer of Kafka with the lane's `transactional_id`, which fences whoever had
+it before, and only then asks (`lanes:ask`) which sequences are written; the others it writes, with one record of them
+in the lane's `topic` and `partition`, in one transaction. A question that cannot be answered yet, since another
+transaction is open in that partition, ends with its deadline: ask again. A topic that has a lane is written by lanes
+alone.
 
 `driver` and `batch` beside ids (of ids:claim, ids:take, records:produce) make them belong to a batch of that driver:
 they are forgotten when it is acked, not by a horizon, and a request of an acked batch is told STALE for each of its
@@ -113,6 +120,26 @@ MEMBERS: dict[str, dict[str, str]] = {
         "last": "only to here, included",
     },
     "ResolveReply": {"outcome": "as asked", "resolved": "how many ids or sequences; 0: nothing was left"},
+    "OpenLaneReply": {
+        "producer": "as asked",
+        "lane": "the lane's number, which its records name",
+        "ledger": "the id of the ledger, 16 bytes in hex, which its records name",
+        "brokers": "of Kafka, where all of it is written",
+        "topic": "where the lane's records go",
+        "partition": "of that topic, the lane's for ever",
+        "transactional_id": "the lane's own: a producer that starts with it fences the one before",
+    },
+    "OpenLaneRequest": {"producer": "whose rows the client writes: a part of its source, the same at every run"},
+    "AskLaneRequest": {
+        "producer": "of a lane that was opened",
+        "first": "the first that is asked for",
+        "last": "the last, included",
+    },
+    "AskLaneReply": {
+        "producer": "as asked",
+        "duplicates": "what is written: first and last of each interval, in order; the rest was not, and nobody else "
+        "will write it",
+    },
     "CloseReply": {"producer": "as in the path", "epoch": "whose lease is over"},
     "ProducerExplained": {
         "producer": "as in the path",

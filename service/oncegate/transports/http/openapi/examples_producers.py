@@ -1,4 +1,4 @@
-"""Examples of producers' and drivers' messages."""
+"""Examples of producers', drivers' and lanes' messages."""
 
 from typing import Any
 
@@ -48,6 +48,18 @@ RESOLVE = {"outcome": "done", "who": "ada", "why": "its rows are in the sink, se
 RESOLVE_SEQUENCES = {**RESOLVE, "first": 18, "last": 19}
 RESOLVE_REPLY = {"outcome": "done", "resolved": 2}
 SETTLE = _CLAIM
+OPEN_LANE = {"producer": PRODUCER}
+OPEN_LANE_REPLY = {
+    "producer": PRODUCER,
+    "lane": 7,
+    "ledger": "5f0c3f6a8f1b4c0d9e2a7b6c5d4e3f21",
+    "brokers": "broker-1:9092,broker-2:9092",
+    "topic": "oncegate.default.direct",
+    "partition": 3,
+    "transactional_id": "oncegate.default/1/direct/7",
+}
+ASK_LANE = {"producer": PRODUCER, "first": 17, "last": 20}
+ASK_LANE_REPLY = {"producer": PRODUCER, "duplicates": [[17, 18]]}
 CLOSE = {"token": TOKEN, "epoch": 7}
 CLOSE_REPLY = {"producer": PRODUCER, "epoch": 7}
 EXPLAINED = {

@@ -119,6 +119,32 @@ EXPLAIN = operation(
 )
 
 
+OPEN_LANE = operation(
+    "openLane",
+    {
+        200: answer(
+            "with what a client writes this producer's rows itself; the same for ever",
+            json=message(messages.OpenLaneReply, examples_producers.OPEN_LANE_REPLY),
+        )
+    },
+    (*parts.BODIES, e.NotFound),
+    writes(NS, "topic"),
+    parts.body(json=message(messages.OpenLaneRequest, examples_producers.OPEN_LANE)),
+)
+ASK_LANE = operation(
+    "askLane",
+    {
+        200: answer(
+            "what of it is written; who asked writes the rest, under the transactional id that it has started before",
+            json=message(messages.AskLaneReply, examples_producers.ASK_LANE_REPLY),
+        )
+    },
+    (*parts.BODIES, e.NotFound, e.LedgerDamaged),
+    writes(NS, "topic"),
+    parts.body(json=message(messages.AskLaneRequest, examples_producers.ASK_LANE)),
+)
+
+
 def _resolve(
     operation_id: str, place: str, request: type, example: parts.Json, *refusals: type[e.OncegateError]
 ) -> parts.Json:

@@ -1,0 +1,165 @@
+"""What is told of sequences that clients write into Kafka themselves: tables, the only place that decides.
+
+A client commits rows and a record of their sequences in one transaction of its own, fenced by the transactional id of
+its lane; the owner reads the records and enters them into the ledger. Whoever asks has fenced all before him first, so
+what is not among the records that were committed by then was not written, and nobody else will write it.
+
+This file reads no clock and does no I/O. P1..P6 and LOSS are the properties of RELIABILITY.md that a cell serves.
+Source: read index of Raft (Ongaro 2014, 6.4): what is told as absent waits for a proof of ownership that began later.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Record(IntEnum):
+    """Names what is known of a sequence's record. FOUND: it was read, and its entry is not durable yet."""
+
+    ABSENT = 0
+    FOUND = 1
+    ENTERED = 2
+
+
+class Reading(IntEnum):
+    """Names how far the owner has read since the question came.
+
+    BEFORE: not at all. READ: up to where the records then ended, what is not committed included. PROVEN: and a ledger
+    commit of this owner has succeeded that began after that.
+    """
+
+    BEFORE = 0
+    READ = 1
+    PROVEN = 2
+
+
+class Told(IntEnum):
+    """Names what becomes of a question: an answer, or what is to be done before it can be given."""
+
+    READ_ON = 0
+    COMMIT = 1
+    DUPLICATE = 2
+    NOT_THERE = 3
+
+
+@dataclass(frozen=True)
+class AskCell:
+    """Holds one cell of the table of questions: the effect, its rule and the reason for it."""
+
+    effect: Told
+    rule: str
+    reason: str
+
+
+_ENTERED = AskCell(
+    Told.DUPLICATE, "what was entered is a duplicate", "it is committed, and the ledger says so for ever (P1)"
+)
+_FOUND = AskCell(
+    Told.COMMIT,
+    "what was found is told once its entry is durable",
+    "a successor would know only of the record, which this owner may trim (P1)",
+)
+
+ASK: dict[tuple[Record, Reading], AskCell] = {
+    (Record.ABSENT, Reading.BEFORE): AskCell(
+        Told.READ_ON,
+        "nothing is absent before the records were read to their end",
+        "the one before may have committed a moment ago, and died before anybody was told (P1)",
+    ),
+    (Record.ABSENT, Reading.READ): AskCell(
+        Told.COMMIT,
+        "an owner that was followed denies nothing",
+        "its successor may have entered the record and trimmed it, so that this one does not find it (P1)",
+    ),
+    (Record.ABSENT, Reading.PROVEN): AskCell(
+        Told.NOT_THERE,
+        "who asks has fenced all before him, and the owner has read all that they committed",
+        "nobody else can commit it any more, so he writes it (P6)",
+    ),
+    **dict.fromkeys([(Record.FOUND, reading) for reading in Reading], _FOUND),
+    **dict.fromkeys([(Record.ENTERED, reading) for reading in Reading], _ENTERED),
+}
+
+
+class Content(IntEnum):
+    """Names what a record says, seen from what is entered.
+
+    FOREIGN: it is none of this ledger's lanes, or cannot be read. OVERLAPPING: some of it another record says too.
+    """
+
+    FOREIGN = 0
+    NEW = 1
+    OVERLAPPING = 2
+
+
+class Entering(IntEnum):
+    """Names what becomes of a record."""
+
+    REFUSE = 0
+    ENTER = 1
+    ENTER_AND_WARN = 2
+
+
+@dataclass(frozen=True)
+class EnterCell:
+    """Holds one cell of the table of records: the effect, its rule and the reason for it."""
+
+    effect: Entering
+    rule: str
+    reason: str
+
+
+ENTER: dict[Content, EnterCell] = {
+    Content.FOREIGN: EnterCell(
+        Entering.REFUSE,
+        "nothing is told of a partition that holds what cannot be read",
+        "it may be the record of a later version: passed over, its rows would be written again (P1)",
+    ),
+    Content.NEW: EnterCell(
+        Entering.ENTER, "what was committed is entered", "the ledger has one writer, and is the only truth (P1)"
+    ),
+    Content.OVERLAPPING: EnterCell(
+        Entering.ENTER_AND_WARN,
+        "what was written twice is entered and told",
+        "a client wrote what it was not told to, or before it had fenced: its rows are there twice",
+    ),
+}
+
+
+class EntryState(IntEnum):
+    """Names how far the entry of a record has come; `Reading.PROVEN` says the same of an absence.
+
+    PROVEN: a ledger commit of this owner has succeeded that began after the entry was durable.
+    """
+
+    QUEUED = 0
+    DURABLE = 1
+    PROVEN = 2
+
+
+class Trimming(IntEnum):
+    """Names what becomes of a record that was entered."""
+
+    KEEP = 0
+    TRIM = 1
+
+
+@dataclass(frozen=True)
+class TrimCell:
+    """Holds one cell of the table of trimming: the effect, its rule and the reason for it."""
+
+    effect: Trimming
+    rule: str
+    reason: str
+
+
+TRIM: dict[EntryState, TrimCell] = {
+    EntryState.QUEUED: TrimCell(
+        Trimming.KEEP, "a record is kept until its entry is durable", "nothing else says that it was written (P1)"
+    ),
+    EntryState.DURABLE: TrimCell(
+        Trimming.KEEP, "an owner that was followed deletes nothing", "its successor may be reading there (P1)"
+    ),
+    EntryState.PROVEN: TrimCell(
+        Trimming.TRIM, "what the ledger says is said once", "the topic stays as short as what nobody has entered"
+    ),
+}

@@ -1,0 +1,156 @@
+"""Reads the records that clients have committed, enters them into the ledger, and trims what was entered.
+
+One reading of a partition at a time, and all who ask before it begins share the next one. What is read is entered
+without awaiting in between, so that whoever looks behind a reading finds it in the index.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from oncegate.core.direct import ENTER, TRIM, Content, Entering, EntryState, Trimming
+from oncegate.core.entries.lanes import LaneWritten
+from oncegate.core.errors import LedgerDamaged, OncegateError
+from oncegate.engine.commit.journal import Journal
+from oncegate.engine.usecases.direct.record import LaneRecord, decode_record
+from oncegate.index.lanes import Lane
+from oncegate.index.producers.intervals import Intervals
+from oncegate.ports import DirectRecords
+
+# Entered in one append: some 100 kB.
+ENTRIES_PER_CHANGE = 1_000
+# A deletion costs a commit and two requests: seldom enough that nobody notices, often enough that a start reads little.
+TRIM_RECORDS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Says how far a reading came. since: what `GroupCommit.owned` waits behind for a commit that began after it.
+
+    next_offset: what the index has once all that was found is in it; less, and some of it was undone since.
+    """
+
+    since: int
+    next_offset: int
+
+
+class DirectEntering:
+    """Enters the records of one shard's lanes."""
+
+    def __init__(self, journal: Journal, records: DirectRecords) -> None:
+        self._journal = journal
+        self._records = records
+        self._turns = [asyncio.Lock() for _ in range(records.partitions)]
+        # The reading of each partition that has not begun yet.
+        self._next: dict[int, asyncio.Task[Reached]] = {}
+        self._entered = [0] * records.partitions
+        self._trimming: asyncio.Task[None] | None = None
+
+    def read_on(self, partition: int) -> "asyncio.Task[Reached]":
+        """Reads a partition to the end that it has now, or later, and enters what was found there.
+
+        The task raises LedgerFull, LedgerDamaged, and why nothing can be written.
+        """
+        reading = self._next.get(partition)
+        if reading is None:
+            reading = self._next[partition] = asyncio.create_task(self._turn(partition), name="lanes")
+            reading.add_done_callback(_taken)
+        return reading
+
+    async def _turn(self, partition: int) -> Reached:
+        async with self._turns[partition]:
+            del self._next[partition]
+            first = self._journal.index.lanes.next_offset(partition)
+            try:
+                found = await self._records.read(partition, first)
+                self._enter(partition, found)
+            except LedgerDamaged:
+                # What a sleeper misses its successor may have trimmed.
+                await self._proven()
+                raise
+            reached = Reached(self._journal.group_commit.next_append, self._journal.index.lanes.next_offset(partition))
+            if self._entered[partition] >= TRIM_RECORDS and (self._trimming is None or self._trimming.done()):
+                self._trimming = asyncio.create_task(self._trim(partition), name="lanes")
+            return reached
+
+    async def _proven(self) -> None:
+        """Waits for a commit of this owner that begins from now on."""
+        await self._journal.group_commit.owned(self._journal.group_commit.next_append)
+
+    def _enter(self, partition: int, found: Sequence[tuple[int, bytes]]) -> None:
+        """Records all that was found, or what stands before the first record that is refused, and raises that."""
+        journal, entries, written = self._journal, list[LaneWritten](), dict[int, Intervals]()
+        refused: LedgerDamaged | None = None
+        for offset, data in found:
+            record = decode_record(data)
+            lane = None if record is None else self._lane(record, partition)
+            if record is None or lane is None:
+                effect = ENTER[Content.FOREIGN].effect
+            else:
+                effect = ENTER[_content(record, written.setdefault(lane.number, lane.written))].effect
+                written[lane.number] = written[lane.number].painted(record.spans, 1)
+            if record is None or effect is Entering.REFUSE:
+                refused = self._foreign(partition, offset)
+                break
+            if effect is Entering.ENTER_AND_WARN:
+                told = {"topic": lane.topic, "producer": lane.producer} if lane is not None else {}
+                journal.observer.event("lane_written_twice", namespace=journal.namespace, offset=offset, **told)
+            entries.append(LaneWritten(record.lane, offset, record.spans.astype("<u8").tobytes(), journal.wall_ms()))
+            if len(entries) == ENTRIES_PER_CHANGE:
+                self._record(partition, entries)
+                entries = []
+        self._record(partition, entries)
+        if refused is not None:
+            raise refused
+
+    def _record(self, partition: int, entries: list[LaneWritten]) -> None:
+        if entries:
+            self._journal.group_commit.check()
+            self._journal.record(entries)
+            self._entered[partition] += len(entries)
+
+    def _lane(self, record: LaneRecord, partition: int) -> Lane | None:
+        lane = self._journal.index.lanes.numbered(record.lane)
+        if lane is None or lane.partition != partition:
+            return None
+        return lane if record.ledger == self._records.place(lane.number, partition).ledger else None
+
+    def _foreign(self, partition: int, offset: int) -> LedgerDamaged:
+        place = self._records.place(0, partition)
+        return LedgerDamaged(
+            f"topic {place.topic}, partition {partition}, offset {offset}: a record that no lane of this ledger has "
+            "written, or one of a later version; nothing is told of the lanes there: serve with the version that "
+            "writes it, or delete it by kafka-delete-records.sh if somebody else has put it there"
+        )
+
+    async def _trim(self, partition: int) -> None:
+        """Deletes what is entered, once that is proven; what fails is tried with the next records."""
+        group_commit, before = self._journal.group_commit, self._journal.index.lanes.next_offset(partition)
+        state, entered = EntryState.QUEUED, self._entered[partition]
+        try:
+            while TRIM[state].effect is Trimming.KEEP:
+                if state is EntryState.QUEUED:
+                    await group_commit.all_durable()
+                else:
+                    await self._proven()
+                state = EntryState(state + 1)
+            await self._records.trim({partition: before})
+            self._entered[partition] -= entered
+        except OncegateError as error:
+            self._journal.observer.event("lanes_not_trimmed", namespace=self._journal.namespace, detail=error.detail)
+
+
+def _content(record: LaneRecord, written: Intervals) -> Content:
+    """What a record says, seen from what is written, that which is found before it included."""
+    at = np.searchsorted(written.last, record.spans[:, 0])
+    is_met = at < len(written)
+    met = written.first[at[is_met]] <= record.spans[is_met, 1]
+    return Content.OVERLAPPING if bool(met.any()) else Content.NEW
+
+
+def _taken(reading: "asyncio.Task[Reached]") -> None:
+    """Takes a reading's error, which nobody may wait for any more."""
+    if not reading.cancelled():
+        reading.exception()

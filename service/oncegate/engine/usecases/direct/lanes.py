@@ -1,0 +1,150 @@
+"""Opens lanes, and tells which of their sequences are written, by the table `core.direct.ASK`."""
+
+import asyncio
+
+from oncegate.core.direct import ASK, Reading, Record, Told
+from oncegate.core.entries.lanes import LaneOpened
+from oncegate.core.errors import BadRequest, DeadlinePassed, NotFound, TooLarge
+from oncegate.core.producers import SEQUENCE_MAX
+from oncegate.engine.commit.journal import Journal
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.names import check_name
+from oncegate.engine.producer_requests import LaneAnswer, LaneOpening, LaneQuestion
+from oncegate.engine.usecases.direct.entering import DirectEntering, Reached
+from oncegate.engine.usecases.direct.record import SPANS_MAX
+from oncegate.index.lanes import Lane
+from oncegate.index.producers.intervals import count_of
+from oncegate.ports import DirectRecords
+
+# A question that cannot be answered by then is asked again: longer than a broker's restart moves a leader.
+ASK_MS = 10_000
+_NOWHERE = (
+    "there are no lanes here: clients write themselves only where the ledger is on Kafka (--ledger kafka://…); nothing "
+    "was changed"
+)
+
+
+class DirectLanes:
+    """Opens lanes and answers for them, over one journal. `records`: None where the ledger has no place for any."""
+
+    def __init__(self, journal: Journal, records: DirectRecords | None) -> None:
+        self._journal = journal
+        self._index = journal.index.lanes
+        self._records = records
+        self._entering = None if records is None else DirectEntering(journal, records)
+
+    async def open(self, topic: str, producer: str, deadline: Deadline) -> LaneOpening:
+        """Makes a lane, or finds it, and tells with what it is written; from then on its topic has no other writers.
+
+        Raises BadRequest: the topic was written otherwise; NotFound: the ledger is not on Kafka; TooLarge, LedgerFull,
+        DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
+        """
+        check_name("topic", topic, self._journal.limits)
+        check_name("producer", producer, self._journal.limits)
+        records = self._place()
+        deadline.check()
+        lane = self._index.get(topic, producer)
+        if lane is None:
+            self._check_new(topic)
+            self._journal.group_commit.check()
+            number = len(self._index) + 1
+            made = LaneOpened(number, topic, producer, number % records.partitions, self._journal.wall_ms())
+            self._journal.record([made])
+            lane = self._lane(topic, producer)
+        await self._journal.group_commit.durable(lane.position)
+        return LaneOpening(lane.number, records.place(lane.number, lane.partition))
+
+    def _check_new(self, topic: str) -> None:
+        if self._journal.index.topics.get(topic) is not None:
+            raise BadRequest(
+                f"topic {topic} is written through this namespace already, and a topic is written one way: the same "
+                "rows could come both ways; take another topic, or another namespace; nothing was changed"
+            )
+        if self._journal.index.settings.record_headers:
+            raise BadRequest(
+                "this namespace promises headers on each record (record_headers), and those that clients write have "
+                "none: take another namespace; nothing was changed"
+            )
+        if len(self._index) >= self._journal.limits.producers:
+            raise TooLarge(
+                f"{len(self._index)} lanes in a namespace are all there may be: a lane is a partition of a source"
+            )
+
+    async def ask(self, question: LaneQuestion, deadline: Deadline) -> LaneAnswer:
+        """Tells which sequences are written. Who asks has started the lane's transactional id before.
+
+        Raises NotFound: the lane was never opened; BadRequest, TooLarge, LedgerFull, LedgerDamaged, DeadlinePassed:
+        nothing is known, and nothing was changed; LedgerDown: likewise.
+        """
+        self._check(question)
+        deadline.check()
+        reading, reached = Reading.BEFORE, Reached(0, 0)
+        while True:
+            lane = self._lane(question.topic, question.producer)
+            if self._index.next_offset(lane.partition) < reached.next_offset:
+                # What was found was undone with an append that was refused: it is as if nobody had read it.
+                reading = Reading.BEFORE
+            answer, states = self._known(lane, question)
+            told = {ASK[state, reading].effect for state in states}
+            if Told.READ_ON in told:
+                reached = await self._read_on(lane, deadline)
+                reading = Reading.READ
+            elif Told.COMMIT in told:
+                await self._journal.group_commit.durable(lane.position)
+                if reading is Reading.READ:
+                    await self._journal.group_commit.owned(reached.since)
+                    reading = Reading.PROVEN
+            else:
+                return answer
+
+    def _known(self, lane: Lane, question: LaneQuestion) -> tuple[LaneAnswer, set[Record]]:
+        """What the index has of a question, and the states that its sequences are in."""
+        duplicates = lane.within(question.first, question.last)
+        is_whole = count_of(duplicates) == question.last - question.first + 1 if len(duplicates) else False
+        states = set() if is_whole else {Record.ABSENT}
+        if len(duplicates):
+            is_durable = lane.position <= self._journal.group_commit.mark.position
+            states.add(Record.ENTERED if is_durable else Record.FOUND)
+        return LaneAnswer(duplicates, is_whole), states
+
+    async def _read_on(self, lane: Lane, deadline: Deadline) -> Reached:
+        assert self._entering is not None
+        reading = asyncio.shield(self._entering.read_on(lane.partition))
+        bounded = Deadline(self._journal.clock, ASK_MS if deadline.left_ms is None else min(ASK_MS, deadline.left_ms))
+        try:
+            return await bounded.reading(_awaited(reading))
+        except DeadlinePassed as error:
+            place = self._place().place(lane.number, lane.partition)
+            raise DeadlinePassed(
+                f"topic {place.topic}, partition {place.partition}, was not read to its end in time: a transaction of "
+                "another lane is open there, which ends with its writer's next start or its transaction.timeout.ms, or "
+                "the partition has no leader; nothing is known, ask again"
+            ) from error
+
+    def _check(self, question: LaneQuestion) -> None:
+        self._place()
+        if not 0 <= question.first <= question.last <= SEQUENCE_MAX:
+            raise BadRequest(
+                f"sequences {question.first} to {question.last}: they rise from 0 to {SEQUENCE_MAX}; nothing was asked"
+            )
+        lane, limit = self._lane(question.topic, question.producer), self._journal.limits.intervals
+        if len(lane.written) + SPANS_MAX > limit:
+            raise TooLarge(
+                f"producer {lane.producer} has {len(lane.written)} intervals in topic {lane.topic}, and {limit} are "
+                "all that are kept: its sequences have too many holes for a lane; write by ids. Nothing was asked"
+            )
+
+    def _lane(self, topic: str, producer: str) -> Lane:
+        lane = self._index.get(topic, producer)
+        if lane is None:
+            raise NotFound(f"producer {producer} has no lane to topic {topic}: open it first; nothing was asked")
+        return lane
+
+    def _place(self) -> DirectRecords:
+        if self._records is None:
+            raise NotFound(_NOWHERE)
+        return self._records
+
+
+async def _awaited(reading: "asyncio.Future[Reached]") -> Reached:
+    return await reading

@@ -1,0 +1,43 @@
+"""The bytes of the record that a client commits with its rows: whose they are, and which sequences.
+
+    version u8 = 1 | ledger 16 bytes | lane u64 | spans u32 | each: first u64, last u64, both of them written
+
+Big-endian. Spans are sorted, disjoint, and never empty; the client's side is `oncegate_spark.direct.record`, and
+tests/golden/kafka/lane_records.json holds both to one form.
+"""
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from oncegate.arraytypes import U64
+from oncegate.core.producers import SEQUENCE_MAX
+
+_HEAD = struct.Struct(">B16sQI")
+_VERSION = 1
+_SPAN_BYTES = 16
+# A record is one message of Kafka's default size at most; what has more holes goes by ids.
+SPANS_MAX = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class LaneRecord:
+    """Says that these sequences, `spans` of shape (k, 2), were written as this lane of this ledger."""
+
+    ledger: bytes
+    lane: int
+    spans: U64
+
+
+def decode_record(data: bytes) -> LaneRecord | None:
+    """Returns what a record says; None where it is none of this version."""
+    if len(data) < _HEAD.size:
+        return None
+    version, ledger, lane, count = _HEAD.unpack_from(data)
+    if version != _VERSION or not 0 < count <= SPANS_MAX or len(data) != _HEAD.size + count * _SPAN_BYTES:
+        return None
+    spans = np.frombuffer(data, ">u8", offset=_HEAD.size).astype(np.uint64).reshape(-1, 2)
+    first, last = spans[:, 0], spans[:, 1]
+    in_order = bool((first <= last).all()) and bool((last[:-1] < first[1:]).all())
+    return LaneRecord(ledger, lane, spans) if in_order and int(last[-1]) <= SEQUENCE_MAX else None

@@ -1,0 +1,138 @@
+"""Knows what clients have written into Kafka themselves, by lane, as far as it was entered into the ledger.
+
+A lane is the sequences of one producer in one topic; a topic that has one is written by lanes only. A pure function of
+the ledger's entries.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from oncegate.arraytypes import U64
+from oncegate.core.entries.kinds import Entry
+from oncegate.core.entries.lanes import LaneOpened, LaneWritten
+from oncegate.index.producers.intervals import Intervals, raw_spans
+
+Undo = Callable[[], None]
+# Number, topic, producer, partition, position, and two little-endian uint64 columns, first and last, behind each other.
+LaneSnapshot = tuple[int, str, str, int, int, bytes]
+# The lanes, and where each partition is read on.
+LanesSnapshot = tuple[list[LaneSnapshot], dict[int, int]]
+_WRITTEN = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Holds what is known of one lane. `written`: its sequences, entered or about to be. `position`: of the last entry
+    about it. Never changed: another takes its place."""
+
+    number: int
+    topic: str
+    producer: str
+    partition: int
+    position: int
+    written: Intervals = field(default_factory=Intervals.empty)
+
+    def within(self, first: int, last: int) -> U64:
+        """Returns the sequences from `first` to `last`, both of them too, that are written: shape (k, 2), in order."""
+        begin = int(np.searchsorted(self.written.last, np.uint64(first)))
+        end = int(np.searchsorted(self.written.first, np.uint64(last), "right"))
+        found = np.stack((self.written.first[begin:end], self.written.last[begin:end]), axis=1)
+        return np.clip(found, np.uint64(first), np.uint64(last))
+
+
+class LaneIndex:
+    """Knows the lanes of one shard, and up to where the records of each partition are entered."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[tuple[str, str], Lane] = {}
+        self._by_number: dict[int, tuple[str, str]] = {}
+        self._topics: dict[str, int] = {}
+        self._next: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._lanes)
+
+    def get(self, topic: str, producer: str) -> Lane | None:
+        """Finds a lane; None where it was never opened."""
+        return self._lanes.get((topic, producer))
+
+    def numbered(self, number: int) -> Lane | None:
+        """Finds a lane by its number, from 1 on; None: there is none yet."""
+        key = self._by_number.get(number)
+        return None if key is None else self._lanes[key]
+
+    def writes(self, topic: str) -> bool:
+        """Tells whether a topic is written by lanes."""
+        return topic in self._topics
+
+    def next_offset(self, partition: int) -> int:
+        """Tells from which offset on the records of a partition are not entered yet."""
+        return self._next.get(partition, 0)
+
+    def apply(self, position: int, entry: Entry) -> Undo | None:
+        """Applies one entry; returns what undoes it, or None when it is about no lane."""
+        match entry:
+            case LaneOpened():
+                return self._open(Lane(entry.lane, entry.topic, entry.producer, entry.partition, position))
+            case LaneWritten():
+                return self._enter(position, entry)
+        return None
+
+    def _open(self, lane: Lane) -> Undo:
+        assert lane.number == len(self._lanes) + 1, "lanes are numbered as they come"
+        self._put(lane)
+
+        def undo() -> None:
+            del self._lanes[lane.topic, lane.producer], self._by_number[lane.number]
+            self._topics[lane.topic] -= 1
+            if not self._topics[lane.topic]:
+                del self._topics[lane.topic]
+
+        return undo
+
+    def _enter(self, position: int, entry: LaneWritten) -> Undo:
+        lane = self.numbered(entry.lane)
+        assert lane is not None, "a lane is opened before it is written"
+        key, before = (lane.topic, lane.producer), self.next_offset(lane.partition)
+        written = lane.written.painted(raw_spans(entry.spans), _WRITTEN)
+        self._lanes[key] = replace(lane, written=written, position=position)
+        self._next[lane.partition] = max(before, entry.offset + 1)
+
+        def undo() -> None:
+            self._lanes[key], self._next[lane.partition] = lane, before
+
+        return undo
+
+    def _put(self, lane: Lane) -> None:
+        key = lane.topic, lane.producer
+        self._lanes[key], self._by_number[lane.number] = lane, key
+        self._topics[lane.topic] = self._topics.get(lane.topic, 0) + 1
+
+    def snapshot(self) -> LanesSnapshot:
+        """Returns all that is known, as lists of its own."""
+        lanes = [
+            (one.number, one.topic, one.producer, one.partition, one.position, _packed(one.written))
+            for one in self._lanes.values()
+        ]
+        return lanes, dict(self._next)
+
+    def restore(self, saved: LanesSnapshot) -> None:
+        """Takes over what was saved, in place of everything; ValueError: it is not whole."""
+        self._lanes, self._by_number, self._topics, self._next = {}, {}, {}, dict(saved[1])
+        for number, topic, producer, partition, position, packed in saved[0]:
+            self._put(Lane(number, topic, producer, partition, position, _unpacked(packed)))
+
+
+def _packed(intervals: Intervals) -> bytes:
+    return intervals.first.astype("<u8").tobytes() + intervals.last.astype("<u8").tobytes()
+
+
+def _unpacked(packed: bytes) -> Intervals:
+    if len(packed) % 16:
+        raise ValueError(f"{len(packed)} bytes are no two columns")
+    first, last = np.frombuffer(packed, "<u8").astype(np.uint64).reshape(2, -1)
+    if len(first) and not (bool((first <= last).all()) and bool((last[:-1] < first[1:]).all())):
+        raise ValueError("intervals out of order")
+    return Intervals(first, last, np.full(len(first), _WRITTEN, np.uint64))

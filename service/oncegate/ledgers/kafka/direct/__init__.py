@@ -1,0 +1,1 @@
+"""Reads and trims what clients commit beside rows that they write themselves."""

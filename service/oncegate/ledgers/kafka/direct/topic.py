@@ -1,0 +1,91 @@
+"""Reads the records of lanes, which clients commit by themselves, from the topic PREFIX.NAMESPACE.direct."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+
+from aiokafka.errors import KafkaError
+
+from oncegate.core.errors import LedgerDamaged, LedgerFull
+from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.namespaces import DIRECT_PARTITIONS, direct_topic
+from oncegate.ledgers.kafka.reading import Reader, Stalled, Trimmed
+from oncegate.ledgers.kafka.shard.place import KafkaPlace
+from oncegate.ledgers.kafka.topics import shorten
+from oncegate.ports import LanePlace
+
+
+class DirectTopic:
+    """Implements `ports.DirectRecords` over one namespace's topic. `brokers`: as clients are told them.
+
+    Each partition has a reader of its own, connected when it is read first: one that is held up holds no other.
+    """
+
+    partitions = DIRECT_PARTITIONS
+
+    def __init__(self, place: KafkaPlace, brokers: str) -> None:
+        self._place = place
+        self._brokers = brokers
+        self._topic = direct_topic(place.listed)
+        self._readers: dict[int, Reader] = {}
+        self._closed = False
+
+    def place(self, lane: int, partition: int) -> LanePlace:
+        """Implements the port's `DirectRecords.place`."""
+        own_id = f"{self._place.name}/direct/{lane}"
+        return LanePlace(self._place.listed.ledger, self._brokers, self._topic, partition, own_id)
+
+    async def read(self, partition: int, first: int) -> Sequence[tuple[int, bytes]]:
+        """Implements the port's `DirectRecords.read`; one call at a time for each partition."""
+        at = Partition(self._topic, partition)
+        try:
+            found = await self._reader(partition)
+            low, end = await found.bounds(at)
+            if low > first or end < first:
+                raise LedgerDamaged(
+                    f"topic {at.topic}, partition {partition}, has offsets {low} to {end}, and those from {first} on "
+                    "were not entered: it was trimmed by somebody else, or made anew; what was written there is not "
+                    "known: put the topic back from a copy"
+                )
+            async with aclosing(found.records(at, first, end)) as records:
+                return [(one.offset, one.value or b"") async for one in records]
+        except Trimmed as error:
+            await self._drop(partition)
+            raise LedgerDamaged(f"{error}, and was not entered: put the topic back from a copy") from error
+        except (KafkaError, OSError, Stalled) as error:
+            await self._drop(partition)
+            raise LedgerFull(
+                f"topic {at.topic}, partition {partition}, cannot be read now ({error!r}); nothing is known of what "
+                "was written there, ask again"
+            ) from error
+        except asyncio.CancelledError:
+            await self._drop(partition)
+            raise
+
+    async def _reader(self, partition: int) -> Reader:
+        if self._closed:
+            raise ConnectionError("the ledger was closed")
+        if partition not in self._readers:
+            found = Reader(self._place.settings)
+            await found.start()
+            self._readers[partition] = found
+        return self._readers[partition]
+
+    async def _drop(self, partition: int) -> None:
+        if (found := self._readers.pop(partition, None)) is not None:
+            await found.stop()
+
+    async def trim(self, before: Mapping[int, int]) -> None:
+        """Implements the port's `DirectRecords.trim`."""
+        try:
+            await shorten(
+                self._place.settings, {Partition(self._topic, number): offset for number, offset in before.items()}
+            )
+        except (KafkaError, OSError) as error:
+            raise LedgerFull(f"topic {self._topic} cannot be shortened now: {error!r}") from error
+
+    async def close(self) -> None:
+        """Lets go of the connections; who still reads is told LedgerFull."""
+        self._closed = True
+        for partition in list(self._readers):
+            await self._drop(partition)

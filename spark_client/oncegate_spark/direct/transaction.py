@@ -1,0 +1,201 @@
+"""One transaction of a lane: start, ask, write, commit, by one producer of Kafka that is never used again.
+
+Why one: librdkafka sends a commit again whose answer is lost, and a broker that gets both may end the *next*
+transaction of the same producer by the late one. A producer that has one transaction has no next one; the start of its
+successor ends what it left and fences it (KIP-98, KIP-890).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from oncegate_spark.direct.record import SPANS_MAX, Spans, lane_record
+from oncegate_spark.errors import NOTHING, BadId, BadOption, Fenced, InDoubt, Outcome, Refused, SinkRefused, Unavailable
+from oncegate_spark.protocol.answers import Lane
+from oncegate_spark.sync.gateway import Gateway
+
+if TYPE_CHECKING:
+    from confluent_kafka import Producer
+
+# Readers of the topic wait behind it until the next start, or for all of its time.
+_ABORT_S = 5.0
+_EXTRA = "pip install 'oncegate-spark[kafka]'"
+TIMEOUT_MS = 30_000  # of each call of Kafka; a coordinator that moves to another broker answers again within seconds
+TRANSACTION_MS = 60_000  # Kafka's default: so long readers wait behind a writer that died and is not tried again
+# What makes a transaction one, and which partition a key is of, is no choice of a caller's.
+_OWN = {
+    "transactional.id": "",
+    "transaction.timeout.ms": "",
+    "enable.idempotence": True,
+    "acks": "all",
+    "partitioner": "murmur2_random",
+}
+
+
+@dataclass(frozen=True)
+class DirectRow:
+    """One record for the topic. `sequence`: its place in the source. `partition`: None: by the key, as Kafka does."""
+
+    sequence: int
+    value: bytes | None
+    key: bytes | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    partition: int | None = None
+    timestamp_ms: int | None = None
+
+
+class LaneTransaction:
+    """Writes rows of one lane, once; a context that closes it. Raises as each call says; then only `close` is left.
+
+    config: settings of librdkafka's, for brokers that ask who one is.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        target: tuple[str, str],
+        lane: Lane,
+        config: Mapping[str, Any] | None = None,
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        transaction_ms: int = TRANSACTION_MS,
+    ) -> None:
+        self._kafka: Any = kafka_client()
+        self._gateway, self._lane = gateway, lane
+        self._topic, self._producer_name = target
+        self._timeout_s = timeout_ms / 1000
+        own = _OWN | {"transactional.id": lane.transactional_id, "transaction.timeout.ms": transaction_ms}
+        self._config = {"bootstrap.servers": lane.brokers, "log_level": 0, **checked_config(config or {}), **own}
+        self._producer: Producer | None = None
+        self._written = Spans()
+        self._last: int | None = None
+        # Something was handed over, and no commit of it was tried.
+        self._is_open = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Fence whoever had the lane: what it left open is ended, and it commits nothing any more. Before any question.
+
+        Raises Unavailable, Refused: nothing was written.
+        """
+        self._producer = self._kafka.Producer(self._config)
+        try:
+            self._producer.init_transactions(self._timeout_s)
+            self._producer.begin_transaction()
+        except self._kafka.KafkaException as raised:
+            error = raised.args[0]
+            kind = Refused if error.fatal() and not self._is_fenced(error) else Unavailable
+            raise kind(f"{self._what}: {error.str()}{NOTHING}") from raised
+
+    def ask(self, first: int, last: int) -> tuple[tuple[int, int], ...]:
+        """Asks which sequences from `first` to `last` are written: inclusive spans, in order; others are to be written.
+
+        Raises what the gateway's calls raise: nothing was written.
+        """
+        assert self._producer is not None, "who has not started may ask before another writes"
+        return self._gateway.ask_lane(self._topic, self._producer_name, first, last)
+
+    def add(self, rows: Iterable[DirectRow]) -> None:
+        """Hand rows to the transaction, by rising sequences, that `ask` did not tell as written. Raises BadId, Refused,
+        SinkRefused: nothing is written."""
+        for row in rows:
+            if self._last is not None and row.sequence <= self._last:
+                raise BadId(
+                    f"sequence {row.sequence} of {self._producer_name} follows {self._last}: they rise{NOTHING}"
+                )
+            self._last = row.sequence
+            self._written.add(row.sequence)
+            if len(self._written) > SPANS_MAX:
+                raise Refused(
+                    f"{self._what}: more than {SPANS_MAX} holes in one transaction: write fewer rows at a time, or by "
+                    f"ids{NOTHING}"
+                )
+            self._produce(row)
+
+    def _produce(self, row: DirectRow) -> None:
+        assert self._producer is not None
+        given: dict[str, Any] = {} if row.partition is None else {"partition": row.partition}
+        if row.timestamp_ms is not None:
+            given["timestamp"] = row.timestamp_ms
+        headers: Any = list(row.headers) or None
+        self._is_open = True
+        while True:
+            try:
+                self._producer.produce(self._topic, row.value, row.key, headers=headers, **given)
+                return
+            except BufferError:  # what waits to be sent has no room for more
+                self._producer.poll(1)
+            except self._kafka.KafkaException as raised:
+                raise self._failed(raised) from raised
+
+    def commit(self) -> int:
+        """Commit the rows with one record of them; how many they are. Nothing was added: nothing is committed.
+
+        Raises SinkRefused: it was aborted, and nothing is written; Fenced: a later writer has the lane; InDoubt:
+        whether it is committed only the next start and question tell.
+        """
+        assert self._producer is not None
+        if not self._written.count:
+            return 0
+        record = lane_record(self._lane.ledger, self._lane.lane, self._written.spans)
+        try:
+            # The rows first: while the record is not committed, who asks of a lane of its partition waits.
+            if left := self._producer.flush(self._timeout_s):
+                raise SinkRefused(f"{self._what}: {left} rows were not taken in {self._timeout_s:.0f} s{NOTHING}")
+            self._producer.produce(self._lane.topic, record, partition=self._lane.partition)
+            self._is_open = False
+            self._producer.commit_transaction(self._timeout_s)
+        except self._kafka.KafkaException as raised:
+            raise self._failed(raised) from raised
+        return self._written.count
+
+    def close(self) -> None:
+        """Let go of the producer, and abort what no commit was tried of; else it is ended by the lane's next start."""
+        if self._producer is not None:
+            self._producer.purge()
+            if self._is_open:
+                with suppress(self._kafka.KafkaException):  # as a newer writer's start has ended it
+                    self._producer.abort_transaction(_ABORT_S)
+            self._producer = None
+
+    def _failed(self, raised: Any) -> Exception:
+        """What is known after an error of Kafka's."""
+        error = raised.args[0]
+        what = f"{self._what}: {error.str()}"
+        if self._is_fenced(error):
+            return Fenced(f"{what}: a later writer has this lane; whether it wrote, it knows", outcome=Outcome.UNKNOWN)
+        if error.txn_requires_abort():
+            self._is_open = True
+            return SinkRefused(f"{what}; it is aborted{NOTHING}")
+        return InDoubt(f"{what}; unknown: whether it is committed; the next start and question tell")
+
+    def _is_fenced(self, error: Any) -> bool:
+        codes = self._kafka.KafkaError
+        return error.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH)
+
+    @property
+    def _what(self) -> str:
+        return f"transaction of {self._lane.transactional_id} on topic {self._topic}"
+
+
+def kafka_client() -> Any:
+    """The module of Kafka's client. Raises BadOption with the line to run."""
+    try:
+        import confluent_kafka
+    except ImportError as error:
+        raise BadOption(f"writing into Kafka needs confluent-kafka: {_EXTRA} ({error})") from error
+    return confluent_kafka
+
+
+def checked_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the settings. Raises BadOption for those that are not a caller's."""
+    if own := sorted(set(config) & set(_OWN)):
+        raise BadOption(f"{', '.join(own)}: the lane sets it itself; leave it out{NOTHING}")
+    return config

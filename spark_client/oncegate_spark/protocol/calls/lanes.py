@@ -1,0 +1,42 @@
+"""The calls about lanes, by which a client writes a producer's rows into a topic of Kafka itself. No I/O."""
+
+import json
+from urllib.parse import quote
+
+from oncegate_spark.protocol.answers import Lane
+from oncegate_spark.protocol.calls.namespace import JSON, Calls
+from oncegate_spark.protocol.calls.producers import checked
+from oncegate_spark.protocol.calls.steps import Steps
+from oncegate_spark.protocol.effort import Reply
+
+Spans = tuple[tuple[int, int], ...]
+
+
+def open_lane(calls: Calls, topic: str, producer: str) -> Steps[Lane]:
+    """Make or find a lane; the answer is the same for ever. Raises BadOption before anything is sent."""
+    path, what = _path(topic, "open"), f"opening of the lane of {producer} to {topic}"
+    body = json.dumps({"producer": checked(producer, "producer")}).encode()
+    request = calls.post(path, what, "whether there is a lane; asking again is harmless", JSON, body)
+
+    def read(reply: Reply) -> Lane:
+        told = json.loads(reply.body)
+        names = ("lane", "brokers", "topic", "partition", "transactional_id")
+        return Lane(ledger=bytes.fromhex(told["ledger"]), **{name: told[name] for name in names})
+
+    return calls.send(request, read)
+
+
+def ask_lane(calls: Calls, topic: str, producer: str, first: int, last: int) -> Steps[Spans]:
+    """Ask which sequences are written, from `first` to `last`: as inclusive spans, in order."""
+    path, what = _path(topic, "ask"), f"question about {producer} in {topic}, sequences {first} to {last}"
+    body = json.dumps({"producer": checked(producer, "producer"), "first": first, "last": last}).encode()
+    request = calls.post(path, what, "nothing; it only asks", JSON, body)
+
+    def read(reply: Reply) -> Spans:
+        return tuple((low, high) for low, high in json.loads(reply.body)["duplicates"])
+
+    return calls.send(request, read)
+
+
+def _path(topic: str, verb: str) -> str:
+    return f"/topics/{quote(checked(topic, 'topic'), safe='')}/lanes:{verb}"

@@ -1,0 +1,52 @@
+"""The tables about what clients write themselves: complete, with rule and reason, and safe cell by cell."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from itertools import product
+from typing import Any
+
+import pytest
+
+from oncegate.core.direct import (
+    ASK,
+    ENTER,
+    TRIM,
+    Content,
+    Entering,
+    EntryState,
+    Reading,
+    Record,
+    Told,
+    Trimming,
+)
+
+WHOLE: dict[str, tuple[Mapping[Any, Any], set[Any], type[IntEnum]]] = {
+    "ask": (ASK, set(product(Record, Reading)), Told),
+    "enter": (ENTER, set(Content), Entering),
+    "trim": (TRIM, set(EntryState), Trimming),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_no_cell_is_empty_each_has_its_rule_and_reason_and_every_effect_is_decided(name: str) -> None:
+    table, cells, effects = WHOLE[name]
+    assert set(table) == cells
+    assert all(cell.rule and cell.reason for cell in table.values())
+    assert {cell.effect for cell in table.values()} == set(effects)
+
+
+def test_only_what_is_absent_behind_a_proof_is_told_so() -> None:
+    assert {cell for cell, found in ASK.items() if found.effect is Told.NOT_THERE} == {(Record.ABSENT, Reading.PROVEN)}
+
+
+def test_only_what_is_entered_for_good_is_told_as_a_duplicate() -> None:
+    told = {cell for cell, found in ASK.items() if found.effect is Told.DUPLICATE}
+    assert told == set(product([Record.ENTERED], Reading))
+
+
+def test_only_what_is_proven_to_be_entered_is_trimmed() -> None:
+    assert {state for state, cell in TRIM.items() if cell.effect is Trimming.TRIM} == {EntryState.PROVEN}
+
+
+def test_what_cannot_be_read_is_never_passed_over() -> None:
+    assert {content for content, cell in ENTER.items() if cell.effect is Entering.REFUSE} == {Content.FOREIGN}

@@ -1,0 +1,327 @@
+"""What clients write themselves, at the engine: entered before it is told, absent only behind a proof, then trimmed."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from oncegate.core.entries.kinds import NamespaceSet
+from oncegate.core.errors import (
+    BadRequest,
+    DeadlinePassed,
+    LedgerDamaged,
+    LedgerFenced,
+    LedgerFull,
+    NotFound,
+    OncegateError,
+    TooLarge,
+)
+from oncegate.engine.usecases.direct import entering, lanes
+from oncegate.engine.usecases.direct.record import SPANS_MAX, decode_record
+from tests.support.direct_records import LEDGER, DirectLanes, LedgersWithLanes, direct_lanes, record
+from tests.support.held import BATCH, rows_of, serving, turns
+from tests.support.tree import ROOT
+
+
+@pytest.fixture
+async def lane() -> AsyncIterator[DirectLanes]:
+    async with direct_lanes() as found:
+        yield found
+
+
+async def test_a_lane_is_the_same_for_ever_and_says_with_what_it_is_written(lane: DirectLanes) -> None:
+    opened = await lane.open()
+    assert (opened.lane, opened.place.partition) == (1, 1)
+    assert opened.place.transactional_id == "p.default/1/direct/1"
+    assert lane.disk.kinds() in ([], [["Probe"]])
+    assert ((await lane.open(producer="q")).lane, (await lane.open("u")).lane) == (2, 3)
+
+
+async def test_what_was_committed_is_a_duplicate_and_the_rest_is_not_there(lane: DirectLanes) -> None:
+    lane.records.commit(1, (10, 14), (17, 17))
+    assert await lane.ask(12, 20) == [[12, 14], [17, 17]]
+    assert await lane.ask(10, 14) == [[10, 14]]
+
+
+async def test_a_duplicate_is_told_once_its_entry_is_durable(lane: DirectLanes) -> None:
+    lane.records.commit(1, (1, 5))
+    lane.disk.hold()
+    asked = await lane.served.begin(lane.ask(1, 5))
+    assert not asked.done()
+    assert lane.disk.kinds()[-1] == ["LaneWritten"]
+    later = await lane.served.begin(lane.ask(2, 3))
+    assert not later.done(), "what is in the index alone may be lost"
+    await lane.disk.let_go()
+    assert (await asked, await later) == ([[1, 5]], [[2, 3]])
+
+
+async def test_what_is_known_as_written_needs_no_reading_and_no_append(lane: DirectLanes) -> None:
+    lane.records.commit(1, (1, 5))
+    await lane.ask(1, 5)
+    lane.disk.appends.clear()
+    lane.records.reads.clear()
+    assert await lane.ask(1, 5) == [[1, 5]]
+    assert (lane.disk.appends, lane.records.reads) == ([], [])
+
+
+async def test_an_absence_is_told_behind_an_append_that_began_after_the_reading(lane: DirectLanes) -> None:
+    lane.records.gate.clear()
+    asked = await lane.served.begin(lane.ask(1, 5))
+    await lane.open(producer="q")
+    appended = len(lane.disk.appends)
+    assert appended, "an append that began before the reading proves nothing"
+    lane.disk.hold()
+    lane.records.gate.set()
+    await turns()
+    assert not asked.done()
+    assert len(lane.disk.appends) == appended + 1
+    await lane.disk.let_go()
+    assert await asked == []
+
+
+async def test_an_owner_that_was_followed_while_it_slept_denies_nothing(lane: DirectLanes) -> None:
+    lane.disk.faults = ["fenced"]
+    with pytest.raises(OncegateError) as refused:
+        await lane.ask(1, 5)
+    assert isinstance(refused.value, LedgerFenced)
+
+
+async def test_an_owner_that_misses_what_its_successor_has_trimmed_is_not_damaged(lane: DirectLanes) -> None:
+    lane.records.low[1] = 3
+    lane.disk.faults = ["fenced"]
+    with pytest.raises(LedgerFenced):
+        await lane.ask(1, 5)
+
+
+async def test_records_that_somebody_else_has_trimmed_are_damage(lane: DirectLanes) -> None:
+    lane.records.low[1] = 3
+    with pytest.raises(LedgerDamaged, match="are gone"):
+        await lane.ask(1, 5)
+
+
+async def test_an_open_transaction_holds_a_question_until_its_deadline(lane: DirectLanes) -> None:
+    lane.records.gate.clear()
+    asked = await lane.served.begin(lane.ask(1, 5, timeout_ms=2_000))
+    lane.served.clock.advance(2_000)
+    await turns()
+    with pytest.raises(DeadlinePassed, match=r"p\.default\.direct, partition 1"):
+        await asked
+    lane.records.gate.set()
+    assert await lane.ask(1, 5) == []
+
+
+async def test_a_question_without_a_deadline_has_one(lane: DirectLanes) -> None:
+    lane.records.gate.clear()
+    asked = await lane.served.begin(lane.ask(1, 5))
+    lane.served.clock.advance(lanes.ASK_MS)
+    await turns()
+    with pytest.raises(DeadlinePassed):
+        await asked
+
+
+async def test_a_partition_that_is_held_up_holds_no_other(lane: DirectLanes) -> None:
+    await lane.open(producer="q")
+    held, lane.records.gate = lane.records.gate, lane.records.gate
+    held.clear()
+    asked = await lane.served.begin(lane.ask(1, 5))
+    lane.records.gate = type(held)()
+    lane.records.gate.set()
+    assert await lane.ask(1, 5, producer="q") == []
+    assert not asked.done()
+    held.set()
+    assert await asked == []
+
+
+async def test_all_who_ask_while_a_partition_is_read_share_the_next_reading(lane: DirectLanes) -> None:
+    lane.records.gate.clear()
+    asked = [await lane.served.begin(lane.ask(1, 5)) for _ in range(4)]
+    lane.records.commit(1, (2, 2))
+    lane.records.gate.set()
+    assert [await one for one in asked][1:] == [[[2, 2]], [[2, 2]], [[2, 2]]]
+    assert lane.records.reads == [(1, 0), (1, 0)]
+
+
+async def test_what_a_refused_append_takes_back_is_read_again(lane: DirectLanes) -> None:
+    """Also by who had asked: his reading found it, and the index has it no more when he looks."""
+    lane.records.commit(1, (1, 3))
+    lane.disk.faults = ["full"]
+    with pytest.raises(LedgerFull):
+        await lane.ask(1, 5)
+    lane.served.clock.advance(60_000)
+    await turns()
+    assert lane.records.reads == [(1, 0), (1, 0)]
+    assert await lane.ask(1, 5) == [[1, 3]]
+    assert lane.records.reads == [(1, 0)] * 3
+
+
+async def test_a_successor_reads_what_its_predecessor_had_found_and_not_entered() -> None:
+    ledgers = LedgersWithLanes()
+    async with direct_lanes(ledgers) as first:
+        first.records.commit(1, (1, 3))
+        await first.ask(1, 3)
+        first.records.commit(1, (4, 6))
+        first.disk.faults = ["lost"]
+        asked = await first.served.begin(first.ask(4, 6))
+        with pytest.raises(OncegateError):
+            await asked
+    async with direct_lanes(ledgers) as second:
+        assert await second.ask(1, 9) == [[1, 6]]
+        assert second.records.reads[-1] == (1, 1)
+
+
+async def test_lanes_outlive_a_restart_with_their_partition() -> None:
+    ledgers = LedgersWithLanes()
+    async with direct_lanes(ledgers) as first:
+        await first.open(producer="q")
+        first.records.commit(2, (7, 7))
+        assert await first.ask(7, 7, producer="q") == [[7, 7]]
+    async with direct_lanes(ledgers) as second:
+        second.records.gate.clear()
+        assert await second.ask(7, 7, producer="q") == [[7, 7]]
+        assert (await second.open(producer="q")).place.partition == 0
+
+
+async def test_records_are_trimmed_behind_an_append_that_began_once_they_were_entered(
+    lane: DirectLanes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entering, "TRIM_RECORDS", 2)
+    lane.records.commit(1, (1, 1))
+    await lane.ask(1, 1)
+    assert lane.records.trims == []
+    lane.records.commit(1, (2, 2))
+    lane.disk.appends.clear()
+    await lane.ask(2, 2)
+    await turns()
+    assert lane.records.trims == [{1: 2}]
+    assert lane.disk.kinds() == [["LaneWritten"], ["Probe"]]
+    lane.records.commit(1, (3, 3))
+    assert await lane.ask(1, 9) == [[1, 3]]
+
+
+@pytest.mark.parametrize("fault", [["fenced"], ["", "fenced"]])
+async def test_an_owner_that_was_followed_trims_nothing(
+    lane: DirectLanes, monkeypatch: pytest.MonkeyPatch, fault: list[str]
+) -> None:
+    monkeypatch.setattr(entering, "TRIM_RECORDS", 1)
+    lane.records.commit(1, (1, 1))
+    lane.disk.faults = list(fault)
+    asked = await lane.served.begin(lane.ask(1, 1))
+    await turns()
+    assert lane.records.trims == []
+    assert asked.done()
+    if fault == ["fenced"]:
+        with pytest.raises(LedgerFenced):
+            await asked
+    else:
+        assert await asked == [[1, 1]], "that it was entered is true whoever owns the ledger"
+
+
+FOREIGN = {
+    "another ledger's": record(1, (1, 1), ledger=bytes(16)),
+    "a lane that is not there": record(9, (1, 1)),
+    "a lane of another partition": record(2, (1, 1)),
+    "a later version": record(1, (1, 1), version=2),
+    "cut": record(1, (1, 1))[:-1],
+    "empty": b"",
+    "without spans": record(1),
+    "spans out of order": record(1, (5, 5), (1, 1)),
+    "a span that ends before it begins": record(1, (5, 4)),
+    "a sequence that has no successor": record(1, (2**64 - 1, 2**64 - 1)),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+async def test_a_record_that_is_no_lanes_holds_its_partition_and_is_named(lane: DirectLanes, name: str) -> None:
+    await lane.open(producer="q")
+    lane.records.commit(1, (1, 1))
+    lane.records.logs[1].append(FOREIGN[name])
+    with pytest.raises(LedgerDamaged, match="partition 1, offset 1"):
+        await lane.ask(1, 5)
+    assert await lane.ask(1, 1) == [[1, 1]], "what stands before it is entered"
+    assert await lane.ask(1, 5, producer="q") == []
+
+
+async def test_what_was_written_twice_is_told_and_said_in_the_log(lane: DirectLanes) -> None:
+    lane.records.commit(1, (1, 5))
+    lane.records.commit(1, (5, 6))
+    assert await lane.ask(1, 9) == [[1, 6]]
+    ((_, said),) = [one for one in lane.served.events.seen if one[0] == "lane_written_twice"]
+    assert (said["topic"], said["producer"], said["offset"]) == ("t", "p", 1)
+
+
+async def test_what_is_written_again_later_is_said_in_the_log(lane: DirectLanes) -> None:
+    lane.records.commit(1, (1, 5))
+    await lane.ask(1, 5)
+    lane.records.commit(1, (0, 0), (5, 6))
+    await lane.ask(0, 9)
+    assert "lane_written_twice" in lane.served.events.names()
+
+
+async def test_neighbours_are_not_written_twice(lane: DirectLanes) -> None:
+    lane.records.commit(1, (1, 5))
+    lane.records.commit(1, (0, 0), (6, 6))
+    await lane.ask(0, 9)
+    assert "lane_written_twice" not in lane.served.events.names()
+
+
+async def test_a_topic_is_written_one_way(lane: DirectLanes) -> None:
+    with pytest.raises(BadRequest, match="written one way"):
+        await lane.served.produce(rows_of(1), topic="t")
+    with pytest.raises(BadRequest, match="written one way"):
+        await lane.served.stage(rows_of(1), name=type(BATCH)("app", "1", "t"))
+    await lane.served.produce(rows_of(1), topic="other")
+    with pytest.raises(BadRequest, match="written one way"):
+        await lane.open("other")
+
+
+async def test_a_namespace_that_promises_headers_has_no_lanes() -> None:
+    ledgers = LedgersWithLanes()
+    async with serving(ledgers) as served:
+        served.shard.journal.index.settings = NamespaceSet(0, 1, 0, 1)
+        with pytest.raises(BadRequest, match="record_headers"):
+            await served.shard.open_lane("t", "p", served.deadline())
+
+
+async def test_questions_that_cannot_be_are_refused(lane: DirectLanes) -> None:
+    with pytest.raises(NotFound, match="open it first"):
+        await lane.ask(1, 5, producer="nobody")
+    for first, last in ((5, 4), (-1, 4), (0, 2**64 - 1)):
+        with pytest.raises(BadRequest):
+            await lane.ask(first, last)
+
+
+async def test_lanes_and_their_intervals_are_bounded() -> None:
+    async with direct_lanes(producers=1, intervals=SPANS_MAX) as lane:
+        with pytest.raises(TooLarge, match="1 lanes"):
+            await lane.open(producer="q")
+        lane.records.commit(1, (1, 1))
+        assert await lane.ask(1, 1) == [[1, 1]]
+        with pytest.raises(TooLarge, match="1 intervals"):
+            await lane.ask(2, 2)
+
+
+async def test_where_the_ledger_has_no_place_for_lanes_they_are_refused() -> None:
+    async with serving() as served:
+        with pytest.raises(NotFound, match="kafka://"):
+            await served.shard.open_lane("t", "p", served.deadline())
+
+
+async def test_a_reading_that_brokers_refuse_is_told_and_tried_again(lane: DirectLanes) -> None:
+    lane.records.full = True
+    with pytest.raises(LedgerFull):
+        await lane.ask(1, 5)
+    assert await lane.ask(1, 5) == []
+
+
+@pytest.mark.parametrize("golden", json.loads((ROOT / "tests/golden/kafka/lane_records.json").read_text()))
+def test_a_record_is_read_as_clients_write_it(golden: dict[str, Any]) -> None:
+    found = decode_record(bytes.fromhex(golden["record"]))
+    assert found is not None
+    assert (found.ledger.hex(), found.lane, found.spans.tolist()) == (golden["ledger"], golden["lane"], golden["spans"])
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    found = decode_record(record(7, (1, 2), (2**63, 2**64 - 2)))
+    assert found is not None
+    assert (found.ledger, found.lane, found.spans.tolist()) == (LEDGER, 7, [[1, 2], [2**63, 2**64 - 2]])

@@ -1,0 +1,255 @@
+"""Clients that write into Kafka themselves, on a real broker: each row once, whoever dies, sleeps or comes twice."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from oncegate.engine.usecases.direct.entering import TRIM_RECORDS
+from oncegate.ledgers.kafka.guard import Partition
+from oncegate_spark import Fenced, Gateway, Refused
+from oncegate_spark.direct import DirectRow, DirectWriter, DirectWritten
+from oncegate_spark.direct.transaction import LaneTransaction
+from oncegate_spark.errors import BadId, BadOption, OncegateError
+from tests.support.gateway_process import GatewayProcess
+from tests.support.kafka_broker import Broker
+from tests.support.kafka_lanes import TRANSACTION_MS, open_record, proxy_beside, rows, serving, writer, written
+from tests.support.kafka_proxy import END_TXN, PRODUCE
+from tests.support.tree import ROOT
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def served(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    with serving(broker, tmp_path_factory.mktemp("gateway"), "direct") as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def gateway(served: GatewayProcess) -> Iterator[Gateway]:
+    with Gateway(served.url) as client:
+        yield client
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    return broker.topic().topic
+
+
+def transaction(gateway: Gateway, topic: str) -> LaneTransaction:
+    lane = gateway.open_lane(topic, "p")
+    return LaneTransaction(gateway, (topic, "p"), lane, timeout_ms=9_000, transaction_ms=TRANSACTION_MS)
+
+
+def test_each_row_is_written_once_however_often_it_is_brought(gateway: Gateway, broker: Broker, topic: str) -> None:
+    row = DirectRow(17, b"v", b"k", [("h", b"1")], partition=0, timestamp_ms=1_700_000_000_000)
+    assert writer(gateway, topic).write([row]) == DirectWritten(1, 0)
+    assert writer(gateway, topic).write([row, *rows(18, 20)]) == DirectWritten(2, 1)
+    assert writer(gateway, topic).write(rows(16, 17, 19, 20)) == DirectWritten(2, 2)
+    assert writer(gateway, topic, "q").write(rows(17)) == DirectWritten(1, 0), "another producer's"
+    first, *others = broker.messages(Partition(topic, 0))
+    assert (first.value(), first.key(), first.headers(), first.timestamp()[1]) == (
+        b"v", b"k", [("h", b"1")], 1_700_000_000_000,
+    )  # fmt: skip
+    assert sorted(one.value() for one in others) == [b"16", b"17", b"18", b"19", b"20"]
+
+
+def test_a_twin_that_starts_later_fences_the_one_before(gateway: Gateway, broker: Broker, topic: str) -> None:
+    with transaction(gateway, topic) as first, transaction(gateway, topic) as second:
+        first.start()
+        assert first.ask(0, 9) == ()
+        first.add(rows(*range(10)))
+        second.start()
+        assert second.ask(0, 9) == ()
+        second.add(rows(*range(10)))
+        with pytest.raises(Fenced, match="a later writer has this lane"):
+            first.commit()
+        assert second.commit() == 10
+    assert written(broker, topic) == list(range(10))
+    assert gateway.ask_lane(topic, "p", 0, 99) == ((0, 9),)
+
+
+def test_a_twin_that_starts_once_the_other_has_committed_is_told_so(gateway: Gateway, topic: str) -> None:
+    with transaction(gateway, topic) as first, transaction(gateway, topic) as second:
+        first.start()
+        first.add(rows(*range(10)))
+        assert first.commit() == 10
+        second.start()
+        assert second.ask(5, 14) == ((5, 9),)
+
+
+def test_a_writer_killed_between_its_commit_and_the_answer_has_written_and_is_told_so(
+    served: GatewayProcess, gateway: Gateway, broker: Broker, topic: str
+) -> None:
+    with proxy_beside(broker) as beside:
+        beside.do("hold_answer", END_TXN)
+        arguments = [served.url, topic, broker.proxied_bootstrap]
+        process = subprocess.Popen([sys.executable, "-m", "tests.support.direct_process", *arguments], cwd=ROOT)
+        beside.wait_until_held()
+        process.kill()
+        process.wait()
+        beside.do("forget")
+    assert writer(gateway, topic).write(rows(*range(12))) == DirectWritten(2, 10)
+    assert written(broker, topic) == list(range(12))
+
+
+def test_a_writer_killed_before_its_commit_has_written_nothing(
+    served: GatewayProcess, gateway: Gateway, broker: Broker, topic: str
+) -> None:
+    with proxy_beside(broker) as beside:
+        beside.do("hold", END_TXN)
+        arguments = [served.url, topic, broker.proxied_bootstrap]
+        process = subprocess.Popen([sys.executable, "-m", "tests.support.direct_process", *arguments], cwd=ROOT)
+        beside.wait_until_held()
+        process.kill()
+        process.wait()
+        assert writer(gateway, topic).write(rows(*range(12))) == DirectWritten(12, 0)
+        beside.do("forget")  # its commit arrives behind its successor's
+    assert written(broker, topic) == list(range(12))
+
+
+@pytest.mark.parametrize("fault", ["lose_answer", "lose"])
+def test_a_lost_commit_or_answer_leaves_each_row_once(gateway: Gateway, broker: Broker, topic: str, fault: str) -> None:
+    with proxy_beside(broker) as beside:
+        beside.do(fault, END_TXN)
+        done = writer(gateway, topic, bootstrap=broker.proxied_bootstrap).write(rows(*range(10)))
+        assert done.written + done.duplicates == 10
+        assert beside.proxy.struck[END_TXN] == 1
+    assert written(broker, topic) == list(range(10))
+    assert writer(gateway, topic).write(rows(*range(10))) == DirectWritten(0, 10)
+
+
+def test_another_lanes_open_transaction_holds_a_question_until_its_deadline(
+    served: GatewayProcess, gateway: Gateway, broker: Broker, topic: str
+) -> None:
+    """Lanes are dealt out over four partitions, so that the fifth stands where the first does."""
+    lanes = [gateway.open_lane(topic, f"p-{number}") for number in range(5)]
+    first, fifth = lanes[0], lanes[4]
+    assert first.partition == fifth.partition
+    other = open_record(broker, first, (0, 9))
+    with closing(HTTPConnection(served.url[7:], timeout=60)) as asked:
+        ask(asked, topic, "p-4", **{"Oncegate-Timeout-Ms": "1500"})
+        refused = json.loads(asked.getresponse().read())
+    assert (refused["code"], refused["action"], refused["effect"]) == ("DEADLINE", "retry", "none")
+    assert f"{fifth.topic}, partition {fifth.partition}, was not read to its end" in refused["detail"]
+    assert gateway.ask_lane(topic, "p-3", 0, 9) == ()
+    other.abort_transaction(30)
+    assert gateway.ask_lane(topic, "p-4", 0, 9) == ()
+    assert gateway.ask_lane(topic, "p-0", 0, 9) == ()
+
+
+def test_an_owner_killed_between_reading_and_entering_is_followed_by_one_that_reads_again(
+    broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    with (
+        proxy_beside(broker) as beside,
+        serving(broker, tmp_path / "one", "killed-lanes", proxy=True) as gateway,
+        Gateway(gateway.url) as client,
+        ThreadPoolExecutor(1) as aside,
+    ):
+        lane = client.open_lane(topic, "p")
+        open_record(broker, lane, (0, 9)).commit_transaction(30)
+        beside.do("hold", PRODUCE)
+        asked = aside.submit(client.ask_lane, topic, "p", 0, 9)
+        beside.wait_until_held()
+        gateway.kill()
+        beside.do("forget")
+        gateway.start()
+        assert asked.result(60) == ((0, 9),)
+
+
+def ask(connection: HTTPConnection, topic: str, producer: str = "p", **headers: str) -> None:
+    body = json.dumps({"producer": producer, "first": 0, "last": 9})
+    path = f"/v1/namespaces/default/topics/{topic}/lanes:ask"
+    connection.request("POST", path, body, {"Content-Type": "application/json", **headers})
+
+
+def test_an_owner_that_slept_while_it_was_followed_denies_nothing(broker: Broker, topic: str, tmp_path: Path) -> None:
+    """What it does not find was entered by its successor, and trimmed."""
+    with serving(broker, tmp_path / "one", "slept-lanes") as first, Gateway(first.url) as client:
+        lane = client.open_lane(topic, "p")
+        assert client.ask_lane(topic, "p", 0, 9) == ()
+        with closing(HTTPConnection(first.url[7:], timeout=60)) as asked:
+            ask(asked, topic)
+            assert json.loads(asked.getresponse().read())["duplicates"] == []
+            first.signal(signal.SIGSTOP)
+            try:
+                with serving(broker, tmp_path / "two", "slept-lanes") as second, Gateway(second.url) as other:
+                    open_record(broker, lane, (0, 9), count=TRIM_RECORDS).commit_transaction(30)
+                    assert other.ask_lane(topic, "p", 0, 9) == ((0, 9),)
+                    second.wait_until("trims", lambda: lowest(broker, lane.topic, lane.partition) >= TRIM_RECORDS)
+                    ask(asked, topic)
+                    first.signal(signal.SIGCONT)
+                    assert json.loads(asked.getresponse().read())["code"] == "LEDGER_FENCED"
+            finally:
+                first.signal(signal.SIGCONT)
+
+
+def lowest(broker: Broker, topic: str, partition: int) -> int:
+    """The first offset that is kept of a partition."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": broker.cluster.bootstrap, "group.id": "test"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), 30)[0])
+    finally:
+        consumer.close()
+
+
+def test_records_are_trimmed_once_entered_and_known_after_a_restart(
+    served: GatewayProcess, broker: Broker, topic: str
+) -> None:
+    with Gateway(served.url, "trimmed") as client:
+        client.create_namespace()
+        lane = client.open_lane(topic, "p")
+        open_record(broker, lane, (0, 0), count=TRIM_RECORDS - 1).commit_transaction(30)
+        assert client.ask_lane(topic, "p", 0, 9_999) == ((0, TRIM_RECORDS - 2),)
+        assert lowest(broker, lane.topic, lane.partition) == 0
+        open_record(broker, lane, (5_000, 5_000)).commit_transaction(30)
+        assert client.ask_lane(topic, "p", 0, 9_999) == ((0, TRIM_RECORDS - 2), (5_000, 5_000))
+        served.wait_until("trims", lambda: lowest(broker, lane.topic, lane.partition) > TRIM_RECORDS - 1)
+        served.kill()
+        served.start()
+        assert client.ask_lane(topic, "p", 0, 9_999) == ((0, TRIM_RECORDS - 2), (5_000, 5_000))
+
+
+def test_a_record_of_somebody_else_holds_its_partition_and_is_named(
+    served: GatewayProcess, broker: Broker, topic: str
+) -> None:
+    with Gateway(served.url, "foreign") as client:
+        client.create_namespace()
+        lane = client.open_lane(topic, "p")
+        foreign = type(lane)(lane.lane, bytes(16), lane.brokers, lane.topic, lane.partition, "somebody")
+        open_record(broker, foreign, (0, 9)).commit_transaction(30)
+        with pytest.raises(OncegateError, match=f"partition {lane.partition}, offset 0"):
+            client.ask_lane(topic, "p", 0, 9)
+
+
+def test_a_topic_of_lanes_takes_no_rows_another_way(gateway: Gateway, topic: str) -> None:
+    writer(gateway, topic).write(rows(1))
+    import pyarrow as pa
+
+    with gateway.attempt() as attempt, pytest.raises(Refused, match="written one way"):
+        attempt.produce(topic, pa.table({"value": ["x"]}))
+
+
+def test_rows_that_are_refused_are_refused_before_any_is_written(gateway: Gateway, broker: Broker, topic: str) -> None:
+    with pytest.raises(BadId, match="they rise"):
+        writer(gateway, topic).write(rows(2, 1))
+    with pytest.raises(BadOption, match=r"acks, transactional\.id"):
+        DirectWriter(gateway, topic, "p", config={"transactional.id": "x", "acks": "1"})
+    with transaction(gateway, topic) as torn:
+        torn.start()
+        torn.add(rows(1))
+        with pytest.raises(BadId):
+            torn.add(rows(1))
+    assert written(broker, topic) == []
+    assert writer(gateway, topic).write([]) == DirectWritten(0, 0)

@@ -1,0 +1,142 @@
+"""The planted bugs of what clients write themselves: what a cell, a proof and an order are for."""
+
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import CLIENT, ENGINE, INDEX
+
+_TABLE = "service/oncegate/core/direct.py"
+_LANES = f"{ENGINE}/usecases/direct/lanes.py"
+_ENTERING = f"{ENGINE}/usecases/direct/entering.py"
+_TOPIC = "service/oncegate/ledgers/kafka/direct/topic.py"
+_ENGINE = "tests/engine/usecases/test_direct_lanes.py"
+_KAFKA = "tests/faults/kafka/test_direct.py"
+_ABSENT = "    (Record.ABSENT, Reading.{}): AskCell(\n        Told.{},"
+
+DIRECT: tuple[Mutant, ...] = (
+    one(
+        "a lane's absence is told unread",
+        _TABLE,
+        _ABSENT.format("BEFORE", "READ_ON"),
+        _ABSENT.format("BEFORE", "NOT_THERE"),
+        f"{_ENGINE}::test_what_was_committed_is_a_duplicate_and_the_rest_is_not_there",
+    ),
+    one(
+        "a lane's absence is told unproven",
+        _TABLE,
+        _ABSENT.format("READ", "COMMIT"),
+        _ABSENT.format("READ", "NOT_THERE"),
+        f"{_ENGINE}::test_an_absence_is_told_behind_an_append_that_began_after_the_reading",
+        f"{_ENGINE}::test_an_owner_that_was_followed_while_it_slept_denies_nothing",
+    ),
+    one(
+        "a lane's record is told before its entry",
+        _TABLE,
+        "_FOUND = AskCell(\n    Told.COMMIT,",
+        "_FOUND = AskCell(\n    Told.DUPLICATE,",
+        f"{_ENGINE}::test_a_duplicate_is_told_once_its_entry_is_durable",
+    ),
+    one(
+        "what was entered is told as not there",
+        _TABLE,
+        "_ENTERED = AskCell(\n    Told.DUPLICATE,",
+        "_ENTERED = AskCell(\n    Told.READ_ON,",
+        f"{_ENGINE}::test_what_is_known_as_written_needs_no_reading_and_no_append",
+    ),
+    one(
+        "a foreign record is passed over",
+        _TABLE,
+        "        Entering.REFUSE,",
+        "        Entering.ENTER,",
+        f"{_ENGINE}::test_a_record_that_is_no_lanes_holds_its_partition_and_is_named",
+    ),
+    one(
+        "what was written twice is not said",
+        _TABLE,
+        '        Entering.ENTER_AND_WARN,\n        "what was written twice',
+        '        Entering.ENTER,\n        "what was written twice',
+        f"{_ENGINE}::test_what_was_written_twice_is_told_and_said_in_the_log",
+    ),
+    one(
+        "records are trimmed before their entry",
+        _TABLE,
+        "    EntryState.QUEUED: TrimCell(\n        Trimming.KEEP,",
+        "    EntryState.QUEUED: TrimCell(\n        Trimming.TRIM,",
+        f"{_ENGINE}::test_an_owner_that_was_followed_trims_nothing",
+    ),
+    one(
+        "records are trimmed unproven",
+        _TABLE,
+        "    EntryState.DURABLE: TrimCell(\n        Trimming.KEEP,",
+        "    EntryState.DURABLE: TrimCell(\n        Trimming.TRIM,",
+        f"{_ENGINE}::test_an_owner_that_was_followed_trims_nothing",
+    ),
+    one(
+        "a lane's proof began before the reading",
+        _LANES,
+        "                    await self._journal.group_commit.owned(reached.since)\n",
+        "                    await self._journal.group_commit.owned(0)\n",
+        f"{_ENGINE}::test_an_absence_is_told_behind_an_append_that_began_after_the_reading",
+    ),
+    one(
+        "records taken back count as read",
+        _LANES,
+        "            if self._index.next_offset(lane.partition) < reached.next_offset:\n",
+        "            if False:\n",
+        f"{_ENGINE}::test_what_a_refused_append_takes_back_is_read_again",
+    ),
+    one(
+        "who asks later shares a reading that has begun",
+        _ENTERING,
+        "            del self._next[partition]\n            first =",
+        "            first =",
+        f"{_ENGINE}::test_all_who_ask_while_a_partition_is_read_share_the_next_reading",
+    ),
+    one(
+        "a sleeper takes trimmed records for damage",
+        _ENTERING,
+        "                await self._proven()\n                raise\n",
+        "                raise\n",
+        f"{_ENGINE}::test_an_owner_that_misses_what_its_successor_has_trimmed_is_not_damaged",
+    ),
+    one(
+        "a question waits for ever",
+        _LANES,
+        "        bounded = Deadline(self._journal.clock, ASK_MS if deadline.left_ms is None else",
+        "        bounded = Deadline(self._journal.clock, None if deadline.left_ms is None else",
+        f"{_ENGINE}::test_a_question_without_a_deadline_has_one",
+    ),
+    one(
+        "a topic of lanes takes rows",
+        f"{ENGINE}/usecases/topics.py",
+        "        if self._journal.index.lanes.writes(topic):\n",
+        "        if False:\n",
+        f"{_ENGINE}::test_a_topic_is_written_one_way",
+    ),
+    one(
+        "lanes are forgotten by a snapshot",
+        f"{INDEX}/snapshot/pieces.py",
+        "                self._lanes.restore(",
+        "                (lambda saved: None)(",
+        "tests/index/test_lanes.py::test_lanes_come_back_from_a_snapshot_with_where_they_are_read_on",
+    ),
+    one(
+        "a lane is read to its stable end",
+        _TOPIC,
+        "            low, end = await found.bounds(at)\n",
+        "            (low, _), end = await found.bounds(at), await found.stable_end(at)\n",
+        f"{_KAFKA}::test_another_lanes_open_transaction_holds_a_question_until_its_deadline",
+    ),
+    one(
+        "a writer asks and does not start",
+        f"{CLIENT}/direct/transaction.py",
+        '        own = _OWN | {"transactional.id": lane.transactional_id,',
+        '        own = _OWN | {"transactional.id": f"{lane.transactional_id}-{id(self)}",',
+        f"{_KAFKA}::test_a_twin_that_starts_later_fences_the_one_before",
+    ),
+    one(
+        "rows are committed without their record",
+        f"{CLIENT}/direct/transaction.py",
+        "            self._producer.produce(self._lane.topic, record, partition=self._lane.partition)\n",
+        "",
+        f"{_KAFKA}::test_each_row_is_written_once_however_often_it_is_brought",
+    ),
+)

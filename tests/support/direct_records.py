@@ -1,0 +1,110 @@
+"""A gateway whose ledger has lanes: their records stand in memory, and tests commit them as clients do."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from oncegate.core.errors import LedgerDamaged, LedgerFull
+from oncegate.engine.producer_requests import LaneOpening, LaneQuestion
+from oncegate.ports import LanePlace, OpenLedger
+from tests.support.held import HeldLedgers, Served, serving
+
+LEDGER = bytes(range(16))
+Spans = Sequence[tuple[int, int]]
+
+
+def record(lane: int, *spans: tuple[int, int], ledger: bytes = LEDGER, version: int = 1) -> bytes:
+    """The bytes that a client commits, written by hand."""
+    head = struct.pack(">B16sQI", version, ledger, lane, len(spans))
+    return head + b"".join(struct.pack(">QQ", *span) for span in spans)
+
+
+class RecordsInMemory:
+    """`ports.DirectRecords`. `gate`: while it is not set a transaction is open at the end of each partition.
+
+    `reads`: from where it was read. `trims`: what was asked to be deleted. `full`: the next reading is refused.
+    """
+
+    def __init__(self, partitions: int = 2) -> None:
+        self.partitions = partitions
+        self.logs: list[list[bytes]] = [[] for _ in range(partitions)]
+        self.low = [0] * partitions
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.reads: list[tuple[int, int]] = []
+        self.trims: list[Mapping[int, int]] = []
+        self.full = False
+
+    def commit(self, lane: int, *spans: tuple[int, int]) -> None:
+        """Commits a record as the client that has this lane does."""
+        self.logs[lane % self.partitions].append(record(lane, *spans))
+
+    def place(self, lane: int, partition: int) -> LanePlace:
+        return LanePlace(LEDGER, "brokers:9092", "p.default.direct", partition, f"p.default/1/direct/{lane}")
+
+    async def read(self, partition: int, first: int) -> Sequence[tuple[int, bytes]]:
+        self.reads.append((partition, first))
+        end = len(self.logs[partition])
+        await self.gate.wait()
+        if self.full:
+            self.full = False
+            raise LedgerFull("it cannot be read now; nothing is known")
+        if self.low[partition] > first or end < first:
+            raise LedgerDamaged("records are gone")
+        return list(enumerate(self.logs[partition]))[first:end]
+
+    async def trim(self, before: Mapping[int, int]) -> None:
+        self.trims.append(before)
+        for partition, offset in before.items():
+            self.low[partition] = offset
+
+
+class LedgersWithLanes(HeldLedgers):
+    """`HeldLedgers`, with a place for lanes, and appends that alone tell who the owner is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fenced_by_appends = True
+        self.records = RecordsInMemory()
+
+    @asynccontextmanager
+    async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
+        async with super().open(namespace) as opened:
+            yield replace(opened, direct=self.records)
+
+
+class DirectLanes:
+    """Short names for what clients ask of lanes: topic "t", producer "p", which is lane 1."""
+
+    def __init__(self, served: Served, records: RecordsInMemory) -> None:
+        self.served, self.records = served, records
+
+    @property
+    def disk(self) -> Any:
+        return self.served.disk
+
+    async def open(self, topic: str = "t", producer: str = "p") -> LaneOpening:
+        return await self.served.shard.open_lane(topic, producer, self.served.deadline())
+
+    async def ask(
+        self, first: int, last: int, topic: str = "t", producer: str = "p", timeout_ms: int | None = None
+    ) -> list[list[int]]:
+        """What is told as written."""
+        question = LaneQuestion(topic, producer, first, last)
+        answer = await self.served.shard.ask_lane(question, self.served.deadline(timeout_ms))
+        found: list[list[int]] = answer.duplicates.tolist()
+        return found
+
+
+@asynccontextmanager
+async def direct_lanes(ledgers: LedgersWithLanes | None = None, **limits: Any) -> AsyncIterator[DirectLanes]:
+    """A gateway with lane 1, or over what an earlier one left."""
+    ledgers = LedgersWithLanes() if ledgers is None else ledgers
+    async with serving(ledgers, **limits) as served:
+        found = DirectLanes(served, ledgers.records)
+        await found.open()
+        served.disk.appends.clear()
+        yield found
