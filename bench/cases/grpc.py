@@ -6,7 +6,7 @@ from bench.load.server import gateway
 from bench.load.settled import wait_until_quiet
 from bench.report.figures import Figure, interleaved
 from bench.report.reaches import HTTP_PACKED
-from deploy.kafka.cluster import free_ports
+from deploy.ports import free_port
 
 IDS, CLIENTS = 10_000, 16
 
@@ -15,7 +15,7 @@ def figures(setting: Setting) -> list[Figure]:
     """A figure for streams, one for calls, each beside HTTP with as many requests in flight."""
     name = f"packed, {IDS:,} ids, {CLIENTS} in flight"
     setting.tell(f"claim over gRPC, {name}")
-    (port,) = free_ports(1)
+    port = free_port()
     with gateway(setting.scratch("grpc"), settings={"ONCEGATE_GRPC_PORT": str(port)}) as served:
         setting.load.run(served, "prefill", live=setting.plan.live, ids=BATCH, text=False)
         wait_until_quiet(served)

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from bench.load.cores import SERVER, pinned
+from deploy.ports import free_port
 
 START_S = 120.0
 # Claims that the bench never settles stay open: more of them than a pool of writers ever has.
@@ -58,7 +59,7 @@ def front(folder: Path, redis_port: int | None = None) -> Iterator[Served]:
 def redis(folder: Path, core: int | None = SERVER) -> Iterator[Served]:
     """Debian's redis-server over what its folder holds, every append synced before its answer, nothing saved beside
     the AOF. `DEBUG` is on: it tells whether a table is being rehashed."""
-    port = _free_port()
+    port = free_port()
     command = [find_redis(), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
     command += ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]
     # Scripts that fill it take longer than the five seconds for which others wait, where the machine is busy.
@@ -114,13 +115,6 @@ def _answers(port: int) -> bool:
             return sock.recv(5) == b"+PONG"
     except OSError:
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def find_redis() -> str:

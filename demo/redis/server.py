@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from demo.processes import HOST, tail
+from deploy.ports import free_port
 
 _START_S_MAX = 60
 _STOP_S_MAX = 30
@@ -23,7 +24,7 @@ class RedisServer:
         if found is None:
             raise RuntimeError("redis-server is missing; install it (apt-get install redis-server)")
         self._folder, self._log = folder, log
-        self.port = _free_port()
+        self.port = free_port()
         self._command = [found, "--port", str(self.port), "--bind", HOST, "--dir", str(folder), *_DURABLE]
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -70,10 +71,3 @@ class RedisServer:
         assert self._process is not None, "started before"
         self._process.kill()
         return self._process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind((HOST, 0))
-        port: int = one.getsockname()[1]
-        return port

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -14,6 +14,7 @@ from deploy.kafka.access import OPEN, SCRAM, USERS, Access, Files
 from deploy.kafka.jars import fetched, java
 from deploy.kafka.probe import ADDRESS, brokers_seen
 from deploy.kafka.properties import Ports, as_file, properties
+from deploy.ports import free_ports
 
 # A broker starts in two seconds, three of them in twelve on a busy machine.
 START_S = 120
@@ -165,15 +166,6 @@ class Cluster:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def free_ports(count: int) -> list[int]:
-    """Gives ports of 127.0.0.1 on which nobody listens now, each another one."""
-    with ExitStack() as held:
-        probes = [held.enter_context(closing(socket.socket())) for _ in range(count)]
-        for probe in probes:
-            probe.bind((ADDRESS, 0))
-        return [probe.getsockname()[1] for probe in probes]
 
 
 def require_free(port: int) -> None:

@@ -15,9 +15,10 @@ from urllib.request import Request, urlopen
 import pytest
 
 from demo.proxy import Proxy, Trap
+from deploy.ports import free_port
 from oncegate_spark import Gateway
 from tests.support.faulty_proxy import Fault, FaultyProxy
-from tests.support.gateway_process import GatewayProcess, free_port
+from tests.support.gateway_process import GatewayProcess
 
 pytestmark = pytest.mark.server
 SOURCE = Path(__file__).parents[2] / "examples/go"

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
+from deploy.ports import free_port
 from oncegate_spark import Gateway
 from tests.spark.jobs.job import Job
 from tests.support.before_any_task import found_on_the_driver
-from tests.support.gateway_process import GatewayProcess, free_port
+from tests.support.gateway_process import GatewayProcess
 
 pytestmark = pytest.mark.spark
 

@@ -5,7 +5,6 @@ import json
 import os
 import resource
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -13,6 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from deploy.ports import free_port
 
 # Long enough to compile all kernels on a busy machine.
 START_S = 480
@@ -164,11 +165,3 @@ class GatewayProcess:
     def __exit__(self, *_: object) -> None:
         if self.is_alive:
             self.kill()
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -10,7 +10,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, Message,
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from deploy.kafka.access import ADMIN, CLIENT, OPEN, Access
-from deploy.kafka.cluster import Cluster, free_ports
+from deploy.kafka.cluster import Cluster
+from deploy.ports import free_ports
 from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.security import Security
 

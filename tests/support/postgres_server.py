@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.support.gateway_process import free_port
+from deploy.ports import free_port
 
 USER = "postgres"  # the server refuses to run as root
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.gateway_process import free_port
+from deploy.ports import free_port
 from tests.support.tree import ROOT
 
 RULES = ROOT / "deploy/prometheus/rules.yaml"

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from deploy.ports import free_port
 from oncegate.ledgers.redis.scripts import Script
-from tests.support.gateway_process import free_port
 
 
 class RedisProxy:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import redis
 
-from tests.support.gateway_process import free_port
+from deploy.ports import free_port
 
 START_S = 60
 # What a ledger of real use would have: synced before each answer, nothing saved beside.

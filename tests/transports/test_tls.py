@@ -16,12 +16,13 @@ import pyarrow as pa
 import pytest
 
 from deploy.kafka.certificates import Authority
+from deploy.ports import free_port
 from oncegate.app import running
 from oncegate.runtime.logging import open_log
 from oncegate.settings import SettingsError
 from oncegate.transports.http.server.protocol import HANDSHAKE_S
 from oncegate_spark import AsyncGateway, Credentials, Gateway, errors
-from tests.support.gateway_process import GatewayProcess, free_port
+from tests.support.gateway_process import GatewayProcess
 from tests.support.http_app import settings
 
 HERE = "127.0.0.1"

@@ -4,10 +4,10 @@ from contextlib import closing
 
 import pytest
 
+from deploy.ports import free_port
 from oncegate_spark import Gateway, InDoubt, SinkRefused
 from oncegate_spark.delivery import Delivered, Delivery, HttpSink, Record, idempotency_key
 from oncegate_spark.errors import BadOption
-from tests.support.gateway_process import free_port
 from tests.support.payments_server import PaymentsServer
 
 pytestmark = pytest.mark.server

@@ -4,12 +4,12 @@ import logging
 
 import pytest
 
+from deploy.ports import free_port
 from oncegate_spark.errors import Unreachable
 from oncegate_spark.protocol.effort import Reply, WireFailure
 from oncegate_spark.protocol.outage import SAY_EACH_MS, Outage
 from tests.support.client_clock import SteppedClock
 from tests.support.clients import Connect
-from tests.support.gateway_process import free_port
 
 REFUSED = WireFailure("ConnectionRefusedError: refused", sent=False)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from deploy.ports import free_port
 from oncegate_spark import Gateway
 from oncegate_spark.errors import BatchOver, BrokenMessages, NotDriver, TaskFailed
 from oncegate_spark.protocol.effort import new_token
@@ -17,7 +18,6 @@ from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers import writer_of
 from tests.support.data_frame import Frame
-from tests.support.gateway_process import free_port
 from tests.support.lane_queries import Query
 from tests.support.lane_rows import LANES, lane
 

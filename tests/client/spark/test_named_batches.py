@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from deploy.ports import free_port
 from oncegate_spark import BadOption, BatchConflict, Gateway, NamedBatch, NamedBatches, Unreachable, foreach_batch
 from tests.support.data_frame import Frame
-from tests.support.gateway_process import free_port
 
 pytestmark = pytest.mark.server
 

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
+from deploy.ports import free_port
 from oncegate.transports.decode import names as gateways
 from oncegate_spark import Gateway
 from oncegate_spark.errors import BadId, BadOption, LedgerBehind, NotFound, OncegateError, Outcome, Refused, Unreachable
@@ -30,7 +31,6 @@ from oncegate_spark.spark.writers import check_schema, target
 from oncegate_spark.spark.writers.columns.row_size import check_size, least_size
 from oncegate_spark.spark.writers.common import TaskMark
 from oncegate_spark.spark.writers.plain import Produced
-from tests.support.gateway_process import free_port
 from tests.support.stub_gateway import Answer, StubGateway
 
 pytestmark = pytest.mark.server

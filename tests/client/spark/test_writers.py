@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from deploy.ports import free_port
 from oncegate_spark import Gateway
 from oncegate_spark.errors import BadOption, NoIdentity, Outcome, TaskFailed
 from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.spark import sinks
 from oncegate_spark.spark.task_identity import Task
-from tests.support.gateway_process import free_port
 from tests.support.spark_writes import Write, batches, published
 from tests.support.stub_gateway import LOST, Answer, StubGateway, problem
 

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaProducer, __version__
 from aiokafka.errors import KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
 
-from deploy.kafka.cluster import free_ports
+from deploy.ports import free_port
 from oncegate.ledgers.kafka.guard import Batch, Fenced, Guard, InDoubt, NotStarted, NotWritten, Partition
 from oncegate.ledgers.kafka.record_batch import Field, Records, encode
 from oncegate.ledgers.kafka.watch import Deadlines, Session
@@ -202,7 +202,7 @@ async def test_a_broker_that_stops_answering_ends_a_commit_in_its_time(broker: B
 
 
 async def test_brokers_that_are_not_there_end_a_start_in_its_time() -> None:
-    (nobody,) = free_ports(1)
+    nobody = free_port()
     guard = Guard({"bootstrap_servers": f"127.0.0.1:{nobody}"}, "shard", QUICK)
     with pytest.raises((KafkaError, OSError, TimeoutError)):
         await guard.start()

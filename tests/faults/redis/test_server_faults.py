@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from redis.exceptions import ResponseError
 
+from deploy.ports import free_port
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFull
 from oncegate.ledgers.redis.ledgers import open_redis
 from oncegate.testing.ledger_places import publish, range_of, snapshot_of
-from tests.support.gateway_process import free_port
 from tests.support.redis_ledger import Prefix, entries
 from tests.support.redis_proxy import RedisProxy, proxied
 from tests.support.redis_server import RedisServer
