@@ -81,13 +81,16 @@ class PeakMemory:
         return peak_kib * 1024 - int(self._before)
 
 
-def measured(folder: Path, mib: int, before_s: float = BEFORE_S, after_s: float = AFTER_S) -> Measured:
-    """Starts a broker and a gateway in `folder`, claims, stages so many MiB and commits them."""
+def measured(folder: Path, mib: int, before_s: float = BEFORE_S, after_s: float = AFTER_S, more: str = "") -> Measured:
+    """Starts a broker and a gateway in `folder`, claims, stages so many MiB and commits them.
+
+    `more`: behind the options of the ledger's URL.
+    """
     with Cluster(folder / "kafka") as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         admin.create_topics([NewTopic(TOPIC, 4, 1)])[TOPIC].result(30)
         with (
-            gateway(folder, core=None, ledger=cluster.ledger("large")) as served,
+            gateway(folder, core=None, ledger=cluster.ledger("large") + more) as served,
             Gateway(f"http://127.0.0.1:{served.port}", timeout_ms=300_000) as client,
         ):
             # What a process has after its first batch is no part of a larger one's.

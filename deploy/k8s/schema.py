@@ -78,6 +78,7 @@ _BOUNDS: dict[str, dict[str, Any]] = {
         transaction_ms=_MILLISECONDS,
         takeover_ms=_MILLISECONDS,
         compression=_one_of("none", "lz4", "zstd"),
+        stage_cache_mib={"type": "integer", "minimum": 0},
     ),
     "redis.host": {"type": "string", "pattern": r"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])?$"},
     "redis.prefix": {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_-]{0,63}$"},

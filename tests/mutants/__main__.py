@@ -45,6 +45,7 @@ from tests.mutants.kafka_owners import KAFKA_OWNERS
 from tests.mutants.kafka_plan import KAFKA_PLAN
 from tests.mutants.kafka_rows import KAFKA_ROWS
 from tests.mutants.kafka_sink import KAFKA_SINK
+from tests.mutants.kafka_stages import KAFKA_STAGES
 from tests.mutants.kafka_standby import KAFKA_STANDBY
 from tests.mutants.kafka_topics import KAFKA_TOPICS
 from tests.mutants.lanes import LANES
@@ -117,6 +118,7 @@ MUTANTS = (
     *FORMATS,
     *KAFKA_HEADERS,
     *KAFKA_STANDBY,
+    *KAFKA_STAGES,
     *REDIS,
     *REDIS_STANDBY,
     *CHECKPOINTS,

@@ -51,7 +51,7 @@ KAFKA_ROWS: tuple[Mutant, ...] = (
         f"{_SHARD}/ownership.py",
         "        await self._end_all(range(max(taken.proved, 1), taken.highest))\n",
         "",
-        _row("kill-before-end"),
+        "tests/faults/kafka/test_standby_ledger.py::test_a_transaction_that_its_owner_left_open_holds_nobody_up",
     ),
     one(
         "a witness is written before the frame that it is of",

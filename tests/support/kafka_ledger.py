@@ -9,8 +9,8 @@ from oncegate.ports import Ledger, OpenLedger
 from oncegate.testing.ledger_places import replayed
 from tests.support.kafka_broker import Broker
 
-# Short enough for a test that waits until they have passed.
-QUICK = "&send_ms=3000&commit_ms=3000"
+# Short enough for a test that waits until they have passed; what waits is read back, but where a test says otherwise.
+QUICK, NO_CACHE = "&send_ms=3000&commit_ms=3000", "&stage_cache_mib=0"
 _prefixes = count()
 
 
@@ -40,7 +40,8 @@ class Prefix:
     def place(self, *, proxied: bool = False, options: str | None = None) -> str:
         """What follows `kafka:` in the URL."""
         bootstrap = self.broker.proxied_bootstrap if proxied else self.broker.cluster.bootstrap
-        return f"//{bootstrap}/{self.name}?replication=1&min_insync=1&{options or self.options}{QUICK}"
+        cache = "" if "stage_cache_mib" in (options or self.options) else NO_CACHE
+        return f"//{bootstrap}/{self.name}?replication=1&min_insync=1&{options or self.options}{QUICK}{cache}"
 
     def ledgers(self, *, create: bool = False) -> AbstractAsyncContextManager[KafkaLedgers]:
         """All ledgers there, as a gateway has them that owns none of them yet."""

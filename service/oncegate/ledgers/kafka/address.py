@@ -10,6 +10,7 @@ send_ms          what a transaction may take to be sent (20000)
 commit_ms        what its end may take (10000)
 takeover_ms      without a word from the gateway that owns them, after which a standby takes over (10000)
 compression      of batches of rows that go to users' topics: none, lz4 or zstd (none)
+stage_cache_mib  rows that wait for the commit of their batch are held in memory besides, up to so many MiB (256)
 
 Beside these stands what `security` reads: how clients connect.
 """
@@ -24,7 +25,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.ledgers.kafka.compression import Compression
 from oncegate.ledgers.kafka.security import PARAMETERS, Security
 from oncegate.ledgers.kafka.watch import Deadlines
-from oncegate.ledgers.url_options import file, folder, number, require_keys, yes
+from oncegate.ledgers.url_options import any_number, file, folder, number, require_keys, yes
 
 _SERVER = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 # Kafka takes 249 characters of a topic's name; a namespace's name and what comes behind it need the rest.
@@ -54,6 +55,7 @@ class Address:
     transaction_ms: int | None = None
     takeover_ms: int = 10_000
     compression: Compression = "none"
+    stage_cache_mib: int = 256
     security: Security = field(default_factory=Security)
 
     @property
@@ -136,4 +138,5 @@ _READERS = {
     "transaction_ms": number,
     "takeover_ms": number,
     "compression": _compression,
+    "stage_cache_mib": any_number,
 }

@@ -33,6 +33,7 @@ from oncegate.ledgers.kafka.namespaces import (
 )
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.record_batch import warm_up
+from oncegate.ledgers.kafka.rows.stage_cache import StageCache
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
@@ -64,6 +65,7 @@ class KafkaLedgers:
         self._list = listed
         self._changing = asyncio.Lock()
         self._open: dict[str, set[KafkaLedger]] = {}
+        self._stage_cache = StageCache(address.stage_cache_mib << 20)
         self._election = Election(listed, address.takeover_ms, self._followed_by)
         self._election.start()
         self._keeper = asyncio.create_task(self._keep_up(), name="witnesses")
@@ -220,7 +222,7 @@ class KafkaLedgers:
 
     def _place(self, namespace: str) -> KafkaPlace:
         one, address = self._listed(namespace), self._address
-        return KafkaPlace(namespace, one, address.settings, address.deadlines, self._keys)
+        return KafkaPlace(namespace, one, address.settings, address.deadlines, self._keys, self._stage_cache)
 
     async def _make_topics(self, place: KafkaPlace) -> None:
         async with topics_of(self._address) as topics:

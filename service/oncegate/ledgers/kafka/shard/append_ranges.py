@@ -9,18 +9,18 @@ from contextlib import aclosing
 from itertools import accumulate
 from typing import Protocol
 
-from oncegate.ledgers.catalog import NOWHERE, Catalog, Change, Dropped, Location, change_of, located
+from oncegate.ledgers.catalog import NOWHERE, Catalog, Change, Dropped, Location, Wrote, change_of, located
 from oncegate.ledgers.frames import Sent
 from oncegate.ledgers.kafka.guard import Batch, Partition
 from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics, now_ms
-from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, location
+from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, Bytes, location
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ports import OutputChange, PublishRanges, SendRanges, WriteRange
 
 
 class _Reading(Protocol):
-    def blobs(self, locations: Sequence[Location]) -> AsyncGenerator[bytes, None]: ...
+    def blobs(self, locations: Sequence[Location]) -> AsyncGenerator[Bytes, None]: ...
 
 
 class AppendRanges:
@@ -124,6 +124,13 @@ class AppendRanges:
             for one, number in zip(self._kept, self._topic_of, strict=True)
         )
         return located(self.plan, places)
+
+    def staged(self, changes: Sequence[Change]) -> Iterator[tuple[Location, Bytes]]:
+        """Yields what now waits in stages: where each range lies, and its bytes. `changes`: as `changes` made them."""
+        written = (change.location for change in changes if isinstance(change, Wrote))
+        for at, one, topic in zip(written, self._kept, self._topic_of, strict=True):
+            if topic == STAGES:
+                yield at, one.data
 
     def sent(self, first_offsets: Sequence[int]) -> list[Sent]:
         """Returns where rows were sent to; `first_offsets` as of `changes`."""

@@ -120,6 +120,8 @@ class KafkaLedger:
                 raise
             if self._taking is not None:
                 self._taking.changed(changes)
+            for at, data in ranges.staged(changes):
+                self._place.stage_cache.put(self._place.name, at, data)
             self._given_up(self._fold.apply(changes))
 
     def _require_stages(self, ranges: AppendRanges) -> None:
@@ -130,7 +132,8 @@ class KafkaLedger:
             raise AppendRefused(why, ranges.first_staged)
 
     def _given_up(self, locations: Sequence[Location]) -> None:
-        """Notes up to where stages are needed no more, but for those that still wait."""
+        """Notes up to where stages are needed no more, but for those that still wait; these are not cached on."""
+        self._place.stage_cache.drop(self._place.name, locations)
         ends = [end_of(at) for at in locations if at.counter == STAGES]
         self._stages_to = max([self._stages_to, *ends])
 
@@ -352,6 +355,7 @@ class KafkaLedger:
             self._dead = self._dead or LedgerDown("the ledger was closed; nothing was written")
             await self._writer.close()
             await self._outputs.close()
+            self._place.stage_cache.drop_all(self._place.name)
 
     def _require_alive(self) -> None:
         if self._dead is not None:

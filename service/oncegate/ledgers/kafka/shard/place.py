@@ -1,24 +1,29 @@
 """Names where one namespace's ledger lies on Kafka, and with what it is reached."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.namespaces import Namespace, topic_names
+from oncegate.ledgers.kafka.rows.stage_cache import StageCache
 from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.ledgers.keys import Keys
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaPlace:
-    """Names one ledger: `listed` is what the list says of it; `settings`: what clients of its brokers take."""
+    """Names one ledger: `listed` is what the list says of it; `settings`: what clients of its brokers take.
+
+    `stage_cache`: of all ledgers of the process.
+    """
 
     namespace: str
     listed: Namespace
     settings: Mapping[str, Any]
     deadlines: Deadlines
     keys: Keys
+    stage_cache: StageCache = field(default_factory=StageCache)
 
     @property
     def name(self) -> str:

@@ -1,8 +1,9 @@
 """Reads blobs back from a topic by where they lie, verified."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from aiokafka.errors import KafkaError
@@ -11,20 +12,30 @@ from oncegate.core.errors import LedgerDamaged, LedgerDown
 from oncegate.ledgers.catalog import Catalog, Location
 from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.reading import Reader, Record, Trimmed
-from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, verified
+from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Bytes, verified
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ports import Chunk
 
 # Records between two blobs that are read and thrown away rather than looked up anew.
 GAP_RECORDS = 1_000
+# What is kept of a location beside the topic; None: nothing.
+Cached = Callable[[Location], Bytes | None]
+
+
+def _none(_at: Location) -> None:
+    """Keeps nothing."""
 
 
 class Readback:
-    """Reads blobs of one partition, one call at a time; connects at the first. Use `close` last."""
+    """Reads blobs of one partition, one call at a time; connects at the first. Use `close` last.
 
-    def __init__(self, settings: Mapping[str, Any], partition: Partition) -> None:
+    `cached`: bytes that are known to be written at a location, and need not be read.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], partition: Partition, cached: Cached = _none) -> None:
         self._settings = settings
         self._partition = partition
+        self._cached = cached
         self._one = asyncio.Lock()
         self._reader: Reader | None = None
 
@@ -35,20 +46,35 @@ class Readback:
             if reader is not None:
                 await reader.stop()
 
-    async def blobs(self, locations: Sequence[Location]) -> AsyncGenerator[bytes, None]:
+    async def blobs(self, locations: Sequence[Location]) -> AsyncGenerator[Bytes, None]:
         """Yields the bytes at each location, in their order; to be closed with `aclose`.
 
         Raises LedgerDamaged: they are not those that were written, or were deleted; LedgerDown: not reached.
         """
         async with self._one:
             try:
-                async with aclosing(self._blobs(locations)) as found:
+                async with aclosing(self._found(locations)) as found:
                     async for data in found:
                         yield data
             except Trimmed as error:
                 raise LedgerDamaged(f"{error}: put topic {self._partition.topic} back from a copy") from error
             except (KafkaError, OSError) as error:
                 raise LedgerDown(f"topic {self._partition.topic} cannot be read now: {error!r}") from error
+
+    async def _found(self, locations: Sequence[Location]) -> AsyncGenerator[Bytes, None]:
+        """What is cached as it is come to; what lies between is read from the topic at once."""
+        missing: list[Location] = []
+        for at in (*locations, None):
+            data = None if at is None else self._cached(at)
+            if at is not None and data is None:
+                missing.append(at)
+                continue
+            async with aclosing(self._blobs(missing)) as found:
+                async for one in found:
+                    yield one
+            missing = []
+            if data is not None:
+                yield data
 
     async def _blobs(self, locations: Sequence[Location]) -> AsyncGenerator[bytes, None]:
         for run in _runs(locations):
@@ -66,7 +92,7 @@ class Readback:
             self._reader = reader
         return self._reader
 
-    async def all(self, locations: Sequence[Location]) -> list[bytes]:
+    async def all(self, locations: Sequence[Location]) -> list[Bytes]:
         """Returns the bytes at each location, in their order. Errors as `blobs`."""
         return [data async for data in self.blobs(locations)]
 
@@ -75,7 +101,7 @@ class OutputReadback:
     """Reads the ranges of a namespace back, whichever of its topics they lie in. Use `close` last."""
 
     def __init__(self, place: KafkaPlace) -> None:
-        self.stages = Readback(place.settings, place.stages)
+        self.stages = Readback(place.settings, place.stages, partial(place.stage_cache.get, place.name))
         self._by_topic = {OUTPUTS: Readback(place.settings, place.outputs), STAGES: self.stages}
 
     async def close(self) -> None:
@@ -96,8 +122,8 @@ class OutputReadback:
             raise
         return [Chunk(held.first_offset, held.rows, one) for held, one in zip(found, data, strict=True)]
 
-    async def _all(self, locations: Sequence[Location]) -> list[bytes]:
-        found: dict[Location, bytes] = {}
+    async def _all(self, locations: Sequence[Location]) -> list[Bytes]:
+        found: dict[Location, Bytes] = {}
         for number, reading in self._by_topic.items():
             here = [at for at in locations if at.counter == number]
             found.update(zip(here, await reading.all(here), strict=True))

@@ -50,7 +50,7 @@ async def saved_pieces(place: KafkaPlace, locations: Sequence[Location]) -> Asyn
     try:
         async with aclosing(states.blobs(locations)) as several:
             async for data in several:
-                yield _decoded(place, data)
+                yield _decoded(place, bytes(data))
     finally:
         await states.close()
 
