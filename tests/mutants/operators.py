@@ -99,4 +99,32 @@ OPERATORS = (
         "Leftover.GONE",
         f"{_DOOR}::test_a_refused_action_leaves_no_trace_and_changes_nothing",
     ),
+    one(
+        "a live claim in doubt",
+        f"{ENGINE}/usecases/operations/overview.py",
+        " & (holders.lease_until_ms[:made] <= now_ms)",
+        "",
+        f"{_DOOR}::test_claims_in_doubt_are_those_whose_lease_is_over_and_that_hold_something",
+    ),
+    one(
+        "a claim in doubt that holds nothing",
+        f"{ENGINE}/usecases/operations/overview.py",
+        " & (holders.named[:made] > 0)",
+        "",
+        f"{_DOOR}::test_claims_in_doubt_are_those_whose_lease_is_over_and_that_hold_something",
+    ),
+    one(
+        "a lag without the first sequence",
+        f"{ENGINE}/usecases/operations/overview.py",
+        "acked = -1 if one.watermark is None",
+        "acked = 0 if one.watermark is None",
+        f"{_DOOR}::test_producers_are_listed_by_their_last_activity_and_say_how_far_acks_are_behind",
+    ),
+    one(
+        "a console that any script may change",
+        f"{HTTP}/console/__init__.py",
+        "script-src {_hash_of(_SCRIPT)}",
+        "script-src 'unsafe-inline'",
+        f"{_DOOR}::test_the_console_is_a_page_for_everybody_that_may_ask_nobody_but_its_gateway",
+    ),
 )

@@ -64,6 +64,7 @@ from oncegate.engine.usecases.direct.lanes import DirectLanes
 from oncegate.engine.usecases.drivers import Drivers
 from oncegate.engine.usecases.operations.actions import Actions
 from oncegate.engine.usecases.operations.leftovers import Leftovers
+from oncegate.engine.usecases.operations.overview import Overview
 from oncegate.engine.usecases.produce import Records
 from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.stage_quota import StageQuota
@@ -125,6 +126,7 @@ class Shard:
         self.durability: Callable[[], str] = lambda: ""
         self._producers, self._drivers = Producers(self.journal), Drivers(self.journal)
         self._leftovers = Leftovers(self.journal)
+        self.overview = Overview(self.journal)
         # What operators do by hand, and what they did.
         self.actions = Actions(self.journal, lambda: self.eviction.busy, self.rates)
         self._records = Records(self.journal, self._topics, self._producers, places)

@@ -16,6 +16,7 @@ NEW_WORK = frozenset(
         "registerProducer",
         "claimSequences",
         "registerDriver",
+        "openLane",
         "createTopic",
         "createNamespace",
         "deleteNamespace",

@@ -101,13 +101,13 @@ def expected(name: str, path: str, who: str) -> int | str:
 
 
 def test_no_route_is_left_out_of_the_table_and_no_row_is_left_over() -> None:
-    assert set(CALLS) == {name for name, *_ in ROUTES} | {"getDocument"}
+    assert set(CALLS) == {name for name, *_ in ROUTES} | {"getDocument", "getConsole"}
 
 
 def test_what_is_open_to_everybody_and_what_acks_is_as_it_was_meant() -> None:
     """By hand: a slip in the table would else agree with itself."""
     assert {name for name, right in CALLS.items() if right.public} == {
-        "getDocument", "getError", "liveProbe", "startupProbe", "readyProbe",
+        "getDocument", "getConsole", "getError", "liveProbe", "startupProbe", "readyProbe",
     }  # fmt: skip
     assert {name for name, right in CALLS.items() if not right.roles and not right.public} == {
         "listNamespaces", "getLimits", "getCapabilities", "getVersion",

@@ -6,6 +6,7 @@ from typing import Any
 import grpc
 import pytest
 
+from oncegate.engine.limits import Limits
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import CALLS, Role
 from oncegate.transports.draining import NEW_WORK
@@ -136,6 +137,59 @@ async def test_a_drained_gateway_refuses_new_work_over_grpc_and_on_hot_routes_to
         body = b'{"token":"' + token().encode() + b'","call":0,"ids":["a"]}'
         hot = await doors.http.send(request("POST", f"{NS}/ids:claim", body, Content_Type=JSON))
         hot.problem(503, "STOPPING")
+
+
+async def test_producers_are_listed_by_their_last_activity_and_say_how_far_acks_are_behind() -> None:
+    async with open_http() as http:
+        empty = (await http.get(f"{NS}/producers")).json
+        assert empty == {"producers": [], "total": 0}
+        for name, last in (("old", 3), ("new", 7)):
+            mine = {"token": token(), "driver": "load"}
+            await http.post_json(f"{NS}/producers/{name}:register", mine)
+            claim = {"token": mine["token"], "epoch": 1, "call": 0, "first": 0, "last": last}
+            await http.post_json(f"{NS}/producers/{name}:claim", claim)
+        found = (await http.get(f"{NS}/producers?limit=1")).json
+        assert found["total"] == 2
+        (first,) = found["producers"]
+        assert 0 < first.pop("lease_left_ms") <= 30_000
+        assert first == {
+            "producer": "new", "driver": "load", "epoch": 1, "claimed_to": 7, "watermark": None, "unacked": 8,
+        }  # fmt: skip
+        (await http.get(f"{NS}/producers?limit=0")).problem(400, "BAD_REQUEST")
+
+
+async def test_claims_in_doubt_are_those_whose_lease_is_over_and_that_hold_something() -> None:
+    async with open_http(Limits(lease_ms_min=1)) as http:
+        await http.claim("live")
+        asked = {"token": token(), "call": 3, "ids": ["a", "b"], "lease_ms": 1}
+        left = (await http.post_json(f"{NS}/ids:claim", asked)).json["claim"]
+        lost = {"token": token(), "call": 0, "ids": ["c"], "lease_ms": 1}
+        await http.post_json(f"{NS}/ids:claim", lost)
+        found: Any = {"total": 0}
+        while found["total"] < 2:  # the millisecond of their lease
+            found = (await http.get(f"{NS}/claims")).json
+        while (await http.claim("c"))["verdicts"][0]["verdict"] != "GRANTED":
+            continue
+        found = (await http.get(f"{NS}/claims?limit=1")).json
+        assert found["total"] == 1
+        (one,) = found["claims"]
+        assert {name: one[name] for name in ("claim", "token", "call", "ids")} == {
+            "claim": left, "token": asked["token"], "call": 3, "ids": 2,
+        }  # fmt: skip
+
+
+async def test_the_console_is_a_page_for_everybody_that_may_ask_nobody_but_its_gateway(tmp_path: Path) -> None:
+    path, _ = admin(tmp_path)
+    async with served(keys=path) as http:
+        reply = await http.send(request("GET", "/console", Accept="text/html"))
+        assert (reply.status, reply.headers["content-type"]) == (200, "text/html; charset=utf-8")
+        policy = reply.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "connect-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert b"http://" not in reply.body.replace(b"http://www.w3.org/2000/svg", b"")
+        assert b"https://" not in reply.body
+        (await http.send(request("GET", "/console?x=1"))).problem(400, "BAD_REQUEST")
 
 
 def test_what_begins_something_is_among_the_calls_and_what_ends_it_is_not() -> None:

@@ -78,3 +78,46 @@ class AuditReply(Struct, frozen=True):
 
     actions: list[AuditMessage]
     next: UInt64 | None
+
+
+class OverviewQuery(Read):
+    """Says how many are wanted."""
+
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="in one answer, at most")] = LIMIT
+
+
+class ProducerSummary(Struct, frozen=True):
+    """Tells where one producer stands."""
+
+    producer: str
+    driver: str
+    epoch: Int64
+    claimed_to: UInt64 | None
+    watermark: UInt64 | None
+    unacked: UInt64
+    lease_left_ms: Int64
+
+
+class ProducersReply(Struct, frozen=True):
+    """Lists the producers that were active last."""
+
+    producers: list[ProducerSummary]
+    total: int
+
+
+class LeftClaim(Struct, frozen=True):
+    """Tells one open claim whose lease is over."""
+
+    claim: str
+    token: str
+    call: int
+    ids: int
+    over_ms: Int64
+    wall_ms: Int64
+
+
+class LeftClaimsReply(Struct, frozen=True):
+    """Lists claims in doubt, the longest first."""
+
+    claims: list[LeftClaim]
+    total: int

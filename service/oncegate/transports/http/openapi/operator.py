@@ -5,6 +5,7 @@ from typing import Any
 from oncegate.core import errors as e
 from oncegate.transports.http import messages
 from oncegate.transports.http.openapi import parts
+from oncegate.transports.http.openapi.examples import TOKEN
 from oncegate.transports.http.openapi.examples_producers import PRODUCER
 from oncegate.transports.http.openapi.operations import NS
 from oncegate.transports.http.openapi.parts import answer, message, operation, reading, writes
@@ -74,3 +75,45 @@ DRAIN = operation(
     [parts.TIMEOUT],
     parts.body(json=message(messages.DrainRequest, {"draining": True, **_NOTE})),
 )
+
+_SUMMARY: dict[str, Any] = {
+    "producer": PRODUCER,
+    "driver": "load",
+    "epoch": 7,
+    "claimed_to": 20,
+    "watermark": 16,
+    "unacked": 4,
+    "lease_left_ms": 12_345,
+}
+_LEFT: dict[str, Any] = {
+    "claim": "6bvfkpf15rar6y6at2q28d7gwx",
+    "token": TOKEN,
+    "call": 0,
+    "ids": 2,
+    "over_ms": 60_000,
+    "wall_ms": 1_795_219_200_123,
+}
+_OVERVIEW = parts.query(messages.OverviewQuery, limit=20)
+PRODUCERS = operation(
+    "listProducers",
+    {
+        200: answer(
+            "producers, that which was active last first",
+            json=message(messages.ProducersReply, {"producers": [_SUMMARY], "total": 1}),
+        )
+    },
+    parts.READS,
+    [*reading(NS), *_OVERVIEW],
+)
+LEFT_CLAIMS = operation(
+    "listLeftClaims",
+    {
+        200: answer(
+            "open claims whose lease is over: whether their ids are written is in doubt; the longest first",
+            json=message(messages.LeftClaimsReply, {"claims": [_LEFT], "total": 1}),
+        )
+    },
+    parts.READS,
+    [*reading(NS), *_OVERVIEW],
+)
+CONSOLE = operation("getConsole", {}, parts.PUBLIC)

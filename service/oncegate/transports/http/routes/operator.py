@@ -10,6 +10,7 @@ from oncegate.engine.usecases.operations.actions import AuditRecord
 from oncegate.transports.decode import identifiers, ids
 from oncegate.transports.http import messages
 from oncegate.transports.http.bodies import read_body
+from oncegate.transports.http.console import HEADERS, HTML, PAGE
 from oncegate.transports.http.inbound import (
     admitted,
     body_length,
@@ -22,7 +23,7 @@ from oncegate.transports.http.inbound import (
 )
 from oncegate.transports.http.negotiation import JSON, accepted, negotiated
 from oncegate.transports.http.openapi import operator
-from oncegate.transports.http.outbound import json_reply
+from oncegate.transports.http.outbound import json_reply, reply
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import holding, offload
 
@@ -71,6 +72,40 @@ def _told(record: AuditRecord) -> messages.AuditMessage:
     subject = f"claim {identifiers.claim_text(record.claim)}" if record.claim else record.subject
     what = record.action, subject, record.changed
     return messages.AuditMessage(record.position, record.wall_ms, *what, record.who, record.why)
+
+
+@router.get(_NAMESPACE + "/producers", openapi_extra=operator.PRODUCERS)
+async def producers(request: Request) -> Response:
+    """List producers, that which was active last first: what is claimed, what is acked, and how far that is behind."""
+    media, shard = accepted(request, [JSON]), shard_of(request)
+    found, total = await shard.overview.producers(query(request, messages.OverviewQuery).limit)
+    told = [
+        messages.ProducerSummary(
+            one.producer, one.driver, one.epoch, one.claimed_to, one.watermark, one.unacked, one.lease_left_ms
+        )
+        for one in found
+    ]
+    return json_reply(messages.ProducersReply(told, total), media, shard=shard)
+
+
+@router.get(_NAMESPACE + "/claims", openapi_extra=operator.LEFT_CLAIMS)
+async def left_claims(request: Request) -> Response:
+    """List open claims whose lease is over, the longest first: whether their ids are written is in doubt."""
+    media, shard = accepted(request, [JSON]), shard_of(request)
+    found, total = await shard.overview.left_claims(query(request, messages.OverviewQuery).limit)
+    told = [
+        messages.LeftClaim(
+            identifiers.claim_text(one.claim), one.token.hex(), one.call, one.ids, one.over_ms, one.wall_ms
+        )
+        for one in found
+    ]
+    return json_reply(messages.LeftClaimsReply(told, total), media, shard=shard)
+
+
+@router.get("/console", include_in_schema=False, openapi_extra=operator.CONSOLE)
+async def console(request: Request) -> Response:
+    """Give the page of the console: it shows nothing itself, and asks the other routes with the key of who reads it."""
+    return reply(PAGE, HTML, None, HEADERS)
 
 
 @router.get("/v1/gateway", openapi_extra=operator.GATEWAY)
