@@ -16,6 +16,7 @@ from oncegate.core.acks import ACK_BATCH, ACK_NUMBER, RESOLVE, Finding, Leftover
 from oncegate.core.batches import COMMIT
 from oncegate.core.claims import (
     CLAIM,
+    EXPIRED,
     LOOK_UP,
     PRODUCE,
     SETTLE,
@@ -26,7 +27,9 @@ from oncegate.core.claims import (
     ClaimState,
     Effect,
     IdState,
+    LeaseExpiry,
     Verb,
+    tables,
 )
 from oncegate.core.direct import ASK, ENTER, TRIM, Reading, Record
 from oncegate.core.forgetting import FORGET
@@ -35,6 +38,7 @@ from oncegate.core.producers import (
     ASKERS,
     DRIVER,
     GAP,
+    LEFT_BEHIND,
     PRODUCER,
     REGISTER_DRIVER,
     REGISTER_PRODUCER,
@@ -86,6 +90,20 @@ def free_ids(decisions: FreeIds) -> str:
     head = ["state of the id", *(words(asker) for asker in Asker)]
     rows = [[words(s), *(words(decisions[s, a].action) for a in Asker)] for s in IdState]
     return table(head, rows) + because(*decisions.values())
+
+
+def expired() -> str:
+    """Draws what becomes of an id whose lease ran out, by the namespace's setting, and of a sequence that was left."""
+    head = ["lease_expiry", "asked by", *(words(asker) for asker in Asker)]
+    over = IdState.CLAIMED_OVER
+    rows = [
+        [f"`{expiry.name.lower()}`", verb, *(words(tables(expiry)[verb][over, asker].action) for asker in Asker)]
+        for expiry in LeaseExpiry
+        for verb in VERBS
+    ]
+    of_ids = [cell for by_verb in EXPIRED.values() for table in by_verb.values() for cell in table.values()]
+    of_sequences = [cell for table in LEFT_BEHIND.values() for cell in table.values()]
+    return table(head, rows) + because(*of_ids, *of_sequences)
 
 
 def settle() -> str:
@@ -182,6 +200,7 @@ DECISIONS: dict[str, Callable[[], str]] = {
     "verdicts": verdicts,
     **{verb: partial(free_ids, decisions) for verb, (decisions, _) in VERBS.items()},
     "look-up": partial(free_ids, LOOK_UP),
+    "expired": expired,
     "settle": settle,
     "commit": commit,
     "life": life,

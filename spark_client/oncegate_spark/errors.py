@@ -35,7 +35,7 @@
   + Unsettled               a claim was not brought to its end
     - StillBusy               another attempt holds ids and neither completes nor lets go
     - NotCompleted            the block was left without complete or release: unknown
-    - InDoubt                 a sink does not say whether it has some records: unknown
+    - InDoubt                 nobody says whether some records are written: unknown
   + SinkRefused             a sink is certain that it has none of the records: not written
   + TaskFailed              a Spark task gave up; says where, why, and what it has written
 
@@ -259,7 +259,8 @@ class NotCompleted(Unsettled):
 
 
 class InDoubt(Unsettled):
-    """A sink does not say whether it has the records `ids`: what was written is unknown."""
+    """Nobody says whether the records `ids` are written: a sink, or a holder whose lease ran out where the namespace
+    lets nobody take over (`lease_expiry` is fail). Unknown, until a person finds out."""
 
     outcome = Outcome.UNKNOWN
     code = "IN_DOUBT"

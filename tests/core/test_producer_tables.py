@@ -18,11 +18,13 @@ from oncegate.core.acks import (
     Leftover,
     Resolution,
 )
+from oncegate.core.claims import LeaseExpiry
 from oncegate.core.producers import (
     ACK,
     ASKERS,
     DRIVER,
     GAP,
+    LEFT_BEHIND,
     NO_ACTION,
     PRODUCER,
     REGISTER_DRIVER,
@@ -39,6 +41,7 @@ from oncegate.core.producers import (
     SequenceState,
     Standing,
     actions,
+    sequence_table,
 )
 
 # A driver has no lease, so none of its registrants meets a live one.
@@ -81,7 +84,14 @@ def test_every_effect_is_decided_somewhere(tables: tuple[Mapping[Any, Any], ...]
 
 
 def test_every_action_on_a_sequence_is_decided_somewhere() -> None:
-    assert {cell.action for cell in SEQUENCE.values()} == set(Action)
+    assert {cell.action for expiry in LeaseExpiry for cell in sequence_table(expiry).values()} == set(Action)
+
+
+@pytest.mark.parametrize("expiry", LeaseExpiry)
+def test_what_is_left_behind_changes_no_other_cell_and_has_its_rule_and_reason(expiry: LeaseExpiry) -> None:
+    changed = LEFT_BEHIND[expiry]
+    assert set(changed) == (set() if expiry is LeaseExpiry.TAKEOVER else {(SequenceState.CLAIMED, Asker.NEWER)})
+    assert all(cell.rule and cell.reason for cell in changed.values())
 
 
 def test_the_table_as_bytes_is_that_table_and_what_cannot_be_is_no_action() -> None:

@@ -7,6 +7,7 @@ import pytest
 from oncegate.core import errors
 from oncegate.core.claims import (
     CLAIM,
+    EXPIRED,
     LOOK_UP,
     PRODUCE,
     SETTLE,
@@ -17,8 +18,10 @@ from oncegate.core.claims import (
     ClaimState,
     Effect,
     IdState,
+    LeaseExpiry,
     Verb,
     actions,
+    tables,
 )
 from oncegate.core.errors import OncegateError, Rejected, Retryable, Stop
 from oncegate.core.verdicts import BY_BYTE, VERDICT_MASK, VERDICTS, Flag, Verdict
@@ -106,7 +109,8 @@ def test_no_cell_about_a_free_id_is_empty(table: dict[tuple[IdState, Asker], Cel
 
 
 def test_every_action_is_decided_somewhere() -> None:
-    assert {cell.action for table in (CLAIM, LOOK_UP) for cell in table.values()} == set(Action)
+    in_force = [cell for expiry in LeaseExpiry for table in tables(expiry).values() for cell in table.values()]
+    assert {cell.action for cell in in_force} == set(Action)
 
 
 def test_no_cell_of_the_settle_table_is_empty() -> None:
@@ -130,3 +134,23 @@ def test_an_empty_cell_would_be_noticed(
     monkeypatch.delitem(table, (IdState.DONE, Asker.REPEAT))
     with pytest.raises(KeyError):
         actions(table)
+
+
+@pytest.mark.parametrize("expiry", LeaseExpiry)
+def test_what_becomes_of_a_lease_that_ran_out_changes_no_other_cell(expiry: LeaseExpiry) -> None:
+    changed = {cell[0] for by_verb in EXPIRED[expiry].values() for cell in by_verb}
+    assert changed == (set() if expiry is LeaseExpiry.TAKEOVER else {IdState.CLAIMED_OVER})
+    assert all(len(actions(table)) == len(IdState) * len(Asker) for table in tables(expiry).values())
+    assert all(cell.rule and cell.reason for by_verb in EXPIRED[expiry].values() for cell in by_verb.values())
+
+
+@pytest.mark.parametrize("expiry", [LeaseExpiry.HOLD, LeaseExpiry.FAIL])
+def test_where_nobody_takes_over_only_the_holder_s_own_repeat_is_granted_what_ran_out(expiry: LeaseExpiry) -> None:
+    over = {
+        (verb, asker): table[IdState.CLAIMED_OVER, asker].action
+        for verb, table in tables(expiry).items()
+        for asker in Asker
+    }
+    granting = {Action.GRANT, Action.GRANT_AGAIN, Action.TAKE_OVER}
+    assert {key for key, action in over.items() if action in granting} == {("claim", Asker.SAME_CLAIM)}
+    assert not {Action.DUPLICATE, Action.CONFLICT, Action.FREE} & set(over.values()), "it is not known to be written"

@@ -39,6 +39,8 @@ def test_few_ids_are_counted_as_many_are(times: int) -> None:
         "own_duplicates": times,
         "conflicts": times,
         "busy": times,
+        "held": times,
+        "in_doubt": times,
         "same": 2 * times,
         "duplicates_upstream": times,
     }

@@ -22,7 +22,7 @@ from oncegate.core.errors import (
 )
 from oncegate.engine.producer_requests import DriverRequest
 from oncegate.engine.recovery.owner import REOPEN_MS
-from oncegate.engine.requests import ClaimRequest, ClaimResult, TopicRequest
+from oncegate.engine.requests import ClaimRequest, ClaimResult, SettingsRequest, TopicRequest
 from oncegate.ports import Mark, OpenLedger
 from tests.support.held import HeldLedgers, Served, id16, said, serving, turns
 
@@ -54,7 +54,7 @@ async def with_a_driver(served: Served) -> None:
 async def test_a_namespace_that_holds_nothing_is_deleted_unasked() -> None:
     async with serving() as served:
         await served.gateway.create(NAME)
-        await served.gateway.shard(NAME).configure(0, False, served.deadline())
+        await served.gateway.shard(NAME).configure(SettingsRequest(0, auto_create_topics=False), served.deadline())
         await delete(served)
         assert served.gateway.namespaces() == served.ledgers.names() == ["default"]
         assert served.gateway.readiness() == {"default": "SERVING"}

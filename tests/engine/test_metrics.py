@@ -14,7 +14,7 @@ from oncegate.engine.counts.histogram import Histogram
 from oncegate.engine.metrics.families import METRICS
 from oncegate.engine.metrics.reader import NAMESPACES_AT_ONCE, OTHERS, MetricsReader
 from oncegate.engine.recovery.owner import REOPEN_MS
-from oncegate.engine.requests import ClaimRequest
+from oncegate.engine.requests import ClaimRequest, SettingsRequest
 from tests.support.held import HeldLedgers, Served, id16, serving, turns, until
 from tests.support.http_app import open_http
 
@@ -192,5 +192,5 @@ async def test_every_answered_claim_is_timed_once_whatever_way_it_went() -> None
 async def test_the_horizon_is_told() -> None:
     async with serving() as served:
         assert (await read(served))["horizon_seconds"]["default",] == 0
-        await served.shard.configure(86_400_000, None, served.deadline(None))
+        await served.shard.configure(SettingsRequest(86_400_000), served.deadline(None))
         assert (await read(served))["horizon_seconds"]["default",] == 86_400_000

@@ -57,6 +57,7 @@ from tests.mutants.named_batches import NAMED_BATCHES
 from tests.mutants.operators import OPERATORS
 from tests.mutants.payloads import PAYLOADS
 from tests.mutants.planted import PLANTED
+from tests.mutants.policies import POLICIES
 from tests.mutants.producers import PRODUCERS
 from tests.mutants.quotas import QUOTAS
 from tests.mutants.redis import REDIS
@@ -93,6 +94,7 @@ MUTANTS = (
     *DIRECT,
     *PRODUCERS,
     *OPERATORS,
+    *POLICIES,
     *PAYLOADS,
     *FIRSTS,
     *SIZES,

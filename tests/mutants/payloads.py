@@ -161,8 +161,8 @@ PAYLOADS: tuple[Mutant, ...] = (
     one(
         "a conflict counts as written",
         f"{CLIENT}/protocol/codecs.py",
-        "pc.or_(pc.or_(self.may_write, self.open), self.conflicting)",
-        "pc.or_(self.may_write, self.open)",
+        "others = pc.or_(self.conflicting, self.unresolved)",
+        "others = self.unresolved",
         _CLIENT,
     ),
     one(

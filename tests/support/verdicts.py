@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tests.support.stub_gateway import Answer
 
-GRANTED, TAKEOVER, DUPLICATE, OWN, SAME, OF_CALL, BUSY = 1, 17, 2, 34, 3, 67, 4
+GRANTED, TAKEOVER, DUPLICATE, OWN, SAME, OF_CALL, BUSY, IN_DOUBT = 1, 17, 2, 34, 3, 67, 4, 8
 NUMBERED = {SAME, OF_CALL, BUSY}
 
 

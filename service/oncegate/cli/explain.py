@@ -65,7 +65,7 @@ def _lines(known: dict[str, Any]) -> list[str]:
 _STATES = {
     "ABSENT": "ABSENT: never seen, released, or past the horizon; the next claim is granted",
     "CLAIMED_LIVE": "CLAIMED: an attempt may be writing it; others are told BUSY",
-    "CLAIMED_OVER": "CLAIMED, its lease is over: the next claim takes it over",
+    "CLAIMED_OVER": "CLAIMED, its lease is over: the next claim takes it over, unless `lease_expiry` says otherwise",
     "DONE": "DONE: written; everybody is told DUPLICATE",
     "TAKEN": "TAKEN: it belongs to one owner; others are told DUPLICATE",
 }

@@ -39,8 +39,23 @@ class Asker(IntEnum):
     OTHER = 3
 
 
+class LeaseExpiry(IntEnum):
+    """Names what becomes of an id whose holder's lease ran out: a namespace's setting.
+
+    TAKEOVER: the next to ask is granted it. HOLD: it stays its holder's, and others wait, until the holder settles it
+    or a person resolves it. FAIL: the same, and others are told at once that it is in doubt.
+    """
+
+    TAKEOVER = 0
+    HOLD = 1
+    FAIL = 2
+
+
 class Action(IntEnum):
-    """Names what is done with one id of a request; FREE and LEFT: nothing, it is told that nobody holds it."""
+    """Names what is done with one id of a request; FREE and LEFT: nothing, it is told that nobody holds it.
+
+    HOLD and IN_DOUBT: nothing either, for its holder's lease ran out and `LeaseExpiry` grants it to nobody.
+    """
 
     GRANT = 0
     GRANT_AGAIN = 1
@@ -51,6 +66,8 @@ class Action(IntEnum):
     CONFLICT = 6
     FREE = 7
     LEFT = 8
+    HOLD = 9
+    IN_DOUBT = 10
 
 
 @dataclass(frozen=True)
@@ -200,6 +217,49 @@ LOOK_UP: dict[tuple[IdState, Asker], Cell] = {
     # Who looks up brings no payload, so DONE_OTHER is done.
     **{(state, asker): _IS_KNOWN for state in _ENDED for asker in Asker},
 }
+
+
+_HOLDS = Cell(
+    Action.HOLD,
+    "an expired claim stays its holder's (lease_expiry is hold)",
+    "it may have been written, and nobody is to write it twice: others wait for its holder or a person (P5 before P6)",
+)
+_IN_DOUBT = Cell(
+    Action.IN_DOUBT,
+    "an expired claim is in doubt (lease_expiry is fail)",
+    "it may have been written, and nobody is to write it twice: whoever asks is stopped, not kept waiting (P5 before "
+    "P6)",
+)
+
+# What takes the place of cells where a namespace lets nobody take over. Only the holder's own repeat goes on: it has
+# the claim. A look-up tells what is known, so nothing takes the place of its cells.
+EXPIRED: dict[LeaseExpiry, dict[str, dict[tuple[IdState, Asker], Cell]]] = {
+    LeaseExpiry.TAKEOVER: {},
+    LeaseExpiry.HOLD: {
+        "claim": {
+            (IdState.CLAIMED_OVER, Asker.SAME_TOKEN): CLAIM[IdState.CLAIMED_LIVE, Asker.SAME_TOKEN],
+            (IdState.CLAIMED_OVER, Asker.OTHER): _HOLDS,
+        },
+        "produce": {
+            (IdState.CLAIMED_OVER, Asker.SAME_CLAIM): _OWN_CLAIM,
+            (IdState.CLAIMED_OVER, Asker.REPEAT): _HOLDS,
+            (IdState.CLAIMED_OVER, Asker.SAME_TOKEN): _OWN_CLAIM,
+            (IdState.CLAIMED_OVER, Asker.OTHER): _HOLDS,
+        },
+        "take": {(IdState.CLAIMED_OVER, asker): _HOLDS for asker in Asker},
+    },
+    LeaseExpiry.FAIL: {
+        "claim": {(IdState.CLAIMED_OVER, asker): _IN_DOUBT for asker in (Asker.REPEAT, Asker.SAME_TOKEN, Asker.OTHER)},
+        "produce": {(IdState.CLAIMED_OVER, asker): _IN_DOUBT for asker in Asker},
+        "take": {(IdState.CLAIMED_OVER, asker): _IN_DOUBT for asker in Asker},
+    },
+}
+
+
+def tables(expiry: LeaseExpiry) -> dict[str, dict[tuple[IdState, Asker], Cell]]:
+    """Returns the tables over free ids that are in force, by what is asked: claim, produce, take, look up."""
+    plain = {"claim": CLAIM, "produce": PRODUCE, "take": TAKE, "look up": LOOK_UP}
+    return {verb: {**table, **EXPIRED[expiry].get(verb, {})} for verb, table in plain.items()}
 
 
 def actions(table: dict[tuple[IdState, Asker], Cell]) -> bytes:

@@ -11,6 +11,8 @@ P1..P6 and LOSS are the properties of RELIABILITY.md that a cell serves.
 from dataclasses import dataclass
 from enum import IntEnum
 
+from oncegate.core.claims import LeaseExpiry
+
 # One more would have no successor: a span ends before it.
 SEQUENCE_MAX = 2**64 - 2
 
@@ -230,6 +232,8 @@ class Action(IntEnum):
     BUSY = 5
     DUPLICATE = 6
     OUT_OF_ORDER = 7
+    HOLD = 8
+    IN_DOUBT = 9
 
 
 @dataclass(frozen=True)
@@ -301,6 +305,31 @@ SEQUENCE: dict[tuple[SequenceState, Asker], Cell] = {
         Action.GRANT, "what was given up may be claimed again", "a person said that it was not written (P6)"
     ),
 }
+
+# What takes the place of a cell where a namespace lets nobody take over what a holder left.
+LEFT_BEHIND: dict[LeaseExpiry, dict[tuple[SequenceState, Asker], Cell]] = {
+    LeaseExpiry.TAKEOVER: {},
+    LeaseExpiry.HOLD: {
+        (SequenceState.CLAIMED, Asker.NEWER): Cell(
+            Action.HOLD,
+            "what an older epoch left stays left (lease_expiry is hold)",
+            "it may have been written, and nobody is to write it twice: others wait for a person (P5 before P6)",
+        )
+    },
+    LeaseExpiry.FAIL: {
+        (SequenceState.CLAIMED, Asker.NEWER): Cell(
+            Action.IN_DOUBT,
+            "what an older epoch left is in doubt (lease_expiry is fail)",
+            "it may have been written, and nobody is to write it twice: whoever asks is stopped (P5 before P6)",
+        )
+    },
+}
+
+
+def sequence_table(expiry: LeaseExpiry) -> dict[tuple[SequenceState, Asker], Cell]:
+    """Returns the table of sequences that is in force."""
+    return {**SEQUENCE, **LEFT_BEHIND[expiry]}
+
 
 # What no asker can be is no action.
 NO_ACTION = 255

@@ -19,6 +19,7 @@ class Verdict(IntEnum):
     STALE = 5
     CONFLICT = 6
     FREE = 7
+    IN_DOUBT = 8
 
 
 class Flag(IntFlag):
@@ -104,6 +105,14 @@ VERDICTS: tuple[VerdictRow, ...] = (
         False,
         None,
         "as FREE; but an earlier holder's lease ran out, so it may have been written",
+    ),
+    VerdictRow(
+        Verdict.IN_DOUBT,
+        Flag(0),
+        False,
+        None,
+        "its holder's lease ran out and it may have written it, and the namespace grants nobody what is in doubt "
+        "(`lease_expiry` is fail): neither write nor drop it; a person finds out and resolves the claim",
     ),
 )
 

@@ -122,6 +122,20 @@ COUNTERS: tuple[CounterRow, ...] = (
     _answered("conflicts", "conflict", "answered CONFLICT: written with another payload", (Action.CONFLICT,)),
     _answered("busy", "busy", "answered BUSY: another holds them", (Action.BUSY,), (SequenceAction.BUSY,)),
     _answered(
+        "held",
+        "held",
+        "answered BUSY though their holder's lease ran out: `lease_expiry` is hold",
+        (Action.HOLD,),
+        (SequenceAction.HOLD,),
+    ),
+    _answered(
+        "in_doubt",
+        "in_doubt",
+        "answered IN_DOUBT: their holder's lease ran out, and `lease_expiry` is fail",
+        (Action.IN_DOUBT,),
+        (SequenceAction.IN_DOUBT,),
+    ),
+    _answered(
         "same",
         "same",
         "answered SAME: the request, or the attempt, names them twice",

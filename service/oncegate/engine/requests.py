@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.core.claims import ClaimState
+from oncegate.core.claims import ClaimState, LeaseExpiry
 from oncegate.core.entries.kinds import Name, Span
 from oncegate.index.batches import Winner
 from oncegate.index.claims.results import Located
@@ -17,6 +17,16 @@ from oncegate.ports import Chunk
 
 Schema = Any  # pyarrow ships no types
 Batch = Any
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsRequest:
+    """Asks for a namespace to be set up; None: as it is. Each is a field of `NamespaceSet`."""
+
+    horizon_ms: int | None = None
+    auto_create_topics: bool | None = None
+    record_headers: bool | None = None
+    lease_expiry: LeaseExpiry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +308,7 @@ __all__ = [
     "Rows",
     "Scope",
     "SequenceRequest",
+    "SettingsRequest",
     "SettleResult",
     "Span",
     "StageRequest",

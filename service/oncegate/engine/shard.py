@@ -5,11 +5,9 @@ Deadlines are checked before a decision and never after.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 from oncegate.core.claims import Verb
-from oncegate.core.entries.kinds import NamespaceSet
-from oncegate.core.errors import BadRequest, NotEmpty
+from oncegate.core.errors import NotEmpty
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.marks import Marks
@@ -24,6 +22,7 @@ from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.maintenance.scheduler import Scheduler
 from oncegate.engine.maintenance.snapshotter import Snapshotter
+from oncegate.engine.policies.settings import Settings
 from oncegate.engine.producer_requests import (
     AckRequest,
     AckResult,
@@ -50,6 +49,7 @@ from oncegate.engine.requests import (
     ProduceRequest,
     ProduceResult,
     SequenceRequest,
+    SettingsRequest,
     SettleResult,
     StageRequest,
     StageResult,
@@ -122,6 +122,7 @@ class Shard:
         self._topics = Topics(self.journal, outputs, row_topics)
         # Where topics lie that rows are sent to; empty: they are the ledger's own.
         self.topics_at = "" if row_topics is None else row_topics.where
+        self.settings = Settings(self.journal, self.topics_at)
         # What an acknowledged append outlives, where a server's settings decide that; else empty.
         self.durability: Callable[[], str] = lambda: ""
         self._producers, self._drivers = Producers(self.journal), Drivers(self.journal)
@@ -299,47 +300,9 @@ class Shard:
             self.journal.observer.event("ledger_behind", namespace=self.namespace, position=mark.position)
             raise
 
-    async def configure(
-        self,
-        horizon_ms: int | None,
-        auto_create_topics: bool | None,
-        deadline: Deadline,
-        record_headers: bool | None = None,
-    ) -> None:
-        """Sets the namespace up; None: as it is. Durable when it returns.
-
-        Raises BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
-        """
-        deadline.check()
-        journal, known = self.journal, self.journal.index.settings
-        horizon_ms = known.horizon_ms if horizon_ms is None else horizon_ms
-        auto = known.auto_create_topics if auto_create_topics is None else int(auto_create_topics)
-        if 0 < horizon_ms < journal.limits.horizon_ms_min:
-            raise BadRequest(
-                f"a horizon of {horizon_ms} ms: at least {journal.limits.horizon_ms_min}, for a retry may "
-                "come as late as a lease and its repeats, or 0 to keep ids for ever"
-            )
-        headers = known.record_headers if record_headers is None else int(record_headers)
-        if headers != known.record_headers:
-            self._check_record_headers(bool(headers))
-        settings = NamespaceSet(horizon_ms, auto, known.wall_ms, headers)
-        if settings != known:
-            journal.group_commit.check()
-            await journal.group_commit.durable(journal.record([replace(settings, wall_ms=journal.wall_ms())]))
-        await journal.group_commit.durable(journal.index.settings_position)
-
-    def _check_record_headers(self, wanted: bool) -> None:
-        """Refuses a change of record_headers where rows go nowhere else, or where something is there already."""
-        if wanted and not self.topics_at:
-            raise BadRequest(
-                "record_headers are headers of Kafka records, and rows of this gateway lie in topics of its own: leave "
-                "it out, or serve with --ledger kafka://…; no setting was changed"
-            )
-        if self.journal.index.held():
-            raise BadRequest(
-                f"record_headers are set before anything is written, and namespace {self.namespace} holds something: "
-                "a reader could not tell its records from foreign ones; make another one; no setting was changed"
-            )
+    async def configure(self, request: SettingsRequest, deadline: Deadline) -> None:
+        """Sets the namespace up, as `Settings.configure`."""
+        await self.settings.configure(request, deadline)
 
     async def require_empty(self) -> None:
         """Returns when the namespace holds nothing but its settings, and nothing waits to become durable.
@@ -358,21 +321,6 @@ class Shard:
                 f"namespace {name} holds {listed}: `?confirm={name}` deletes it with them; nothing was deleted",
                 holds=held,
             )
-
-    @property
-    def horizon_ms(self) -> int:
-        """Tells how long a done id is known; 0: for ever."""
-        return self.journal.index.settings.horizon_ms
-
-    @property
-    def auto_create_topics(self) -> bool:
-        """Tells whether a first write makes its topic."""
-        return bool(self.journal.index.settings.auto_create_topics)
-
-    @property
-    def record_headers(self) -> bool:
-        """Tells whether records in topics elsewhere say who wrote them."""
-        return bool(self.journal.index.settings.record_headers)
 
     def topics(self) -> list[str]:
         """Names of the topics there are."""

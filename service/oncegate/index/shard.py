@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from oncegate.core.claims import LeaseExpiry
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, NamespaceSet, Released, Retired, SnapshotPiece, Taken
 from oncegate.index.audit_trail import AuditTrail
 from oncegate.index.batches import BatchIndex
@@ -128,6 +129,13 @@ class ShardIndex:
         self._set(position, entry)
         if isinstance(entry, SnapshotPiece):
             self.settings, self.buckets = self._reader.take(entry) or (self.settings, self.buckets)
+            self._obey()
+
+    def _obey(self) -> None:
+        """Puts in force what the settings say of ids whose lease ran out."""
+        expiry = LeaseExpiry(self.settings.lease_expiry)
+        self.claims.store.let_expire(expiry)
+        self.producers.store.let_expire(expiry)
 
     def _set(self, position: int, entry: Entry) -> Undo | None:
         """Applies the namespace's own settings; buckets of another length add up to nothing."""
@@ -139,9 +147,11 @@ class ShardIndex:
         else:
             self.buckets = self.buckets if entry.horizon_ms == self.settings.horizon_ms else ()
             self.settings, self.settings_position = entry, position
+            self._obey()
 
         def undo() -> None:
             self.settings, self.settings_position, self.buckets = before
+            self._obey()
 
         return undo
 

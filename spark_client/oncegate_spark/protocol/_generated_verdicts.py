@@ -14,6 +14,7 @@ BY_BYTE: dict[int, tuple[str, bool, bool, str | None, bool]] = {
     0x05: ("STALE", False, False, None, False),
     0x06: ("CONFLICT", False, False, None, False),
     0x07: ("FREE", False, False, None, False),
+    0x08: ("IN_DOUBT", False, False, None, False),
     0x11: ("GRANTED", True, False, None, True),
     0x17: ("FREE", True, False, None, False),
     0x22: ("DUPLICATE", False, True, None, False),

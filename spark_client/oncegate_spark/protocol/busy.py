@@ -1,9 +1,15 @@
-"""How long to wait for what another attempt holds, and when to give up. No I/O."""
+"""How long to wait for what another attempt holds, when to give up, and what nobody is to wait for. No I/O."""
 
+from collections.abc import Sequence
 from random import Random
+from typing import Any
 
-from oncegate_spark.errors import StillBusy
+import pyarrow as pa
+
+from oncegate_spark.errors import InDoubt, Outcome, StillBusy
 from oncegate_spark.protocol.codecs import Verdicts
+
+SHOWN, SHOWN_CHARS = 5, 100
 
 
 class Watch:
@@ -45,3 +51,17 @@ def pause_ms(watch: Watch, now_ms: int, verdicts: Verdicts) -> int:
             "go; they were not written by this one"
         )
     return pause
+
+
+def in_doubt(columns: Sequence[pa.Array | pa.ChunkedArray], verdicts: Verdicts, what: str) -> InDoubt:
+    """The error for those of the ids in these columns that were told IN_DOUBT; `what`: was asked, for a person."""
+    rows = zip(*(column.filter(verdicts.unresolved).to_pylist() for column in columns), strict=True)
+    ids: list[Any] = [one[0] if len(columns) == 1 else one for one in rows]
+    shown = ", ".join(repr(one)[:SHOWN_CHARS] for one in ids[:SHOWN])
+    return InDoubt(
+        f"{what}: {len(ids)} of {len(verdicts.data)} ids are in doubt, the first: {shown}. Their holder's lease ran "
+        "out, it may have written them, and the namespace lets nobody take them over (lease_expiry is fail): find "
+        "out, then `oncegate resolve done` or `not-done`; they were not written by this attempt",
+        outcome=Outcome.UNKNOWN,
+        ids=ids,
+    )

@@ -45,6 +45,10 @@ def _those(verdict: str, *, takeover: bool = False, own: bool = False, number: s
     return bytes(byte for byte, row in BY_BYTE.items() if row[:4] == want)
 
 
+def _bytes_by_verdict(verdict: str) -> bytes:
+    return bytes(byte for byte, row in BY_BYTE.items() if row[0] == verdict)
+
+
 _KNOWN = bytes(BY_BYTE)
 _MAY_WRITE = _bytes_of(byte for byte, row in BY_BYTE.items() if row[4])
 _NUMBERED = bytes(byte for byte, row in BY_BYTE.items() if row[3] is not None)
@@ -56,6 +60,7 @@ _IS_BUSY = _bytes_of(_BUSY)
 _DUPLICATES = frozenset(byte for byte, row in BY_BYTE.items() if row[0] == "DUPLICATE")
 _TAKEOVER = _bytes_of(_those("GRANTED", takeover=True))
 _CONFLICT = _bytes_of(_those("CONFLICT"))
+_IN_DOUBT = _bytes_of(_those("IN_DOUBT"))
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,10 @@ class Verdicts:
         firsts = Firsts.read(rest, [byte in _DUPLICATES for byte in data]) if locate else None
         return cls(claim_text(claim) if any(claim) else None, lease_ms, data, numbers, id_set, firsts)
 
+    def __contains__(self, verdict: str) -> bool:
+        """Whether any id has this verdict, whatever its flags."""
+        return any(byte in self.data for byte in _bytes_by_verdict(verdict))
+
     @property
     def may_write(self) -> pa.BooleanArray:
         """Ids that are granted: this attempt's to write."""
@@ -105,7 +114,13 @@ class Verdicts:
     @property
     def dropped(self) -> pa.BooleanArray:
         """Ids that are done without this attempt: written, or earlier in the same request."""
-        return pc.invert(pc.or_(pc.or_(self.may_write, self.open), self.conflicting))
+        others = pc.or_(self.conflicting, self.unresolved)
+        return pc.invert(pc.or_(pc.or_(self.may_write, self.open), others))
+
+    @property
+    def unresolved(self) -> pa.BooleanArray:
+        """Ids that nobody is granted: their holder's lease ran out, and the namespace lets nobody take them over."""
+        return _mask(self.data.translate(_IN_DOUBT))
 
     @property
     def conflicting(self) -> pa.BooleanArray:

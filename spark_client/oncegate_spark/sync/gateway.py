@@ -307,13 +307,15 @@ class Gateway:
         horizon_ms: int | None = None,
         auto_create_topics: bool | None = None,
         record_headers: bool | None = None,
+        lease_expiry: str | None = None,
     ) -> None:
-        """Make the namespace; no effect when it exists.
+        """Make the namespace, or set up one that is there: what is left out stays as it is.
 
         `horizon_ms`: how long a free id stays known after it is done, 0 for ever. `record_headers`: records in Kafka
         topics say who wrote them, which `RecordCheck` and `check_records` check; set before anything is written.
+        `lease_expiry`: what becomes of an id whose lease ran out, "takeover", "hold" or "fail".
         """
-        self.run(self.calls.create_namespace(horizon_ms, auto_create_topics, record_headers))
+        self.run(self.calls.create_namespace(horizon_ms, auto_create_topics, record_headers, lease_expiry))
 
     def delete_namespace(self, *, confirm: str = "") -> None:
         """Delete the namespace: its name is free, and whoever makes it again begins with nothing.

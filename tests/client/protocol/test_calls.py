@@ -100,10 +100,15 @@ def test_a_topic_is_made_with_what_was_given_and_nothing_else(connect: Connect) 
 def test_a_namespace_is_made_with_what_was_given_and_nothing_else(connect: Connect) -> None:
     with StubGateway() as stub, connect(stub.url, "mail") as gateway:
         gateway.create_namespace()
-        gateway.create_namespace(horizon_ms=0, auto_create_topics=False, record_headers=True)
+        gateway.create_namespace(horizon_ms=0, auto_create_topics=False, record_headers=True, lease_expiry="fail")
         plain, full = stub.asked
     assert (plain.method, plain.path, members(plain)) == ("PUT", "/v1/namespaces/mail", {})
-    assert members(full) == {"horizon_ms": 0, "auto_create_topics": False, "record_headers": True}
+    assert members(full) == {
+        "horizon_ms": 0,
+        "auto_create_topics": False,
+        "record_headers": True,
+        "lease_expiry": "fail",
+    }
 
 
 def test_a_namespace_is_deleted_with_its_name_if_that_was_said_and_its_mark_is_brought_no_more(

@@ -56,8 +56,11 @@ def test_every_verdict_is_either_written_settled_or_asked_for_again() -> None:
         verdicts = Verdicts.read(packed([byte], [(0, 1)] if number else []), 1)
         own, looked_up = byte == 34, name == "FREE"
         counted = verdicts.granted + verdicts.suppressed + verdicts.unsettled + verdicts.conflicts
+        counted += verdicts.unresolved.true_count
         assert counted + own + looked_up == 1
         assert verdicts.granted == may_write
+        dropped = verdicts.suppressed + own + looked_up
+        assert verdicts.dropped.to_pylist() == [bool(dropped) or (name == "SAME" and number == "of_index")]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from oncegate.core.entries.kinds import Name
 from oncegate.core.errors import BadRequest, LedgerFull
 from oncegate.engine.commit.origins import of_batch
 from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
-from oncegate.engine.requests import ProduceRequest
+from oncegate.engine.requests import ProduceRequest, SettingsRequest
 from oncegate.ports import Origin
 from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, turns, until, winner
 from tests.support.producing_lanes import Lanes
@@ -32,8 +32,11 @@ async def telling(ledgers: SendingLedgers | None = None) -> AsyncIterator[tuple[
     """A gateway whose default namespace asks for headers."""
     ledgers = ledgers or SendingLedgers()
     async with serving(ledgers) as served:
-        await served.shard.configure(None, None, served.deadline(), record_headers=True)
+        await served.shard.configure(SettingsRequest(record_headers=True), served.deadline())
         yield served, ledgers
+
+
+BOTH = SettingsRequest(auto_create_topics=False, record_headers=True)
 
 
 async def produce(served: Served, *numbers: int, token: int = 1, call: int = 1, payloads: str | None = None) -> Any:
@@ -184,7 +187,7 @@ async def test_without_the_setting_no_record_says_who_wrote_it() -> None:
     async with serving(ledgers) as served:
         await produce(served, 1)
         await served.commit(winner(await served.stage(rows_of(3))))
-        assert not served.shard.record_headers
+        assert not served.shard.settings.record_headers
     assert ledgers.origins() == [None, None]
     assert set(ledgers.elsewhere.checked) == {None}
 
@@ -192,26 +195,26 @@ async def test_without_the_setting_no_record_says_who_wrote_it() -> None:
 async def test_the_setting_is_refused_where_rows_stay_and_where_anything_is_there_and_nothing_else_changes() -> None:
     async with serving() as served:
         with pytest.raises(BadRequest, match=r"lie in topics of its own.*kafka://"):
-            await served.shard.configure(None, False, served.deadline(), record_headers=True)
-        assert served.shard.auto_create_topics
-        await served.shard.configure(None, None, served.deadline(), record_headers=False)
+            await served.shard.configure(BOTH, served.deadline())
+        assert served.shard.settings.auto_create_topics
+        await served.shard.configure(SettingsRequest(record_headers=False), served.deadline())
     async with telling() as (served, _):
-        await served.shard.configure(None, None, served.deadline(), record_headers=False)
+        await served.shard.configure(SettingsRequest(record_headers=False), served.deadline())
         await produce(served, 1)
         with pytest.raises(BadRequest, match="before anything is written"):
-            await served.shard.configure(None, False, served.deadline(), record_headers=True)
-        assert (served.shard.auto_create_topics, served.shard.record_headers) == (True, False)
+            await served.shard.configure(BOTH, served.deadline())
+        assert (served.shard.settings.auto_create_topics, served.shard.settings.record_headers) == (True, False)
 
 
 async def test_the_setting_is_kept_by_restarts_and_compactions_and_by_other_settings() -> None:
     ledgers: HeldLedgers = SendingLedgers()
     async with serving(ledgers) as served:
-        await served.shard.configure(None, None, served.deadline(), record_headers=True)
-        await served.shard.configure(None, False, served.deadline())
+        await served.shard.configure(SettingsRequest(record_headers=True), served.deadline())
+        await served.shard.configure(SettingsRequest(auto_create_topics=False), served.deadline())
     async with serving(ledgers, collect_bytes=1) as served:
-        assert (served.shard.record_headers, served.shard.auto_create_topics) == (True, False)
+        assert (served.shard.settings.record_headers, served.shard.settings.auto_create_topics) == (True, False)
         served.clock.advance(COMPACT_AGAIN_MS)
         served.shard.scheduler.step()
         await until(lambda: "compaction" in served.events.names())
     async with serving(ledgers) as served:
-        assert served.shard.record_headers
+        assert served.shard.settings.record_headers

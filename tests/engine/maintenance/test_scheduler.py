@@ -8,7 +8,7 @@ from oncegate.core.claims import Verb
 from oncegate.core.errors import BadRequest, OffsetTrimmed
 from oncegate.engine.maintenance.scheduler import bucket_ms
 from oncegate.engine.recovery.owner import MAINTENANCE_MS
-from oncegate.engine.requests import TopicRequest
+from oncegate.engine.requests import SettingsRequest, TopicRequest
 from tests.support.held import HeldLedgers, Served, rows_of, said, serving, turns
 
 HOUR_MS = 3_600_000
@@ -18,7 +18,7 @@ HORIZON_MS = 24 * HOUR_MS
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     async with serving() as served:
-        await served.shard.configure(HORIZON_MS, None, served.deadline())
+        await served.shard.configure(SettingsRequest(HORIZON_MS), served.deadline())
         yield served
 
 
@@ -99,7 +99,7 @@ async def test_a_wall_clock_set_forward_makes_nothing_older(served: Served) -> N
 async def test_buckets_go_on_after_a_restart_and_time_in_between_does_not_count() -> None:
     ledgers = HeldLedgers()
     async with serving(ledgers) as served:
-        await served.shard.configure(HORIZON_MS, None, served.deadline())
+        await served.shard.configure(SettingsRequest(HORIZON_MS), served.deadline())
         await done(served, "a", token=1)
         await pass_hours(served, 12)
     async with serving(ledgers) as served:
@@ -113,7 +113,7 @@ async def test_buckets_go_on_after_a_restart_and_time_in_between_does_not_count(
 async def test_another_horizon_begins_to_count_anew(served: Served) -> None:
     await done(served, "a", token=1)
     await pass_hours(served, 20)
-    await served.shard.configure(2 * HORIZON_MS, None, served.deadline())
+    await served.shard.configure(SettingsRequest(2 * HORIZON_MS), served.deadline())
     await pass_hours(served, 47)
     assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
     await pass_hours(served, 5)
@@ -131,7 +131,7 @@ async def test_a_wall_clock_set_back_keeps_the_ledgers_time(served: Served) -> N
 async def test_what_retired_is_forgotten_after_a_restart_too_and_not_before_it_was_durable() -> None:
     ledgers = HeldLedgers()
     async with serving(ledgers) as served:
-        await served.shard.configure(HORIZON_MS, None, served.deadline())
+        await served.shard.configure(SettingsRequest(HORIZON_MS), served.deadline())
         await done(served, "a", token=1)
         await pass_hours(served, 26)
         served.clock.advance(HOUR_MS)
@@ -165,7 +165,7 @@ async def test_a_gateway_that_is_started_every_day_forgets_all_the_same() -> Non
     """Whole hours of running time are counted, so that a long horizon does not need a process as long-lived."""
     ledgers, horizon_ms, days = HeldLedgers(), 30 * 24 * HOUR_MS, 0
     async with serving(ledgers) as served:
-        await served.shard.configure(horizon_ms, None, served.deadline())
+        await served.shard.configure(SettingsRequest(horizon_ms), served.deadline())
         await done(served, "a", token=1)
     while days < 40:
         async with serving(ledgers) as served:
@@ -179,9 +179,9 @@ async def test_a_gateway_that_is_started_every_day_forgets_all_the_same() -> Non
 
 async def test_a_horizon_shorter_than_what_may_still_be_repeated_is_refused(served: Served) -> None:
     with pytest.raises(BadRequest, match="at least 3600000"):
-        await served.shard.configure(HOUR_MS - 1, None, served.deadline())
-    await served.shard.configure(0, None, served.deadline())
-    assert served.shard.horizon_ms == 0
+        await served.shard.configure(SettingsRequest(HOUR_MS - 1), served.deadline())
+    await served.shard.configure(SettingsRequest(0), served.deadline())
+    assert served.shard.settings.horizon_ms == 0
 
 
 async def low(served: Served) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import LedgerBehind
 from oncegate.engine.maintenance import scheduler
 from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
-from oncegate.engine.requests import TopicRequest
+from oncegate.engine.requests import SettingsRequest, TopicRequest
 from tests.support.held import HeldLedgers, Served, rows_of, said, serving, turns, until, winner
 
 HOUR_MS = 3_600_000
@@ -22,7 +22,7 @@ async def served() -> AsyncIterator[Served]:
 
 async def work(served: Served) -> None:
     """Something of everything that an index can hold."""
-    await served.shard.configure(48 * HOUR_MS, None, served.deadline())
+    await served.shard.configure(SettingsRequest(48 * HOUR_MS), served.deadline())
     await served.shard.create_topic(TopicRequest("topic", partitions=2, retention_ms=90 * HOUR_MS), served.deadline())
     held = await served.claim("done", "taken over", token=1)
     await served.settle(Verb.COMPLETE, held.claim)
@@ -46,7 +46,7 @@ async def look(served: Served) -> list[object]:
         shard.journal.index.claims.contents(),
         vars(shard.journal.index.batches.committed),
         {name: set(stages) for name, stages in shard.journal.index.batches.stages.items()},
-        (shard.horizon_ms, view.high_offsets, view.low_offsets, view.retention_ms, view.schema),
+        (shard.settings.horizon_ms, view.high_offsets, view.low_offsets, view.retention_ms, view.schema),
         {name: n for name, n in shard.counters().items() if name in {"ids", "open_claims", "takeovers", "stage_bytes"}},
         await served.read(),
     ]

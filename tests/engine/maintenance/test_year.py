@@ -15,7 +15,14 @@ from oncegate.core.entries.kinds import Name
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
-from oncegate.engine.requests import ClaimRequest, CommitRequest, ProduceRequest, StageRequest, TopicRequest
+from oncegate.engine.requests import (
+    ClaimRequest,
+    CommitRequest,
+    ProduceRequest,
+    SettingsRequest,
+    StageRequest,
+    TopicRequest,
+)
 from oncegate.engine.shard import Shard
 from oncegate.hashing.rows import EMPTY, add
 from oncegate.index import committed_names
@@ -140,7 +147,7 @@ async def world(
         open_gateway(ledgers, LocalRunFolders(folder, QuietDisk()), clock, events, limits) as gateway,
     ):
         world = World(gateway, clock, folder, events, ledgers)
-        await world.shard.configure(HORIZON_MS, None, world.deadline)
+        await world.shard.configure(SettingsRequest(HORIZON_MS), world.deadline)
         for topic in ("topic", "committed"):
             await world.shard.create_topic(TopicRequest(topic, retention_ms=3 * DAY_MS), world.deadline)
         yield world

@@ -8,7 +8,7 @@ import pytest
 
 from oncegate.core.claims import ClaimState, IdState, Verb
 from oncegate.core.errors import LedgerDown, LedgerFull, NotFound, SchemaMismatch, TokenReused
-from oncegate.engine.requests import ProduceRequest, ProduceResult, TakeRequest, TopicRequest
+from oncegate.engine.requests import ProduceRequest, ProduceResult, SettingsRequest, TakeRequest, TopicRequest
 from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, turns
 
 
@@ -189,7 +189,7 @@ async def test_rows_of_another_schema_are_refused_before_their_ids_are_done(serv
 
 
 async def test_a_namespace_that_makes_no_topics_says_how_to_make_one(served: Served) -> None:
-    await served.shard.configure(None, False, served.deadline())
+    await served.shard.configure(SettingsRequest(auto_create_topics=False), served.deadline())
     with pytest.raises(NotFound, match=r"auto_create_topics=false.*PUT /v1/namespaces/default/topics/topic"):
         await produce(served, 1)
     await served.shard.create_topic(TopicRequest("topic"), served.deadline())

@@ -15,6 +15,7 @@ from oncegate.core.claims import (
     Cell,
     ClaimState,
     IdState,
+    LeaseExpiry,
     Verb,
 )
 from oncegate.index.claims.index import Widths
@@ -44,6 +45,16 @@ def test_an_id_is_answered_as_its_cell_says(
     verb: str, cell: tuple[IdState, Asker], widths: Widths, compiled: bool
 ) -> None:
     check_cell(verb, cell, widths, compiled)
+
+
+@both_kernels
+@pytest.mark.parametrize("expiry", [LeaseExpiry.HOLD, LeaseExpiry.FAIL])
+@each_verb
+@each_cell
+def test_an_id_is_answered_as_its_cell_says_where_nobody_takes_over(
+    verb: str, cell: tuple[IdState, Asker], expiry: LeaseExpiry, compiled: bool
+) -> None:
+    check_cell(verb, cell, Widths(), compiled, expiry)
 
 
 @both_kernels

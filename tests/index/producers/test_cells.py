@@ -5,11 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from oncegate.core.claims import LeaseExpiry
 from oncegate.core.errors import TokenReused
 from oncegate.core.producers import ASKERS, SEQUENCE, Action, Asker, SequenceState
 from oncegate.index.producers.decide import SequenceDecision
 from oncegate.index.producers.index import ProducerIndex
-from oncegate.index.producers.store import actions_of
+from oncegate.index.producers.store import ProducerStore
 from tests.support.index.sequences import Lane, said
 
 # The sequence that is asked for, in every cell; calls 0 and 3 of the epoch in force are decided already.
@@ -80,6 +81,20 @@ def test_a_sequence_is_answered_as_its_cell_says(cell: tuple[SequenceState, Aske
     assert asked.numbers.tolist() == [3 if EXPECTED[cell] == "SAME+OF_CALL" else 0]
 
 
+@pytest.mark.parametrize("expiry", [LeaseExpiry.HOLD, LeaseExpiry.FAIL])
+@each_cell
+def test_what_an_older_epoch_left_is_granted_to_nobody_where_nobody_takes_over(
+    cell: tuple[SequenceState, Asker], expiry: LeaseExpiry
+) -> None:
+    lane, ask = reach(cell)
+    lane.index.store.let_expire(expiry)
+    told = "BUSY" if expiry is LeaseExpiry.HOLD else "IN_DOUBT"
+    expected = told if cell == (CLAIMED, Asker.NEWER) else EXPECTED[cell]
+    asked = ask()
+    assert said(asked) == [expected]
+    assert not len(asked.taken)
+
+
 @each_cell
 def test_a_test_of_a_cell_reaches_just_that_cell(cell: tuple[SequenceState, Asker]) -> None:
     lane, ask = reach(cell)
@@ -98,7 +113,7 @@ def test_a_missing_cell_is_an_error_and_no_default(monkeypatch: pytest.MonkeyPat
         with monkeypatch.context() as patch:
             patch.delitem(SEQUENCE, cell)
             with pytest.raises(KeyError):
-                actions_of()
+                ProducerStore()
 
 
 def test_a_table_that_is_changed_is_in_force_for_an_index_made_then(monkeypatch: pytest.MonkeyPatch) -> None:

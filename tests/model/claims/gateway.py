@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from oncegate.core import claims as decisions
-from oncegate.core.claims import Effect, Verb
+from oncegate.core.claims import Effect, LeaseExpiry, Verb
 from oncegate.core.entries.codec import decode, encode
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Released
 from oncegate.core.errors import LedgerFull, ReleasedClaim, UnknownClaim
@@ -21,13 +21,26 @@ from tests.model.kit.replies import Broken, ClaimReply, SettleReply
 
 
 class Gateway:
-    def __init__(self, widths: Widths, compiled: bool, fingerprints: np.ndarray, rng: random.Random) -> None:
+    def __init__(
+        self,
+        widths: Widths,
+        compiled: bool,
+        fingerprints: np.ndarray,
+        rng: random.Random,
+        expiry: LeaseExpiry = LeaseExpiry.TAKEOVER,
+    ) -> None:
+        self._expiry = expiry
         self._widths, self._compiled, self._rng = widths, compiled, rng
         self.fingerprints = fingerprints
         self.ledger: list[bytes] = []
         self.now_ms = 0
         self.refuse = False
-        self.index = ClaimIndex(widths, compiled)
+        self.index = self._empty()
+
+    def _empty(self) -> ClaimIndex:
+        index = ClaimIndex(self._widths, self._compiled)
+        index.store.let_expire(self._expiry)
+        return index
 
     def claim(self, token: bytes, call: int, ids: Sequence[int], lease_ms: int) -> ClaimReply:
         """Raises TokenReused, Overloaded, LedgerFull."""
@@ -77,7 +90,7 @@ class Gateway:
         self.index.settle(undo)
 
     def rebuilt(self) -> ClaimIndex:
-        index = ClaimIndex(self._widths, self._compiled)
+        index = self._empty()
         entries = ((position, decode(raw)) for position, raw in enumerate(self.ledger, 1))
         replay(entries, index.store, self.now_ms)
         return index

@@ -7,7 +7,8 @@ The world knows what was written and what was acknowledged, never what the gatew
     P3    replaying the ledger gives the index                       (gateway.py)
     P4    an attempt is green only when all its ids are done
     P5    copies of an id beyond the first <= ids granted by takeover
-    P6    an attempt that keeps trying, alone, gets there; nobody is stopped without cause
+    P6    an attempt that keeps trying, alone, gets there; nobody is stopped without cause. Where nobody takes over,
+          only what a claim holds that was never settled may keep it from that
     LOSS  nothing is done, and nobody green, that was never written
     COUNT a settling tells how many ids it settled;  SWEEP  a sweep changes no answer   (gateway.py)
 """
@@ -15,7 +16,7 @@ The world knows what was written and what was acknowledged, never what the gatew
 import random
 from dataclasses import dataclass, field
 
-from oncegate.core.claims import Verb
+from oncegate.core.claims import LeaseExpiry, Verb
 from oncegate.core.errors import OncegateError, Overloaded, ReleasedClaim, Retryable, UnknownClaim
 from oncegate.index.claims.index import Widths
 from tests.model.claims.gateway import Gateway
@@ -32,7 +33,8 @@ class Setup:
 
     chaff: a crowd of other claims comes and goes, so that rows and slots are reused. late, doubled: how often a
     request comes later than its client waits for, or a second time. refusing: how often a sink refuses a row.
-    full: how often the ledger refuses an append, so that the index takes it back.
+    full: how often the ledger refuses an append, so that the index takes it back. expiry: what becomes of leases that
+    ran out.
     """
 
     widths: Widths = field(default_factory=Widths)
@@ -42,6 +44,7 @@ class Setup:
     doubled: float = 0.06
     refusing: float = 0.15
     full: float = 0.05
+    expiry: LeaseExpiry = LeaseExpiry.TAKEOVER
     steps: int = 70
 
     def world(self, seed: int) -> "World":
@@ -64,7 +67,7 @@ class World:
     def __init__(self, setup: Setup, seed: int) -> None:
         self.rng = random.Random(seed)
         self.setup = setup
-        self.gateway = Gateway(setup.widths, setup.compiled, fingerprints(self.rng), self.rng)
+        self.gateway = Gateway(setup.widths, setup.compiled, fingerprints(self.rng), self.rng, setup.expiry)
         self.attempts = {name: self._attempt(name, wanted) for name, wanted in WANTED.items()}
         self.written = dict.fromkeys(IDS, 0)
         self.acknowledged: set[int] = set()
@@ -232,6 +235,8 @@ class World:
 
     def _check_copies(self) -> None:
         copies = sum(max(0, times - 1) for times in self.written.values())
+        if self.gateway.index.takeovers and self.setup.expiry is not LeaseExpiry.TAKEOVER:
+            raise Broken("P5", f"{self.gateway.index.takeovers} takeovers where nobody takes over")
         if copies > self.gateway.index.takeovers:
             raise Broken("P5", f"{copies} copies, {self.gateway.index.takeovers} takeovers")
 
@@ -268,8 +273,14 @@ class World:
             if isinstance(reply, ClaimReply) and not any(row.may_write for row in reply.verdicts.values()):
                 self._pass(max(LEASES_MS) + 1)
             self._check()
-        if attempt.trying:
+        if attempt.trying and not self._is_held_up(attempt):
             raise Broken("P6", f"{attempt.name} never gets there")
+
+    def _is_held_up(self, attempt: Attempt) -> bool:
+        """Where nobody takes over, a claim that nobody settles is a person's to resolve, be it of a call of its own
+        that it has given up without an answer."""
+        held = {self.holders[i] for i in attempt.wanted if i in self.holders}
+        return self.setup.expiry is not LeaseExpiry.TAKEOVER and bool(held - set(attempt.granted.values()))
 
     def run(self) -> None:
         for _ in range(self.setup.steps):

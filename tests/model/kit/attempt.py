@@ -142,6 +142,8 @@ class Attempt:
                 self.done.add(i)
             elif row.verdict is Verdict.CONFLICT:
                 self._take_conflict(i)
+            elif row.verdict is Verdict.IN_DOUBT:
+                self.failed = True
             elif row.may_write:
                 assert reply.claim is not None
                 self.granted[i] = reply.claim

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from oncegate.core.claims import Asker, IdState
+from oncegate.core.claims import Asker, IdState, LeaseExpiry
 from oncegate.index.claims.decide import decide_verb
 from oncegate.index.claims.index import ClaimDecision, Widths
 from tests.support.index.driver import LEASE_MS, Answer, name
@@ -20,6 +20,7 @@ GRANTED, TAKEOVER, SAME = ("GRANTED", 0), ("GRANTED+TAKEOVER", 0), ("SAME+OF_CAL
 BUSY, BUSY_LIVE = ("BUSY", 0), ("BUSY", LEFT_MS)
 DUPLICATE, OWN = ("DUPLICATE", 0), ("DUPLICATE+OWN", 0)
 CONFLICT = ("CONFLICT", 0)
+IN_DOUBT = ("IN_DOUBT", 0)
 FREE, LEFT = ("FREE", 0), ("FREE+TAKEOVER", 0)
 # What ID was done with, and what it is asked with where that is another.
 WITH, OTHER = np.array([0x5EED], np.uint32), np.array([0xD1FF], np.uint32)
@@ -57,6 +58,22 @@ EXPECTED: dict[str, dict[IdState, tuple[tuple[str, int], ...]]] = {
         IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
         IdState.TAKEN: (OWN, DUPLICATE, OWN, DUPLICATE),
         IdState.DONE_OTHER: (OWN, DUPLICATE, OWN, DUPLICATE),
+    },
+}
+# What an id is answered whose lease ran out, where nobody may take it over.
+EXPECTED_EXPIRED: dict[LeaseExpiry, dict[str, tuple[tuple[str, int], ...]]] = {
+    LeaseExpiry.TAKEOVER: {verb: cells[IdState.CLAIMED_OVER] for verb, cells in EXPECTED.items()},
+    LeaseExpiry.HOLD: {
+        "claim": (GRANTED, BUSY, SAME, BUSY),
+        "produce": (SAME, BUSY, SAME, BUSY),
+        "take": (BUSY,) * 4,
+        "look up": (LEFT,) * 4,
+    },
+    LeaseExpiry.FAIL: {
+        "claim": (GRANTED, IN_DOUBT, IN_DOUBT, IN_DOUBT),
+        "produce": (IN_DOUBT,) * 4,
+        "take": (IN_DOUBT,) * 4,
+        "look up": (LEFT,) * 4,
     },
 }
 # Granted without an entry: what is already the asker's. Every other GRANTED is new, in `fresh` or `taken`.
@@ -127,12 +144,23 @@ def _bring(driver: VerbDriver, verb: str, state: IdState) -> int:
     return 1
 
 
-def check_cell(verb: str, cell: tuple[IdState, Asker], widths: Widths, compiled: bool) -> None:
+def check_cell(
+    verb: str,
+    cell: tuple[IdState, Asker],
+    widths: Widths,
+    compiled: bool,
+    expiry: LeaseExpiry = LeaseExpiry.TAKEOVER,
+) -> None:
     """AssertionError or KeyError unless the table in force answers this cell as written here."""
     state, asker = cell
     driver, ask = reach(verb, cell, widths, compiled)
-    asked, expected = ask(), EXPECTED[verb][state][asker]
-    again = (verb, state, asker) in AGAIN
+    driver.index.store.let_expire(expiry)
+    expected = EXPECTED_EXPIRED[expiry][verb] if state is IdState.CLAIMED_OVER else EXPECTED[verb][state]
+    _check_answer(driver, ask, expected[asker], again=(verb, state, asker) in AGAIN)
+
+
+def _check_answer(driver: VerbDriver, ask: Callable[[], ClaimDecision], expected: tuple[str, int], again: bool) -> None:
+    asked = ask()
     assert Answer(asked, None, None).verdicts == [expected]
     assert asked.again == again
     assert (len(asked.fresh), len(asked.taken)) == (int(expected == GRANTED and not again), int(expected == TAKEOVER))

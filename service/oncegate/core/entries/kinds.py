@@ -75,6 +75,7 @@ Result = Annotated[bytes, "blob", Tag(128)]
 TakenAt = Annotated[bytes, "blob", Tag(129)]
 SourceOffsets = Annotated[bytes, "blob", Tag(128)]
 RecordHeaders = Annotated[int, "u8", Tag(1)]
+LeaseExpiryNumber = Annotated[int, "u8", Tag(2)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +305,8 @@ class Retired:
 class NamespaceSet:
     """Sets the namespace's settings. `horizon_ms` 0: ids are kept for ever.
 
-    record_headers 1: records in topics elsewhere have the headers that say who wrote them.
+    record_headers 1: records in topics elsewhere have the headers that say who wrote them. lease_expiry: a number of
+    `core.claims.LeaseExpiry`.
     """
 
     KIND: ClassVar[int] = 16
@@ -312,6 +314,7 @@ class NamespaceSet:
     auto_create_topics: U8
     wall_ms: U64
     record_headers: RecordHeaders = 0
+    lease_expiry: LeaseExpiryNumber = 0
 
 
 @dataclass(frozen=True, slots=True)

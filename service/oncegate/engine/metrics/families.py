@@ -221,7 +221,7 @@ METRICS: tuple[Metric, ...] = (
         "horizon_seconds",
         "seconds",
         "for which ids are known at least; 0: for ever, unless their batches are acked",
-        lambda shard, _: shard.horizon_ms,
+        lambda shard, _: shard.settings.horizon_ms,
         scale=1e-3,
         greatest=True,
     ),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oncegate.arraytypes import I32
-from oncegate.core.claims import CLAIM, LOOK_UP, PRODUCE, TAKE, Action, Asker, Cell, IdState, actions
+from oncegate.core.claims import Action, Asker, Cell, IdState, LeaseExpiry, actions, tables
 from oncegate.core.errors import Overloaded
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index.claims.batch_scopes import BatchScopes
@@ -33,6 +33,8 @@ _VERDICTS = {
     Action.CONFLICT: Verdict.CONFLICT,
     Action.FREE: Verdict.FREE,
     Action.LEFT: Verdict.FREE | Flag.TAKEOVER,
+    Action.HOLD: Verdict.BUSY,
+    Action.IN_DOUBT: Verdict.IN_DOUBT,
 }
 
 
@@ -65,7 +67,7 @@ class ClaimStore:
     (restore) change it; nobody else does. One thread at a time.
 
     kernels: the loops over arrays, compiled or plain; never changed.
-    rules: the tables of `core.claims` as the kernels take them, by verb; never changed.
+    rules: the tables of `core.claims` as the kernels take them, by verb; changed by `let_expire`.
     rows: a claim's grants as arrays; numbers are given and freed by `Rows` itself, columns written by apply and replay.
     table: from an id's fingerprint to its row; changed by `Table` alone, at the call of apply, replay and evict.
     registry: the claims that can still be named; changed by apply, replay and, when room is short, `make_room`.
@@ -87,8 +89,7 @@ class ClaimStore:
     def __init__(self, widths: Widths | None = None, compiled: bool = True) -> None:
         widths = widths or Widths()
         self.kernels: Kernels = COMPILED if compiled else PLAIN
-        tables = {"claim": CLAIM, "produce": PRODUCE, "take": TAKE, "look up": LOOK_UP}
-        self.rules = {verb: _rules(table) for verb, table in tables.items()}
+        self.let_expire(LeaseExpiry.TAKEOVER)
         self.rows = Rows(widths.row_bits)
         self.table = Table(self.rows, self.kernels, widths.tag_bits, widths.capacity, widths.segments)
         self.registry = ClaimRegistry(self.rows)
@@ -106,6 +107,10 @@ class ClaimStore:
         self.evicted_ids = 0
         self.wall_ms = 0
         self.superseded = 0
+
+    def let_expire(self, expiry: LeaseExpiry) -> None:
+        """Puts the tables in force that say what becomes of ids whose lease ran out, from the next decision on."""
+        self.rules = {verb: _rules(table) for verb, table in tables(expiry).items()}
 
     def topic_number(self, name: str) -> int:
         """Returns the number that rows have for a topic's name; a new name gets the next one."""

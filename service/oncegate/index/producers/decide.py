@@ -22,6 +22,8 @@ _VERDICTS = {
     Action.DUPLICATE: Verdict.DUPLICATE,
     # Refused with the whole request: never sent.
     Action.OUT_OF_ORDER: 0,
+    Action.HOLD: Verdict.BUSY,
+    Action.IN_DOUBT: Verdict.IN_DOUBT,
 }
 _TAKEOVER, _OWN = np.uint8(Flag.TAKEOVER), np.uint8(Flag.OWN)
 _BYTES = np.array([int(_VERDICTS[action]) for action in Action], np.uint8)

@@ -1,14 +1,13 @@
 """Holds the open record of one shard's producers and drivers, and who changes each of its fields."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from oncegate.arraytypes import U8
-from oncegate.core.claims import ClaimState
-from oncegate.core.producers import ACK, SEQUENCE, AckEffect, Asker, Gaps, SequenceState, actions
+from oncegate.core.claims import ClaimState, LeaseExpiry
+from oncegate.core.producers import ACK, AckEffect, Gaps, SequenceState, actions, sequence_table
 from oncegate.index.producers.intervals import Intervals
 from oncegate.moment import MomentCopy
 
@@ -24,11 +23,6 @@ STATES[[FREE, LEFT, HELD, TAKEN, DONE, OWN, GIVEN]] = [
     *[SequenceState.DONE] * 2,
     SequenceState.GIVEN_UP,
 ]
-
-
-def actions_of(table: Mapping[tuple[SequenceState, Asker], object] = SEQUENCE) -> U8:
-    """Returns the table in force as an array, `Action` at `state * len(Asker) + asker`."""
-    return np.frombuffer(actions(table), np.uint8)  # type: ignore[arg-type]
 
 
 @dataclass(slots=True)
@@ -99,15 +93,16 @@ class ProducerStore:
     `producers.index` and `producers.decide` read it; `producers.apply` and `index.snapshot` (restore) change it. Leases
     and quiet calls, which no entry holds, are set by the engine. One thread at a time.
 
-    rules: the table of sequences as an array; blocks_ack: bool by kind of interval, what no ack passes over; never
-    changed. producers, drivers: by name. by_number: the producers again; `put` files one in both.
+    rules: the table of sequences as an array, `Action` at `state * len(Asker) + asker`; changed by `let_expire`.
+    blocks_ack: bool by kind of interval, what no ack passes over; never changed. producers, drivers: by name.
+    by_number: the producers again; `put` files one in both.
     saved_producers, saved_drivers: told by `producers.apply` before one changes in place; None: no snapshot is made.
     takeovers: sequences ever granted by takeover. superseded: how many settlings and acks this process has applied:
     a producer is a few intervals, however many entries made them, so a compacted ledger is much shorter.
     """
 
     def __init__(self) -> None:
-        self.rules = actions_of()
+        self.let_expire(LeaseExpiry.TAKEOVER)
         refused = [ACK[state].effect is AckEffect.REFUSE_NOT_DONE for state in SequenceState]
         self.blocks_ack = np.array(refused)[STATES] & (np.arange(GIVEN + 1) > 0)
         self.producers: dict[str, Producer] = {}
@@ -116,6 +111,10 @@ class ProducerStore:
         self.takeovers = self.superseded = 0
         self.saved_producers: MomentCopy[str, Producer, Any] | None = None
         self.saved_drivers: MomentCopy[str, Driver, Any] | None = None
+
+    def let_expire(self, expiry: LeaseExpiry) -> None:
+        """Puts the table in force that says what becomes of what an older epoch left, from the next decision on."""
+        self.rules: U8 = np.frombuffer(actions(sequence_table(expiry)), np.uint8)
 
     def changing(self, producer: Producer) -> None:
         """To be called before a producer is changed in place: a snapshot under way has it as it was."""

@@ -17,7 +17,7 @@ from oncegate_spark.errors import (
 )
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Claimed, Settled, Written
-from oncegate_spark.protocol.busy import Watch, pause_ms
+from oncegate_spark.protocol.busy import Watch, in_doubt, pause_ms
 from oncegate_spark.protocol.calls.namespace import Calls, Scope
 from oncegate_spark.protocol.calls.steps import Pause, Steps
 from oncegate_spark.protocol.codecs import Verdicts
@@ -85,9 +85,19 @@ class AttemptCalls:
         claimed = Claimed(ids, verdicts, call, began_ms, columns=columns)
         if verdicts.claim is not None:
             self._open[verdicts.claim] = claimed
+        if "IN_DOUBT" in verdicts:
+            yield from self._give_back(claimed, in_doubt(columns, verdicts, f"claim {call} of {self.token[:8]}"))
         if verdicts.conflicts:
             yield from self._conflict(claimed, drops)
         return claimed
+
+    def _give_back(self, claimed: Claimed, error: OncegateError) -> Steps[None]:
+        """Raises `error`; what was granted is released before."""
+        try:
+            yield from self.settle(claimed, "release")
+        except OncegateError as failed:
+            error.add_note(f"what was granted beside them is free when its lease is over: {failed}")
+        raise error
 
     def _conflict(self, claimed: Claimed, drops: bool) -> Steps[None]:
         """Some ids are written with other payloads. Where that is no reason to go on, what was granted is released."""
@@ -95,12 +105,7 @@ class AttemptCalls:
         if drops:
             dropped(claimed.columns, conflicting, what)
             return
-        error = conflict(claimed.columns, conflicting, 0, what)
-        try:
-            yield from self.settle(claimed, "release")
-        except OncegateError as failed:
-            error.add_note(f"what was granted beside them is free when its lease is over: {failed}")
-        raise error
+        yield from self._give_back(claimed, conflict(claimed.columns, conflicting, 0, what))
 
     def complete(self, claimed: Claimed, result: bytes | None = None) -> Steps[bytes | None]:
         """Complete a claim; returns the result that stands. Raises StillBusy where some ids are not this attempt's."""
@@ -201,6 +206,8 @@ class AttemptCalls:
             verdicts = done.verdicts
             self._check_batch(verdicts)
             written.add(done, at)
+            if verdicts is not None and "IN_DOUBT" in verdicts:
+                raise in_doubt(columns_of(rows, columns["id_col"]), verdicts, named(columns["id_col"], ()))
             if verdicts is not None and verdicts.conflicts:
                 self._refuse_or_drop(rows, columns, verdicts, written, drops)
             if verdicts is None or not verdicts.unsettled:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from oncegate_spark.errors import BadOption, OffsetTrimmed, OncegateError, Unreadable
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Committed, Offsets, Produced, Settled, Staged, Taken, Topic
+from oncegate_spark.protocol.busy import in_doubt
 from oncegate_spark.protocol.calls.steps import Steps, Tries
 from oncegate_spark.protocol.codecs import Verdicts
 from oncegate_spark.protocol.columns import Columns, column_names
@@ -89,7 +90,10 @@ class Calls:
         body, what = codecs.ids_body(columns), f"take by {owner}"
         unknown = "whether the ids are taken; asking again is harmless"
         request = self.post(f"/ids:take{_located(locate)}", what, unknown, headers, body)
-        return self.send(request, lambda reply: Taken(given, verdicts_of(reply, len(columns[0]), locate)))
+        taken = yield from self.send(request, lambda reply: Taken(given, verdicts_of(reply, len(columns[0]), locate)))
+        if "IN_DOUBT" in taken.verdicts:
+            raise in_doubt(columns, taken.verdicts, what)
+        return taken
 
     def produce(
         self,
@@ -164,14 +168,16 @@ class Calls:
         horizon_ms: int | None = None,
         auto_create_topics: bool | None = None,
         record_headers: bool | None = None,
+        lease_expiry: str | None = None,
     ) -> Steps[None]:
-        """Create the namespace; no effect when it exists."""
+        """Create the namespace, or set it up."""
         return self._put(
             "",
             f"namespace {self._namespace}",
             horizon_ms=horizon_ms,
             auto_create_topics=auto_create_topics,
             record_headers=record_headers,
+            lease_expiry=lease_expiry,
         )
 
     def delete_namespace(self, confirm: str = "") -> Steps[None]:

@@ -22,7 +22,7 @@ from oncegate_spark.protocol.answers import (
     Registered,
     Settled,
 )
-from oncegate_spark.protocol.busy import Watch
+from oncegate_spark.protocol.busy import Watch, in_doubt
 from oncegate_spark.protocol.calls.lease import Lease
 from oncegate_spark.protocol.calls.namespace import JSON, Calls, produced_of
 from oncegate_spark.protocol.calls.steps import Pause, Steps
@@ -137,6 +137,9 @@ class ProducerCalls:
         )
         if claimed.verdicts.granted:
             self._open[call] = claimed
+        if "IN_DOUBT" in claimed.verdicts:
+            yield from self.settle(claimed, "release")
+            raise in_doubt([column], claimed.verdicts, f"producer {self.name}")
         return claimed
 
     def complete(self, claimed: ClaimedSequences) -> Steps[None]:
@@ -196,7 +199,12 @@ class ProducerCalls:
         path = f"/topics/{quote(topic, safe='')}/records:produce?{urlencode(query)}"
         what, unknown = f"produce {call} of producer {self.name}", "whether these rows were written"
         request = self._calls.post(path, what, unknown, headers, body)
-        return self._calls.send(request, lambda reply: produced_of(reply, codecs.rows_in(body)))
+        done = yield from self._calls.send(request, lambda reply: produced_of(reply, codecs.rows_in(body)))
+        if done.verdicts is not None and "IN_DOUBT" in done.verdicts:
+            with pa.ipc.open_stream(body) as reader:
+                column = reader.read_all().column(sequence_col)
+            raise in_doubt([column], done.verdicts, f"producer {self.name}")
+        return done
 
     def explain(self) -> Steps[dict[str, Any]]:
         """Look up what is known of the producer, its intervals page by page."""

@@ -7,14 +7,17 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from oncegate.transports.http.messages.fields import Int64, Offset, Read
 from oncegate.transports.pages import LIMIT, LIMIT_MAX
 
+LeaseExpiry = Literal["takeover", "hold", "fail"]
+
 
 class NamespaceRequest(Read):
     """What is left out stays as it is, or is as by default: ids kept for ever, topics made by their first write, no
-    headers of the gateway's in records."""
+    headers of the gateway's in records, and ids taken over whose lease ran out."""
 
     horizon_ms: Annotated[Offset, Meta(description="how long a done id is known; 0: for ever")] | None = None
     auto_create_topics: bool | None = None
     record_headers: bool | None = None
+    lease_expiry: LeaseExpiry | None = None
 
 
 class NamespaceDeletion(Read):
@@ -37,6 +40,7 @@ class NamespaceReply(Struct, frozen=True):
     horizon_ms: Int64
     auto_create_topics: bool
     record_headers: bool
+    lease_expiry: LeaseExpiry
     failing: dict[str, str]
     counters: dict[str, Int64]
     topics_at: str | UnsetType = UNSET

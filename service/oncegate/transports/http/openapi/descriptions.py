@@ -81,6 +81,12 @@ VERDICT = "What to do with one id:\n" + "\n".join(
     for row in VERDICTS
 )
 
+_LEASE_EXPIRY = (
+    "what becomes of an id, or a sequence, whose holder's lease ran out. takeover: the next to ask is granted it. "
+    "hold: it stays its holder's and others are told BUSY, until the holder completes or releases, or a person "
+    "resolves the claim. fail: the same, and others are told IN_DOUBT at once"
+)
+
 _SHARED = {
     "app": "who writes: a job's name, or a streaming query's id",
     "version": "which of its batches",
@@ -251,6 +257,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "auto_create_topics": "whether a first write makes its topic",
         "record_headers": "whether records in Kafka topics have headers that say who wrote them; for namespaces that "
         "hold nothing yet, with the ledger on Kafka",
+        "lease_expiry": _LEASE_EXPIRY,
     },
     "NamespaceReply": {
         "namespace": "as in the path",
@@ -258,6 +265,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "horizon_ms": "how long a done id is known; 0: for ever",
         "auto_create_topics": "whether a first write makes its topic",
         "record_headers": "whether records in Kafka topics have headers that say who wrote them",
+        "lease_expiry": _LEASE_EXPIRY,
         "failing": "what fails for now, and why: work in the background (compaction, eviction), which is tried again; "
         "`room`, while the disk is full, says how much must be made. Requests are answered meanwhile",
         "counters": counters.description(),

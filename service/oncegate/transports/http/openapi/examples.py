@@ -98,7 +98,12 @@ PRODUCE_REPLY = {
     "id_set": "invoices",
 }
 TOPIC_REQUEST = {"partitions": 4, "retention_ms": 604_800_000, "retention_bytes": 0}
-NAMESPACE_REQUEST = {"horizon_ms": 604_800_000, "auto_create_topics": True, "record_headers": False}
+NAMESPACE_REQUEST = {
+    "horizon_ms": 604_800_000,
+    "auto_create_topics": True,
+    "record_headers": False,
+    "lease_expiry": "hold",
+}
 _SCHEMA = pa.schema({"carrier": pa.string(), "flight": pa.int64()})
 TOPIC_REPLY = {
     "topic": "departures",
@@ -124,6 +129,7 @@ NAMESPACE_REPLY = {
     "horizon_ms": 0,
     "auto_create_topics": True,
     "record_headers": False,
+    "lease_expiry": "takeover",
     "failing": {},
     "counters": {"granted": 3, "duplicates": 1},
 }

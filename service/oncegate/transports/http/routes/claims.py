@@ -180,7 +180,7 @@ async def explain(request: Request) -> Response:
     asked: ids.Id = columns[0] if len(columns) == 1 else [*columns]
     fingerprint = ids.of_json([asked], shard.fingerprints(id_set, id_sets.CLAIMED), limits)
     known = await shard.explain(fingerprint.tobytes())
-    return json_reply(_explained(known, id_set, shard.horizon_ms), media, shard=shard)
+    return json_reply(_explained(known, id_set, shard.settings.horizon_ms), media, shard=shard)
 
 
 def _explained(known: Explained, id_set: str, horizon_ms: int) -> messages.ExplainReply:

@@ -1,12 +1,16 @@
 """The gateway itself: namespaces, limits, what is promised, health."""
 
+from typing import Any
+
 import msgspec
 from fastapi import Request, Response
 from msgspec import UNSET
 
 import oncegate
+from oncegate.core.claims import LeaseExpiry
 from oncegate.core.errors import NotFound, Recovering, TooLarge
 from oncegate.engine.deadline import Deadline
+from oncegate.engine.requests import SettingsRequest
 from oncegate.transports import health, promises
 from oncegate.transports.http import messages, problems
 from oncegate.transports.http.bodies import read_body
@@ -58,8 +62,7 @@ async def create_namespace(request: Request) -> Response:
         body = await read_body(request, size_bytes, deadline, held.arrived, gateway.limits)
         settings = await offload(size_bytes * 8, decoded, body or b"{}", _SETTINGS, gateway.limits)
         created = await gateway.create(request.path_params["namespace"])
-        wanted = settings.horizon_ms, settings.auto_create_topics, deadline, settings.record_headers
-        await shard_of(request).configure(*wanted)
+        await shard_of(request).configure(_settings(settings), deadline)
         return _namespace(request, media, 201 if created else 200)
 
 
@@ -83,13 +86,22 @@ async def namespace(request: Request) -> Response:
     return _namespace(request, media, 200)
 
 
+def _settings(asked: messages.NamespaceRequest) -> SettingsRequest:
+    expiry = None if asked.lease_expiry is None else LeaseExpiry[asked.lease_expiry.upper()]
+    return SettingsRequest(asked.horizon_ms, asked.auto_create_topics, asked.record_headers, expiry)
+
+
 def _namespace(request: Request, media: str, status: int) -> Response:
     shard = shard_of(request)
-    settings = shard.horizon_ms, shard.auto_create_topics, shard.record_headers
+    settings = shard.settings
+    expiry: Any = settings.lease_expiry.name.lower()
     reply = messages.NamespaceReply(
         shard.namespace,
         shard.mark.ledger.hex(),
-        *settings,
+        settings.horizon_ms,
+        settings.auto_create_topics,
+        settings.record_headers,
+        expiry,
         shard.failing(),
         shard.counters(),
         shard.topics_at or UNSET,

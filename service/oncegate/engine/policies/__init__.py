@@ -1,0 +1,1 @@
+"""What a namespace is set to, and what its settings make of answers."""

@@ -1,0 +1,103 @@
+"""One claim of some ids at each door: what each tells of them, in one form."""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from oncegate.core.verdicts import BY_BYTE
+from oncegate.transports.grpc import gateway_pb2 as pb
+from tests.support.doors import NS
+from tests.support.grpc_app import PATHS, Both
+from tests.support.http_app import ARROW, JSON, PACKED, Reply, request, stream
+from tests.support.packed import read_claim_packed
+
+
+@dataclass(frozen=True)
+class Told:
+    """verdicts: in words, as `GRANTED` or `GRANTED+TAKEOVER`. claim: whether one was named."""
+
+    verdicts: tuple[str, ...]
+    claim: bool
+
+
+def words(raw: bytes) -> tuple[str, ...]:
+    rows = [BY_BYTE[byte] for byte in raw]
+    return tuple(row.verdict.name + "".join(f"+{flag.name}" for flag in row.flags) for row in rows)
+
+
+async def _http(doors: Both, media: str, ids: Sequence[str], token: bytes, call: int) -> Reply:
+    asked: dict[str, Any] = {"token": token.hex(), "call": call, "ids": ids}
+    headers = {} if media == JSON else {"Oncegate_Token": token.hex(), "Oncegate_Call": str(call)}
+    body = {
+        JSON: json.dumps(asked).encode(),
+        PACKED: b"".join(one.encode() for one in ids),
+        ARROW: stream(pa.record_batch({"id": ids})),
+    }[media]
+    return await doors.http.send(request("POST", f"{NS}/ids:claim", body, Content_Type=media, Accept=media, **headers))
+
+
+async def _json(doors: Both, ids: Sequence[str], token: bytes, call: int) -> Told:
+    answer = (await _http(doors, JSON, ids, token, call)).json
+    flags = ("takeover", "own")
+    said = [one["verdict"] + "".join(f"+{f.upper()}" for f in flags if one.get(f)) for one in answer["verdicts"]]
+    return Told(tuple(said), answer["claim"] is not None)
+
+
+async def _packed(doors: Both, ids: Sequence[str], token: bytes, call: int) -> Told:
+    answer = read_claim_packed((await _http(doors, PACKED, ids, token, call)).body)
+    return Told(words(answer.verdicts.tobytes()), answer.claim is not None)
+
+
+async def _arrow(doors: Both, ids: Sequence[str], token: bytes, call: int) -> Told:
+    table = pa.ipc.open_stream((await _http(doors, ARROW, ids, token, call)).body).read_all()
+    flags = ("takeover", "own")
+    said = [row["verdict"] + "".join(f"+{f.upper()}" for f in flags if row[f]) for row in table.to_pylist()]
+    return Told(tuple(said), b"claim" in (table.schema.metadata or {}))
+
+
+def _message(ids: Sequence[str], token: bytes, call: int) -> Any:
+    packed = b"".join(one.encode() for one in ids)
+    return pb.ClaimRequest(namespace="default", token=token, call=call, packed=packed)
+
+
+def _of_message(answer: Any) -> Told:
+    return Told(words(answer.verdicts), bool(answer.claim))
+
+
+async def _unary(doors: Both, ids: Sequence[str], token: bytes, call: int) -> Told:
+    return _of_message(await doors.call("Claim", _message(ids, token, call)))
+
+
+async def _stream(doors: Both, ids: Sequence[str], token: bytes, call: int) -> Told:
+    method = doors.channel.stream_stream(
+        PATHS["StreamClaims"], lambda sent: sent.SerializeToString(), pb.StreamClaimsResponse.FromString
+    )
+    opened = method(timeout=20)
+    await opened.write(pb.StreamClaimsRequest(claim=_message(ids, token, call)))
+    answer = await opened.read()
+    await opened.done_writing()
+    return _of_message(answer.claim)
+
+
+# Ids of 16 characters, which each door takes as the same bytes.
+DOORS: dict[str, Callable[[Both, Sequence[str], bytes, int], Awaitable[Told]]] = {
+    "json": _json,
+    "packed": _packed,
+    "arrow": _arrow,
+    "grpc": _unary,
+    "stream": _stream,
+}
+
+
+async def put(doors: Both, settings: dict[str, Any], status: int = 200) -> Any:
+    """Sets the default namespace up."""
+    reply = await doors.http.send(request("PUT", NS, json.dumps(settings).encode(), Content_Type=JSON))
+    assert reply.status == status, reply.body
+    return reply.json
+
+
+async def explained(doors: Both, one: str) -> Any:
+    return (await doors.http.send(request("GET", f"{NS}/ids:explain?id={one}"))).json
