@@ -41,6 +41,7 @@ def test_few_ids_are_counted_as_many_are(times: int) -> None:
         "busy": times,
         "held": times,
         "in_doubt": times,
+        "past_horizon": times,
         "same": 2 * times,
         "duplicates_upstream": times,
     }

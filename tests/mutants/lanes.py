@@ -64,7 +64,7 @@ LANES: tuple[Mutant, ...] = (
     one(
         "an acked batch taken for duplicates",
         f"{CLIENT}/protocol/calls/attempt.py",
-        "        if verdicts is not None and verdicts.stale:\n",
+        "        if verdicts is not None and self._scope is not None and verdicts.stale == len(verdicts.data) > 0:\n",
         "        if False:\n",
         f"{_ACKS}::test_ids_of_a_batch_are_forgotten_with_its_ack_and_its_latecomers_fail",
     ),
@@ -135,8 +135,8 @@ LANES: tuple[Mutant, ...] = (
     one(
         "a batch lost in a header",
         f"{HTTP}/routes/claims.py",
-        "    return ClaimRequest(token, call, found, lease_ms, scope, digests, inbound.id_set, located(inbound.request))\n",
-        "    return ClaimRequest(token, call, found, lease_ms, None, digests, inbound.id_set)\n",
+        "    asked = (token, call, found, lease_ms, scope, digests, inbound.id_set, located(inbound.request))\n",
+        "    asked = (token, call, found, lease_ms, None, digests, inbound.id_set, located(inbound.request))\n",
         f"{_ACKS_HTTP}::test_ids_of_a_batch_are_stale_once_it_is_acked_in_every_encoding",
     ),
     one(

@@ -38,8 +38,8 @@ LOOK_UP: tuple[Mutant, ...] = (
     one(
         "ids are looked up in the set of claims whatever set is named",
         "service/oncegate/transports/http/routes/claims.py",
-        "inbound.shard.fingerprints(id_set, id_sets.CLAIMED), inbound.limits)\n    else:\n        id_set, found",
-        "inbound.shard.fingerprints(None, id_sets.CLAIMED), inbound.limits)\n    else:\n        id_set, found",
+        "    printer = inbound.shard.fingerprints(id_set, id_sets.CLAIMED)\n    found = _raw_ids",
+        "    printer = inbound.shard.fingerprints(None, id_sets.CLAIMED)\n    found = _raw_ids",
         f"{_HTTP}::test_known_held_and_free_ids_are_told_apart_in_every_encoding",
     ),
 )

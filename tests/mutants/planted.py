@@ -95,11 +95,11 @@ PLANTED: tuple[Mutant, ...] = (
         (
             (
                 f"{ENGINE}/usecases/claims.py",
-                "        decision = self._index.decide(request.token, request.call, digest, request.ids, now_ms, digests=digests)\n",
+                "        decision = self._index.decide(*asked, digests=digests, times=times)\n",
                 "        cache = self.__dict__.setdefault('cache', {})\n"
                 "        if (request.token, request.call) in cache:\n"
                 "            return cache[request.token, request.call]\n"
-                "        decision = self._index.decide(request.token, request.call, digest, request.ids, now_ms, digests=digests)\n",
+                "        decision = self._index.decide(*asked, digests=digests, times=times)\n",
             ),
             (
                 f"{ENGINE}/usecases/claims.py",
@@ -240,12 +240,12 @@ PLANTED: tuple[Mutant, ...] = (
         "produce's repeat from a cache",
         f"{ENGINE}/usecases/produce.py",
         "        decision = self._index.claims.decide(\n"
-        '            request.token, request.call, digest, request.ids, now_ms, "produce", digests\n'
+        '            request.token, request.call, digest, request.ids, now_ms, "produce", digests, times\n'
         "        )\n",
         '        decision = self.__dict__.setdefault("cache", {}).setdefault(\n'
         "            (request.token, request.call),\n"
         "            self._index.claims.decide(\n"
-        '                request.token, request.call, digest, request.ids, now_ms, "produce", digests\n            ),\n'
+        '                request.token, request.call, digest, request.ids, now_ms, "produce", digests, times\n            ),\n'
         "        )\n",
         "tests/engine/usecases/test_produce.py",
         _MIXED,

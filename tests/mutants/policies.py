@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant, one
 _CELLS = "tests/index/claims/test_cells.py"
 _EXPIRY = "tests/engine/usecases/test_lease_expiry.py"
 _DOORS = "tests/transports/test_policies.py"
+_TIMES = "tests/engine/usecases/test_id_times.py"
 _CLIENT = "tests/client/sync/test_in_doubt.py"
 
 POLICIES: tuple[Mutant, ...] = (
@@ -56,5 +57,55 @@ POLICIES: tuple[Mutant, ...] = (
         '        if "IN_DOUBT" in verdicts:\n            yield from self._give_back',
         '        if "IN_DOUBT" in ():\n            yield from self._give_back',
         f"{_CLIENT}::test_who_claims_what_is_in_doubt_is_stopped_and_what_was_granted_is_released",
+    ),
+    one(
+        "an id that is past is new",
+        "service/oncegate/index/table/kernels.py",
+        "    return bool(made_ms.size > 0 and made_ms[i] <= np.uint64(past_ms))\n",
+        "    return bool(made_ms.size > 0 and made_ms[i] < 0 * np.uint64(past_ms))\n",
+        f"{_CELLS}::test_an_id_is_answered_as_its_cell_says",
+        f"{_TIMES}::test_in_any_order_of_events_nothing_done_is_granted_again_and_nothing_young_is_stale",
+    ),
+    one(
+        "what is known is stale as well, once it is old",
+        "service/oncegate/index/table/kernels.py",
+        "_IS_PAST if state == _ABSENT and _is_past",
+        "_IS_PAST if _is_past",
+        f"{_TIMES}::test_what_is_known_is_told_as_what_it_is_however_old",
+    ),
+    one(
+        "claims that are decided together ask for no time",
+        "service/oncegate/index/table/kernels.py",
+        "        made = made_ms[whole] if made_ms.size > 0 else made_ms\n",
+        "        made = made_ms[:0]\n",
+        f"{_TIMES}::test_every_way_tells_it_and_none_writes_it",
+    ),
+    one(
+        "a longer horizon makes new what is forgotten",
+        "service/oncegate/index/shard.py",
+        "            known_from_ms = max(self.settings.known_from_ms, entry.before_wall_ms)\n",
+        "            known_from_ms = 0\n",
+        f"{_TIMES}::test_what_is_forgotten_is_never_new_whatever_is_set",
+    ),
+    one(
+        "clocks of writers are trusted to the millisecond",
+        "service/oncegate/core/claims.py",
+        "    return since_ms + ID_TIME_SKEW_MS if since_ms > 0 else 0\n",
+        "    return max(0, since_ms)\n",
+        f"{_TIMES}::test_an_id_is_past_to_the_millisecond_a_minute_before_the_horizon",
+    ),
+    one(
+        "ids over gRPC carry no time",
+        "service/oncegate/transports/grpc/claims.py",
+        "    return ClaimRequest(*asked, printer.made_ms)\n",
+        "    return ClaimRequest(*asked)\n",
+        f"{_DOORS}::test_every_door_tells_an_id_stale_that_is_older_than_the_horizon",
+    ),
+    one(
+        "the hour of an event id is read as minutes",
+        "service/oncegate/hashing/id_times.py",
+        "_WEIGHTS = np.uint64(16) ** np.arange(11, -1, -1, dtype=np.uint64)\n",
+        "_WEIGHTS = np.uint64(16) ** np.arange(10, -2, -1).clip(0).astype(np.uint64)\n",
+        "tests/hashing/test_id_times.py::test_event_ids_are_read_as_the_client_reads_them",
     ),
 )

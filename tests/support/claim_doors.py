@@ -14,6 +14,9 @@ from tests.support.grpc_app import PATHS, Both
 from tests.support.http_app import ARROW, JSON, PACKED, Reply, request, stream
 from tests.support.packed import read_claim_packed
 
+# Text, or the 16 raw bytes of an id.
+Id = str | bytes
+
 
 @dataclass(frozen=True)
 class Told:
@@ -28,50 +31,51 @@ def words(raw: bytes) -> tuple[str, ...]:
     return tuple(row.verdict.name + "".join(f"+{flag.name}" for flag in row.flags) for row in rows)
 
 
-async def _http(doors: Both, media: str, ids: Sequence[str], token: bytes, call: int) -> Reply:
-    asked: dict[str, Any] = {"token": token.hex(), "call": call, "ids": ids}
+def _raw(ids: Sequence[Id]) -> bytes:
+    return b"".join(one if isinstance(one, bytes) else one.encode() for one in ids)
+
+
+async def _http(doors: Both, media: str, ids: Sequence[Id], token: bytes, call: int) -> Reply:
     headers = {} if media == JSON else {"Oncegate_Token": token.hex(), "Oncegate_Call": str(call)}
-    body = {
-        JSON: json.dumps(asked).encode(),
-        PACKED: b"".join(one.encode() for one in ids),
-        ARROW: stream(pa.record_batch({"id": ids})),
-    }[media]
+    if media == JSON:
+        body = json.dumps({"token": token.hex(), "call": call, "ids": ids}).encode()
+    else:
+        body = _raw(ids) if media == PACKED else stream(pa.record_batch({"id": ids}))
     return await doors.http.send(request("POST", f"{NS}/ids:claim", body, Content_Type=media, Accept=media, **headers))
 
 
-async def _json(doors: Both, ids: Sequence[str], token: bytes, call: int) -> Told:
+async def _json(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
     answer = (await _http(doors, JSON, ids, token, call)).json
     flags = ("takeover", "own")
     said = [one["verdict"] + "".join(f"+{f.upper()}" for f in flags if one.get(f)) for one in answer["verdicts"]]
     return Told(tuple(said), answer["claim"] is not None)
 
 
-async def _packed(doors: Both, ids: Sequence[str], token: bytes, call: int) -> Told:
+async def _packed(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
     answer = read_claim_packed((await _http(doors, PACKED, ids, token, call)).body)
     return Told(words(answer.verdicts.tobytes()), answer.claim is not None)
 
 
-async def _arrow(doors: Both, ids: Sequence[str], token: bytes, call: int) -> Told:
+async def _arrow(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
     table = pa.ipc.open_stream((await _http(doors, ARROW, ids, token, call)).body).read_all()
     flags = ("takeover", "own")
     said = [row["verdict"] + "".join(f"+{f.upper()}" for f in flags if row[f]) for row in table.to_pylist()]
     return Told(tuple(said), b"claim" in (table.schema.metadata or {}))
 
 
-def _message(ids: Sequence[str], token: bytes, call: int) -> Any:
-    packed = b"".join(one.encode() for one in ids)
-    return pb.ClaimRequest(namespace="default", token=token, call=call, packed=packed)
+def _message(ids: Sequence[Id], token: bytes, call: int) -> Any:
+    return pb.ClaimRequest(namespace="default", token=token, call=call, packed=_raw(ids))
 
 
 def _of_message(answer: Any) -> Told:
     return Told(words(answer.verdicts), bool(answer.claim))
 
 
-async def _unary(doors: Both, ids: Sequence[str], token: bytes, call: int) -> Told:
+async def _unary(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
     return _of_message(await doors.call("Claim", _message(ids, token, call)))
 
 
-async def _stream(doors: Both, ids: Sequence[str], token: bytes, call: int) -> Told:
+async def _stream(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
     method = doors.channel.stream_stream(
         PATHS["StreamClaims"], lambda sent: sent.SerializeToString(), pb.StreamClaimsResponse.FromString
     )
@@ -83,7 +87,7 @@ async def _stream(doors: Both, ids: Sequence[str], token: bytes, call: int) -> T
 
 
 # Ids of 16 characters, which each door takes as the same bytes.
-DOORS: dict[str, Callable[[Both, Sequence[str], bytes, int], Awaitable[Told]]] = {
+DOORS: dict[str, Callable[[Both, Sequence[Id], bytes, int], Awaitable[Told]]] = {
     "json": _json,
     "packed": _packed,
     "arrow": _arrow,

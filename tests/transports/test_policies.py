@@ -1,5 +1,7 @@
 """What an operator sets a namespace to, at every door alike: one program, real sockets."""
 
+import time
+import uuid
 from collections.abc import AsyncIterator
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ from tests.support.doors import GrpcDoor, HttpDoor, Refused
 from tests.support.grpc_app import Both, both
 
 TOKEN, OTHER = bytes(16), bytes(range(16))
+HOUR_MS = 3_600_000
 ROWS = pa.record_batch({"id": ["x"], "n": [1]})
 
 
@@ -64,3 +67,37 @@ async def test_a_claim_whose_lease_ran_out_is_completed_late_and_known(doors: Bo
     done = await GrpcDoor(doors).ask("complete", {"claim": claim})
     assert (done["state"], done["settled"]) == ("DONE", 1)
     assert await DOORS["json"](doors, ["a" * 16], OTHER, 0) == Told(("DUPLICATE",), claim=False)
+
+
+def uuid7(ago_ms: int, number: int) -> uuid.UUID:
+    made_ms = time.time_ns() // 1_000_000 - ago_ms
+    return uuid.UUID(bytes=made_ms.to_bytes(6, "big") + b"\x70\x00\x80" + number.to_bytes(7, "big"))
+
+
+async def test_every_door_tells_an_id_stale_that_is_older_than_the_horizon(doors: Both) -> None:
+    settings = await put(doors, {"horizon_ms": HOUR_MS, "id_time": "uuid7"})
+    assert (settings["horizon_ms"], settings["id_time"]) == (HOUR_MS, "uuid7")
+    for call, (name, ask) in enumerate(DOORS.items()):
+        made = [uuid7(ago_ms, call) for ago_ms in (HOUR_MS, 0)]
+        ids = [str(one) if name in ("json", "arrow") else one.bytes for one in made]
+        assert await ask(doors, ids, OTHER, call) == Told(("STALE", "GRANTED"), claim=True), name
+    counted = (await put(doors, {}))["counters"]
+    assert (counted["past_horizon"], counted["granted"], counted["stale"]) == (5, 5, 0)
+
+
+async def test_rows_of_ids_that_are_past_are_not_written(doors: Both) -> None:
+    await put(doors, {"horizon_ms": HOUR_MS, "id_time": "uuid7"})
+    for call, way in enumerate((HttpDoor(doors), GrpcDoor(doors))):
+        ids = [str(uuid7(HOUR_MS, call)), str(uuid7(0, call))]
+        rows = pa.record_batch({"id": ids, "n": [1, 2]})
+        asked = {"topic": "t", "token": OTHER, "call": call, "rows": rows, "id_col": ["id"]}
+        answer = await way.ask("produce", asked)
+        assert (answer["rows"], [one["verdict"] for one in answer["verdicts"]]) == (1, ["STALE", "GRANTED"])
+
+
+async def test_ids_without_their_time_are_refused_at_every_door(doors: Both) -> None:
+    await put(doors, {"horizon_ms": HOUR_MS, "id_time": "uuid7"})
+    for way in (HttpDoor(doors), GrpcDoor(doors)):
+        refused = await way.ask("claim", {"token": OTHER, "call": 0, "packed": b"no uuid of any k"})
+        assert isinstance(refused, Refused)
+        assert (refused.code, refused.action, refused.effect) == ("BAD_REQUEST", "fix", "none")

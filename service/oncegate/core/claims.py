@@ -11,10 +11,36 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 
+class IdTime(IntEnum):
+    """Names how the ids of a namespace carry the time at which they were made. NONE: not, or nobody says how.
+
+    EVENT_ID: as the clients' `EventIds` makes them, `<12 hexadecimal digits of milliseconds>-…`. UUID7: as RFC 9562
+    says, 16 raw bytes or their text.
+    """
+
+    NONE = 0
+    EVENT_ID = 1
+    UUID7 = 2
+
+
+# By how much the clocks of writers and of the gateway may differ: an id is past so much sooner. NTP keeps them closer.
+ID_TIME_SKEW_MS = 60_000
+
+
+def past_ms(horizon_ms: int, known_from_ms: int, wall_ms: int) -> int:
+    """Returns up to when, in milliseconds since 1970, an id was made that is past; 0: none is.
+
+    horizon_ms: how long what is done is known, 0 for ever. known_from_ms: what was done before is forgotten.
+    """
+    since_ms = max(known_from_ms, wall_ms - horizon_ms if horizon_ms else 0)
+    return since_ms + ID_TIME_SKEW_MS if since_ms > 0 else 0
+
+
 class IdState(IntEnum):
     """Names what is known about one id. Released and retired ids are absent, swept or not. TAKEN: an owner's, for good.
 
     DONE_OTHER: done with another payload than the one it is asked with. Where either has no digest it is just DONE.
+    PAST: absent, and by the time that it carries older than anything that is still known.
     """
 
     ABSENT = 0
@@ -23,6 +49,7 @@ class IdState(IntEnum):
     DONE = 3
     TAKEN = 4
     DONE_OTHER = 5
+    PAST = 6
 
 
 class Asker(IntEnum):
@@ -54,7 +81,8 @@ class LeaseExpiry(IntEnum):
 class Action(IntEnum):
     """Names what is done with one id of a request; FREE and LEFT: nothing, it is told that nobody holds it.
 
-    HOLD and IN_DOUBT: nothing either, for its holder's lease ran out and `LeaseExpiry` grants it to nobody.
+    HOLD and IN_DOUBT: nothing either, for its holder's lease ran out and `LeaseExpiry` grants it to nobody. STALE: nor
+    this, for whether it was written is not known any more.
     """
 
     GRANT = 0
@@ -68,6 +96,7 @@ class Action(IntEnum):
     LEFT = 8
     HOLD = 9
     IN_DOUBT = 10
+    STALE = 11
 
 
 @dataclass(frozen=True)
@@ -109,6 +138,13 @@ _CONFLICT = Cell(
     "dropping it would lose the second payload, writing it would make two of one id: whoever asks is told (LOSS, P1)",
 )
 
+_PAST = Cell(
+    Action.STALE,
+    "an id that carries its time is stale once it is older than what is known",
+    "it may have been written and forgotten: granting it would write it twice (P1); one that never was is late by a "
+    "whole horizon",
+)
+
 CLAIM: dict[tuple[IdState, Asker], Cell] = {
     (IdState.ABSENT, Asker.SAME_CLAIM): _REPEAT_BUSY,
     (IdState.ABSENT, Asker.REPEAT): _REPEAT_BUSY,
@@ -140,6 +176,7 @@ CLAIM: dict[tuple[IdState, Asker], Cell] = {
     (IdState.DONE_OTHER, Asker.REPEAT): _CONFLICT,
     (IdState.DONE_OTHER, Asker.SAME_TOKEN): _CONFLICT,
     (IdState.DONE_OTHER, Asker.OTHER): _CONFLICT,
+    **{(IdState.PAST, asker): _PAST for asker in Asker},
 }
 
 _WRITES = Cell(
@@ -160,6 +197,7 @@ _OWN_CLAIM = Cell(
 )
 
 _ENDED = (IdState.DONE, IdState.TAKEN, IdState.DONE_OTHER)
+_DECIDED_ALIKE = (*_ENDED, IdState.PAST)
 
 # Produce by ids: claim, done and output in one entry. GRANT and TAKE_OVER mean: written by this request.
 PRODUCE: dict[tuple[IdState, Asker], Cell] = {
@@ -175,7 +213,7 @@ PRODUCE: dict[tuple[IdState, Asker], Cell] = {
     (IdState.CLAIMED_OVER, Asker.REPEAT): _TAKES_AND_WRITES,
     (IdState.CLAIMED_OVER, Asker.SAME_TOKEN): _TAKES_AND_WRITES,
     (IdState.CLAIMED_OVER, Asker.OTHER): _TAKES_AND_WRITES,
-    **{(state, asker): CLAIM[state, asker] for state in _ENDED for asker in Asker},
+    **{(state, asker): CLAIM[state, asker] for state in _DECIDED_ALIKE for asker in Asker},
 }
 
 _TAKES = Cell(Action.GRANT, "nobody holds it", "from now on it is this owner's, without lease or settling")
@@ -198,6 +236,7 @@ TAKE: dict[tuple[IdState, Asker], Cell] = {
     (IdState.TAKEN, Asker.OTHER): _BELONGS,
     # Who takes brings no payload, so what another verb was told is not asked here.
     **{(IdState.DONE_OTHER, asker): _DUPLICATE for asker in Asker},
+    **{(IdState.PAST, asker): _PAST for asker in Asker},
 }
 
 _IS_FREE = Cell(Action.FREE, "nobody holds it", "it is told and not granted: who looks up writes nothing (P1)")
@@ -216,6 +255,7 @@ LOOK_UP: dict[tuple[IdState, Asker], Cell] = {
     **{(IdState.CLAIMED_OVER, asker): _IS_LEFT for asker in Asker},
     # Who looks up brings no payload, so DONE_OTHER is done.
     **{(state, asker): _IS_KNOWN for state in _ENDED for asker in Asker},
+    **{(IdState.PAST, asker): _PAST for asker in Asker},
 }
 
 

@@ -82,7 +82,8 @@ VERDICTS: tuple[VerdictRow, ...] = (
         Flag(0),
         False,
         None,
-        "it was acked, or its batch was: settled for ever, whatever it was; drop it",
+        "it was acked, or its batch was: settled for ever, whatever it was; or by the time that it carries it is older "
+        "than what is still known; drop it",
     ),
     VerdictRow(
         Verdict.CONFLICT,

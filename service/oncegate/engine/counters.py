@@ -143,6 +143,12 @@ COUNTERS: tuple[CounterRow, ...] = (
         (SequenceAction.SAME,),
     ),
     STALE,
+    _answered(
+        "past_horizon",
+        "past_horizon",
+        "answered STALE: by the time that they carry they are older than what is still known",
+        (Action.STALE,),
+    ),
     LOOKED_UP,
     *BY_CAUSE,
     COMPLETED,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.core.claims import ClaimState, LeaseExpiry
+from oncegate.core.claims import ClaimState, IdTime, LeaseExpiry
 from oncegate.core.entries.kinds import Name, Span
 from oncegate.index.batches import Winner
 from oncegate.index.claims.results import Located
@@ -27,6 +27,7 @@ class SettingsRequest:
     auto_create_topics: bool | None = None
     record_headers: bool | None = None
     lease_expiry: LeaseExpiry | None = None
+    id_time: IdTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class ClaimRequest:
 
     ids: fingerprints in their set, (n, 2) uint64. lease_ms None: the default. scope None: ids count for ever. digests:
     uint32[n], of the payload that comes with each id; None: they come alone. id_set: the set that was named, for the
-    ledger's readers; None: none was. locate: the answer is to say where the first of each duplicate is.
+    ledger's readers; None: none was. locate: the answer is to say where the first of each duplicate is. made_ms:
+    uint64[n], when each id was made, where the namespace's ids say so.
     """
 
     token: bytes
@@ -54,6 +56,7 @@ class ClaimRequest:
     digests: NDArray[np.uint32] | None = None
     id_set: str | None = None
     locate: bool = False
+    made_ms: NDArray[np.uint64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +105,7 @@ class Rows:
 class TakeRequest:
     """Asks for ids to be an owner's for good.
 
-    owner: 16 bytes that stand for the owner's name. ids: fingerprints, (n, 2) uint64. id_set, locate: as of
+    owner: 16 bytes that stand for the owner's name. ids: fingerprints, (n, 2) uint64. id_set, locate, made_ms: as of
     ClaimRequest.
     """
 
@@ -111,14 +114,17 @@ class TakeRequest:
     scope: Scope | None = None
     id_set: str | None = None
     locate: bool = False
+    made_ms: NDArray[np.uint64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class LookUpRequest:
-    """Asks what is known of ids, and wants none granted: fingerprints, (n, 2) uint64. locate: as of ClaimRequest."""
+    """Asks what is known of ids, and wants none granted: fingerprints, (n, 2) uint64. locate, made_ms: as of
+    ClaimRequest."""
 
     ids: NDArray[np.uint64]
     locate: bool = False
+    made_ms: NDArray[np.uint64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +149,8 @@ class ProduceRequest:
     """Asks for rows to be appended to a topic.
 
     ids: fingerprints, (n, 2) uint64, a row each; None: rows without ids. keys: uint64[n], a hash of each row's key,
-    which chooses its partition; None: the request goes whole to the next partition. digests, id_set, locate: as of
-    ClaimRequest.
+    which chooses its partition; None: the request goes whole to the next partition. digests, id_set, locate, made_ms:
+    as of ClaimRequest.
     sequenced: instead of ids, a sequence each; its token and call are the request's. beside: columns that are an id, a
     digest or a sequence, and need not be written where a record has nothing of their name.
     """
@@ -160,6 +166,7 @@ class ProduceRequest:
     digests: NDArray[np.uint32] | None = None
     id_set: str | None = None
     locate: bool = False
+    made_ms: NDArray[np.uint64] | None = None
     beside: tuple[str, ...] = ()
 
 

@@ -69,6 +69,7 @@ from oncegate.engine.usecases.produce import Records
 from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.engine.usecases.topics import Topics
+from oncegate.hashing.id_times import TimedFingerprinter
 from oncegate.hashing.ids import Fingerprinter, IdSets
 from oncegate.hashing.payloads import PayloadDigester
 from oncegate.hashing.rows import RowFingerprinter
@@ -135,11 +136,12 @@ class Shard:
         self._direct = DirectLanes(self.journal, direct)
 
     def fingerprints(self, named: str | None = None, own: str = CLAIMED) -> Fingerprinter:
-        """Give what fingerprints the ids of a request: in the set that it names, else in its call's own.
+        """Give what fingerprints the ids of one request: in the set that it names, else in its call's own.
 
-        Raises TooLarge for the set's name.
+        Where the namespace's ids carry their time it reads that too. Raises TooLarge for the set's name.
         """
-        return self._id_sets.of(chosen(named, own, self.journal.limits))
+        printer, read = self._id_sets.of(chosen(named, own, self.journal.limits)), self.settings.read_time
+        return printer if read is None else TimedFingerprinter(printer, read)
 
     @answers_when_proven
     def claim(self, request: ClaimRequest, deadline: Deadline) -> Awaitable[ClaimResult]:

@@ -38,8 +38,10 @@ class IdSets:
 class Fingerprinter:
     """Computes the fingerprints of one set of ids under one namespace's key; the set's name may be empty.
 
-    Any number of threads may use one object.
+    Any number of threads may use one object. made_ms: when the ids were made; None: they do not say it.
     """
+
+    made_ms: NDArray[np.uint64] | None = None
 
     def __init__(self, key: bytes, id_set: str = "") -> None:
         # No purpose has a colon: two sets never have one key, nor has a set the key of anything else.

@@ -1,6 +1,7 @@
 """Holds everything a shard knows, in memory: claims, batches, topics, producers, lanes and more; by one `apply`."""
 
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -144,6 +145,8 @@ class ShardIndex:
         before = self.settings, self.settings_position, self.buckets
         if isinstance(entry, Retired):
             self.buckets = (*self.buckets, entry.wall_ms)[-buckets_kept(self.settings.horizon_ms) :]
+            known_from_ms = max(self.settings.known_from_ms, entry.before_wall_ms)
+            self.settings = replace(self.settings, known_from_ms=known_from_ms)
         else:
             self.buckets = self.buckets if entry.horizon_ms == self.settings.horizon_ms else ()
             self.settings, self.settings_position = entry, position

@@ -59,6 +59,7 @@ def produce_request(rows: Rows, asked: ProduceAsked, shard: Shard, limits: Limit
         digests=digests,
         id_set=asked.id_set,
         locate=asked.locate,
+        made_ms=printer.made_ms,
         beside=(*named.id, *named.digest, *(() if column is None else (column,))),
     )
 

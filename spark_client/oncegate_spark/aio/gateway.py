@@ -321,14 +321,18 @@ class AsyncGateway:
         auto_create_topics: bool | None = None,
         record_headers: bool | None = None,
         lease_expiry: str | None = None,
+        id_time: str | None = None,
     ) -> None:
         """Make the namespace, or set up one that is there: what is left out stays as it is.
 
         `horizon_ms`: how long a free id stays known after it is done, 0 for ever. `record_headers`: records in Kafka
         topics say who wrote them, which `RecordCheck` and `check_records` check; set before anything is written.
-        `lease_expiry`: what becomes of an id whose lease ran out, "takeover", "hold" or "fail".
+        `lease_expiry`: what becomes of an id whose lease ran out, "takeover", "hold" or "fail". `id_time`: how ids
+        carry the time at which they were made, "event_id" (as `EventIds` makes them), "uuid7" or "none"; those that
+        are older than what is known are STALE then, and not new.
         """
-        await self.run(self.calls.create_namespace(horizon_ms, auto_create_topics, record_headers, lease_expiry))
+        settings = (horizon_ms, auto_create_topics, record_headers, lease_expiry, id_time)
+        await self.run(self.calls.create_namespace(*settings))
 
     async def delete_namespace(self, *, confirm: str = "") -> None:
         """Delete the namespace: its name is free, and whoever makes it again begins with nothing.

@@ -100,7 +100,9 @@ def test_a_topic_is_made_with_what_was_given_and_nothing_else(connect: Connect) 
 def test_a_namespace_is_made_with_what_was_given_and_nothing_else(connect: Connect) -> None:
     with StubGateway() as stub, connect(stub.url, "mail") as gateway:
         gateway.create_namespace()
-        gateway.create_namespace(horizon_ms=0, auto_create_topics=False, record_headers=True, lease_expiry="fail")
+        gateway.create_namespace(
+            horizon_ms=0, auto_create_topics=False, record_headers=True, lease_expiry="fail", id_time="uuid7"
+        )
         plain, full = stub.asked
     assert (plain.method, plain.path, members(plain)) == ("PUT", "/v1/namespaces/mail", {})
     assert members(full) == {
@@ -108,6 +110,7 @@ def test_a_namespace_is_made_with_what_was_given_and_nothing_else(connect: Conne
         "auto_create_topics": False,
         "record_headers": True,
         "lease_expiry": "fail",
+        "id_time": "uuid7",
     }
 
 

@@ -133,7 +133,13 @@ def test_what_a_produce_is_granted_it_has_to_write() -> None:
 
 
 def test_a_look_up_grants_nothing_and_says_the_same_to_whoever_asks() -> None:
-    assert {cell.action for cell in LOOK_UP.values()} == {Action.FREE, Action.LEFT, Action.BUSY, Action.DUPLICATE}
+    assert {cell.action for cell in LOOK_UP.values()} == {
+        Action.FREE,
+        Action.LEFT,
+        Action.BUSY,
+        Action.DUPLICATE,
+        Action.STALE,
+    }
     assert all(len({LOOK_UP[state, asker] for asker in Asker}) == 1 for state in IdState)
 
 

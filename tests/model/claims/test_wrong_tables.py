@@ -146,7 +146,7 @@ def test_without_a_settling_cell_the_model_stops(
 
 def test_each_cell_has_a_wrong_action_here_and_no_action_here_is_the_right_one() -> None:
     # Nobody takes here, or brings payloads: those are of the mixed walk.
-    others = {(state, asker) for state in (IdState.TAKEN, IdState.DONE_OTHER) for asker in Asker}
+    others = {(state, asker) for state in (IdState.TAKEN, IdState.DONE_OTHER, IdState.PAST) for asker in Asker}
     assert {change[:2] for change in WRONG_CLAIM} == set(CLAIM) - others
     assert {change[:2] for change in WRONG_SETTLE} == set(SETTLE)
     assert all(CLAIM[state, asker].action != wrong for state, asker, wrong in WRONG_CLAIM)

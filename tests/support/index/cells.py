@@ -7,6 +7,7 @@ import numpy as np
 from oncegate.core.claims import Asker, IdState, LeaseExpiry
 from oncegate.index.claims.decide import decide_verb
 from oncegate.index.claims.index import ClaimDecision, Widths
+from oncegate.index.table.arrays import IdTimes
 from tests.support.index.driver import LEASE_MS, Answer, name
 from tests.support.index.verbs import VerbDriver
 
@@ -20,8 +21,10 @@ GRANTED, TAKEOVER, SAME = ("GRANTED", 0), ("GRANTED+TAKEOVER", 0), ("SAME+OF_CAL
 BUSY, BUSY_LIVE = ("BUSY", 0), ("BUSY", LEFT_MS)
 DUPLICATE, OWN = ("DUPLICATE", 0), ("DUPLICATE+OWN", 0)
 CONFLICT = ("CONFLICT", 0)
-IN_DOUBT = ("IN_DOUBT", 0)
+IN_DOUBT, STALE = ("IN_DOUBT", 0), ("STALE", 0)
 FREE, LEFT = ("FREE", 0), ("FREE+TAKEOVER", 0)
+# When ID was made, to the millisecond on either side of what is past.
+MADE_PAST, MADE_LATELY = (IdTimes(np.array([made_ms], np.uint64), 1_000) for made_ms in (1_000, 1_001))
 # What ID was done with, and what it is asked with where that is another.
 WITH, OTHER = np.array([0x5EED], np.uint32), np.array([0xD1FF], np.uint32)
 
@@ -34,6 +37,7 @@ EXPECTED: dict[str, dict[IdState, tuple[tuple[str, int], ...]]] = {
         IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
         IdState.TAKEN: (OWN, DUPLICATE, OWN, DUPLICATE),
         IdState.DONE_OTHER: (CONFLICT, CONFLICT, CONFLICT, CONFLICT),
+        IdState.PAST: (STALE,) * 4,
     },
     "produce": {
         IdState.ABSENT: (GRANTED, GRANTED, GRANTED, GRANTED),
@@ -42,6 +46,7 @@ EXPECTED: dict[str, dict[IdState, tuple[tuple[str, int], ...]]] = {
         IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
         IdState.TAKEN: (OWN, DUPLICATE, OWN, DUPLICATE),
         IdState.DONE_OTHER: (CONFLICT, CONFLICT, CONFLICT, CONFLICT),
+        IdState.PAST: (STALE,) * 4,
     },
     "take": {
         IdState.ABSENT: (GRANTED, GRANTED, GRANTED, GRANTED),
@@ -50,6 +55,7 @@ EXPECTED: dict[str, dict[IdState, tuple[tuple[str, int], ...]]] = {
         IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
         IdState.TAKEN: (GRANTED, DUPLICATE, GRANTED, DUPLICATE),
         IdState.DONE_OTHER: (OWN, DUPLICATE, OWN, DUPLICATE),
+        IdState.PAST: (STALE,) * 4,
     },
     "look up": {
         IdState.ABSENT: (FREE,) * 4,
@@ -58,6 +64,7 @@ EXPECTED: dict[str, dict[IdState, tuple[tuple[str, int], ...]]] = {
         IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
         IdState.TAKEN: (OWN, DUPLICATE, OWN, DUPLICATE),
         IdState.DONE_OTHER: (OWN, DUPLICATE, OWN, DUPLICATE),
+        IdState.PAST: (STALE,) * 4,
     },
 }
 # What an id is answered whose lease ran out, where nobody may take it over.
@@ -100,7 +107,7 @@ def reach(
         driver.index.sweep(driver.now_ms)
     driver.now_ms += LEASE_MS if state is IdState.CLAIMED_OVER else LEASE_MS - LEFT_MS
     # Nobody who takes repeats a call, or brings a payload: this is asked of the kernel itself.
-    if verb == "look up":
+    if verb == "look up" or state is IdState.PAST:
         return driver, lambda: _ask_kernel(driver, verb, cell, holder_call)
     if verb == "take" and (state is IdState.DONE_OTHER or asker in (Asker.SAME_CLAIM, Asker.REPEAT)):
         return driver, lambda: _ask_kernel(driver, verb, cell, holder_call)
@@ -121,7 +128,8 @@ def _ask_kernel(driver: VerbDriver, verb: str, cell: tuple[IdState, Asker], hold
     token, call = ("holder", holder_call) if holds else ("repeat", 1)
     claim, payload = name("claim") if known else None, OTHER if state is IdState.DONE_OTHER else WITH
     ids = driver.fingerprints([ID])
-    return decide_verb(driver.index.store, verb, name(token), call, claim, ids, driver.now_ms, payload)
+    times = MADE_PAST if state is IdState.PAST else MADE_LATELY
+    return decide_verb(driver.index.store, verb, name(token), call, claim, ids, driver.now_ms, payload, times)
 
 
 def _bring(driver: VerbDriver, verb: str, state: IdState) -> int:
@@ -131,13 +139,13 @@ def _bring(driver: VerbDriver, verb: str, state: IdState) -> int:
         driver.does("claim" if verb == "take" else verb, "holder", 0, [MORE])
         driver.does("take", "holder", 0, [ID])
         return 0
-    if verb == "produce" and state in (IdState.ABSENT, IdState.DONE, IdState.DONE_OTHER):
+    if verb == "produce" and state in (IdState.ABSENT, IdState.PAST, IdState.DONE, IdState.DONE_OTHER):
         driver.does("produce", "holder", 1, [ID], digests=WITH)
-        if state is IdState.ABSENT:
+        if state in (IdState.ABSENT, IdState.PAST):
             driver.retire(LONG_AFTER_MS)
         return 1
     answer = driver.claim("holder", 1, [ID], digests=WITH)
-    if state is IdState.ABSENT:
+    if state in (IdState.ABSENT, IdState.PAST):
         driver.release(answer.claim)
     elif state in (IdState.DONE, IdState.DONE_OTHER):
         driver.complete(answer.claim)

@@ -37,7 +37,9 @@ async def the_rest(gateway: AsyncGateway) -> tuple[str, int]:
     taken: Taken = await gateway.take("owner", [("a", 1), ("b", 2)])
     answer: Produced = await gateway.produce("t", "ab" * 16, 0, b"", id_col=("a",))
     await gateway.create_topic("t", partitions=2, retention_ms=0, schema=pa.schema([("a", pa.string())]))
-    await gateway.create_namespace(horizon_ms=0, auto_create_topics=False, record_headers=False, lease_expiry="hold")
+    await gateway.create_namespace(
+        horizon_ms=0, auto_create_topics=False, record_headers=False, lease_expiry="hold", id_time="uuid7"
+    )
     table, following = await gateway.fetch("t", 0, columns="a")
     if answer.verdicts is not None:
         print(answer.verdicts.may_write, taken.busy, table)

@@ -76,6 +76,8 @@ TakenAt = Annotated[bytes, "blob", Tag(129)]
 SourceOffsets = Annotated[bytes, "blob", Tag(128)]
 RecordHeaders = Annotated[int, "u8", Tag(1)]
 LeaseExpiryNumber = Annotated[int, "u8", Tag(2)]
+IdTimeNumber = Annotated[int, "u8", Tag(3)]
+KnownFromMs = Annotated[int, "u64", Tag(128)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +307,8 @@ class Retired:
 class NamespaceSet:
     """Sets the namespace's settings. `horizon_ms` 0: ids are kept for ever.
 
-    record_headers 1: records in topics elsewhere have the headers that say who wrote them. lease_expiry: a number of
-    `core.claims.LeaseExpiry`.
+    record_headers 1: records in topics elsewhere have the headers that say who wrote them. lease_expiry, id_time:
+    numbers of `core.claims.LeaseExpiry` and `IdTime`. known_from_ms: what was done before is forgotten.
     """
 
     KIND: ClassVar[int] = 16
@@ -315,6 +317,8 @@ class NamespaceSet:
     wall_ms: U64
     record_headers: RecordHeaders = 0
     lease_expiry: LeaseExpiryNumber = 0
+    id_time: IdTimeNumber = 0
+    known_from_ms: KnownFromMs = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,10 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.core.claims import past_ms
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Claimed, Entry
 from oncegate.core.errors import BadRequest
@@ -12,6 +16,7 @@ from oncegate.engine.counts.counts import Counts
 from oncegate.engine.limits import Limits
 from oncegate.index.claims.bulk_claim import ClaimBatch, claim_many
 from oncegate.index.shard import ShardIndex, Undo
+from oncegate.index.table.arrays import NO_TIMES, IdTimes
 from oncegate.ports import Clock, Observer, OutputChange
 
 
@@ -55,13 +60,21 @@ class Journal:
             return self.group_commit.submit(bodies, outputs, *self.index.apply(position, entries[0], now_ms))
         return self.group_commit.submit(bodies, outputs, *self._apply_all(position, entries, now_ms))
 
-    def record_together(self, claims: Sequence[Claimed]) -> tuple[ClaimBatch, int]:
+    def times(self, made_ms: NDArray[np.uint64] | None) -> IdTimes:
+        """Returns when ids were made, and up to when they are past; None: they do not say it."""
+        settings = self.index.settings
+        past = 0 if made_ms is None else past_ms(settings.horizon_ms, settings.known_from_ms, self.wall_ms())
+        return NO_TIMES if made_ms is None or not past else IdTimes(made_ms, past)
+
+    def record_together(self, claims: Sequence[Claimed], made_ms: NDArray[np.uint64] | None) -> tuple[ClaimBatch, int]:
         """Decides on and records new claims at once, each with all its ids as `fresh`; returns the first position.
+
+        made_ms: of all their ids, one claim's after the other's; None: they do not say it.
 
         Raises what `claim_many` does, before any effect.
         """
         index, first = self.index.claims, self.group_commit.next_position
-        claim_batch = claim_many(index.store, first, claims, self.clock.monotonic_ms())
+        claim_batch = claim_many(index.store, first, claims, self.clock.monotonic_ms(), self.times(made_ms))
         try:
             bodies = [encode(entry) for entry in claim_batch.entries]
         except BaseException:

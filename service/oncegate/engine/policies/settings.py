@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
-from oncegate.core.claims import LeaseExpiry
+from oncegate.core.claims import IdTime, LeaseExpiry
 from oncegate.core.entries.kinds import NamespaceSet
 from oncegate.core.errors import BadRequest
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import SettingsRequest
+from oncegate.hashing.id_times import Read, of_event_ids, of_uuids
+
+_READ: dict[IdTime, Read | None] = {IdTime.NONE: None, IdTime.EVENT_ID: of_event_ids, IdTime.UUID7: of_uuids}
 
 
 class Settings:
@@ -59,6 +62,16 @@ class Settings:
         """Tells what becomes of ids whose lease ran out."""
         return LeaseExpiry(self.in_force.lease_expiry)
 
+    @property
+    def id_time(self) -> IdTime:
+        """Tells how ids carry the time at which they were made."""
+        return IdTime(self.in_force.id_time)
+
+    @property
+    def read_time(self) -> Read | None:
+        """Returns what reads from ids when they were made; None: they do not say it."""
+        return _READ[self.id_time]
+
     def _check_horizon(self, horizon_ms: int) -> None:
         if 0 < horizon_ms < self._journal.limits.horizon_ms_min:
             raise BadRequest(
@@ -88,4 +101,5 @@ def _entry_fields(request: SettingsRequest) -> dict[str, int | None]:
         "auto_create_topics": None if request.auto_create_topics is None else int(request.auto_create_topics),
         "record_headers": None if request.record_headers is None else int(request.record_headers),
         "lease_expiry": None if request.lease_expiry is None else int(request.lease_expiry),
+        "id_time": None if request.id_time is None else int(request.id_time),
     }

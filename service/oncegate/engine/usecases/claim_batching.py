@@ -12,6 +12,9 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from oncegate.core.claims import Action
 from oncegate.core.entries.kinds import Claimed
 from oncegate.core.errors import OncegateError
@@ -29,6 +32,7 @@ IDS_MOST = 2_048
 FEWEST, MOST, IDS_TOGETHER = 2, 64, 16_384
 # No claim waits longer for others, but for the turn that is under way.
 WAIT_MS = 1
+_NEVER_MS = np.iinfo(np.uint64).max
 
 
 @dataclass(slots=True)
@@ -144,7 +148,7 @@ class ClaimBatcher:
             request, name, ids = one.request, names[16 * n : 16 * n + 16], one.request.ids.tobytes()
             call = (name, request.token, request.call, digest_of(request))
             claims.append(Claimed(*call, one.lease_ms, wall_ms, ids, b"", b"", request.id_set))
-        self._answer(batch, *journal.record_together(claims))
+        self._answer(batch, *journal.record_together(claims, _made_ms(batch)))
 
     def _first_calls(self, batch: list[_Pending], now_ms: int) -> list[_Pending]:
         """Returns those whose (token, call) nothing is known of, the first of each, and whose time is not up."""
@@ -182,6 +186,18 @@ class ClaimBatcher:
         archives = None if claim_batch.archives is None else claim_batch.archives[at]
         asked, verdicts = AskedBy(request.call, is_repeat=False), claim_batch.answers.verdicts[at]
         return self._journal.index.claims.duplicates_of(request.ids, verdicts, archives, asked, self._journal.wall_ms())
+
+
+def _made_ms(batch: list[_Pending]) -> NDArray[np.uint64] | None:
+    """Returns when all ids of a batch were made, one claim's after the other's; None: none of them says it."""
+    if all(one.request.made_ms is None for one in batch):
+        return None
+    return np.concatenate([_made_of(one.request) for one in batch])
+
+
+def _made_of(request: ClaimRequest) -> NDArray[np.uint64]:
+    """Returns when its ids were made: of those that do not say it, at the end of time, so that they are never past."""
+    return np.full(len(request.ids), _NEVER_MS, np.uint64) if request.made_ms is None else request.made_ms
 
 
 def _cut(pending: list[_Pending]) -> Iterator[list[_Pending]]:

@@ -90,7 +90,9 @@ class Claims:
         now_ms = self._journal.clock.monotonic_ms()
         digests = NO_DIGESTS if request.digests is None else request.digests
         digest = digest_of(request)
-        decision = self._index.decide(request.token, request.call, digest, request.ids, now_ms, digests=digests)
+        times = self._journal.times(request.made_ms)
+        asked = (request.token, request.call, digest, request.ids, now_ms)
+        decision = self._index.decide(*asked, digests=digests, times=times)
         claim, rests_on = None, decision.rests_on
         duplicates = duplicates_in(self._index, request, decision, self._journal.wall_ms())
         if decision.again and decision.claim is not None:
@@ -136,7 +138,7 @@ class Claims:
         if request.scope is not None and await is_over(journal, request.scope):
             return ClaimResult(None, 0, *stale(journal, len(request.ids)))
         now_ms = journal.clock.monotonic_ms()
-        decision = self._index.decide_take(request.owner, request.ids, now_ms)
+        decision = self._index.decide_take(request.owner, request.ids, now_ms, journal.times(request.made_ms))
         rests_on = decision.rests_on
         duplicates = duplicates_in(self._index, request, decision, journal.wall_ms())
         if len(decision.fresh) or len(decision.taken):
@@ -159,7 +161,7 @@ class Claims:
         deadline.check()
         journal = self._journal
         self._check_count(request.ids)
-        decision = self._index.decide_look_up(request.ids, journal.clock.monotonic_ms())
+        decision = self._index.decide_look_up(request.ids, journal.clock.monotonic_ms(), journal.times(request.made_ms))
         firsts = self._firsts(request.ids, decision.verdicts) if request.locate else None
         # A free id rests on what let it go, which names it no more: all that is known by now is waited for.
         await journal.group_commit.durable(journal.group_commit.next_position - 1)

@@ -68,8 +68,9 @@ class Records:
         entries, digest = self._topics.creation(request.topic, request.rows.schema), _digest(request)
         now_ms = self._journal.clock.monotonic_ms()
         digests = NO_DIGESTS if request.digests is None else request.digests
+        times = self._journal.times(request.made_ms)
         decision = self._index.claims.decide(
-            request.token, request.call, digest, request.ids, now_ms, "produce", digests
+            request.token, request.call, digest, request.ids, now_ms, "produce", digests, times
         )
         duplicates = duplicates_in(self._index.claims, request, decision, self._journal.wall_ms())
         rests_on, claims = decision.rests_on, self._index.claims

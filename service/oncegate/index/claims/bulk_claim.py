@@ -15,7 +15,7 @@ from oncegate.index.claims.apply import Undo, settle, undo
 from oncegate.index.claims.by_name import ClaimRecord
 from oncegate.index.claims.decide import cold_rows
 from oncegate.index.claims.store import ClaimStore
-from oncegate.index.table.arrays import NO_ROW, Answers, BatchGrants
+from oncegate.index.table.arrays import NO_ROW, NO_TIMES, Answers, BatchGrants, IdTimes
 from oncegate.index.table.grants import NO_CLAIM, NO_TOPIC
 from oncegate.index.table.rows import OPEN, Rows
 
@@ -71,8 +71,12 @@ class ClaimBatch:
             undo(self.store, change)
 
 
-def claim_many(store: ClaimStore, position: int, claims: Sequence[Claimed], now_ms: int) -> ClaimBatch:
+def claim_many(
+    store: ClaimStore, position: int, claims: Sequence[Claimed], now_ms: int, times: IdTimes = NO_TIMES
+) -> ClaimBatch:
     """Decides on claims that nothing is known of, no two of one (token, call); `position`: of the first entry, if any.
+
+    times: of the ids of all of them, one claim's after the other's.
 
     Raises Overloaded and Recovering, before any effect.
     """
@@ -82,7 +86,7 @@ def claim_many(store: ClaimStore, position: int, claims: Sequence[Claimed], now_
     store.table.make_room_for([ids])
     counters, ends = store.counters(), np.cumsum([len(claim.fresh) // 16 for claim in claims])
     rows = _take_all(store.rows, claims, now_ms)
-    answers, grants = store.table.claim_each(store.rules["claim"], now_ms, ids, cold, rows, ends, position)
+    answers, grants = store.table.claim_each(store.rules["claim"], now_ms, ids, cold, rows, ends, position, times)
     granted = np.diff(grants.ends, prepend=0)
     store.rows.granted[rows] = granted
     store.rows.let_go(rows[granted == 0])

@@ -9,7 +9,7 @@ from oncegate.index.claims.apply import own
 from oncegate.index.claims.evict import stand
 from oncegate.index.claims.results import ClaimDecision
 from oncegate.index.claims.store import ClaimStore
-from oncegate.index.table.arrays import NO_COLD, NO_DIGESTS, Answers, Question
+from oncegate.index.table.arrays import NO_COLD, NO_DIGESTS, NO_TIMES, Answers, IdTimes, Question
 from oncegate.index.table.rows import words
 
 # No attempt's token: whoever draws one draws 128 random bits.
@@ -25,10 +25,12 @@ def decide(
     now_ms: int,
     verb: str = "claim",
     digests: U32 = NO_DIGESTS,
+    times: IdTimes = NO_TIMES,
 ) -> ClaimDecision:
     """Decides what each of `ids`, shape (n, 2), is answered now; `verb`: claim or produce. No effect.
 
     `digest`: of the whole request. `digests`: of the payload of each id, 0 for none; no elements: none has one.
+    `times`: when each was made, if it says so.
     Raises TokenReused: this (token, call) is remembered with another digest; Recovering: a run of old ids is
     damaged, and one of these may be in it.
     """
@@ -36,27 +38,35 @@ def decide(
     if remembered is not None and remembered[1].digest != digest:
         raise TokenReused("this token and call were used with other ids: a new request needs a new call")
     return decide_verb(
-        store, verb, token, call, remembered[0] if remembered is not None else None, ids, now_ms, digests
+        store, verb, token, call, remembered[0] if remembered is not None else None, ids, now_ms, digests, times
     )
 
 
-def decide_take(store: ClaimStore, owner: bytes, ids: U64, now_ms: int) -> ClaimDecision:
+def decide_take(store: ClaimStore, owner: bytes, ids: U64, now_ms: int, times: IdTimes = NO_TIMES) -> ClaimDecision:
     """Decides what each of `ids`, shape (n, 2), is answered when this owner takes it. No effect. Raises Recovering."""
-    return decide_verb(store, "take", owner, 0, None, ids, now_ms, NO_DIGESTS)
+    return decide_verb(store, "take", owner, 0, None, ids, now_ms, NO_DIGESTS, times)
 
 
-def decide_look_up(store: ClaimStore, ids: U64, now_ms: int) -> ClaimDecision:
+def decide_look_up(store: ClaimStore, ids: U64, now_ms: int, times: IdTimes = NO_TIMES) -> ClaimDecision:
     """Decides what is told of each of `ids`, shape (n, 2), to whoever looks them up. No effect. Raises Recovering."""
-    return decide_verb(store, "look up", _NOBODY, 0, None, ids, now_ms, NO_DIGESTS)
+    return decide_verb(store, "look up", _NOBODY, 0, None, ids, now_ms, NO_DIGESTS, times)
 
 
 def decide_verb(
-    store: ClaimStore, verb: str, token: bytes, call: int, claim: bytes | None, ids: U64, now_ms: int, digests: U32
+    store: ClaimStore,
+    verb: str,
+    token: bytes,
+    call: int,
+    claim: bytes | None,
+    ids: U64,
+    now_ms: int,
+    digests: U32,
+    times: IdTimes = NO_TIMES,
 ) -> ClaimDecision:
     """Decides by the table of `verb`, as `decide` does; `claim`: what this (token, call) made, None: nothing."""
     table, ids, n = store.table, own(ids), len(ids)
     first, second = words(token)
-    question = Question(first, second, call, claim is not None, now_ms, table.tag_mask, digests)
+    question = Question(first, second, call, claim is not None, now_ms, table.tag_mask, digests, *times)
     answers = Answers.empty(n)
     granted, slots = np.empty((n, 2), np.uint64), np.empty(n, np.int64)
     cold, archives = cold_rows(store, ids)

@@ -14,7 +14,7 @@ from oncegate.index.claims.evict import drop
 from oncegate.index.claims.firsts import AskedBy, Duplicates, Firsts, duplicates_of, firsts_of, written_by
 from oncegate.index.claims.results import ClaimDecision, ClaimView, Explained
 from oncegate.index.claims.store import ClaimStore, Widths
-from oncegate.index.table.arrays import NO_DIGESTS, SAME_INDEX, TAKEN
+from oncegate.index.table.arrays import NO_DIGESTS, NO_TIMES, SAME_INDEX, TAKEN, IdTimes
 from oncegate.index.table.grants import NO_CLAIM, NO_TOPIC, first_offset_of
 from oncegate.index.table.rows import DONE, LIVE, OPEN, words
 
@@ -41,26 +41,27 @@ class ClaimIndex:
         now_ms: int,
         verb: str = "claim",
         digests: U32 = NO_DIGESTS,
+        times: IdTimes = NO_TIMES,
     ) -> ClaimDecision:
         """Decides what each of `ids`, shape (n, 2), is answered now, as `claims.decide` does. No effect.
 
         Raises TokenReused, Recovering.
         """
-        return decide(self.store, token, call, digest, ids, now_ms, verb, digests)
+        return decide(self.store, token, call, digest, ids, now_ms, verb, digests, times)
 
-    def decide_take(self, owner: bytes, ids: U64, now_ms: int) -> ClaimDecision:
+    def decide_take(self, owner: bytes, ids: U64, now_ms: int, times: IdTimes = NO_TIMES) -> ClaimDecision:
         """Decides what each of `ids`, shape (n, 2), is answered when this owner takes it. No effect.
 
         Raises Recovering.
         """
-        return decide_take(self.store, owner, ids, now_ms)
+        return decide_take(self.store, owner, ids, now_ms, times)
 
-    def decide_look_up(self, ids: U64, now_ms: int) -> ClaimDecision:
+    def decide_look_up(self, ids: U64, now_ms: int, times: IdTimes = NO_TIMES) -> ClaimDecision:
         """Decides what is told of each of `ids`, shape (n, 2), to whoever looks them up. No effect.
 
         Raises Recovering.
         """
-        return decide_look_up(self.store, ids, now_ms)
+        return decide_look_up(self.store, ids, now_ms, times)
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> Undo | None:
         """Applies one entry, archives included; None when it is about no ids. Raises Overloaded, before any effect."""

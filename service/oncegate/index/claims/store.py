@@ -35,6 +35,7 @@ _VERDICTS = {
     Action.LEFT: Verdict.FREE | Flag.TAKEOVER,
     Action.HOLD: Verdict.BUSY,
     Action.IN_DOUBT: Verdict.IN_DOUBT,
+    Action.STALE: Verdict.STALE,
 }
 
 

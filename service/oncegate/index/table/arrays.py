@@ -17,6 +17,21 @@ NO_DIGESTS: U32 = np.empty(0, np.uint32)
 TAKEN = len(ClaimState)
 
 
+class IdTimes(NamedTuple):
+    """Says when ids were made, uint64 milliseconds since 1970, one an id, and up to when they are past; no elements:
+    they do not carry it."""
+
+    made_ms: U64
+    past_ms: int
+
+    def part(self, at: slice) -> "IdTimes":
+        """Returns those of some of the ids."""
+        return IdTimes(self.made_ms[at], self.past_ms) if len(self.made_ms) else self
+
+
+NO_TIMES = IdTimes(np.empty(0, np.uint64), 0)
+
+
 class Slots(NamedTuple):
     """Holds the slots.
 
@@ -52,7 +67,8 @@ class Holders(NamedTuple):
 class Question(NamedTuple):
     """Says who asks and when; `known` says that this (token, call) was decided before. Tags are cut to `tag_mask`.
 
-    digests: of the payload that comes with each id, 0 for none; no elements: none comes with one.
+    digests: of the payload that comes with each id, 0 for none; no elements: none comes with one. made_ms, past_ms: as
+    of IdTimes.
     """
 
     token_0: np.uint64
@@ -62,6 +78,8 @@ class Question(NamedTuple):
     now_ms: int
     tag_mask: np.uint64
     digests: U32 = NO_DIGESTS
+    made_ms: U64 = NO_TIMES.made_ms
+    past_ms: int = 0
 
 
 class Rules(NamedTuple):

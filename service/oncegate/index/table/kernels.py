@@ -34,7 +34,7 @@ from oncegate.index.table.resize import fill, gather, gather_of, move, pool, ret
 
 # numba takes plain integers as constants.
 _ASKERS = len(Asker)
-_ABSENT, _LIVE, _OVER, _IS_DONE, _IS_TAKEN, _IS_OTHER = (int(state) for state in IdState)
+_ABSENT, _LIVE, _OVER, _IS_DONE, _IS_TAKEN, _IS_OTHER, _IS_PAST = (int(state) for state in IdState)
 _SAME_CLAIM, _REPEAT, _SAME_TOKEN, _OTHER = (int(asker) for asker in Asker)
 _GRANT, _TAKE_OVER = int(Action.GRANT), int(Action.TAKE_OVER)
 _AGAIN, _SAME, _BUSY, _DUPLICATE = int(Action.GRANT_AGAIN), int(Action.SAME), int(Action.BUSY), int(Action.DUPLICATE)
@@ -85,6 +85,12 @@ def _differ(first: Any, second: Any) -> bool:
 
 
 @helper
+def _is_past(made_ms: U64, past_ms: int, i: int) -> bool:
+    """Tells whether an id was made too long ago to be known; ids that do not say it never are."""
+    return bool(made_ms.size > 0 and made_ms[i] <= np.uint64(past_ms))
+
+
+@helper
 def _tell_apart(given: U32, answers: Answers, verdicts: U8) -> None:
     """Makes an id that stands in a request twice with two payloads a conflict where it stands again."""
     for i in range(given.size):
@@ -108,13 +114,13 @@ def decide(
     again, and how many are granted and taken over.
 
     `cold`: the row that holds each id where no slot's row does, -1 for none; no elements: no id has one. `granted`, as
-    many as the ids: those granted from the first on, those taken over from the last back; `hints`: what `find` said
-    of the former. Nothing else is written. Payloads are told apart by what stays in a slot: a cold row says nothing.
-    The arrays are taken out of their tuples once: numba counts references to an array wherever it leaves one.
+    many as the ids: those granted from the first on, those taken over from the last back; `hints`: what `find` said of
+    the former. Payloads are told apart by what a slot keeps: a cold row says nothing. Arrays are taken out of their
+    tuples once: numba counts references to an array wherever it leaves one.
     """
     words, base, capacity, digests, (actions, verdicts) = slots.words, slots.base, slots.capacity, slots.digests, rules
     tokens, calls, states, takeovers, leases_ms, positions = holders[:6]
-    token_0, token_1, call, known, now_ms, tag_mask, given = question
+    token_0, token_1, call, known, now_ms, tag_mask, given, made_ms, past_ms = question
     rests_on, again, fresh, taken, compares = np.int64(0), False, 0, 0, given.size > 0 and digests.size > 0
     mark_repeats(ids, tag_mask, answers, _SAME_VERDICT)
     _tell_apart(given, answers, verdicts)
@@ -130,6 +136,7 @@ def decide(
             state, asker = _state_of(states[row], leases_ms[row], now_ms), _asker_of(own, calls[row] == call, known)
             both = compares and slot >= 0 and state == _IS_DONE and row == row_at(words, slot)
             state = _IS_OTHER if both and _differ(digests[slot], given[i]) else state
+        state = _IS_PAST if state == _ABSENT and _is_past(made_ms, past_ms, i) else state
         action = actions[state * _ASKERS + asker]
         verdict, number = np.int64(verdicts[action]), np.int64(0)
         if row >= 0 and action != _BUSY:
@@ -142,10 +149,8 @@ def decide(
             granted[-taken, 0], granted[-taken, 1] = ids[i, 0], ids[i, 1]
         elif action == _AGAIN:
             again, verdict = True, verdict | _TAKEOVER if row >= 0 and takeovers[row] else verdict
-        elif action == _SAME and row >= 0:
-            number = np.int64(calls[row])
-        elif action == _BUSY and state == _LIVE:
-            number = min(leases_ms[row] - now_ms, np.int64(U32_MAX))
+        elif (action == _SAME and row >= 0) or (action == _BUSY and state == _LIVE):
+            number = np.int64(calls[row]) if action == _SAME else min(leases_ms[row] - now_ms, np.int64(U32_MAX))
         elif action == _DUPLICATE:
             verdict = verdict | _OWN if own else verdict
         answers.actions[i], answers.verdicts[i], answers.numbers[i] = action, verdict, number
@@ -243,6 +248,8 @@ def claim_each(
     answers: Answers,
     grants: BatchGrants,
     no_digests: U32,
+    made_ms: U64,
+    past_ms: int,
 ) -> int:
     """Does `decide`, then `upsert`, for one claim after the other: each asks for the first time, with the token and
     call that its row has, for the ids from where those of the row before end. The first to be granted any gets
@@ -253,7 +260,8 @@ def claim_each(
         row, end = rows[n], ends[n]
         whole, room = slice(first, end), slice(filled, filled + end - first)
         token, call = holders.token[row], holders.call[row]
-        question = Question(token[0], token[1], call, False, now_ms, tag_mask, no_digests)
+        made = made_ms[whole] if made_ms.size > 0 else made_ms
+        question = Question(token[0], token[1], call, False, now_ms, tag_mask, no_digests, made, past_ms)
         part = Answers(answers.actions[whole], answers.verdicts[whole], answers.numbers[whole], answers.states[whole])
         rests_on, _, fresh, taken = decide(
             slots, holders, rules, question, ids[whole], part, cold[whole], grants.ids[room], grants.hints[room]

@@ -16,7 +16,7 @@ import numpy as np
 
 from oncegate.arraytypes import I32, I64, U32, U64
 from oncegate.core.errors import Overloaded
-from oncegate.index.table.arrays import NO_DIGESTS, Answers, BatchGrants, Rules, Slots
+from oncegate.index.table.arrays import NO_DIGESTS, NO_TIMES, Answers, BatchGrants, IdTimes, Rules, Slots
 from oncegate.index.table.kernels import Kernels
 from oncegate.index.table.probe import find, row_at, segment_of
 from oncegate.index.table.reserve import reserve
@@ -161,7 +161,15 @@ class Table:
         return previous, int(new) + int(revived), old_digests
 
     def claim_each(
-        self, rules: Rules, now_ms: int, ids: U64, cold: I32, rows: I64, ends: I64, position: int
+        self,
+        rules: Rules,
+        now_ms: int,
+        ids: U64,
+        cold: I32,
+        rows: I64,
+        ends: I64,
+        position: int,
+        times: IdTimes = NO_TIMES,
     ) -> tuple[Answers, BatchGrants]:
         """Decides on claims of `ids`, shape (n, 2), one after the other; slots of what each is granted name its row.
 
@@ -173,7 +181,9 @@ class Table:
         of_claims = (np.empty(len(rows), np.int64) for _ in range(3))
         grants = BatchGrants(np.empty((n, 2), np.uint64), hints, previous, old_digests, *of_claims)
         request = rules, now_ms, self.tag_mask, ids, cold, rows, ends, position
-        revived = self._kernels.claim_each(self.slots, self._rows.holders, *request, answers, grants, NO_DIGESTS)
+        revived = self._kernels.claim_each(
+            self.slots, self._rows.holders, *request, answers, grants, NO_DIGESTS, *times
+        )
         grants = grants._replace(**{name: getattr(grants, name)[: grants.ends[-1]] for name in _OF_IDS})
         self._overwritten(int(revived), grants.ids, grants.previous, grants.old_digests)
         return answers, grants

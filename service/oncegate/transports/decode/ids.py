@@ -24,6 +24,8 @@ PLACES_SHOWN = 10
 # So many strings cost less one by one than an array of them costs to set up.
 FEW = 40
 Fingerprints = NDArray[np.uint64]
+# What fingerprints the ids of one request, and reads when they were made where they say it.
+Printer = Fingerprinter
 # One id as JSON has it: a string, or one for each of its columns. Null is read, to be refused with its place.
 Id = str | list[str | None] | None
 

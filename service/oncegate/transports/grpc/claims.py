@@ -45,7 +45,8 @@ def _claim_request(message: pb.ClaimRequest, admitted: Admitted) -> ClaimRequest
     read = ids.of_packed if form == "packed" else ids.of_arrow
     found = read(getattr(message, form), printer, limits)
     lease_ms = given(message, "lease_ms")
-    return ClaimRequest(token, message.call, found, lease_ms, scope_of(driver, batch), None, id_set)
+    asked = (token, message.call, found, lease_ms, scope_of(driver, batch), None, id_set, False)
+    return ClaimRequest(*asked, printer.made_ms)
 
 
 async def renew(message: pb.RenewRequest, admitted: Admitted) -> pb.RenewResponse:

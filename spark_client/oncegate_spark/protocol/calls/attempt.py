@@ -227,7 +227,7 @@ class AttemptCalls:
 
     def _check_batch(self, verdicts: Verdicts | None) -> None:
         """Raises BatchOver: whether these very rows are among those that were written is not known any more."""
-        if verdicts is not None and verdicts.stale:
+        if verdicts is not None and self._scope is not None and verdicts.stale == len(verdicts.data) > 0:
             raise BatchOver(
                 f"the batch of this request, {self._scope}, was acked: either its task has outlived it, or the query's "
                 "checkpoint was set back, and then these rows may be others than the batch had. A query that begins "

@@ -169,6 +169,7 @@ class Calls:
         auto_create_topics: bool | None = None,
         record_headers: bool | None = None,
         lease_expiry: str | None = None,
+        id_time: str | None = None,
     ) -> Steps[None]:
         """Create the namespace, or set it up."""
         return self._put(
@@ -178,6 +179,7 @@ class Calls:
             auto_create_topics=auto_create_topics,
             record_headers=record_headers,
             lease_expiry=lease_expiry,
+            id_time=id_time,
         )
 
     def delete_namespace(self, confirm: str = "") -> Steps[None]:

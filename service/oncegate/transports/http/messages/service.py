@@ -8,16 +8,18 @@ from oncegate.transports.http.messages.fields import Int64, Offset, Read
 from oncegate.transports.pages import LIMIT, LIMIT_MAX
 
 LeaseExpiry = Literal["takeover", "hold", "fail"]
+IdTime = Literal["none", "event_id", "uuid7"]
 
 
 class NamespaceRequest(Read):
     """What is left out stays as it is, or is as by default: ids kept for ever, topics made by their first write, no
-    headers of the gateway's in records, and ids taken over whose lease ran out."""
+    headers of the gateway's in records, ids taken over whose lease ran out, and no time in ids."""
 
     horizon_ms: Annotated[Offset, Meta(description="how long a done id is known; 0: for ever")] | None = None
     auto_create_topics: bool | None = None
     record_headers: bool | None = None
     lease_expiry: LeaseExpiry | None = None
+    id_time: IdTime | None = None
 
 
 class NamespaceDeletion(Read):
@@ -41,6 +43,7 @@ class NamespaceReply(Struct, frozen=True):
     auto_create_topics: bool
     record_headers: bool
     lease_expiry: LeaseExpiry
+    id_time: IdTime
     failing: dict[str, str]
     counters: dict[str, Int64]
     topics_at: str | UnsetType = UNSET

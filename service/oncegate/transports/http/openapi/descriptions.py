@@ -86,6 +86,11 @@ _LEASE_EXPIRY = (
     "hold: it stays its holder's and others are told BUSY, until the holder completes or releases, or a person "
     "resolves the claim. fail: the same, and others are told IN_DOUBT at once"
 )
+_ID_TIME = (
+    "how ids carry the time at which they were made: then an id that is older than what is still known is STALE, and "
+    "not new; ids that do not carry it are refused. event_id: as the clients' EventIds makes them. uuid7: UUIDs of "
+    "version 7, as text or as 16 bytes. none: they do not"
+)
 
 _SHARED = {
     "app": "who writes: a job's name, or a streaming query's id",
@@ -258,6 +263,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "record_headers": "whether records in Kafka topics have headers that say who wrote them; for namespaces that "
         "hold nothing yet, with the ledger on Kafka",
         "lease_expiry": _LEASE_EXPIRY,
+        "id_time": _ID_TIME,
     },
     "NamespaceReply": {
         "namespace": "as in the path",
@@ -266,6 +272,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "auto_create_topics": "whether a first write makes its topic",
         "record_headers": "whether records in Kafka topics have headers that say who wrote them",
         "lease_expiry": _LEASE_EXPIRY,
+        "id_time": _ID_TIME,
         "failing": "what fails for now, and why: work in the background (compaction, eviction), which is tried again; "
         "`room`, while the disk is full, says how much must be made. Requests are answered meanwhile",
         "counters": counters.description(),

@@ -103,6 +103,7 @@ NAMESPACE_REQUEST = {
     "auto_create_topics": True,
     "record_headers": False,
     "lease_expiry": "hold",
+    "id_time": "none",
 }
 _SCHEMA = pa.schema({"carrier": pa.string(), "flight": pa.int64()})
 TOPIC_REPLY = {
@@ -130,6 +131,7 @@ NAMESPACE_REPLY = {
     "auto_create_topics": True,
     "record_headers": False,
     "lease_expiry": "takeover",
+    "id_time": "none",
     "failing": {},
     "counters": {"granted": 3, "duplicates": 1},
 }

@@ -52,32 +52,34 @@ def _request_of_json(inbound: Inbound) -> ClaimRequest:
     digests = None
     if message.payloads is not None:
         digests = payloads.of_json(message.payloads, len(fingerprints), inbound.shard.payloads, inbound.limits)
-    return ClaimRequest(token, message.call, fingerprints, message.lease_ms, scope, digests, message.id_set, locate)
+    asked = (token, message.call, fingerprints, message.lease_ms, scope, digests, message.id_set, locate)
+    return ClaimRequest(*asked, printer.made_ms)
 
 
 def _request_of_raw(inbound: Inbound) -> ClaimRequest:
     lease_ms, token, call = inbound.lease_ms, inbound.token, inbound.call
     scope = inbound.scope
-    found, digests = _raw_ids_and_payloads(inbound)
-    return ClaimRequest(token, call, found, lease_ms, scope, digests, inbound.id_set, located(inbound.request))
+    printer = inbound.shard.fingerprints(inbound.id_set, id_sets.CLAIMED)
+    found, digests = _raw_ids_and_payloads(inbound, printer)
+    asked = (token, call, found, lease_ms, scope, digests, inbound.id_set, located(inbound.request))
+    return ClaimRequest(*asked, printer.made_ms)
 
 
-def _raw_ids_and_payloads(inbound: Inbound) -> tuple[ids.Fingerprints, payloads.Digests | None]:
+def _raw_ids_and_payloads(inbound: Inbound, printer: ids.Printer) -> tuple[ids.Fingerprints, payloads.Digests | None]:
     """Payloads stand in the body where a header says so."""
     shard, limits, headers = inbound.shard, inbound.limits, inbound.request.headers
-    printer = shard.fingerprints(inbound.id_set, id_sets.CLAIMED)
     if inbound.media == PACKED:
         if payloads.wants_packed(headers.get(payloads.PACKED_HEADER)):
             alone, beside = payloads.split_packed(inbound.whole)
             return ids.of_packed(alone, printer, limits), shard.payloads.of_packed(beside)
     elif columns := payloads.column_names(headers.get(payloads.COLUMNS_HEADER)):
         return payloads.of_arrow(inbound.whole, columns, printer, shard.payloads, limits)
-    return _raw_ids(inbound, id_sets.CLAIMED), None
+    return _raw_ids(inbound, printer), None
 
 
-def _raw_ids(inbound: Inbound, own_set: str) -> ids.Fingerprints:
+def _raw_ids(inbound: Inbound, printer: ids.Printer) -> ids.Fingerprints:
     read = ids.of_packed if inbound.media == PACKED else ids.of_arrow
-    return read(inbound.whole, inbound.shard.fingerprints(inbound.id_set, own_set), inbound.limits)
+    return read(inbound.whole, printer, inbound.limits)
 
 
 @router.post("/ids:take", openapi_extra=operations.TAKE)
@@ -107,24 +109,27 @@ async def look_up(request: Request) -> Response:
 
 
 def _look_up_request(inbound: Inbound) -> tuple[LookUpRequest, str]:
-    if inbound.media == JSON:
-        message = decoded(inbound.whole, _LOOK_UP, inbound.limits)
-        id_set = message.id_set
-        found = ids.of_json(message.ids, inbound.shard.fingerprints(id_set, id_sets.CLAIMED), inbound.limits)
-    else:
-        id_set, found = inbound.id_set, _raw_ids(inbound, id_sets.CLAIMED)
-    return LookUpRequest(found, located(inbound.request)), id_sets.chosen(id_set, id_sets.CLAIMED, inbound.limits)
+    message = decoded(inbound.whole, _LOOK_UP, inbound.limits) if inbound.media == JSON else None
+    id_set = inbound.id_set if message is None else message.id_set
+    printer = inbound.shard.fingerprints(id_set, id_sets.CLAIMED)
+    found = _raw_ids(inbound, printer) if message is None else ids.of_json(message.ids, printer, inbound.limits)
+    asked = LookUpRequest(found, located(inbound.request), printer.made_ms)
+    return asked, id_sets.chosen(id_set, id_sets.CLAIMED, inbound.limits)
 
 
 def _take_request(inbound: Inbound) -> TakeRequest:
     if inbound.media == JSON:
         message = decoded(inbound.whole, _TAKE, inbound.limits)
         owner, scope, id_set = message.owner, scope_of(message.driver, message.batch), message.id_set
-        taken = ids.of_json(message.ids, inbound.shard.fingerprints(id_set, id_sets.TAKEN), inbound.limits)
+        printer = inbound.shard.fingerprints(id_set, id_sets.TAKEN)
+        taken = ids.of_json(message.ids, printer, inbound.limits)
     else:
         owner = identifiers.percent_decoded(inbound.header("Oncegate-Owner"), "Oncegate-Owner")
-        scope, id_set, taken = inbound.scope, inbound.id_set, _raw_ids(inbound, id_sets.TAKEN)
-    return TakeRequest(names.owner_bytes(owner, inbound.limits), taken, scope, id_set, located(inbound.request))
+        scope, id_set = inbound.scope, inbound.id_set
+        printer = inbound.shard.fingerprints(id_set, id_sets.TAKEN)
+        taken = _raw_ids(inbound, printer)
+    asked = (names.owner_bytes(owner, inbound.limits), taken, scope, id_set, located(inbound.request))
+    return TakeRequest(*asked, printer.made_ms)
 
 
 @router.post("/claims/{claim}:renew", openapi_extra=operations.RENEW)

@@ -7,7 +7,7 @@ from fastapi import Request, Response
 from msgspec import UNSET
 
 import oncegate
-from oncegate.core.claims import LeaseExpiry
+from oncegate.core.claims import IdTime, LeaseExpiry
 from oncegate.core.errors import NotFound, Recovering, TooLarge
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import SettingsRequest
@@ -88,13 +88,15 @@ async def namespace(request: Request) -> Response:
 
 def _settings(asked: messages.NamespaceRequest) -> SettingsRequest:
     expiry = None if asked.lease_expiry is None else LeaseExpiry[asked.lease_expiry.upper()]
-    return SettingsRequest(asked.horizon_ms, asked.auto_create_topics, asked.record_headers, expiry)
+    id_time = None if asked.id_time is None else IdTime[asked.id_time.upper()]
+    return SettingsRequest(asked.horizon_ms, asked.auto_create_topics, asked.record_headers, expiry, id_time)
 
 
 def _namespace(request: Request, media: str, status: int) -> Response:
     shard = shard_of(request)
     settings = shard.settings
     expiry: Any = settings.lease_expiry.name.lower()
+    id_time: Any = settings.id_time.name.lower()
     reply = messages.NamespaceReply(
         shard.namespace,
         shard.mark.ledger.hex(),
@@ -102,6 +104,7 @@ def _namespace(request: Request, media: str, status: int) -> Response:
         settings.auto_create_topics,
         settings.record_headers,
         expiry,
+        id_time,
         shard.failing(),
         shard.counters(),
         shard.topics_at or UNSET,
