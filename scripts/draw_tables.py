@@ -33,6 +33,7 @@ from oncegate.core.claims import (
 )
 from oncegate.core.direct import ASK, ENTER, TRIM, Reading, Record
 from oncegate.core.forgetting import FORGET
+from oncegate.core.importing import IMPORT
 from oncegate.core.producers import (
     ACK,
     ASKERS,
@@ -158,6 +159,15 @@ def resolve() -> str:
     return table(["what is found", *(words(found) for found in Finding)], rows) + because(*RESOLVE.values())
 
 
+def importing() -> str:
+    """Draws what becomes of an imported id, by what is told of it here."""
+    rows = [
+        [words(action), "taken" if is_taken else "done", words(cell.effect)]
+        for (action, is_taken), cell in IMPORT.items()
+    ]
+    return table(["told here", "there it is", "effect"], rows) + because(*IMPORT.values())
+
+
 def gap() -> str:
     """Draws where a claim of sequences is looked at for a gap."""
     rows = [[words(gaps), *(words(GAP[gaps, named].effect) for named in (False, True))] for gaps in Gaps]
@@ -213,6 +223,7 @@ DECISIONS: dict[str, Callable[[], str]] = {
     "ack": partial(effects, "state", ACK),
     "ack number": partial(effects, "the ack's batch, to the last that was acked", ACK_NUMBER),
     "resolve": resolve,
+    "import": importing,
     "forget": partial(effects, "told as", FORGET),
     "ask lane": ask_lane,
     "enter": partial(effects, "a record that was read", ENTER),

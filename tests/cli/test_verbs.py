@@ -19,6 +19,8 @@ VERBS = (
     "explain",
     "doctor",
     "audit",
+    "export",
+    "import",
     "forget",
     "release",
     "fence",

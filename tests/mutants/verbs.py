@@ -1,8 +1,10 @@
-"""Bugs of verbs that look and carry: the doctor and audit."""
+"""Bugs of verbs that look and carry: the doctor, audit, export and import."""
 
 from tests.mutants.mutant import one
 
 CLI, AUDIT = "service/oncegate/cli", "service/oncegate/verifier/audit"
+_CARRY, _CARRYING = "tests/cli/test_carry.py", "tests/engine/usecases/test_carrying.py"
+_ENGINE = "service/oncegate/engine/usecases/operations"
 _DOCTOR, _AUDIT = "tests/cli/test_doctor.py", "tests/cli/test_audit.py"
 
 VERBS = (
@@ -68,5 +70,54 @@ VERBS = (
         "self._writers.load(bucket)[order, 2]",
         "self._writers.load(bucket)[:, 2]",
         f"{_AUDIT}::test_a_table_is_told_by_copies_ages_causes_and_horizons",
+    ),
+    one(
+        "an import makes a taken id everybody's",
+        f"{_ENGINE}/carrying.py",
+        "        if owner != NO_CLAIM:\n",
+        "        if owner == NO_CLAIM and False:\n",
+        f"{_CARRYING}::test_done_is_done_and_taken_is_its_owners_also_after_a_restart",
+    ),
+    one(
+        "an import over a claim",
+        "service/oncegate/core/importing.py",
+        "    (Action.BUSY, False): _HELD,\n",
+        "    (Action.BUSY, False): _ADD,\n",
+        f"{_CARRYING}::test_what_a_claim_holds_and_what_is_anothers_refuse_all_of_it",
+    ),
+    one(
+        "an import over another owner",
+        "service/oncegate/core/importing.py",
+        "    (Action.DUPLICATE, True): _OTHER,\n",
+        "    (Action.DUPLICATE, True): _KNOWN,\n",
+        f"{_CARRYING}::test_what_a_claim_holds_and_what_is_anothers_refuse_all_of_it",
+    ),
+    one(
+        "an export of ids that claims hold",
+        "service/oncegate/index/snapshot/listing.py",
+        "(state == DONE) | (state == TAKEN)",
+        "state != 255",
+        f"{_CARRYING}::test_what_is_listed_of_one_index_is_what_another_takes_in",
+    ),
+    one(
+        "a namespace of another key takes ids in",
+        "service/oncegate/engine/gateway.py",
+        "        if key is not None and self.shard(namespace).key_check != key_check(key):\n",
+        "        if False:\n",
+        f"{_CARRY}::test_a_namespace_of_another_key_takes_nothing_in",
+    ),
+    one(
+        "a ledger of its own key, whatever was given",
+        "service/oncegate/ledgers/log/files/keys.py",
+        "    key = given or os.urandom(_KEY_BYTES)\n",
+        "    key = os.urandom(_KEY_BYTES)\n",
+        "tests/testing/test_ledgers.py::test_the_ledger_keeps_its_promises[log-namespaces_are_apart]",
+    ),
+    one(
+        "an exported key that everybody may read",
+        f"{CLI}/carry/export.py",
+        "os.O_EXCL, 0o600)",
+        "os.O_EXCL, 0o644)",
+        f"{_CARRY}::test_a_round_trip_keeps_what_is_known_as_known[log]",
     ),
 )

@@ -8,6 +8,7 @@ import typer
 import oncegate
 from oncegate.cli import backup, config, demo, explain, kafka, keys, ledger, resolve, restore, serve, size, verify
 from oncegate.cli.audit import verb as audit
+from oncegate.cli.carry import export, importing
 from oncegate.cli.doctor import verb as doctor
 from oncegate.cli.operating import drain, fence, forget, log, release
 
@@ -32,6 +33,8 @@ app.command("init")(ledger.init)
 app.command("backup")(backup.backup)
 app.command("restore")(restore.restore)
 app.command("verify")(verify.verify)
+app.command("export")(export.export)
+app.command("import")(importing.take_in)
 app.command("size")(size.size)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(kafka.app, name="kafka")

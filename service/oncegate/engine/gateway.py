@@ -5,7 +5,16 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from oncegate.core.errors import BadRequest, LedgerDown, NotFound, OncegateError, Recovering, Stop, TooManyNamespaces
+from oncegate.core.errors import (
+    BadRequest,
+    KeyMismatch,
+    LedgerDown,
+    NotFound,
+    OncegateError,
+    Recovering,
+    Stop,
+    TooManyNamespaces,
+)
 from oncegate.engine.admission import Admission
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.failures import error_fields
@@ -14,6 +23,7 @@ from oncegate.engine.names import DEFAULT_NAMESPACE, check_namespace
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.recovery.owner import EVICTION_MS, Owner, World
 from oncegate.engine.shard import Shard
+from oncegate.hashing.keys import key_check
 from oncegate.ports import Clock, Ledgers, Mark, Observer, RunFolders, Standbys
 
 
@@ -54,11 +64,18 @@ class Gateway:
             raise Recovering(f"namespace {namespace} is being rebuilt from its ledger; nothing was written")
         return owner.shard
 
-    async def create(self, namespace: str) -> bool:
+    async def create(self, namespace: str, key: bytes | None = None) -> bool:
         """Makes a namespace with its own key and ledger; False when it exists. Durable when it returns.
 
-        Raises BadRequest, TooManyNamespaces; Recovering: it exists, and cannot be opened for now.
+        `key`: another namespace's, whose ids are to be known here; None: a new one. Raises BadRequest,
+        TooManyNamespaces; Recovering: it exists, and cannot be opened for now; KeyMismatch: it has another key.
         """
+        is_new = await self._made(namespace, key)
+        if key is not None and self.shard(namespace).key_check != key_check(key):
+            raise KeyMismatch(f"namespace {namespace} has another key: what is known elsewhere has no meaning here")
+        return is_new
+
+    async def _made(self, namespace: str, key: bytes | None) -> bool:
         check_namespace(namespace)
         async with self._changing:
             if namespace not in self._owners:
@@ -67,7 +84,7 @@ class Gateway:
                         f"there are {len(self._owners)} namespaces, and at most {self.limits.namespaces} may be "
                         "(`namespaces` of /v1/limits); nothing was made"
                     )
-                await self._world.ledgers.create(namespace)
+                await self._world.ledgers.create(namespace, key)
                 await self._own(namespace)
                 return True
         await self._owners[namespace].started()
@@ -126,7 +143,9 @@ class Gateway:
         It is noted in the default namespace. Raises BadRequest, TooLarge, Recovering, LedgerFull, DeadlinePassed:
         nothing was changed; LedgerDown: it is as asked, and whether it is noted is unknown.
         """
-        await self.shard(DEFAULT_NAMESPACE).actions.note("drain" if draining else "undrain", "", 0, note, deadline)
+        await self.shard(DEFAULT_NAMESPACE).operations.actions.note(
+            "drain" if draining else "undrain", "", 0, note, deadline
+        )
         self.draining = note if draining else None
 
     def open_work(self) -> dict[str, dict[str, int]]:

@@ -62,15 +62,14 @@ from oncegate.engine.usecases.claim_batching import ClaimBatcher
 from oncegate.engine.usecases.claims import Claims
 from oncegate.engine.usecases.direct.lanes import DirectLanes
 from oncegate.engine.usecases.drivers import Drivers
-from oncegate.engine.usecases.operations.actions import Actions
-from oncegate.engine.usecases.operations.leftovers import Leftovers
-from oncegate.engine.usecases.operations.overview import Overview
+from oncegate.engine.usecases.operations.operations import Operations
 from oncegate.engine.usecases.produce import Records
 from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.engine.usecases.topics import Topics
 from oncegate.hashing.id_times import TimedFingerprinter
 from oncegate.hashing.ids import Fingerprinter, IdSets
+from oncegate.hashing.keys import key_check
 from oncegate.hashing.payloads import PayloadDigester
 from oncegate.hashing.rows import RowFingerprinter
 from oncegate.index.claims.results import Explained
@@ -107,7 +106,7 @@ class Shard:
     ) -> None:
         self.namespace = namespace
         self._marks = marks
-        self._id_sets = IdSets(key)
+        self._id_sets, self.key_check = IdSets(key), key_check(key)
         self.row_fingerprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
         counts = Counts() if counts is None else counts
         self.group_commit = GroupCommit(ledger, clock, marks, free_bytes, counts.appends)
@@ -127,10 +126,7 @@ class Shard:
         # What an acknowledged append outlives, where a server's settings decide that; else empty.
         self.durability: Callable[[], str] = lambda: ""
         self._producers, self._drivers = Producers(self.journal), Drivers(self.journal)
-        self._leftovers = Leftovers(self.journal)
-        self.overview = Overview(self.journal)
-        # What operators do by hand, and what they did.
-        self.actions = Actions(self.journal, lambda: self.eviction.busy, self.rates)
+        self.operations = Operations(self.journal, lambda: self.eviction.busy, self.rates)
         self._records = Records(self.journal, self._topics, self._producers, places)
         self._batches = Batches(self.journal, self._topics, self.stages)
         self._direct = DirectLanes(self.journal, direct)
@@ -225,14 +221,14 @@ class Shard:
     @answers_when_proven
     def resolve_claim(self, claim: bytes, request: ResolveRequest, deadline: Deadline) -> Awaitable[int]:
         """Clear the leftover of a claim, as `Leftovers.of_claim`."""
-        return self._leftovers.of_claim(claim, request, deadline)
+        return self.operations.leftovers.of_claim(claim, request, deadline)
 
     @answers_when_proven
     def resolve_producer(
         self, name: str, span: tuple[int | None, int | None], request: ResolveRequest, deadline: Deadline
     ) -> Awaitable[int]:
         """Clear leftovers of a producer, as `Leftovers.of_producer`."""
-        return self._leftovers.of_producer(name, span, request, deadline)
+        return self.operations.leftovers.of_producer(name, span, request, deadline)
 
     @answers_when_proven
     def explain_producer(self, name: str) -> Awaitable[ProducerView]:

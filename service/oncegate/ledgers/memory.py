@@ -132,17 +132,17 @@ class MemoryLedgers:
         self._stores: dict[str, _Store] = {}
         self._create("default")
 
-    def _create(self, namespace: str) -> None:
+    def _create(self, namespace: str, key: bytes | None = None) -> None:
         ledger = os.urandom(16)
-        self._stores.setdefault(namespace, _Store(os.urandom(32), Mark(ledger, 0, bytes(8))))
+        self._stores.setdefault(namespace, _Store(key or os.urandom(32), Mark(ledger, 0, bytes(8))))
 
     def names(self) -> list[str]:
         """Implements the port's `Ledgers.names`."""
         return sorted(self._stores)
 
-    async def create(self, namespace: str) -> None:
+    async def create(self, namespace: str, key: bytes | None = None) -> None:
         """Implements the port's `Ledgers.create`."""
-        self._create(namespace)
+        self._create(namespace, key)
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:

@@ -131,8 +131,8 @@ class Ledgers(Protocol):
     def names(self) -> list[str]:
         """Returns the namespaces that exist, sorted."""
 
-    async def create(self, namespace: str) -> None:
-        """Makes an empty ledger with a new key; no effect when it exists. Durable when it returns.
+    async def create(self, namespace: str, key: bytes | None = None) -> None:
+        """Makes an empty ledger, with this key of 32 bytes or a new one; no effect when it exists. Then it is durable.
 
         LedgerFull: there is no room for one more; nothing was made.
         """

@@ -220,6 +220,10 @@ async def namespaces_are_apart(place: Place) -> None:
             require(await read(second.ledger) == [], "keep namespaces apart")
             if second.outputs is not None:
                 require(await second.outputs.fetch("t", 0, 0, 1, BIG) == [], "keep the topics of namespaces apart")
+        given = bytes(range(32))
+        await ledgers.create("carried", given)
+        async with ledgers.open("carried") as third:
+            require(third.key == given, "give a namespace the key that it is made with")
 
 
 async def a_deleted_namespace_answers_nobody(place: Place) -> None:

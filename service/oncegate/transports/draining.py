@@ -17,6 +17,7 @@ NEW_WORK = frozenset(
         "claimSequences",
         "registerDriver",
         "openLane",
+        "importIds",
         "createTopic",
         "createNamespace",
         "deleteNamespace",

@@ -28,7 +28,7 @@ async def lane() -> AsyncIterator[Lanes]:
 
 async def forget(served: Served, *ids: str, note: Note = NOTE) -> int:
     prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
-    forgotten: int = await served.shard.actions.forget(prints, "", note, served.deadline())
+    forgotten: int = await served.shard.operations.actions.forget(prints, "", note, served.deadline())
     return forgotten
 
 
@@ -38,7 +38,7 @@ async def done(served: Served, *ids: str, token: int = 1, call: int = 1) -> None
 
 
 async def trail(served: Served, before: int | None = None, count: int = 100) -> list[tuple[str, str, int, str]]:
-    found = await served.shard.actions.trail(before, count)
+    found = await served.shard.operations.actions.trail(before, count)
     return [(one.action, one.subject, one.changed, one.who) for one in found]
 
 
@@ -103,14 +103,14 @@ async def test_a_full_disk_forgets_nothing(lane: Lanes) -> None:
 
 async def test_who_is_fenced_is_told_so_and_the_next_attempt_waits_for_no_lease(lane: Lanes) -> None:
     await lane.claim(0, [1, 2])
-    assert await lane.shard.actions.fence("p", NOTE, lane.served.deadline()) == 2
+    assert await lane.shard.operations.actions.fence("p", NOTE, lane.served.deadline()) == 2
     for asked in (lane.complete(0), lane.claim(1, [3]), lane.register()):
         with pytest.raises(Fenced):
             await asked
     assert (await lane.register(token=2)).epoch == 3
     assert said(await lane.claim(0, [1, 2, 3], token=2, epoch=3)) == ["GRANTED+TAKEOVER", "GRANTED+TAKEOVER", "GRANTED"]
     with pytest.raises(UnknownProducer):
-        await lane.shard.actions.fence("nobody", NOTE, lane.served.deadline())
+        await lane.shard.operations.actions.fence("nobody", NOTE, lane.served.deadline())
     assert await trail(lane.served) == [("fence", "producer p", 2, "ada")]
 
 
@@ -124,8 +124,8 @@ async def test_a_claim_whose_holder_is_known_to_be_gone_is_released_under_its_le
 async def every_action(lane: Lanes) -> None:
     await done(lane.served, "a")
     await forget(lane.served, "a")
-    await lane.shard.actions.fence("p", NOTE, lane.served.deadline())
-    await lane.shard.actions.note("drain", "", 0, Note("bob", "to upgrade"), lane.served.deadline())
+    await lane.shard.operations.actions.fence("p", NOTE, lane.served.deadline())
+    await lane.shard.operations.actions.note("drain", "", 0, Note("bob", "to upgrade"), lane.served.deadline())
     claimed = await lane.served.claim("b", token=2)
     gone = ResolveRequest(True, "cy", "it was written", holder_gone=True)
     await lane.shard.resolve_claim(claimed.claim, gone, lane.served.deadline())
@@ -148,7 +148,7 @@ async def test_the_trail_tells_the_newest_first_page_by_page_also_after_a_restar
         assert saved == index.audit_trail.before(None, 100)
     async with lanes(ledgers) as lane:
         assert await trail(lane.served) == EVERY
-        newest = await lane.shard.actions.trail(None, 2)
+        newest = await lane.shard.operations.actions.trail(None, 2)
         assert await trail(lane.served, newest[-1].position) == EVERY[2:]
         assert newest[0].claim != b""
 
@@ -161,10 +161,10 @@ async def test_the_oldest_actions_go_when_there_are_too_many_and_come_back_where
     before = await trail(lane.served)
     lane.served.disk.faults = ["full"]
     with pytest.raises(LedgerFull):
-        await lane.shard.actions.note("drain", "", 0, NOTE, lane.served.deadline())
+        await lane.shard.operations.actions.note("drain", "", 0, NOTE, lane.served.deadline())
     assert await trail(lane.served) == before == EVERY
     lane.served.clock.advance(10_000)
-    await lane.shard.actions.note("undrain", "", 0, NOTE, lane.served.deadline())
+    await lane.shard.operations.actions.note("undrain", "", 0, NOTE, lane.served.deadline())
     assert await trail(lane.served) == [("undrain", "", 0, "ada"), *EVERY[:3]]
 
 
@@ -172,7 +172,7 @@ async def test_the_oldest_actions_go_when_there_are_too_many_and_come_back_where
 async def test_nobody_does_anything_without_a_name_and_a_reason(lane: Lanes, note: Note) -> None:
     await done(lane.served, "a")
     lane.served.disk.appends.clear()
-    actions, deadline = lane.shard.actions, lane.served.deadline()
+    actions, deadline = lane.shard.operations.actions, lane.served.deadline()
     asked: list[Any] = [forget(lane.served, "a", note=note), actions.fence("p", note, deadline)]
     for one in [*asked, actions.note("drain", "", 0, note, deadline)]:
         with pytest.raises(OncegateError, match=r"who|why"):

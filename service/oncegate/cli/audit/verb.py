@@ -82,16 +82,20 @@ def _show(source: str, counts: "Counts") -> None:
     console = Console()
     share = f" ({counts.duplicates / counts.rows:.2%})" if counts.rows else ""
     console.print(
-        f"{source}: {counts.rows:,} rows, {counts.ids:,} ids, {counts.duplicates:,} duplicates{share}", highlight=False
+        f"{source}: {counts.rows:,} rows, {counts.ids:,} ids, {counts.duplicates:,} duplicates{share}",
+        highlight=False,
+        soft_wrap=True,
     )
     if counts.without_id:
         console.print(
-            f"{counts.without_id:,} rows have no id, null or empty: they are nobody's duplicates", highlight=False
+            f"{counts.without_id:,} rows have no id, null or empty: they are nobody's duplicates",
+            highlight=False,
+            soft_wrap=True,
         )
     if not counts.duplicates:
         return
     told = f"{counts.repeated_ids:,} ids come again, one of them in {counts.most_copies:,} rows"
-    console.print(told, highlight=False)
+    console.print(told, highlight=False, soft_wrap=True)
     titles = {
         "how long after the first of their id": counts.ages,
         "why they came": counts.causes,
@@ -105,6 +109,6 @@ def _show(source: str, counts: "Counts") -> None:
             table.add_row(name.lower().replace("_", " "), f"{number:,}")
         console.print(table)
     if counts.ages is None:
-        console.print("how old they are is not known: name --time-col", highlight=False)
+        console.print("how old they are is not known: name --time-col", highlight=False, soft_wrap=True)
     if counts.causes is None:
-        console.print("why they came is not known: name --attempt, and --batch", highlight=False)
+        console.print("why they came is not known: name --attempt, and --batch", highlight=False, soft_wrap=True)

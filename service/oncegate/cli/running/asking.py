@@ -48,7 +48,7 @@ def asked_of(
 ) -> str:
     """Asks a running gateway, by POST where there is a message, with the key of ONCEGATE_API_KEY; the answer's text.
 
-    `method`: another one.
+    `message`: bytes are an Arrow stream, all else is sent as JSON. `method`: another one.
 
     Raises NotFound: nobody answers there; BadRequest: the key would be read on the way, or a file cannot be used;
     OncegateError with what the gateway says.
@@ -57,8 +57,9 @@ def asked_of(
     if parts.scheme not in {"http", "https"}:
         raise NotFound(f"{url} is no address of a gateway; write --url http://127.0.0.1:8080")
     whole = f"{url.rstrip('/')}/{path}"
-    body = None if message is None else json.dumps(message).encode()
-    headers = {"Content-Type": "application/json"} if body else {}
+    body = message if isinstance(message, bytes) or message is None else json.dumps(message).encode()
+    media = "application/vnd.apache.arrow.stream" if isinstance(message, bytes) else "application/json"
+    headers = {"Content-Type": media, "Accept": "application/json"} if body else {}
     request = urllib.request.Request(whole, body, headers, method=method)  # noqa: S310 - the scheme was checked
     if key := os.environ.get(API_KEY, "").strip():
         _check_private(parts)

@@ -74,7 +74,7 @@ class KafkaLedgers:
         """Implements the port's `Ledgers.names`, of the list as it was last read."""
         return sorted(name for name, one in self._list.listed.namespaces.items() if not one.deleted)
 
-    async def create(self, namespace: str) -> None:
+    async def create(self, namespace: str, key: bytes | None = None) -> None:
         """Implements the port's `Ledgers.create`; topics that somebody has made for it are taken where they are empty.
 
         LedgerDamaged: topics of that name hold something, and the list does not know them. Recovering: it stands by.
@@ -83,7 +83,7 @@ class KafkaLedgers:
         async with self._changing:
             with unreachable(self._address):
                 used = await self._used_topics(namespace)
-                made = Namespace(os.urandom(16), "", self._keys.wrap(os.urandom(KEY_BYTES)))
+                made = Namespace(os.urandom(16), "", self._keys.wrap(key or os.urandom(KEY_BYTES)))
                 await self._list.change(lambda listed: self._created(listed, namespace, made, used))
                 await self._make_topics(self._place(namespace))
 

@@ -173,13 +173,13 @@ class DataDir:
         self.ledgers = self._kept(witnessed)
         return False
 
-    def create(self, namespace: str) -> None:
-        """Make an empty ledger; no effect when it exists."""
+    def create(self, namespace: str, key: bytes | None = None) -> None:
+        """Make an empty ledger, with this key or a new one; no effect when it exists."""
         if namespace in self.ledgers:
             return
         with ledger_errors(self.shown):
             self.require()
-            ledgers = self.ledgers | {namespace: make_ledger(self.disk, self.root, self.witness, namespace)}
+            ledgers = self.ledgers | {namespace: make_ledger(self.disk, self.root, self.witness, namespace, key)}
             write_list(self.disk, self.witness, ledgers)
             write_list(self.disk, self.root, ledgers)
         self.ledgers = ledgers

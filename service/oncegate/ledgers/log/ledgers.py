@@ -56,12 +56,12 @@ class LogLedgers:
         """Implements the port's `Ledgers.names`."""
         return sorted(self._folder.ledgers)
 
-    async def create(self, namespace: str) -> None:
+    async def create(self, namespace: str, key: bytes | None = None) -> None:
         """Implements the port's `Ledgers.create`; BadRequest when it cannot be a name."""
         async with self._changing:
             if namespace not in self._folder.ledgers:
                 self._require_room()
-            await finished(asyncio.to_thread(self._folder.create, namespace))
+            await finished(asyncio.to_thread(self._folder.create, namespace, key))
 
     def _require_room(self) -> None:
         if self._reserve.released:

@@ -50,14 +50,14 @@ class RedisLedgers:
         """Implements the port's `Ledgers.names`, of the list as it was last read."""
         return sorted(name for name, one in self._list.listed.namespaces.items() if not one.deleted)
 
-    async def create(self, namespace: str) -> None:
+    async def create(self, namespace: str, key: bytes | None = None) -> None:
         """Implements the port's `Ledgers.create`. LedgerDamaged: keys of that name are there, of another ledger.
 
         Recovering: it stands by.
         """
         self._election.require_lead()
         async with self._changing:
-            made = Namespace(os.urandom(_ID_BYTES), self._keys.wrap(os.urandom(KEY_BYTES)))
+            made = Namespace(os.urandom(_ID_BYTES), self._keys.wrap(key or os.urandom(KEY_BYTES)))
             await self._list.change(lambda listed: _created(listed, namespace, made))
             await self._made(namespace)
 

@@ -106,8 +106,8 @@ class _BrokenLedgers:
     def names(self) -> list[str]:
         return self._good.names()
 
-    async def create(self, namespace: str) -> None:
-        await self._good.create(namespace)
+    async def create(self, namespace: str, key: bytes | None = None) -> None:
+        await self._good.create(namespace, key)
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:

@@ -59,8 +59,11 @@ def verify(
     witness: str | None = None,
     disk: Disk | None = None,
     also: Callable[[VerifiedLedger], None] = lambda ledger: None,
+    only: str | None = None,
 ) -> Iterator[Verified]:
     """Each ledger whose every byte was read and is right; `also` may look at what its entries mean.
+
+    `only`: this namespace's; None: all.
 
     Lists, witness, frames, chain, state, output ranges. Without the lock: what is appended meanwhile is not looked
     at, and nothing is removed meanwhile; a ledger that is deleted meanwhile is left out. NotFound; LedgerDamaged,
@@ -68,7 +71,7 @@ def verify(
     """
     data = DataDir(folder, witness, disk or Disk())
     data.look()
-    for namespace in sorted(data.ledgers):
+    for namespace in sorted(data.ledgers.keys() & ({only} if only else data.ledgers.keys())):
         try:
             yield _verify(data, namespace, also)
         except (LedgerDown, LedgerDamaged, KeyMismatch):

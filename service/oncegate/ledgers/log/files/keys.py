@@ -11,9 +11,9 @@ KEY_NAME = "key"
 _KEY_BYTES = 32
 
 
-def write_new_key(disk: Disk, folder: Path) -> bytes:
-    """Makes a random key and writes it durably, readable by its owner only; returns it. OSError."""
-    key = os.urandom(_KEY_BYTES)
+def write_new_key(disk: Disk, folder: Path, given: bytes | None = None) -> bytes:
+    """Writes a key durably, a random one if none is given, readable by its owner only; returns it. OSError."""
+    key = given or os.urandom(_KEY_BYTES)
     replace_file(disk, folder / KEY_NAME, [key, _check(b"file", key)], mode=0o600)
     return key
 

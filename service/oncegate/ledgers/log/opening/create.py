@@ -19,7 +19,7 @@ UNFINISHED = "NEW-"  # in capitals, which no namespace can be
 _NAMESPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
-def make_ledger(disk: Disk, root: Path, witness: Path, namespace: str) -> bytes:
+def make_ledger(disk: Disk, root: Path, witness: Path, namespace: str, key: bytes | None = None) -> bytes:
     """A ledger without entries, its key and its witness, all durable; its id, for the lists. OSError, NoRoom.
 
     BadRequest: the name cannot be one. LedgerDamaged: something is there that was a ledger.
@@ -34,7 +34,7 @@ def make_ledger(disk: Disk, root: Path, witness: Path, namespace: str) -> bytes:
             f"the witness {path} saw a ledger of namespace {namespace} that no list names any more; "
             "put the data folder back, or remove that witness to begin anew"
         )
-    ledger = _never_used(disk, root / namespace) or _make_folder(disk, root, namespace)
+    ledger = _never_used(disk, root / namespace) or _make_folder(disk, root, namespace, key)
     create_witness(disk, path, ledger, 0, BEGINNING)
     return ledger
 
@@ -51,14 +51,14 @@ def _never_used(disk: Disk, folder: Path) -> bytes | None:
     return header.ledger
 
 
-def _make_folder(disk: Disk, root: Path, namespace: str) -> bytes:
+def _make_folder(disk: Disk, root: Path, namespace: str, given: bytes | None) -> bytes:
     folder = root / f"{UNFINISHED}{namespace}"
     if folder.exists():  # left by a crash; it never had its name, so nobody wrote to it
         shutil.rmtree(folder)
     shard = folder / SHARD_NAME
     for path in (folder, shard, shard / OUTPUTS_NAME, shard / ASIDE_NAME):
         disk.make_folder(path)
-    key = write_new_key(disk, folder)
+    key = write_new_key(disk, folder, given)
     ledger = os.urandom(16)
     header = SegmentHeader(1, 0, 1, ledger, NO_LEDGER, key_check(key), FIRST_CHAIN)
     SegmentWriter(disk, shard, header).close()

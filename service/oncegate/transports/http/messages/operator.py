@@ -23,6 +23,19 @@ class ForgetReply(Struct, frozen=True):
     forgotten: UInt64
 
 
+class ImportQuery(Read):
+    """The query of an import: who asks for it, and why."""
+
+    why: Annotated[str, Meta(description="for whoever reads the trail")]
+    who: Annotated[str | None, Meta(description="who asks, where no credential says it")] = None
+
+
+class ImportReply(Struct, frozen=True):
+    """Says how many ids are known from now on that were not before."""
+
+    imported: UInt64
+
+
 class FenceRequest(Read):
     """Asks for a producer's holder to be fenced."""
 

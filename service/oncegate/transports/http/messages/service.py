@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from oncegate.transports.http.messages.fields import Int64, Offset, Read
+from oncegate.transports.http.messages.fields import Hex64, Int64, Offset, Read
 from oncegate.transports.pages import LIMIT, LIMIT_MAX
 
 LeaseExpiry = Literal["takeover", "hold", "fail"]
@@ -20,6 +20,10 @@ class NamespaceRequest(Read):
     record_headers: bool | None = None
     lease_expiry: LeaseExpiry | None = None
     id_time: IdTime | None = None
+    key: (
+        Annotated[Hex64, Meta(description="of another namespace, whose ids are to be known here; none: a new one")]
+        | None
+    ) = None
 
 
 class NamespaceDeletion(Read):

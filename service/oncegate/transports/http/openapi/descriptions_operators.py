@@ -5,6 +5,7 @@ _WHY = "for whoever reads the trail"
 MEMBERS: dict[str, dict[str, str]] = {
     "ForgetRequest": {"who": _WHO, "why": _WHY, "id_set": "the set the ids are of; rows' ids: their topic's name"},
     "ForgetReply": {"forgotten": "each once; the others were not known"},
+    "ImportReply": {"imported": "each once; the others were known here already"},
     "FenceRequest": {"who": _WHO, "why": _WHY},
     "FenceReply": {"producer": "as in the path", "epoch": "nobody's; the next to register has a greater one"},
     "DrainRequest": {"draining": "false: take new work again", "who": _WHO, "why": _WHY},
@@ -17,7 +18,7 @@ MEMBERS: dict[str, dict[str, str]] = {
     "AuditMessage": {
         "position": "of its entry in the ledger",
         "wall_ms": "when, by the gateway's clock",
-        "action": "forget, fence, drain, undrain, import, resolve done, resolve not-done",
+        "action": "forget, import, fence, drain, undrain, resolve done, resolve not-done",
         "subject": "what it was done to; empty: all of it",
         "changed": "how many ids or sequences; of a fenced producer its epoch",
         "who": "the name of the credential, or what the caller said",

@@ -221,7 +221,7 @@ CREATE_NAMESPACE = operation(
         201: answer("it is new", json=_NAMESPACE),
         200: answer("it was there; its settings are as asked", json=_NAMESPACE),
     },
-    (*parts.BODIES, e.TooManyNamespaces),
+    (*parts.BODIES, e.TooManyNamespaces, e.KeyMismatch),
     writes(NS),
     {**parts.body(json=message(messages.NamespaceRequest, examples.NAMESPACE_REQUEST)), "required": False},
 )

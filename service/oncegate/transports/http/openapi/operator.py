@@ -22,6 +22,14 @@ _ACTION: dict[str, Any] = {
 }
 _GATEWAY = {"draining": True, **_NOTE, "open": {"default": {"open_claims": 2}}}
 
+_KNOWN: parts.Json = {
+    "schema": {
+        "type": "string",
+        "format": "binary",
+        "description": "one Arrow IPC stream, as `oncegate export` writes its rows: id (fixed_size_binary(16)), owner "
+        "(fixed_size_binary(16), null where it is done), digest (uint32, null without a payload)",
+    }
+}
 FORGET = operation(
     "forgetIds",
     {
@@ -33,6 +41,18 @@ FORGET = operation(
     (*parts.BODIES, e.NullId, e.LeaseLive),
     writes(NS),
     parts.body(json=message(messages.ForgetRequest, {"ids": ["a-1", "a-2"], "id_set": "orders", **_NOTE})),
+)
+IMPORT = operation(
+    "importIds",
+    {
+        200: answer(
+            "how many were new; done ids are done here, taken ids their owner's. All of them, or none",
+            json=message(messages.ImportReply, {"imported": 2}),
+        )
+    },
+    (*parts.BODIES, e.LeaseLive),
+    [*writes(NS), *parts.query(messages.ImportQuery, **_NOTE)],
+    parts.body(arrow=_KNOWN),
 )
 FENCE = operation(
     "fenceProducer",

@@ -8,6 +8,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.usecases.operations.actions import AuditRecord
 from oncegate.transports.decode import identifiers, ids
+from oncegate.transports.decode.known_ids import read_known
 from oncegate.transports.http import messages
 from oncegate.transports.http.bodies import read_body
 from oncegate.transports.http.console import HEADERS, HTML, PAGE
@@ -21,7 +22,7 @@ from oncegate.transports.http.inbound import (
     shard_of,
     timeout_ms,
 )
-from oncegate.transports.http.negotiation import JSON, accepted, negotiated
+from oncegate.transports.http.negotiation import ARROW, JSON, accepted, negotiated
 from oncegate.transports.http.openapi import operator
 from oncegate.transports.http.outbound import json_reply, reply
 from oncegate.transports.http.taking import Routes
@@ -43,8 +44,19 @@ async def forget(request: Request) -> Response:
         printer = shard.fingerprints(message.id_set, id_sets.CLAIMED)
         found = await offload(inbound.weight, ids.of_json, message.ids, printer, limits)
         note = note_of(request, message.who, message.why)
-        forgotten = await shard.actions.forget(found, message.id_set, note, inbound.deadline)
+        forgotten = await shard.operations.actions.forget(found, message.id_set, note, inbound.deadline)
         return json_reply(messages.ForgetReply(forgotten), inbound.wanted, shard=shard)
+
+
+@router.post(_NAMESPACE + "/ids:import", openapi_extra=operator.IMPORT)
+async def take_in(request: Request) -> Response:
+    """Make ids known here that another ledger of the same key knows: all of them, or none. Repeating is harmless."""
+    async with admitted(request, [ARROW], [JSON]) as inbound:
+        asked = query(request, messages.ImportQuery)
+        known = await offload(inbound.weight, read_known, inbound.body, inbound.limits)
+        note = note_of(request, asked.who, asked.why)
+        imported = await inbound.shard.operations.carrying.take_in(known, note, inbound.deadline)
+        return json_reply(messages.ImportReply(imported), inbound.wanted, shard=inbound.shard)
 
 
 @router.post(_NAMESPACE + "/producers/{producer:path}:fence", openapi_extra=operator.FENCE)
@@ -53,7 +65,7 @@ async def fence(request: Request) -> Response:
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, producer = await inbound.message(_FENCE), inbound.request.path_params["producer"]
         note = note_of(request, message.who, message.why)
-        epoch = await inbound.shard.actions.fence(producer, note, inbound.deadline)
+        epoch = await inbound.shard.operations.actions.fence(producer, note, inbound.deadline)
         return json_reply(messages.FenceReply(producer, epoch), inbound.wanted, shard=inbound.shard)
 
 
@@ -62,7 +74,7 @@ async def trail(request: Request) -> Response:
     """Tell what operators did in a namespace, who it was and why, the newest first."""
     media, shard = accepted(request, [JSON]), shard_of(request)
     asked = query(request, messages.AuditQuery)
-    found = await shard.actions.trail(asked.before, asked.limit + 1)
+    found = await shard.operations.actions.trail(asked.before, asked.limit + 1)
     following = found[asked.limit - 1].position if len(found) > asked.limit else None
     told = [_told(record) for record in found[: asked.limit]]
     return json_reply(messages.AuditReply(told, following), media, shard=shard)
@@ -78,7 +90,7 @@ def _told(record: AuditRecord) -> messages.AuditMessage:
 async def producers(request: Request) -> Response:
     """List producers, that which was active last first: what is claimed, what is acked, and how far that is behind."""
     media, shard = accepted(request, [JSON]), shard_of(request)
-    found, total = await shard.overview.producers(query(request, messages.OverviewQuery).limit)
+    found, total = await shard.operations.overview.producers(query(request, messages.OverviewQuery).limit)
     told = [
         messages.ProducerSummary(
             one.producer, one.driver, one.epoch, one.claimed_to, one.watermark, one.unacked, one.lease_left_ms
@@ -92,7 +104,7 @@ async def producers(request: Request) -> Response:
 async def left_claims(request: Request) -> Response:
     """List open claims whose lease is over, the longest first: whether their ids are written is in doubt."""
     media, shard = accepted(request, [JSON]), shard_of(request)
-    found, total = await shard.overview.left_claims(query(request, messages.OverviewQuery).limit)
+    found, total = await shard.operations.overview.left_claims(query(request, messages.OverviewQuery).limit)
     told = [
         messages.LeftClaim(
             identifiers.claim_text(one.claim), one.token.hex(), one.call, one.ids, one.over_ms, one.wall_ms

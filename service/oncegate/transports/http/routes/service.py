@@ -12,6 +12,7 @@ from oncegate.core.errors import NotFound, Recovering, TooLarge
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import SettingsRequest
 from oncegate.transports import health, promises
+from oncegate.transports.decode.identifiers import hex_bytes
 from oncegate.transports.http import messages, problems
 from oncegate.transports.http.bodies import read_body
 from oncegate.transports.http.inbound import (
@@ -42,6 +43,8 @@ from oncegate.transports.outcomes import outcome_of, public_errors
 from oncegate.transports.pages import page
 
 router = Routes(default_response_class=Response)
+# Of a namespace.
+KEY_BYTES = 32
 # What writing one series takes, as bytes of a body that is read.
 _SERIES_BYTES = 256
 _SETTINGS = msgspec.json.Decoder(messages.NamespaceRequest)
@@ -61,7 +64,8 @@ async def create_namespace(request: Request) -> Response:
     with holding(gateway.admission, size_bytes) as held:
         body = await read_body(request, size_bytes, deadline, held.arrived, gateway.limits)
         settings = await offload(size_bytes * 8, decoded, body or b"{}", _SETTINGS, gateway.limits)
-        created = await gateway.create(request.path_params["namespace"])
+        key = None if settings.key is None else hex_bytes(settings.key, KEY_BYTES, "key")
+        created = await gateway.create(request.path_params["namespace"], key)
         await shard_of(request).configure(_settings(settings), deadline)
         return _namespace(request, media, 201 if created else 200)
 

@@ -1,0 +1,135 @@
+"""Defines the verb `oncegate export`: the ids that an embedded ledger knows, as one Parquet file."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from oncegate.cli.explain import Namespace
+from oncegate.cli.ledger import Data, Witness
+from oncegate.cli.progress import counted
+from oncegate.cli.refusals import refusing
+from oncegate.core.errors import BadRequest, NotFound
+from oncegate.ledgers import log
+from oncegate.ledgers.log.admin.verify import VerifiedLedger
+
+if TYPE_CHECKING:
+    from oncegate.index.shard import ShardIndex
+
+To = Annotated[Path, typer.Option(help="The file that is made; it is there whole, or not at all.")]
+IdsOnly = Annotated[bool, typer.Option("--ids-only", help="Leave out topics, batches and producers that there are.")]
+WithoutOpen = Annotated[
+    bool, typer.Option("--without-open-claims", help="Leave out ids that claims hold: elsewhere they are free.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+# In the file's metadata.
+FORMAT, KEY, SOURCE = b"oncegate.format", b"oncegate.key", b"oncegate.source"
+VERSION = b"1"
+
+
+def export(
+    to: To,
+    data: Data = Path("data"),
+    namespace: Namespace = "default",
+    witness: Witness = None,
+    ids_only: IdsOnly = False,
+    without_open_claims: WithoutOpen = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the ids that a namespace of an embedded ledger knows, done and taken, into one Parquet file.
+
+    Owns nothing: the gateway may be running; what it writes meanwhile may be missing, so drain it first to move. The
+    file holds the namespace's key, as a backup does: keep it as one. `oncegate import` takes it into any ledger.
+
+    Example: oncegate export --data data --namespace orders --to orders.parquet
+    """
+    with refusing(), counted("exporting", data, times=2) as disk:
+        found: list[int] = []
+
+        def write(ledger: VerifiedLedger) -> None:
+            index = _index_of(ledger)
+            _check(index, ids_only, without_open_claims)
+            found.append(_write(to, index, ledger.key, ledger.mark.ledger))
+
+        if not [one.namespace for one in log.verify(str(data), witness, disk, write, only=namespace)]:
+            raise NotFound(f"{data} has no namespace {namespace}; nothing was written")
+        told = {"namespace": namespace, "ids": found[0], "file": str(to)}
+        sys.stdout.write(msgspec.json.encode(told).decode() + "\n" if as_json else f"{found[0]} ids are in {to}\n")
+
+
+def _index_of(ledger: VerifiedLedger) -> "ShardIndex":
+    # The compiler takes a second to import.
+    from oncegate.engine.commit.marks import Marks
+    from oncegate.engine.recovery.replay import replay
+    from oncegate.hashing.keys import key_check
+    from oncegate.index.shard import ShardIndex
+
+    index = ShardIndex()
+    asyncio.run(replay(index, ledger.batches(), Marks(ledger.mark.ledger), key_check(ledger.key), 0))
+    return index
+
+
+def _check(index: "ShardIndex", ids_only: bool, without_open: bool) -> None:
+    """Raises BadRequest for what a file of ids would leave out unasked."""
+    held = {kind: count for kind, count in index.held().items() if kind != "ids"}
+    if held and not ids_only:
+        listed = ", ".join(f"{count} {kind}" for kind, count in held.items())
+        raise BadRequest(f"there are {listed}, which are not exported: say --ids-only; nothing was written")
+    if index.claims.open_claims and not without_open:
+        raise BadRequest(
+            f"{index.claims.open_claims} claims are open, and whether their ids are written nobody has said: drain the "
+            "gateway, resolve them, or say --without-open-claims; nothing was written"
+        )
+    if index.claims.archives.live:
+        raise BadRequest(
+            f"{index.claims.archives.ids} ids have left memory, and those are not exported: move the whole ledger "
+            "(oncegate backup); nothing was written"
+        )
+
+
+def _write(to: Path, index: "ShardIndex", key: bytes, ledger: bytes) -> int:
+    """Writes all ids into a file beside `to`, syncs it and renames it; how many."""
+    import pyarrow.parquet as pq
+
+    part = to.with_name(to.name + ".part")
+    part.unlink(missing_ok=True)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    metadata = {FORMAT: VERSION, KEY: key.hex().encode(), SOURCE: ledger.hex().encode()}
+    count = 0
+    with os.fdopen(descriptor, "wb") as file:
+        with pq.ParquetWriter(file, _schema().with_metadata(metadata)) as writer:
+            for table in _tables(index):
+                writer.write_table(table.replace_schema_metadata(metadata))
+                count += len(table)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, to)
+    return count
+
+
+def _tables(index: "ShardIndex") -> Iterator[Any]:
+    import pyarrow as pa
+
+    from oncegate.index.snapshot.listing import listed
+
+    for some in listed(index.claims.store):
+        if not len(some.ids):
+            continue
+        ids = pa.array([one.tobytes() for one in some.ids], pa.binary(16))
+        owners = pa.array([one.tobytes() if one.any() else None for one in some.owners], pa.binary(16))
+        digests = pa.array(some.digests, mask=some.digests == 0)
+        since = pa.array(some.wall_ms, pa.timestamp("ms", "UTC"))
+        yield pa.table([ids, owners, digests.cast(pa.uint32()), since], _schema())
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    from oncegate.transports.decode.known_ids import SCHEMA
+
+    return SCHEMA.append(pa.field("since", pa.timestamp("ms", "UTC")))

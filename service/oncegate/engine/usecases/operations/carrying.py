@@ -1,0 +1,111 @@
+"""Takes in what another ledger of the same key knows: done ids as done, taken ids as their owner's."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oncegate.arraytypes import U8, U32, U64
+from oncegate.core.claims import Action
+from oncegate.core.entries.audit import Audited
+from oncegate.core.entries.kinds import Claimed, Completed, Entry, Taken
+from oncegate.core.errors import BadRequest, LeaseLive, TooLarge
+from oncegate.core.importing import IMPORT, Importing
+from oncegate.engine.commit.group_commit import GroupCommit
+from oncegate.engine.commit.journal import Journal
+from oncegate.engine.commit.proven import answers_when_proven
+from oncegate.engine.counts.rates import Rates
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.names import check_name
+from oncegate.engine.producer_requests import Note
+from oncegate.hashing.requests import digest_of_ids
+from oncegate.index.table.grants import NO_CLAIM
+
+
+@dataclass(frozen=True, eq=False)
+class KnownIds:
+    """Holds ids as a ledger of the same key knows them: uint64 (n, 2).
+
+    owners: uint64 (n, 2), who took each; zeros: it is done. digests: of payloads, uint32 (n,), 0 for none.
+    """
+
+    ids: U64
+    owners: U64
+    digests: U32
+
+
+class Carrying:
+    """Imports ids over one journal, each request whole or not at all."""
+
+    def __init__(self, journal: Journal, rates: Rates) -> None:
+        self._journal = journal
+        self._rates = rates
+
+    @property
+    def group_commit(self) -> GroupCommit:
+        """What answers wait for."""
+        return self._journal.group_commit
+
+    @answers_when_proven
+    async def take_in(self, known: KnownIds, note: Note, deadline: Deadline) -> int:
+        """Makes ids known here that another ledger knows; tells how many were new. Repeating is harmless.
+
+        Raises LeaseLive, BadRequest: a claim holds one, or another owner has it; TooLarge, QuotaExceeded, LedgerFull,
+        DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
+        """
+        journal, limits = self._journal, self._journal.limits
+        check_name("who", note.who, limits)
+        check_name("why", note.why, limits)
+        deadline.check()
+        if len(known.ids) > limits.ids_per_request:
+            raise TooLarge(f"{len(known.ids)} ids in one request; at most {limits.ids_per_request}")
+        self._rates.ids(len(known.ids))
+        both = np.unique(np.concatenate([known.ids, known.owners], axis=1), axis=0)
+        if len(both) > len(np.unique(both[:, :2], axis=0)):
+            raise BadRequest("one id is there twice, done and taken, or with two owners; nothing was imported")
+        parts = [self._new(known, owner) for owner in np.unique(known.owners, axis=0)]
+        parts = [part for part in parts if len(part.ids)]
+        if not parts:
+            await journal.group_commit.durable(journal.group_commit.next_position - 1)
+            return 0
+        journal.group_commit.check()
+        count, has_digests = sum(len(part.ids) for part in parts), any(part.digests.any() for part in parts)
+        journal.index.claims.make_room(count, journal.clock.monotonic_ms(), entries=len(parts), digests=has_digests)
+        entries = [entry for part in parts for entry in self._entries(part)]
+        told = Audited("import", "", count, note.who, note.why, journal.wall_ms())
+        await journal.group_commit.durable(journal.record([*entries, told]))
+        said = {"action": "import", "count": count, "who": note.who, "why": note.why}
+        journal.observer.event("audited", namespace=journal.namespace, **said)
+        return count
+
+    def _new(self, known: KnownIds, owner: U64) -> KnownIds:
+        """Chooses this owner's ids that are not known here, each once. Raises LeaseLive, BadRequest."""
+        its = np.flatnonzero((known.owners == owner).all(axis=1))
+        ids, first = np.unique(known.ids[its], axis=0, return_index=True)
+        ids = np.ascontiguousarray(ids)
+        claims, now_ms, is_taken = self._journal.index.claims, self._journal.clock.monotonic_ms(), bool(owner.any())
+        decision = claims.decide_take(owner.tobytes(), ids, now_ms) if is_taken else claims.decide_look_up(ids, now_ms)
+        is_new = _added(decision.actions, is_taken)
+        return KnownIds(ids[is_new], known.owners[its][first][is_new], known.digests[its][first][is_new])
+
+    def _entries(self, part: KnownIds) -> list[Entry]:
+        journal, wall_ms, ids = self._journal, self._journal.wall_ms(), part.ids.tobytes()
+        owner = part.owners[0].tobytes()
+        if owner != NO_CLAIM:
+            return [Taken(owner, wall_ms, ids, b"")]
+        claim, digests = journal.random(16), part.digests.tobytes() if part.digests.any() else b""
+        call = claim, journal.random(16), 0, digest_of_ids(part.ids), journal.limits.lease_ms_min, wall_ms
+        return [Claimed(*call, ids, b"", digests), Completed(claim, wall_ms)]
+
+
+def _added(actions: U8, is_taken: bool) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    effects = [IMPORT[Action(action), is_taken].effect for action in actions.tolist()]
+    if held := effects.count(Importing.REFUSE_HELD):
+        raise LeaseLive(
+            f"{held} of these ids are held by claims here, whose holders may be writing them: resolve those first; "
+            "nothing was imported"
+        )
+    if others := effects.count(Importing.REFUSE_OTHER):
+        raise BadRequest(
+            f"{others} of these ids belong to an owner there, and are written or another's here; nothing was imported"
+        )
+    return np.array([effect is Importing.ADD for effect in effects], np.bool_)
