@@ -143,6 +143,30 @@ def test_a_check_names_the_setting_and_the_right_that_are_not_as_they_have_to_be
     assert found[f"rights on transactional-id {topic}"] == "Write is missing"
 
 
+def doctored(url: str) -> tuple[int, dict[str, str]]:
+    """What the doctor finds of the ledger, by its level."""
+    result = CliRunner().invoke(app, ["doctor", "--json", "--ledger", url, "--port", "0"])
+    found: dict[str, str] = {}
+    for one in map(json.loads, result.stdout.splitlines()):
+        if one["check"] == "ledger":
+            found[one["level"]] = f"{found.get(one['level'], '')} {one['what']}"
+    return result.exit_code, found
+
+
+def test_a_doctor_says_of_a_ledger_what_a_check_says(broker: Broker, prepared: str, rights: Rights) -> None:
+    status, found = doctored(prepared)
+    assert (status, list(found)) == (0, ["ok"]), found
+    status, found = doctored(url_of(broker, "nowhere"))
+    assert status == 1, "its rights are missing too"
+    assert "no topic of this prefix is there" in found["warning"]
+    assert "rights on transactional-id nowhere.namespaces" in found["wrong"]
+    assert "topic nowhere" not in found["wrong"]
+    broker.topic(name="sick.namespaces", partitions=2)
+    rights.allow(TOPIC, "sick.namespaces", DESCRIBE, DESCRIBE_CONFIGS)
+    status, found = doctored(url_of(broker, "sick"))
+    assert (status, "cleanup.policy=delete, not compact" in found["wrong"]) == (1, True)
+
+
 @pytest.fixture(scope="module")
 def rights(broker: Broker) -> Rights:
     return Rights(broker)
