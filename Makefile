@@ -63,7 +63,7 @@ generate: setup ## the committed files that are made from code: OpenAPI, the cli
 ops: setup ## dashboards, rules, compose and console: queries against a real Prometheus, pages in Chromium (apt: prometheus chromium)
 	@$(RUN) CI=true NEEDS_CONSOLE=true $(PY) -m pytest tests/deploy/test_console.py tests/deploy/test_dashboards.py tests/deploy/test_rules.py tests/deploy/test_compose.py tests/deploy/test_image.py $(ARGS)
 
-demo: setup ## real data, real Spark, six faults, one job four ways, ARGS=--kafka on a broker, --redis, --short: out/demo/result.json and .png
+demo: setup ## real data, real Spark, six faults, one job four ways, ARGS=--kafka on a broker (--direct), --redis, --short: out/demo/result.json and .png
 	@$(RUN) $(PY) -m demo $(ARGS)
 
 spark-matrix: setup ## nine faults against five ways to write, ARGS="--runs 3" for each: out/spark-matrix/result.json and .md

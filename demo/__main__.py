@@ -29,7 +29,7 @@ def main() -> int:
     out: Path = given.out.resolve()
     end_as_ctrl_c()
     console = Console(width=None if sys.stdout.isatty() else 160)
-    plan = PLANS[given.ledger + ("-short" if given.short else "")]
+    plan = PLANS[given.ledger + ("-direct" if given.direct else "") + ("-short" if given.short else "")]
     began_s = time.monotonic()
     try:
         with alone(out), temporary_files(out / "tmp"):
@@ -50,8 +50,12 @@ def _arguments() -> argparse.Namespace:
     for name, help_ in _LEDGERS.items():
         ledger.add_argument(f"--{name}", dest="ledger", action="store_const", const=name, help=help_)
     parser.add_argument("--short", action="store_true", help="fewer flights, and four of the faults")
+    parser.add_argument("--direct", action="store_true", help="with --kafka: one way more, past the gateway")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", help="emptied first  [default: out/demo]")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.direct and given.ledger != "kafka":
+        parser.error("--direct goes with --kafka: executors write into its topics")
+    return given
 
 
 def _on_redis(console: Console, out: Path, plan: Plan) -> list[report.Judged]:

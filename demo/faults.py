@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from demo.events import Event, of_kind
 
 # The requests that the faults of a gateway strike, by the option `write`.
-GATEWAY_KILL_STRIKES = {"plain": "produce", "claim": "complete", "staged": "commit", "ids": "produce"}
-REPLY_LOST_STRIKES = {"plain": "produce", "claim": "claim", "staged": "stage", "ids": "produce"}
+GATEWAY_KILL_STRIKES = {"plain": "produce", "claim": "complete", "staged": "commit", "ids": "produce", "direct": "ask"}
+REPLY_LOST_STRIKES = {"plain": "produce", "claim": "claim", "staged": "stage", "ids": "produce", "direct": "ask"}
 
 # The partition whose task is failed; with two files a batch and two cores both are there.
 STRUCK_PARTITION = 0

@@ -8,7 +8,7 @@ whoever runs it starts it again on the same checkpoint.
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -59,8 +59,11 @@ def session(master: str, folder: Path, more: Mapping[str, str] | None = None) ->
     return builder.getOrCreate()
 
 
-def departures(flights: DataFrame, airlines: DataFrame) -> DataFrame:
-    """A stream-static join, clock times as minutes of the day, and the minutes made up in the air. Integers only."""
+def departures(flights: DataFrame, airlines: DataFrame, more: Sequence[str] = ()) -> DataFrame:
+    """A stream-static join, clock times as minutes of the day, and the minutes made up in the air. Integers only.
+
+    `more`: columns of the flights that are kept as they are, behind the others.
+    """
     return flights.join(F.broadcast(airlines), "carrier", "left").select(
         *ID,
         F.col("name").alias("airline"),
@@ -70,6 +73,7 @@ def departures(flights: DataFrame, airlines: DataFrame) -> DataFrame:
         (F.col("dep_delay") - F.col("arr_delay")).alias("made_up_minutes"),
         F.col("air_time").alias("air_minutes"),
         F.col("distance").alias("distance_miles"),
+        *more,
     )
 
 
@@ -98,14 +102,16 @@ def options(arguments: argparse.Namespace) -> dict[str, str]:
     return given
 
 
-def arriving(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
-    """Departures of the flights in the inbox, two files a micro-batch."""
+def arriving(spark: SparkSession, arguments: argparse.Namespace, file: str = "") -> DataFrame:
+    """Departures of the flights in the inbox, two files a micro-batch. `file`: a column for the name of each one's."""
     flights = (
         spark.readStream.schema(FLIGHTS)
         .options(header=True, nullValue="NA", maxFilesPerTrigger=PARTS_PER_BATCH)
         .csv(str(arguments.folder / "inbox"))
     )
     airlines = spark.read.schema(AIRLINES).option("header", True).csv(str(arguments.data / "airlines.csv"))
+    if file:
+        return departures(flights.withColumn(file, F.col("_metadata.file_name")), airlines, (file,))
     return departures(flights, airlines)
 
 

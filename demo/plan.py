@@ -63,6 +63,7 @@ TOPICS_OF_KAFKA = (
     _STAGED,
     _IDS,
 )
+_DIRECT = Way("direct", "executors write, each sequence once", "#7d3c98", "once")
 
 
 def _in_turn(*names: str) -> tuple[Fault, ...]:
@@ -76,6 +77,7 @@ EMBEDDED = Plan("embedded", TOPICS_OF_THE_GATEWAY, FAULTS)
 KAFKA = Plan("kafka", TOPICS_OF_KAFKA, _KAFKA_FAULTS)
 REDIS = Plan("redis", TOPICS_OF_THE_GATEWAY, _REDIS_FAULTS)
 _FIRST = ("task_error", "driver_kill")
+_KAFKA_SHORT = _in_turn(*_FIRST, "broker_kill", "standby_takeover")
 PLANS = MappingProxyType(
     {
         plan.name: plan
@@ -83,7 +85,9 @@ PLANS = MappingProxyType(
             EMBEDDED,
             Plan("embedded-short", TOPICS_OF_THE_GATEWAY, _in_turn(*_FIRST, "gateway_kill", "reply_lost"), SHORT),
             KAFKA,
-            Plan("kafka-short", TOPICS_OF_KAFKA, _in_turn(*_FIRST, "broker_kill", "standby_takeover"), SHORT),
+            Plan("kafka-short", TOPICS_OF_KAFKA, _KAFKA_SHORT, SHORT),
+            Plan("kafka-direct", (*TOPICS_OF_KAFKA, _DIRECT), _KAFKA_FAULTS),
+            Plan("kafka-direct-short", (*TOPICS_OF_KAFKA, _DIRECT), _KAFKA_SHORT, SHORT),
             REDIS,
             Plan("redis-short", TOPICS_OF_THE_GATEWAY, _in_turn(*_FIRST, "server_kill", "standby_takeover"), SHORT),
         )

@@ -18,7 +18,7 @@ import h11
 
 _HOST = "127.0.0.1"
 _CHUNK_BYTES = 1 << 18
-_VERB = re.compile(r":(claim|take|renew|complete|release|produce|stage|commit|abort)$")
+_VERB = re.compile(r":(claim|take|renew|complete|release|produce|stage|commit|abort|ask)$")
 
 
 def kind_of(target: str) -> str | None:

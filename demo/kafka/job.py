@@ -6,8 +6,11 @@ Else as `demo.job`. A record's key is the flight's id, its value the row as JSON
 """
 
 import argparse
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,19 +19,31 @@ from demo.kafka.struck import KafkaDemoSource, struck
 from demo.plan import SPARKS_SINK
 
 KEY = "key"
+DIRECT, FILE, SEQUENCE = "direct", "file", "place"
 RECORD = f"{KEY} string, value string"
 
 
-def records(rows: DataFrame) -> DataFrame:
-    """Key and value of each row, with its nulls."""
-    row = F.to_json(F.struct(*rows.columns), {"ignoreNullFields": "false"})
-    return rows.select(F.concat_ws(" ", *ID).alias(KEY), row.alias("value"))
+def records(rows: DataFrame, beside: Sequence[str] = ()) -> DataFrame:
+    """Key and value of each row, with its nulls; the columns `beside` stay as they are."""
+    row = F.to_json(F.struct(*(name for name in rows.columns if name not in beside)), {"ignoreNullFields": "false"})
+    return rows.select(F.concat_ws(" ", *ID).alias(KEY), row.alias("value"), *beside)
+
+
+def numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For mapInArrow: gives each row its place in its file, which a task reads from its first line to its last."""
+    places: Counter[str] = Counter()
+    for batch in batches:
+        sequences = []
+        for name in batch.column(FILE).to_pylist():
+            sequences.append(places[name])
+            places[name] += 1
+        yield batch.append_column(SEQUENCE, pa.array(sequences, pa.int64()))
 
 
 def run(spark: SparkSession, arguments: argparse.Namespace) -> None:
     """Write everything in the inbox; raises what ended the query."""
     spark.dataSource.register(KafkaDemoSource)
-    rows = records(arriving(spark, arguments))
+    rows = _rows(spark, arguments)
     if arguments.write == SPARKS_SINK:
         sink = rows.mapInArrow(struck, RECORD).writeStream.format("kafka")
         sink = sink.option("kafka.bootstrap.servers", arguments.brokers)
@@ -38,10 +53,19 @@ def run(spark: SparkSession, arguments: argparse.Namespace) -> None:
     sink.trigger(availableNow=True).start().awaitTermination()
 
 
+def _rows(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
+    if arguments.write != DIRECT:
+        return records(arriving(spark, arguments))
+    rows = arriving(spark, arguments, FILE)
+    return records(rows, (FILE,)).mapInArrow(numbered, f"{RECORD}, {FILE} string, {SEQUENCE} bigint")
+
+
 def through_the_gateway(arguments: argparse.Namespace) -> dict[str, str]:
     """The options of Oncegate's sink."""
     way = arguments.write
     given = {"url": arguments.url, "namespace": way, "write": way}
+    if way == DIRECT:
+        return {**given, "producerCol": FILE, "sequenceCol": SEQUENCE}
     return {**given, "idCol": KEY} if way == "ids" else given
 
 

@@ -80,6 +80,21 @@ def test_topics_of_users_get_rights_of_their_own_and_are_not_made() -> None:
     assert line.count("--operation ") == 3
 
 
+def test_who_writes_past_the_gateway_gets_rights_of_his_own_and_no_others() -> None:
+    found = json.loads(plan("--format", "json", "--topic", "flights", "--writer", "User:spark")[1])
+    assert found["writer"] == "User:spark"
+    assert [(one["resource"], one["name"], one["alone"], one["operations"]) for one in found["writers_rights"]] == [
+        ("transactional-id", "once.default/1/direct/", False, ["Describe", "Write"]),
+        ("topic", "once.default.direct", True, ["Describe", "Write"]),
+        ("topic", "flights", True, ["Describe", "Write"]),
+    ]
+    lines = plan("--format", "commands", "--topic", "flights", "--writer", "User:spark")[1].splitlines()
+    assert sum("User:spark" in line for line in lines) == 3
+    assert "rights of User:spark" in plan("--writer", "User:spark")[1]
+    status, _, told = plan("--writer", "User:spark", "--check")
+    assert (status, "leave --writer out" in told) == (1, True)
+
+
 def test_brokers_that_ask_who_connects_are_reached_by_a_file_of_the_operators(tmp_path: Path) -> None:
     (password := tmp_path / "password").write_text("secret")
     sasl = f"security_protocol=SASL_PLAINTEXT&sasl_mechanism=PLAIN&sasl_username=gate&sasl_password_file={password}"

@@ -19,6 +19,7 @@ def test_the_page_is_what_the_list_and_the_matrix_say() -> None:
 
 def test_every_fault_is_there_once() -> None:
     wanted = [f"X{number:02}" for number in range(1, 65)] + [f"K{number}" for number in range(1, 16)]
+    wanted += [f"L{number}" for number in range(1, 6)]
     assert [fault.name for fault in FAULTS] == wanted
 
 

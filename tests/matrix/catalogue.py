@@ -3,6 +3,7 @@
 from tests.matrix.deliveries import Delivery
 from tests.matrix.followed import REMEMBERED
 from tests.matrix.killed_brokers import KILLED_BROKERS
+from tests.matrix.lanes import LANES
 from tests.matrix.rows import (
     HELD_MS,
     WAIT_MS,
@@ -123,6 +124,7 @@ ROWS: tuple[Row, ...] = (
     *REMEMBERED,
     *COLLECTIONS,
     *DELIVERIES,
+    *LANES,
     *KILLED_BROKERS,
     *CONTROLS,
 )

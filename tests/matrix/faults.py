@@ -18,8 +18,8 @@ NOT_SHOWN = "–"
 HEAD = """# Faults
 
 Each fault that was thought of, what is promised of it, and what shows it. X: of a write, from the client to the ledger;
-K: of Kafka. The page is written by `python -m tests.matrix.faults`, and a test holds it against the rows of the matrix
-and the tests there are. A name without a folder is a row of the
+K: of Kafka; L: of what clients write themselves. The page is written by `python -m tests.matrix.faults`, and a test
+holds it against the rows of the matrix and the tests there are. A name without a folder is a row of the
 [matrix](../RELIABILITY.md#faults-against-a-ledger-on-kafka), which strikes a real gateway over real brokers; `–` says
 why nothing is shown.
 

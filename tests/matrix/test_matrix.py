@@ -14,7 +14,8 @@ from tests.matrix.world import World, world
 
 pytestmark = [pytest.mark.slow, pytest.mark.server, pytest.mark.timeout(900)]
 # One of each kind (a lost and a late answer, a late record, kills in a transaction, behind it and in an opening, an
-# owner that slept) and the append that is struck: a claim, its completion, rows; of `rows-` ids, a stage, its commit.
+# owner that slept) and the append that is struck: a claim, its completion, rows; of `rows-` ids, a stage, its commit;
+# of `lanes-` an opening, a proof, what a client has written.
 SHORT = {
     "end-answer-lost": 0,
     "end-late": 1,
@@ -23,6 +24,7 @@ SHORT = {
     "rows-kill-before-end": 2,
     "open-owned": 0,
     "sleep-before-end": 2,
+    "lanes-kill-before-end": 2,
 }
 _turns = count()
 

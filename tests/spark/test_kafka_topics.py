@@ -165,6 +165,82 @@ def test_rows_known_by_sequence_are_written_once_and_in_order(broker: Broker, jo
     assert [int(message.value()) for message in records_of(broker, topic)] == list(range(10))
 
 
+DIRECT = {"write": "direct", "producerCol": "source", "sequenceCol": "at"}
+NUMBERED = ("concat('events-', n % 2) as source", "n as at", "id as key", "cast(n as string) as value")
+
+
+def numbered(job: Job, *at: int) -> Any:
+    """Rows of two lanes, in order, each in one task."""
+    return job.rows(*at, partitions=1).sortWithinPartitions("n").selectExpr(*NUMBERED)
+
+
+def test_tasks_that_write_into_kafka_themselves_write_each_sequence_once(broker: Broker, job: Job) -> None:
+    topic = broker.topic(PARTITIONS).topic
+    job.write(numbered(job, *range(10)), **options(job, topic, **DIRECT))
+    job.write(numbered(job, *range(5, 15)), **options(job, topic, **DIRECT))
+    assert numbers(broker, topic) == dict.fromkeys(range(15), 1)
+    assert {message.key() for message in records_of(broker, topic)} == {f"id-{n}".encode() for n in range(15)}
+    by_ids = job.rows(1).selectExpr("id as key", "cast(n as string) as value")
+    with pytest.raises(Exception, match="a topic is written one way"):
+        job.write(by_ids, **options(job, topic, **BY_ID))
+
+
+@pytest.mark.parametrize("fault", ["kill_after_write", "raise_thrice"])
+def test_a_task_that_dies_once_it_has_committed_is_run_again_and_writes_nothing_more(
+    broker: Broker, job: Job, fault: str
+) -> None:
+    topic = broker.topic(PARTITIONS).topic
+    job.spark.dataSource.register(FaultySource)
+    given = {**options(job, topic, **DIRECT), "fault": fault, "faultFolder": str(job.folder)}
+    job.write(numbered(job, *range(20)), "oncegate_faulty", **given)
+    assert numbers(broker, topic) == dict.fromkeys(range(20), 1)
+
+
+def test_a_task_that_fails_before_its_commit_has_written_nothing(broker: Broker, job: Job) -> None:
+    topic, flag = broker.topic(PARTITIONS).topic, job.folder / "failed"
+
+    def failing(batches: Any) -> Any:
+        for batch in batches:
+            yield batch
+            if batch.num_rows and not flag.exists():
+                flag.touch()
+                raise RuntimeError("it was told to fail")
+
+    rows = numbered(job, *range(20))
+    job.write(rows.mapInArrow(failing, rows.schema), **options(job, topic, **DIRECT))
+    assert flag.exists()
+    assert numbers(broker, topic) == dict.fromkeys(range(20), 1)
+
+
+def test_a_batch_of_a_stream_that_is_replayed_writes_nothing_again(broker: Broker, job: Job) -> None:
+    topic = broker.topic(PARTITIONS).topic
+    stream = job.stream().selectExpr("'events' as source", "n as at", "cast(n as string) as value")
+    job.add_file(1, 2, 3)
+    job.run(stream, **options(job, topic, **DIRECT))
+    job.forget_last_commit()
+    job.add_file(4)
+    job.run(stream, **options(job, topic, **DIRECT))
+    assert numbers(broker, topic) == {1: 1, 2: 1, 3: 1, 4: 1}
+
+
+def test_what_direct_cannot_keep_is_refused_by_name(broker: Broker, job: Job, tmp_path: Path) -> None:
+    topic = broker.topic(PARTITIONS).topic
+    rows, known = numbered(job, 1), options(job, topic, **DIRECT)
+    by_id = {name: one for name, one in known.items() if name not in ("producerCol", "sequenceCol")}
+    found_on_the_driver(job, "knows a row by its sequence alone", rows, **by_id)
+    found_on_the_driver(job, r"idCol does nothing with write=direct", rows, **known, idCol="key")
+    found_on_the_driver(job, r"write=direct needs a topic", rows, **{**options(job, None), **DIRECT})
+    found_on_the_driver(job, r"required column 'value'", rows.drop("value"), **known)
+    shuffled = job.rows(2, 1, partitions=1).sortWithinPartitions(F.desc("n")).selectExpr(*NUMBERED[:2], NUMBERED[3])
+    shuffled = shuffled.withColumn("source", F.lit("events"))
+    with pytest.raises(Exception, match="do not come in the order of their sequences"):
+        job.write(shuffled, **known)
+    (config := tmp_path / "kafka.properties").write_text("# as whom\nacks=1\n")
+    with pytest.raises(Exception, match="acks: the lane sets it itself"):
+        job.write(rows, **known, kafkaConfigFile=str(config))
+    assert numbers(broker, topic) == {}
+
+
 def test_a_task_that_fails_midway_leaves_nothing_in_any_of_several_topics(broker: Broker, job: Job) -> None:
     topics = [broker.topic(PARTITIONS).topic for _ in range(2)]
 

@@ -31,6 +31,12 @@ WRITE_MODES: tuple[WriteMode, ...] = (
         "another took it over, which is counted",
     ),
     WriteMode(
+        "direct",
+        "effectively once",
+        "the caller writes into Kafka itself, fenced by a transactional id a lane, and asks which sequences are "
+        "written; where the ledger is on Kafka",
+    ),
+    WriteMode(
         "plain",
         "at least once",
         "no ids, on purpose: a repeated request is written again; the baseline of every comparison",

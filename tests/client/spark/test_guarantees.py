@@ -46,7 +46,7 @@ def test_a_mode_that_keeps_no_less_is_taken_as_it_is_given(guarantee: str, given
     [
         (
             {"guarantee": "effectively_once", "write": "plain"},
-            "write=plain keeps at_least_once and no more .*staged or ids",
+            "write=plain keeps at_least_once and no more .*staged or ids or direct",
         ),
         (
             {"guarantee": "effectively_once", "write": "claim", **ID, **SINK},
@@ -56,7 +56,7 @@ def test_a_mode_that_keeps_no_less_is_taken_as_it_is_given(guarantee: str, given
         ({"guarantee": "at_least_once", **SINK}, r'write=claim .*option\("idCol"'),
         ({"guarantee": "at_most_once"}, "kept by no write mode: .*dedup"),
         ({"guarantee": "exactly_once"}, "guarantee is 'exactly_once'; it is one of effectively_once, at_least_once"),
-        ({"guarantee": "effectively_once", "write": "direct"}, "not in this version"),
+        ({"guarantee": "effectively_once", "write": "direct"}, "knows a row by its sequence alone"),
     ],
 )
 def test_what_no_mode_or_not_the_given_one_keeps_is_refused(given: dict[str, str], told: str) -> None:

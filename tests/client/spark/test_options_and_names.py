@@ -66,7 +66,7 @@ def test_a_key_may_have_several_columns_in_every_mode_that_writes_to_a_topic(wri
         ({"url": "http://h:abc", "path": "t"}, r'option\("url"'),
         ({"url": "http://x"}, r'option\("topic"'),
         ({**LEAST, "topic": "other"}, "one of them"),
-        ({**LEAST, "write": "direct"}, "not in this version"),
+        ({**LEAST, "write": "direct"}, "knows a row by its sequence alone"),
         ({**LEAST, "write": "Staged"}, "staged, ids, claim, plain"),
         ({**LEAST, "onReplayMismatch": "ignore"}, "fail, first_wins"),
         ({**LEAST, "txnVersion": "1"}, "txnAppId"),

@@ -18,7 +18,7 @@ from oncegate.ledgers import parse_url
 
 if TYPE_CHECKING:
     from oncegate.ledgers.kafka.plan.look import Looked
-    from oncegate.ledgers.kafka.plan.needs import Needs
+    from oncegate.ledgers.kafka.plan.needs import Needs, Right
 
 
 class Format(StrEnum):
@@ -35,6 +35,7 @@ Principal = Annotated[
 ]
 Namespaces = Annotated[list[str], typer.Option("--namespace", help="A namespace to have topics for; may be repeated.")]
 Topics = Annotated[list[str], typer.Option("--topic", help="A topic of users that rows go to; may be repeated.")]
+Writer = Annotated[str | None, typer.Option(help="Who writes rows into Kafka past the gateway, as User:NAME.")]
 Printed = Annotated[Format, typer.Option("--format", help="What is printed: tables, one JSON object, or lines to run.")]
 Check = Annotated[bool, typer.Option("--check", help="Ask the brokers, as the URL's user, what of it is there.")]
 CommandConfig = Annotated[str, typer.Option(help="The file by which Kafka's tools connect to brokers that ask who.")]
@@ -45,6 +46,7 @@ def plan(
     principal: Principal = None,
     namespace: Namespaces = [DEFAULT_NAMESPACE],  # noqa: B006, never changed
     topic: Topics = [],  # noqa: B006, never changed
+    writer: Writer = None,
     printed: Printed = Format.TEXT,
     check: Check = False,
     command_config: CommandConfig = "admin.properties",
@@ -55,7 +57,11 @@ def plan(
     Example: oncegate kafka plan --ledger "$URL" --format commands
     """
     with refusing():
-        needs, address = _needs(ledger, namespace, principal, topic)
+        needs, address = _needs(ledger, namespace, principal, topic, writer)
+        if check and writer is not None:
+            raise BadRequest(
+                "--check asks brokers as the URL's user, and cannot see another's rights: leave --writer out"
+            )
         if check:
             _print_looked(_looked(needs, address, printed), printed)
         elif printed is Format.COMMANDS:
@@ -69,7 +75,9 @@ def plan(
             _show(needs)
 
 
-def _needs(ledger: str, namespaces: Sequence[str], principal: str | None, topics: Sequence[str]) -> tuple["Needs", Any]:
+def _needs(
+    ledger: str, namespaces: Sequence[str], principal: str | None, topics: Sequence[str], writer: str | None
+) -> tuple["Needs", Any]:
     """What is needed, and the address; BadRequest: the URL is none of Kafka's, or the extra is not there."""
     scheme, place = parse_url(ledger)
     if scheme != "kafka":
@@ -83,7 +91,7 @@ def _needs(ledger: str, namespaces: Sequence[str], principal: str | None, topics
     for one in namespaces:
         check_namespace(one)
     address = parse_address(place)
-    return needs_of(address, namespaces, principal, topics), address
+    return needs_of(address, namespaces, principal, topics, writer), address
 
 
 def _looked(needs: "Needs", address: Any, printed: Format) -> "list[Looked]":
@@ -112,12 +120,13 @@ def _members(needs: "Needs") -> dict[str, Any]:
         {"name": one.name, "partitions": one.partitions, "replication": one.replication, "settings": one.settings}
         for one in needs.topics
     ]
-    rights = [
-        {"resource": one.kind, "name": one.name, "alone": one.alone, "operations": one.operations}
-        for one in needs.rights
-    ]
+    rights, writers = (
+        [{"resource": one.kind, "name": one.name, "alone": one.alone, "operations": one.operations} for one in some]
+        for some in (needs.rights, needs.writers_rights)
+    )
     ids = [{"use": one.use, "first": one.first, "prefix": one.prefix} for one in needs.ids]
-    return {"principal": needs.principal, "topics": topics, "rights": rights, "transactional_ids": ids}
+    found = {"principal": needs.principal, "topics": topics, "rights": rights, "transactional_ids": ids}
+    return found if needs.writer is None else {**found, "writer": needs.writer, "writers_rights": writers}
 
 
 def _show(needs: "Needs") -> None:
@@ -126,12 +135,18 @@ def _show(needs: "Needs") -> None:
     for one in needs.topics:
         settings = "\n".join(f"{name}={value}" for name, value in one.settings.items())
         topics.add_row(one.name, str(one.partitions), str(one.replication), settings, end_section=True)
-    rights = Table("resource", "name", "operations", title=f"rights of {needs.principal}")
-    for right in needs.rights:
-        rights.add_row(right.kind, right.name if right.alone else f"{right.name}*", ", ".join(right.operations))
+    rights = _rights(needs.principal, needs.rights)
     rights.add_row("cluster", "", "none")
+    writers = [] if needs.writer is None else [_rights(needs.writer, needs.writers_rights)]
     ids = Table("use", "transactional ids", title="transactional ids")
     for each in needs.ids:
         ids.add_row(each.use, each.first if each.prefix is None else f"{each.first} and on")
-    for table in (topics, rights, ids):
+    for table in (topics, rights, *writers, ids):
         console.print(table)
+
+
+def _rights(principal: str, rights: "Sequence[Right]") -> Table:
+    table = Table("resource", "name", "operations", title=f"rights of {principal}")
+    for right in rights:
+        table.add_row(right.kind, right.name if right.alone else f"{right.name}*", ", ".join(right.operations))
+    return table

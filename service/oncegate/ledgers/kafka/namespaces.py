@@ -78,6 +78,11 @@ def direct_topic(one: Namespace) -> str:
     return f"{one.topics}.direct" + (f".{one.number}" if one.number > 1 else "")
 
 
+def lane_ids(one: Namespace) -> str:
+    """Returns what the transactional ids of a namespace's lanes begin with; a lane's number follows."""
+    return f"{one.name}/direct/"
+
+
 class Generation(msgspec.Struct, frozen=True):
     """Counts generations of transactional ids: `holder` took `highest`; all before `proved` are ended for good."""
 

@@ -49,6 +49,11 @@ PROMISES: Mapping[str, Promise] = {
         "no row is lost, and one is written again only after its writer was silent for a whole lease; each is counted",
         "what a dead writer wrote is not taken back: takeovers bound the duplicates",
     ),
+    "direct": Promise(
+        EFFECTIVELY_ONCE,
+        "each sequence of a producer is written once into a topic of Kafka, which rows reach past the gateway",
+        "a lane is one task's at a time: two that run at once, as by speculation, fence each other",
+    ),
     "plain": Promise(
         AT_LEAST_ONCE,
         "no row is lost",

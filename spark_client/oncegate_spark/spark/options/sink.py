@@ -28,7 +28,7 @@ class Options:
     write mode. `digest_names`: the columns that are the payload of
     a row's id; `on_conflict`: what becomes of a row whose id is written with another one. `merges`: columns that the
     topic does not have are added to it. `by_row`: no topic is given, and each row names its own; `topic` is
-    TOPICS_OF_ROWS then.
+    TOPICS_OF_ROWS then. `kafka_config_file`, `transaction_ms`: of write=direct.
     """
 
     url: str
@@ -52,6 +52,8 @@ class Options:
     checkpoint: str | None
     checkpoint_url: str | None
     credentials: Credentials = NONE
+    kafka_config_file: str | None = None
+    transaction_ms: int = 0
     merges: bool = False
     by_row: bool = False
     raw: Mapping[str, str] = field(default_factory=dict)
@@ -66,7 +68,7 @@ class Options:
         write = chosen_write(raw)
         check_names(raw, write)
         topic = topic_of(raw)
-        by_row = not topic and write != "claim" and TOPIC_COLUMN in columns
+        by_row = not topic and write not in ("claim", "direct") and TOPIC_COLUMN in columns
         options = cls(
             url=url_of(raw),
             namespace=BY_NAME["namespace"].text(raw) or "",
@@ -89,6 +91,8 @@ class Options:
             checkpoint=raw.get("checkpointlocation"),
             checkpoint_url=raw.get("checkpointurl"),
             credentials=credentials_of(raw),
+            kafka_config_file=BY_NAME["kafkaConfigFile"].text(raw),
+            transaction_ms=BY_NAME["transactionMs"].number(raw) or 0,
             merges=BY_NAME["mergeSchema"].truth(raw),
             by_row=by_row,
             raw=raw,
@@ -104,6 +108,11 @@ class Options:
             )
         if self.write in BY_ID:
             self._check_ids()
+        if self.write == "direct" and self.lane_names is None:
+            raise BadOption(
+                "write=direct knows a row by its sequence alone; add producerCol and sequenceCol, as assign_sequences "
+                'makes them, or take .option("write", "ids") with idCol'
+            )
         if self.write == "claim":
             self._check_claim()
         elif not self.topic:
@@ -159,7 +168,7 @@ class Options:
     @property
     def has_driver(self) -> bool:
         """Whether a driver has to ack: somebody has to say that rows are not retried any more."""
-        return self.lane_names is not None or self.is_scoped
+        return self.write in BY_ID and (self.lane_names is not None or self.is_scoped)
 
     @property
     def known_by(self) -> str:

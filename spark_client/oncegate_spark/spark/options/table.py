@@ -7,10 +7,10 @@ from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.effort import TIMEOUT_MS
 from oncegate_spark.protocol.payloads import ON_CONFLICT
 
-WRITE_MODES = ("staged", "ids", "claim", "plain")
+WRITE_MODES = ("staged", "ids", "claim", "plain", "direct")
 READ = "read"
 BY_ID = ("ids", "claim")  # the write modes that know a row by its id or sequence
-LATER = ("direct",)  # write modes of a later version
+BY_SEQUENCE = (*BY_ID, "direct")  # those that know it by its sequence
 SCOPES = ("namespace", "retry")
 EFFECTIVELY_ONCE, AT_LEAST_ONCE = "effectively_once", "at_least_once"
 TRUTHS = ("true", "false")
@@ -73,8 +73,7 @@ class Option:
         """One of `allowed`. Raises BadOption."""
         value = self.text(raw)
         if value not in self.allowed:
-            later = " (not in this version)" if self.name == "write" and value in LATER else ""
-            raise BadOption(f"{self.name} is {value!r}{later}; it is one of {', '.join(self.allowed)}")
+            raise BadOption(f"{self.name} is {value!r}; it is one of {', '.join(self.allowed)}")
         return value
 
     def truth(self, raw: Mapping[str, str]) -> bool:
@@ -179,7 +178,7 @@ OPTIONS: tuple[Option, ...] = (
         "write",
         WRITE_MODES,
         "How rows take effect once: staged publishes each batch whole, ids drops rows whose id is written, claim "
-        "leaves the writing to a sink of yours, plain appends and accepts duplicates.",
+        "leaves the writing to a sink of yours, plain accepts duplicates, direct has the tasks write into Kafka.",
         default="staged",
         allowed=WRITE_MODES,
     ),
@@ -208,14 +207,13 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "producerCol",
-        BY_ID,
-        "The column that names a row's producer, as assign_sequences makes it. Goes with sequenceCol, in "
-        "place of idCol.",
+        BY_SEQUENCE,
+        "The column of a row's producer, as assign_sequences makes it. Goes with sequenceCol, in place of idCol.",
         words="column name",
     ),
     Option(
         "sequenceCol",
-        BY_ID,
+        BY_SEQUENCE,
         "The column of a row's sequence number, increasing within its producer. Goes with producerCol.",
         words="column name",
     ),
@@ -282,6 +280,22 @@ OPTIONS: tuple[Option, ...] = (
         unit="milliseconds",
     ),
     Option(
+        "kafkaConfigFile",
+        ("direct",),
+        "File on each executor with settings of Kafka's client (librdkafka), one `name=value` a line.",
+        words="path",
+        missing="the gateway's brokers",
+    ),
+    Option(
+        "transactionMs",
+        ("direct",),
+        "How long a task's transaction may be open. Brokers bound it by `transaction.max.timeout.ms`.",
+        default="600000",
+        least=10_000,
+        most=86_400_000,
+        unit="milliseconds",
+    ),
+    Option(
         "txnAppId",
         ("staged", *BY_ID),
         "The name of the job, the same at every run. With write=staged it takes the place of the query's id in a "
@@ -338,8 +352,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "failOnDataLoss",
         (READ,),
-        "Whether rows that retention dropped before they were read stop the read, with their number, or are "
-        "only logged.",
+        "Whether rows that retention dropped before they were read stop the read, or are only logged.",
         default="true",
         allowed=TRUTHS,
     ),

@@ -16,6 +16,7 @@ from oncegate_spark.spark.options.table import BY_ID
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers.claim import ClaimWriter
 from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
+from oncegate_spark.spark.writers.direct.writer import DirectRowsWriter
 from oncegate_spark.spark.writers.ids import IdsWriter
 from oncegate_spark.spark.writers.plain import PlainWriter
 from oncegate_spark.spark.writers.staged import StagedWriter
@@ -44,6 +45,7 @@ def writer_of(options: Options, read: Input | None, fit: Fit = AS_THEY_COME) -> 
     `read`: the input of the batch that begins, as the streaming writer found it. `fit`: what its rows go through first.
     """
     kinds: dict[str, Any] = {"staged": StagedWriter, "ids": IdsWriter, "claim": ClaimWriter, "plain": PlainWriter}
+    kinds["direct"] = DirectRowsWriter
     writer: Writer = kinds[options.write](options, read, fit)
     return writer
 
@@ -70,8 +72,8 @@ def check_schema(given: Options, schema: Any) -> Options:
     )
     if options.write in BY_ID:
         check_ids(options.id_names, schema, "idCol")
-        check_lanes(options.lane_names, schema)
         check_payloads(options.digest_names, schema)
+    check_lanes(options.lane_names, schema)
     check_types(schema, options.write != "claim")
     for name in options.key_names:
         if name not in names:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from oncegate_spark.errors import NOTHING, BadId, NotFound, OncegateError, Outcome, Unavailable
+from oncegate_spark.errors import NOTHING, BadId, NotFound, OncegateError, Outcome, Refused, Unavailable
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Topic
 from oncegate_spark.protocol.codecs import is_id
@@ -30,6 +30,10 @@ from oncegate_spark.sync.gateway import Gateway
 SOON_MS = 3_000  # a gateway that starts again takes less; after that a person at the driver is told what is waited for
 
 log = logging.getLogger("oncegate_spark")
+NOWHERE_DIRECT = (
+    "write=direct writes into topics of Kafka, and this gateway keeps rows itself (its ledger is not on Kafka): take "
+    '.option("write", "ids"), which knows rows by the same columns'
+)
 _WIDE = 100  # so many columns, or bytes of fixed width, that the gateway's limits are asked for
 
 _NO_ROWS = codecs.stream([pa.RecordBatch.from_pydict({"value": pa.array([], pa.string())})])
@@ -69,6 +73,8 @@ def check_target(options: Options, schema: Any) -> Fit:
             return AS_THEY_COME
         if found.brokers:
             return _fit_of_records(options, schema)
+        if options.write == "direct":
+            raise Refused(NOWHERE_DIRECT)
         topic = found.topic
         if options.merges and topic is not None:
             topic = _merged(options, topic, schema)
@@ -85,6 +91,8 @@ def _fit_of_records(options: Options, schema: Any) -> Fit:
     Topics that rows name themselves are known when the rows are: the first task tells of one that is missing.
     """
     fit = records(options, schema)
+    if options.write == "direct":
+        return fit
     if not options.by_row:
         with Gateway(
             options.url,

@@ -8,7 +8,7 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerFull
 from oncegate.ledgers.kafka.guard import Partition
-from oncegate.ledgers.kafka.namespaces import DIRECT_PARTITIONS, direct_topic
+from oncegate.ledgers.kafka.namespaces import DIRECT_PARTITIONS, direct_topic, lane_ids
 from oncegate.ledgers.kafka.reading import Reader, Stalled, Trimmed
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.topics import shorten
@@ -32,7 +32,7 @@ class DirectTopic:
 
     def place(self, lane: int, partition: int) -> LanePlace:
         """Implements the port's `DirectRecords.place`."""
-        own_id = f"{self._place.name}/direct/{lane}"
+        own_id = f"{lane_ids(self._place.listed)}{lane}"
         return LanePlace(self._place.listed.ledger, self._brokers, self._topic, partition, own_id)
 
     async def read(self, partition: int, first: int) -> Sequence[tuple[int, bytes]]:

@@ -15,6 +15,9 @@ def commands(needs: Needs, bootstrap: str, command_config: str | None) -> Iterat
         yield shlex.join(["kafka-topics.sh", *reached, *_topic(one)])
     for right in needs.rights:
         yield shlex.join(["kafka-acls.sh", *reached, *_right(right, needs.principal)])
+    if needs.writer is not None:
+        for right in needs.writers_rights:
+            yield shlex.join(["kafka-acls.sh", *reached, *_right(right, needs.writer)])
 
 
 def _topic(one: Wanted) -> list[str]:

@@ -9,6 +9,7 @@ from oncegate.ledgers.kafka.namespaces import (
     DIRECT_PARTITIONS,
     Namespace,
     direct_topic,
+    lane_ids,
     list_topic,
     topic_names,
     topics_of_name,
@@ -46,7 +47,10 @@ class TransactionalId:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Holds all that a gateway needs; `principal`: whom rights are given to."""
+    """Holds all that a gateway needs; `principal`: whom rights are given to.
+
+    `writer`: who writes into Kafka past the gateway, and `writers_rights` what he needs for that; None: nobody does.
+    """
 
     principal: str
     topics: tuple[Wanted, ...]
@@ -54,10 +58,16 @@ class Needs:
     # Of users, which they make: rows go there.
     users_topics: tuple[str, ...]
     ids: tuple[TransactionalId, ...]
+    writer: str | None = None
+    writers_rights: tuple[Right, ...] = ()
 
 
 def needs_of(
-    address: Address, namespaces: Sequence[str], principal: str | None, users_topics: Sequence[str] = ()
+    address: Address,
+    namespaces: Sequence[str],
+    principal: str | None,
+    users_topics: Sequence[str] = (),
+    writer: str | None = None,
 ) -> Needs:
     """Says what the gateway at this address needs for namespaces that are new, and to write rows into users' topics.
 
@@ -77,7 +87,19 @@ def needs_of(
         Right(TRANSACTIONAL_ID, begin, ("Describe", "Write")),
         *(Right(TOPIC, topic, ("Describe", "DescribeConfigs", "Write"), alone=True) for topic in users_topics),
     )
-    return Needs(principal or principal_of(address), tuple(topics), rights, tuple(users_topics), tuple(ids))
+    given = () if writer is None else _of_writers(address, namespaces, users_topics)
+    whom = principal or principal_of(address)
+    return Needs(whom, tuple(topics), rights, tuple(users_topics), tuple(ids), writer, given)
+
+
+def _of_writers(address: Address, namespaces: Sequence[str], users_topics: Sequence[str]) -> tuple[Right, ...]:
+    """The rights of clients that write their rows themselves, and of nothing else of a ledger's."""
+    rights = []
+    for namespace in namespaces:
+        one = Namespace(b"", topics_of_name(address.prefix, namespace), b"")
+        rights.append(Right(TRANSACTIONAL_ID, lane_ids(one), ("Describe", "Write")))
+        rights.append(Right(TOPIC, direct_topic(one), ("Describe", "Write"), alone=True))
+    return (*rights, *(Right(TOPIC, topic, ("Describe", "Write"), alone=True) for topic in users_topics))
 
 
 def principal_of(address: Address) -> str:

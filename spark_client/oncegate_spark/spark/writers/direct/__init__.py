@@ -1,0 +1,1 @@
+"""Writes with `write=direct`: the tasks write into Kafka themselves."""

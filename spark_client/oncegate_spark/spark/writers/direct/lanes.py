@@ -1,0 +1,132 @@
+"""The lanes that one task of write=direct meets, each with its transaction; and its rows as records of Kafka."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oncegate_spark.direct.transaction import DirectRow, LaneTransaction
+from oncegate_spark.direct.writer import missing
+from oncegate_spark.errors import NOTHING, BadId, BadOption, OncegateError, Outcome, OutOfOrder
+from oncegate_spark.protocol.sequences import increasing, uint64_column
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.writers.sequenced import WAYS_ON
+from oncegate_spark.sync.gateway import Gateway
+
+
+@dataclass
+class _Lane:
+    """One lane in a task. `last`: the last sequence that was met."""
+
+    transaction: LaneTransaction
+    last: int = -1
+
+
+@dataclass
+class TaskLanes:
+    """All lanes that one task meets. `written`: rows that are committed, `suppressed`: that were written before."""
+
+    gateway: Gateway
+    options: Options
+    open: ExitStack
+    config: Mapping[str, str]
+    lanes: dict[str, _Lane] = field(default_factory=dict)
+    rows: int = 0
+    written: int = 0
+    suppressed: int = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Hand a batch to its lanes, but for rows that are written."""
+        assert self.options.lane_names is not None
+        producers = batch.column(self.options.lane_names[0])
+        if producers.null_count or pc.any(pc.equal(pc.binary_length(producers), 0)).as_py():
+            raise BadId(f"producerCol {self.options.lane_names[0]}: a row has no producer{NOTHING}")
+        names = pc.unique(producers).to_pylist()
+        for name in names:
+            self._add(name, batch if len(names) == 1 else batch.filter(pc.equal(producers, name)))
+
+    def _add(self, name: str, rows: pa.RecordBatch) -> None:
+        assert self.options.lane_names is not None
+        column = self.options.lane_names[1]
+        sequences = uint64_column(rows.column(column), f"sequenceCol {column}")
+        lane = self._lane(name)
+        if not increasing(sequences) or sequences[0].as_py() <= lane.last:
+            raise OutOfOrder(f"rows of producer {name} do not come in the order of their sequences: {WAYS_ON}{NOTHING}")
+        first, lane.last = sequences[0].as_py(), sequences[-1].as_py()
+        found = list(missing(rows_of(rows, sequences), lane.transaction.ask(first, lane.last)))
+        self.rows += len(sequences)
+        self.suppressed += len(sequences) - len(found)
+        lane.transaction.add(found)
+
+    def _lane(self, name: str) -> _Lane:
+        if name not in self.lanes:
+            options = self.options
+            opened = self.gateway.open_lane(options.topic, name)
+            transaction = LaneTransaction(
+                self.gateway, (options.topic, name), opened, self.config, transaction_ms=options.transaction_ms
+            )
+            self.open.enter_context(transaction)
+            transaction.start()
+            self.lanes[name] = _Lane(transaction)
+        return self.lanes[name]
+
+    def commit(self) -> None:
+        """Commit every lane's transaction, one after the other."""
+        for lane in self.lanes.values():
+            self.written += lane.transaction.commit()
+
+    def outcome(self, error: OncegateError) -> tuple[Outcome, str]:
+        """What is known when a task fails."""
+        before = f"{self.written} rows of other lanes were written by this task; its retry drops what is written"
+        if error.outcome is Outcome.UNKNOWN:
+            return (
+                Outcome.UNKNOWN,
+                f"unknown: whether the rows of its lane were written, which its retry asks; {before}",
+            )
+        return (Outcome.WRITTEN, before) if self.written else (Outcome.NOT_WRITTEN, "nothing was written by this task")
+
+
+def config_of(path: str | None) -> dict[str, str]:
+    """Read settings of Kafka's client, one `name=value` a line; empty lines and those that begin with # say nothing.
+
+    Raises BadOption.
+    """
+    if path is None:
+        return {}
+    try:
+        lines = Path(path).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadOption(f"kafkaConfigFile {path} cannot be read: {error}{NOTHING}") from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        name, is_pair, value = line.partition("=")
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not is_pair or not name.strip():
+            raise BadOption(f"kafkaConfigFile {path}, line {number}: no name=value{NOTHING}")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def rows_of(rows: pa.RecordBatch, sequences: pa.UInt64Array) -> list[DirectRow]:
+    """Each row as a record: the columns of Spark's Kafka sink, those that are there."""
+    count = rows.num_rows
+    there = set(rows.schema.names)
+
+    def column(name: str) -> Sequence[Any]:
+        if name not in there:
+            return [None] * count
+        found = rows.column(name)
+        if pa.types.is_string(found.type) or pa.types.is_large_string(found.type):
+            found = found.cast(pa.binary())
+        if pa.types.is_timestamp(found.type):
+            found = found.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+        return list(found.to_pylist())
+
+    headers = [() if some is None else tuple((one["key"], one["value"]) for one in some) for some in column("headers")]
+    columns = column("value"), column("key"), headers, column("partition"), column("timestamp")
+    return [DirectRow(*row) for row in zip(sequences.to_pylist(), *columns, strict=True)]

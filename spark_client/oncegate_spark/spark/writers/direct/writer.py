@@ -1,0 +1,98 @@
+"""Writes with `write=direct`: the tasks write into Kafka themselves, and ask the gateway only what is written.
+
+A task has one transaction for each lane whose rows it meets: started with its first row, asked for each batch,
+committed when the task's rows are all there. So a task that fails has written nothing of the lanes that it did not
+commit.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mailbox_of
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
+from oncegate_spark.spark.writers.common import (
+    REPEATED,
+    TaskMark,
+    log_all_suppressed,
+    store_mark,
+    stored_mark,
+    task_errors,
+    task_gateway,
+    task_mark,
+    written_by,
+)
+from oncegate_spark.spark.writers.direct.lanes import TaskLanes, config_of
+
+log = logging.getLogger("oncegate_spark")
+
+
+@dataclass(frozen=True)
+class DirectReport:
+    """What one task tells the driver: how many rows it had, has written, and found written."""
+
+    rows: int
+    written: int
+    suppressed: int
+    task_mark: TaskMark
+    mailbox: Mailbox | None = None
+
+
+class DirectRowsWriter:
+    """Has the tasks write their rows into a topic of Kafka, each once by producer and sequence."""
+
+    def __init__(self, options: Options, read: Input | None, fit: Fit = AS_THEY_COME) -> None:
+        self.options = options
+        self.fit = fit
+        self.mark = stored_mark(options)
+
+    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> DirectReport:
+        """In a task: write its rows, each once. Raises TaskFailed, which says what is written."""
+        options = self.options
+        with task_gateway(options, self.mark, task) as gateway, ExitStack() as transactions:
+            lanes = TaskLanes(gateway, options, transactions, {})
+            with task_errors(options, task, lanes.outcome):
+                lanes.config = config_of(options.kafka_config_file)
+                for batch in self.fit.applied(batches, task):
+                    if batch.num_rows:
+                        lanes.add(batch)
+                lanes.commit()
+            counts = lanes.rows, lanes.written, lanes.suppressed
+            return DirectReport(*counts, task_mark(options, task, gateway), mailbox_of(task))
+
+    def commit(self, messages: Sequence[DirectReport], batch_id: int | None) -> None:
+        """On the driver: keep the mark and tell the counts; every row was there when its task was done."""
+        marks = [message.task_mark for message in messages]
+        for one in marks:
+            store_mark(self.options, marks, one.mark)
+        rows, written, suppressed = (
+            sum(getattr(message, name) for message in messages) for name in ("rows", "written", "suppressed")
+        )
+        topic = self.options.topic
+        if messages:
+            counts = WriteCounts(mode="direct", target=topic, rows=rows, written=written, suppressed=suppressed)
+            leave(messages[0].mailbox, counts)
+        if rows and rows == suppressed:
+            log_all_suppressed(f"{written_by(batch_id)} to topic {topic}", rows, REPEATED)
+        log.info(
+            "%s by sequence to topic %s: rows=%d written=%d suppressed=%d",
+            written_by(batch_id),
+            topic,
+            rows,
+            written,
+            suppressed,
+        )
+
+    def abort(self, messages: Sequence[DirectReport]) -> None:
+        """Nothing to take back: what is written stays, and is dropped when it comes again."""
+        log.warning(
+            "write=direct: the write failed; at least %d rows of it are in topic %s, and its next try drops them",
+            sum(message.written for message in messages),
+            self.options.topic,
+        )

@@ -1,0 +1,76 @@
+"""Walks of lanes: each row once whatever fences, sleeps, dies, is lost or late; and without a rule a walk breaks."""
+
+from collections import Counter
+
+import pytest
+
+from oncegate.core.direct import ASK, TRIM, AskCell, EntryState, Reading, Record, Told, TrimCell, Trimming
+from tests.model.direct.world import Setup, World
+from tests.model.kit.outcome import SEED, WALKS, breaks, walk_all
+
+SETUPS = {
+    "lanes": Setup(),
+    "lanes, sleepers": Setup(sleeping=0.08, dying=0.0, starting=0.05),
+    "lanes, faults": Setup(losing=0.7, dying=0.03, starting=0.08),
+    "lanes, trims unnoticed": Setup(sleeping=0.08, dying=0.0, starting=0.05, noticing=False),
+}
+FIRST = 15
+
+
+@pytest.mark.parametrize("name", SETUPS)
+def test_the_first_walks_keep_each_row_once(name: str) -> None:
+    outcome = walk_all(SETUPS[name], FIRST)
+    assert not outcome.broken, outcome.explain()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETUPS)
+def test_each_row_is_there_once_whatever_happens(name: str) -> None:
+    outcome = walk_all(SETUPS[name], WALKS // 2)
+    assert not outcome.broken, outcome.explain()
+
+
+def test_a_walk_is_made_by_its_seed_alone() -> None:
+    traces = []
+    for _ in range(2):
+        world = World(SETUPS["lanes, faults"], SEED)
+        world.run()
+        traces.append(world.trace)
+    assert traces[0] == traces[1]
+
+
+def test_walks_meet_all_that_the_model_is_about() -> None:
+    events = ("sleeps", "wakes", "dies", "fences", "trims", "waits for an open transaction", "LedgerFenced")
+    events += ("commit: lost", "commit: late", "a late commit", "is told [0")
+    found: Counter[str] = Counter()
+    for setup in SETUPS.values():
+        for seed in range(1, 9):
+            world = setup.world(seed)
+            world.run()
+            text = "\n".join(world.trace)
+            found.update({event: text.count(event) for event in events})
+    assert not [event for event in events if not found[event]]
+
+
+NOT_THERE = AskCell(Told.NOT_THERE, "left out", "by a test")
+TRIM_NOW = TrimCell(Trimming.TRIM, "left out", "by a test")
+
+
+@pytest.mark.parametrize("reading", [Reading.BEFORE, Reading.READ])
+def test_an_absence_that_is_told_too_early_is_written_twice(monkeypatch: pytest.MonkeyPatch, reading: Reading) -> None:
+    """Behind a reading the commit alone tells who does not notice that his successor has trimmed."""
+    monkeypatch.setitem(ASK, (Record.ABSENT, reading), NOT_THERE)
+    assert breaks(SETUPS["lanes, trims unnoticed"]) == "TWICE"
+
+
+def test_records_that_are_trimmed_before_their_entry_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TRIM, EntryState.QUEUED, TRIM_NOW)
+    assert breaks(SETUPS["lanes, faults"]) in {"TRIMMED", "DAMAGED", "TWICE"}
+
+
+def test_who_asks_before_he_starts_writes_twice() -> None:
+    assert breaks(Setup(starts_first=False)) == "TWICE"
+
+
+def test_who_reads_to_the_stable_end_alone_misses_what_stands_behind_another_lane() -> None:
+    assert breaks(Setup(to_the_end=False)) == "TWICE"
