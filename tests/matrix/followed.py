@@ -15,7 +15,7 @@ from tests.support.staged_batches import Batch
 
 # Longer than any opening takes.
 LEASE_MS = 600_000
-NOBODYS_CLAIM = "0" * 26
+NOBODYS_CLAIM = "0" * 25 + "1"
 
 
 def told_by_a_sleeper(world: World, life: Life) -> bool:

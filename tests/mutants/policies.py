@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant, one
 _CELLS = "tests/index/claims/test_cells.py"
 _EXPIRY = "tests/engine/usecases/test_lease_expiry.py"
 _DOORS = "tests/transports/test_policies.py"
+_SHADOW = "tests/engine/usecases/test_shadow.py"
 _TIMES = "tests/engine/usecases/test_id_times.py"
 _CLIENT = "tests/client/sync/test_in_doubt.py"
 
@@ -107,5 +108,61 @@ POLICIES: tuple[Mutant, ...] = (
         "_WEIGHTS = np.uint64(16) ** np.arange(11, -1, -1, dtype=np.uint64)\n",
         "_WEIGHTS = np.uint64(16) ** np.arange(10, -2, -1).clip(0).astype(np.uint64)\n",
         "tests/hashing/test_id_times.py::test_event_ids_are_read_as_the_client_reads_them",
+    ),
+    one(
+        "shadow mode tells the verdict as it is",
+        "service/oncegate/engine/policies/shadow.py",
+        "    return np.full(len(verdicts), Verdict.GRANTED, np.uint8), np.zeros",
+        "    return verdicts, np.zeros",
+        f"{_DOORS}::test_every_door_grants_all_in_shadow_mode_and_says_what_it_would_have_said",
+    ),
+    one(
+        "in shadow mode rows of known ids are told as written, and are not",
+        "service/oncegate/engine/usecases/produce.py",
+        "        if others.any():\n            written += shares(request.rows, others, partitions)\n",
+        "",
+        f"{_SHADOW}::test_all_rows_are_written_in_one_append_and_only_the_new_ones_become_known",
+    ),
+    one(
+        "in shadow mode a repeat writes its rows again",
+        "service/oncegate/engine/usecases/produce.py",
+        "        if not self._in_shadow or decision.claim is not None:\n",
+        "        if not self._in_shadow:\n",
+        f"{_SHADOW}::test_all_rows_are_written_in_one_append_and_only_the_new_ones_become_known",
+    ),
+    one(
+        "rows of one partition that come in two parts lie at one offset",
+        "service/oncegate/engine/usecases/produce.py",
+        "high_offset(request.topic, share.partition) + behind\n",
+        "high_offset(request.topic, share.partition)\n",
+        f"{_SHADOW}::test_all_rows_are_written_in_one_append_and_only_the_new_ones_become_known",
+    ),
+    one(
+        "what was taken over in shadow mode is to be asked for again",
+        "service/oncegate/engine/policies/shadow.py",
+        "settled=whole, taken_over=0, shadow",
+        "settled=whole, shadow",
+        f"{_SHADOW}::test_what_was_taken_over_is_told_as_settled_for_it_was_written",
+    ),
+    one(
+        "who holds nothing cannot settle",
+        "service/oncegate/engine/shard.py",
+        "        if claim == NO_CLAIM:\n",
+        "        if claim is None:\n",
+        f"{_DOORS}::test_an_answer_that_holds_nothing_names_a_claim_that_can_be_settled",
+    ),
+    one(
+        "a packed answer has more bytes than a client of before reads",
+        "service/oncegate/transports/http/inbound.py",
+        "    return answer if asked or media != PACKED or answer.shadow is None else replace(answer, shadow=None)\n",
+        "    return answer if asked is not None else replace(answer, shadow=None)\n",
+        f"{_DOORS}::test_who_asks_packed_without_shadow_reads_what_a_client_of_before_reads",
+    ),
+    one(
+        "shadow mode counts nothing",
+        "service/oncegate/engine/policies/shadow.py",
+        "    counts.add(SHADOWED, int(np.count_nonzero(~_MAY_WRITE[verdicts])))\n",
+        "",
+        f"{_DOORS}::test_every_door_grants_all_in_shadow_mode_and_says_what_it_would_have_said",
     ),
 )

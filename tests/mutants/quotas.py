@@ -38,8 +38,8 @@ QUOTAS: tuple[Mutant, ...] = (
     one(
         "ids are counted once they are claimed",
         "service/oncegate/engine/shard.py",
-        "        self.rates.ids(len(request.ids))\n        return self._claim_batcher.claim(request, deadline)\n",
-        "        return self._claim_batcher.claim(request, deadline)\n",
+        "        self.rates.ids(len(request.ids))\n        answering = self._claim_batcher.claim(request, deadline)\n",
+        "        answering = self._claim_batcher.claim(request, deadline)\n",
         f"{_RATES}::test_what_was_claimed_can_be_claimed_again_completed_and_released_whatever_the_rate_says",
     ),
     one(

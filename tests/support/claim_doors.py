@@ -20,10 +20,12 @@ Id = str | bytes
 
 @dataclass(frozen=True)
 class Told:
-    """verdicts: in words, as `GRANTED` or `GRANTED+TAKEOVER`. claim: whether one was named."""
+    """verdicts: in words, as `GRANTED` or `GRANTED+TAKEOVER`. claim: whether one was named. shadow: what the verdicts
+    would have been."""
 
     verdicts: tuple[str, ...]
     claim: bool
+    shadow: tuple[str, ...] = ()
 
 
 def words(raw: bytes) -> tuple[str, ...]:
@@ -35,20 +37,23 @@ def _raw(ids: Sequence[Id]) -> bytes:
     return b"".join(one if isinstance(one, bytes) else one.encode() for one in ids)
 
 
-async def _http(doors: Both, media: str, ids: Sequence[Id], token: bytes, call: int) -> Reply:
+async def _http(doors: Both, media: str, ids: Sequence[Id], token: bytes, call: int, query: str = "") -> Reply:
     headers = {} if media == JSON else {"Oncegate_Token": token.hex(), "Oncegate_Call": str(call)}
     if media == JSON:
         body = json.dumps({"token": token.hex(), "call": call, "ids": ids}).encode()
     else:
         body = _raw(ids) if media == PACKED else stream(pa.record_batch({"id": ids}))
-    return await doors.http.send(request("POST", f"{NS}/ids:claim", body, Content_Type=media, Accept=media, **headers))
+    return await doors.http.send(
+        request("POST", f"{NS}/ids:claim{query}", body, Content_Type=media, Accept=media, **headers)
+    )
 
 
 async def _json(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
     answer = (await _http(doors, JSON, ids, token, call)).json
     flags = ("takeover", "own")
     said = [one["verdict"] + "".join(f"+{f.upper()}" for f in flags if one.get(f)) for one in answer["verdicts"]]
-    return Told(tuple(said), answer["claim"] is not None)
+    shadow = tuple(one["shadow_verdict"] for one in answer["verdicts"] if "shadow_verdict" in one)
+    return Told(tuple(said), answer["claim"] is not None, shadow)
 
 
 async def _packed(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
@@ -56,11 +61,20 @@ async def _packed(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> To
     return Told(words(answer.verdicts.tobytes()), answer.claim is not None)
 
 
+async def _packed_with_shadow(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
+    body, count = (await _http(doors, PACKED, ids, token, call, "?shadow=true")).body, len(ids)
+    answer = read_claim_packed(body[: 24 + count] if len(body) == 24 + 2 * count else body)
+    shadow = body[24 + count :] if len(body) == 24 + 2 * count else b""
+    plain = tuple(word.partition("+")[0] for word in words(shadow))
+    return Told(words(answer.verdicts.tobytes()), answer.claim is not None, plain)
+
+
 async def _arrow(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
     table = pa.ipc.open_stream((await _http(doors, ARROW, ids, token, call)).body).read_all()
     flags = ("takeover", "own")
     said = [row["verdict"] + "".join(f"+{f.upper()}" for f in flags if row[f]) for row in table.to_pylist()]
-    return Told(tuple(said), b"claim" in (table.schema.metadata or {}))
+    shadow = table.column("shadow_verdict").to_pylist() if "shadow_verdict" in table.column_names else []
+    return Told(tuple(said), b"claim" in (table.schema.metadata or {}), tuple(shadow))
 
 
 def _message(ids: Sequence[Id], token: bytes, call: int) -> Any:
@@ -68,7 +82,8 @@ def _message(ids: Sequence[Id], token: bytes, call: int) -> Any:
 
 
 def _of_message(answer: Any) -> Told:
-    return Told(words(answer.verdicts), bool(answer.claim))
+    shadow = tuple(word.partition("+")[0] for word in words(answer.shadow_verdicts))
+    return Told(words(answer.verdicts), bool(answer.claim), shadow)
 
 
 async def _unary(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
@@ -90,6 +105,7 @@ async def _stream(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> To
 DOORS: dict[str, Callable[[Both, Sequence[Id], bytes, int], Awaitable[Told]]] = {
     "json": _json,
     "packed": _packed,
+    "packed with shadow": _packed_with_shadow,
     "arrow": _arrow,
     "grpc": _unary,
     "stream": _stream,

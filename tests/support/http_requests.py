@@ -82,14 +82,14 @@ CASES: dict[str, tuple[bytes, int, str]] = {
     "a stage with an unknown parameter": (arrow(ROWS, STAGE + "&writeId=x", **STAGED), 400, "BAD_REQUEST"),
     "a stage with a parameter twice": (arrow(ROWS, STAGE + "&chunk=1", **STAGED), 400, "BAD_REQUEST"),
     "an unknown claim": (
-        request("POST", "/v1/namespaces/default/claims/" + "0" * 26 + ":complete"),
+        request("POST", "/v1/namespaces/default/claims/" + "0" * 25 + "1" + ":complete"),
         404,
         "UNKNOWN_CLAIM",
     ),
     "a claim id that is none": (request("POST", "/v1/namespaces/default/claims/abc:release"), 400, "BAD_REQUEST"),
     "a verb that does not exist": (request("POST", "/v1/namespaces/default/claims/abc:forget"), 404, "NOT_FOUND"),
     "a body where none is taken": (
-        request("POST", "/v1/namespaces/default/claims/" + "0" * 26 + ":renew", b"{}"),
+        request("POST", "/v1/namespaces/default/claims/" + "0" * 25 + "1" + ":renew", b"{}"),
         400,
         "BAD_REQUEST",
     ),

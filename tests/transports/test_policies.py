@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator
 import pyarrow as pa
 import pytest
 
+from oncegate.transports.decode.identifiers import claim_bytes
 from tests.support.claim_doors import DOORS, Told, explained, put
-from tests.support.doors import GrpcDoor, HttpDoor, Refused
+from tests.support.doors import NS, GrpcDoor, HttpDoor, Refused
 from tests.support.grpc_app import Both, both
+from tests.support.http_app import JSON, PACKED, request
 
 TOKEN, OTHER = bytes(16), bytes(range(16))
 HOUR_MS = 3_600_000
@@ -36,7 +38,7 @@ async def left(doors: Both, *ids: str) -> bytes:
 )
 async def test_every_door_tells_what_ran_out_as_the_namespace_is_set(doors: Both, setting: str, told: str) -> None:
     assert (await put(doors, {"lease_expiry": setting}))["lease_expiry"] == setting
-    ids = dict(zip(DOORS, (letter * 16 for letter in "abcde"), strict=True))
+    ids = dict(zip(DOORS, (letter * 16 for letter in "abcdef"), strict=True))
     await left(doors, *ids.values())
     for call, (name, ask) in enumerate(DOORS.items()):
         assert await ask(doors, [ids[name]], OTHER, call) == Told((told,), setting == "takeover"), name
@@ -82,7 +84,7 @@ async def test_every_door_tells_an_id_stale_that_is_older_than_the_horizon(doors
         ids = [str(one) if name in ("json", "arrow") else one.bytes for one in made]
         assert await ask(doors, ids, OTHER, call) == Told(("STALE", "GRANTED"), claim=True), name
     counted = (await put(doors, {}))["counters"]
-    assert (counted["past_horizon"], counted["granted"], counted["stale"]) == (5, 5, 0)
+    assert (counted["past_horizon"], counted["granted"], counted["stale"]) == (6, 6, 0)
 
 
 async def test_rows_of_ids_that_are_past_are_not_written(doors: Both) -> None:
@@ -101,3 +103,69 @@ async def test_ids_without_their_time_are_refused_at_every_door(doors: Both) -> 
         refused = await way.ask("claim", {"token": OTHER, "call": 0, "packed": b"no uuid of any k"})
         assert isinstance(refused, Refused)
         assert (refused.code, refused.action, refused.effect) == ("BAD_REQUEST", "fix", "none")
+
+
+async def test_every_door_grants_all_in_shadow_mode_and_says_what_it_would_have_said(doors: Both) -> None:
+    known, held = "k" * 16, "h" * 16
+    done = await doors.claim(known.encode(), token=TOKEN)
+    await GrpcDoor(doors).ask("complete", {"claim": done.claim})
+    await doors.claim(held.encode(), token=TOKEN, call=1)
+    assert (await put(doors, {"shadow": True}))["shadow"] is True
+    for call, (name, ask) in enumerate(DOORS.items()):
+        new = f"{call:016d}"
+        told = await ask(doors, [known, held, new, new], OTHER, call)
+        shadow = () if name == "packed" else ("DUPLICATE", "BUSY", "GRANTED", "SAME")
+        assert told == Told(("GRANTED",) * 4, claim=True, shadow=shadow), name
+    counted = (await put(doors, {}))["counters"]
+    assert (counted["duplicates"], counted["busy"], counted["same"]) == (6, 6, 6), "decided and counted as ever"
+    assert counted["shadowed_ids"] == 18
+    assert (await put(doors, {"shadow": False}))["shadow"] is False
+    assert await DOORS["json"](doors, [known], OTHER, 99) == Told(("DUPLICATE",), claim=False)
+
+
+async def test_an_answer_that_holds_nothing_names_a_claim_that_can_be_settled(doors: Both) -> None:
+    """Whoever is told GRANTED completes what it wrote, and need not know that nothing was held."""
+    done = await doors.claim(b"k" * 16, token=TOKEN)
+    for way in (HttpDoor(doors), GrpcDoor(doors)):
+        await way.ask("complete", {"claim": done.claim})
+    await put(doors, {"shadow": True})
+    for call, way in enumerate((HttpDoor(doors), GrpcDoor(doors))):
+        answer = await way.ask("claim", {"token": OTHER, "call": call, "packed": b"k" * 16})
+        claim = claim_bytes(answer["claim"])
+        assert claim == bytes(16)
+        told = [await way.ask(verb, {"claim": claim}) for verb in ("renew", "complete", "release")]
+        assert [one["state"] for one in told] == ["OPEN", "DONE", "RELEASED"]
+    await put(doors, {"shadow": False})
+    assert (await GrpcDoor(doors).ask("complete", {"claim": bytes(16)}))["state"] == "DONE", "settled also afterwards"
+
+
+async def test_rows_are_all_written_in_shadow_mode_and_known_as_ever(doors: Both) -> None:
+    rows = pa.record_batch({"id": ["x", "y", "x"], "n": [1, 2, 3]})
+    for call, way in enumerate((HttpDoor(doors), GrpcDoor(doors))):
+        await put(doors, {"shadow": False})
+        topic = f"t{call}"
+        asked = {"topic": topic, "rows": rows, "id_col": ["id"]}
+        await way.ask("produce", {**asked, "token": TOKEN, "call": 10 + call})
+        await put(doors, {"shadow": True})
+        answer = await way.ask("produce", {**asked, "token": OTHER, "call": 10 + call})
+        assert answer["rows"] == 3
+        assert [one["verdict"] for one in answer["verdicts"]] == ["GRANTED"] * 3
+    read = await doors.http.send(request("GET", f"{NS}/topics/t0/partitions/0/records", Accept=JSON))
+    assert [row["n"] for row in read.json["records"]] == [1, 2, 1, 2, 3]
+
+
+async def test_who_asks_packed_without_shadow_reads_what_a_client_of_before_reads(doors: Both) -> None:
+    await put(doors, {"shadow": True})
+    told = await DOORS["packed"](doors, ["a" * 16, "a" * 16], OTHER, 0)
+    assert told == Told(("GRANTED", "GRANTED"), claim=True)
+    refused = await doors.http.send(
+        request(
+            "POST",
+            f"{NS}/ids:claim?shadow=1",
+            b"a" * 16,
+            Content_Type=PACKED,
+            Oncegate_Token=OTHER.hex(),
+            Oncegate_Call="1",
+        )
+    )
+    assert refused.json["code"] == "BAD_REQUEST"

@@ -65,6 +65,7 @@ DUPLICATES = _answered(
 STALE = _answered(
     "stale", "stale", "answered STALE: their batch or sequence was acked", sequence_actions=(SequenceAction.STALE,)
 )
+SHADOWED = CounterRow("shadowed_ids", "ids", "told GRANTED in shadow mode that would have been told something else")
 COMPLETED = CounterRow("completed", "claims", "completed", metric="completed_claims")
 RELEASED = CounterRow("released", "claims", "released", metric="released_claims")
 LOOKED_UP = CounterRow("looked_up", "ids", "told what is known of them, and not granted", metric="looked_up_ids")
@@ -149,6 +150,7 @@ COUNTERS: tuple[CounterRow, ...] = (
         "answered STALE: by the time that they carry they are older than what is still known",
         (Action.STALE,),
     ),
+    SHADOWED,
     LOOKED_UP,
     *BY_CAUSE,
     COMPLETED,

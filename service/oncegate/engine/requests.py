@@ -28,6 +28,7 @@ class SettingsRequest:
     record_headers: bool | None = None
     lease_expiry: LeaseExpiry | None = None
     id_time: IdTime | None = None
+    shadow: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ class ClaimResult:
     """Tells a verdict for each id or sequence, in the order of the request.
 
     claim: 16 bytes, None when nothing was granted. verdicts: uint8[n], wire bytes. numbers: uint32[n], their number.
-    located: what is known of the first of each duplicate; None: nobody asked.
+    located: what is known of the first of each duplicate; None: nobody asked. shadow: uint8[n], where the namespace is
+    in shadow mode, what each verdict would have been: `verdicts` are GRANTED then.
     """
 
     claim: bytes | None
@@ -72,6 +74,7 @@ class ClaimResult:
     verdicts: NDArray[np.uint8]
     numbers: NDArray[np.uint32]
     located: Located | None = None
+    shadow: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class SettleResult:
 
     settled: how many ids still named it. taken_over: how many are another's by now. lease_ms: 0 unless renewed.
     result: what it was completed with, as far as it is known. other_result: this call brought another, which was left.
+    shadow_taken_over: in shadow mode, what `taken_over` would have been: it is 0 then.
     """
 
     claim: bytes
@@ -89,6 +93,7 @@ class SettleResult:
     lease_ms: int
     result: bytes | None = None
     other_result: bool = False
+    shadow_taken_over: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +179,7 @@ class ProduceRequest:
 class ProduceResult:
     """Tells how many rows were written by this request, and where. Verdicts as of ClaimResult; None: no ids.
 
-    before: of a repeat, what earlier tries of the very request wrote where. located: as of ClaimResult.
+    before: of a repeat, what earlier tries of the very request wrote where. located, shadow: as of ClaimResult.
     """
 
     rows: int
@@ -183,6 +188,7 @@ class ProduceResult:
     numbers: NDArray[np.uint32] | None = None
     before: tuple[Span, ...] = ()
     located: Located | None = None
+    shadow: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True, eq=False)

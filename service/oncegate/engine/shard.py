@@ -22,6 +22,7 @@ from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.maintenance.scheduler import Scheduler
 from oncegate.engine.maintenance.snapshotter import Snapshotter
+from oncegate.engine.policies import shadow
 from oncegate.engine.policies.settings import Settings
 from oncegate.engine.producer_requests import (
     AckRequest,
@@ -74,6 +75,7 @@ from oncegate.hashing.payloads import PayloadDigester
 from oncegate.hashing.rows import RowFingerprinter
 from oncegate.index.claims.results import Explained
 from oncegate.index.shard import ShardIndex
+from oncegate.index.table.grants import NO_CLAIM
 from oncegate.ports import Clock, DirectRecords, Ledger, Mark, Observer, Outputs, RowTopics
 
 # What may fail for a while, as `Shard.works` tells.
@@ -143,20 +145,25 @@ class Shard:
     def claim(self, request: ClaimRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
         """Decides which ids of a request may be written, as `ClaimBatcher.claim`."""
         self.rates.ids(len(request.ids))
-        return self._claim_batcher.claim(request, deadline)
+        answering = self._claim_batcher.claim(request, deadline)
+        return shadow.claimed(answering, self.journal.counts) if self.settings.shadow else answering
 
     @answers_when_proven
     def take(self, request: TakeRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
         """Takes ids for an owner, for good, as `Claims.take`."""
         self.rates.ids(len(request.ids))
-        return self._claims.take(request, deadline)
+        answering = self._claims.take(request, deadline)
+        return shadow.claimed(answering, self.journal.counts, names=False) if self.settings.shadow else answering
 
     @answers_when_proven
     def settle(
         self, verb: Verb, claim: bytes, deadline: Deadline, result: bytes | None = None
     ) -> Awaitable[SettleResult]:
         """Renews, completes or releases the claim that these 16 bytes name, as `Claims.settle`."""
-        return self._claims.settle(verb, claim, deadline, result)
+        if claim == NO_CLAIM:
+            return shadow.settled_nothing(verb, self.journal.limits.lease_ms)
+        answering = self._claims.settle(verb, claim, deadline, result)
+        return shadow.settled(answering) if self.settings.shadow else answering
 
     @answers_when_proven
     def explain(self, fingerprint: bytes) -> Awaitable[Explained]:
@@ -173,7 +180,8 @@ class Shard:
     def produce(self, request: ProduceRequest, deadline: Deadline) -> Awaitable[ProduceResult]:
         """Appends rows to a topic, those whose id is free, as `Records.produce`."""
         self.rates.ids(request.rows.rows)
-        return self._records.produce(request, deadline)
+        answering = self._records.produce(request, deadline)
+        return shadow.produced(answering, self.journal.counts) if self.settings.shadow else answering
 
     @answers_when_proven
     def register_driver(self, request: DriverRequest, deadline: Deadline) -> Awaitable[DriverResult]:
@@ -194,14 +202,16 @@ class Shard:
     def claim_sequences(self, request: SequenceRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
         """Decides which sequences of a producer may be written, as `Producers.claim`."""
         self.rates.ids(len(request.sequences))
-        return self._producers.claim(request, deadline)
+        answering = self._producers.claim(request, deadline)
+        return shadow.claimed(answering, self.journal.counts, names=False) if self.settings.shadow else answering
 
     @answers_when_proven
     def settle_sequences(
         self, verb: Verb, name: str, epoch: int, token: bytes, call: int, deadline: Deadline
     ) -> Awaitable[SequenceSettled]:
         """Renews, completes or releases all that a producer's call was granted, as `Producers.settle`."""
-        return self._producers.settle(verb, name, epoch, token, call, deadline)
+        answering = self._producers.settle(verb, name, epoch, token, call, deadline)
+        return shadow.settled_sequences(verb, call, answering) if self.settings.shadow else answering
 
     @answers_when_proven
     def close_producer(self, name: str, epoch: int, token: bytes) -> Awaitable[None]:

@@ -15,6 +15,7 @@ LEVELS = {
     "ledger_full": "warning",
     "recovering_long": "error",
     "maintenance_failed": "error",
+    "policies": "warning",
     "compaction_failed": "warning",
     "eviction_failed": "warning",
     "mark_of_predecessor": "warning",

@@ -322,6 +322,7 @@ class AsyncGateway:
         record_headers: bool | None = None,
         lease_expiry: str | None = None,
         id_time: str | None = None,
+        shadow: bool | None = None,
     ) -> None:
         """Make the namespace, or set up one that is there: what is left out stays as it is.
 
@@ -329,9 +330,10 @@ class AsyncGateway:
         topics say who wrote them, which `RecordCheck` and `check_records` check; set before anything is written.
         `lease_expiry`: what becomes of an id whose lease ran out, "takeover", "hold" or "fail". `id_time`: how ids
         carry the time at which they were made, "event_id" (as `EventIds` makes them), "uuid7" or "none"; those that
-        are older than what is known are STALE then, and not new.
+        are older than what is known are STALE then, and not new. `shadow`: everything is granted, and what it would
+        have been is told beside and counted.
         """
-        settings = (horizon_ms, auto_create_topics, record_headers, lease_expiry, id_time)
+        settings = (horizon_ms, auto_create_topics, record_headers, lease_expiry, id_time, shadow)
         await self.run(self.calls.create_namespace(*settings))
 
     async def delete_namespace(self, *, confirm: str = "") -> None:

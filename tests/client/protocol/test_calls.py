@@ -101,7 +101,12 @@ def test_a_namespace_is_made_with_what_was_given_and_nothing_else(connect: Conne
     with StubGateway() as stub, connect(stub.url, "mail") as gateway:
         gateway.create_namespace()
         gateway.create_namespace(
-            horizon_ms=0, auto_create_topics=False, record_headers=True, lease_expiry="fail", id_time="uuid7"
+            horizon_ms=0,
+            auto_create_topics=False,
+            record_headers=True,
+            lease_expiry="fail",
+            id_time="uuid7",
+            shadow=True,
         )
         plain, full = stub.asked
     assert (plain.method, plain.path, members(plain)) == ("PUT", "/v1/namespaces/mail", {})
@@ -111,6 +116,7 @@ def test_a_namespace_is_made_with_what_was_given_and_nothing_else(connect: Conne
         "record_headers": True,
         "lease_expiry": "fail",
         "id_time": "uuid7",
+        "shadow": True,
     }
 
 

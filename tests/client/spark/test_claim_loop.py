@@ -263,3 +263,15 @@ def test_two_attempts_in_opposite_orders_need_no_takeover(gateway: Gateway) -> N
         thread.join()
     assert place.counted == Counter(ids)
     assert counters(gateway)["takeovers"] == 0
+
+
+def test_in_shadow_mode_every_row_is_written_as_if_nobody_had_been_asked(gateway: Gateway) -> None:
+    gateway.create_namespace(shadow=True)
+    place = Place()
+    for _ in range(2):
+        with settler(gateway, place) as one:
+            one.settle(rows("a", "b", "a"))
+            assert (one.progress.written, one.progress.suppressed) == (3, 0)
+    assert place.counted == {"a": 4, "b": 2}
+    told = counters(gateway)
+    assert (told["duplicates"], told["granted"], told["same"]) == (2, 2, 2)

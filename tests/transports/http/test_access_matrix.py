@@ -27,7 +27,14 @@ ROUTES = [
     for path, operations in DOCUMENT["paths"].items()
     for method, operation in operations.items()
 ]
-PROBE_PATH = {"topic": "t", "partition": "0", "claim": "0" * 26, "producer": "p", "driver": "d", "code": "null-id"}
+PROBE_PATH = {
+    "topic": "t",
+    "partition": "0",
+    "claim": f"{1:026}",
+    "producer": "p",
+    "driver": "d",
+    "code": "null-id",
+}
 ADMITTED = "admitted"
 
 

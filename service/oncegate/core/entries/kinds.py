@@ -77,6 +77,7 @@ SourceOffsets = Annotated[bytes, "blob", Tag(128)]
 RecordHeaders = Annotated[int, "u8", Tag(1)]
 LeaseExpiryNumber = Annotated[int, "u8", Tag(2)]
 IdTimeNumber = Annotated[int, "u8", Tag(3)]
+Shadowed = Annotated[int, "u8", Tag(4)]
 KnownFromMs = Annotated[int, "u64", Tag(128)]
 
 
@@ -308,7 +309,8 @@ class NamespaceSet:
     """Sets the namespace's settings. `horizon_ms` 0: ids are kept for ever.
 
     record_headers 1: records in topics elsewhere have the headers that say who wrote them. lease_expiry, id_time:
-    numbers of `core.claims.LeaseExpiry` and `IdTime`. known_from_ms: what was done before is forgotten.
+    numbers of `core.claims.LeaseExpiry` and `IdTime`. shadow 1: every
+    verdict is told as GRANTED. known_from_ms: what was done before is forgotten.
     """
 
     KIND: ClassVar[int] = 16
@@ -318,6 +320,7 @@ class NamespaceSet:
     record_headers: RecordHeaders = 0
     lease_expiry: LeaseExpiryNumber = 0
     id_time: IdTimeNumber = 0
+    shadow: Shadowed = 0
     known_from_ms: KnownFromMs = 0
 
 

@@ -68,6 +68,18 @@ class Settings:
         return IdTime(self.in_force.id_time)
 
     @property
+    def shadow(self) -> bool:
+        """Tells whether every verdict is told as GRANTED, with what it would have been beside it."""
+        return bool(self.in_force.shadow)
+
+    @property
+    def policies(self) -> dict[str, str]:
+        """Tells which settings change what callers are told, by name; those that are as by default left out."""
+        told = {"lease_expiry": self.lease_expiry.name.lower()} if self.lease_expiry else {}
+        told |= {"id_time": self.id_time.name.lower()} if self.id_time else {}
+        return told | ({"shadow": "every verdict is told as GRANTED"} if self.shadow else {})
+
+    @property
     def read_time(self) -> Read | None:
         """Returns what reads from ids when they were made; None: they do not say it."""
         return _READ[self.id_time]
@@ -102,4 +114,5 @@ def _entry_fields(request: SettingsRequest) -> dict[str, int | None]:
         "record_headers": None if request.record_headers is None else int(request.record_headers),
         "lease_expiry": None if request.lease_expiry is None else int(request.lease_expiry),
         "id_time": None if request.id_time is None else int(request.id_time),
+        "shadow": None if request.shadow is None else int(request.shadow),
     }

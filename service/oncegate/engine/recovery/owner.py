@@ -293,6 +293,8 @@ class Owner:
         if opened.free_bytes()[0] <= 0:
             shard.group_commit.begin_full(LedgerFull("the disk is full; nothing was written"))
         self._require_owner = opened.require_owner
+        if told := shard.settings.policies:
+            world.observer.event("policies", namespace=self.namespace, **told)
         return shard
 
     def keep_up(self, now_ms: int) -> None:

@@ -82,8 +82,9 @@ class Records:
         firsts = None
         if request.locate:
             firsts = claims.firsts_of(request.ids, decision.verdicts, self._journal.limits.located_entries)
-        if len(decision.fresh) or len(decision.taken):
-            rests_on, spans = self._write(request, decision, digest, entries, before)
+        others = self._others(decision)
+        if len(decision.fresh) or len(decision.taken) or others.any():
+            rests_on, spans = self._write(request, decision, digest, entries, before, others)
         await self._journal.group_commit.durable(rests_on)
         self._journal.counts.add_ids(decision.actions, decision.verdicts, duplicates)
         rows = sum(span.rows for span in spans)
@@ -102,11 +103,12 @@ class Records:
         entries = self._topics.creation(request.topic, request.rows.schema)
         producer, decision, digest = self._producers.decide(requests, b"produce")
         spans: tuple[Span, ...] = ()
-        if len(decision.fresh) or len(decision.taken):
+        granted = len(decision.fresh) or len(decision.taken)
+        if granted or (self._in_shadow and request.rows.rows):
             self._journal.group_commit.check()
             is_granted = (decision.actions == SequenceAction.GRANT) | (decision.actions == SequenceAction.TAKE_OVER)
-            written = shares(request.rows, is_granted, self._partitions(request))
-            done = self._producers.written(requests, producer, decision, digest)
+            written = shares(request.rows, None if self._in_shadow else is_granted, self._partitions(request))
+            done = self._producers.written(requests, producer, decision, digest) if granted else []
             spans = self._record(request, written, entries, None, _NO_DIGEST, done)[1]
         else:
             producer.quiet_call = max(producer.quiet_call, requests.call)
@@ -129,6 +131,18 @@ class Records:
         journal.counts.add(PRODUCED_ROWS, request.rows.rows)
         return ProduceResult(request.rows.rows, self._topics.told(spans))
 
+    @property
+    def _in_shadow(self) -> bool:
+        return bool(self._index.settings.shadow)
+
+    def _others(self, decision: ClaimDecision) -> NDArray[np.bool_]:
+        """Tells which rows shadow mode writes beside those that are granted: all, but for a repeat of a call that is
+        known, whose first try wrote them."""
+        if not self._in_shadow or decision.claim is not None:
+            return np.zeros(len(decision.actions), np.bool_)
+        is_other: NDArray[np.bool_] = (decision.actions != Action.GRANT) & (decision.actions != Action.TAKE_OVER)
+        return is_other
+
     def _partitions(self, request: ProduceRequest) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         partitions, turns = self._topics.layout(request.topic)
         return partition_of(request.keys, request.rows.rows, partitions, turns)
@@ -140,11 +154,15 @@ class Records:
         digest: bytes,
         entries: list[Entry],
         before: tuple[Span, ...],
+        others: NDArray[np.bool_],
     ) -> tuple[int, tuple[Span, ...]]:
         journal = self._journal
         journal.group_commit.check()
         is_granted = (decision.actions == Action.GRANT) | (decision.actions == Action.TAKE_OVER)
-        written = shares(request.rows, is_granted, self._partitions(request))
+        partitions = self._partitions(request)
+        written = shares(request.rows, is_granted, partitions)
+        if others.any():
+            written += shares(request.rows, others, partitions)
         ids = len(decision.fresh) + len(decision.taken)
         self._index.claims.make_room(ids, journal.clock.monotonic_ms(), len(written), digests=bool(decision.digests))
         return self._record(request, written, entries, decision, digest, before=before)
@@ -176,7 +194,8 @@ class Records:
         # What a repeat writes is its request's as well: one more try is told of all of it.
         claim = journal.random(16) if decision is None or decision.claim is None else decision.claim
         for share in written:
-            first_offset = self._index.topics.high_offset(request.topic, share.partition)
+            behind = sum(span.rows for span in spans if span.partition == share.partition)
+            first_offset = self._index.topics.high_offset(request.topic, share.partition) + behind
             span = Span(share.partition, first_offset, len(share.row_indices), len(share.data))
             output = (request.topic, span.partition, span.first_offset, span.rows, span.size_bytes)
             fresh, taken, digests, taken_at = _ids(request, decision, share)

@@ -30,6 +30,7 @@ async def claim(message: pb.ClaimRequest, admitted: Admitted) -> pb.ClaimRespons
         lease_ms=result.lease_ms,
         verdicts=result.verdicts.tobytes(),
         numbers=numbers_packed(result),
+        shadow_verdicts=b"" if result.shadow is None else result.shadow.tobytes(),
         id_set=request.id_set or id_sets.CLAIMED,
     )
 
@@ -79,6 +80,7 @@ def _told(settled: SettleResult) -> pb.Settled:
         lease_ms=settled.lease_ms,
         result=settled.result,
         other_result=settled.other_result,
+        shadow_taken_over=settled.shadow_taken_over or None,
     )
 
 

@@ -77,21 +77,23 @@ class ClaimRequest(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., token: _Optional[bytes] = ..., call: _Optional[int] = ..., packed: _Optional[bytes] = ..., arrow: _Optional[bytes] = ..., lease_ms: _Optional[int] = ..., driver: _Optional[str] = ..., batch: _Optional[int] = ..., id_set: _Optional[str] = ...) -> None: ...
 
 class ClaimResponse(_message.Message):
-    __slots__ = ("claim", "lease_ms", "verdicts", "numbers", "id_set")
+    __slots__ = ("claim", "lease_ms", "verdicts", "numbers", "id_set", "shadow_verdicts")
     CLAIM_FIELD_NUMBER: _ClassVar[int]
     LEASE_MS_FIELD_NUMBER: _ClassVar[int]
     VERDICTS_FIELD_NUMBER: _ClassVar[int]
     NUMBERS_FIELD_NUMBER: _ClassVar[int]
     ID_SET_FIELD_NUMBER: _ClassVar[int]
+    SHADOW_VERDICTS_FIELD_NUMBER: _ClassVar[int]
     claim: bytes
     lease_ms: int
     verdicts: bytes
     numbers: bytes
     id_set: str
-    def __init__(self, claim: _Optional[bytes] = ..., lease_ms: _Optional[int] = ..., verdicts: _Optional[bytes] = ..., numbers: _Optional[bytes] = ..., id_set: _Optional[str] = ...) -> None: ...
+    shadow_verdicts: bytes
+    def __init__(self, claim: _Optional[bytes] = ..., lease_ms: _Optional[int] = ..., verdicts: _Optional[bytes] = ..., numbers: _Optional[bytes] = ..., id_set: _Optional[str] = ..., shadow_verdicts: _Optional[bytes] = ...) -> None: ...
 
 class Settled(_message.Message):
-    __slots__ = ("claim", "state", "settled", "taken_over", "lease_ms", "result", "other_result")
+    __slots__ = ("claim", "state", "settled", "taken_over", "lease_ms", "result", "other_result", "shadow_taken_over")
     CLAIM_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     SETTLED_FIELD_NUMBER: _ClassVar[int]
@@ -99,6 +101,7 @@ class Settled(_message.Message):
     LEASE_MS_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     OTHER_RESULT_FIELD_NUMBER: _ClassVar[int]
+    SHADOW_TAKEN_OVER_FIELD_NUMBER: _ClassVar[int]
     claim: bytes
     state: ClaimState
     settled: int
@@ -106,7 +109,8 @@ class Settled(_message.Message):
     lease_ms: int
     result: bytes
     other_result: bool
-    def __init__(self, claim: _Optional[bytes] = ..., state: _Optional[_Union[ClaimState, str]] = ..., settled: _Optional[int] = ..., taken_over: _Optional[int] = ..., lease_ms: _Optional[int] = ..., result: _Optional[bytes] = ..., other_result: _Optional[bool] = ...) -> None: ...
+    shadow_taken_over: int
+    def __init__(self, claim: _Optional[bytes] = ..., state: _Optional[_Union[ClaimState, str]] = ..., settled: _Optional[int] = ..., taken_over: _Optional[int] = ..., lease_ms: _Optional[int] = ..., result: _Optional[bytes] = ..., other_result: _Optional[bool] = ..., shadow_taken_over: _Optional[int] = ...) -> None: ...
 
 class RenewRequest(_message.Message):
     __slots__ = ("namespace", "claim")
@@ -229,20 +233,22 @@ class ProduceRequest(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., topic: _Optional[str] = ..., token: _Optional[bytes] = ..., call: _Optional[int] = ..., arrow: _Optional[bytes] = ..., id_col: _Optional[_Iterable[str]] = ..., key_col: _Optional[_Iterable[str]] = ..., digest_col: _Optional[_Iterable[str]] = ..., id_set: _Optional[str] = ..., driver: _Optional[str] = ..., batch: _Optional[int] = ..., producer: _Optional[str] = ..., epoch: _Optional[int] = ..., sequence_col: _Optional[str] = ..., prev_sequence: _Optional[int] = ...) -> None: ...
 
 class ProduceResponse(_message.Message):
-    __slots__ = ("rows", "offsets", "verdicts", "numbers", "id_set", "offsets_before")
+    __slots__ = ("rows", "offsets", "verdicts", "numbers", "id_set", "offsets_before", "shadow_verdicts")
     ROWS_FIELD_NUMBER: _ClassVar[int]
     OFFSETS_FIELD_NUMBER: _ClassVar[int]
     VERDICTS_FIELD_NUMBER: _ClassVar[int]
     NUMBERS_FIELD_NUMBER: _ClassVar[int]
     ID_SET_FIELD_NUMBER: _ClassVar[int]
     OFFSETS_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    SHADOW_VERDICTS_FIELD_NUMBER: _ClassVar[int]
     rows: int
     offsets: _containers.RepeatedCompositeFieldContainer[PartitionOffset]
     verdicts: bytes
     numbers: bytes
     id_set: str
     offsets_before: _containers.RepeatedCompositeFieldContainer[PartitionOffset]
-    def __init__(self, rows: _Optional[int] = ..., offsets: _Optional[_Iterable[_Union[PartitionOffset, _Mapping]]] = ..., verdicts: _Optional[bytes] = ..., numbers: _Optional[bytes] = ..., id_set: _Optional[str] = ..., offsets_before: _Optional[_Iterable[_Union[PartitionOffset, _Mapping]]] = ...) -> None: ...
+    shadow_verdicts: bytes
+    def __init__(self, rows: _Optional[int] = ..., offsets: _Optional[_Iterable[_Union[PartitionOffset, _Mapping]]] = ..., verdicts: _Optional[bytes] = ..., numbers: _Optional[bytes] = ..., id_set: _Optional[str] = ..., offsets_before: _Optional[_Iterable[_Union[PartitionOffset, _Mapping]]] = ..., shadow_verdicts: _Optional[bytes] = ...) -> None: ...
 
 class BatchName(_message.Message):
     __slots__ = ("app", "version", "topic", "write_id")

@@ -62,6 +62,7 @@ def _produced(request: ProduceRequest, result: ProduceResult, limits: Limits) ->
     if result.verdicts is not None and result.numbers is not None:
         answer.verdicts = result.verdicts.tobytes()
         answer.numbers = numbers_packed(ClaimResult(None, 0, result.verdicts, result.numbers))
+        answer.shadow_verdicts = b"" if result.shadow is None else result.shadow.tobytes()
     if request.ids is not None:
         answer.id_set = chosen(request.id_set, produced(request.topic), limits)
     return answer

@@ -4,6 +4,7 @@ Packed: claim 16 bytes (zeros: none) | lease_ms u32 | n u32 | n verdict bytes | 
 number, in order: its position u32, number u32. Little-endian throughout. With `locate` there follows what is known
 of the firsts, each DUPLICATE's in order: n u32 | n topics: u32 length, UTF-8 | of each: topic u32, partition u32,
 offset u64 | n u32 | n results: u32 length, bytes | of each: result u32. A topic or result of 2^32 - 1: unknown.
+In shadow mode n bytes stand behind the numbers where the caller asked with `shadow`: what each verdict would have been.
 """
 
 import struct
@@ -59,13 +60,23 @@ def _head(row: VerdictRow) -> tuple[bytes, bool]:
 _HEADS = {byte: _head(row) for byte, row in BY_BYTE.items()}
 
 
+# All are granted in shadow mode: of each byte that a verdict would have been, the text of both.
+_SHADOWED = {
+    byte: _ENCODER.encode(messages.VerdictMessage(verdict=Verdict.GRANTED.name, shadow_verdict=row.verdict.name))
+    for byte, row in BY_BYTE.items()
+}
+
+
 def _numbered(byte: int, number: int) -> Any:
     row = BY_BYTE[byte]
     return messages.VerdictMessage(**messages.verdict_members(row), **{str(row.number): number})
 
 
-def verdict_messages(verdicts: NDArray[np.uint8], numbers: NDArray[np.uint32], located: Located | None = None) -> Any:
+def verdict_messages(answer: ClaimResult) -> Any:
     """Makes the verdicts of a JSON message: objects where one carries a number, else JSON that is written already."""
+    verdicts, numbers, located = answer.verdicts, answer.numbers, answer.located
+    if answer.shadow is not None:
+        return msgspec.Raw(b"[" + b",".join(map(_SHADOWED.__getitem__, answer.shadow.tobytes())) + b"]")
     if located is not None:
         return _with_firsts(verdicts.tobytes(), numbers, located)
     raw = verdicts.tobytes()
@@ -118,7 +129,7 @@ def claim_json(answer: ClaimResult, id_set: str = "") -> bytes:
 def claim_message(answer: ClaimResult, id_set: str) -> messages.ClaimReply:
     """Makes a claim's answer a message; `id_set`: that of its ids."""
     claim = None if answer.claim is None else claim_text(answer.claim)
-    verdicts = verdict_messages(answer.verdicts, answer.numbers, answer.located)
+    verdicts = verdict_messages(answer)
     return messages.ClaimReply(claim, answer.lease_ms, verdicts, id_set)
 
 
@@ -126,8 +137,12 @@ def claim_packed(answer: ClaimResult) -> bytes:
     """Writes a claim's answer in the packed encoding, as the module says."""
     head = _HEAD.pack(answer.claim or _NO_CLAIM, answer.lease_ms, len(answer.verdicts))
     verdicts = answer.verdicts.astype(np.uint8, copy=False).tobytes()
+    shadow = b"" if answer.shadow is None else answer.shadow.tobytes()
     if answer.located is not None:
-        return b"".join((head, verdicts, numbers_packed(answer), *_firsts_packed(answer.verdicts, answer.located)))
+        firsts = _firsts_packed(answer.verdicts, answer.located)
+        return b"".join((head, verdicts, numbers_packed(answer), shadow, *firsts))
+    if shadow:
+        return head + verdicts + shadow
     if not verdicts.translate(None, _WITHOUT_NUMBER):
         return head + verdicts
     return b"".join((head, verdicts, numbers_packed(answer)))
@@ -166,6 +181,10 @@ def claim_arrow(answer: ClaimResult) -> bytes:
     for number in ("of_index", "of_call", "lease_left_ms"):
         absent = np.array([row is None or row.number != number for row in rows])[of_verdict]
         columns[number] = pa.array(answer.numbers, pa.uint32(), mask=absent)
+    if answer.shadow is not None:
+        columns["shadow_verdict"] = pa.array(
+            np.array([row.verdict.name if row else "" for row in rows])[answer.shadow.astype(np.int64)]
+        )
     columns |= {} if answer.located is None else _firsts_arrow(answer.located)
     metadata = {"lease_ms": str(answer.lease_ms)} | ({"claim": claim_text(answer.claim)} if answer.claim else {})
     table = pa.table(columns).replace_schema_metadata(metadata)
@@ -191,6 +210,8 @@ def settle_json(answer: SettleResult) -> bytes:
     if answer.result is not None or answer.other_result:
         result = UNSET if answer.result is None else answer.result
         message = msgspec.structs.replace(message, result=result, other_result=answer.other_result)
+    if answer.shadow_taken_over:
+        message = msgspec.structs.replace(message, shadow_taken_over=answer.shadow_taken_over)
     return encode(message)
 
 

@@ -4,7 +4,7 @@ Before that order come the content type and `Accept`: 415, 406. A body's length 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, TypeVar, cast
 
@@ -16,7 +16,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.producer_requests import Note
-from oncegate.engine.requests import Scope
+from oncegate.engine.requests import ClaimResult, Scope
 from oncegate.engine.shard import Shard
 from oncegate.ports import Mark
 from oncegate.transports.access.principal import Principal
@@ -24,7 +24,7 @@ from oncegate.transports.decode import batch_scopes, identifiers, json_scan
 from oncegate.transports.decode.identifiers import shortened, whole_number
 from oncegate.transports.http.bodies import read_body
 from oncegate.transports.http.messages.fields import HEADER_NUMBERS, ID_SET
-from oncegate.transports.http.negotiation import ARROW, JSON, negotiated
+from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, negotiated
 from oncegate.transports.incoming import Admitted, admit, offload, shard_at
 
 T = TypeVar("T")
@@ -34,6 +34,7 @@ _JSON_WEIGHT = 8
 PRINCIPAL = "oncegate.principal"
 # The parameter of calls whose bodies are of several kinds, for none of their messages.
 LOCATE = "locate"
+SHADOW = "shadow"
 
 
 @dataclass(slots=True)
@@ -252,17 +253,31 @@ def body_length(request: Request, wanted: bool, allowed: bool = False) -> int:
 
 def located(request: Request) -> bool:
     """Tells whether the caller wants to know of each duplicate where its first is. Raises BadRequest."""
+    return _is_true(request, LOCATE)
+
+
+def without_shadow(request: Request, answer: ClaimResult, media: str) -> ClaimResult:
+    """Returns a packed answer as a caller reads it that did not ask for what verdicts would have been; else as it is.
+
+    Raises BadRequest.
+    """
+    asked = _is_true(request, SHADOW)
+    return answer if asked or media != PACKED or answer.shadow is None else replace(answer, shadow=None)
+
+
+def _is_true(request: Request, name: str) -> bool:
     if not request.scope["query_string"]:
         return False
-    given = request.query_params.get(LOCATE, "false")
+    given = request.query_params.get(name, "false")
     if given not in ("true", "false"):
-        raise _misfit(LOCATE, f"true or false is wanted, not {shortened(given)}")
+        raise _misfit(name, f"true or false is wanted, not {shortened(given)}")
     return given == "true"
 
 
 def query(request: Request, kind: type[T]) -> T:
     """Reads the query parameters as a message. Raises BadRequest for one that is missing or does not fit."""
-    given: dict[str, Any] = {name: value for name, value in request.query_params.items() if name != LOCATE}
+    others = (LOCATE, SHADOW)
+    given: dict[str, Any] = {name: value for name, value in request.query_params.items() if name not in others}
     for name in _integers(cast(Any, kind)) & given.keys():
         try:
             given[name] = whole_number(given[name], name, 2**64 - 1)

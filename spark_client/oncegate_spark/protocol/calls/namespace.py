@@ -170,6 +170,7 @@ class Calls:
         record_headers: bool | None = None,
         lease_expiry: str | None = None,
         id_time: str | None = None,
+        shadow: bool | None = None,
     ) -> Steps[None]:
         """Create the namespace, or set it up."""
         return self._put(
@@ -180,6 +181,7 @@ class Calls:
             record_headers=record_headers,
             lease_expiry=lease_expiry,
             id_time=id_time,
+            shadow=shadow,
         )
 
     def delete_namespace(self, confirm: str = "") -> Steps[None]:

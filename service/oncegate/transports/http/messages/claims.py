@@ -89,6 +89,7 @@ class SettleReply(Struct, frozen=True):
     lease_ms: int
     result: bytes | UnsetType = UNSET
     other_result: bool | UnsetType = UNSET
+    shadow_taken_over: int | UnsetType = UNSET
 
 
 class ExplainReply(Struct, frozen=True, omit_defaults=True):

@@ -13,13 +13,15 @@ IdTime = Literal["none", "event_id", "uuid7"]
 
 class NamespaceRequest(Read):
     """What is left out stays as it is, or is as by default: ids kept for ever, topics made by their first write, no
-    headers of the gateway's in records, ids taken over whose lease ran out, and no time in ids."""
+    headers of the gateway's in records, ids taken over whose lease ran out, no time in ids, and verdicts told as they
+    are."""
 
     horizon_ms: Annotated[Offset, Meta(description="how long a done id is known; 0: for ever")] | None = None
     auto_create_topics: bool | None = None
     record_headers: bool | None = None
     lease_expiry: LeaseExpiry | None = None
     id_time: IdTime | None = None
+    shadow: bool | None = None
     key: (
         Annotated[Hex64, Meta(description="of another namespace, whose ids are to be known here; none: a new one")]
         | None
@@ -48,6 +50,7 @@ class NamespaceReply(Struct, frozen=True):
     record_headers: bool
     lease_expiry: LeaseExpiry
     id_time: IdTime
+    shadow: bool
     failing: dict[str, str]
     counters: dict[str, Int64]
     topics_at: str | UnsetType = UNSET

@@ -29,6 +29,7 @@ def _verdict_struct() -> Any:
     fields: list[Any] = [("verdict", Literal[names])]
     fields += [(name, bool, False) for name in flags]
     fields += [(name, U32 | UnsetType, UNSET) for name in numbers]
+    fields += [("shadow_verdict", Literal[names] | UnsetType, UNSET)]
     fields += [("place", Place | None | UnsetType, UNSET), ("result", bytes | UnsetType, UNSET)]
     return defstruct("VerdictMessage", fields, omit_defaults=True, frozen=True, module=__name__)
 

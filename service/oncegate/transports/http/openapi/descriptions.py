@@ -86,6 +86,10 @@ _LEASE_EXPIRY = (
     "hold: it stays its holder's and others are told BUSY, until the holder completes or releases, or a person "
     "resolves the claim. fail: the same, and others are told IN_DOUBT at once"
 )
+_SHADOW = (
+    "shadow mode: every verdict is GRANTED, with what it would have been beside it (`shadow_verdict`); it is decided, "
+    "recorded and counted as ever"
+)
 _ID_TIME = (
     "how ids carry the time at which they were made: then an id that is older than what is still known is STALE, and "
     "not new; ids that do not carry it are refused. event_id: as the clients' EventIds makes them. uuid7: UUIDs of "
@@ -132,6 +136,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "of_index": "with SAME: the place of the same id earlier in this request, from 0",
         "of_call": "with SAME: the earlier call of this attempt that holds it and was not settled yet",
         "lease_left_ms": f"with BUSY: {_LEASE_LEFT}. 0: ask again at once, in a new call",
+        "shadow_verdict": "in shadow mode: what the verdict would have been; `verdict` is GRANTED",
         "place": "with DUPLICATE and `locate`: where its first was written here; null: not known, or written elsewhere",
         "result": "with DUPLICATE and `locate`, base64: what its claim was completed with; absent: none is known",
     },
@@ -146,6 +151,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "result": "after complete, base64: what the claim was completed with first; absent: with nothing, or it is not "
         "known any more",
         "other_result": "beside it: whether this request brought another result, which was left",
+        "shadow_taken_over": "in shadow mode: what taken_over would have been; it is 0, and those count as settled",
     },
     "ExplainReply": {
         "id_set": "that it was looked for in: an id of a topic's rows is in the set named after the topic",
@@ -264,6 +270,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "hold nothing yet, with the ledger on Kafka",
         "lease_expiry": _LEASE_EXPIRY,
         "id_time": _ID_TIME,
+        "shadow": _SHADOW,
     },
     "NamespaceReply": {
         "namespace": "as in the path",
@@ -273,6 +280,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "record_headers": "whether records in Kafka topics have headers that say who wrote them",
         "lease_expiry": _LEASE_EXPIRY,
         "id_time": _ID_TIME,
+        "shadow": _SHADOW,
         "failing": "what fails for now, and why: work in the background (compaction, eviction), which is tried again; "
         "`room`, while the disk is full, says how much must be made. Requests are answered meanwhile",
         "counters": counters.description(),

@@ -104,6 +104,7 @@ NAMESPACE_REQUEST = {
     "record_headers": False,
     "lease_expiry": "hold",
     "id_time": "none",
+    "shadow": False,
 }
 _SCHEMA = pa.schema({"carrier": pa.string(), "flight": pa.int64()})
 TOPIC_REPLY = {
@@ -132,6 +133,7 @@ NAMESPACE_REPLY = {
     "record_headers": False,
     "lease_expiry": "takeover",
     "id_time": "none",
+    "shadow": False,
     "failing": {},
     "counters": {"granted": 3, "duplicates": 1},
 }

@@ -25,6 +25,7 @@ CLAIM = operation(
     [
         *writes(NS),
         parts.LOCATE,
+        parts.SHADOW,
         parts.TOKEN_RAW,
         parts.CALL_RAW,
         parts.LEASE_RAW,
@@ -47,7 +48,7 @@ TAKE = operation(
         )
     },
     (*parts.BODIES, e.NullId),
-    [*writes(NS), parts.LOCATE, parts.OWNER_RAW, parts.ID_SET_RAW, *parts.SCOPE_RAW],
+    [*writes(NS), parts.LOCATE, parts.SHADOW, parts.OWNER_RAW, parts.ID_SET_RAW, *parts.SCOPE_RAW],
     parts.body(
         json=message(messages.TakeRequest, examples.TAKE_REQUEST), packed=parts.PACKED_IDS, arrow=parts.ARROW_ROWS
     ),
@@ -126,6 +127,7 @@ PRODUCE = operation(
     [
         *writes(NS, "topic"),
         parts.LOCATE,
+        parts.SHADOW,
         *parts.query(messages.ProduceQuery, ARROW, **examples.PRODUCE_QUERY),
         parts.TOKEN_ARROW,
         parts.CALL_ARROW,

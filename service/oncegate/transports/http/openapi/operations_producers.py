@@ -71,7 +71,7 @@ CLAIM = operation(
         )
     },
     (*parts.BODIES, *_HELD, e.Gap, e.OutOfOrder, e.TokenReused),
-    [*writes(NS, "producer"), parts.TOKEN_RAW, parts.CALL_RAW, _EPOCH, _PREV, parts.LEASE_RAW],
+    [*writes(NS, "producer"), parts.SHADOW, parts.TOKEN_RAW, parts.CALL_RAW, _EPOCH, _PREV, parts.LEASE_RAW],
     parts.body(
         json=message(messages.SequencesRequest, examples_producers.SEQUENCES_REQUEST),
         packed=_PACKED,

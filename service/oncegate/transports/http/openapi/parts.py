@@ -129,6 +129,14 @@ LOCATE = _parameter(
     "true",
     schema={"type": "string", "enum": ["true", "false"]},
 )
+SHADOW = _parameter(
+    "shadow",
+    "query",
+    "true: a packed answer of a namespace in shadow mode has a byte for each verdict behind the numbers, what it would "
+    "have been; JSON and Arrow have it always",
+    "true",
+    schema={"type": "string", "enum": ["true", "false"]},
+)
 _FIRSTS_PACKED = (
     "; with locate then n u32 | n topics: length u32, UTF-8 | per DUPLICATE, in order: topic u32, partition u32, "
     "offset u64 | n u32 | n results: length u32, bytes | per DUPLICATE: result u32; a topic or result of 2^32 - 1 is "

@@ -14,7 +14,16 @@ from oncegate.engine.retention import Explained, kept_until_ms
 from oncegate.transports.decode import identifiers, ids, names, payloads
 from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, located, note_of, shard_of
+from oncegate.transports.http.inbound import (
+    Inbound,
+    admitted,
+    decoded,
+    gateway_of,
+    located,
+    note_of,
+    shard_of,
+    without_shadow,
+)
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations, operations_producers
 from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, json_reply, reply, verdicts_reply
@@ -40,6 +49,7 @@ async def claim(request: Request) -> Response:
         engine_request = await offload(inbound.weight, read, inbound)
         result = await inbound.shard.claim(engine_request, inbound.deadline)
         id_set = engine_request.id_set or id_sets.CLAIMED
+        result = without_shadow(request, result, inbound.wanted)
         return await offload(answer_weight(result), verdicts_reply, result, inbound.wanted, inbound.shard, id_set)
 
 
@@ -94,8 +104,9 @@ async def take(request: Request) -> Response:
 
 def _without_claim(result: ClaimResult, inbound: Inbound, id_set: str, message: type[_Told]) -> Response:
     if inbound.wanted in RAW:
+        result = without_shadow(inbound.request, result, inbound.wanted)
         return verdicts_reply(result, inbound.wanted, inbound.shard, id_set)
-    verdicts = codecs.verdict_messages(result.verdicts, result.numbers, result.located)
+    verdicts = codecs.verdict_messages(result)
     return json_reply(message(verdicts, id_set), inbound.wanted, shard=inbound.shard)
 
 

@@ -12,7 +12,7 @@ from oncegate.engine.producer_requests import AckRequest, DriverRequest, Produce
 from oncegate.engine.requests import ClaimResult, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.inbound import Inbound, admitted, decoded, note_of, query, shard_of
+from oncegate.transports.http.inbound import Inbound, admitted, decoded, note_of, query, shard_of, without_shadow
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations_producers
 from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, json_reply, verdicts_reply
@@ -108,8 +108,8 @@ async def claim(request: Request) -> Response:
 
 def _claimed(result: ClaimResult, call: int, inbound: Inbound) -> Response:
     if inbound.wanted in RAW:
-        return verdicts_reply(result, inbound.wanted, inbound.shard)
-    verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
+        return verdicts_reply(without_shadow(inbound.request, result, inbound.wanted), inbound.wanted, inbound.shard)
+    verdicts = codecs.verdict_messages(result)
     return json_reply(messages.SequencesReply(call, result.lease_ms, verdicts), inbound.wanted, shard=inbound.shard)
 
 

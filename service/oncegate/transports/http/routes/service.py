@@ -93,7 +93,9 @@ async def namespace(request: Request) -> Response:
 def _settings(asked: messages.NamespaceRequest) -> SettingsRequest:
     expiry = None if asked.lease_expiry is None else LeaseExpiry[asked.lease_expiry.upper()]
     id_time = None if asked.id_time is None else IdTime[asked.id_time.upper()]
-    return SettingsRequest(asked.horizon_ms, asked.auto_create_topics, asked.record_headers, expiry, id_time)
+    return SettingsRequest(
+        asked.horizon_ms, asked.auto_create_topics, asked.record_headers, expiry, id_time, asked.shadow
+    )
 
 
 def _namespace(request: Request, media: str, status: int) -> Response:
@@ -109,6 +111,7 @@ def _namespace(request: Request, media: str, status: int) -> Response:
         settings.record_headers,
         expiry,
         id_time,
+        settings.shadow,
         shard.failing(),
         shard.counters(),
         shard.topics_at or UNSET,

@@ -23,7 +23,7 @@ from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.decode.columns import split_names
 from oncegate.transports.decode.sequences import SequenceColumn
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.inbound import Inbound, admitted, gateway_of, located, query, shard_of
+from oncegate.transports.http.inbound import Inbound, admitted, gateway_of, located, query, shard_of, without_shadow
 from oncegate.transports.http.negotiation import ARROW, JSON, JSON_TEXTS, PACKED, accepted
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import ENCODINGS, RAW, json_reply, reply, verdicts_reply
@@ -96,17 +96,18 @@ def _produced(request: ProduceRequest, result: ProduceResult, media: str, inboun
     if result.verdicts is None or result.numbers is None:
         return json_reply(messages.ProduceReply(result.rows, offsets), media, shard=inbound.shard)
     id_set = None if request.ids is None else chosen(request.id_set, produced(request.topic), inbound.limits)
+    verdicts_alone = ClaimResult(None, 0, result.verdicts, result.numbers, result.located, result.shadow)
     if media not in RAW:
-        verdicts = codecs.verdict_messages(result.verdicts, result.numbers, result.located)
+        verdicts = codecs.verdict_messages(verdicts_alone)
         named, before = UNSET if id_set is None else id_set, _offsets(result.before) or UNSET
         return json_reply(
             messages.ProduceReply(result.rows, offsets, verdicts, named, before), media, shard=inbound.shard
         )
-    verdicts_alone = ClaimResult(None, 0, result.verdicts, result.numbers, result.located)
     headers = {"Oncegate-Rows": str(result.rows), "Oncegate-Offsets": _offsets_text(result.spans)}
     if result.before:
         headers["Oncegate-Offsets-Before"] = _offsets_text(result.before)
-    return verdicts_reply(verdicts_alone, media, inbound.shard, id_set, headers)
+    shown = without_shadow(inbound.request, verdicts_alone, media)
+    return verdicts_reply(shown, media, inbound.shard, id_set, headers)
 
 
 def _offsets(spans: Sequence[Span]) -> list[messages.PartitionOffset]:

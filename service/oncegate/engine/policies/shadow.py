@@ -1,0 +1,69 @@
+"""Translates answers for a namespace in shadow mode, at the edge of the engine: all GRANTED, the truth beside it.
+
+Nothing is decided here. What was decided, counted and recorded is what would be without shadow mode; whoever asks is
+told to go on, and what it would have been told beside that. So a caller behaves as if it had asked nobody.
+"""
+
+from collections.abc import Awaitable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.core.claims import SETTLE, STATE_AFTER, ClaimState, Verb
+from oncegate.core.errors import UnknownClaim
+from oncegate.core.verdicts import BY_BYTE, Verdict
+from oncegate.engine.counters import SHADOWED
+from oncegate.engine.counts.counts import Counts
+from oncegate.engine.producer_requests import SequenceSettled
+from oncegate.engine.requests import ClaimResult, ProduceResult, SettleResult
+from oncegate.index.table.grants import NO_CLAIM
+
+_MAY_WRITE = np.array([byte in BY_BYTE and BY_BYTE[byte].may_write for byte in range(256)])
+
+
+def _granted(verdicts: NDArray[np.uint8], counts: Counts) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
+    """Returns GRANTED for each, and no numbers; counts those that would have been told something else."""
+    counts.add(SHADOWED, int(np.count_nonzero(~_MAY_WRITE[verdicts])))
+    return np.full(len(verdicts), Verdict.GRANTED, np.uint8), np.zeros(len(verdicts), np.uint32)
+
+
+async def claimed(answering: Awaitable[ClaimResult], counts: Counts, names: bool = True) -> ClaimResult:
+    """Translates the answer to a claim or a take; `names`: it names what was granted, if only as nothing."""
+    answer = await answering
+    verdicts, numbers = _granted(answer.verdicts, counts)
+    claim = NO_CLAIM if names and answer.claim is None else answer.claim
+    return replace(answer, claim=claim, verdicts=verdicts, numbers=numbers, shadow=answer.verdicts)
+
+
+async def produced(answering: Awaitable[ProduceResult], counts: Counts) -> ProduceResult:
+    """Translates the answer to rows with ids or sequences, all of which were written."""
+    answer = await answering
+    if answer.verdicts is None:
+        return answer
+    verdicts, numbers = _granted(answer.verdicts, counts)
+    return replace(answer, verdicts=verdicts, numbers=numbers, shadow=answer.verdicts)
+
+
+async def settled(answering: Awaitable[SettleResult]) -> SettleResult:
+    """Translates the answer to a settling: what was taken over is told as settled, since it was written as well."""
+    answer = await answering
+    whole = answer.settled + answer.taken_over
+    return replace(answer, settled=whole, taken_over=0, shadow_taken_over=answer.taken_over)
+
+
+async def settled_sequences(verb: Verb, call: int, answering: Awaitable[SequenceSettled]) -> SequenceSettled:
+    """Translates the answer to a settling of sequences: a call that was granted nothing is settled too."""
+    try:
+        return await answering
+    except UnknownClaim:
+        return SequenceSettled(call, _state_after(verb), 0, 0)
+
+
+async def settled_nothing(verb: Verb, lease_ms: int) -> SettleResult:
+    """Answers a settling of `NO_CLAIM`, which names that nothing is held."""
+    return SettleResult(NO_CLAIM, _state_after(verb), 0, 0, lease_ms if verb is Verb.RENEW else 0)
+
+
+def _state_after(verb: Verb) -> ClaimState:
+    return STATE_AFTER[SETTLE[verb, ClaimState.OPEN].effect]
