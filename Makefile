@@ -1,7 +1,7 @@
 # Every command that a person or CI runs; plain `make` prints them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels test check format generate ops demo matrix spark-matrix bench scale mutants soak fuzz audit kafka k8s docs image image-test clean
+.PHONY: help setup wheels test check format generate ops demo matrix spark-matrix bench scale mutants soak fuzz audit dist kafka k8s docs image image-test clean
 
 PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path. Compiled modules are kept: tests start
@@ -43,7 +43,7 @@ check: setup ## ruff, format, mypy --strict, the import contracts, what is gener
 	@$(RUN) mypy -p oncegate -p oncegate_spark -p pyspark_oncegate
 	@$(RUN) lint-imports
 	@$(RUN) $(PY) scripts/unasync.py --check
-	@$(RUN) $(PY) scripts/generate.py --check
+	@$(RUN) $(PY) -m scripts.generate --check
 	@$(RUN) $(PY) -m scripts.draw_tables --check
 	@$(RUN) $(PY) -m deploy.grafana --check
 	@$(RUN) $(PY) -m deploy.k8s --check
@@ -54,7 +54,7 @@ format: setup ## what ruff can mend by itself
 	@$(RUN) ruff format .
 
 generate: setup ## the committed files that are made from code: OpenAPI, the client's parts, tables in docs/
-	@$(RUN) $(PY) scripts/generate.py
+	@$(RUN) $(PY) -m scripts.generate
 	@$(RUN) $(PY) -m scripts.draw_tables
 	@$(RUN) $(PY) -m deploy.grafana
 	@$(RUN) $(PY) -m deploy.k8s
@@ -94,6 +94,10 @@ audit: ## known vulnerabilities of what the lock files pin, by pip-audit in .ven
 	@test -x .venv-audit/bin/pip-audit || (python3 -m venv .venv-audit && .venv-audit/bin/pip install --quiet --require-hashes -r requirements/audit.txt)
 	@for lock in service client dev; do .venv-audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements/$$lock.txt || exit 1; done
 
+dist: setup ## wheels of both packages, checked by twine, installed into an empty environment, the demo run from there: dist/
+	@test -x .venv-dist/bin/twine || (python3 -m venv .venv-dist && .venv-dist/bin/pip install --quiet --require-hashes -r requirements/dist.txt)
+	@$(RUN) $(PY) -m scripts.dist $(ARGS)
+
 kafka: setup ## Apache Kafka on 127.0.0.1:9092 until Ctrl-C, ARGS="--brokers 3": from Maven Central's jars
 	@$(RUN) $(PY) -m deploy.kafka $(ARGS)
 
@@ -112,4 +116,4 @@ image-test: setup ## the image built and run, by Docker or buildah (apt: buildah
 	@$(RUN) NEEDS_IMAGE=true $(PY) -m pytest tests/deploy/test_image.py $(ARGS)
 
 clean: ## everything that make made, but wheels
-	rm -rf .venv .venv-audit out build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse
+	rm -rf .venv .venv-audit .venv-dist out build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse

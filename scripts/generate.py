@@ -12,6 +12,7 @@ from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.logging import open_log
 from oncegate.transports.http.app import About, create_app
 from oncegate.transports.http.openapi import document
+from scripts import public_names
 
 ROOT = Path(__file__).parents[1]
 
@@ -72,6 +73,7 @@ GENERATED = {
     f"{GRPC}/gateway_pb2.pyi": partial(messages_text, "pyi"),
     "service/oncegate/transports/http/openapi/openapi.json": openapi_text,
     "spark_client/oncegate_spark/protocol/_generated_verdicts.py": verdicts_text,
+    "tests/golden/public.txt": public_names.text,
 }
 
 
