@@ -60,8 +60,8 @@ generate: setup ## the committed files that are made from code: OpenAPI, the cli
 	@$(RUN) $(PY) -m deploy.k8s
 	@$(RUN) $(PY) scripts/unasync.py
 
-ops: setup ## dashboards, rules, compose and console: queries against a real Prometheus, pages in Chromium (apt: prometheus chromium)
-	@$(RUN) CI=true NEEDS_CONSOLE=true $(PY) -m pytest tests/deploy/test_console.py tests/deploy/test_dashboards.py tests/deploy/test_rules.py tests/deploy/test_compose.py tests/deploy/test_image.py $(ARGS)
+ops: setup ## dashboards, rules, compose, console: a real gateway and Prometheus, pages and panels (out/ops) in Chromium (apt: prometheus npm chromium)
+	@$(RUN) CI=true NEEDS_CONSOLE=true NEEDS_PANELS=true $(PY) -m pytest tests/deploy/test_console.py tests/deploy/test_panels.py tests/deploy/test_dashboards.py tests/deploy/test_rules.py tests/deploy/test_compose.py tests/deploy/test_image.py $(ARGS)
 
 demo: setup ## real data, real Spark, six faults, one job four ways, ARGS=--kafka on a broker (--direct), --redis, --short: out/demo/result.json and .png
 	@$(RUN) $(PY) -m demo $(ARGS)

@@ -11,17 +11,23 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from deploy.grafana.capacity import capacity
 from deploy.grafana.duplicates import duplicates
+from deploy.grafana.jobs import jobs
 from deploy.grafana.ledger import ledger
 
 FOLDER = Path(__file__).parent / "dashboards"
-DASHBOARDS = {"duplicates.json": duplicates, "ledger.json": ledger, "capacity.json": capacity}
+DASHBOARDS = {"duplicates.json": duplicates, "ledger.json": ledger, "capacity.json": capacity, "jobs.json": jobs}
 
 
 def text(dashboard: Dashboard) -> str:
-    """Writes a dashboard as it is committed, with its panels numbered: Grafana refuses two of one number."""
+    """Writes a dashboard as it is committed, with its panels numbered: Grafana refuses two of one number.
+
+    Its types have `auto` in no variable of ours; the library writes them into each.
+    """
     built = dashboard.build()
     for number, panel in enumerate(built.panels or (), 1):
         panel.id_val = number
+    for variable in built.templating.list_val or ():
+        variable.auto = variable.auto_count = variable.auto_min = None
     return str(JSONEncoder(sort_keys=True, indent=1).encode(built)) + "\n"
 
 

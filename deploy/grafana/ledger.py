@@ -7,6 +7,8 @@ from deploy.grafana.panels import Query, board, chosen, latest, lines, mean, num
 _CLAIM = "oncegate_claim_seconds"
 _APPEND = "oncegate_append_seconds"
 _IN_TIME = 'le="0.1"'
+# Of claims that may be late: one of 100, as the alert has it.
+_BUDGET = 0.01
 
 
 def ledger() -> Dashboard:
@@ -14,7 +16,7 @@ def ledger() -> Dashboard:
     made = board(
         "oncegate-ledger", "Oncegate: service and ledger", "How fast claims are answered, and what they wait for."
     )
-    return _compaction(_commits(_answers(_now(made))))
+    return _compaction(_commits(_levels(_answers(_now(made)))))
 
 
 def _states(which: str) -> str:
@@ -41,8 +43,8 @@ def _now(made: Dashboard) -> Dashboard:
         .with_panel(number("Full", "Namespaces that take nothing more: no room on the disk.", "short", _states("FULL")))
         .with_panel(
             number(
-                "Claims within 100 ms",
-                "Of those answered in this range; 0 where there were none.",
+                "Within 100 ms",
+                "Of the claims answered in this range; 0 where there were none.",
                 "percentunit",
                 in_time,
             )
@@ -95,6 +97,95 @@ def _answers(made: Dashboard) -> Dashboard:
     )
 
 
+def _grown(name: str, more: str = "") -> str:
+    return f"sum(increase({chosen(name, more)}[$__range]))"
+
+
+def _late(window: str, by: str = "") -> str:
+    """The share of claims that took longer than what is promised."""
+    count, within = f"{_CLAIM}_count", f"{_CLAIM}_bucket"
+    of_all, in_time = (
+        f"sum{by}(rate({chosen(name, more)}[{window}]))" for name, more in ((count, ""), (within, _IN_TIME))
+    )
+    return share(f"({of_all} - {in_time})", of_all)
+
+
+def _levels(made: Dashboard) -> Dashboard:
+    """99 of 100 claims within 100 ms, as the alert OncegateLateClaims has it, and what is left of that."""
+    answered = f"sum(rate({chosen(f'{_CLAIM}_count')}[$__rate_interval]))"
+    refused = f"sum(rate({of_gateways('oncegate_admission_refused_requests_total')}[$__rate_interval]))"
+    quota = f"sum(rate({chosen('oncegate_quota_refusals_total')}[$__rate_interval]))"
+    return (
+        made.with_row(Row("Service levels: 99 of 100 claims within 100 ms"))
+        .with_panel(
+            number(
+                "Budget left",
+                "Of the one claim in a hundred that may be late in this range; 0: used up.",
+                "percentunit",
+                f"clamp_min(1 - {_late('$__range')} / {_BUDGET}, 0)",
+            )
+        )
+        .with_panel(
+            number(
+                "Burn rate",
+                "How many times faster than allowed the budget is used now: at 1 it lasts just as long as its window.",
+                "short",
+                f"{_late('$__rate_interval')} / {_BUDGET}",
+                decimals=1,
+            )
+        )
+        .with_panel(
+            number(
+                "Late",
+                "Claims of this range that took longer than 100 ms.",
+                "short",
+                f"{_grown(f'{_CLAIM}_count')} - {_grown(f'{_CLAIM}_bucket', _IN_TIME)}",
+            )
+        )
+        .with_panel(
+            number(
+                "99 of 100 within",
+                "Of the claims of this range, in all namespaces; 0 where there were none.",
+                "s",
+                f"(histogram_quantile(0.99, sum by (le) (increase({chosen(f'{_CLAIM}_bucket')}[$__range]))) >= 0)"
+                f" or 0 * {_grown(f'{_CLAIM}_count')}",
+            )
+        )
+        .with_panel(
+            number(
+                "Served",
+                "Of the namespaces that are to be served, FULL ones too: standbys do not count.",
+                "percentunit",
+                share(_states("SERVING|FULL"), _states("SERVING|FULL|RECOVERING|DOWN")),
+            )
+        )
+        .with_panel(
+            number(
+                "Refused",
+                "Of claims and refusals now, the share of the latter: overload, and quotas that are used up.",
+                "percentunit",
+                share(f"({refused} + {quota})", f"({answered} + {refused} + {quota})"),
+            )
+        )
+        .with_panel(
+            lines(
+                "Late claims",
+                "The share that took longer than 100 ms; above one of 100 the budget is used faster than it lasts.",
+                "percentunit",
+                Query(_late("$__rate_interval", " by (namespace) "), "{{namespace}}"),
+            )
+        )
+        .with_panel(
+            lines(
+                "Refusals, by reason",
+                "A second: quotas of namespaces; what is in flight stands above.",
+                "reqps",
+                Query(rate("oncegate_quota_refusals_total", "quota"), "{{quota}}"),
+            )
+        )
+    )
+
+
 def _commits(made: Dashboard) -> Dashboard:
     return (
         made.with_row(Row("Group commit; on Kafka each append is one transaction"))
@@ -122,6 +213,22 @@ def _commits(made: Dashboard) -> Dashboard:
                 "short",
                 Query(f"sum by (namespace) ({chosen('oncegate_group_commit_changes')})", "{{namespace}} changes"),
                 Query(f"sum by (namespace) ({chosen('oncegate_group_commit_answers')})", "{{namespace}} answers"),
+            )
+        )
+        .with_panel(
+            lines(
+                "Appends, by how they end",
+                "A second: durable, refused with nothing written, or lost, which ends the ownership.",
+                "ops",
+                Query(rate("oncegate_appends_total", "end"), "{{end}}"),
+            )
+        )
+        .with_panel(
+            lines(
+                "Changes an append",
+                "That one append took together, the mean: one is a lone writer, many a group commit that pays.",
+                "short",
+                Query(mean("oncegate_append_changes"), "{{namespace}}"),
             )
         )
         .with_panel(

@@ -84,14 +84,19 @@ def lines(title: str, meaning: str, unit: str, *queries: Query, stacked: bool = 
     """Makes a panel of lines over time, two of which share a row; `stacked`: what adds up."""
     panel = timeseries.Panel().title(title).description(meaning).unit(unit).datasource(SOURCE).span(12).height(8)
     panel = panel.targets(_targets(queries)).min(0).line_width(1).fill_opacity(25 if stacked else 8)
+    if unit == "percentunit":  # else an axis of zeros goes to 10,000 %
+        panel = panel.axis_soft_max(0.01)
     if stacked:
         panel = panel.stacking(common.StackingConfig().mode(StackingMode.NORMAL))
     return panel
 
 
-def number(title: str, meaning: str, unit: str, expr: str) -> stat.Panel:
-    """Makes a panel of one number, six of which share a row."""
+def number(title: str, meaning: str, unit: str, expr: str, decimals: int | None = None) -> stat.Panel:
+    """Makes a panel of one number, six of which share a row; counts have no decimals, though increases are no whole
+    numbers."""
     panel = stat.Panel().title(title).description(meaning).unit(unit).datasource(SOURCE).span(4).height(4)
+    decimals = 0 if decimals is None and unit == "short" else decimals
+    panel = panel if decimals is None else panel.decimals(decimals)
     return panel.targets(_targets([Query(expr, title)]))
 
 

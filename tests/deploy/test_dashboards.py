@@ -110,6 +110,8 @@ def test_a_dashboard_can_be_read_by_a_stranger(name: str) -> None:
         assert panel["datasource"]["uid"] == "${datasource}", panel["title"]
     titles = [panel["title"] for panel in panels(dashboard)]
     assert len(set(titles)) == len(titles)
+    places = [panel["gridPos"] for panel in dashboard["panels"]]
+    assert all(place["x"] + place["w"] <= 24 for place in places), "a panel hangs out of the page"
     numbers = [panel["id"] for panel in dashboard["panels"]]
     assert len(set(numbers)) == len(numbers)
 

@@ -194,3 +194,22 @@ async def test_the_horizon_is_told() -> None:
         assert (await read(served))["horizon_seconds"]["default",] == 0
         await served.shard.configure(SettingsRequest(86_400_000), served.deadline(None))
         assert (await read(served))["horizon_seconds"]["default",] == 86_400_000
+
+
+@pytest.mark.parametrize(("fault", "end", "error"), [("full", "refused", LedgerFull), ("lost", "lost", LedgerDown)])
+async def test_an_append_is_counted_by_how_it_ended_and_by_how_many_changes_it_took(
+    fault: str, end: str, error: type[Exception]
+) -> None:
+    async with serving() as served:
+        served.disk.hold()
+        claims = [await served.begin(served.claim(f"a {n}", token=n)) for n in (1, 2, 3, 4)]
+        await served.disk.let_go()
+        await asyncio.gather(*claims)
+        served.disk.faults = [fault]
+        with pytest.raises(error):
+            await served.claim("b", token=5)
+        found = await read(served)
+    ended = {one: found["appends"]["default", one] for one in ("durable", "refused", "lost")}
+    assert ended == {"durable": 2, "refused": 0, "lost": 0} | {end: 1}, "of one claim, and of three"
+    changes = found["append_changes"]["default",]
+    assert (changes.cumulative()[-1], changes.total) == (2, 1 + 3)

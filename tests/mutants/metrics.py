@@ -21,6 +21,20 @@ METRICS: tuple[Mutant, ...] = (
         f"{_PAGE}::test_every_counter_of_the_api_is_the_number_that_its_series_shows",
     ),
     one(
+        "an append whose end is unknown is not counted",
+        f"{ENGINE}/commit/group_commit.py",
+        "            self._counts.add(APPENDS_LOST)\n",
+        "",
+        f"{_READ}::test_an_append_is_counted_by_how_it_ended_and_by_how_many_changes_it_took",
+    ),
+    one(
+        "every append is of one change",
+        f"{ENGINE}/commit/group_commit.py",
+        "            self._counts.changes.observe(len(group))\n",
+        "            self._counts.changes.observe(1)\n",
+        f"{_READ}::test_an_append_is_counted_by_how_it_ended_and_by_how_many_changes_it_took",
+    ),
+    one(
         "a claim that is not batched is not timed",
         f"{ENGINE}/usecases/claim_batching.py",
         "            result = await self._claims.claim(request, lease_ms, deadline)\n",

@@ -68,6 +68,11 @@ class Prometheus:
         self._process.kill()
         self._process.wait()
 
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self._port}"
+
     def query(self, expr: str) -> list[dict[str, Any]]:
         """Evaluates a query now: a series each, with `metric` (its labels) and `value` (time and text)."""
         found: list[dict[str, Any]] = self._get("/api/v1/query", query=expr)["result"]

@@ -40,10 +40,11 @@ class Batch:
         self._chunks, self._rows = self._chunks + 1, self._rows + table.num_rows
         self._fingerprint = (self._fingerprint + done.fingerprint) % (1 << 128)
 
-    def commit(self, *others: "Batch") -> Any:
-        """Commits what was staged under the batch's name, by this task and then by others."""
+    def commit(self, *others: "Batch", **more: str) -> Any:
+        """Commits what was staged under the batch's name, by this task and then by others; `more`: of the order."""
         winners = [one.winner for one in (self, *others)]
         order = {"run": self._run, "nonce": self.nonce, "winners": winners, "digest": None, "previous_digest": None}
+        order |= more
         return self._client.commit(self.name, order)
 
     @property

@@ -80,6 +80,18 @@ COMPACTIONS = CounterRow("compactions", "snapshots", "that replaced the ledger's
 FAILED_COMPACTIONS = CounterRow("failed_compactions", "snapshots", "that could not be made, or found no room")
 
 
+def _appended(end: str, meaning: str) -> CounterRow:
+    """A row of the appends that ended so."""
+    return CounterRow(f"appends_{end}", "appends", meaning, metric="appends", label=("end", end))
+
+
+APPENDED = _appended("durable", "of the ledger that are durable: group commits, on Kafka transactions")
+APPENDS_REFUSED = _appended("refused", "that the ledger refused: nothing was written, and it goes on")
+APPENDS_LOST = _appended(
+    "lost", "that ended the ownership, for somebody else owns the ledger, or it is unknown whether they were written"
+)
+
+
 def _refused(quota: str, meaning: str) -> CounterRow:
     """A row of the requests that a quota of the namespace refused."""
     name = f"refused_by_{quota}"
@@ -252,6 +264,9 @@ COUNTERS: tuple[CounterRow, ...] = (
     ),
     COMPACTIONS,
     FAILED_COMPACTIONS,
+    APPENDED,
+    APPENDS_REFUSED,
+    APPENDS_LOST,
 )
 
 

@@ -111,7 +111,7 @@ class Shard:
         self._id_sets, self.key_check = IdSets(key), key_check(key)
         self.row_fingerprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
         counts = Counts() if counts is None else counts
-        self.group_commit = GroupCommit(ledger, clock, marks, free_bytes, counts.appends)
+        self.group_commit = GroupCommit(ledger, clock, marks, free_bytes, counts)
         self.journal = Journal(namespace, index, self.group_commit, clock, observer, limits, counts=counts)
         self.rates = Rates(limits, clock, counts)
         self.stages = StageQuota(self.journal, free_bytes)

@@ -29,6 +29,7 @@ from opentelemetry.trace import (
 )
 
 import oncegate
+from oncegate.core.errors import OncegateError
 from oncegate.ports import Clock, Observer
 from oncegate.ports.tracing import Attributes, Span
 from oncegate.runtime.otel_variables import GRPC, Wanted
@@ -118,9 +119,12 @@ def _ended(span: Any) -> Iterator[Any]:
     try:
         yield span
     except BaseException as error:
-        # Not its text: what it names may be somebody's.
-        span.set_attribute("error.type", type(error).__name__)
-        span.set_status(Status(StatusCode.ERROR))
+        # Not its text: what it names may be somebody's. Whether a refusal is a failure, its request says.
+        if isinstance(error, OncegateError):
+            span.set_attribute("oncegate.code", error.code)
+        else:
+            span.set_attribute("error.type", type(error).__name__)
+            span.set_status(Status(StatusCode.ERROR))
         raise
     finally:
         span.end()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate.app import running
-from oncegate.core.errors import LedgerDown
+from oncegate.ledgers.memory import MemoryLedger
 from oncegate.runtime.logging import open_log
 from tests.support.held import until
 from tests.support.http_app import ARROW, JSON, Served, request, settings, stream
@@ -84,18 +84,24 @@ async def write_refuse_and_explain(http: Served) -> bytes:
     return (await http.send(request("GET", "/metrics", Accept="application/openmetrics-text"))).body
 
 
-async def test_what_a_request_began_is_in_its_trace_no_longer_than_the_request(receiver: Receiver) -> None:
+async def test_what_a_request_began_is_in_its_trace_no_longer_than_the_request(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lost(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
     async with logged("json") as http:
         made = request("PUT", "/v1/namespaces/mail", b"{}", Content_Type=JSON, **NAMED)
         assert (await http.send(made)).status == 201
-        # The owner's tasks began in that request, and go on.
+        # The owner's tasks began in that request, and go on; one of them tells of the append that fails.
+        monkeypatch.setattr(MemoryLedger, "append", lost)
         rows = stream(pa.record_batch({"v": ["a"]}))
         path = "/v1/namespaces/mail/topics/t/records:produce"
-        other = f"00-{'e' * 32}-{CALLER}-00"
-        sent = request("POST", path, rows, Content_Type=ARROW, **RAW, traceparent=other)
-        assert (await http.send(sent)).status == 200
-        http.program.gateway.shard("mail").group_commit.die(LedgerDown("as if it had failed"))
+        sent = request("POST", path, rows, Content_Type=ARROW, **RAW, traceparent=f"00-{'e' * 32}-{CALLER}-00")
+        assert (await http.send(sent)).status == 503
         await until(lambda: "ledger_lost" in http.log.getvalue())
-    (lost,) = [line for line in http.log.getvalue().splitlines() if "ledger_lost" in line]
-    assert "trace_id" not in json.loads(lost)
+        monkeypatch.undo()
+    lines = [line for line in http.log.getvalue().splitlines() if "ledger_lost" in line]
+    assert lines
+    assert not any("trace_id" in json.loads(line) for line in lines)
     assert "PUT /v1/namespaces/{namespace}" in {span.name for span in receiver.of(TRACE)}

@@ -112,9 +112,15 @@ async def test_a_refusal_that_the_caller_has_to_mend_says_its_code_and_is_no_err
     async with served() as http:
         body = json.dumps({"token": "f" * 32, "call": 0, "ids": ["a", None]}).encode()
         refused = (await http.send(claim_json(body, traceparent=SAMPLED))).problem(422, "NULL_ID")
-        door = (await spans_of(receiver, CLAIM))[CLAIM]
+        nothing = await http.send(request("GET", "/v1/namespaces/default/topics/none", traceparent=SAMPLED))
+        assert nothing.status == 404
+        found = await spans_of(receiver, CLAIM, "topic")
+    door = found[CLAIM]
     assert refused["trace_id"] == TRACE
-    assert (door.failed, door.attributes["oncegate.code"]) == (False, "NULL_ID")
+    assert [(one.failed, one.attributes["oncegate.code"]) for one in (door, found["topic"])] == [
+        (False, "NULL_ID"),
+        (False, "NOT_FOUND"),
+    ]
     assert door.attributes["http.response.status_code"] == 422
 
 

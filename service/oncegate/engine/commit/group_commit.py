@@ -20,7 +20,8 @@ from oncegate.engine.commit.between_appends import BetweenAppends, NoWork
 from oncegate.engine.commit.change import Change
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.commit.refused_part import RefusedPart, submitter
-from oncegate.engine.counts.histogram import Histogram
+from oncegate.engine.counters import APPENDED, APPENDS_LOST, APPENDS_REFUSED
+from oncegate.engine.counts.counts import Counts
 from oncegate.engine.failures import unknown_end
 from oncegate.ports import AppendRefused, Clock, Ledger, OutputChange
 from oncegate.ports.tracing import Span, child, current
@@ -37,8 +38,8 @@ class GroupCommit:
     """Appends groups of changes to the ledger, and lets answers wait until their entry is durable.
 
     The only caller of `Ledger.append` once a shard serves; lives on one event loop. `mark`: the last durable position.
-    `next_position`: that of the next entry submitted. `between`: the work between appends, none at first. `appends`:
-    counts how long those took that ended well, in ms.
+    `next_position`: that of the next entry submitted. `between`: the work between appends, none at first. `counts`:
+    takes how appends ended, and how long and large they were.
     """
 
     def __init__(
@@ -47,10 +48,10 @@ class GroupCommit:
         clock: Clock,
         marks: Marks,
         free_bytes: Callable[[], tuple[int, int]] = lambda: (1, 1),
-        appends: Histogram | None = None,
+        counts: Counts | None = None,
     ) -> None:
         self._ledger = ledger
-        self._appends = Histogram(()) if appends is None else appends
+        self._counts = Counts() if counts is None else counts
         self._free_bytes = free_bytes
         self._clock = clock
         self._marks = marks
@@ -144,9 +145,7 @@ class GroupCommit:
         LedgerFull: it was not written. What the ledger refuses of a change: the same, told to its submitter alone.
         LedgerDown: unknown; then nothing is answered any more, whatever it rests on.
         """
-        if self.dead is not None:
-            raise self.dead
-        if position <= self.mark.position:
+        if self.dead is None and position <= self.mark.position:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.wait(position, waiter, current())
@@ -300,12 +299,13 @@ class GroupCommit:
             self._refuse(group, error)
         except AppendRefused as error:
             self._refuse_part(group, error)
-        except OncegateError as error:
-            self.die(error)
         except Exception as error:
-            self.die(unknown_end("the ledger", error))
+            self._counts.add(APPENDS_LOST)
+            self.die(error if isinstance(error, OncegateError) else unknown_end("the ledger", error))
         else:
-            self._appends.observe_since(began_ms, self._clock)
+            self._counts.add(APPENDED)
+            self._counts.changes.observe(len(group))
+            self._counts.appends.observe_since(began_ms, self._clock)
             self.mark = mark
             self._marks.add(mark)
             self._refused_part.taken(len(group))
@@ -323,6 +323,7 @@ class GroupCommit:
 
     def _refuse(self, group: list[Change], error: LedgerFull) -> None:
         """Takes the index back to what is durable: nothing was written."""
+        self._counts.add(APPENDS_REFUSED)
         self._undo(group)
         self.begin_full(error)
         self._fail_waiters(self._no_room())
@@ -338,6 +339,7 @@ class GroupCommit:
 
     def _refuse_part(self, group: list[Change], error: AppendRefused) -> None:
         """Goes on with fewer of a group at a time; of one change, undoes it and says why to its submitter."""
+        self._counts.add(APPENDS_REFUSED)
         if len(group) > 1:
             self._begun = self.mark.position
             self._pending = group + self._pending

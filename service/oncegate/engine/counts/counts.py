@@ -14,6 +14,8 @@ from oncegate.index.table.arrays import SAME_INDEX
 
 # Upper bounds, in ms: an append is a sync of a disk, or a transaction of brokers with its deadlines.
 APPEND_MS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000, 2_000, 5_000, 10_000, 30_000)
+# Upper bounds: one append has at most some hundred requests in flight.
+CHANGES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024)
 # Upper bounds, in ms: a claim waits for others, for the append before its own, and for its own.
 CLAIM_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
 # Upper bounds, in ms, of a duplicate's age: from a retry at once to horizons that somebody may think of.
@@ -31,14 +33,15 @@ _FEW = 32
 class Counts:
     """Counts what one process answers, by `COUNTERS`, from 0; also over several ownerships of one ledger.
 
-    appends: how long each append of the ledger took, in ms; claims: how long each answered claim waited, from its ids
-    to what it rests on. ages: how old the firsts of duplicates were, in ms.
+    appends: how long each durable append of the ledger took, in ms; changes: of how many changes it was. claims: how
+    long each answered claim waited, from its ids to what it rests on. ages: how old the firsts of duplicates were.
     """
 
     def __init__(self) -> None:
         self._counts = {row.name: 0 for row in COUNTERS if row.read is None}
         self._highest: dict[str, int] = {}
         self.appends, self.claims, self.ages = Histogram(APPEND_MS), Histogram(CLAIM_MS), Histogram(AGE_MS)
+        self.changes = Histogram(CHANGES)
 
     def add(self, row: CounterRow, count: int = 1) -> None:
         """Counts so many more of `row`; KeyError for one that is read of the index."""

@@ -91,6 +91,7 @@ def _histogram(name: str, meaning: str, read: Callable[[Counts], Histogram]) -> 
 # What several counters are, that make one metric.
 _TOGETHER = {
     "answered_ids": "answered, sequences too, by verdict",
+    "appends": "of the ledger, on Kafka transactions, by how they ended",
     "quota_refusals": "refused, by the quota of the namespace that was used up",
     "duplicates": "that came again and were not written, sequences and rows too, by what is known of the cause",
 }
@@ -250,6 +251,13 @@ METRICS: tuple[Metric, ...] = (
         "append_seconds",
         "that an append of the ledger took: on disk a write and a sync, on Kafka a transaction; in whole milliseconds",
         lambda counts: counts.appends,
+    ),
+    Metric(
+        "append_changes",
+        Kind.HISTOGRAM,
+        "changes",
+        "that one append took together, of requests that came while the append before it ran",
+        of_owner=lambda owner, _: {(): owner.counts.changes.copy()},
     ),
     _of_shard(
         "group_commit_changes",
