@@ -39,7 +39,7 @@ DIRECT: tuple[Mutant, ...] = (
         _TABLE,
         "_ENTERED = AskCell(\n    Told.DUPLICATE,",
         "_ENTERED = AskCell(\n    Told.READ_ON,",
-        f"{_ENGINE}::test_what_is_known_as_written_needs_no_reading_and_no_append",
+        "tests/core/test_direct_tables.py::test_only_what_is_entered_for_good_is_told_as_a_duplicate",
     ),
     one(
         "a foreign record is passed over",

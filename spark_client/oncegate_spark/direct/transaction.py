@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Readers of the topic wait behind it until the next start, or for all of its time.
 _ABORT_S = 5.0
+# Waited at once for room in the queue of what is sent; nothing wakes the one who waits.
+_ROOM_S = 0.01
 _EXTRA = "pip install 'oncegate-spark[kafka]'"
 TIMEOUT_MS = 30_000  # of each call of Kafka; a coordinator that moves to another broker answers again within seconds
 TRANSACTION_MS = 60_000  # Kafka's default: so long readers wait behind a writer that died and is not tried again
@@ -131,7 +133,7 @@ class LaneTransaction:
                 self._producer.produce(self._topic, row.value, row.key, headers=headers, **given)
                 return
             except BufferError:  # what waits to be sent has no room for more
-                self._producer.poll(1)
+                self._producer.poll(_ROOM_S)
             except self._kafka.KafkaException as raised:
                 raise self._failed(raised) from raised
 

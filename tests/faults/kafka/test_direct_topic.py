@@ -34,6 +34,16 @@ async def test_a_namespace_from_before_there_were_lanes_gets_their_topic_at_its_
             pass
 
 
+async def test_a_namespace_may_be_called_as_anothers_topic_of_lanes(broker: Broker) -> None:
+    prefix = Prefix(broker)
+    async with prefix.ledgers(create=True) as ledgers:
+        for name in ("orders.direct", "orders"):
+            await ledgers.create(name)
+        async with ledgers.open("orders") as opened:
+            assert opened.direct is not None
+            assert opened.direct.place(1, 0).topic == f"{prefix.name}.orders.direct"
+
+
 async def test_records_that_are_gone_or_a_topic_made_anew_are_damage_and_a_closed_ledger_reads_nothing(
     broker: Broker,
 ) -> None:

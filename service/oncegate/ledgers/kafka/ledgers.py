@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 
@@ -54,6 +55,8 @@ WITNESS_S = 1.0
 # How often the settings of topics are checked beside each opening.
 CHECK_S = 3_600.0
 DEFAULT = "default"
+# How the name of a topic of lanes ends; with the number of those that had its namespace's name.
+_DIRECT = re.compile(r"\.direct(\.\d+)?")
 
 
 class KafkaLedgers:
@@ -279,8 +282,8 @@ class KafkaLedgers:
 
 
 def _partitions(topic: str, begin: str) -> int:
-    """How many partitions a topic has whose name begins as a namespace's do."""
-    return DIRECT_PARTITIONS if topic.startswith(f"{begin}.direct") else 1
+    """How many partitions a topic has whose name begins as a namespace's do; it may be another namespace's."""
+    return DIRECT_PARTITIONS if _DIRECT.fullmatch(topic.removeprefix(begin)) else 1
 
 
 @contextmanager

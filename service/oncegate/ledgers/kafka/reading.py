@@ -102,8 +102,12 @@ class Reader:
             # What a consumer of committed records is told as the end.
             return int((await self._committed.end_offsets([at]))[at])
 
-    async def records(self, partition: Partition, first: int, end: int) -> AsyncGenerator[Record, None]:
+    async def records(
+        self, partition: Partition, first: int, end: int, poll_ms: int = _POLL_MS
+    ) -> AsyncGenerator[Record, None]:
         """Yields the committed records of `first` to before `end`; returns once `end` is reached.
+
+        `poll_ms`: how late that is seen where no record, but the marker of a transaction, stands before it.
 
         Raises Stalled, KafkaError; Trimmed: `first` was deleted.
         """
@@ -115,7 +119,7 @@ class Reader:
         while position < end:
             try:
                 with self._watch.telling():
-                    found = await self._committed.getmany(at, timeout_ms=_POLL_MS)
+                    found = await self._committed.getmany(at, timeout_ms=poll_ms)
             except OffsetOutOfRangeError as error:
                 raise Trimmed(f"offset {position} of {partition.topic} was deleted meanwhile") from error
             reached = await self._committed.position(at)

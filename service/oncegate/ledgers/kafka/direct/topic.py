@@ -14,6 +14,9 @@ from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.topics import shorten
 from oncegate.ports import LanePlace
 
+# A caller waits for the end, before which a marker stands that nobody is told of.
+_POLL_MS = 10
+
 
 class DirectTopic:
     """Implements `ports.DirectRecords` over one namespace's topic. `brokers`: as clients are told them.
@@ -28,6 +31,8 @@ class DirectTopic:
         self._brokers = brokers
         self._topic = direct_topic(place.listed)
         self._readers: dict[int, Reader] = {}
+        # By partition, from where to where no committed record stands: what is decided there stays so.
+        self._empty: dict[int, tuple[int, int]] = {}
         self._closed = False
 
     def place(self, lane: int, partition: int) -> LanePlace:
@@ -47,8 +52,11 @@ class DirectTopic:
                     "were not entered: it was trimmed by somebody else, or made anew; what was written there is not "
                     "known: put the topic back from a copy"
                 )
-            async with aclosing(found.records(at, first, end)) as records:
-                return [(one.offset, one.value or b"") async for one in records]
+            begin, decided = self._empty.get(partition, (-1, 0))
+            async with aclosing(found.records(at, decided if begin == first else first, end, _POLL_MS)) as records:
+                read = [(one.offset, one.value or b"") async for one in records]
+            self._empty[partition] = (read[-1][0] + 1 if read else first, end)
+            return read
         except Trimmed as error:
             await self._drop(partition)
             raise LedgerDamaged(f"{error}, and was not entered: put the topic back from a copy") from error
