@@ -35,13 +35,13 @@ def audited(*words: object) -> Any:
 @pytest.fixture
 def orders(tmp_path: Path) -> Path:
     """a: three times, by one attempt, by another of its batch, a day later by a third; b: twice at once; c: once."""
-    times = [BEGIN_MS, BEGIN_MS + 500, BEGIN_MS + 24 * HOUR_MS, BEGIN_MS, BEGIN_MS, BEGIN_MS, BEGIN_MS]
+    times = [BEGIN_MS + 24 * HOUR_MS, BEGIN_MS, BEGIN_MS + 500, BEGIN_MS, BEGIN_MS, BEGIN_MS, BEGIN_MS]
     table = pa.table(
         {
             "order": ["a", "a", "a", "b", "b", "c", None],
             "at": pa.array(times, pa.timestamp("ms", "UTC")),
-            "attempt": ["t1", "t2", "t3", "t1", "t1", "t1", "t1"],
-            "batch": [1, 1, 2, 1, 1, 1, 1],
+            "attempt": ["t3", "t1", "t2", "t1", "t1", "t1", "t1"],
+            "batch": [2, 1, 1, 1, 1, 1, 1],
         }
     )
     pa.parquet.write_table(table, tmp_path / "orders.parquet", row_group_size=2)
