@@ -54,7 +54,7 @@ async def test_every_way_tells_it_and_none_writes_it() -> None:
                 ProduceRequest("t", id16(1), 1, rows_of(1), prints, made_ms=printer.made_ms), deadline
             ),
         ]
-        together = [await served.begin(claim(served, old[0].as_py(), made(served, 0, n), token=n)) for n in range(2, 6)]
+        together = [served.start(claim(served, old[0].as_py(), made(served, 0, n), token=n)) for n in range(2, 6)]
         assert [said(one) for one in told] == [["STALE"]] * 3
         assert [said(await one) for one in together] == [["STALE", "GRANTED"]] * 4
         assert served.shard.journal.index.claims.known_ids == 4

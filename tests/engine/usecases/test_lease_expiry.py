@@ -57,7 +57,7 @@ async def test_nobody_is_granted_what_ran_out_on_any_way(expiry: LeaseExpiry) ->
 @no_takeover
 async def test_claims_that_are_decided_together_are_told_as_one_alone_is(expiry: LeaseExpiry) -> None:
     async with expired(expiry) as (served, _):
-        together = [await served.begin(served.claim("a", f"new {n}", token=n)) for n in range(2, 6)]
+        together = [served.start(served.claim("a", f"new {n}", token=n)) for n in range(2, 6)]
         assert [said(await one) for one in together] == [[TOLD[expiry], "GRANTED"]] * 4
 
 

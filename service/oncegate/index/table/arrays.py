@@ -24,10 +24,6 @@ class IdTimes(NamedTuple):
     made_ms: U64
     past_ms: int
 
-    def part(self, at: slice) -> "IdTimes":
-        """Returns those of some of the ids."""
-        return IdTimes(self.made_ms[at], self.past_ms) if len(self.made_ms) else self
-
 
 NO_TIMES = IdTimes(np.empty(0, np.uint64), 0)
 
