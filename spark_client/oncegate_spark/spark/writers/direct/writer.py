@@ -20,6 +20,7 @@ from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
 from oncegate_spark.spark.writers.common import (
     REPEATED,
     TaskMark,
+    each_behind,
     log_all_suppressed,
     store_mark,
     stored_mark,
@@ -59,9 +60,9 @@ class DirectRowsWriter:
             lanes = TaskLanes(gateway, options, transactions, {})
             with task_errors(options, task, lanes.outcome):
                 lanes.config = config_of(options.kafka_config_file)
-                for batch in self.fit.applied(batches, task):
-                    if batch.num_rows:
-                        lanes.add(batch)
+                rows = (batch for batch in self.fit.applied(batches, task) if batch.num_rows)
+                for _ in each_behind(lanes.add, rows):  # the next rows come while these are asked for
+                    pass
                 lanes.commit()
             counts = lanes.rows, lanes.written, lanes.suppressed
             return DirectReport(*counts, task_mark(options, task, gateway), mailbox_of(task))
