@@ -23,6 +23,13 @@ def stream(**columns: pa.Array) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
+IMPORTED = stream(
+    id=pa.array([bytes(16)], pa.binary(16)),
+    owner=pa.array([bytes(16)], pa.binary(16)),
+    digest=pa.array([0], pa.uint32()),
+)
+
+
 def strings(names: list[str]) -> bytes:
     return stream(id=pa.array(names, pa.string()))
 
@@ -42,9 +49,14 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     operation = context.operation.definition.raw
     if operation["operationId"] not in MAKES and NAMESPACE.fullmatch(str(case.path_parameters.get("namespace"))):
         case.path_parameters["namespace"] = "default"
+    if operation["operationId"] == "drainGateway" and isinstance(case.body, dict) and case.body.get("draining") is True:
+        # A drained gateway refuses all that comes behind.
+        case.body["draining"] = False
     if case.media_type == ARROW and isinstance(case.body, bytes):
         if operation["operationId"] == "claimSequences":
             case.body = stream(n=pa.array([3, 4, 9]))
+        if operation["operationId"] == "importIds":
+            case.body = IMPORTED
         case.query.update({name: "id" for name in ("id_col", "key_col", "digest_col") if name in case.query})
         if "Content-Digest" in case.headers:
             digest = base64.b64encode(hashlib.sha256(case.body).digest()).decode()
@@ -76,6 +88,7 @@ BETWEEN_VALUES = re.compile(
     "|needs the same number of columns"
     "|payloads for .* ids"
     "|is there twice"
+    "|who is missing"  # where no credential says it
 )
 
 
@@ -84,5 +97,8 @@ def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool
     """A refusal by a rule between values is none of the schema; GET also reads a producer that is named `a:claim`."""
     if "Allow header" in failure.title:
         return "/producers/" not in case.path
+    if "Schema-violating" in failure.title:
+        # 413 is a refusal too; and what violated the schema of an import was its body, which is another now.
+        return bool(response.status_code != 413 and not ("ids:import" in case.path and case.body == IMPORTED))
     is_refused = "Schema-valid" in failure.title and response.status_code in {400, 413}
     return not (is_refused and BETWEEN_VALUES.search(response.json()["detail"]))
