@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WriteMode:
-    """One way to write, and what it promises. `name` as in Spark's option `write`."""
+    """One way to write, and what it promises. `name`: as of Spark's option `write`; `ledger`: the only one with it."""
 
     name: str
     promise: str
     meaning: str
+    ledger: str | None = None
 
 
 WRITE_MODES: tuple[WriteMode, ...] = (
@@ -35,6 +36,7 @@ WRITE_MODES: tuple[WriteMode, ...] = (
         "effectively once",
         "the caller writes into Kafka itself, fenced by a transactional id a lane, and asks which sequences are "
         "written; where the ledger is on Kafka",
+        "kafka",
     ),
     WriteMode(
         "plain",
@@ -72,12 +74,14 @@ def promise_line(namespace: str, ledger: str, created: bool, found: str = "") ->
         durability += f", keys BARE: whoever reads its {_BARE[scheme]} can tell which ids are known"
     names: dict[str, list[str]] = {}
     for mode in WRITE_MODES:
-        names.setdefault(mode.promise, []).append(mode.name)
-    modes = "; ".join(_promised(promise, " and ".join(named)) for promise, named in names.items())
+        if mode.ledger in (None, scheme):
+            names.setdefault(mode.promise, []).append(mode.name)
+    modes = "; ".join(_promised(promise, named) for promise, named in names.items())
     new = " NEW, EMPTY;" if created else ""
     return f"namespace {namespace}:{new} ledger {ledger} ({durability}); {modes}"
 
 
-def _promised(promise: str, names: str) -> str:
+def _promised(promise: str, names: list[str]) -> str:
     what, comma, bound = promise.partition(", ")
-    return f"{what} for {names}{comma}{bound}"
+    several = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f"{what} for {several}{comma}{bound}"

@@ -132,7 +132,7 @@ async def test_a_drained_gateway_refuses_new_work_over_grpc_and_on_hot_routes_to
             await doors.claim(b"a" * 16)
         assert refusal_of(told.value).told[0] == "STOPPING"
         with pytest.raises(grpc.aio.AioRpcError) as told:
-            await doors.call("Release", pb.ReleaseRequest(namespace="default", claim=bytes(16)))
+            await doors.call("Release", pb.ReleaseRequest(namespace="default", claim=b"x" * 16))
         assert refusal_of(told.value).told[0] == "UNKNOWN_CLAIM"
         body = b'{"token":"' + token().encode() + b'","call":0,"ids":["a"]}'
         hot = await doors.http.send(request("POST", f"{NS}/ids:claim", body, Content_Type=JSON))

@@ -25,6 +25,7 @@ from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ports import Mark
 from oncegate.runtime.logging import open_log
 from oncegate.settings import SettingsError
+from oncegate.transports.promises import promise_line
 from tests.support.gateway_process import GatewayProcess
 from tests.support.http_app import CLAIM, JSON, request, served, settings, token
 
@@ -57,6 +58,12 @@ async def test_the_first_line_says_what_is_promised_and_that_the_ledger_is_new(t
     assert f"namespace default: {promise}" in again[0]
     assert "loopback only" in first[1]
     assert re.search(r"listening on http://127\.0\.0\.1:\d+$", first[2])
+
+
+def test_a_way_to_write_is_promised_where_the_ledger_has_it() -> None:
+    ways = "effectively once for staged, ids and direct;"
+    assert ways in promise_line("default", "kafka://127.0.0.1:9092/oncegate", created=False)
+    assert "direct" not in promise_line("default", "redis://127.0.0.1:6379/oncegate", created=False)
 
 
 async def test_a_full_disk_below_the_log_ends_no_start() -> None:
