@@ -19,6 +19,7 @@ from oncegate.engine.usecases.batches import Batches
 from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.engine.usecases.topics import Topics
 from oncegate.index.batches import BatchIndex
+from oncegate.index.lanes import LaneIndex
 from oncegate.index.topics import TopicIndex
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
@@ -39,6 +40,7 @@ class BatchShard:
     def __init__(self) -> None:
         self.batches = BatchIndex()
         self.topics = TopicIndex()
+        self.lanes = LaneIndex()
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Callable[[], None], Callable[[], None]]:
         undos = [self.topics.apply(position, entry), self.batches.apply(position, entry)]
