@@ -83,6 +83,37 @@ PANELS = (
         (Row("rbloom", _BLOOM, "rbloom"), Row("pybloom-live", _BLOOM, "pybloom-live")),
     ),
 )
+_CONFLUENT, _LOG, _SPARK = "confluent-kafka, *", "the log on this disk", "Spark's own Kafka sink, *"
+_ROWS_100 = "rows into Kafka, 100 bytes, 10,000 a request, 8 clients"
+_ROWS_1K = "rows into Kafka, 1,000 bytes, 2,000 a request, 8 clients"
+KAFKA_PANELS = (
+    Panel(
+        "Rows into Kafka, beside a tuned transactional producer in Python",
+        (
+            Row("100 bytes, a second", _ROWS_100, _CONFLUENT),
+            Row("100 bytes, a core's second", f"{_ROWS_100}: per second of processor", _CONFLUENT),
+            Row("1,000 bytes, a second", _ROWS_1K, _CONFLUENT),
+            Row("1,000 bytes, a core's second", f"{_ROWS_1K}: per second of processor", _CONFLUENT),
+        ),
+    ),
+    Panel(
+        "Jobs of Spark into Kafka, beside Spark's own sink (at least once)",
+        (
+            Row("staged", "Spark into Kafka, staged, *", _SPARK),
+            Row("ids", "Spark into Kafka, ids, *", _SPARK),
+            Row("direct", "Spark into Kafka, direct, *", _SPARK),
+        ),
+    ),
+    Panel(
+        "A ledger on Kafka, beside the log on this disk",
+        (
+            Row("claims of 1 id", "claim over Kafka, packed, 1 ids, 64 clients", _LOG),
+            Row("of 1,000 ids", "claim over Kafka, packed, 1,000 ids, 16 clients", _LOG),
+            Row("of 10,000 ids", "claim over Kafka, packed, 10,000 ids, 16 clients", _LOG),
+            Row("start of 10 million ids", "start over Kafka, 10,000,000 ids", _LOG),
+        ),
+    ),
+)
 TIMES = Panel(
     "Latencies and pauses in milliseconds",
     (

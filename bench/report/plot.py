@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.report.figures import Figure, number
-from bench.report.panels import PANELS, TIMES, Panel
+from bench.report.panels import KAFKA_PANELS, PANELS, TIMES, Panel
 
 _WIDTH, _ROW, _HEAD, _TITLE_ROOM = 8.0, 0.27, 0.62, 0.28  # inches: a row's height; a panel's without its rows
 _LEFT, _RIGHT = 0.25, 0.70  # of the width, where bars lie: labels are left of them, numbers right
@@ -21,10 +21,18 @@ _CAPTION = (
     "number and the peer's. Scales are logarithmic. Claims are on disk before either side answers; Redis is asked in",
     "the fastest of the ways measured: MULTI with SADD, Lua, pipelined SET NX by a raw socket. Spark has all cores.",
 )
+_CAPTION_KAFKA = (
+    _CAPTION[0],
+    "number and the peer's. Scales are logarithmic. One broker, which acknowledges from memory, shares the two cores;",
+    "a core's second counts client and gateway, or the producer, and no broker. Spark has all cores.",
+)
 
 
 def draw(figures: Sequence[Figure], path: Path) -> None:
-    """Writes the picture as PNG."""
+    """Writes the picture as PNG; where there is nothing to show, there is none afterwards."""
+    path.unlink(missing_ok=True)
+    if not _shown(figures):
+        return
     import matplotlib
 
     matplotlib.use("Agg")
@@ -36,7 +44,7 @@ def picture(figures: Sequence[Figure]) -> Any:
     """A canvas of matplotlib with a panel for each kind of work of which something was measured."""
     from matplotlib.figure import Figure as Canvas
 
-    panels = [(panel, rows) for panel in (*PANELS, TIMES) if (rows := panel.shown(figures))]
+    panels = _shown(figures)
     height = _TOP + _BOTTOM + sum(_HEAD + _ROW * len(rows) for _, rows in panels)
     canvas, top = Canvas(figsize=(_WIDTH, height)), height - _TOP
     limits = _limits([figure for panel, rows in panels if panel is not TIMES for _, figure in rows])
@@ -49,8 +57,13 @@ def picture(figures: Sequence[Figure]) -> Any:
         else:
             _ratios(axes, rows, limits)
         top -= _HEAD + size
-    _words(canvas, height)
+    _words(canvas, height, _CAPTION_KAFKA if panels and panels[0][0] in KAFKA_PANELS else _CAPTION)
     return canvas
+
+
+def _shown(figures: Sequence[Figure]) -> list[tuple[Panel, list[tuple[str, Figure]]]]:
+    """Each panel of which something was measured, with its rows."""
+    return [(panel, rows) for panel in (*PANELS, *KAFKA_PANELS, TIMES) if (rows := panel.shown(figures))]
 
 
 def _frame(axes: Any, panel: Panel, labels: Sequence[str]) -> None:
@@ -113,13 +126,13 @@ def _said(axes: Any, place: int, first: str, second: str) -> None:
     axes.text(1.16, place, second, transform=across, fontsize=8.5, color="#444444", va="center")
 
 
-def _words(canvas: Any, height: float) -> None:
+def _words(canvas: Any, height: float, caption: Sequence[str]) -> None:
     """The title, and what the colours, the mark and the line mean."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     canvas.text(0.02, 1 - 0.2 / height, _TITLE, fontsize=13, fontweight="bold", va="top")
-    canvas.text(0.02, 0.62 / height, "\n".join(_CAPTION), fontsize=8.5, color="#444444", va="top", linespacing=1.35)
+    canvas.text(0.02, 0.62 / height, "\n".join(caption), fontsize=8.5, color="#444444", va="top", linespacing=1.35)
     signs = [
         Patch(color=_REACHED, label="aim reached"),
         Patch(color=_MISSED, label="aim missed"),

@@ -11,8 +11,8 @@ from bench.cases.open_loop import PEAKS
 from bench.load.plan import LONG, SHORT, Plan
 from bench.report import report
 from bench.report.figures import Figure, Reach, judged
-from bench.report.panels import PANELS, TIMES, Row
-from bench.report.plot import picture
+from bench.report.panels import KAFKA_PANELS, PANELS, TIMES, Row
+from bench.report.plot import draw, picture
 from bench.report.reaches import MULTI, REACHES
 from bench.scale.report import BILLION, Window, billion, cold_bytes, figures, hot_bytes
 
@@ -114,8 +114,15 @@ def test_a_bar_is_beside_the_strongest_peer_that_was_measured() -> None:
 
 def test_every_row_of_the_picture_is_a_figure_that_the_page_quotes() -> None:
     found = report.quoted(report.Path("PERFORMANCE.md").read_text())
-    for panel in (*PANELS, TIMES):
+    for panel in (*PANELS, *KAFKA_PANELS, TIMES):
         assert [label for label, _ in panel.shown(found)] == [row.label for row in panel.rows]
+
+
+def test_a_run_with_nothing_to_show_leaves_no_picture(tmp_path: report.Path) -> None:
+    path = tmp_path / "result.png"
+    path.write_bytes(b"of the run before")
+    draw([Figure("what no panel has", 1.0, "s")], path)
+    assert not path.exists()
 
 
 def test_no_text_of_the_picture_lies_on_another_or_outside() -> None:
