@@ -27,9 +27,8 @@ FORCED = {
     },
     "service/oncegate/ledgers/kafka/watch.py": {"_do_sasl_handshake"},
     "service/oncegate/runtime/last_resort.py": {"_exit"},
-    "spark_client/oncegate_spark/delivery/kafka.py": {"_FENCED"},  # librdkafka's own error codes are named so
+    "spark_client/oncegate_spark/kafka_client.py": {"_FENCED"},  # librdkafka's own error codes are named so
     "spark_client/oncegate_spark/delivery/kafka_reader.py": {"_PARTITION_EOF"},
-    "spark_client/oncegate_spark/direct/transaction.py": {"_FENCED"},
     "spark_client/oncegate_spark/spark/assign_ids.py": {"_jdf"},
     "spark_client/oncegate_spark/spark/assign_sequences.py": {"_jdf"},
     "spark_client/oncegate_spark/spark/writers/explain_job.py": {"_jdf"},

@@ -82,8 +82,8 @@ KAFKA_HEADERS: tuple[Mutant, ...] = (
     one(
         "another setting takes record_headers back",
         f"{_ENGINE}/policies/settings.py",
-        '        "record_headers": None if request.record_headers is None else int(request.record_headers),\n',
-        '        "record_headers": int(request.record_headers or 0),\n',
+        "{name: int(value) for name, value in asdict(request).items() if value is not None}",
+        "{n: int(v or 0) for n, v in asdict(request).items() if v is not None or n == 'record_headers'}",
         f"{_TOLD}::test_the_setting_is_kept_by_restarts_and_compactions_and_by_other_settings",
     ),
     one(

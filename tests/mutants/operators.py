@@ -38,7 +38,7 @@ OPERATORS = (
     ),
     one(
         "an action without a word in the ledger",
-        _ACTIONS,
+        "service/oncegate/engine/usecases/operations/trail.py",
         "[*entries, told]",
         "[*entries]",
         f"{_ENGINE}::test_who_is_fenced_is_told_so_and_the_next_attempt_waits_for_no_lease",

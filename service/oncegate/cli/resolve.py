@@ -1,6 +1,5 @@
 """Defines the verb `oncegate resolve`: a person clears what a dead task has claimed and not settled."""
 
-import getpass
 import json
 import sys
 import urllib.parse
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from oncegate.cli.explain import AsJson, Namespace
+from oncegate.cli.operating.options import note
 from oncegate.cli.refusals import refusing
 from oncegate.cli.running.asking import Ca, Certificate, Url, asked
 from oncegate.core.errors import BadRequest
@@ -52,8 +52,7 @@ def resolve(
     with refusing():
         if (claim is None) == (producer is None) or (claim is not None and (first, last) != (None, None)):
             raise BadRequest("name --claim, or else --producer, perhaps with --first and --last; nothing was changed")
-        message: dict[str, object] = {"outcome": outcome.replace("-", "_"), "why": why}
-        message["who"] = getpass.getuser() if who is None else who
+        message: dict[str, object] = {"outcome": outcome.replace("-", "_"), **note(why, who)}
         message |= {name: value for name, value in (("first", first), ("last", last)) if value is not None}
         place = f"producers/{_quoted(producer)}" if claim is None else f"claims/{_quoted(claim)}"
         body = asked(url, namespace, f"{place}:resolve", message, ca, certificate)

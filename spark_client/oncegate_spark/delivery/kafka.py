@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from oncegate_spark.delivery.kafka_reader import committed
 from oncegate_spark.delivery.sink import Record
-from oncegate_spark.errors import BadOption, Fenced, Outcome, SinkRefused
+from oncegate_spark.errors import Fenced, Outcome, SinkRefused
+from oncegate_spark.kafka_client import hand_over, is_fenced, kafka_client
 
 if TYPE_CHECKING:
     from confluent_kafka import Message, Producer
 
 ID_HEADER = "oncegate-id"
 TIMEOUT_MS = 30_000  # of each call; a coordinator that moves to another broker answers again within some seconds
-_EXTRA = "pip install 'oncegate-spark[kafka]'"
 
 
 class KafkaSink:
@@ -45,11 +45,7 @@ class KafkaSink:
         since_ms: int | None = None,
         timeout_ms: int = TIMEOUT_MS,
     ) -> None:
-        try:
-            import confluent_kafka
-        except ImportError as error:
-            raise BadOption(f"the sink of Kafka needs confluent-kafka: {_EXTRA} ({error})") from error
-        self._kafka: Any = confluent_kafka
+        self._kafka: Any = kafka_client("the sink of Kafka")
         self._topic, self._transactional_id = topic, transactional_id
         self._config = {"bootstrap.servers": bootstrap, "log_level": 0, **(config or {})}
         self._key = key or (lambda record: record.id.encode())
@@ -91,20 +87,14 @@ class KafkaSink:
         return producer
 
     def _produce(self, producer: "Producer", record: Record) -> None:
-        headers: Any = [(ID_HEADER, record.id.encode())]
-        while True:
-            try:
-                producer.produce(self._topic, value=record.body, key=self._key(record), headers=headers)
-                return
-            except BufferError:  # what waits to be sent has no room for more
-                producer.poll(1)
+        headers = [(ID_HEADER, record.id.encode())]
+        hand_over(producer, self._topic, value=record.body, key=self._key(record), headers=headers)
 
     def _failed(self, producer: "Producer", error: Any) -> None:
         """Raises what is known after an error of a transaction; returns where nothing is."""
         self._producer = None
         what = f"transaction of {self._transactional_id} on topic {self._topic}: {error.str()}"
-        codes = self._kafka.KafkaError
-        if error.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH):
+        if is_fenced(self._kafka, error):
             raise Fenced(f"{what}: a newer writer has this transactional id", outcome=Outcome.UNKNOWN)
         if not error.txn_requires_abort():
             return

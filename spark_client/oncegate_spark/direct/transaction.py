@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from oncegate_spark.direct.record import SPANS_MAX, Spans, lane_record
 from oncegate_spark.errors import NOTHING, BadId, BadOption, Fenced, InDoubt, Outcome, Refused, SinkRefused, Unavailable
+from oncegate_spark.kafka_client import hand_over, is_fenced, kafka_client
 from oncegate_spark.protocol.answers import Lane
 from oncegate_spark.sync.gateway import Gateway
 
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 # Readers of the topic wait behind it until the next start, or for all of its time.
 _ABORT_S = 5.0
-# Waited at once for room in the queue of what is sent; nothing wakes the one who waits.
-_ROOM_S = 0.01
-_EXTRA = "pip install 'oncegate-spark[kafka]'"
 TIMEOUT_MS = 30_000  # of each call of Kafka; a coordinator that moves to another broker answers again within seconds
 TRANSACTION_MS = 60_000  # Kafka's default: so long readers wait behind a writer that died and is not tried again
 # What makes a transaction one, and which partition a key is of, is no choice of a caller's.
@@ -64,7 +62,7 @@ class LaneTransaction:
         timeout_ms: int = TIMEOUT_MS,
         transaction_ms: int = TRANSACTION_MS,
     ) -> None:
-        self._kafka: Any = kafka_client()
+        self._kafka: Any = kafka_client("writing into Kafka")
         self._gateway, self._lane = gateway, lane
         self._topic, self._producer_name = target
         self._timeout_s = timeout_ms / 1000
@@ -93,7 +91,7 @@ class LaneTransaction:
             self._producer.begin_transaction()
         except self._kafka.KafkaException as raised:
             error = raised.args[0]
-            kind = Refused if error.fatal() and not self._is_fenced(error) else Unavailable
+            kind = Refused if error.fatal() and not is_fenced(self._kafka, error) else Unavailable
             raise kind(f"{self._what}: {error.str()}{NOTHING}") from raised
 
     def ask(self, first: int, last: int) -> tuple[tuple[int, int], ...]:
@@ -126,16 +124,12 @@ class LaneTransaction:
         given: dict[str, Any] = {} if row.partition is None else {"partition": row.partition}
         if row.timestamp_ms is not None:
             given["timestamp"] = row.timestamp_ms
-        headers: Any = list(row.headers) or None
+        given |= {"value": row.value, "key": row.key, "headers": list(row.headers) or None}
         self._is_open = True
-        while True:
-            try:
-                self._producer.produce(self._topic, row.value, row.key, headers=headers, **given)
-                return
-            except BufferError:  # what waits to be sent has no room for more
-                self._producer.poll(_ROOM_S)
-            except self._kafka.KafkaException as raised:
-                raise self._failed(raised) from raised
+        try:
+            hand_over(self._producer, self._topic, **given)
+        except self._kafka.KafkaException as raised:
+            raise self._failed(raised) from raised
 
     def commit(self) -> int:
         """Commit the rows with one record of them; how many they are. Nothing was added: nothing is committed.
@@ -171,29 +165,16 @@ class LaneTransaction:
         """What is known after an error of Kafka's."""
         error = raised.args[0]
         what = f"{self._what}: {error.str()}"
-        if self._is_fenced(error):
+        if is_fenced(self._kafka, error):
             return Fenced(f"{what}: a later writer has this lane; whether it wrote, it knows", outcome=Outcome.UNKNOWN)
         if error.txn_requires_abort():
             self._is_open = True
             return SinkRefused(f"{what}; it is aborted{NOTHING}")
         return InDoubt(f"{what}; unknown: whether it is committed; the next start and question tell")
 
-    def _is_fenced(self, error: Any) -> bool:
-        codes = self._kafka.KafkaError
-        return error.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH)
-
     @property
     def _what(self) -> str:
         return f"transaction of {self._lane.transactional_id} on topic {self._topic}"
-
-
-def kafka_client() -> Any:
-    """The module of Kafka's client. Raises BadOption with the line to run."""
-    try:
-        import confluent_kafka
-    except ImportError as error:
-        raise BadOption(f"writing into Kafka needs confluent-kafka: {_EXTRA} ({error})") from error
-    return confluent_kafka
 
 
 def checked_config(config: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -20,7 +20,16 @@ from oncegate_spark.direct.transaction import LaneTransaction
 from oncegate_spark.errors import BadId, BadOption, OncegateError
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker
-from tests.support.kafka_lanes import TRANSACTION_MS, open_record, proxy_beside, rows, serving, writer, written
+from tests.support.kafka_lanes import (
+    TRANSACTION_MS,
+    ProxyBeside,
+    open_record,
+    proxy_beside,
+    rows,
+    serving,
+    writer,
+    written,
+)
 from tests.support.kafka_proxy import END_TXN, PRODUCE
 from tests.support.tree import ROOT
 
@@ -86,16 +95,20 @@ def test_a_twin_that_starts_once_the_other_has_committed_is_told_so(gateway: Gat
         assert second.ask(5, 14) == ((5, 9),)
 
 
+def kill_a_writer(beside: ProxyBeside, fault: str, arguments: list[str]) -> None:
+    """Starts a process that writes, and kills it once the proxy has met the end of its transaction."""
+    beside.do(fault, END_TXN)
+    process = subprocess.Popen([sys.executable, "-m", "tests.support.direct_process", *arguments], cwd=ROOT)
+    beside.wait_until_held()
+    process.kill()
+    process.wait()
+
+
 def test_a_writer_killed_between_its_commit_and_the_answer_has_written_and_is_told_so(
     served: GatewayProcess, gateway: Gateway, broker: Broker, topic: str
 ) -> None:
     with proxy_beside(broker) as beside:
-        beside.do("hold_answer", END_TXN)
-        arguments = [served.url, topic, broker.proxied_bootstrap]
-        process = subprocess.Popen([sys.executable, "-m", "tests.support.direct_process", *arguments], cwd=ROOT)
-        beside.wait_until_held()
-        process.kill()
-        process.wait()
+        kill_a_writer(beside, "hold_answer", [served.url, topic, broker.proxied_bootstrap])
         beside.do("forget")
     assert writer(gateway, topic).write(rows(*range(12))) == DirectWritten(2, 10)
     assert written(broker, topic) == list(range(12))
@@ -105,12 +118,7 @@ def test_a_writer_killed_before_its_commit_has_written_nothing(
     served: GatewayProcess, gateway: Gateway, broker: Broker, topic: str
 ) -> None:
     with proxy_beside(broker) as beside:
-        beside.do("hold", END_TXN)
-        arguments = [served.url, topic, broker.proxied_bootstrap]
-        process = subprocess.Popen([sys.executable, "-m", "tests.support.direct_process", *arguments], cwd=ROOT)
-        beside.wait_until_held()
-        process.kill()
-        process.wait()
+        kill_a_writer(beside, "hold", [served.url, topic, broker.proxied_bootstrap])
         assert writer(gateway, topic).write(rows(*range(12))) == DirectWritten(12, 0)
         beside.do("forget")  # its commit arrives behind its successor's
     assert written(broker, topic) == list(range(12))

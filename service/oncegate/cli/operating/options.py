@@ -1,6 +1,7 @@
 """The options that operators' verbs share: why, who, and which gateway."""
 
 import getpass
+import os
 from typing import Annotated
 
 import typer
@@ -13,4 +14,12 @@ Who = Annotated[
 
 def note(reason: str, who: str | None) -> dict[str, str]:
     """Returns who asks and why, as the gateway reads it."""
-    return {"why": reason, "who": getpass.getuser() if who is None else who}
+    return {"why": reason, "who": _user() if who is None else who}
+
+
+def _user() -> str:
+    """Who is logged in; by number where the machine has no name for it, as in a container."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"

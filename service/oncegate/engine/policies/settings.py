@@ -1,6 +1,6 @@
 """Sets a namespace up, over one journal: what it is told replaces what it was, as one entry of the ledger."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from oncegate.core.claims import IdTime, LeaseExpiry
 from oncegate.core.entries.kinds import NamespaceSet
@@ -27,7 +27,7 @@ class Settings:
         """
         deadline.check()
         journal, known = self._journal, self.in_force
-        changed = {name: value for name, value in _entry_fields(request).items() if value is not None}
+        changed = {name: int(value) for name, value in asdict(request).items() if value is not None}
         settings = replace(known, **changed)
         self._check_horizon(settings.horizon_ms)
         if settings.record_headers != known.record_headers:
@@ -104,15 +104,3 @@ class Settings:
                 "something: a reader could not tell its records from foreign ones; make another one; no setting was "
                 "changed"
             )
-
-
-def _entry_fields(request: SettingsRequest) -> dict[str, int | None]:
-    """What is asked for, as the ledger's entry has it."""
-    return {
-        "horizon_ms": request.horizon_ms,
-        "auto_create_topics": None if request.auto_create_topics is None else int(request.auto_create_topics),
-        "record_headers": None if request.record_headers is None else int(request.record_headers),
-        "lease_expiry": None if request.lease_expiry is None else int(request.lease_expiry),
-        "id_time": None if request.id_time is None else int(request.id_time),
-        "shadow": None if request.shadow is None else int(request.shadow),
-    }

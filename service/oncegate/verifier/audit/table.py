@@ -43,13 +43,11 @@ class TableRows:
         for one in self._inputs:
             for _, table in one.batches(columns=list(dict.fromkeys([*self._ids, *named]))):
                 times = _times(table, self._time) if self._time else np.zeros(len(table), np.int64)
-                yield Rows(as_ids(table, self._ids), times, self._numbers(table, self._attempt), self._of_batch(table))
+                attempts, batches = (self._numbers(table, name) for name in (self._attempt, self._batch))
+                yield Rows(as_ids(table, self._ids), times, attempts, batches)
 
     def _numbers(self, table: pa.Table, name: str) -> U32:
         return numbers_of(table[name].to_pylist()) if name else np.zeros(len(table), np.uint32)
-
-    def _of_batch(self, table: pa.Table) -> U32:
-        return self._numbers(table, self._batch)
 
 
 def _times(table: pa.Table, name: str) -> I64:

@@ -1,12 +1,11 @@
 """Forgets ids, fences producers and notes what else an operator does: each with who and why, in the same append."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oncegate.core.claims import Action
-from oncegate.core.entries.audit import Audited
 from oncegate.core.entries.kinds import Claimed, Entry, Released
 from oncegate.core.entries.producers import ProducerRegistered
 from oncegate.core.errors import BadRequest, LeaseLive, Overloaded, TooLarge, UnknownProducer
@@ -16,8 +15,8 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.proven import answers_when_proven
 from oncegate.engine.counts.rates import Rates
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.names import check_name
 from oncegate.engine.producer_requests import Note
+from oncegate.engine.usecases.operations.trail import Done, Trail
 from oncegate.hashing.requests import digest_of_ids
 from oncegate.index.audit_trail import AuditRecord
 from oncegate.index.claims.results import ClaimDecision
@@ -29,7 +28,7 @@ class Actions:
     """Does what operators ask for, over one journal. What is refused leaves nothing in the ledger."""
 
     def __init__(self, journal: Journal, evicting: Callable[[], bool], rates: Rates) -> None:
-        self._journal = journal
+        self._journal, self._trail = journal, Trail(journal)
         # Whether ids are on their way out of memory.
         self._evicting = evicting
         self._rates = rates
@@ -46,7 +45,7 @@ class Actions:
         Raises LeaseLive, BadRequest: a claim holds one, or it has left memory; Overloaded: ids are leaving memory at
         this moment; TooLarge, LedgerFull, DeadlinePassed: nothing was forgotten; LedgerDown: unknown, repeat it.
         """
-        self._check(note, deadline)
+        self._trail.check(note, deadline)
         self._rates.ids(len(ids))
         journal, claims = self._journal, self._journal.index.claims
         if len(ids) > journal.limits.ids_per_request:
@@ -65,9 +64,9 @@ class Actions:
         # A claim that holds them and is released: what an id's slot names is what it is, and nobody is named by it.
         call = claim, journal.random(16), 0, digest_of_ids(known), journal.limits.lease_ms_min, wall_ms
         entries: list[Entry] = [Claimed(*call, known.tobytes(), b"", b"", id_set), Released(claim, wall_ms)]
-        subject, count = f"ids of set {id_set!r}", len(known)
-        await self._durable(self._submit("forget", subject, count, note, entries), "forget", subject, count, note)
-        return count
+        done = Done("forget", f"ids of set {id_set!r}", len(known), note)
+        await self._trail.durable(self._trail.submit(done, entries), done)
+        return done.count
 
     def _known(self, decision: ClaimDecision) -> NDArray[np.bool_]:
         """Chooses those that are to be forgotten. Raises LeaseLive, BadRequest where one of them may not be."""
@@ -97,7 +96,7 @@ class Actions:
         Raises UnknownProducer, BadRequest, TooLarge, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown:
         unknown, repeat it.
         """
-        self._check(note, deadline)
+        self._trail.check(note, deadline)
         journal = self._journal
         producer = journal.index.producers.producers.get(name)
         if producer is None:
@@ -106,10 +105,11 @@ class Actions:
         epoch, wall_ms = producer.epoch + 1, journal.wall_ms()
         who = name, producer.number, epoch, journal.random(16), producer.driver
         entry = ProducerRegistered(*who, journal.limits.lease_ms_min, wall_ms, producer.gaps)
-        position = self._submit("fence", f"producer {name}", epoch, note, [entry])
+        done = Done("fence", f"producer {name}", epoch, note)
+        position = self._trail.submit(done, [entry])
         # Nobody holds the epoch, so nobody's lease is waited for.
         journal.index.producers.producers[name].lease_until_ms = journal.clock.monotonic_ms()
-        await self._durable(position, "fence", f"producer {name}", epoch, note)
+        await self._trail.durable(position, done)
         return epoch
 
     @answers_when_proven
@@ -118,27 +118,13 @@ class Actions:
 
         Raises BadRequest, TooLarge, LedgerFull, DeadlinePassed: nothing was noted; LedgerDown: unknown.
         """
-        self._check(note, deadline)
+        self._trail.check(note, deadline)
         self._journal.group_commit.check(ends=True)
-        await self._durable(self._submit(action, subject, count, note, ()), action, subject, count, note)
+        done = Done(action, subject, count, note)
+        await self._trail.durable(self._trail.submit(done, ()), done)
 
     async def trail(self, before: int | None, count: int) -> list[AuditRecord]:
         """Lists what operators did, up to `count` actions before a position, the newest first, once that is durable."""
         found = self._journal.index.audit_trail.before(before, count)
         await self.group_commit.durable(found[0].position if found else 0)
         return found
-
-    def _check(self, note: Note, deadline: Deadline) -> None:
-        check_name("who", note.who, self._journal.limits)
-        check_name("why", note.why, self._journal.limits)
-        deadline.check()
-
-    def _submit(self, action: str, subject: str, count: int, note: Note, entries: Sequence[Entry]) -> int:
-        told = Audited(action, subject, count, note.who, note.why, self._journal.wall_ms())
-        return self._journal.record([*entries, told])
-
-    async def _durable(self, position: int, action: str, subject: str, count: int, note: Note) -> None:
-        journal = self._journal
-        await journal.group_commit.durable(position)
-        said = {"action": action, "subject": subject, "count": count, "who": note.who, "why": note.why}
-        journal.observer.event("audited", namespace=journal.namespace, **said)

@@ -6,7 +6,6 @@ import numpy as np
 
 from oncegate.arraytypes import U8, U32, U64
 from oncegate.core.claims import Action
-from oncegate.core.entries.audit import Audited
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Taken
 from oncegate.core.errors import BadRequest, LeaseLive, TooLarge
 from oncegate.core.importing import IMPORT, Importing
@@ -15,8 +14,8 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.proven import answers_when_proven
 from oncegate.engine.counts.rates import Rates
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.names import check_name
 from oncegate.engine.producer_requests import Note
+from oncegate.engine.usecases.operations.trail import Done, Trail
 from oncegate.hashing.requests import digest_of_ids
 from oncegate.index.table.grants import NO_CLAIM
 
@@ -37,7 +36,7 @@ class Carrying:
     """Imports ids over one journal, each request whole or not at all."""
 
     def __init__(self, journal: Journal, rates: Rates) -> None:
-        self._journal = journal
+        self._journal, self._trail = journal, Trail(journal)
         self._rates = rates
 
     @property
@@ -53,9 +52,7 @@ class Carrying:
         DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
         """
         journal, limits = self._journal, self._journal.limits
-        check_name("who", note.who, limits)
-        check_name("why", note.why, limits)
-        deadline.check()
+        self._trail.check(note, deadline)
         if len(known.ids) > limits.ids_per_request:
             raise TooLarge(f"{len(known.ids)} ids in one request; at most {limits.ids_per_request}")
         self._rates.ids(len(known.ids))
@@ -71,10 +68,8 @@ class Carrying:
         count, has_digests = sum(len(part.ids) for part in parts), any(part.digests.any() for part in parts)
         journal.index.claims.make_room(count, journal.clock.monotonic_ms(), entries=len(parts), digests=has_digests)
         entries = [entry for part in parts for entry in self._entries(part)]
-        told = Audited("import", "", count, note.who, note.why, journal.wall_ms())
-        await journal.group_commit.durable(journal.record([*entries, told]))
-        said = {"action": "import", "count": count, "who": note.who, "why": note.why}
-        journal.observer.event("audited", namespace=journal.namespace, **said)
+        done = Done("import", "", count, note)
+        await self._trail.durable(self._trail.submit(done, entries), done)
         return count
 
     def _new(self, known: KnownIds, owner: U64) -> KnownIds:

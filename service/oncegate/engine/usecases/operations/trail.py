@@ -1,0 +1,46 @@
+"""Notes what operators do: who and why, in the same append as what it changes; told once it is durable."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oncegate.core.entries.audit import Audited
+from oncegate.core.entries.kinds import Entry
+from oncegate.engine.commit.journal import Journal
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.names import check_name
+from oncegate.engine.producer_requests import Note
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Says what an operator's action did: to what (empty: the whole namespace), to how much of it, by whom and why."""
+
+    action: str
+    subject: str
+    count: int
+    note: Note
+
+
+class Trail:
+    """Writes the trail of one shard, over its journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def check(self, note: Note, deadline: Deadline) -> None:
+        """Raises BadRequest, TooLarge, DeadlinePassed: nothing may be done under this note, or no more."""
+        check_name("who", note.who, self._journal.limits)
+        check_name("why", note.why, self._journal.limits)
+        deadline.check()
+
+    def submit(self, done: Done, entries: Sequence[Entry]) -> int:
+        """Submits what an action changes, and its note behind that, as one append; returns the last position."""
+        told = Audited(done.action, done.subject, done.count, done.note.who, done.note.why, self._journal.wall_ms())
+        return self._journal.record([*entries, told])
+
+    async def durable(self, position: int, done: Done) -> None:
+        """Waits until it is durable, and tells it. Raises LedgerFull: nothing was written; LedgerDown: unknown."""
+        journal = self._journal
+        await journal.group_commit.durable(position)
+        said = {"action": done.action, "subject": done.subject, "count": done.count}
+        journal.observer.event("audited", namespace=journal.namespace, **said, who=done.note.who, why=done.note.why)
