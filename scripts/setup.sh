@@ -16,6 +16,15 @@ WHEELS=$PWD/wheels
 # What .venv takes, and a little for compiled kernels.
 ROOM_KB=1700000
 
+# An activated .venv is what is replaced here: its own Python cannot make the next one.
+leave_venv() {
+    local kept=":$PATH:" own=":$PWD/$VENV/bin:"
+    while [[ $kept == *"$own"* ]]; do kept=${kept/"$own"/:}; done
+    kept=${kept#:}
+    PATH=${kept%:}
+}
+leave_venv
+
 say() { printf '%s\n' "$*" >&2; }
 
 # install_command APT DNF BREW: how this machine installs these packages, for a person to paste.

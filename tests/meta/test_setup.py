@@ -167,6 +167,14 @@ def test_a_second_set_up_makes_nothing_anew(whole: Machine) -> None:
     assert (whole.tree / ".venv/mine").exists()
 
 
+def test_an_environment_that_is_active_is_replaced_by_the_systems_python(whole: Machine) -> None:
+    assert whole.set_up()[0] == 0
+    own = whole.tree / ".venv/bin"
+    (own / "python3").symlink_to("python")
+    (whole.tree / "requirements/dev.txt").write_text("another==1\n")
+    assert whole.set_up(PATH=f"{own}:{own}:{whole.bin}") == (0, "setting up .venv (once; some minutes)\n")
+
+
 def test_a_set_up_goes_on_without_network_from_the_wheels_that_were_kept(whole: Machine) -> None:
     (whole.tree / "wheels").mkdir()
     assert whole.set_up(NO_NETWORK="1")[0] == 0

@@ -68,6 +68,13 @@ STARTING: tuple[Mutant, ...] = (
     ),
     one("Java 8 is version 1", _SETUP, "\\(1\\.\\)\\{0,1\\}\\([0-9]*\\).*/\\2/p", "\\([0-9]*\\).*/\\1/p", _SETTING_UP),
     one(
+        "a set-up makes an environment by the Python of the one that it replaces",
+        _SETUP,
+        "\nleave_venv\n",
+        "\n",
+        _SETTING_UP,
+    ),
+    one(
         "a set-up without network loses the environment",
         _SETUP,
         '    if [ -d "$VENV.before" ]; then mv "$VENV.before" "$VENV"; fi\n',
