@@ -14,6 +14,7 @@ from typing import Any
 
 from oncegate.core.acks import ACK_BATCH, ACK_NUMBER, RESOLVE, Finding, Leftover
 from oncegate.core.batches import COMMIT
+from oncegate.core.cells import Cell
 from oncegate.core.claims import (
     CLAIM,
     EXPIRED,
@@ -23,7 +24,6 @@ from oncegate.core.claims import (
     TAKE,
     Action,
     Asker,
-    Cell,
     ClaimState,
     Effect,
     IdState,
@@ -62,7 +62,7 @@ from scripts.reference_tables import (
     table,
 )
 
-FreeIds = dict[tuple[IdState, Asker], Cell]
+FreeIds = dict[tuple[IdState, Asker], Cell[Action]]
 # What may be asked about free ids: the table, and the state of an id that is granted.
 VERBS: dict[str, tuple[FreeIds, str]] = {
     "claim": (CLAIM, "CLAIMED"),
@@ -89,7 +89,7 @@ def verdicts() -> str:
 def free_ids(decisions: FreeIds) -> str:
     """Draws what is decided about free ids, by state and asker, with each rule's reason."""
     head = ["state of the id", *(words(asker) for asker in Asker)]
-    rows = [[words(s), *(words(decisions[s, a].action) for a in Asker)] for s in IdState]
+    rows = [[words(s), *(words(decisions[s, a].effect) for a in Asker)] for s in IdState]
     return table(head, rows) + because(*decisions.values())
 
 
@@ -98,7 +98,7 @@ def expired() -> str:
     head = ["lease_expiry", "asked by", *(words(asker) for asker in Asker)]
     over = IdState.CLAIMED_OVER
     rows = [
-        [f"`{expiry.name.lower()}`", verb, *(words(tables(expiry)[verb][over, asker].action) for asker in Asker)]
+        [f"`{expiry.name.lower()}`", verb, *(words(tables(expiry)[verb][over, asker].effect) for asker in Asker)]
         for expiry in LeaseExpiry
         for verb in VERBS
     ]
@@ -140,7 +140,7 @@ def sequence() -> str:
     """Draws what is decided about a sequence; a cell that cannot be is empty."""
     head = ["state of the sequence", *(words(asker) for asker in SequenceAsker)]
     rows = [
-        [words(s), *(words(SEQUENCE[s, a].action) if a in ASKERS[s] else "" for a in SequenceAsker)]
+        [words(s), *(words(SEQUENCE[s, a].effect) if a in ASKERS[s] else "" for a in SequenceAsker)]
         for s in SequenceState
     ]
     return table(head, rows) + because(*SEQUENCE.values())
@@ -188,7 +188,7 @@ def life() -> str:
         told = {Action.GRANT: verb, Action.TAKE_OVER: f"taken over by {verb}"}
         for (state, _), cell in decisions.items():
             start = group.get(state, state.name)
-            end, label = (granted, told[cell.action]) if cell.action in told else (start, words(cell.action))
+            end, label = (granted, told[cell.effect]) if cell.effect in told else (start, words(cell.effect))
             edges.setdefault((start, end), []).append(label)
     effects = {Effect.MARK_DONE: "DONE", Effect.FREE: "ABSENT", Effect.EXTEND: "CLAIMED"}
     for (settling, state), settled in SETTLE.items():

@@ -84,7 +84,7 @@ def test_every_effect_is_decided_somewhere(tables: tuple[Mapping[Any, Any], ...]
 
 
 def test_every_action_on_a_sequence_is_decided_somewhere() -> None:
-    assert {cell.action for expiry in LeaseExpiry for cell in sequence_table(expiry).values()} == set(Action)
+    assert {cell.effect for expiry in LeaseExpiry for cell in sequence_table(expiry).values()} == set(Action)
 
 
 @pytest.mark.parametrize("expiry", LeaseExpiry)
@@ -99,7 +99,7 @@ def test_the_table_as_bytes_is_that_table_and_what_cannot_be_is_no_action() -> N
     for state in SequenceState:
         for asker in Asker:
             told = compiled[state * len(Asker) + asker]
-            assert told == (SEQUENCE[state, asker].action if asker in ASKERS[state] else NO_ACTION)
+            assert told == (SEQUENCE[state, asker].effect if asker in ASKERS[state] else NO_ACTION)
 
 
 def test_an_empty_cell_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,12 +122,12 @@ def test_two_tokens_never_share_an_epoch() -> None:
 def test_nothing_that_was_acked_or_is_done_is_granted_to_anybody() -> None:
     granting = {Action.GRANT, Action.GRANT_AGAIN, Action.TAKE_OVER}
     for (state, _), cell in SEQUENCE.items():
-        assert state not in (SequenceState.STALE, SequenceState.DONE) or cell.action not in granting
+        assert state not in (SequenceState.STALE, SequenceState.DONE) or cell.effect not in granting
 
 
 def test_a_repeat_is_granted_only_what_its_call_holds() -> None:
     for (_, asker), cell in SEQUENCE.items():
-        assert asker not in (Asker.SAME_CALL, Asker.REPEAT) or cell.action not in (Action.GRANT, Action.TAKE_OVER)
+        assert asker not in (Asker.SAME_CALL, Asker.REPEAT) or cell.effect not in (Action.GRANT, Action.TAKE_OVER)
 
 
 def test_only_what_is_done_is_forgotten_by_an_ack() -> None:

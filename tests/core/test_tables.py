@@ -5,6 +5,7 @@ import re
 import pytest
 
 from oncegate.core import errors
+from oncegate.core.cells import Cell
 from oncegate.core.claims import (
     CLAIM,
     EXPIRED,
@@ -14,7 +15,6 @@ from oncegate.core.claims import (
     TAKE,
     Action,
     Asker,
-    Cell,
     ClaimState,
     Effect,
     IdState,
@@ -103,7 +103,7 @@ def test_the_drawing_of_the_tree_is_the_tree() -> None:
 
 
 @TABLES
-def test_no_cell_about_a_free_id_is_empty(table: dict[tuple[IdState, Asker], Cell]) -> None:
+def test_no_cell_about_a_free_id_is_empty(table: dict[tuple[IdState, Asker], Cell[Action]]) -> None:
     assert set(table) == {(state, asker) for state in IdState for asker in Asker}
     assert all(cell.rule and cell.reason for cell in table.values())
 
@@ -120,7 +120,7 @@ def test_no_cell_of_the_settle_table_is_empty() -> None:
 
 
 @TABLES
-def test_a_table_as_bytes_is_that_table(table: dict[tuple[IdState, Asker], Cell]) -> None:
+def test_a_table_as_bytes_is_that_table(table: dict[tuple[IdState, Asker], Cell[Action]]) -> None:
     compiled = actions(table)
     assert len(compiled) == len(IdState) * len(Asker)
     for (state, asker), cell in table.items():
@@ -129,7 +129,7 @@ def test_a_table_as_bytes_is_that_table(table: dict[tuple[IdState, Asker], Cell]
 
 @TABLES
 def test_an_empty_cell_would_be_noticed(
-    table: dict[tuple[IdState, Asker], Cell], monkeypatch: pytest.MonkeyPatch
+    table: dict[tuple[IdState, Asker], Cell[Action]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(table, (IdState.DONE, Asker.REPEAT))
     with pytest.raises(KeyError):

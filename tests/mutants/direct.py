@@ -9,7 +9,7 @@ _ENTERING = f"{ENGINE}/usecases/direct/entering.py"
 _TOPIC = "service/oncegate/ledgers/kafka/direct/topic.py"
 _ENGINE = "tests/engine/usecases/test_direct_lanes.py"
 _KAFKA = "tests/faults/kafka/test_direct.py"
-_ABSENT = "    (Record.ABSENT, Reading.{}): AskCell(\n        Told.{},"
+_ABSENT = "    (Record.ABSENT, Reading.{}): Cell(\n        Told.{},"
 
 DIRECT: tuple[Mutant, ...] = (
     one(
@@ -30,15 +30,15 @@ DIRECT: tuple[Mutant, ...] = (
     one(
         "a lane's record is told before its entry",
         _TABLE,
-        "_FOUND = AskCell(\n    Told.COMMIT,",
-        "_FOUND = AskCell(\n    Told.DUPLICATE,",
+        "_FOUND = Cell(\n    Told.COMMIT,",
+        "_FOUND = Cell(\n    Told.DUPLICATE,",
         f"{_ENGINE}::test_a_duplicate_is_told_once_its_entry_is_durable",
     ),
     one(
         "what was entered is told as not there",
         _TABLE,
-        "_ENTERED = AskCell(\n    Told.DUPLICATE,",
-        "_ENTERED = AskCell(\n    Told.READ_ON,",
+        "_ENTERED = Cell(\n    Told.DUPLICATE,",
+        "_ENTERED = Cell(\n    Told.READ_ON,",
         "tests/core/test_direct_tables.py::test_only_what_is_entered_for_good_is_told_as_a_duplicate",
     ),
     one(
@@ -58,15 +58,15 @@ DIRECT: tuple[Mutant, ...] = (
     one(
         "records are trimmed before their entry",
         _TABLE,
-        "    EntryState.QUEUED: TrimCell(\n        Trimming.KEEP,",
-        "    EntryState.QUEUED: TrimCell(\n        Trimming.TRIM,",
+        "    EntryState.QUEUED: Cell(\n        Trimming.KEEP,",
+        "    EntryState.QUEUED: Cell(\n        Trimming.TRIM,",
         f"{_ENGINE}::test_an_owner_that_was_followed_trims_nothing",
     ),
     one(
         "records are trimmed unproven",
         _TABLE,
-        "    EntryState.DURABLE: TrimCell(\n        Trimming.KEEP,",
-        "    EntryState.DURABLE: TrimCell(\n        Trimming.TRIM,",
+        "    EntryState.DURABLE: Cell(\n        Trimming.KEEP,",
+        "    EntryState.DURABLE: Cell(\n        Trimming.TRIM,",
         f"{_ENGINE}::test_an_owner_that_was_followed_trims_nothing",
     ),
     one(

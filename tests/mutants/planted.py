@@ -122,7 +122,7 @@ PLANTED: tuple[Mutant, ...] = (
         "settle by slot alone",
         "service/oncegate/core/claims.py",
         "    (Verb.COMPLETE, ClaimState.RELEASED): _RELEASED,",
-        '    (Verb.COMPLETE, ClaimState.RELEASED): SettleCell(Effect.MARK_DONE, "the slot says so", "nothing else"),',
+        '    (Verb.COMPLETE, ClaimState.RELEASED): Cell(Effect.MARK_DONE, "the slot says so", "nothing else"),',
         _CELLS,
     ),
     one(

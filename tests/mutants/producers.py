@@ -18,8 +18,8 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "executors ack",
         f"{CORE}/producers.py",
-        "    Standing.OTHER_TOKEN: EntranceCell(\n        Entrance.REFUSE_NOT_DRIVER,",
-        "    Standing.OTHER_TOKEN: EntranceCell(\n        Entrance.GO_ON,",
+        "    Standing.OTHER_TOKEN: Cell(\n        Entrance.REFUSE_NOT_DRIVER,",
+        "    Standing.OTHER_TOKEN: Cell(\n        Entrance.GO_ON,",
         f"{_ACKING}::test_an_executor_never_acks",
     ),
     one(
@@ -39,8 +39,8 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "late registration fences",
         f"{CORE}/producers.py",
-        "_PAST = RegisterCell(\n    Registration.REFUSE_FENCED,",
-        "_PAST = RegisterCell(\n    Registration.NEXT_EPOCH,",
+        "_PAST = Cell(\n    Registration.REFUSE_FENCED,",
+        "_PAST = Cell(\n    Registration.NEXT_EPOCH,",
         f"{_ENGINE}::test_a_late_copy_of_a_registration_does_not_fence_who_followed",
     ),
     one(

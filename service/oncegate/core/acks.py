@@ -4,8 +4,9 @@ An ack has parts: each producer that it names is one, each batch up to its own i
 of the others from passing. This file reads no clock and does no I/O. P1..P6 and LOSS are as in `producers`.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from oncegate.core.cells import Cell
 
 
 class BatchOrder(IntEnum):
@@ -24,25 +25,16 @@ class BatchNumber(IntEnum):
     MOVE_ON = 2
 
 
-@dataclass(frozen=True)
-class BatchNumberCell:
-    """Holds one cell of the table of batch numbers: the effect, its rule and the reason for it."""
-
-    effect: BatchNumber
-    rule: str
-    reason: str
-
-
-ACK_NUMBER: dict[BatchOrder, BatchNumberCell] = {
-    BatchOrder.OLDER: BatchNumberCell(
+ACK_NUMBER: dict[BatchOrder, Cell[BatchNumber]] = {
+    BatchOrder.OLDER: Cell(
         BatchNumber.REFUSE_OLDER,
         "an older batch is refused, and told the newer one",
         "as an older epoch is: a late copy, or a checkpoint that was set back, whose batches are other ones (LOSS)",
     ),
-    BatchOrder.SAME: BatchNumberCell(
+    BatchOrder.SAME: Cell(
         BatchNumber.LOOK_AGAIN, "the same batch is looked at again", "the reply was lost, or a part was refused"
     ),
-    BatchOrder.NEWER: BatchNumberCell(
+    BatchOrder.NEWER: Cell(
         BatchNumber.MOVE_ON, "batches count up", "the driver will not run them again, nor any before"
     ),
 }
@@ -67,23 +59,14 @@ class BatchEffect(IntEnum):
     FORGET = 2
 
 
-@dataclass(frozen=True)
-class BatchCell:
-    """Holds one cell of the table of acked batches: the effect, its rule and the reason for it."""
-
-    effect: BatchEffect
-    rule: str
-    reason: str
-
-
-ACK_BATCH: dict[BatchState, BatchCell] = {
-    BatchState.STALE: BatchCell(BatchEffect.NOTHING, "what is acked stays acked", "its ids are forgotten already"),
-    BatchState.OPEN: BatchCell(
+ACK_BATCH: dict[BatchState, Cell[BatchEffect]] = {
+    BatchState.STALE: Cell(BatchEffect.NOTHING, "what is acked stays acked", "its ids are forgotten already"),
+    BatchState.OPEN: Cell(
         BatchEffect.HOLD_BACK,
         "a batch with an open claim is held back, and it alone",
         "its ids would be stale for ever, and may not be written (LOSS); each later ack looks at it again (P6)",
     ),
-    BatchState.SETTLED: BatchCell(
+    BatchState.SETTLED: Cell(
         BatchEffect.FORGET, "what is settled is forgotten with its batch", "the batch answers for all of it (P1)"
     ),
 }
@@ -119,33 +102,20 @@ class Resolution(IntEnum):
     REFUSE_LIVE = 3
 
 
-@dataclass(frozen=True)
-class ResolveCell:
-    """Holds one cell of the table of leftovers: the effect, its rule and the reason for it."""
-
-    effect: Resolution
-    rule: str
-    reason: str
-
-
-_LIVE = ResolveCell(
+_LIVE = Cell(
     Resolution.REFUSE_LIVE,
     "nobody decides over a live lease",
     "its holder may be writing it now; it settles it itself, or its lease runs out (P2)",
 )
-_DONE = ResolveCell(
-    Resolution.MARK_DONE, "a person's word counts as a completion", "nobody else is left who could know (P6)"
-)
-_GIVE_UP = ResolveCell(
+_DONE = Cell(Resolution.MARK_DONE, "a person's word counts as a completion", "nobody else is left who could know (P6)")
+_GIVE_UP = Cell(
     Resolution.GIVE_UP,
     "what was not done holds up no ack",
     "whoever looked knows that nobody needs it; who asks for it before the ack is granted it (P6)",
 )
-_NO_LEFTOVER = ResolveCell(
-    Resolution.NOTHING, "only leftovers are cleared", "done is done, whoever says otherwise (P1)"
-)
+_NO_LEFTOVER = Cell(Resolution.NOTHING, "only leftovers are cleared", "done is done, whoever says otherwise (P1)")
 
-RESOLVE: dict[tuple[Leftover, Finding], ResolveCell] = {
+RESOLVE: dict[tuple[Leftover, Finding], Cell[Resolution]] = {
     (Leftover.LIVE, Finding.DONE): _LIVE,
     (Leftover.LIVE, Finding.NOT_DONE): _LIVE,
     (Leftover.OVER, Finding.DONE): _DONE,

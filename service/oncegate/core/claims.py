@@ -7,8 +7,9 @@ The index compiles `actions()` into its kernels; the tables of docs/decisions.md
 P1..P6 and LOSS are the properties of RELIABILITY.md that a cell serves.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from oncegate.core.cells import Cell
 
 
 class IdTime(IntEnum):
@@ -99,15 +100,6 @@ class Action(IntEnum):
     STALE = 11
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Holds one cell of a table over ids: the action, its rule and the reason for it."""
-
-    action: Action
-    rule: str
-    reason: str
-
-
 _REPEAT_BUSY = Cell(
     Action.BUSY,
     "a repeat grants nothing that its claim does not hold",
@@ -145,7 +137,7 @@ _PAST = Cell(
     "whole horizon",
 )
 
-CLAIM: dict[tuple[IdState, Asker], Cell] = {
+CLAIM: dict[tuple[IdState, Asker], Cell[Action]] = {
     (IdState.ABSENT, Asker.SAME_CLAIM): _REPEAT_BUSY,
     (IdState.ABSENT, Asker.REPEAT): _REPEAT_BUSY,
     (IdState.ABSENT, Asker.SAME_TOKEN): _FRESH,
@@ -200,7 +192,7 @@ _ENDED = (IdState.DONE, IdState.TAKEN, IdState.DONE_OTHER)
 _DECIDED_ALIKE = (*_ENDED, IdState.PAST)
 
 # Produce by ids: claim, done and output in one entry. GRANT and TAKE_OVER mean: written by this request.
-PRODUCE: dict[tuple[IdState, Asker], Cell] = {
+PRODUCE: dict[tuple[IdState, Asker], Cell[Action]] = {
     (IdState.ABSENT, Asker.SAME_CLAIM): _WRITES,
     (IdState.ABSENT, Asker.REPEAT): _WRITES,
     (IdState.ABSENT, Asker.SAME_TOKEN): _WRITES,
@@ -225,7 +217,7 @@ _KEEPS = Cell(
 _TAKES_OVER = Cell(Action.TAKE_OVER, "an expired claim may be taken over", "as for a claim (P5, P6)")
 
 # Take: an id belongs to the first owner that asks. Owners have no calls, so no REPEAT is told from the rest.
-TAKE: dict[tuple[IdState, Asker], Cell] = {
+TAKE: dict[tuple[IdState, Asker], Cell[Action]] = {
     **{(IdState.ABSENT, asker): _TAKES for asker in Asker},
     **{(IdState.CLAIMED_LIVE, asker): _HELD for asker in Asker},
     **{(IdState.CLAIMED_OVER, asker): _TAKES_OVER for asker in Asker},
@@ -249,7 +241,7 @@ _IS_HELD = Cell(Action.BUSY, "a live lease is told as what it is", "whether it i
 _IS_KNOWN = Cell(Action.DUPLICATE, "done or taken is known", "a write of it would be told DUPLICATE (P1)")
 
 # Look up: what is known of an id; grants nothing, so it is the same whoever asks.
-LOOK_UP: dict[tuple[IdState, Asker], Cell] = {
+LOOK_UP: dict[tuple[IdState, Asker], Cell[Action]] = {
     **{(IdState.ABSENT, asker): _IS_FREE for asker in Asker},
     **{(IdState.CLAIMED_LIVE, asker): _IS_HELD for asker in Asker},
     **{(IdState.CLAIMED_OVER, asker): _IS_LEFT for asker in Asker},
@@ -273,7 +265,7 @@ _IN_DOUBT = Cell(
 
 # What takes the place of cells where a namespace lets nobody take over. Only the holder's own repeat goes on: it has
 # the claim. A look-up tells what is known, so nothing takes the place of its cells.
-EXPIRED: dict[LeaseExpiry, dict[str, dict[tuple[IdState, Asker], Cell]]] = {
+EXPIRED: dict[LeaseExpiry, dict[str, dict[tuple[IdState, Asker], Cell[Action]]]] = {
     LeaseExpiry.TAKEOVER: {},
     LeaseExpiry.HOLD: {
         "claim": {
@@ -296,15 +288,15 @@ EXPIRED: dict[LeaseExpiry, dict[str, dict[tuple[IdState, Asker], Cell]]] = {
 }
 
 
-def tables(expiry: LeaseExpiry) -> dict[str, dict[tuple[IdState, Asker], Cell]]:
+def tables(expiry: LeaseExpiry) -> dict[str, dict[tuple[IdState, Asker], Cell[Action]]]:
     """Returns the tables over free ids that are in force, by what is asked: claim, produce, take, look up."""
     plain = {"claim": CLAIM, "produce": PRODUCE, "take": TAKE, "look up": LOOK_UP}
     return {verb: {**table, **EXPIRED[expiry].get(verb, {})} for verb, table in plain.items()}
 
 
-def actions(table: dict[tuple[IdState, Asker], Cell]) -> bytes:
+def actions(table: dict[tuple[IdState, Asker], Cell[Action]]) -> bytes:
     """Returns a table as bytes, `Action` at `state * len(Asker) + asker`; KeyError when a cell is empty."""
-    return bytes(table[state, asker].action for state in IdState for asker in Asker)
+    return bytes(table[state, asker].effect for state in IdState for asker in Asker)
 
 
 class Verb(IntEnum):
@@ -343,51 +335,42 @@ STATE_AFTER = {
 }
 
 
-@dataclass(frozen=True)
-class SettleCell:
-    """Holds one cell of the table of settlings: the effect, its rule and the reason for it."""
-
-    effect: Effect
-    rule: str
-    reason: str
-
-
-_UNKNOWN = SettleCell(
+_UNKNOWN = Cell(
     Effect.REFUSE_UNKNOWN,
     "nothing is known of this claim",
     "it was never granted here, or settled long ago: stop",
 )
-_RELEASED = SettleCell(
+_RELEASED = Cell(
     Effect.REFUSE_RELEASED,
     "a released claim stays released",
     "its ids may be another's by now; marking them done would lose that writer's rows (LOSS)",
 )
 
-SETTLE: dict[tuple[Verb, ClaimState], SettleCell] = {
-    (Verb.RENEW, ClaimState.OPEN): SettleCell(
+SETTLE: dict[tuple[Verb, ClaimState], Cell[Effect]] = {
+    (Verb.RENEW, ClaimState.OPEN): Cell(
         Effect.EXTEND,
         "lease from now, also after it ran out",
         "what was taken over stays with its taker (P2)",
     ),
-    (Verb.RENEW, ClaimState.DONE): SettleCell(Effect.NOTHING, "nothing to hold", "a late renewal of a settled claim"),
+    (Verb.RENEW, ClaimState.DONE): Cell(Effect.NOTHING, "nothing to hold", "a late renewal of a settled claim"),
     (Verb.RENEW, ClaimState.RELEASED): _RELEASED,
     (Verb.RENEW, ClaimState.UNKNOWN): _UNKNOWN,
-    (Verb.COMPLETE, ClaimState.OPEN): SettleCell(
+    (Verb.COMPLETE, ClaimState.OPEN): Cell(
         Effect.MARK_DONE,
         "what still names the claim is done; what was taken over is counted and left alone",
         "the taker was told to write it, and its own completion must decide (LOSS)",
     ),
-    (Verb.COMPLETE, ClaimState.DONE): SettleCell(Effect.NOTHING, "idempotent", "the reply was lost"),
+    (Verb.COMPLETE, ClaimState.DONE): Cell(Effect.NOTHING, "idempotent", "the reply was lost"),
     (Verb.COMPLETE, ClaimState.RELEASED): _RELEASED,
     (Verb.COMPLETE, ClaimState.UNKNOWN): _UNKNOWN,
-    (Verb.RELEASE, ClaimState.OPEN): SettleCell(
+    (Verb.RELEASE, ClaimState.OPEN): Cell(
         Effect.FREE,
         "what still names the claim is free at once",
         "its holder said that none of it was written",
     ),
-    (Verb.RELEASE, ClaimState.DONE): SettleCell(
+    (Verb.RELEASE, ClaimState.DONE): Cell(
         Effect.NOTHING, "done is done", "a late release must not bring a written id back (P1)"
     ),
-    (Verb.RELEASE, ClaimState.RELEASED): SettleCell(Effect.NOTHING, "idempotent", "the reply was lost"),
+    (Verb.RELEASE, ClaimState.RELEASED): Cell(Effect.NOTHING, "idempotent", "the reply was lost"),
     (Verb.RELEASE, ClaimState.UNKNOWN): _UNKNOWN,
 }

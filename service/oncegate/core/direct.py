@@ -8,8 +8,9 @@ This file reads no clock and does no I/O. P1..P6 and LOSS are the properties of 
 Source: read index of Raft (Ongaro 2014, 6.4): what is told as absent waits for a proof of ownership that began later.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from oncegate.core.cells import Cell
 
 
 class Record(IntEnum):
@@ -41,36 +42,27 @@ class Told(IntEnum):
     NOT_THERE = 3
 
 
-@dataclass(frozen=True)
-class AskCell:
-    """Holds one cell of the table of questions: the effect, its rule and the reason for it."""
-
-    effect: Told
-    rule: str
-    reason: str
-
-
-_ENTERED = AskCell(
+_ENTERED = Cell(
     Told.DUPLICATE, "what was entered is a duplicate", "it is committed, and the ledger says so for ever (P1)"
 )
-_FOUND = AskCell(
+_FOUND = Cell(
     Told.COMMIT,
     "what was found is told once its entry is durable",
     "a successor would know only of the record, which this owner may trim (P1)",
 )
 
-ASK: dict[tuple[Record, Reading], AskCell] = {
-    (Record.ABSENT, Reading.BEFORE): AskCell(
+ASK: dict[tuple[Record, Reading], Cell[Told]] = {
+    (Record.ABSENT, Reading.BEFORE): Cell(
         Told.READ_ON,
         "nothing is absent before the records were read to their end",
         "the one before may have committed a moment ago, and died before anybody was told (P1)",
     ),
-    (Record.ABSENT, Reading.READ): AskCell(
+    (Record.ABSENT, Reading.READ): Cell(
         Told.COMMIT,
         "an owner that was followed denies nothing",
         "its successor may have entered the record and trimmed it, so that this one does not find it (P1)",
     ),
-    (Record.ABSENT, Reading.PROVEN): AskCell(
+    (Record.ABSENT, Reading.PROVEN): Cell(
         Told.NOT_THERE,
         "who asks has fenced all before him, and the owner has read all that they committed",
         "nobody else can commit it any more, so he writes it (P6)",
@@ -99,25 +91,16 @@ class Entering(IntEnum):
     ENTER_AND_WARN = 2
 
 
-@dataclass(frozen=True)
-class EnterCell:
-    """Holds one cell of the table of records: the effect, its rule and the reason for it."""
-
-    effect: Entering
-    rule: str
-    reason: str
-
-
-ENTER: dict[Content, EnterCell] = {
-    Content.FOREIGN: EnterCell(
+ENTER: dict[Content, Cell[Entering]] = {
+    Content.FOREIGN: Cell(
         Entering.REFUSE,
         "nothing is told of a partition that holds what cannot be read",
         "it may be the record of a later version: passed over, its rows would be written again (P1)",
     ),
-    Content.NEW: EnterCell(
+    Content.NEW: Cell(
         Entering.ENTER, "what was committed is entered", "the ledger has one writer, and is the only truth (P1)"
     ),
-    Content.OVERLAPPING: EnterCell(
+    Content.OVERLAPPING: Cell(
         Entering.ENTER_AND_WARN,
         "what was written twice is entered and told",
         "a client wrote what it was not told to, or before it had fenced: its rows are there twice",
@@ -143,23 +126,14 @@ class Trimming(IntEnum):
     TRIM = 1
 
 
-@dataclass(frozen=True)
-class TrimCell:
-    """Holds one cell of the table of trimming: the effect, its rule and the reason for it."""
-
-    effect: Trimming
-    rule: str
-    reason: str
-
-
-TRIM: dict[EntryState, TrimCell] = {
-    EntryState.QUEUED: TrimCell(
+TRIM: dict[EntryState, Cell[Trimming]] = {
+    EntryState.QUEUED: Cell(
         Trimming.KEEP, "a record is kept until its entry is durable", "nothing else says that it was written (P1)"
     ),
-    EntryState.DURABLE: TrimCell(
+    EntryState.DURABLE: Cell(
         Trimming.KEEP, "an owner that was followed deletes nothing", "its successor may be reading there (P1)"
     ),
-    EntryState.PROVEN: TrimCell(
+    EntryState.PROVEN: Cell(
         Trimming.TRIM, "what the ledger says is said once", "the topic stays as short as what nobody has entered"
     ),
 }

@@ -4,9 +4,9 @@ It is asked by what looking the id up tells (`claims.LOOK_UP`). This file reads 
 LOSS are as in `claims`.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 
+from oncegate.core.cells import Cell
 from oncegate.core.claims import Action
 
 
@@ -19,28 +19,19 @@ class Forgetting(IntEnum):
     REFUSE_LEFT = 3
 
 
-@dataclass(frozen=True)
-class ForgetCell:
-    """Holds one cell of the table of forgetting: the effect, its rule and the reason for it."""
-
-    effect: Forgetting
-    rule: str
-    reason: str
-
-
-FORGET: dict[Action, ForgetCell] = {
-    Action.FREE: ForgetCell(Forgetting.NOTHING, "what is not known is not forgotten", "a repeat finds it so (P6)"),
-    Action.DUPLICATE: ForgetCell(
+FORGET: dict[Action, Cell[Forgetting]] = {
+    Action.FREE: Cell(Forgetting.NOTHING, "what is not known is not forgotten", "a repeat finds it so (P6)"),
+    Action.DUPLICATE: Cell(
         Forgetting.FORGET,
         "an operator's word gives up a promise",
         "whoever asks knows that its row is to be written again; the ledger says who that was, and why",
     ),
-    Action.BUSY: ForgetCell(
+    Action.BUSY: Cell(
         Forgetting.REFUSE_LIVE,
         "a live lease is respected",
         "its holder may be writing it now, and would complete what somebody else was granted (P2)",
     ),
-    Action.LEFT: ForgetCell(
+    Action.LEFT: Cell(
         Forgetting.REFUSE_LEFT,
         "a leftover is resolved, not forgotten",
         "whether it is written has to be looked up first; forgotten, nobody would be asked to (LOSS)",

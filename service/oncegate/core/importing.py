@@ -4,9 +4,9 @@ It is asked by what looking the id up tells (`claims.LOOK_UP`), or, of one that 
 would be told (`claims.TAKE`). This file reads no clock and does no I/O. P1, P2 and LOSS are as in `claims`.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 
+from oncegate.core.cells import Cell
 from oncegate.core.claims import Action
 
 
@@ -19,32 +19,21 @@ class Importing(IntEnum):
     REFUSE_OTHER = 3
 
 
-@dataclass(frozen=True)
-class ImportCell:
-    """Holds one cell of the table of importing: the effect, its rule and the reason for it."""
-
-    effect: Importing
-    rule: str
-    reason: str
-
-
-_ADD = ImportCell(
-    Importing.ADD, "what is known there is known here", "it was written: a retry of it is a duplicate (P1)"
-)
-_KNOWN = ImportCell(Importing.NOTHING, "what is known here stays as it is", "a repeated import changes nothing (P6)")
-_HELD = ImportCell(
+_ADD = Cell(Importing.ADD, "what is known there is known here", "it was written: a retry of it is a duplicate (P1)")
+_KNOWN = Cell(Importing.NOTHING, "what is known here stays as it is", "a repeated import changes nothing (P6)")
+_HELD = Cell(
     Importing.REFUSE_HELD,
     "an import does not decide over a claim",
     "its holder may be writing now what was written there: somebody has to look (P2)",
 )
-_OTHER = ImportCell(
+_OTHER = Cell(
     Importing.REFUSE_OTHER,
     "one id has one owner",
     "the owner's job would be told that its rows are another's, and drop them (LOSS)",
 )
 
 # By what is told of the id here, and whether an owner took it there.
-IMPORT: dict[tuple[Action, bool], ImportCell] = {
+IMPORT: dict[tuple[Action, bool], Cell[Importing]] = {
     (Action.FREE, False): _ADD,
     (Action.DUPLICATE, False): _KNOWN,
     (Action.BUSY, False): _HELD,

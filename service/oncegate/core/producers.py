@@ -8,9 +8,9 @@ MillWheel (VLDB 2013) for forgetting behind what can no longer be retried.
 P1..P6 and LOSS are the properties of RELIABILITY.md that a cell serves.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 
+from oncegate.core.cells import Cell
 from oncegate.core.claims import LeaseExpiry
 
 # One more would have no successor: a span ends before it.
@@ -36,46 +36,37 @@ class Entrance(IntEnum):
     REFUSE_NOT_DRIVER = 3
 
 
-@dataclass(frozen=True)
-class EntranceCell:
-    """Holds one cell of the table of entrance: the effect, its rule and the reason for it."""
-
-    effect: Entrance
-    rule: str
-    reason: str
-
-
-_REGISTER_FIRST = EntranceCell(
+_REGISTER_FIRST = Cell(
     Entrance.REFUSE_UNKNOWN, "register first", "an epoch is durable before it is said, so this one was never given here"
 )
-_FENCED = EntranceCell(
+_FENCED = Cell(
     Entrance.REFUSE_FENCED,
     "a later registration has fenced this one",
     "whoever registered later writes what is left; two at a time would write it twice (P5)",
 )
-_CURRENT = EntranceCell(Entrance.GO_ON, "who registered last is answered", "one writer a producer, one driver a job")
+_CURRENT = Cell(Entrance.GO_ON, "who registered last is answered", "one writer a producer, one driver a job")
 
 # Who claims and settles: the request against the producer.
-PRODUCER: dict[Standing, EntranceCell] = {
+PRODUCER: dict[Standing, Cell[Entrance]] = {
     Standing.UNKNOWN: _REGISTER_FIRST,
     Standing.ABOVE: _REGISTER_FIRST,
     Standing.BELOW: _FENCED,
-    Standing.OTHER_TOKEN: EntranceCell(
+    Standing.OTHER_TOKEN: Cell(
         Entrance.REFUSE_FENCED, "an epoch has one token", "two attempts under one epoch could not be told apart (P5)"
     ),
     Standing.OWN: _CURRENT,
 }
 
 # Who acks: the request against the driver.
-DRIVER: dict[Standing, EntranceCell] = {
+DRIVER: dict[Standing, Cell[Entrance]] = {
     Standing.UNKNOWN: _REGISTER_FIRST,
     Standing.ABOVE: _REGISTER_FIRST,
-    Standing.BELOW: EntranceCell(
+    Standing.BELOW: Cell(
         Entrance.REFUSE_FENCED,
         "a later driver has fenced this one",
         "the later one may run again what the older would let be forgotten (LOSS)",
     ),
-    Standing.OTHER_TOKEN: EntranceCell(
+    Standing.OTHER_TOKEN: Cell(
         Entrance.REFUSE_NOT_DRIVER,
         "only the driver acks",
         "a task that is done may be run again: what it acked would be lost if it were not written then (LOSS)",
@@ -103,31 +94,20 @@ class Registration(IntEnum):
     REFUSE_FENCED = 3
 
 
-@dataclass(frozen=True)
-class RegisterCell:
-    """Holds one cell of the table of registrations: the effect, its rule and the reason for it."""
-
-    effect: Registration
-    rule: str
-    reason: str
-
-
-_FIRST = RegisterCell(Registration.NEXT_EPOCH, "the first epoch", "nobody has held the name before")
-_AGAIN = RegisterCell(Registration.SAME_EPOCH, "the same token has the same epoch", "the reply was lost")
-_PAST = RegisterCell(
+_FIRST = Cell(Registration.NEXT_EPOCH, "the first epoch", "nobody has held the name before")
+_AGAIN = Cell(Registration.SAME_EPOCH, "the same token has the same epoch", "the reply was lost")
+_PAST = Cell(
     Registration.REFUSE_FENCED,
     "who was followed stays behind",
     "a late copy of its registration would fence the living (P6)",
 )
-_NEXT = RegisterCell(
-    Registration.NEXT_EPOCH, "the next epoch", "its holder is dead or done; from now on it is fenced (P5, P6)"
-)
+_NEXT = Cell(Registration.NEXT_EPOCH, "the next epoch", "its holder is dead or done; from now on it is fenced (P5, P6)")
 
-REGISTER_PRODUCER: dict[Registrant, RegisterCell] = {
+REGISTER_PRODUCER: dict[Registrant, Cell[Registration]] = {
     Registrant.FIRST: _FIRST,
     Registrant.SAME: _AGAIN,
     Registrant.PAST: _PAST,
-    Registrant.OTHER_LIVE: RegisterCell(
+    Registrant.OTHER_LIVE: Cell(
         Registration.REFUSE_BUSY,
         "a live lease is respected",
         "two twins would fence each other for ever, and each time what was written is written again (P2, P5)",
@@ -136,11 +116,11 @@ REGISTER_PRODUCER: dict[Registrant, RegisterCell] = {
 }
 
 # A driver has no lease: a new one starts only when the old one was given up.
-REGISTER_DRIVER: dict[Registrant, RegisterCell] = {
+REGISTER_DRIVER: dict[Registrant, Cell[Registration]] = {
     Registrant.FIRST: _FIRST,
     Registrant.SAME: _AGAIN,
     Registrant.PAST: _PAST,
-    Registrant.OTHER_OVER: RegisterCell(
+    Registrant.OTHER_OVER: Cell(
         Registration.NEXT_EPOCH, "the newest driver wins at once", "from now on the older one's acks are fenced (LOSS)"
     ),
 }
@@ -166,25 +146,16 @@ class Look(IntEnum):
     PREV_AND_EACH = 3
 
 
-@dataclass(frozen=True)
-class GapCell:
-    """Holds one cell of the table of gaps: the effect, its rule and the reason for it."""
-
-    effect: Look
-    rule: str
-    reason: str
-
-
 # By what the producer was registered with, and whether the claim names the sequence before its first.
-GAP: dict[tuple[Gaps, bool], GapCell] = {
-    (Gaps.ALLOW, False): GapCell(Look.NOWHERE, "holes are the source's", "a compacted topic has offsets without a row"),
-    (Gaps.ALLOW, True): GapCell(
+GAP: dict[tuple[Gaps, bool], Cell[Look]] = {
+    (Gaps.ALLOW, False): Cell(Look.NOWHERE, "holes are the source's", "a compacted topic has offsets without a row"),
+    (Gaps.ALLOW, True): Cell(
         Look.PREV, "the one before must have been claimed", "else rows were skipped, or a ledger was lost (LOSS)"
     ),
-    (Gaps.REFUSE, False): GapCell(
+    (Gaps.REFUSE, False): Cell(
         Look.EACH, "nothing is passed over", "its source has no holes, so what is missing was skipped or lost (LOSS)"
     ),
-    (Gaps.REFUSE, True): GapCell(
+    (Gaps.REFUSE, True): Cell(
         Look.PREV_AND_EACH,
         "who names the one before vouches for what lies between",
         "but for nothing among the sequences themselves (LOSS)",
@@ -236,15 +207,6 @@ class Action(IntEnum):
     IN_DOUBT = 9
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Holds one cell of the table of sequences: the action, its rule and the reason for it."""
-
-    action: Action
-    rule: str
-    reason: str
-
-
 # Who can ask: what holds nothing has no holder to tell askers by, and calls of what is done are not kept.
 ASKERS: dict[SequenceState, tuple[Asker, ...]] = {
     **dict.fromkeys(SequenceState, (Asker.REPEAT, Asker.NEWER)),
@@ -272,7 +234,7 @@ _DUPLICATE = Cell(
     Action.DUPLICATE, "done is done for everyone", "an acknowledged completion is never granted again (P1)"
 )
 
-SEQUENCE: dict[tuple[SequenceState, Asker], Cell] = {
+SEQUENCE: dict[tuple[SequenceState, Asker], Cell[Action]] = {
     (SequenceState.STALE, Asker.REPEAT): _STALE,
     (SequenceState.STALE, Asker.NEWER): _STALE,
     (SequenceState.ABSENT, Asker.REPEAT): _REPEAT_BUSY,
@@ -307,7 +269,7 @@ SEQUENCE: dict[tuple[SequenceState, Asker], Cell] = {
 }
 
 # What takes the place of a cell where a namespace lets nobody take over what a holder left.
-LEFT_BEHIND: dict[LeaseExpiry, dict[tuple[SequenceState, Asker], Cell]] = {
+LEFT_BEHIND: dict[LeaseExpiry, dict[tuple[SequenceState, Asker], Cell[Action]]] = {
     LeaseExpiry.TAKEOVER: {},
     LeaseExpiry.HOLD: {
         (SequenceState.CLAIMED, Asker.NEWER): Cell(
@@ -326,7 +288,7 @@ LEFT_BEHIND: dict[LeaseExpiry, dict[tuple[SequenceState, Asker], Cell]] = {
 }
 
 
-def sequence_table(expiry: LeaseExpiry) -> dict[tuple[SequenceState, Asker], Cell]:
+def sequence_table(expiry: LeaseExpiry) -> dict[tuple[SequenceState, Asker], Cell[Action]]:
     """Returns the table of sequences that is in force."""
     return {**SEQUENCE, **LEFT_BEHIND[expiry]}
 
@@ -335,10 +297,10 @@ def sequence_table(expiry: LeaseExpiry) -> dict[tuple[SequenceState, Asker], Cel
 NO_ACTION = 255
 
 
-def actions(table: dict[tuple[SequenceState, Asker], Cell]) -> bytes:
+def actions(table: dict[tuple[SequenceState, Asker], Cell[Action]]) -> bytes:
     """Returns a table as bytes, `Action` at `state * len(Asker) + asker`; KeyError when a cell is empty."""
     return bytes(
-        table[state, asker].action if asker in ASKERS[state] else NO_ACTION
+        table[state, asker].effect if asker in ASKERS[state] else NO_ACTION
         for state in SequenceState
         for asker in Asker
     )
@@ -354,39 +316,30 @@ class AckEffect(IntEnum):
     REFUSE_NOT_DONE = 4
 
 
-@dataclass(frozen=True)
-class AckCell:
-    """Holds one cell of the table of acks: the effect, its rule and the reason for it."""
-
-    effect: AckEffect
-    rule: str
-    reason: str
-
-
-_NOT_DONE = AckCell(
+_NOT_DONE = Cell(
     AckEffect.REFUSE_NOT_DONE,
     "nothing of a producer is acked over what was claimed and is not done",
     "it would be answered stale for ever, and nobody wrote it (LOSS); other producers' acks pass",
 )
 
-ACK: dict[SequenceState, AckCell] = {
-    SequenceState.STALE: AckCell(AckEffect.NOTHING, "the watermark never goes back", "a late copy of an older ack"),
-    SequenceState.ABSENT: AckCell(
+ACK: dict[SequenceState, Cell[AckEffect]] = {
+    SequenceState.STALE: Cell(AckEffect.NOTHING, "the watermark never goes back", "a late copy of an older ack"),
+    SequenceState.ABSENT: Cell(
         AckEffect.STOP_BELOW,
         "never beyond what was claimed",
         "what is still to come would be stale before it was written (LOSS)",
     ),
-    SequenceState.SKIPPED: AckCell(
+    SequenceState.SKIPPED: Cell(
         AckEffect.PASS_OVER,
         "what was never claimed does not hold it up",
         "the driver says that all of this was written: offsets that hold no row are none of it",
     ),
     SequenceState.FREE: _NOT_DONE,
     SequenceState.CLAIMED: _NOT_DONE,
-    SequenceState.DONE: AckCell(
+    SequenceState.DONE: Cell(
         AckEffect.COVER, "what is done is stale from now on", "a watermark answers for all that it forgets (P1)"
     ),
-    SequenceState.GIVEN_UP: AckCell(
+    SequenceState.GIVEN_UP: Cell(
         AckEffect.PASS_OVER,
         "what was given up does not hold it up",
         "a person has looked, and said that it was not written and need not be",

@@ -102,7 +102,7 @@ async def test_an_id_with_two_owners_too_many_ids_and_a_full_disk_change_nothing
 
 def test_the_table_has_a_cell_for_whatever_is_told() -> None:
     asked = {
-        (cell.action, verb == "take")
+        (cell.effect, verb == "take")
         for expiry in LeaseExpiry
         for verb in ("take", "look up")
         for cell in tables(expiry)[verb].values()

@@ -122,7 +122,7 @@ class IndexAndReference(RuleBasedStateMachine):
             first = ids.index(i)
             cell = self.reference.cell(token, call, i, self.now_ms, came[place])
             again = Action.CONFLICT if 0 != came[first] != came[place] != 0 else SAME_INDEX
-            actions.append(CLAIM[cell].action if first == place else again)
+            actions.append(CLAIM[cell].effect if first == place else again)
             assert asked.actions[place] == actions[-1]
             self.check_number(actions[-1], int(asked.numbers[place]), i, first)
         if Action.GRANT_AGAIN in actions:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from oncegate.core import claims as decisions
+from oncegate.core.cells import Cell
 from oncegate.core.claims import (
     CLAIM,
     LOOK_UP,
@@ -12,7 +13,6 @@ from oncegate.core.claims import (
     TAKE,
     Action,
     Asker,
-    Cell,
     ClaimState,
     IdState,
     LeaseExpiry,
@@ -23,7 +23,7 @@ from tests.support.index.cells import EXPECTED, check_cell, reach
 from tests.support.index.driver import NARROW
 from tests.support.index.settle_cells import check_settle_cell, reach_settle
 
-TABLES: dict[str, dict[tuple[IdState, Asker], Cell]] = {
+TABLES: dict[str, dict[tuple[IdState, Asker], Cell[Action]]] = {
     "claim": CLAIM,
     "produce": PRODUCE,
     "take": TAKE,
@@ -116,7 +116,7 @@ def test_a_missing_settling_is_an_error_and_no_default(monkeypatch: pytest.Monke
 @each_verb
 def test_what_a_sweep_takes_away_changes_no_action(verb: str) -> None:
     """Of a dead slot a sweep leaves nothing: its former holder is then a stranger, or a repeat without a holder."""
-    action = {cell: TABLES[verb][cell].action for cell in CLAIM}
+    action = {cell: TABLES[verb][cell].effect for cell in CLAIM}
     assert action[IdState.ABSENT, Asker.SAME_CLAIM] == action[IdState.ABSENT, Asker.REPEAT]
     assert action[IdState.ABSENT, Asker.SAME_TOKEN] == action[IdState.ABSENT, Asker.OTHER]
 
@@ -124,16 +124,16 @@ def test_what_a_sweep_takes_away_changes_no_action(verb: str) -> None:
 def test_a_repeat_is_granted_only_what_its_claim_holds() -> None:
     granting = {Action.GRANT, Action.TAKE_OVER}
     for (_, asker), cell in CLAIM.items():
-        assert asker not in (Asker.SAME_CLAIM, Asker.REPEAT) or cell.action not in granting
+        assert asker not in (Asker.SAME_CLAIM, Asker.REPEAT) or cell.effect not in granting
 
 
 def test_what_a_produce_is_granted_it_has_to_write() -> None:
     """`again` would leave the rows out of the entry, and tell the producer that they were written."""
-    assert Action.GRANT_AGAIN not in {cell.action for cell in PRODUCE.values()}
+    assert Action.GRANT_AGAIN not in {cell.effect for cell in PRODUCE.values()}
 
 
 def test_a_look_up_grants_nothing_and_says_the_same_to_whoever_asks() -> None:
-    assert {cell.action for cell in LOOK_UP.values()} == {
+    assert {cell.effect for cell in LOOK_UP.values()} == {
         Action.FREE,
         Action.LEFT,
         Action.BUSY,
@@ -144,4 +144,4 @@ def test_a_look_up_grants_nothing_and_says_the_same_to_whoever_asks() -> None:
 
 
 def test_a_take_says_nothing_of_calls_which_owners_do_not_have() -> None:
-    assert Action.SAME not in {cell.action for cell in TAKE.values()}
+    assert Action.SAME not in {cell.effect for cell in TAKE.values()}

@@ -73,7 +73,7 @@ def test_a_sequence_is_answered_as_its_cell_says(cell: tuple[SequenceState, Aske
     _, ask = reach(cell)
     asked = ask()
     assert said(asked) == [EXPECTED[cell]]
-    assert asked.actions.tolist() == [SEQUENCE[cell].action]
+    assert asked.actions.tolist() == [SEQUENCE[cell].effect]
     assert asked.out_of_order == (IT if EXPECTED[cell] == "REFUSED" else None)
     told = asked.fresh.tolist(), asked.taken.tolist()
     fresh = EXPECTED[cell] == "GRANTED" and cell[1] is not Asker.SAME_CALL

@@ -10,7 +10,8 @@ from enum import Enum
 import pytest
 
 from oncegate.core import claims as decisions
-from oncegate.core.claims import CLAIM, SETTLE, Action, Asker, Cell, ClaimState, Effect, IdState, SettleCell, Verb
+from oncegate.core.cells import Cell
+from oncegate.core.claims import CLAIM, SETTLE, Action, Asker, ClaimState, Effect, IdState, Verb
 from oncegate.index.claims.index import Widths
 from tests.model.claims.stories import late_copy_meets_a_released_id
 from tests.model.claims.walks import SETUPS
@@ -114,7 +115,7 @@ def test_a_wrong_claim_cell_is_caught(change: tuple[IdState, Asker, Action], mon
 @pytest.mark.parametrize("change", WRONG_SETTLE, ids=name_of)
 def test_a_wrong_settling_is_caught(change: tuple[Verb, ClaimState, Effect], monkeypatch: pytest.MonkeyPatch) -> None:
     verb, state, wrong = change
-    monkeypatch.setitem(decisions.SETTLE, (verb, state), SettleCell(wrong, "wrong", "wrong"))
+    monkeypatch.setitem(decisions.SETTLE, (verb, state), Cell(wrong, "wrong", "wrong"))
     expect_caught(WRONG_SETTLE[change], change, lambda: check_settle_cell((verb, state), Widths(), True))
 
 
@@ -149,5 +150,5 @@ def test_each_cell_has_a_wrong_action_here_and_no_action_here_is_the_right_one()
     others = {(state, asker) for state in (IdState.TAKEN, IdState.DONE_OTHER, IdState.PAST) for asker in Asker}
     assert {change[:2] for change in WRONG_CLAIM} == set(CLAIM) - others
     assert {change[:2] for change in WRONG_SETTLE} == set(SETTLE)
-    assert all(CLAIM[state, asker].action != wrong for state, asker, wrong in WRONG_CLAIM)
+    assert all(CLAIM[state, asker].effect != wrong for state, asker, wrong in WRONG_CLAIM)
     assert all(SETTLE[verb, state].effect != wrong for verb, state, wrong in WRONG_SETTLE)

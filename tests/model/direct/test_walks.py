@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from oncegate.core.direct import ASK, TRIM, AskCell, EntryState, Reading, Record, Told, TrimCell, Trimming
+from oncegate.core.cells import Cell
+from oncegate.core.direct import ASK, TRIM, EntryState, Reading, Record, Told, Trimming
 from tests.model.direct.world import Setup, World
 from tests.model.kit.outcome import SEED, WALKS, breaks, walk_all
 
@@ -52,8 +53,8 @@ def test_walks_meet_all_that_the_model_is_about() -> None:
     assert not [event for event in events if not found[event]]
 
 
-NOT_THERE = AskCell(Told.NOT_THERE, "left out", "by a test")
-TRIM_NOW = TrimCell(Trimming.TRIM, "left out", "by a test")
+NOT_THERE = Cell(Told.NOT_THERE, "left out", "by a test")
+TRIM_NOW = Cell(Trimming.TRIM, "left out", "by a test")
 
 
 @pytest.mark.parametrize("reading", [Reading.BEFORE, Reading.READ])

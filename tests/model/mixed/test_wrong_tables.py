@@ -6,7 +6,8 @@ other change. Why it has nothing to see stands beside those.
 
 import pytest
 
-from oncegate.core.claims import CLAIM, PRODUCE, TAKE, Action, Asker, Cell, IdState
+from oncegate.core.cells import Cell
+from oncegate.core.claims import CLAIM, PRODUCE, TAKE, Action, Asker, IdState
 from oncegate.index.claims.index import Widths
 from tests.model.kit.outcome import Outcome, first_broken, walk
 from tests.model.kit.replies import Broken
@@ -194,4 +195,4 @@ def test_each_cell_has_a_wrong_action_here_and_no_action_here_is_the_right_one()
         (state, asker) for state in (IdState.TAKEN, IdState.DONE_OTHER) for asker in Asker
     }
     for verb, wrong in WRONG.items():
-        assert all(TABLES[verb][state, asker].action != action for state, asker, action in wrong)
+        assert all(TABLES[verb][state, asker].effect != action for state, asker, action in wrong)

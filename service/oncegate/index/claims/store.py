@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from oncegate.arraytypes import I32
-from oncegate.core.claims import Action, Asker, Cell, IdState, LeaseExpiry, actions, tables
+from oncegate.core.cells import Cell
+from oncegate.core.claims import Action, Asker, IdState, LeaseExpiry, actions, tables
 from oncegate.core.errors import Overloaded
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index.claims.batch_scopes import BatchScopes
@@ -39,7 +40,7 @@ _VERDICTS = {
 }
 
 
-def _rules(table: dict[tuple[IdState, Asker], Cell]) -> Rules:
+def _rules(table: dict[tuple[IdState, Asker], Cell[Action]]) -> Rules:
     verdicts = [_VERDICTS[action] for action in Action]
     return Rules(np.array(list(actions(table)), np.uint8), np.array(verdicts, np.uint8))
 
