@@ -77,6 +77,7 @@ def test_a_drained_gateway_and_one_of_other_settings_are_told(tmp_path: Path) ->
         status, found = run(*where)
         assert (status, "is drained: x" in told(found, "gateway", "wrong")) == (1, True)
         assert "no namespace could be made" in told(found, "claim", "warning")
+        assert [one["why"] for one in found if one["check"] == "claim"] == ["writers are refused now as well"]
 
 
 def test_without_a_gateway_the_rest_is_checked_and_one_that_was_named_is_missed(free_port: int) -> None:

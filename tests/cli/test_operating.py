@@ -45,9 +45,9 @@ def test_ids_are_forgotten_from_words_and_from_a_file(url: str, tmp_path: Path) 
         here = ("--namespace", "forgetting", "--who", "ada", *WHY)
         with client.attempt() as attempt:
             attempt.complete(attempt.claim(["a", "b", "c"]))
-            assert run("forget", "a", "zz", *here)[:2] == (0, "1 ids are forgotten; 1 were not known\n")
+            assert run("forget", "a", "zz", *here)[:2] == (0, "1 forgotten; 1 not known\n")
             (tmp_path / "ids").write_text("b\nc\n")
-            assert run("forget", "--file", str(tmp_path / "ids"), *here)[:2] == (0, "2 ids are forgotten\n")
+            assert run("forget", "--file", str(tmp_path / "ids"), *here)[:2] == (0, "2 forgotten\n")
             assert asked(url, "forgetting", "ids:take", {"owner": "job", "ids": [["UA", "1545"]], "id_set": ""})
             assert json.loads(run("forget", "--columns", "UA", "1545", "--json", *here)[1]) == {"forgotten": 1}
         for wrong in ((), ("a", "--file", str(tmp_path / "ids"))):

@@ -5,8 +5,10 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import oncegate
 from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
@@ -70,7 +72,7 @@ def _in_scratch(reached: Reached, folders: Callable[[], tuple[Path, Path]] | Non
     try:
         made = reached.ask(place, method="PUT")
     except OncegateError as error:
-        yield warning("claim", f"no namespace could be made: {error.detail}", _RIGHTS, "show such a key")
+        yield _refused("no namespace could be made", error)
         return
     try:
         first = _claimed(reached, place)
@@ -110,7 +112,7 @@ def _released(reached: Reached) -> Iterator[Finding]:
         second = _claimed(reached, place, name)
         reached.ask(f"{place}/claims/{first['claim']}:release", method="POST")
     except OncegateError as error:
-        yield warning("claim", f"no id could be claimed: {error.detail}", _RIGHTS, "show such a key")
+        yield _refused("no id could be claimed", error)
         return
     verdicts = [answer["verdicts"][0]["verdict"] for answer in (first, second)]
     if verdicts == ["GRANTED", "BUSY"]:
@@ -118,6 +120,14 @@ def _released(reached: Reached) -> Iterator[Finding]:
     else:
         told = f"an id was told {verdicts[0]}, then {verdicts[1]} to another attempt"
         yield wrong("claim", told, "GRANTED and BUSY are right", "stop its writers and report it with the log")
+
+
+def _refused(what: str, error: OncegateError) -> Finding:
+    answer = error.__cause__
+    if isinstance(answer, HTTPError) and answer.code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return warning("claim", f"{what}: {error.detail}", _RIGHTS, "show such a key")
+    why = "writers are refused now as well"
+    return warning("claim", f"{what}: {error.detail}", why, "mend what is told of the gateway, then run this again")
 
 
 def _claimed(reached: Reached, place: str, name: str = "doctor") -> Any:

@@ -42,7 +42,7 @@ def forget(
         message = {"ids": _ids(ids or [], file, columns), "id_set": id_set, **note(reason, who)}
         body = asked(url, namespace, "ids:forget", message, ca, certificate)
         count, asked_for = json.loads(body)["forgotten"], len(message["ids"])
-        line = f"{count} ids are forgotten" + (f"; {asked_for - count} were not known" if count < asked_for else "")
+        line = f"{count} forgotten" + (f"; {asked_for - count} not known" if count < asked_for else "")
         sys.stdout.write((body if as_json else line) + "\n")
 
 
