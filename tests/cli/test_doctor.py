@@ -22,6 +22,7 @@ from oncegate.settings import load
 from oncegate.testing import LocalGateway
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
+from tests.support.gateway_process import GatewayProcess
 from tests.support.redis_server import RedisServer
 
 
@@ -78,6 +79,15 @@ def test_a_drained_gateway_and_one_of_other_settings_are_told(tmp_path: Path) ->
         assert (status, "is drained: x" in told(found, "gateway", "wrong")) == (1, True)
         assert "no namespace could be made" in told(found, "claim", "warning")
         assert [one["why"] for one in found if one["check"] == "claim"] == ["writers are refused now as well"]
+
+
+def test_a_key_without_the_roles_for_it_is_told_which_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "keys.json"
+    made = CliRunner().invoke(app, ["keys", "add", "job", "--role", "read", "--namespace", "*", "--keys", str(file)])
+    monkeypatch.setenv("ONCEGATE_API_KEY", made.stdout.split()[-1])
+    with GatewayProcess(tmp_path, "--keys", str(file)) as gateway:
+        found = run("--url", gateway.url, "--data", str(tmp_path / "data"), "--port", "0")[1]
+    assert "roles write and admin everywhere" in " ".join(one["why"] for one in found if one["check"] == "claim")
 
 
 def test_without_a_gateway_the_rest_is_checked_and_one_that_was_named_is_missed(free_port: int) -> None:
