@@ -110,7 +110,7 @@ def test_no_cell_about_a_free_id_is_empty(table: dict[tuple[IdState, Asker], Cel
 
 def test_every_action_is_decided_somewhere() -> None:
     in_force = [cell for expiry in LeaseExpiry for table in tables(expiry).values() for cell in table.values()]
-    assert {cell.action for cell in in_force} == set(Action)
+    assert {cell.effect for cell in in_force} == set(Action)
 
 
 def test_no_cell_of_the_settle_table_is_empty() -> None:
@@ -124,7 +124,7 @@ def test_a_table_as_bytes_is_that_table(table: dict[tuple[IdState, Asker], Cell[
     compiled = actions(table)
     assert len(compiled) == len(IdState) * len(Asker)
     for (state, asker), cell in table.items():
-        assert compiled[state * len(Asker) + asker] == cell.action
+        assert compiled[state * len(Asker) + asker] == cell.effect
 
 
 @TABLES
@@ -147,7 +147,7 @@ def test_what_becomes_of_a_lease_that_ran_out_changes_no_other_cell(expiry: Leas
 @pytest.mark.parametrize("expiry", [LeaseExpiry.HOLD, LeaseExpiry.FAIL])
 def test_where_nobody_takes_over_only_the_holder_s_own_repeat_is_granted_what_ran_out(expiry: LeaseExpiry) -> None:
     over = {
-        (verb, asker): table[IdState.CLAIMED_OVER, asker].action
+        (verb, asker): table[IdState.CLAIMED_OVER, asker].effect
         for verb, table in tables(expiry).items()
         for asker in Asker
     }
