@@ -110,6 +110,10 @@ OTHERS = {
     "port_file": "the port is written here once the gateway is ready",
     "log_format": "`text` or `json`",
     "standby": "wait until the owner of ledgers on servers is gone, then take over ([how](operations.md#a-standby))",
+    "duplicates_topic": (
+        "a topic of the ledger's brokers where duplicates are [told one by one](metrics.md#duplicates-one-by-one); "
+        "of a ledger on Kafka only"
+    ),
     "shutdown_ms": "the process ends within this time of SIGTERM; nine tenths of it are for callers",
 }
 

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from oncegate.doors import access_of, allowed_address, bound, credentials, is_guarded, is_loopback, tls_of, traced
+from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.names import DEFAULT_NAMESPACE
 from oncegate.index.lsm import tier
 from oncegate.index.shard import warm_up
-from oncegate.ledgers import open_ledgers
+from oncegate.ledgers import open_duplicates, open_ledgers
 from oncegate.ports import Observer
 from oncegate.ports.tracing import Tracer
 from oncegate.runs import run_folders
@@ -106,7 +107,8 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
             # While ledgers are read: both take a second of a start.
             warming = asyncio.ensure_future(asyncio.to_thread(_warm_decoding))
             try:
-                opened = open_gateway(ledgers, runs, SystemClock(), observer, limits, process.standby)
+                duplicates = await stack.enter_async_context(_duplicates(process, observer, limits))
+                opened = open_gateway(ledgers, runs, SystemClock(), observer, limits, process.standby, duplicates)
                 gateway = await stack.enter_async_context(opened)
             finally:
                 await warming
@@ -117,6 +119,22 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         if grpc is not None:
             grpc.gateway = gateway
         yield Program(gateway, server, port, grpc)
+
+
+@asynccontextmanager
+async def _duplicates(
+    process: ProcessSettings, observer: Observer, limits: Limits
+) -> AsyncIterator[DuplicateLogs | None]:
+    """Tells duplicates one by one where a setting names a topic for them. Raises BadRequest, NotFound for it."""
+    if process.duplicates_topic is None:
+        yield None
+        return
+    async with open_duplicates(process.ledger, process.duplicates_topic) as topic:
+        logs = DuplicateLogs(topic, SystemClock(), observer, limits.duplicate_records_per_second)
+        try:
+            yield logs
+        finally:
+            await logs.close()
 
 
 @asynccontextmanager

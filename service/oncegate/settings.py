@@ -130,6 +130,8 @@ class ProcessSettings(_Half):
     log_format: Literal["text", "json"] = "text"
     shutdown_ms: int = 30_000
     standby: bool = False
+    # The topic of the ledger's brokers where each duplicate is told; none: nowhere.
+    duplicates_topic: str | None = None
 
     @model_validator(mode="after")
     def _filters_can_be_made(self) -> Self:
@@ -147,6 +149,8 @@ class ProcessSettings(_Half):
         limits = cast(Limits, self)
         if min(limits.ids_per_second, limits.bytes_per_second) < 0:
             raise ValueError("ids_per_second and bytes_per_second are 0 (no bound) at least")
+        if limits.duplicate_records_per_second < 1:
+            raise ValueError("duplicate_records_per_second is 1 at least; leave duplicates_topic out for none")
         return self
 
     @model_validator(mode="after")

@@ -32,6 +32,7 @@ from tests.mutants.deletion import DELETION
 from tests.mutants.delivery import DELIVERY
 from tests.mutants.demo import DEMO
 from tests.mutants.direct import DIRECT
+from tests.mutants.duplicate_log import DUPLICATE_LOG
 from tests.mutants.eviction import SEALING
 from tests.mutants.firsts import FIRSTS
 from tests.mutants.formats import FORMATS
@@ -107,6 +108,7 @@ MUTANTS = (
     *VERBS,
     *DELETION,
     *METRICS,
+    *DUPLICATE_LOG,
     *SPARK_DRIVER,
     *KAFKA,
     *KAFKA_OWNERS,

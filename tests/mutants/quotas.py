@@ -3,20 +3,21 @@
 from tests.mutants.mutant import Mutant, one
 
 RATES = "service/oncegate/engine/counts/rates.py"
+_BUCKET = "service/oncegate/engine/counts/bucket.py"
 _RATES = "tests/engine/test_rates.py"
 _DOORS = "tests/transports/test_quotas.py"
 
 QUOTAS: tuple[Mutant, ...] = (
     one(
         "an hour of rest saves up an hour's ids",
-        RATES,
+        _BUCKET,
         "min(self._left + grown, float(self._per_second))",
         "(self._left + grown)",
         f"{_RATES}::test_a_second_s_worth_passes_at_once_and_then_as_much_as_time_brings",
     ),
     one(
         "a large request is paid for by nobody",
-        RATES,
+        _BUCKET,
         "        self._left -= count\n",
         "        self._left = max(0.0, self._left - count)\n",
         f"{_RATES}::test_a_request_larger_than_a_second_passes_and_those_behind_it_wait_until_it_is_paid_for",

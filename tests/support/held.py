@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from oncegate.core.entries.codec import decode
 from oncegate.core.entries.kinds import Entry, Name
 from oncegate.core.errors import LedgerFenced, LedgerFull
 from oncegate.core.verdicts import BY_BYTE
+from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
@@ -32,7 +33,7 @@ from oncegate.engine.requests import (
 from oncegate.engine.shard import Shard
 from oncegate.hashing.rows import EMPTY, add
 from oncegate.ledgers.memory import MemoryLedgers
-from oncegate.ports import Chunk, Ledger, Mark, OpenLedger, OutputChange, Outputs, Replayed
+from oncegate.ports import Chunk, DuplicateTopic, Ledger, Mark, OpenLedger, OutputChange, Outputs, Replayed
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing import FakeClock
 
@@ -274,11 +275,19 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(ledgers: HeldLedgers | None = None, **limits: Any) -> AsyncIterator[Served]:
-    """A gateway over its own memory, or over what an earlier one left."""
+async def serving(
+    ledgers: HeldLedgers | None = None, duplicates: DuplicateTopic | None = None, **limits: Any
+) -> AsyncIterator[Served]:
+    """A gateway over its own memory, or over what an earlier one left. `duplicates`: where they are told."""
     ledgers = ledgers if ledgers is not None else HeldLedgers()
-    clock, events = FakeClock(), Events()
-    async with open_gateway(ledgers, ledgers.runs, clock, events, Limits(**limits)) as gateway:
+    clock, events, known = FakeClock(), Events(), Limits(**limits)
+    async with AsyncExitStack() as stack:
+        logs = None
+        if duplicates is not None:
+            logs = DuplicateLogs(duplicates, clock, events, known.duplicate_records_per_second)
+            stack.push_async_callback(logs.close)
+        opened = open_gateway(ledgers, ledgers.runs, clock, events, known, duplicates=logs)
+        gateway = await stack.enter_async_context(opened)
         ledgers.disk.appends.clear()
         served = Served(gateway, ledgers, clock, events)
         try:

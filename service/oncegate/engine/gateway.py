@@ -16,6 +16,7 @@ from oncegate.core.errors import (
     TooManyNamespaces,
 )
 from oncegate.engine.admission import Admission
+from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
@@ -43,6 +44,8 @@ class Gateway:
         self.clock = world.clock
         self.observer = world.observer
         self.admission = Admission(world.limits)
+        # Where duplicates are told one by one; None: nowhere.
+        self.duplicates = world.duplicates
 
     def shard(self, namespace: str) -> Shard:
         """Finds the shard of a namespace. Raises NotFound, Recovering; what it stays down for: no effect."""
@@ -248,16 +251,19 @@ async def open_gateway(
     observer: Observer,
     limits: Limits | None = None,
     standby: bool = False,
+    duplicates: DuplicateLogs | None = None,
 ) -> AsyncIterator[Gateway]:
     """Opens a gateway over all namespaces of `ledgers`, serving when it is yielded, closed in order afterwards.
 
-    `standby`: it takes over once the owner of the ledgers is gone, and stands by until then.
+    `standby`: it takes over once the owner of the ledgers is gone, and stands by until then. `duplicates`: where they
+    are told one by one.
 
     Raises LedgerBusy, LedgerDamaged, KeyMismatch and their like before anything was written. BadRequest: these ledgers
     know no standby.
     """
     limits = limits if limits is not None else Limits()
-    gateway = Gateway(World(ledgers, runs, clock, observer, limits, _standbys(ledgers) if standby else None))
+    standbys = _standbys(ledgers) if standby else None
+    gateway = Gateway(World(ledgers, runs, clock, observer, limits, standbys, duplicates=duplicates))
     try:
         await gateway.start()
         yield gateway

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from oncegate.core.errors import BadRequest, NotFound
 from oncegate.ledgers.log import open_log
 from oncegate.ledgers.memory import MemoryLedgers
-from oncegate.ports import Ledgers
+from oncegate.ports import DuplicateTopic, Ledgers
 
 Opener = Callable[[str, bool, str | None, int], AbstractAsyncContextManager[Ledgers]]
 
@@ -73,6 +73,23 @@ def open_ledgers(
     """
     scheme, place = parse_url(url)
     return SCHEMES[scheme](place, create, witness, reserve_bytes)
+
+
+def open_duplicates(url: str, topic: str) -> AbstractAsyncContextManager[DuplicateTopic]:
+    """Opens the topic where duplicates are told one by one, at the brokers of the ledgers at `url`.
+
+    Raises BadRequest: these ledgers have no brokers; on entering NotFound, BadRequest: it cannot be this topic.
+    """
+    scheme, place = parse_url(url)
+    if scheme != "kafka":
+        raise BadRequest(
+            f"duplicates_topic {topic}: a ledger {scheme}: has no brokers, and a topic of duplicates is on those of a "
+            "ledger kafka:; leave the setting out, /metrics counts duplicates by cause and age everywhere"
+        )
+    # After `open_ledgers`, which tells what is missing where its client is.
+    from oncegate.ledgers.kafka.duplicates.topic import open_kafka_duplicates
+
+    return open_kafka_duplicates(place, topic)
 
 
 def parse_url(url: str) -> tuple[str, str]:

@@ -4,6 +4,7 @@ ledger      the durable log that is the only truth, and where ledgers live
 standby     ledgers that are read on while another process owns them
 outputs     rows beside a ledger, where it holds any
 direct      records of rows that clients write themselves
+duplicates  where duplicates are told one by one
 runs        the shard's own folder of sorted runs
 world       time and events
 abilities   what a ledger may leave out
@@ -11,6 +12,7 @@ abilities   what a ledger may leave out
 
 from oncegate.ports.abilities import LEAVING_OUT, Ability
 from oncegate.ports.direct import DirectRecords, LanePlace
+from oncegate.ports.duplicates import DuplicateTopic, NotTold
 from oncegate.ports.ledger import AppendRefused, Ledger, Ledgers, Mark, OpenLedger, Replayed
 from oncegate.ports.outputs import (
     Chunk,
@@ -36,11 +38,13 @@ __all__ = [
     "Clock",
     "DirectRecords",
     "DropRanges",
+    "DuplicateTopic",
     "Followed",
     "LanePlace",
     "Ledger",
     "Ledgers",
     "Mark",
+    "NotTold",
     "Observer",
     "OpenLedger",
     "Origin",

@@ -25,6 +25,7 @@ LEVELS = {
     "connections_cut": "warning",
     "keys_unreadable": "error",
     "traces_not_sent": "warning",
+    "duplicates_not_told": "warning",
 }
 
 

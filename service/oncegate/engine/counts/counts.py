@@ -7,6 +7,7 @@ from oncegate.core.causes import Cause
 from oncegate.core.producers import Action as SequenceAction
 from oncegate.core.verdicts import Flag
 from oncegate.engine.counters import BY_CAUSE, COUNTERS, DUPLICATES, OWN_DUPLICATES, CounterRow
+from oncegate.engine.counts.duplicate_log import DuplicateLog
 from oncegate.engine.counts.histogram import Histogram
 from oncegate.index.claims.firsts import Duplicates
 from oncegate.index.shard import ShardIndex
@@ -35,13 +36,20 @@ class Counts:
 
     appends: how long each durable append of the ledger took, in ms; changes: of how many changes it was. claims: how
     long each answered claim waited, from its ids to what it rests on. ages: how old the firsts of duplicates were.
+    log: where duplicates are told one by one; None: nowhere.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, log: DuplicateLog | None = None) -> None:
+        self._log = log
         self._counts = {row.name: 0 for row in COUNTERS if row.read is None}
         self._highest: dict[str, int] = {}
         self.appends, self.claims, self.ages = Histogram(APPEND_MS), Histogram(CLAIM_MS), Histogram(AGE_MS)
         self.changes = Histogram(CHANGES)
+
+    @property
+    def seen_max(self) -> int:
+        """Tells how many duplicates of one request are to be described one by one."""
+        return 0 if self._log is None else self._log.room
 
     def add(self, row: CounterRow, count: int = 1) -> None:
         """Counts so many more of `row`; KeyError for one that is read of the index."""
@@ -58,6 +66,8 @@ class Counts:
             for row, count in zip(BY_CAUSE, np.bincount(duplicates.causes, minlength=len(Cause)).tolist(), strict=True):
                 self._counts[row.name] += count
             self.ages.add(self.ages.tally(duplicates.ages_ms))
+            if self._log is not None:
+                self._log.add(duplicates.seen, len(duplicates.causes))
         self._counts[_UPSTREAM] += actions.tobytes().count(SAME_INDEX)
         if len(actions) > _FEW:
             self._add(_BY_ACTION, actions, verdicts)

@@ -12,11 +12,15 @@ def duplicates_in(
     request: ClaimRequest | ProduceRequest | TakeRequest,
     decision: ClaimDecision,
     wall_ms: int,
+    seen_max: int = 0,
 ) -> Duplicates | None:
-    """Tells of the ids of a request that was decided just now and are duplicates why each came; None: none is."""
+    """Tells of the ids of a request that was decided just now and are duplicates why each came; None: none is.
+
+    `seen_max`: how many of them are described one by one.
+    """
     if request.ids is None or Action.DUPLICATE not in decision.actions.tobytes():
         return None
     scope = None if request.scope is None else (request.scope.driver, request.scope.batch)
     call = None if isinstance(request, TakeRequest) else request.call
-    asked = AskedBy(call or 0, decision.claim is not None, call is None, scope)
+    asked = AskedBy(call or 0, decision.claim is not None, call is None, scope, seen_max)
     return index.duplicates_of(request.ids, decision.verdicts, decision.archives, asked, wall_ms)

@@ -11,6 +11,7 @@ from enum import Enum
 import oncegate
 from oncegate.engine.counters import COUNTERS, CounterRow
 from oncegate.engine.counts.counts import Counts
+from oncegate.engine.counts.duplicate_log import OUTCOMES, DuplicateLogs
 from oncegate.engine.counts.histogram import Histogram
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.recovery.owner import STATES, Owner
@@ -122,6 +123,10 @@ def _counters() -> Iterable[Metric]:
     return [_counted(name, rows) for name, rows in by_name.items()]
 
 
+def _outcomes(duplicates: DuplicateLogs | None) -> Values:
+    return {(one,): 0 if duplicates is None else duplicates.outcomes[one] for one in OUTCOMES}
+
+
 def _states(owner: Owner, _: int) -> Values:
     state = owner.state
     return {(one,): float(one == state) for one in STATES}
@@ -172,6 +177,15 @@ METRICS: tuple[Metric, ...] = (
         "ratio",
         "of ids in no run that filters may let pass, by the setting cold_fpr",
         lambda gateway: gateway.limits.cold_fpr,
+    ),
+    Metric(
+        "duplicate_records",
+        Kind.COUNTER,
+        "records",
+        "of duplicates that were to be told one by one, by what became of them",
+        ("outcome",),
+        OUTCOMES,
+        of_gateway=lambda gateway: _outcomes(gateway.duplicates),
     ),
     Metric(
         "namespace_state",

@@ -19,6 +19,7 @@ from oncegate.core.errors import (
 )
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.counts.counts import Counts
+from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.run_files import RunFiles
@@ -49,7 +50,10 @@ STATES = ("SERVING", "FULL", "STANDBY", "RECOVERING", "DOWN")
 
 @dataclass(frozen=True)
 class World:
-    """Holds what every shard of one gateway shares. `standbys`: the ledgers, where it stands by for their owner."""
+    """Holds what every shard of one gateway shares. `standbys`: the ledgers, where it stands by for their owner.
+
+    duplicates: where they are told one by one; None: nowhere.
+    """
 
     ledgers: Ledgers
     runs: RunFolders
@@ -58,6 +62,7 @@ class World:
     limits: Limits
     standbys: Standbys | None = None
     make_index: Callable[[], ShardIndex] = ShardIndex
+    duplicates: DuplicateLogs | None = None
     openings: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(OPENINGS))
 
 
@@ -85,7 +90,7 @@ class Owner:
         self._due_ms = self._looked_at = 0
         self._served = self._has_served = False
         # What was answered, over all ownerships; how many there were, and how long the last recovery took.
-        self.counts = Counts()
+        self.counts = Counts(None if world.duplicates is None else world.duplicates.of(namespace))
         self.opened, self._recovery_ms = 0, 0
         # The end of the opening that is under way, or of the last one.
         self._opening: asyncio.Future[None] = asyncio.get_running_loop().create_future()

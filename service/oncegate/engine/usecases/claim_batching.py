@@ -184,7 +184,8 @@ class ClaimBatcher:
         if Action.DUPLICATE not in claim_batch.answers.actions[at].tobytes():
             return None
         archives = None if claim_batch.archives is None else claim_batch.archives[at]
-        asked, verdicts = AskedBy(request.call, is_repeat=False), claim_batch.answers.verdicts[at]
+        asked = AskedBy(request.call, is_repeat=False, seen_max=self._journal.counts.seen_max)
+        verdicts = claim_batch.answers.verdicts[at]
         return self._journal.index.claims.duplicates_of(request.ids, verdicts, archives, asked, self._journal.wall_ms())
 
 

@@ -94,7 +94,9 @@ class Claims:
         asked = (request.token, request.call, digest, request.ids, now_ms)
         decision = self._index.decide(*asked, digests=digests, times=times)
         claim, rests_on = None, decision.rests_on
-        duplicates = duplicates_in(self._index, request, decision, self._journal.wall_ms())
+        duplicates = duplicates_in(
+            self._index, request, decision, self._journal.wall_ms(), self._journal.counts.seen_max
+        )
         if decision.again and decision.claim is not None:
             claim = decision.claim
             self._index.renew(claim, now_ms)
@@ -140,7 +142,7 @@ class Claims:
         now_ms = journal.clock.monotonic_ms()
         decision = self._index.decide_take(request.owner, request.ids, now_ms, journal.times(request.made_ms))
         rests_on = decision.rests_on
-        duplicates = duplicates_in(self._index, request, decision, journal.wall_ms())
+        duplicates = duplicates_in(self._index, request, decision, journal.wall_ms(), journal.counts.seen_max)
         if len(decision.fresh) or len(decision.taken):
             journal.group_commit.check()
             self._index.make_room(len(decision.fresh) + len(decision.taken), now_ms)

@@ -72,7 +72,8 @@ class Records:
         decision = self._index.claims.decide(
             request.token, request.call, digest, request.ids, now_ms, "produce", digests, times
         )
-        duplicates = duplicates_in(self._index.claims, request, decision, self._journal.wall_ms())
+        wall_ms, seen_max = self._journal.wall_ms(), self._journal.counts.seen_max
+        duplicates = duplicates_in(self._index.claims, request, decision, wall_ms, seen_max)
         rests_on, claims = decision.rests_on, self._index.claims
         spans: tuple[Span, ...] = ()
         before: tuple[Span, ...] = ()

@@ -45,20 +45,39 @@ class Firsts:
 
 class AskedBy(NamedTuple):
     """Says who asks: the call, whether it is known already, whether it takes for an owner, and for which batch of
-    which driver."""
+    which driver. `seen_max`: how many of its duplicates are to be described one by one."""
 
     call: int
     is_repeat: bool
     takes: bool = False
     scope: tuple[str, int] | None = None
+    seen_max: int = 0
+
+
+class Seen(NamedTuple):
+    """Describes j duplicates one by one, at `wall_ms`.
+
+    ids: (j, 2), the fingerprints. causes: uint8 (j,), `Cause`. ages_ms, positions: int64 (j,), -1 where it is not
+    known: how old the first is, and the entry by which it was done or taken. topics: int64 (j,), the topic that it was
+    written to, by its number in `names`; NO_TOPIC: none.
+    """
+
+    wall_ms: int
+    ids: U64
+    causes: U8
+    ages_ms: I64
+    positions: I64
+    topics: I64
+    names: dict[int, str]
 
 
 class Duplicates(NamedTuple):
     """Tells of k duplicates why each came, uint8 (k,), `Cause`; and how old its first is, ms, of those where that is
-    known."""
+    known. `seen`: the first of them one by one, if that was asked for."""
 
     causes: U8
     ages_ms: I64
+    seen: Seen | None = None
 
 
 def duplicates_of(
@@ -85,7 +104,25 @@ def duplicates_of(
     times_ms = [store.rows.wall_ms[found[held]]]
     if archives is not None:
         times_ms.append(_archived_ms(store, archives[at[~held]]))
-    return Duplicates(causes, np.maximum(wall_ms - np.concatenate(times_ms), 0))
+    seen = None
+    if asked.seen_max:
+        few = slice(0, asked.seen_max)
+        rows, archive = np.where(held, found, -1)[few], None if archives is None else archives[at[few]]
+        seen = _seen(store, ids[at[few]], causes[few], rows, archive, wall_ms)
+    return Duplicates(causes, np.maximum(wall_ms - np.concatenate(times_ms), 0), seen)
+
+
+def _seen(store: ClaimStore, ids: U64, causes: U8, found: I64, archives: I64 | None, wall_ms: int) -> Seen:
+    """Describes duplicates one by one; `found`: the row that holds each, -1 for none."""
+    rows, held = store.rows, found >= 0
+    ages_ms, positions, topics = (np.full(len(ids), one, np.int64) for one in (-1, -1, NO_TOPIC))
+    ages_ms[held] = np.maximum(wall_ms - rows.wall_ms[found[held]], 0)
+    positions[held], topics[held] = rows.holders.position[found[held]], rows.topic[found[held]]
+    if archives is not None:
+        cold = ~held & (archives >= 0)
+        ages_ms[cold] = np.maximum(wall_ms - _archived_ms(store, archives[cold]), 0)
+    names = {number: store.topics[number] for number in np.unique(topics).tolist() if number != NO_TOPIC}
+    return Seen(wall_ms, ids, causes, ages_ms, positions, topics, names)
 
 
 def _archived_ms(store: ClaimStore, archives: I64) -> I64:

@@ -1,0 +1,140 @@
+"""Tells duplicates one by one in a topic, for whoever looks into why they come; beside the answers, never before them.
+
+What a request adds are a few arrays in a queue that is bounded, as its rate is. Records are made of them, and written,
+by a task of their own: brokers that are slow or away cost records, which are counted, and no answer.
+"""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Iterator
+
+from oncegate.core.causes import Cause
+from oncegate.engine.counts.bucket import Bucket
+from oncegate.engine.failures import error_fields
+from oncegate.index.claims.firsts import Seen
+from oncegate.ports import Clock, DuplicateTopic, NotTold, Observer
+
+# Ten seconds of the default rate: brokers that choose a new leader take that long. Some megabytes of arrays and names.
+QUEUED_MAX = 10_000
+# Written at once: some 2 ms of the loop to make, 80 KB to send.
+WRITTEN_AT_ONCE = 256
+# After a write that failed: what comes meanwhile waits in the queue.
+PAUSE_MS = 1_000
+# What is still queued when the gateway closes is tried for so long.
+CLOSING_MS = 2_000
+# written; left_out: more came than the rate or the queue takes; failed: the topic did not take them.
+WRITTEN, LEFT_OUT, FAILED = OUTCOMES = ("written", "left_out", "failed")
+
+
+class DuplicateLogs:
+    """Keeps the queue of one gateway's duplicates, and writes it. `outcomes`: what became of them, by `OUTCOMES`."""
+
+    def __init__(self, topic: DuplicateTopic, clock: Clock, observer: Observer, per_second: int) -> None:
+        self._topic, self._clock, self._observer = topic, clock, observer
+        self._per_second, self._rate = per_second, Bucket(per_second, clock)
+        self._queue: deque[tuple[str, Seen]] = deque()
+        self._queued = 0
+        self._filled = asyncio.Event()
+        self._is_failing = self._is_closing = False
+        self.outcomes = dict.fromkeys(OUTCOMES, 0)
+        self._task = asyncio.create_task(self._run(), name="duplicates")
+
+    def of(self, namespace: str) -> "DuplicateLog":
+        """Returns what a namespace tells its duplicates."""
+        return DuplicateLog(self, namespace)
+
+    @property
+    def room(self) -> int:
+        """Tells how many of one request would be taken now."""
+        return 0 if self._rate.wait_ms() else min(self._per_second, QUEUED_MAX - self._queued)
+
+    def add(self, namespace: str, seen: Seen | None, count: int) -> None:
+        """Takes what was seen of so many duplicates that were answered; what is too much is left out and counted."""
+        described = 0 if seen is None else len(seen.ids)
+        if seen is None or self._queued + described > QUEUED_MAX:
+            self.outcomes[LEFT_OUT] += count
+            return
+        self.outcomes[LEFT_OUT] += count - described
+        self._queue.append((namespace, seen))
+        self._queued += described
+        self._rate.take(described)
+        self._filled.set()
+
+    async def close(self) -> None:
+        """Writes what is still queued, for a while; what is left then is counted as failed."""
+        self._is_closing = True
+        self._filled.set()
+        await asyncio.wait([self._task], timeout=CLOSING_MS / 1_000)
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        self.outcomes[FAILED] += self._queued
+
+    async def _run(self) -> None:
+        while not (self._is_closing and (self._is_failing or not self._queue)):
+            await self._filled.wait()
+            self._filled.clear()
+            while self._queue and not (self._is_closing and self._is_failing):
+                await self._write(self._taken())
+
+    def _taken(self) -> list[tuple[bytes, bytes]]:
+        """Takes what is written at once, a request at least."""
+        records: list[tuple[bytes, bytes]] = []
+        while self._queue and len(records) < WRITTEN_AT_ONCE:
+            namespace, seen = self._queue.popleft()
+            self._queued -= len(seen.ids)
+            records += records_of(namespace, seen)
+        return records
+
+    async def _write(self, records: list[tuple[bytes, bytes]]) -> None:
+        try:
+            await self._topic.write(records)
+        except Exception as error:  # also what nobody expects: nothing rests on these records
+            self.outcomes[FAILED] += len(records)
+            if not self._is_failing:
+                told = {"detail": str(error)} if isinstance(error, NotTold) else error_fields(error)
+                self._observer.event("duplicates_not_told", **told)
+            self._is_failing = True
+            await self._clock.sleep_ms(PAUSE_MS)
+        except BaseException:
+            self.outcomes[FAILED] += len(records)
+            raise
+        else:
+            self._is_failing = False
+            self.outcomes[WRITTEN] += len(records)
+
+
+class DuplicateLog:
+    """Tells the duplicates of one namespace, in the queue of its gateway."""
+
+    def __init__(self, logs: DuplicateLogs, namespace: str) -> None:
+        self._logs, self._namespace = logs, namespace
+
+    @property
+    def room(self) -> int:
+        """Tells how many of one request would be taken now."""
+        return self._logs.room
+
+    def add(self, seen: Seen | None, count: int) -> None:
+        """Takes what was seen of so many duplicates that were answered."""
+        self._logs.add(self._namespace, seen, count)
+
+
+def records_of(namespace: str, seen: Seen) -> Iterator[tuple[bytes, bytes]]:
+    """Yields a record of each: its key, the fingerprint in hex, and its value, one JSON object.
+
+    No id, token or claim is in it: an id may be somebody's, and whoever knows a claim can settle it.
+    """
+    columns = (seen.causes, seen.ages_ms, seen.positions, seen.topics)
+    rows = zip(seen.ids, *(one.tolist() for one in columns), strict=True)
+    for fingerprint, cause, age_ms, position, topic in rows:
+        printed = fingerprint.tobytes().hex()
+        record = {
+            "namespace": namespace,
+            "fingerprint": printed,
+            "cause": Cause(cause).name.lower(),
+            "answered_ms": seen.wall_ms,
+            "age_ms": age_ms if age_ms >= 0 else None,
+            "first": {"position": position if position >= 0 else None, "topic": seen.names.get(topic)},
+        }
+        yield printed.encode(), json.dumps(record, separators=(",", ":")).encode()

@@ -1,0 +1,76 @@
+"""Writes records of duplicates into one topic of the ledger's brokers, by a plain producer of its own.
+
+No transaction: nothing rests on these records, and the ledger's own transactions wait for none of them.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from oncegate.core.errors import LedgerFull
+from oncegate.ledgers.kafka.address import parse_address
+from oncegate.ledgers.kafka.guard import dropped
+from oncegate.ledgers.kafka.refusals import Caller, refusal_of
+from oncegate.ledgers.kafka.rows.user_topics import UserTopics
+from oncegate.ports import NotTold
+
+# Longer than brokers take to choose a new leader; what comes meanwhile waits in a queue that is bounded.
+WRITE_S = 10.0
+
+
+class KafkaDuplicates:
+    """Implements `ports.DuplicateTopic`; connects at the first write, and anew after one that failed. Use `close`."""
+
+    def __init__(self, settings: Mapping[str, Any], topic: str) -> None:
+        self._settings, self._topic = settings, topic
+        self._producer: AIOKafkaProducer | None = None
+
+    async def write(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+        """Implements the port's `DuplicateTopic.write`."""
+        try:
+            async with asyncio.timeout(WRITE_S):
+                producer = await self._connected()
+                sent = [await producer.send(self._topic, value, key=key) for key, value in records]
+                await asyncio.gather(*sent)
+        except BaseException as error:
+            await self.close()
+            if not isinstance(error, KafkaError | OSError):  # a TimeoutError is one
+                raise
+            why = refusal_of(error, Caller.of(self._settings)) or repr(error)
+            raise NotTold(f"topic {self._topic} does not take records of duplicates: {why}") from error
+
+    async def _connected(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            self._producer = AIOKafkaProducer(acks="all", enable_idempotence=True, **self._settings)
+            await self._producer.start()
+        return self._producer
+
+    async def close(self) -> None:
+        """Lets go of the connection, with nothing flushed."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await dropped(producer)
+
+
+@asynccontextmanager
+async def open_kafka_duplicates(place: str, topic: str) -> AsyncIterator[KafkaDuplicates]:
+    """Opens a topic at the brokers of a ledger; it has to be there. `place`: as `open_kafka` takes it.
+
+    Brokers that are away are asked at the first write. Raises NotFound, BadRequest: it is the gateway's own.
+    """
+    address = parse_address(place)
+    known = UserTopics(address.settings, address.bootstrap, address.prefix)
+    try:
+        with suppress(LedgerFull):
+            await known.ask([topic])
+    finally:
+        await known.close()
+    duplicates = KafkaDuplicates(address.settings, topic)
+    try:
+        yield duplicates
+    finally:
+        await duplicates.close()

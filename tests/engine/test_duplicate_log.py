@@ -1,0 +1,172 @@
+"""Duplicates that are told one by one: what each record says, what it leaves out, and that no claim waits for it."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from oncegate.core.claims import Verb
+from oncegate.engine.counts.duplicate_log import PAUSE_MS, QUEUED_MAX, DuplicateLogs, records_of
+from oncegate.engine.requests import ProduceRequest, Scope
+from oncegate.index.claims.firsts import Seen
+from oncegate.index.table.grants import NO_TOPIC
+from oncegate.ports import NotTold
+from oncegate.testing.clock import FakeClock
+from tests.support.held import Events, Served, id16, rows_of, said, serving, turns
+from tests.support.sealed import FORGOTTEN_MS, HOUR_MS, done, eviction, names, seal
+
+
+class Topic:
+    """A topic in memory. `gate`: writes wait for it; `refuses`: how many of the next fail."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[bytes, bytes]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.refuses = 0
+
+    async def write(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+        await self.gate.wait()
+        if self.refuses:
+            self.refuses -= 1
+            raise NotTold("no broker is there")
+        self.records += records
+
+    @property
+    def told(self) -> list[dict[str, Any]]:
+        return [json.loads(value) for _, value in self.records]
+
+
+def outcomes(served: Served) -> dict[str, int]:
+    assert served.gateway.duplicates is not None
+    return {name: count for name, count in served.gateway.duplicates.outcomes.items() if count}
+
+
+async def test_a_record_says_why_how_old_and_where_the_first_is_and_neither_id_nor_claim() -> None:
+    topic = Topic()
+    async with serving(duplicates=topic) as served:
+        granted = await served.claim("private-id")
+        await served.settle(Verb.COMPLETE, granted.claim)
+        position = served.shard.mark.position
+        served.clock.advance(90_000)
+        assert said(await served.claim("private-id", "new", token=2)) == ["DUPLICATE", "GRANTED"]
+        await turns()
+        printed = served.shard.fingerprints().of_array(pa.array(["private-id"], pa.string())).tobytes().hex()
+        assert topic.told == [
+            {
+                "namespace": "default",
+                "fingerprint": printed,
+                "cause": "unknown",
+                "answered_ms": served.clock.wall_ms(),
+                "age_ms": 90_000,
+                "first": {"position": position, "topic": None},
+            }
+        ]
+        assert topic.records[0][0] == printed.encode()
+        assert granted.claim is not None
+        for secret in (b"private-id", granted.claim.hex().encode(), id16(1).hex().encode()):
+            assert secret not in topic.records[0][1]
+        assert outcomes(served) == {"written": 1}
+
+
+async def test_causes_and_topics_are_those_of_each_id_also_where_its_first_left_memory() -> None:
+    topic = Topic()
+    async with serving(duplicates=topic) as served:
+        prints = served.shard.fingerprints().of_array(pa.array(["x", "y"], pa.string()))
+        ask = ProduceRequest("pays", id16(5), 1, rows_of(0, 1), prints, scope=Scope("d", 3))
+        await served.shard.produce(ask, served.deadline())
+        again = ProduceRequest("pays", id16(6), 1, rows_of(0, 1), prints, scope=Scope("d", 3))
+        await served.shard.produce(again, served.deadline())
+        await served.shard.produce(ask, served.deadline())
+        await turns()
+        causes = [(one["cause"], one["first"]["topic"]) for one in topic.told]
+        assert causes == [("task_retry", "pays")] * 2 + [("client_retry", "pays")] * 2
+    cold = Topic()
+    async with eviction(duplicates=cold) as served:
+        await done(served, "a", *names(0, 20))
+        served.clock.advance(HOUR_MS)
+        await seal(served)
+        await served.claim("a", token=9)
+        await turns()
+        (one,) = cold.told
+        assert (one["age_ms"], one["first"]["position"]) == (HOUR_MS + FORGOTTEN_MS, None)
+
+
+async def test_nothing_is_told_of_an_answer_that_was_not_given() -> None:
+    topic = Topic()
+    async with serving(duplicates=topic) as served:
+        await done(served, "a")
+        served.disk.hold()
+        asking = await served.begin(served.claim("a", "b", token=2))
+        assert topic.records == []
+        await served.disk.let_go()
+        assert said(await asking) == ["DUPLICATE", "GRANTED"]
+        await turns()
+        assert len(topic.records) == 1
+
+
+async def test_more_than_the_rate_takes_is_left_out_and_counted_and_answered_all_the_same() -> None:
+    topic = Topic()
+    async with serving(duplicates=topic, duplicate_records_per_second=3) as served:
+        many = [str(n) for n in range(5)]
+        await done(served, *many)
+        assert said(await served.claim(*many, token=2)) == ["DUPLICATE"] * 5
+        assert said(await served.claim(*many, token=3)) == ["DUPLICATE"] * 5
+        await turns()
+        assert outcomes(served) == {"written": 3, "left_out": 7}
+        served.clock.advance(1_000)
+        await served.claim("0", token=4)
+        await turns()
+        assert outcomes(served) == {"written": 4, "left_out": 7}
+
+
+async def test_a_topic_that_takes_nothing_holds_no_claim_up_and_the_queue_ends() -> None:
+    topic = Topic()
+    topic.gate.clear()
+    async with serving(duplicates=topic, duplicate_records_per_second=2 * QUEUED_MAX) as served:
+        many = [str(n) for n in range(QUEUED_MAX - 1)]
+        await done(served, *many)
+        for token in range(2, 6):
+            assert said(await served.claim(*many, token=token)) == ["DUPLICATE"] * len(many)
+        await turns()
+        left_out = outcomes(served)["left_out"]
+        assert left_out >= 4 * len(many) - 2 * QUEUED_MAX
+        topic.gate.set()
+        await turns()
+        assert outcomes(served) == {"written": 4 * len(many) - left_out, "left_out": left_out}
+        assert len(topic.records) == 4 * len(many) - left_out
+
+
+async def test_what_the_topic_refuses_is_counted_and_told_once_and_later_records_are_written() -> None:
+    topic = Topic()
+    topic.refuses = 2
+    async with serving(duplicates=topic) as served:
+        await done(served, "a")
+        for token in (2, 3, 4):
+            assert said(await served.claim("a", token=token)) == ["DUPLICATE"]
+            await turns()
+            served.clock.advance(PAUSE_MS)
+            await turns()
+        assert outcomes(served) == {"written": 1, "failed": 2}
+        assert served.events.names().count("duplicates_not_told") == 1
+
+
+async def test_a_gateway_that_closes_writes_what_is_queued() -> None:
+    topic, clock = Topic(), FakeClock()
+    logs = DuplicateLogs(topic, clock, Events(), 1_000)
+    ids = np.arange(4, dtype=np.uint64).reshape(2, 2)
+    unknown = np.full(2, -1, np.int64)
+    seen = Seen(7, ids, np.zeros(2, np.uint8), unknown, unknown, np.full(2, NO_TOPIC, np.int64), {})
+    logs.of("n").add(seen, 2)
+    await logs.close()
+    assert topic.records == list(records_of("n", seen))
+    assert logs.outcomes == {"written": 2, "left_out": 0, "failed": 0}
+
+
+async def test_without_a_topic_nothing_is_described() -> None:
+    async with serving() as served:
+        assert served.shard.journal.counts.seen_max == 0
+        assert served.gateway.duplicates is None
