@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CLIENT = ROOT / "spark_client/oncegate_spark"
-FILES = ("attempt.py", "gateway.py", "producers.py", "runner.py")
+FILES = ("attempt.py", "gateway.py", "producers.py", "runner.py", "spilling.py")
 HEADER = "# Generated from oncegate_spark/aio/{} by scripts/unasync.py; do not edit.\n"
 
 LINE = re.compile(r"^( *)\S.*?  # sync: (.+)\n", re.MULTILINE)

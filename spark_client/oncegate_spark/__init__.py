@@ -40,6 +40,7 @@ from oncegate_spark.errors import (
     Refused,
     SecondWrite,
     SinkRefused,
+    SpillFull,
     StillBusy,
     Stopped,
     TaskFailed,
@@ -56,6 +57,7 @@ from oncegate_spark.protocol.answers import (
     Acked,
     Claimed,
     ClaimedSequences,
+    Drained,
     Produced,
     RefusedPart,
     Registered,
@@ -77,6 +79,7 @@ from oncegate_spark.spark.observe import observe
 from oncegate_spark.spark.observe.counts import BatchCounts, WriteCounts
 from oncegate_spark.spark.writers.explain_job import JobPromise, explain_job
 from oncegate_spark.spark.writers.named import NamedBatch, NamedBatches
+from oncegate_spark.spill import Spill
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.producers import Driver, Producer
@@ -117,6 +120,7 @@ __all__ = [
     "Claimed",
     "ClaimedSequences",
     "Credentials",
+    "Drained",
     "Driver",
     "Fenced",
     "Gap",
@@ -151,6 +155,8 @@ __all__ = [
     "Registered",
     "SecondWrite",
     "SinkRefused",
+    "Spill",
+    "SpillFull",
     "StillBusy",
     "Stopped",
     "Taken",

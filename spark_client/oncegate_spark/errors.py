@@ -6,6 +6,7 @@
     - TurnedAway              the gateway answered each time that it cannot now: not written
     - Unanswered              a request was sent and no answer came: unknown
     - ProducerBusy            another attempt holds the producer, and its lease lives: not written
+    - SpillFull               the gateway is down, and its rows cannot be laid down here either
   + Refused                 fix the request, the data or the option; trying again cannot help: not written
     - BadOption               an option is missing, unknown or contradicts another
     - BadId                   an id column is missing, of another type, or holds a null or empty id
@@ -97,6 +98,16 @@ class ProducerBusy(Unavailable):
         """How long the holder's lease still runs; it may close before."""
         left = self.extra.get("lease_left_ms")
         return left if isinstance(left, int) else 0
+
+
+class SpillFull(Unavailable):
+    """The gateway is down, and the folder of `on_down="spill"` has no room for these rows, or its disk refuses them.
+
+    Nothing was laid down. Nothing was written either, unless `outcome` says that this is unknown: a request was sent
+    before, whose reply was lost.
+    """
+
+    code = "SPILL_FULL"
 
 
 class Refused(OncegateError):

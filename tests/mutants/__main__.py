@@ -55,6 +55,7 @@ from tests.mutants.meetings import MEETINGS
 from tests.mutants.metrics import METRICS
 from tests.mutants.mutant import Mutant
 from tests.mutants.named_batches import NAMED_BATCHES
+from tests.mutants.on_down import ON_DOWN
 from tests.mutants.operators import OPERATORS
 from tests.mutants.payloads import PAYLOADS
 from tests.mutants.planted import PLANTED
@@ -94,6 +95,7 @@ MUTANTS = (
     *LANES,
     *DIRECT,
     *PRODUCERS,
+    *ON_DOWN,
     *OPERATORS,
     *POLICIES,
     *PAYLOADS,

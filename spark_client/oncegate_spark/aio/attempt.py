@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,8 +13,9 @@ from oncegate_spark.aio.runner import AsyncRunner
 from oncegate_spark.protocol.answers import Claimed, Written
 from oncegate_spark.protocol.calls.attempt import AttemptCalls
 from oncegate_spark.protocol.calls.lease import claim_lease
-from oncegate_spark.protocol.columns import Columns
+from oncegate_spark.protocol.columns import Columns, column_names
 from oncegate_spark.protocol.ids import Ids
+from oncegate_spark.spill import Entry
 
 
 class AsyncAttempt:
@@ -136,6 +138,22 @@ class AsyncAttempt:
 
         locate: `places` and `results` of what is returned say of each row whose id was written before where the gateway
         wrote it first, and what its claim was completed with.
+
+        Through a gateway with `on_down="spill"` rows may be `spilled` instead of written: they have an id, the attempt
+        is of no driver's batch, and no firsts are asked for. All else fails then while the gateway is down.
         """
-        columns = (id_col, key_col, digest_cols)
-        return await self.gateway.run(self._calls.produce(topic, rows, *columns, on_conflict, locate))
+        columns = (column_names(id_col), column_names(key_col), column_names(digest_cols))
+        steps = self._calls.produce(topic, rows, *columns, on_conflict, locate)
+        if not columns[0] or locate or self._calls.is_scoped:
+            return await self.gateway.run(steps)
+        entry = partial(
+            Entry,
+            topic=topic,
+            rows=rows,
+            id_col=columns[0],
+            key_col=columns[1],
+            digest_cols=columns[2],
+            on_conflict=on_conflict,
+            id_set=self._calls.id_set,
+        )
+        return await self.gateway.produced(steps, entry)

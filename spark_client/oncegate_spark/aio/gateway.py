@@ -8,7 +8,7 @@ async with AsyncGateway("http://gateway:8080", namespace="mail") as gateway:
         await attempt.complete(claimed)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random, SystemRandom
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
@@ -19,9 +19,10 @@ from oncegate_spark.aio.attempt import AsyncAttempt
 from oncegate_spark.aio.clock import AsyncClock, AsyncSystemClock
 from oncegate_spark.aio.pool import CONNECTIONS_MAX, Pool  # sync: from oncegate_spark.sync.connection import Connection
 from oncegate_spark.aio.producers import AsyncDriver, AsyncProducer
+from oncegate_spark.aio.spilling import AsyncSpilling
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.protocol.address import checked_timeout
-from oncegate_spark.protocol.answers import Committed, Lane, Produced, Settled, Staged, Taken, Topic
+from oncegate_spark.protocol.answers import Committed, Drained, Lane, Produced, Settled, Staged, Taken, Topic, Written
 from oncegate_spark.protocol.calls import lanes
 from oncegate_spark.protocol.calls.namespace import FETCH_ROWS, Calls
 from oncegate_spark.protocol.calls.steps import End, Pause, Step, Steps, Tries
@@ -30,6 +31,8 @@ from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.effort import TIMEOUT_MS, WireFailure
 from oncegate_spark.protocol.ids import Ids
 from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.outage import BLOCK, is_patient
+from oncegate_spark.spill import Entry, Spill
 
 T = TypeVar("T")
 
@@ -45,6 +48,10 @@ class AsyncGateway:
     would tell.
 
     `credentials`: the key and the certificates; without them the key of the environment's ONCEGATE_API_KEY, if any.
+
+    `on_down`: what calls do while the gateway is down. "block" tries for `timeout_ms`; "fail" raises Unavailable at
+    once; "spill" does too, but for rows with ids that an attempt produces: they are laid down in `spill` and sent in
+    order once it is back. What ends work that was begun (complete, release, commit, ack) is tried for `timeout_ms`.
     """
 
     def __init__(
@@ -55,6 +62,8 @@ class AsyncGateway:
         timeout_ms: int = TIMEOUT_MS,
         mark: str | None = None,
         credentials: Credentials = NONE,
+        on_down: str = BLOCK,
+        spill: Spill | None = None,
         clock: AsyncClock | None = None,
         rng: Random | None = None,
         connections_max: int = CONNECTIONS_MAX,  # sync: -
@@ -74,7 +83,11 @@ class AsyncGateway:
         self.namespace = namespace
         self.timeout_ms = checked_timeout(timeout_ms)
         now_ms = self.clock.monotonic_ms
-        self.calls = Calls(Tries(self.url, timeout_ms=timeout_ms, mark=mark, now_ms=now_ms, rng=self.rng), namespace)
+        self.on_down, self.spill = on_down, spill
+        patient = is_patient(on_down, spill is not None)
+        tries = Tries(self.url, timeout_ms=timeout_ms, mark=mark, now_ms=now_ms, rng=self.rng, patient=patient)
+        self.calls = Calls(tries, namespace)
+        self._spilling = None if spill is None else AsyncSpilling(self, spill, namespace)
 
     async def __aenter__(self) -> Self:
         return self
@@ -101,6 +114,8 @@ class AsyncGateway:
             timeout_ms=self.timeout_ms,
             mark=self.mark,
             credentials=self.credentials,
+            on_down=self.on_down,
+            spill=self.spill,
             clock=self.clock,
             rng=self.rng,
             connections_max=self._connections_max,  # sync: -
@@ -347,6 +362,20 @@ class AsyncGateway:
         name; NotFound: it is not there, perhaps since an earlier try deleted it; LedgerBehind: it was made anew since.
         """
         await self.run(self.calls.delete_namespace(confirm))
+
+    async def drain_spill(self) -> Drained:
+        """Send the rows that wait in the spill folder, the oldest first, unless another call does so just now.
+
+        Each `produce` does so too, within its time. An error leaves its entry and those behind it: mend its cause, or
+        set the entry aside (`Spill.set_aside`).
+        """
+        return Drained() if self._spilling is None else await self._spilling.drain()
+
+    async def produced(self, steps: Steps[Written], rows: Callable[[str], Entry]) -> Written:
+        """Take the steps of a produce of these rows, or lay them down, as `on_down` says."""
+        if self._spilling is None:
+            return await self.run(steps)
+        return await self._spilling.produce(steps, rows(self.namespace))
 
     async def run(self, steps: Steps[T]) -> T:
         """Take the steps of a call, one after another, to its end."""

@@ -1,11 +1,14 @@
 """What an attempt, a producer and a lease need of the gateway they belong to."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Protocol, TypeVar
 
 from oncegate_spark.aio.clock import AsyncClock
+from oncegate_spark.protocol.answers import Written
 from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.steps import End, Step, Steps
+from oncegate_spark.spill import Entry
 
 T = TypeVar("T")
 
@@ -23,6 +26,9 @@ class AsyncRunner(Protocol):
     @property
     def renewing(self) -> "AsyncRunner":
         """The gateway that renews leases beside this one, over connections of its own."""
+
+    async def produced(self, steps: Steps[Written], rows: Callable[[str], Entry]) -> Written:
+        """Take the steps of a produce, or lay its rows down. `rows` makes of the namespace what would be laid down."""
 
     async def run(self, steps: Steps[T]) -> T:
         """Take the steps of a call, one after another, to its end. Raises what the call raises."""

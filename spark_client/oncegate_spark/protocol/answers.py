@@ -102,7 +102,8 @@ class Produced:
 
 @dataclass
 class Written:
-    """What became of all rows given to an attempt's `produce`: each of them is counted once, and all of them are done.
+    """What became of all rows given to an attempt's `produce`: each of them is counted once, and all of them are done,
+    unless they are `spilled`.
 
     rows        written by this attempt now, at `offsets`; `takeovers` of them were held by a claim that had run out:
                 its holder may have written them elsewhere
@@ -114,6 +115,8 @@ class Written:
     places      of each row, in their order: where the gateway wrote the first of its id, of those that were written
                 before; None: written now, or not known. Empty: not asked (`locate`)
     results     of each row, likewise: what the first was completed with
+    spilled     not done: the gateway is down, and all rows of the call lie on this machine's disk (`on_down="spill"`)
+                until it is back; 0, or all of them
     """
 
     rows: int = 0
@@ -126,6 +129,7 @@ class Written:
     before: list[Offsets] = field(default_factory=list)
     places: list[Place | None] = field(default_factory=list)
     results: list[bytes | None] = field(default_factory=list)
+    spilled: int = 0
 
     def room_for_firsts(self, rows: int) -> range:
         """Makes room for what is known of the firsts of so many rows more; tells where they stand."""
@@ -177,6 +181,28 @@ class Topic:
     def partitions(self) -> int:
         """How many partitions the topic has."""
         return len(self.high_offsets)
+
+
+@dataclass
+class Drained:
+    """What became of the rows that had waited in a spill folder, and were sent now: all of them are done.
+
+    `entries`: calls of `produce` whose rows they were. `rows`: written. `suppressed`: dropped, since they are written,
+    by this job too: a request whose reply was lost, or a process that died over it. `conflicts`: dropped, as
+    on_conflict says.
+    """
+
+    entries: int = 0
+    rows: int = 0
+    suppressed: int = 0
+    conflicts: int = 0
+
+    def count(self, written: Written) -> None:
+        """Count one entry as well."""
+        self.entries += 1
+        self.rows += written.rows
+        self.suppressed += written.own + written.suppressed
+        self.conflicts += written.conflicts
 
 
 @dataclass

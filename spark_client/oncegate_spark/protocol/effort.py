@@ -42,6 +42,10 @@ BACKOFF_MS_FIRST, BACKOFF_MS_MAX = 50, 5_000
 LEASE_MS = 30_000  # the gateway's default, where an answer names no lease
 SOURCE_OFFSETS_BYTES = 64 << 10  # the gateway's default: longer ones it refuses, and a batch would fail for them
 UNKNOWN_WHEN_ANSWERED = frozenset({"LEDGER_DOWN", "INTERNAL"})  # answered, and yet perhaps written
+# A gateway that is there and cannot decide; one that is only busy (OVERLOADED, QUOTA, DEADLINE) is not down.
+DOWN_WHEN_ANSWERED = frozenset({"LEDGER_DOWN", "LEDGER_FULL", "RECOVERING", "STOPPING", "INTERNAL"})
+# Verbs that end what was begun: who gives up on them at once makes of what is written what another one writes again.
+ENDING = frozenset({"complete", "release", "renew", "commit", "abort", "ack", "close"})
 # Says retry, but to whoever owns the batch; or wait for a lease, which may be renewed for longer than a call's time.
 NEVER_SENT_AGAIN = frozenset({"MISSING_STAGE", "PRODUCER_BUSY"})
 # Refusals that a request which did take effect would not get when repeated.
@@ -65,6 +69,11 @@ class Request:
     unknown: str
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | memoryview = b""
+
+    @property
+    def ends_work(self) -> bool:
+        """Whether it ends what was begun before, and is tried for its whole time however down the gateway is."""
+        return self.path.partition("?")[0].rpartition(":")[2] in ENDING
 
 
 @dataclass(frozen=True)
@@ -146,10 +155,18 @@ class Problem:
 
 
 class Effort:
-    """One request, from its first try to its end."""
+    """One request, from its first try to its end.
 
-    def __init__(self, request: Request, *, address: str, timeout_ms: int, now_ms: int, rng: Random) -> None:
+    `patient`: it is tried for the whole of its time; else it is given up as soon as the gateway is seen to be down: no
+    connection, an answer that says so, or two tries without one (the first may have found a connection gone stale).
+    """
+
+    def __init__(
+        self, request: Request, *, address: str, timeout_ms: int, now_ms: int, rng: Random, patient: bool = True
+    ) -> None:
         self._request = request
+        self._patient = patient
+        self._unanswered = 0
         self._address = address
         self._timeout_ms = timeout_ms
         self._end_ms = now_ms + timeout_ms
@@ -179,7 +196,8 @@ class Effort:
         self._last, self._problem = str(failure), None
         if failure.fix is not None:
             raise self._hopeless(failure.fix)
-        return self._pause(now_ms, 0)
+        self._unanswered += failure.sent
+        return self._pause(now_ms, 0, down=not failure.sent or self._unanswered > 1)
 
     def answered(self, reply: Reply, now_ms: int) -> int | None:
         """None when the answer decides, else how long to wait before the next try. Raises what it was refused for."""
@@ -190,13 +208,15 @@ class Effort:
         if problem.action != "retry" or problem.code in NEVER_SENT_AGAIN:
             raise problem.error(self._request, self._address, in_doubt=self._maybe_done)
         self._last, self._problem = f"{problem.code}: {problem.text}", problem
-        return self._pause(now_ms, problem.retry_after_ms)
+        return self._pause(now_ms, problem.retry_after_ms, down=problem.code in DOWN_WHEN_ANSWERED)
 
-    def _pause(self, now_ms: int, at_least_ms: int) -> int:
+    def _pause(self, now_ms: int, at_least_ms: int, *, down: bool) -> int:
+        if down and not self._patient:
+            raise self._given_up("is down, and on_down gives up at once, after")
         grown_ms = min(BACKOFF_MS_FIRST << min(self._tries - 1, 10), BACKOFF_MS_MAX)
         pause_ms = max(at_least_ms, int(grown_ms * self._rng.uniform(0.5, 1.0)))
         if now_ms + pause_ms >= self._end_ms:
-            raise self._given_up()
+            raise self._given_up(f"gave no answer that decides in {self._timeout_ms} ms and")
         return pause_ms
 
     def _hopeless(self, fix: str) -> OncegateError:
@@ -205,12 +225,11 @@ class Effort:
         text = f"{self._request.what}: {self._address} cannot be asked (fix): {fix} ({self._last}); {ending}"
         return Refused(text, outcome=outcome, code="ADDRESS")
 
-    def _given_up(self) -> OncegateError:
+    def _given_up(self, how: str) -> OncegateError:
         kind: type[OncegateError] = Unanswered if self._maybe_done else TurnedAway if self._problem else Unreachable
         ending = f"unknown: {self._request.unknown}" if self._maybe_done else "nothing was written"
         return kind(
-            f"{self._request.what}: {self._address} gave no answer that decides in {self._timeout_ms} ms "
-            f"and {self._tries} tries; last error: {self._last}; {ending}",
+            f"{self._request.what}: {self._address} {how} {self._tries} tries; last error: {self._last}; {ending}",
             code=self._problem.code if self._problem else "UNREACHABLE",
         )
 

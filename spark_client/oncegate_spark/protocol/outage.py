@@ -1,13 +1,26 @@
-"""Warns while a gateway cannot be reached, so that whoever waits for a call knows what it waits for."""
+"""What a client does while a gateway is down, and the warnings of one that waits."""
 
 import logging
 
+from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.effort import Reply, WireFailure
 
 # Often enough for a person who looks, seldom enough for the log of a task that waits for minutes.
 SAY_EACH_MS = 30_000
 
+BLOCK, FAIL, SPILL = ON_DOWN = "block", "fail", "spill"
+
 log = logging.getLogger("oncegate_spark")
+
+
+def is_patient(on_down: str, has_spill: bool) -> bool:
+    """Whether calls are tried for their whole time. Raises BadOption where `on_down` is none, or misses its folder."""
+    if on_down not in ON_DOWN:
+        raise BadOption(f"on_down is {on_down!r}; it is one of {', '.join(ON_DOWN)}; nothing was sent")
+    if (on_down == SPILL) != has_spill:
+        line = 'on_down="spill", spill=Spill("/var/spool/oncegate")'
+        raise BadOption(f"on_down is {on_down!r}; rows are laid down in a folder by {line}; nothing was sent")
+    return on_down == BLOCK
 
 
 class Outage:

@@ -1,11 +1,14 @@
 # Generated from oncegate_spark/aio/runner.py by scripts/unasync.py; do not edit.
 """What an attempt, a producer and a lease need of the gateway they belong to."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Protocol, TypeVar
 
+from oncegate_spark.protocol.answers import Written
 from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.steps import End, Step, Steps
+from oncegate_spark.spill import Entry
 from oncegate_spark.sync.clock import Clock
 
 T = TypeVar("T")
@@ -24,6 +27,9 @@ class Runner(Protocol):
     @property
     def renewing(self) -> "Runner":
         """The gateway that renews leases beside this one, over a connection of its own."""
+
+    def produced(self, steps: Steps[Written], rows: Callable[[str], Entry]) -> Written:
+        """Take the steps of a produce, or lay its rows down. `rows` makes of the namespace what would be laid down."""
 
     def run(self, steps: Steps[T]) -> T:
         """Take the steps of a call, one after another, to its end. Raises what the call raises."""

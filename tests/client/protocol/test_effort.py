@@ -24,15 +24,23 @@ from oncegate_spark.errors import (
     Unreachable,
 )
 from oncegate_spark.protocol.busy import Watch
-from oncegate_spark.protocol.effort import BACKOFF_MS_MAX, Effort, Reply, Request, WireFailure, new_token
+from oncegate_spark.protocol.effort import (
+    BACKOFF_MS_MAX,
+    DOWN_WHEN_ANSWERED,
+    Effort,
+    Reply,
+    Request,
+    WireFailure,
+    new_token,
+)
 
 ASK = Request("POST", "/x", "claim 0", "whether the ids are claimed")
 NEVER_SENT = WireFailure("ConnectionRefusedError: nobody listens", sent=False)
 NO_ANSWER = WireFailure("no answer in time", sent=True)
 
 
-def effort(timeout_ms: int = 10_000) -> Effort:
-    return Effort(ASK, address="http://gateway", timeout_ms=timeout_ms, now_ms=0, rng=Random(1))
+def effort(timeout_ms: int = 10_000, *, patient: bool = True) -> Effort:
+    return Effort(ASK, address="http://gateway", timeout_ms=timeout_ms, now_ms=0, rng=Random(1), patient=patient)
 
 
 def refusal(code: str, action: str, status: int = 409, **more: object) -> Reply:
@@ -120,6 +128,30 @@ def test_being_turned_away_each_time_has_written_nothing() -> None:
 def test_a_ledger_that_failed_while_writing_leaves_it_unknown() -> None:
     error = until_given_up(effort(), refusal("LEDGER_DOWN", "retry", 503))
     assert error.outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("code", sorted(DOWN_WHEN_ANSWERED))
+def test_an_impatient_request_ends_with_the_first_answer_that_says_the_gateway_is_down(code: str) -> None:
+    one = effort(patient=False)
+    one.begin(0)
+    with pytest.raises((TurnedAway, Unanswered), match=f"on_down gives up at once, after 1 tries.*{code}"):
+        one.answered(refusal(code, "retry", 503), 0)
+
+
+@pytest.mark.parametrize("code", ["OVERLOADED", "QUOTA", "DEADLINE", "KEYS_UNREAD"])
+def test_a_gateway_that_is_only_busy_is_not_down(code: str) -> None:
+    one = effort(patient=False)
+    one.begin(0)
+    assert one.answered(refusal(code, "retry", 503), 0)
+
+
+def test_what_ends_work_is_known_by_its_verb() -> None:
+    ends = {"complete", "release", "renew", "commit", "abort", "ack", "close"}
+    paths = ("claims/c", "batches", "drivers/d", "producers/p")
+    for verb in (*ends, "claim", "take", "stage", "register", "produce", "open"):
+        for path in paths:
+            request = Request("POST", f"/v1/namespaces/n/{path}:{verb}?x=y:complete", "a call", "all")
+            assert request.ends_work == (verb in ends)
 
 
 def test_an_answer_that_is_no_problem_document_is_judged_by_its_status() -> None:

@@ -89,6 +89,8 @@ def test_a_key_may_have_several_columns_in_every_mode_that_writes_to_a_topic(wri
         ({**LANES, "scope": "retry"}, "scope=retry is for idCol"),
         ({**LANES, "idSet": "both"}, "idSet is for idCol"),
         ({**LEAST, "idSet": "both"}, "idSet does nothing with write=staged"),
+        ({**LEAST, "onDown": "wait"}, "one of block, fail"),
+        ({**LEAST, "onDown": "spill"}, r'on one executor.*option\("onDown", "block"'),
         ({**CLAIM, "scope": "batch"}, "namespace, retry"),
         ({**LANES, "asyncProgressTrackingEnabled": "true"}, "commit log late"),
         ({**CLAIM, "scope": "retry", "asyncProgressTrackingEnabled": "TRUE"}, "commit log late"),

@@ -39,6 +39,16 @@ class AttemptCalls:
         self._next = 0
         self._open: dict[str, Claimed] = {}
 
+    @property
+    def id_set(self) -> str | None:
+        """The set of the ids; None for the one that each call has by itself."""
+        return self._id_set
+
+    @property
+    def is_scoped(self) -> bool:
+        """Whether it is of a driver's batch, which is forgotten when that driver acks it."""
+        return self._scope is not None
+
     def next_call(self) -> int:
         """The number of the next request; every try of that request repeats it."""
         self._next += 1

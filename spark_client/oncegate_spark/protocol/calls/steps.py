@@ -38,11 +38,22 @@ Steps = Generator[Step, End, T]
 
 
 class Tries:
-    """Requests to one namespace of one gateway, each tried until the gateway answers with a decision."""
+    """Requests to one namespace of one gateway, each tried until the gateway answers with a decision.
+
+    `patient`: also while it is down; without it only what ends work that was begun is.
+    """
 
     def __init__(
-        self, address: str, *, timeout_ms: int, mark: str | None, now_ms: Callable[[], int], rng: Random
+        self,
+        address: str,
+        *,
+        timeout_ms: int,
+        mark: str | None,
+        now_ms: Callable[[], int],
+        rng: Random,
+        patient: bool = True,
     ) -> None:
+        self.patient = patient
         self.address = address
         self.timeout_ms = timeout_ms
         self.now_ms = now_ms
@@ -53,7 +64,10 @@ class Tries:
     def of(self, request: Request, timeout_ms: int | None = None) -> Steps[Reply]:
         """The reply that decides. Raises what `errors` draws."""
         timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
-        effort = Effort(request, address=self.address, timeout_ms=timeout_ms, now_ms=self.now_ms(), rng=self.rng)
+        patient = self.patient or request.ends_work
+        effort = Effort(
+            request, address=self.address, timeout_ms=timeout_ms, now_ms=self.now_ms(), rng=self.rng, patient=patient
+        )
         while True:
             now_ms = self.now_ms()
             try_ms = effort.begin(now_ms)

@@ -6,8 +6,10 @@ from difflib import get_close_matches
 from oncegate_spark.credentials import Credentials
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.address import Address
+from oncegate_spark.protocol.outage import SPILL
 from oncegate_spark.spark.options.habits import answer
-from oncegate_spark.spark.options.table import BY_NAME, NAMES, OPTIONS, READ
+from oncegate_spark.spark.options.option import READ
+from oncegate_spark.spark.options.table import BY_NAME, NAMES, OPTIONS
 
 # What people call the option that would hold the key itself.
 _KEYS = {"apikey", "key", "token", "authorization", "bearer"}
@@ -88,3 +90,13 @@ def topic_of(raw: Mapping[str, str]) -> str:
     if topic is not None and path is not None and topic != path:
         raise BadOption(f"option topic says {topic!r} and the path says {path!r}; give one of them")
     return topic or path or ""
+
+
+def on_down_of(raw: Mapping[str, str]) -> str:
+    """What tasks do while the gateway is down. Raises BadOption for spill, with the reason."""
+    if raw.get("ondown", "").lower() == SPILL:
+        raise BadOption(
+            "onDown=spill would tell Spark that rows are done which lie on one executor's disk, and Spark would forget "
+            'their input: its source holds them already. Write .option("onDown", "block"), and the batch comes again'
+        )
+    return BY_NAME["onDown"].choice(raw)

@@ -8,8 +8,9 @@ from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.effort import TIMEOUT_MS
 from oncegate_spark.protocol.names import TOPIC
+from oncegate_spark.protocol.outage import BLOCK
 from oncegate_spark.spark.options.guarantees import chosen_write
-from oncegate_spark.spark.options.refusals import check_names, credentials_of, lower_names, topic_of, url_of
+from oncegate_spark.spark.options.refusals import check_names, credentials_of, lower_names, on_down_of, topic_of, url_of
 from oncegate_spark.spark.options.table import BY_ID, BY_NAME
 
 ASYNC_PROGRESS = "asyncprogresstrackingenabled"  # Spark's own option, in lower case
@@ -28,7 +29,8 @@ class Options:
     write mode. `digest_names`: the columns that are the payload of
     a row's id; `on_conflict`: what becomes of a row whose id is written with another one. `merges`: columns that the
     topic does not have are added to it. `by_row`: no topic is given, and each row names its own; `topic` is
-    TOPICS_OF_ROWS then. `kafka_config_file`, `transaction_ms`: of write=direct.
+    TOPICS_OF_ROWS then. `kafka_config_file`, `transaction_ms`: of write=direct. `on_down`: whether calls
+    wait for a gateway that is down.
     """
 
     url: str
@@ -56,6 +58,7 @@ class Options:
     transaction_ms: int = 0
     merges: bool = False
     by_row: bool = False
+    on_down: str = BLOCK
     raw: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -95,6 +98,7 @@ class Options:
             transaction_ms=BY_NAME["transactionMs"].number(raw) or 0,
             merges=BY_NAME["mergeSchema"].truth(raw),
             by_row=by_row,
+            on_down=on_down_of(raw),
             raw=raw,
         )
         options.check()

@@ -49,8 +49,14 @@ def driver_gateway(options: Options, tasks: Iterable[TaskMark]) -> Gateway:
 
 
 def _gateway(options: Options, mark: str | None) -> Gateway:
-    timeout_ms, credentials = options.timeout_ms, options.credentials
-    return Gateway(options.url, options.namespace, timeout_ms=timeout_ms, mark=mark, credentials=credentials)
+    return Gateway(
+        options.url,
+        options.namespace,
+        timeout_ms=options.timeout_ms,
+        mark=mark,
+        credentials=options.credentials,
+        on_down=options.on_down,
+    )
 
 
 def stored_mark(options: Options) -> str | None:

@@ -41,6 +41,7 @@ class EmptyWrite:
             timeout_ms=options.timeout_ms,
             mark=stored_mark(options),
             credentials=options.credentials,
+            on_down=options.on_down,
         ) as gateway:
             try:
                 if gateway.topic(options.topic).schema is not None:

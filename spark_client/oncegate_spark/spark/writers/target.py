@@ -100,6 +100,7 @@ def _fit_of_records(options: Options, schema: Any) -> Fit:
             timeout_ms=options.timeout_ms,
             mark=stored_mark(options),
             credentials=options.credentials,
+            on_down=options.on_down,
         ) as gateway:
             gateway.produce(options.topic, new_token(), 0, _NO_ROWS)
     return fit
@@ -116,6 +117,7 @@ def _merged(options: Options, topic: Topic, schema: Any) -> Topic:
         timeout_ms=options.timeout_ms,
         mark=stored_mark(options),
         credentials=options.credentials,
+        on_down=options.on_down,
     ) as gateway:
         gateway.create_topic(options.topic, schema=new, merge_schema=True)
         logs.be_heard()
@@ -148,6 +150,7 @@ def _found(options: Options, schema: Any, timeout_ms: int) -> Found:
         timeout_ms=timeout_ms,
         mark=stored_mark(options),
         credentials=options.credentials,
+        on_down=options.on_down,
     ) as gateway:
         columns, size_bytes = least_size(schema)
         if options.write != "claim" and max(columns, size_bytes) > _WIDE:

@@ -1,0 +1,64 @@
+"""One call's rows as a file: what `produce` was asked for, and the rows, behind a checksum."""
+
+import json
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from oncegate_spark.errors import BadOption
+
+MAGIC = b"oncegate-spill 1"  # the number is the format's
+_HEAD = struct.Struct("<16sII")  # magic, crc32 of all that follows, length of the JSON
+
+
+def check_namespace(entry: "Entry", namespace: str) -> None:
+    """Raises BadOption where the entry is of another namespace than the gateway speaks to."""
+    if entry.namespace != namespace:
+        raise BadOption(
+            f"the spill folder holds rows of namespace {entry.namespace!r}, and this gateway speaks to {namespace!r}: "
+            "give each namespace a folder of its own; nothing of them was sent"
+        )
+
+
+class DamagedEntry(Exception):
+    """A file's bytes are not those that were written."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One `produce`, of rows that have ids. `id_set`: None for that of the topic."""
+
+    namespace: str
+    topic: str
+    rows: pa.Table
+    id_col: tuple[str, ...]
+    key_col: tuple[str, ...] = ()
+    digest_cols: tuple[str, ...] = ()
+    on_conflict: str = "fail"
+    id_set: str | None = None
+
+    def encode(self) -> bytes:
+        """The file: a head, the order as JSON, the rows as an Arrow stream."""
+        order = json.dumps({name: one for name, one in vars(self).items() if name != "rows"}).encode()
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.rows.schema) as writer:
+            writer.write_table(self.rows)
+        body: bytes = order + sink.getvalue().to_pybytes()
+        crc = zlib.crc32(body, zlib.crc32(struct.pack("<I", len(order))))
+        return _HEAD.pack(MAGIC, crc, len(order)) + body
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Entry":
+        """Raises DamagedEntry for anything but what `encode` made."""
+        if len(data) < _HEAD.size:
+            raise DamagedEntry(f"{len(data)} bytes are no entry")
+        magic, crc, size = _HEAD.unpack_from(data)
+        body = memoryview(data)[_HEAD.size :]
+        if magic != MAGIC or zlib.crc32(body, zlib.crc32(struct.pack("<I", size))) != crc:
+            raise DamagedEntry("its checksum is not that of its bytes, or another version has written it")
+        order: dict[str, Any] = json.loads(bytes(body[:size]))
+        order |= {name: tuple(order[name]) for name in ("id_col", "key_col", "digest_cols")}
+        return cls(**order, rows=pa.ipc.open_stream(body[size:]).read_all())

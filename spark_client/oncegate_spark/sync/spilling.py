@@ -1,0 +1,86 @@
+# Generated from oncegate_spark/aio/spilling.py by scripts/unasync.py; do not edit.
+"""Rows that wait on this machine's disk while the gateway is down, and go through `produce` once it is back."""
+
+import logging
+
+from oncegate_spark.errors import OncegateError, Outcome, SpillFull, Unavailable
+from oncegate_spark.protocol.answers import Drained, Written
+from oncegate_spark.protocol.calls.attempt import AttemptCalls
+from oncegate_spark.protocol.calls.steps import Steps
+from oncegate_spark.spill import Entry, Spill
+from oncegate_spark.spill.entry import check_namespace
+from oncegate_spark.sync.runner import Runner
+
+RETRY_MS = 5_000  # between tries of what waits: a gateway that hangs costs a call seconds, and no more calls than this
+
+log = logging.getLogger("oncegate_spark")
+
+
+class Spilling:
+    """What one gateway's calls do with a spill folder. Order: while anything waits there, rows go behind it."""
+
+    def __init__(self, gateway: Runner, spill: Spill, namespace: str) -> None:
+        self._gateway, self._spill, self._namespace = gateway, spill, namespace
+        self._retry_ms = 0
+
+    def produce(self, steps: Steps[Written], entry: Entry) -> Written:
+        """Take the steps of a produce of these rows; where the gateway is down, lay the rows down. Raises SpillFull."""
+        failed: Unavailable | None = None
+        if not self._spill.waiting:
+            try:
+                return self._gateway.run(steps)
+            except Unavailable as error:
+                failed = error
+        number = self._laid_down(entry, failed)
+        return self._sent(number) or Written(spilled=entry.rows.num_rows)
+
+    def drain(self) -> Drained:
+        """Send all that waits, the oldest first. Raises what stops it, which leaves that entry and those behind it."""
+        total = Drained()
+        with self._spill.turn() as mine:
+            while mine:
+                oldest = self._spill.oldest()
+                if oldest is None:
+                    break
+                total.count(self._send(*oldest))
+        return total
+
+    def _laid_down(self, entry: Entry, failed: Unavailable | None) -> int:
+        try:
+            number = self._spill.append(entry)
+        except SpillFull as full:
+            if failed is None or failed.outcome is Outcome.NOT_WRITTEN:
+                raise
+            raise SpillFull(f"{full}; before that: {failed}", outcome=failed.outcome) from failed
+        if failed is not None:
+            self._retry_ms = self._gateway.clock.monotonic_ms() + RETRY_MS
+        return number
+
+    def _sent(self, number: int) -> Written | None:
+        """Send what waits, up to this entry and for a call's time; what became of it, None while it still waits."""
+        now_ms = self._gateway.clock.monotonic_ms
+        ends_ms = now_ms() + self._gateway.calls.tries.timeout_ms
+        with self._spill.turn() as mine:
+            while mine and self._retry_ms <= now_ms() < ends_ms:
+                try:
+                    oldest = self._spill.oldest()
+                    if oldest is None:
+                        return None
+                    written = self._send(*oldest)
+                except OncegateError as error:
+                    self._retry_ms = now_ms() + RETRY_MS
+                    if not isinstance(error, Unavailable):
+                        log.error("what waits in %s is stopped, and all behind it: %s", self._spill.folder, error)
+                    return None
+                if oldest[0] == number:
+                    return written
+        return None
+
+    def _send(self, number: int, entry: Entry) -> Written:
+        """Send one entry by the normal path, under a token of its own, and remove it when its rows are done."""
+        check_namespace(entry, self._namespace)
+        calls = AttemptCalls(self._gateway.calls, id_set=entry.id_set)
+        columns = entry.id_col, entry.key_col, entry.digest_cols
+        written = self._gateway.run(calls.produce(entry.topic, entry.rows, *columns, entry.on_conflict))
+        self._spill.done(number)
+        return written

@@ -1,0 +1,161 @@
+"""The folder of a spill by itself: what is laid down is there, whole, in order and bounded, whoever dies over it."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from oncegate_spark import BadOption, Outcome, Spill, SpillFull, Stopped
+from oncegate_spark.spill import Entry
+
+
+def entry(*ids: str, **more: object) -> Entry:
+    return Entry("shop", "orders", pa.table({"id": list(ids)}), ("id",), **more)  # type: ignore[arg-type]
+
+
+def waiting(spill: Spill) -> list[list[str]]:
+    """The ids of each entry, in order; they are taken out."""
+    found = []
+    while (oldest := spill.oldest()) is not None:
+        found.append(oldest[1].rows.column("id").to_pylist())
+        spill.done(oldest[0])
+    return found
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """A disk that refuses more, as a full one does: beyond this length a write fails."""
+    before, ignored = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+
+
+def test_what_is_laid_down_comes_back_whole_and_in_order_in_a_later_process(tmp_path: Path) -> None:
+    given = entry("a", "b", key_col=("id",), digest_cols=("id",), on_conflict="drop", id_set="s")
+    with Spill(tmp_path) as spill:
+        for one in (given, entry("c"), entry("d")):
+            spill.append(one)
+        assert (spill.waiting, spill.waiting_bytes) == (3, sum(path.stat().st_size for path in tmp_path.iterdir()))
+    with Spill(tmp_path) as later:
+        oldest = later.oldest()
+        assert oldest is not None
+        assert oldest[1] == given
+        later.append(entry("e"))
+        assert waiting(later) == [["a", "b"], ["c"], ["d"], ["e"]]
+        assert later.waiting == 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_entry_is_synced_before_it_has_its_name_and_its_name_before_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[str, list[str]]] = []
+    fsync = os.fsync
+
+    def noted(number: int) -> None:
+        names = sorted(path.suffix for path in tmp_path.iterdir())
+        synced.append((Path(os.readlink(f"/proc/self/fd/{number}")).suffix, names))
+        fsync(number)
+
+    with Spill(tmp_path) as spill:
+        monkeypatch.setattr(os, "fsync", noted)
+        spill.append(entry("a"))
+    assert synced == [(".half", [".half"]), (tmp_path.suffix, [".rows"])]
+
+
+def test_what_a_dead_process_left_half_written_is_dropped_for_it_was_never_acknowledged(tmp_path: Path) -> None:
+    whole = entry("a").encode()
+    (tmp_path / f"{0:020d}.rows").write_bytes(whole)
+    (tmp_path / f"{1:020d}.half").write_bytes(whole[:-7])
+    with Spill(tmp_path) as spill:
+        assert waiting(spill) == [["a"]]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("at", [0, 17, 21, 40, -1])
+def test_a_damaged_entry_stops_those_behind_it_until_a_person_sets_it_aside(tmp_path: Path, at: int) -> None:
+    with Spill(tmp_path) as spill:
+        spill.append(entry("a"))
+        spill.append(entry("b"))
+        path = tmp_path / f"{0:020d}.rows"
+        data = bytearray(path.read_bytes())
+        data[at] ^= 1
+        path.write_bytes(data)
+        with pytest.raises(Stopped, match=r"set_aside.*unknown") as raised:
+            spill.oldest()
+        assert raised.value.outcome is Outcome.UNKNOWN
+        aside = spill.set_aside()
+        assert aside is not None
+        assert waiting(spill) == [["b"]]
+        assert spill.set_aside() is None
+    with Spill(tmp_path) as later:
+        assert later.waiting == 0
+        later.append(entry("c"))
+        assert later.set_aside() != aside, "what was set aside is never overwritten"
+    assert bytes(data) == aside.read_bytes()
+
+
+def test_a_folder_takes_no_more_than_its_bytes_and_is_as_it_was_after_a_refusal(tmp_path: Path) -> None:
+    size = len(entry("a").encode())
+    with Spill(tmp_path, bytes_max=2 * size) as spill:
+        spill.append(entry("a"))
+        spill.append(entry("b"))
+        with pytest.raises(SpillFull, match=r"bytes_max; nothing was written") as raised:
+            spill.append(entry("c"))
+        assert raised.value.outcome is Outcome.NOT_WRITTEN
+        assert waiting(spill) == [["a"], ["b"]]
+        spill.append(entry("d"))
+        assert waiting(spill) == [["d"]]
+
+
+def test_a_disk_that_refuses_leaves_nothing_behind(tmp_path: Path) -> None:
+    with Spill(tmp_path) as spill:
+        with files_of_at_most(64), pytest.raises(SpillFull, match=r"refuses.*nothing was written"):
+            spill.append(entry("a"))
+        assert not list(tmp_path.iterdir())
+        spill.append(entry("b"))
+        assert waiting(spill) == [["b"]]
+
+
+def test_another_process_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:
+    opens = f"from oncegate_spark import Spill; Spill({str(tmp_path)!r})"
+    with Spill(tmp_path) as spill:
+        other = subprocess.run([sys.executable, "-c", opens], capture_output=True, text=True, check=False)
+        assert other.returncode == 1
+        assert "is in use: each process has one of its own" in other.stderr
+        with pytest.raises(BadOption, match="is in use"):
+            Spill(tmp_path)
+    with Spill(tmp_path):
+        pass
+    with pytest.raises(BadOption, match="not open in this process"):
+        spill.append(entry("a"))
+
+
+def test_a_forked_child_cannot_use_the_folder_of_its_parent(tmp_path: Path) -> None:
+    with Spill(tmp_path) as spill:
+        child = os.fork()
+        if child == 0:
+            try:
+                spill.append(entry("a"))
+            except BadOption:
+                os._exit(7)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert spill.waiting == 0
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_anything_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadOption, match="cannot be used"):
+        Spill(tmp_path / "file")
