@@ -96,7 +96,10 @@ OTHERS = {
     "insecure_without_keys": "listen beside loopback without keys: whoever reaches the gateway may do everything",
     "jwt_issuer": "whose tokens (JWT) are taken as credentials ([how](security.md#tokens))",
     "jwt_audience": "for whom tokens have to be: one of their `aud`",
-    "jwt_keys": "where the issuer's public keys (JWK Set) are: a file, or an address with `https://`",
+    "jwt_keys": (
+        "where the issuer's public keys (JWK Set) are: a file, or an address with `https://`; if not given, "
+        "[the issuer is asked](security.md#discovery)"
+    ),
     "jwt_algorithms": "how tokens may be signed, comma separated",
     "jwt_roles_claim": "the claim that says the roles; dots go into objects, as in `realm_access.roles`",
     "jwt_namespaces_claim": "the claim that says the namespaces of the token's tenant; `*`: all",

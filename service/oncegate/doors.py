@@ -49,12 +49,11 @@ def access_of(process: ProcessSettings, observer: Observer) -> Access | None:
 
 
 def _tokens_of(process: ProcessSettings, observer: Observer) -> "Tokens | None":
-    """The issuer's tokens, if their settings are there: all of the three, or none."""
+    """The issuer's tokens, if their settings are there; without `jwt_keys` the issuer says where its keys are."""
     named = {name: getattr(process, name) for name in ("jwt_issuer", "jwt_audience", "jwt_keys")}
-    missing = [name for name, value in named.items() if not value]
-    if len(missing) == len(named):
+    if not any(named.values()):
         return None
-    if missing:
+    if missing := [name for name in ("jwt_issuer", "jwt_audience") if not named[name]]:
         raise SettingsError(f"{', '.join(missing)}: without it no token can be checked; name it, or none of {[*named]}")
     try:
         from oncegate.transports.access.issuer_keys import IssuerKeys, IssuerKeysUnreadable
@@ -75,11 +74,13 @@ def _tokens_of(process: ProcessSettings, observer: Observer) -> "Tokens | None":
         process.jwt_namespaces_claim,
         process.jwt_leeway_ms,
     )
-    clock = SystemClock()
+    clock, discovered = SystemClock(), not named["jwt_keys"]
     try:
-        return Tokens(rules, IssuerKeys(named["jwt_keys"], clock, observer), clock)
+        keys = IssuerKeys(named["jwt_keys"] or named["jwt_issuer"], clock, observer, discovered)
     except IssuerKeysUnreadable as error:
-        raise SettingsError(f"jwt_keys: {error}") from error
+        which = "jwt_issuer, whose keys are looked for as jwt_keys is not given" if discovered else "jwt_keys"
+        raise SettingsError(f"{which}: {error}") from error
+    return Tokens(rules, keys, clock)
 
 
 def tls_of(process: ProcessSettings, observer: Observer) -> Tls | None:

@@ -108,7 +108,8 @@ class ProcessSettings(_Half):
     # The file of `oncegate keys`; without one only loopback is listened on, unless the next says otherwise.
     keys: Path | None = None
     insecure_without_keys: bool = False
-    # Whose tokens are taken, for whom they have to be, and where the issuer's public keys are: a file, or a URL.
+    # Whose tokens are taken, for whom they have to be, and where the issuer's public keys are: a file, or a URL; where
+    # it is not said, the issuer's configuration is asked (OpenID Connect Discovery).
     jwt_issuer: str | None = None
     jwt_audience: str | None = None
     jwt_keys: str | None = None

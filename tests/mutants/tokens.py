@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant, one
 
 ACCESS = "service/oncegate/transports/access"
 _TOKENS = "tests/transports/access/test_tokens.py"
+_DISCOVERY = "tests/transports/access/test_discovery.py"
 
 TOKENS: tuple[Mutant, ...] = (
     one(
@@ -72,8 +73,8 @@ TOKENS: tuple[Mutant, ...] = (
     one(
         "a new key waits for the refresh",
         f"{ACCESS}/issuer_keys.py",
-        "            return False\n        self._begin()\n        return True\n",
-        "            return False\n        return False\n",
+        "            return self._has_failed\n        self._begin()\n        return True\n",
+        "            return self._has_failed\n        return False\n",
         f"{_TOKENS}::test_a_new_key_at_a_url_is_asked_for_once_and_its_token_taken_then",
     ),
     one(
@@ -85,16 +86,52 @@ TOKENS: tuple[Mutant, ...] = (
     ),
     one(
         "the issuer's keys come from wherever it is redirected to",
-        f"{ACCESS}/issuer_keys.py",
+        f"{ACCESS}/fetching.py",
         "urllib.request.build_opener(_Stay)",
         "urllib.request.build_opener()",
         f"{_TOKENS}::test_keys_of_another_address_are_not_followed_to",
     ),
     one(
         "the issuer's keys may come in clear text",
-        f"{ACCESS}/issuer_keys.py",
-        """    if not url.startswith("https://") and not (url.startswith("http://") and own):\n""",
+        f"{ACCESS}/fetching.py",
+        """    if not url.startswith("https://") and not (own and url.startswith("http://") and is_own(url)):\n""",
         "    if False:\n",
         f"{_TOKENS}::test_keys_that_others_could_replace_on_the_way_are_not_asked_for",
+    ),
+    one(
+        "another issuer's configuration will do",
+        f"{ACCESS}/discovery.py",
+        '        if configuration.get("issuer") != self._issuer:\n',
+        '        if configuration.get("issuer", self._issuer) is None:\n',
+        f"{_DISCOVERY}::test_a_configuration_that_is_not_the_issuers_own_names_no_keys",
+    ),
+    one(
+        "a configuration names keys anywhere",
+        f"{ACCESS}/discovery.py",
+        "        check_address(url, own=is_own(self._issuer))\n",
+        "",
+        f"{_DISCOVERY}::test_a_configuration_that_is_not_the_issuers_own_names_no_keys",
+    ),
+    one(
+        "keys are looked for where they were for ever",
+        f"{ACCESS}/discovery.py",
+        "        url, self._found = self._keys_url(), None\n",
+        "        url = self._found = self._found or self._keys_url()\n",
+        f"{_DISCOVERY}::test_a_configuration_is_asked_for_again_after_an_hour_and_keys_each_five_minutes",
+        f"{_DISCOVERY}::test_keys_that_moved_are_found_where_the_configuration_has_them_now",
+    ),
+    one(
+        "a key that nobody could ask for is told to be none",
+        f"{ACCESS}/issuer_keys.py",
+        "            return self._has_failed\n",
+        "            return False\n",
+        f"{_DISCOVERY}::test_while_the_issuer_is_down_known_keys_count_and_unknown_ones_are_told_to_come_again",
+    ),
+    one(
+        "a reading that never ends is waited for for ever",
+        f"{ACCESS}/issuer_keys.py",
+        "is_late = self._clock.monotonic_ms() - self._asked_at_ms >= READING_MS",
+        "is_late = False",
+        f"{_DISCOVERY}::test_an_issuer_that_never_ends_its_answer_is_given_up_and_asked_anew",
     ),
 )

@@ -52,7 +52,12 @@ class Published:
     def __init__(self, issuer: Issuer) -> None:
         self.issuer, self.asked, self.status = issuer, 0, 200
         self.headers: dict[str, str] = {}
-        self.url = ""
+        # Where the keys are, what the issuer is called that lives there, and its configuration where it is another one.
+        self.url = self.name = ""
+        self.configuration: bytes | None = None
+        self.paths: list[str] = []
+        # Whether the keys lie at /moved by now.
+        self.moved = False
 
 
 @contextmanager
@@ -62,8 +67,11 @@ def publishing(issuer: Issuer) -> Iterator[Published]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             shown.asked += 1
-            body = shown.issuer.document
-            self.send_response(shown.status)
+            shown.paths.append(self.path)
+            is_configuration = self.path == "/realm/.well-known/openid-configuration"
+            body = _configuration(shown) if is_configuration else shown.issuer.document
+            is_gone = self.path == "/keys" and shown.moved
+            self.send_response(404 if is_gone else shown.status)
             for name, value in shown.headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(body)))
@@ -75,6 +83,7 @@ def publishing(issuer: Issuer) -> Iterator[Published]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         shown.url = f"http://127.0.0.1:{server.server_address[1]}/keys"
+        shown.name = f"http://127.0.0.1:{server.server_address[1]}/realm"
         serving = threading.Thread(target=server.serve_forever, args=(0.01,))
         serving.start()
         try:
@@ -82,3 +91,11 @@ def publishing(issuer: Issuer) -> Iterator[Published]:
         finally:
             server.shutdown()
             serving.join()
+
+
+def _configuration(shown: Published) -> bytes:
+    if shown.configuration is not None:
+        return shown.configuration
+    return json.dumps(
+        {"issuer": shown.name, "jwks_uri": shown.url.replace("/keys", "/moved") if shown.moved else shown.url}
+    ).encode()

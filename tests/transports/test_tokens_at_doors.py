@@ -22,7 +22,7 @@ from tests.support.issuer import AUDIENCE, URL, Issuer, publishing
 from tests.support.tenants import FIRST, THERE
 
 NOWHERE = ("theirs", "no-such-one")
-CLAIM = "/v1/namespaces/{}/ids:claim"
+CLAIM, _CLAIM = "/v1/namespaces/{}/ids:claim", "/oncegate.v1.ClaimService/Claim"
 
 
 def now_s() -> int:
@@ -98,9 +98,8 @@ async def test_over_grpc_each_method_asks_the_token_for_the_role_that_its_row_na
         every = token(doors, *(role.value for role in Role))
         assert await doors.call(path, theirs, every) == grpc.StatusCode.PERMISSION_DENIED
     stranger = Issuer(now_s()).token()
-    assert await doors.call("/oncegate.v1.ClaimService/Claim", pb.ClaimRequest(namespace="here"), stranger) == (
-        grpc.StatusCode.UNAUTHENTICATED
-    )
+    refused = await doors.call(_CLAIM, pb.ClaimRequest(namespace="here"), stranger)
+    assert refused == grpc.StatusCode.UNAUTHENTICATED
 
 
 async def test_a_client_that_comes_with_a_new_key_of_its_issuer_waits_for_it(tmp_path: Path) -> None:
@@ -117,10 +116,36 @@ async def test_a_client_that_comes_with_a_new_key_of_its_issuer_waits_for_it(tmp
                     await gateway.topics()
 
 
+async def test_an_issuer_that_is_found_by_its_name_opens_both_doors_and_one_that_is_down_is_waited_for() -> None:
+    issuer = Issuer(now_s())
+    with publishing(issuer) as published:
+        published.status = 503
+        flags = {"jwt_issuer": published.name, "jwt_audience": AUDIENCE, "grpc_port": 0}
+        log = io.StringIO()
+        async with running(settings(**flags), open_log("text", log)) as program:
+            assert program.grpc is not None
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{program.grpc.port}") as channel:
+                doors = Doors(Served(program, log), channel, issuer, "")
+                mine = issuer.token(iss=published.name, oncegate_namespaces=["default"])
+                message = pb.ClaimRequest(namespace="default", token=b"1" * 16, packed=b"a" * 16)
+                (await doors.claim(mine, "default")).problem(503, "KEYS_UNREAD")
+                assert await doors.call(_CLAIM, message, mine) == grpc.StatusCode.UNAVAILABLE
+        published.status = 200
+        async with running(settings(**flags), open_log("text", log)) as program:
+            assert program.grpc is not None
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{program.grpc.port}") as channel:
+                doors = Doors(Served(program, log), channel, issuer, "")
+                while (reply := await doors.claim(mine, "default")).status == 503:
+                    pass  # it is being asked, and its answer is on the way
+                assert reply.status == 200
+                assert await doors.call(_CLAIM, message, mine) == grpc.StatusCode.OK
+
+
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        ({"jwt_issuer": URL}, "jwt_audience, jwt_keys: without it no token can be checked"),
+        ({"jwt_issuer": URL}, "jwt_audience: without it no token can be checked"),
+        ({"jwt_issuer": "http://issuer.example", "jwt_audience": "a"}, "jwt_issuer, whose keys .*write https://"),
         ({"jwt_audience": "a", "jwt_keys": "set.json"}, "jwt_issuer: without it"),
         ({"jwt_issuer": URL, "jwt_audience": "a", "jwt_keys": "missing.json"}, "jwt_keys: .*No such file"),
         ({"jwt_issuer": URL, "jwt_audience": "a", "jwt_keys": "http://issuer.example/"}, "jwt_keys: .*write https://"),

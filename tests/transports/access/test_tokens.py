@@ -3,7 +3,6 @@
 import base64
 import hmac
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,26 +17,10 @@ from oncegate.transports.access.access import Access
 from oncegate.transports.access.issuer_keys import ASK_AGAIN_MS, REFRESH_MS, IssuerKeys, IssuerKeysUnreadable
 from oncegate.transports.access.rights import CALLS, Role
 from oncegate.transports.access.tokens import TokenRules, Tokens
+from tests.support.heard import Heard
 from tests.support.issuer import AUDIENCE, URL, Issuer, Published, publishing
 
 RULES = TokenRules(URL, AUDIENCE, ("RS256", "ES256"), "oncegate_roles", "oncegate_namespaces", 30_000)
-
-
-class Heard:
-    """An observer that is waited for."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self.events: list[tuple[str, dict[str, object]]] = []
-
-    def event(self, name: str, /, **fields: object) -> None:
-        with self._changed:
-            self.events.append((name, fields))
-            self._changed.notify_all()
-
-    def wait(self, name: str, times: int = 1) -> None:
-        with self._changed:
-            assert self._changed.wait_for(lambda: [one for one, _ in self.events].count(name) >= times, 30), self.events
 
 
 class Gate:

@@ -6,49 +6,47 @@ names a key that is not known, since that is how a new one is noticed.
 
 import json
 import threading
-import urllib.error
-import urllib.parse
-import urllib.request
-from http.client import HTTPException, HTTPMessage
-from ipaddress import ip_address
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
 
 from joserfc.errors import JoseError
 from joserfc.jwk import Key, KeySet
 
 from oncegate.core.errors import KeysUnread
 from oncegate.ports import Clock, Observer
+from oncegate.transports.access.discovery import Discovery
+from oncegate.transports.access.fetching import BYTES_MAX, check_address, fetched, short
+from oncegate.transports.access.fetching import IssuerKeysUnreadable as IssuerKeysUnreadable
 
-# A set has a handful of keys of a kilobyte.
-BYTES_MAX = 1 << 20
-TIMEOUT_S = 10.0
 # Issuers publish a key hours before they sign with it; one that they withdraw counts no longer than this.
 REFRESH_MS = 5 * 60_000
 # Anybody may name a key that nobody knows: the issuer is asked once in so long, at most.
 ASK_AGAIN_MS = 10_000
 FILE_LOOK_MS = 1_000
-
-
-class IssuerKeysUnreadable(ValueError):
-    """Says that an issuer's keys cannot be used, in one line for a person."""
+# Longer than both addresses of a discovery may take: what is read for longer is given up, and read anew.
+READING_MS = 60_000
 
 
 class IssuerKeys:
-    """Finds the key that a token names. `version` changes with the keys; sets that cannot be read change nothing."""
+    """Finds the key that a token names. `version` changes with the keys; sets that cannot be read change nothing.
 
-    def __init__(self, source: str, clock: Clock, observer: Observer) -> None:
+    `source`: a file, the URL of a set, or with `discovered` the issuer, whose configuration names that URL.
+    """
+
+    def __init__(self, source: str, clock: Clock, observer: Observer, discovered: bool = False) -> None:
         """Reads a file, or begins to read a URL. Raises IssuerKeysUnreadable for a file, or what is no address."""
         self._clock, self._observer = clock, observer
-        self._url = source if "://" in source else None
         self._path = Path(source)
+        self._fetch = _fetching(source, clock, discovered)
         self._keys: dict[str | None, Key] | None = None
         self._reading: threading.Thread | None = None
+        # Counts the readings of a URL; and whether the last one found no keys.
+        self._turn = 0
+        self._has_failed = False
         self._seen: tuple[int, int, int] | None = None
         self._look_at_ms = self._asked_at_ms = clock.monotonic_ms()
         self.version = 0
-        if self._url is not None:
-            _check_address(self._url)
+        if self._fetch is not None:
             self._begin()
         else:
             self._seen = self._found()
@@ -63,56 +61,63 @@ class IssuerKeys:
         if self._keys is None:
             raise KeysUnread("the keys of the tokens' issuer could not be read yet; nothing was written")
         found = self._keys.get(kid)
-        if found is None and self._url is not None and self._may_be_new(kid):
-            raise KeysUnread("this token names a key that is being asked for; nothing was written")
+        if found is None and self._fetch is not None and self._may_be_new(kid):
+            raise KeysUnread("this token names a key that its issuer is asked for; nothing was written")
         return found
 
     def _may_be_new(self, kid: str | None) -> bool:
-        """Whether the issuer is being asked, or is asked now."""
+        """Whether the issuer is being asked, is asked now, or could not be asked the last time."""
         if kid is None:
             return False
-        reading = self._reading
-        if reading is not None and reading.is_alive():
+        if self._is_reading:
             return True
         if self._clock.monotonic_ms() - self._asked_at_ms < ASK_AGAIN_MS:
-            return False
+            return self._has_failed
         self._begin()
         return True
+
+    @property
+    def _is_reading(self) -> bool:
+        is_late = self._clock.monotonic_ms() - self._asked_at_ms >= READING_MS
+        return self._reading is not None and self._reading.is_alive() and not is_late
 
     def look(self) -> None:
         """Takes a file as it is now, or has a URL read again, when it is time."""
         now_ms = self._clock.monotonic_ms()
         if now_ms < self._look_at_ms:
             return
-        if self._url is not None:
+        if self._fetch is not None:
             self._begin()
             return
         self._look_at_ms = now_ms + FILE_LOOK_MS
         found = self._found()
         if found != self._seen:
             self._seen = found
-            self._read(lambda: _file(self._path))
+            self._read(lambda: _file(self._path), self._turn)
 
     def _begin(self) -> None:
-        now_ms, url = self._clock.monotonic_ms(), self._url
-        assert url is not None
-        self._asked_at_ms = now_ms
+        now_ms = self._clock.monotonic_ms()
         # Sooner while there are none: a gateway that starts before its issuer is up takes tokens soon after.
         self._look_at_ms = now_ms + (ASK_AGAIN_MS if self._keys is None else REFRESH_MS)
-        if self._reading is None or not self._reading.is_alive():
-            self._reading = threading.Thread(target=self._read, args=(lambda: _fetched(url),), daemon=True)
-            self._reading.start()
+        if self._is_reading:
+            return
+        self._asked_at_ms, self._turn = now_ms, self._turn + 1
+        self._reading = threading.Thread(target=self._read, args=(self._fetch, self._turn), daemon=True)
+        self._reading.start()
 
-    def _read(self, source: Any) -> None:
+    def _read(self, source: Callable[[], bytes], turn: int) -> None:
+        """Takes what is read, but for a reading that was given up: what it brings is old."""
         try:
             keys = _keys_in(source())
         except IssuerKeysUnreadable as error:
+            self._has_failed = True
             self._observer.event("issuer_keys_unreadable", detail=str(error))
         else:
-            self._take(keys)
+            if turn == self._turn:
+                self._take(keys)
 
     def _take(self, keys: dict[str | None, Key]) -> None:
-        self._keys = keys
+        self._keys, self._has_failed = keys, False
         self.version += 1
         self._observer.event("issuer_keys_read", keys=len({id(key) for key in keys.values()}))
 
@@ -145,45 +150,16 @@ def _keys_in(text: bytes) -> dict[str | None, Key]:
 def _file(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return _short(file.read(BYTES_MAX + 1))
+            return short(file.read(BYTES_MAX + 1))
     except OSError as error:
         raise IssuerKeysUnreadable(f"{path}: {error.strerror}") from error
 
 
-def _short(text: bytes) -> bytes:
-    if len(text) > BYTES_MAX:
-        raise IssuerKeysUnreadable(f"more than {BYTES_MAX >> 10} KiB: this is no set of keys")
-    return text
-
-
-def _check_address(url: str) -> None:
-    """Whoever can change the answer on its way can sign."""
-    try:
-        parts = urllib.parse.urlsplit(url)
-        own = parts.hostname == "localhost" or ip_address(parts.hostname or "").is_loopback
-    except ValueError:
-        own = False
-    if not url.startswith("https://") and not (url.startswith("http://") and own):
-        raise IssuerKeysUnreadable(f"{url}: write https://; http:// is for this machine alone")
-
-
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows nothing: the answer would be another address's."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> None:
-        """Implements the library's handler."""
-
-
-def _fetched(url: str) -> bytes:
-    try:
-        with urllib.request.build_opener(_Stay).open(url, timeout=TIMEOUT_S) as reply:
-            return _short(reply.read(BYTES_MAX + 1))
-    except urllib.error.HTTPError as error:
-        with error:
-            raise IssuerKeysUnreadable(f"{url} answers {error.code}") from error
-    except (OSError, HTTPException, ValueError) as error:
-        if isinstance(error, IssuerKeysUnreadable):
-            raise
-        raise IssuerKeysUnreadable(f"{url}: {getattr(error, 'reason', error)}") from error
+def _fetching(source: str, clock: Clock, discovered: bool) -> Callable[[], bytes] | None:
+    """What reads the keys at an address; None: they are in a file."""
+    if discovered:
+        return Discovery(source, clock).keys
+    if "://" not in source:
+        return None
+    check_address(source)
+    return lambda: fetched(source)

@@ -1,0 +1,55 @@
+"""Finds an issuer's keys by its name alone, as OpenID Connect Discovery 1.0 has it (section 4).
+
+The issuer's configuration lies below its own address and names it again, exactly: so no other address answers for it.
+"""
+
+import json
+from typing import Any
+
+from oncegate.ports import Clock
+from oncegate.transports.access.fetching import IssuerKeysUnreadable, check_address, fetched, is_own
+
+WELL_KNOWN = "/.well-known/openid-configuration"
+# Issuers move their keys to another address seldom; one that cannot be read is looked up anew at once.
+DISCOVERED_MS = 3_600_000
+
+
+class Discovery:
+    """Reads the keys of one issuer from where its configuration says; one call at a time, in a thread."""
+
+    def __init__(self, issuer: str, clock: Clock) -> None:
+        """Raises IssuerKeysUnreadable for an issuer whose answer others could change on its way."""
+        check_address(issuer)
+        self._issuer, self._clock = issuer, clock
+        self._found: tuple[str, int] | None = None
+
+    def keys(self) -> bytes:
+        """Returns the set of keys as it is published now. Raises IssuerKeysUnreadable."""
+        url, self._found = self._keys_url(), None
+        found = fetched(url[0])
+        self._found = url
+        return found
+
+    def _keys_url(self) -> tuple[str, int]:
+        """Where the keys are, and until when that is taken for known."""
+        if self._found is not None and self._clock.monotonic_ms() < self._found[1]:
+            return self._found
+        address = self._issuer.rstrip("/") + WELL_KNOWN
+        configuration = _object(fetched(address), address)
+        if configuration.get("issuer") != self._issuer:
+            raise IssuerKeysUnreadable(f"{address} is of another issuer than {self._issuer}: write it as it is there")
+        url = configuration.get("jwks_uri")
+        if not isinstance(url, str):
+            raise IssuerKeysUnreadable(f"{address} names no jwks_uri")
+        check_address(url, own=is_own(self._issuer))
+        return url, self._clock.monotonic_ms() + DISCOVERED_MS
+
+
+def _object(text: bytes, address: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise IssuerKeysUnreadable(f"{address} is no JSON") from error
+    if not isinstance(found, dict):
+        raise IssuerKeysUnreadable(f"{address} is no JSON object")
+    return found

@@ -1,0 +1,21 @@
+"""An observer that tests wait for, where what is told comes from another thread."""
+
+import threading
+
+
+class Heard:
+    """Keeps events in the order they came."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.events: list[tuple[str, dict[str, object]]] = []
+
+    def event(self, name: str, /, **fields: object) -> None:
+        with self._changed:
+            self.events.append((name, fields))
+            self._changed.notify_all()
+
+    def wait(self, name: str, times: int = 1) -> None:
+        """Returns once so many of that name have come; AssertionError after half a minute."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: [one for one, _ in self.events].count(name) >= times, 30), self.events
