@@ -280,7 +280,7 @@ KAFKA: tuple[Mutant, ...] = (
                 "",
             ),
             (
-                "service/oncegate/ledgers/standby/election.py",
+                "service/oncegate/ledgers/remote/election.py",
                 "        if self._stands_by or self._has_led or self._is_followed:\n            raise",
                 "        if False:\n            raise",
             ),

@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant, one
 
 _KAFKA = "service/oncegate/ledgers/kafka"
 _SHARD = f"{_KAFKA}/shard"
-_STANDBY = "service/oncegate/ledgers/standby"
+_STANDBY = "service/oncegate/ledgers/remote"
 _WALKS = "tests/model/kafka/test_walks.py::test_the_first_walks_keep_the_invariants"
 _SENDERS = f"{_WALKS}[senders, faults]"
 _LEADERLESS = f"{_WALKS}[senders, partitions without leaders]"

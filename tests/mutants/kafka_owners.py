@@ -6,6 +6,7 @@ _SHARD = "service/oncegate/ledgers/kafka/shard"
 _OWNERS = "tests/faults/kafka/test_ledger_ownership.py"
 _DAMAGE = "tests/faults/kafka/test_ledger_damage.py"
 _SLEPT = "tests/faults/kafka/test_slept_collector.py"
+_COLLECTING = "        fold, since = self._fold, self._taking.changes_since\n"
 _OWNED = "tests/engine/commit/test_owned_before_said.py"
 
 _REFUSALS = "tests/faults/kafka/test_refusals.py"
@@ -86,18 +87,18 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
     one(
         "a collector deletes frames before the one that names what replaces them",
         f"{_SHARD}/ledger.py",
-        "                places = await self._taking.write(snapshot, lambda: True)\n",
-        "                places = await self._taking.write(snapshot, lambda: True)\n"
-        "                first = self._fold.first_after(mark.position) or (self._fold.last_offset + 1, 0)\n"
-        "                await shorten(self._place.settings, {self._place.frames: first[0]})\n",
+        _COLLECTING,
+        f"{_COLLECTING}"
+        "        first = fold.first_after(mark.position) or (fold.last_offset + 1, 0)\n"
+        "        await shorten(self._place.settings, {self._place.frames: first[0]})\n",
         f"{_SLEPT}::test_a_deletion_that_comes_behind_a_successor_takes_nothing_from_it[that goes on]",
     ),
     one(
         "a collector deletes a snapshot once another is written that no frame names yet",
         f"{_SHARD}/ledger.py",
-        "                places = await self._taking.write(snapshot, lambda: True)\n",
-        "                places = await self._taking.write(snapshot, lambda: True)\n"
-        "                await shorten(self._place.settings, {self._place.states: places[0][0].offset})\n",
+        _COLLECTING,
+        f"{_COLLECTING}"
+        "        await shorten(self._place.settings, {self._place.states: places[0][0].offset})\n",
         f"{_SLEPT}::test_a_deletion_that_comes_behind_a_successor_takes_nothing_from_it[that goes on]",
     ),
     one(

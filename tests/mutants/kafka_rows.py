@@ -83,10 +83,9 @@ KAFKA_ROWS: tuple[Mutant, ...] = (
     one(
         "a collection deletes frames before the one that stands for them",
         f"{_SHARD}/ledger.py",
-        "            pieces = TopicPieces(self._place.states, self._write_piece)\n",
-        "            first = self._fold.first_after(mark.position) or (self._fold.last_offset + 1, 0)\n"
-        "            await shorten(self._place.settings, {self._place.frames: first[0]})\n"
-        "            pieces = TopicPieces(self._place.states, self._write_piece)\n",
+        "            return await self._write_dying(self._writer.write_blob(blobs))\n",
+        "            await shorten(self._place.settings, {self._place.frames: self._fold.last_offset + 1})\n"
+        "            return await self._write_dying(self._writer.write_blob(blobs))\n",
         _row("collect-before"),
     ),
     one(

@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant, one
 
-_STANDBY = "service/oncegate/ledgers/standby"
+_STANDBY = "service/oncegate/ledgers/remote"
 _SHARD = "service/oncegate/ledgers/kafka/shard"
 _OWNER = "service/oncegate/engine/recovery/owner.py"
 _LEDGERS = "tests/faults/kafka/test_standby_ledger.py"

@@ -4,7 +4,7 @@ from tests.mutants.mutant import Mutant, one
 
 _REDIS = "service/oncegate/ledgers/redis"
 _SHARD = f"{_REDIS}/shard"
-_FOLLOWING = "service/oncegate/ledgers/standby/following.py"
+_FOLLOWING = "service/oncegate/ledgers/remote/following.py"
 _LEDGERS = "tests/faults/redis/test_standby_ledger.py"
 _FAILOVERS = "tests/faults/redis/test_failovers.py"
 

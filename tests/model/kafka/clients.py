@@ -22,7 +22,7 @@ from oncegate.ledgers.kafka.reading import Record, Stalled, Trimmed
 from oncegate.ledgers.kafka.record_batch import Field
 from oncegate.ledgers.kafka.rows import partitions, stream, user_topics
 from oncegate.ledgers.kafka.rows.shares import Share
-from oncegate.ledgers.standby import election
+from oncegate.ledgers.remote import election
 from tests.model.kafka.brokers import Away, Fenced, Pair
 from tests.model.kafka.clock import Numbers, Time, pause
 from tests.model.kafka.markers import brokers_of

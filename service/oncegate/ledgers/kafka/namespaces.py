@@ -27,7 +27,7 @@ from oncegate.ledgers.kafka.markers.healing import healing
 from oncegate.ledgers.kafka.reading import Reader, Record
 from oncegate.ledgers.kafka.record_batch import record_batches
 from oncegate.ledgers.kafka.watch import Deadlines, Watch
-from oncegate.ledgers.standby.holders import Beat, Changes, Holders
+from oncegate.ledgers.remote.holders import Beat, Changes, Holders
 from oncegate.ledgers.uncancelled import uncancelled
 
 # Of the topic of lanes, for ever: an open transaction holds up who asks of the lanes of its partition, and no others.

@@ -1,7 +1,7 @@
 """The ledger on Kafka: one append is one transaction of its output ranges and its frame."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import TypeVar
@@ -10,13 +10,14 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError, Rejected, TooLarge
 from oncegate.ledgers.catalog import Change, Location
-from oncegate.ledgers.frames import ENTRIES_BYTES_MAX, AnyChange, Collected
+from oncegate.ledgers.frames import ENTRIES_BYTES_MAX, AnyChange
 from oncegate.ledgers.kafka.guard import NotWritten, Partition, RecordTooLarge
 from oncegate.ledgers.kafka.namespaces import NamespaceList
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.append_ranges import AppendRanges
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, end_of
+from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.opening import Opened
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.readback import OutputReadback
@@ -25,8 +26,8 @@ from oncegate.ledgers.kafka.shard.states import TopicPieces
 from oncegate.ledgers.kafka.shard.unwritten import unwritten
 from oncegate.ledgers.kafka.shard.writer import FrameWriter
 from oncegate.ledgers.kafka.topics import shorten
-from oncegate.ledgers.snapshotting import Places, SnapshotTaking
-from oncegate.ledgers.uncancelled import uncancelled
+from oncegate.ledgers.remote.ledger import RemoteLedger
+from oncegate.ledgers.snapshotting import Places
 from oncegate.ports import AppendRefused, Chunk, Mark, OutputChange, Replayed
 
 # Witness and deletions may fail for so long while appends succeed; what stops both is told by the appends.
@@ -34,34 +35,24 @@ BEHIND_S = 60.0
 T = TypeVar("T")
 
 
-class KafkaLedger:
+class KafkaLedger(RemoteLedger[Fold]):
     """Implements `ports.Ledger` and `ports.Outputs` over the topics of one namespace. Made by `KafkaLedgers.open`."""
 
+    ENTRIES_BYTES_MAX = ENTRIES_BYTES_MAX
+
     def __init__(self, place: KafkaPlace, opened: Opened, listed: NamespaceList, topics: UserTopics) -> None:
+        super().__init__(opened.fold)
         self._place = place
         self._topics = topics
         self._list = listed
         self._key = opened.key
         self._writer = FrameWriter(place, opened)
-        self._fold = opened.fold
-        self._catalog = opened.fold.catalog
         self._witnessed = opened.fold.end.serial
         self._proved = opened.ownership.generation
         self._outputs = OutputReadback(place)
-        self._dead: OncegateError | None = None
-        self._closed = False
-        self._one, self._compacting, self._keeping = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
-        self._letting_go = asyncio.Event()
-        self._taking: SnapshotTaking | None = None
-        self._replays = 0
-        self._shortened_to = self._stages_to = self._stages_shortened_to = 0
+        self._stages_to = self._stages_shortened_to = 0
         # Since when the upkeep fails, and the last frame then.
         self._behind_since: tuple[float, int] | None = None
-
-    @property
-    def mark(self) -> Mark:
-        """Implements the port's `Ledger.mark`."""
-        return self._fold.mark
 
     @property
     def place(self) -> KafkaPlace:
@@ -72,28 +63,6 @@ class KafkaLedger:
     def epoch(self) -> int:
         """The generation of this opening, or of the last start of its producer."""
         return self._writer.ownership.generation
-
-    @property
-    def compacted_position(self) -> int:
-        """The position up to which entries were compacted; 0 when none were."""
-        return self._fold.collected.position if self._fold.collected else 0
-
-    def require_owner(self) -> None:
-        """Raises LedgerFenced once a newer owner was met, or this ledger was closed; from any thread."""
-        if isinstance(self._dead, LedgerFenced):
-            raise LedgerFenced(self._dead.detail)
-        if self._closed:
-            raise LedgerFenced("this ledger was closed; nothing was written: open it anew")
-
-    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """Implements the port's `Ledger.append`. A cancelled caller does not stop it: it is done or refused, whole.
-
-        ValueError: `outputs` contradict what is there, or the entries are larger than a frame; nothing was written.
-        """
-        if sum(map(len, entries)) > ENTRIES_BYTES_MAX:
-            raise ValueError(f"one append may have {ENTRIES_BYTES_MAX} bytes of entries")
-        await uncancelled(self._append(list(entries), list(outputs)))
-        return self.mark
 
     async def _append(self, entries: list[bytes], outputs: list[OutputChange]) -> None:
         async with self._one:
@@ -118,11 +87,9 @@ class KafkaLedger:
                 self._suspend(error)
                 self._refuse_part(error, ranges)
                 raise
-            if self._taking is not None:
-                self._taking.changed(changes)
             for at, data in ranges.staged(changes):
                 self._place.stage_cache.put(self._place.name, at, data)
-            self._given_up(self._fold.apply(changes))
+            self._given_up(self._changed(changes))
 
     def _require_stages(self, ranges: AppendRanges) -> None:
         """Refuses what needs the stages while they have no leader: others are not to wait for them."""
@@ -156,26 +123,8 @@ class KafkaLedger:
             case Rejected() as cause:
                 raise AppendRefused(cause, ranges.last_sent) from error
 
-    async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """Implements the port's `Ledger.compact`; not stopped by its caller being cancelled.
-
-        Appends wait for one piece of the snapshot at most, and for the frame that names them.
-        """
-        await uncancelled(self._compact(position, snapshot))
-
-    async def _compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        async with self._compacting:
-            self._require_alive()
-            mark = self._fold.mark_at(position)
-            pieces = TopicPieces(self._place.states, self._write_piece)
-            self._taking = SnapshotTaking(pieces, self._catalog, lambda work: work(), self._letting_go)
-            try:
-                places = await self._taking.write(snapshot, lambda: True)
-                async with self._one:
-                    self._require_alive()
-                    await self._replace(mark, places)
-            finally:
-                self._taking = None
+    def _pieces(self) -> TopicPieces:
+        return TopicPieces(self._place.states, self._write_piece)
 
     async def _write_piece(self, blobs: Blobs) -> list[int]:
         async with self._one:
@@ -183,15 +132,10 @@ class KafkaLedger:
             return await self._write_dying(self._writer.write_blob(blobs))
 
     async def _replace(self, mark: Mark, places: tuple[Places, Places]) -> None:
-        """Writes the frame that names the snapshot; from then on it stands in place of the entries."""
         assert self._taking is not None
         fold, since = self._fold, self._taking.changes_since
-        _, serial = fold.first_after(mark.position) or (0, fold.end.serial + 1)
-        chain = fold.chain_before(serial) or fold.end.chain
-        pieces = [at.offset for several in places for at in several]
-        key = self._place.keys.wrap(self._key)
-        at = (mark.position, mark.ledger, mark.chain)
-        collected = Collected(*at, serial, chain, min(pieces, default=0), *places, key)
+        states_from = min((at.offset for several in places for at in several), default=0)
+        collected = self._collected(mark, places, states_from, self._place.keys.wrap(self._key))
         offset = await self._write_dying(self._writer.write((), (), lambda _: [collected, *since]))
         if offset is not None:
             fold.adopt(collected, offset)
@@ -215,22 +159,10 @@ class KafkaLedger:
                 return followed
         return error
 
-    async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        """Implements the port's `Ledger.replay`: the entries as of the first batch asked for, verified again."""
-        self._require_alive()
-        self._replays += 1
-        try:
-            async with aclosing(replayed(self._place, self._fold, from_position)) as batches:
-                async for batch in batches:
-                    yield batch
-        except LedgerDamaged as error:
-            await self._require_not_followed(error)
-            raise
-        finally:
-            self._replays -= 1
+    def _replayed(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
+        return replayed(self._place, self._fold, from_position)
 
     async def _require_not_followed(self, damage: LedgerDamaged) -> None:
-        """Raises LedgerFenced where what is missing was deleted by a newer owner, who has replaced it; LedgerDown."""
         try:
             followed = await self._writer.ownership.newer_owner()
         except (KafkaError, OSError) as error:
@@ -290,10 +222,6 @@ class KafkaLedger:
         if now >= since + BEHIND_S and serial > written:
             self.end(LedgerDown(f"the upkeep of {self._place.frames.topic} has failed for {BEHIND_S:.0f} s: {error!r}"))
 
-    def end(self, why: OncegateError) -> None:
-        """Takes nothing more: the next call is told why."""
-        self._dead = self._dead or why
-
     async def _witness(self) -> None:
         end = self._fold.end
         if end.serial > self._witnessed:
@@ -339,24 +267,10 @@ class KafkaLedger:
         await shorten(self._place.settings, {partition: offset for partition, offset in before.items() if offset})
         self._shortened_to = collected.position
 
-    async def close(self) -> None:
-        """Finishes what was begun, but for a compaction whose snapshot is not whole: LedgerDown is raised to that one.
-
-        Then writes the witness. No effect when it is closed.
-        """
-        self._letting_go.set()
-        async with self._compacting, self._one, self._keeping:
-            if self._closed:
-                return
-            self._closed = True
-            with suppress(KafkaError, OSError):
-                if self._dead is None:
-                    await self._witness()
-            self._dead = self._dead or LedgerDown("the ledger was closed; nothing was written")
-            await self._writer.close()
-            await self._outputs.close()
-            self._place.stage_cache.drop_all(self._place.name)
-
-    def _require_alive(self) -> None:
-        if self._dead is not None:
-            raise type(self._dead)(self._dead.detail)
+    async def _let_go(self, alive: bool) -> None:
+        with suppress(KafkaError, OSError):
+            if alive:
+                await self._witness()
+        await self._writer.close()
+        await self._outputs.close()
+        self._place.stage_cache.drop_all(self._place.name)

@@ -28,7 +28,7 @@ from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.states import saved_pieces
 from oncegate.ledgers.kafka.shard.unwritten import unwritten
-from oncegate.ledgers.standby.holders import Changes
+from oncegate.ledgers.remote.holders import Changes
 
 # Each time that a ledger is trimmed while it is read, by one owner that was fenced in between.
 READINGS_MAX = 5

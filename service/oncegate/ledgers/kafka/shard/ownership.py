@@ -21,7 +21,7 @@ from oncegate.ledgers.kafka.markers.healing import Later, healing
 from oncegate.ledgers.kafka.markers.user_partitions import UserPartitions
 from oncegate.ledgers.kafka.namespaces import Generation, Listed, NamespaceList
 from oncegate.ledgers.kafka.watch import Deadlines
-from oncegate.ledgers.standby.holders import Changes
+from oncegate.ledgers.remote.holders import Changes
 
 # Started at once: each costs a connection and some milliseconds.
 STARTS_AT_ONCE = 8

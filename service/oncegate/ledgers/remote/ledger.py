@@ -1,0 +1,162 @@
+"""What open ledgers on servers have alike: one append at a time, compaction beside appends, and how they end."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+from contextlib import aclosing
+from typing import ClassVar, Generic, TypeVar
+
+from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, OncegateError
+from oncegate.ledgers.catalog import Catalog, Change, Location
+from oncegate.ledgers.fold import Fold
+from oncegate.ledgers.frames import Collected
+from oncegate.ledgers.snapshotting import PieceWriter, Places, SnapshotTaking
+from oncegate.ledgers.uncancelled import uncancelled
+from oncegate.ports import Mark, OutputChange, Replayed
+
+F = TypeVar("F", bound=Fold)
+
+
+class RemoteLedger(ABC, Generic[F]):
+    """Implements what of `ports.Ledger` is the same on every server; a subclass writes, reads back and deletes.
+
+    `fold` holds what the frames have made so far. An error that leaves the end unknown, another owner's, or damage
+    ends it: `_dead` is what every later call is told.
+    """
+
+    # Of entries in one append, in bytes.
+    ENTRIES_BYTES_MAX: ClassVar[int]
+
+    def __init__(self, fold: F) -> None:
+        self._fold = fold
+        self._dead: OncegateError | None = None
+        self._closed = False
+        # Held in this order: a compaction appends its frame, and `close` waits for the upkeep last.
+        self._compacting, self._one, self._keeping = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
+        self._letting_go = asyncio.Event()
+        self._taking: SnapshotTaking | None = None
+        self._replays = 0
+        self._shortened_to = 0
+
+    @property
+    def mark(self) -> Mark:
+        """Implements the port's `Ledger.mark`."""
+        return self._fold.mark
+
+    @property
+    def compacted_position(self) -> int:
+        """The position up to which entries were compacted; 0 when none were."""
+        return self._fold.collected.position if self._fold.collected else 0
+
+    @property
+    def _catalog(self) -> Catalog:
+        return self._fold.catalog
+
+    def require_owner(self) -> None:
+        """Raises LedgerFenced once a newer owner was met, or this ledger was closed; from any thread."""
+        if isinstance(self._dead, LedgerFenced):
+            raise LedgerFenced(self._dead.detail)
+        if self._closed:
+            raise LedgerFenced("this ledger was closed; nothing was written: open it anew")
+
+    def end(self, why: OncegateError) -> None:
+        """Takes nothing more: the next call is told why."""
+        self._dead = self._dead or why
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """Implements the port's `Ledger.append`. A cancelled caller does not stop it: it is done or refused, whole.
+
+        ValueError: `outputs` contradict what is there, or the entries are larger than a frame; nothing was written.
+        """
+        if sum(map(len, entries)) > self.ENTRIES_BYTES_MAX:
+            raise ValueError(f"one append may have {self.ENTRIES_BYTES_MAX} bytes of entries")
+        await uncancelled(self._append(list(entries), list(outputs)))
+        return self.mark
+
+    async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        """Implements the port's `Ledger.compact`; not stopped by its caller being cancelled.
+
+        Appends wait for one piece of the snapshot at most, and for the frame that names them.
+        """
+        await uncancelled(self._compact(position, snapshot))
+
+    async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
+        """Implements the port's `Ledger.replay`: the entries as of the first batch asked for, verified again."""
+        self._require_alive()
+        self._replays += 1
+        try:
+            async with aclosing(self._replayed(from_position)) as batches:
+                async for batch in batches:
+                    yield batch
+        except LedgerDamaged as error:
+            await self._require_not_followed(error)
+            raise
+        finally:
+            self._replays -= 1
+
+    async def close(self) -> None:
+        """Finishes what was begun, but for a compaction whose snapshot is not whole: LedgerDown is raised to that one.
+
+        Then writes the witness. No effect when it is closed.
+        """
+        self._letting_go.set()
+        async with self._compacting, self._one, self._keeping:
+            if self._closed:
+                return
+            self._closed = True
+            alive = self._dead is None
+            self.end(LedgerDown("the ledger was closed; nothing was written"))
+            await self._let_go(alive)
+
+    async def _compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        async with self._compacting:
+            self._require_alive()
+            mark = self._fold.mark_at(position)
+            self._taking = SnapshotTaking(self._pieces(), self._catalog, lambda work: work(), self._letting_go)
+            try:
+                places = await self._taking.write(snapshot, lambda: True)
+                async with self._one:
+                    self._require_alive()
+                    await self._replace(mark, places)
+            finally:
+                self._taking = None
+
+    def _collected(self, mark: Mark, places: tuple[Places, Places], states_from: int, key: bytes) -> Collected:
+        """What a frame says of a snapshot that stands in place of the entries up to `mark`. `key`: wrapped."""
+        _, serial = self._fold.first_after(mark.position) or (0, self._fold.end.serial + 1)
+        chain = self._fold.chain_before(serial) or self._fold.end.chain
+        return Collected(mark.position, mark.ledger, mark.chain, serial, chain, states_from, *places, key)
+
+    def _changed(self, changes: Sequence[Change]) -> list[Location]:
+        """Applies what was written; returns where lies what nothing names any more."""
+        if self._taking is not None:
+            self._taking.changed(changes)
+        return self._fold.apply(changes)
+
+    def _require_alive(self) -> None:
+        if self._dead is not None:
+            raise type(self._dead)(self._dead.detail)
+
+    @abstractmethod
+    async def _append(self, entries: list[bytes], outputs: list[OutputChange]) -> None:
+        """Writes one frame and what stands beside it, whole or not at all."""
+
+    @abstractmethod
+    def _pieces(self) -> PieceWriter:
+        """Where a snapshot's pieces go."""
+
+    @abstractmethod
+    async def _replace(self, mark: Mark, places: tuple[Places, Places]) -> None:
+        """Writes the frame that names the snapshot; from then on it stands in place of the entries."""
+
+    @abstractmethod
+    def _replayed(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
+        """Reads entries back."""
+
+    @abstractmethod
+    async def _require_not_followed(self, damage: LedgerDamaged) -> None:
+        """Raises LedgerFenced where what is missing was deleted by a newer owner, who has replaced it; LedgerDown."""
+
+    @abstractmethod
+    async def _let_go(self, alive: bool) -> None:
+        """Writes the witness, of one that is alive, and closes what is open. Nothing else goes on by then."""
