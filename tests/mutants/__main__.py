@@ -1,10 +1,10 @@
 """Plant every bug, each in a copy of its own, and run the tests that must catch it: `make mutants`.
 
-    python -m tests.mutants [NAME ...]
+    python -m tests.mutants [NAME ...] [--below PATH] [--list]
 
 Each bug is a replacement of text in a copy of the shipped source. First the named tests must pass on an unchanged
-copy; then one must FAIL on the mutated one: what cannot begin, or does not end, proves nothing. As many copies as there are processors are tried at a time, in places
-that stay the same, so that kernels without a bug are compiled once. Writes out/mutants/result.json:
+copy; then one must FAIL on the mutated one: what cannot begin, or does not end, proves nothing. As many copies as there
+are processors are tried at a time, in places that stay the same, so that kernels without a bug are compiled once. Writes out/mutants/result.json:
 [{"name", "seen_by", "caught", "by"}]; `seen_by` is "module" where a module's own test catches it, "walk" where only a
 random walk does.
 """
@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -235,12 +236,31 @@ def try_all(wanted: list[Mutant], places: Places) -> list[dict[str, object]] | N
     return results
 
 
+def wanted_ones() -> list[Mutant]:
+    """Those that the command line asks for. SystemExit: there are none, or the list alone was wanted."""
+    parser = ArgumentParser(
+        "mutants", description="plants bugs in copies of the source, and names those that no test sees"
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of a planted bug; all without one")
+    parser.add_argument("--below", metavar="PATH", help="those alone that are planted in this file or folder")
+    parser.add_argument("--list", action="store_true", help="name them, with the files they are planted in, and stop")
+    asked = parser.parse_args()
+    if unknown := sorted(set(asked.names) - {mutant.name for mutant in MUTANTS}):
+        parser.error(f"no planted bug has the name {', '.join(map(repr, unknown))}: see --list")
+    named = [mutant for mutant in MUTANTS if not asked.names or mutant.name in asked.names]
+    wanted = [
+        one for one in named if asked.below is None or any(path.startswith(asked.below) for path, *_ in one.edits)
+    ]
+    if not wanted:
+        parser.error(f"none of them is planted below {asked.below}")
+    if asked.list:
+        print("\n".join(f"{one.name}  ({', '.join(sorted({path for path, *_ in one.edits}))})" for one in wanted))
+        sys.exit()
+    return wanted
+
+
 def main() -> int:
-    unknown = sorted(set(sys.argv[1:]) - {mutant.name for mutant in MUTANTS})
-    if unknown:
-        print(f"mutants: no planted bug has the name {', '.join(map(repr, unknown))}: see tests/mutants for the names")
-        return 2
-    wanted = [mutant for mutant in MUTANTS if not sys.argv[1:] or mutant.name in sys.argv[1:]]
+    wanted = wanted_ones()
     out = ROOT / "out" / "mutants"
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="oncegate-mutants-") as root:

@@ -97,8 +97,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         "a collector deletes a snapshot once another is written that no frame names yet",
         f"{_SHARD}/ledger.py",
         _COLLECTING,
-        f"{_COLLECTING}"
-        "        await shorten(self._place.settings, {self._place.states: places[0][0].offset})\n",
+        f"{_COLLECTING}        await shorten(self._place.settings, {{self._place.states: places[0][0].offset}})\n",
         f"{_SLEPT}::test_a_deletion_that_comes_behind_a_successor_takes_nothing_from_it[that goes on]",
     ),
     one(

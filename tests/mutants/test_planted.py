@@ -43,7 +43,12 @@ def test_no_more_bugs_than_these_are_left_to_walks_alone() -> None:
 def test_a_name_that_no_planted_bug_has_is_refused_before_any_is_tried(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["mutants", MUTANTS[0].name, "no such bug"])
     monkeypatch.delattr("tests.mutants.__main__.try_all")
-    assert main() == 2
-    assert "'no such bug'" in capsys.readouterr().out
+    for words, said in (
+        ([MUTANTS[0].name, "no such bug"], "no planted bug has the name 'no such bug'"),
+        (["--below", "service/nowhere"], "none of them is planted below service/nowhere"),
+    ):
+        monkeypatch.setattr("sys.argv", ["mutants", *words])
+        with pytest.raises(SystemExit, match="2"):
+            main()
+        assert said in capsys.readouterr().err
