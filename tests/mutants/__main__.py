@@ -50,6 +50,7 @@ from tests.mutants.kafka_sink import KAFKA_SINK
 from tests.mutants.kafka_stages import KAFKA_STAGES
 from tests.mutants.kafka_standby import KAFKA_STANDBY
 from tests.mutants.kafka_topics import KAFKA_TOPICS
+from tests.mutants.lakes import LAKES
 from tests.mutants.lanes import LANES
 from tests.mutants.look_up import LOOK_UP
 from tests.mutants.meetings import MEETINGS
@@ -81,7 +82,19 @@ from tests.mutants.verbs import VERBS
 from tests.mutants.verifier import VERIFIER
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("service", "spark_client", "tests", "demo", "deploy", "helm", "requirements", "scripts", "docs", "bench")
+COPIED = (
+    "service",
+    "spark_client",
+    "tests",
+    "demo",
+    "deploy",
+    "helm",
+    "requirements",
+    "scripts",
+    "docs",
+    "bench",
+    "examples",
+)
 MUTANTS = (
     *PLANTED,
     *GRPC,
@@ -133,6 +146,7 @@ MUTANTS = (
     *TRACES,
     *SOURCE_OFFSETS,
     *NAMED_BATCHES,
+    *LAKES,
     *DELIVERY,
     *DEMO,
     *CHART,
