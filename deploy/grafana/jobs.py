@@ -74,11 +74,12 @@ def _rows(made: Dashboard) -> Dashboard:
         made.with_panel(
             lines(
                 "Rows by way to write",
-                "A second: staged by tasks, published by commits, written at once by id or plainly.",
+                "A second: staged by tasks, published by commits, written at once by id or plainly, or by clients.",
                 "short",
                 Query(rate("oncegate_staged_rows_total"), "{{namespace}} staged"),
                 Query(rate(_PUBLISHED), "{{namespace}} published"),
                 Query(rate("oncegate_produced_rows_total"), "{{namespace}} at once"),
+                Query(rate("oncegate_lane_rows_total"), "{{namespace}} by clients"),
             )
         )
         .with_panel(
@@ -92,10 +93,12 @@ def _rows(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             lines(
-                "Rows suppressed by commits",
-                "A second.",
+                "Rows suppressed",
+                "A second: by commits, and by clients that ask. Copies: records that say what another says too.",
                 "short",
-                Query(rate(_SUPPRESSED), "{{namespace}}"),
+                Query(rate(_SUPPRESSED), "{{namespace}} commits"),
+                Query(rate("oncegate_lane_duplicate_ids_total"), "{{namespace}} clients"),
+                Query(rate("oncegate_lane_double_records_total"), "{{namespace}} copies"),
             )
         )
         .with_panel(

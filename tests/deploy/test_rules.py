@@ -77,6 +77,7 @@ CASES = {
     ),
     "OncegateOwnershipLost": _of_mail("oncegate_ownerships_total", "1x80 2x60", "1x120"),
     "OncegateOtherReplays": _of_mail("oncegate_other_replays_total", "0x80 1x60", "1x120"),
+    "OncegateLaneDoubles": _of_mail("oncegate_lane_double_records_total", "0x80 1x60", "1x120"),
     "OncegateConflicts": _of_mail("oncegate_answered_ids_total", GROWS, STANDS, verdict="conflict"),
     "OncegateTakeovers": _of_mail("oncegate_takeovers_total", GROWS, STANDS),
     "OncegateDuplicateShareHigh": Case(_answered("0+30x120"), _answered("0+13x120"), MAIL),

@@ -55,11 +55,11 @@ def test_entries_are_undone_newest_first(index: LaneIndex) -> None:
             (4, written(1, 6, (3, 3))),
         )
     ]
-    assert (index.next_offset(1), index.writes("u"), len(index)) == (7, True, 2)
+    assert (index.next_offset(1), index.writes("u"), len(index), index.rows) == (7, True, 2, 3)
     for undo in reversed(undos):
         assert undo is not None
         undo()
-    assert (index.next_offset(1), index.writes("u"), len(index)) == (0, False, 1)
+    assert (index.next_offset(1), index.writes("u"), len(index), index.rows) == (0, False, 1, 0)
     assert within(index, 0, 9) == []
     assert index.writes("t")
 
@@ -84,6 +84,7 @@ def test_lanes_come_back_from_a_snapshot_with_where_they_are_read_on() -> None:
     assert within(after.lanes, 0, 9) == [[1, 2], [5, 5]]
     assert (after.lanes.next_offset(1), after.lanes.next_offset(0), len(after.lanes)) == (5, 0, 2)
     assert after.lanes.snapshot() == before.lanes.snapshot()
+    assert after.lanes.rows == before.lanes.rows == 3
     after.apply(4, LaneOpened(3, "t", "r", 1, 0), 0)
 
 

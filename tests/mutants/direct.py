@@ -56,6 +56,20 @@ DIRECT: tuple[Mutant, ...] = (
         f"{_ENGINE}::test_what_was_written_twice_is_told_and_said_in_the_log",
     ),
     one(
+        "what was written twice is not counted",
+        _ENTERING,
+        "                journal.counts.add(LANE_DOUBLES)\n",
+        "",
+        f"{_ENGINE}::test_what_was_written_twice_is_told_and_said_in_the_log",
+    ),
+    one(
+        "rows of lanes that were undone stay counted",
+        f"{INDEX}/lanes.py",
+        "            self._lanes[key], self._next[lane.partition], self.rows = lane, before, rows\n",
+        "            self._lanes[key], self._next[lane.partition] = lane, before\n",
+        "tests/index/test_lanes.py::test_entries_are_undone_newest_first",
+    ),
+    one(
         "records are trimmed before their entry",
         _TABLE,
         "    EntryState.QUEUED: Cell(\n        Trimming.KEEP,",

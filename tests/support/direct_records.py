@@ -86,6 +86,12 @@ class DirectLanes:
     def disk(self) -> Any:
         return self.served.disk
 
+    def counted(self, *names: str) -> list[int]:
+        """Counters, by their names."""
+        journal = self.served.shard.journal
+        counters = journal.counts.all(journal.index)
+        return [counters[name] for name in names]
+
     async def open(self, topic: str = "t", producer: str = "p") -> LaneOpening:
         return await self.served.shard.open_lane(topic, producer, self.served.deadline())
 

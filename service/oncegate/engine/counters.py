@@ -76,6 +76,18 @@ DUPLICATE_COMMITS = CounterRow("duplicate_commits", "commits", "answered DUPLICA
 OTHER_REPLAYS = CounterRow(
     "other_replays", "commits", "of these, those that brought other rows than were committed: the first output stays"
 )
+LANE_DUPLICATES = CounterRow(
+    "lane_duplicates",
+    "ids",
+    "told as written to clients that ask before they write themselves (write=direct)",
+    metric="lane_duplicate_ids",
+)
+LANE_DOUBLES = CounterRow(
+    "lane_doubles",
+    "records",
+    "of clients that wrote themselves what another record says too: their rows are there twice",
+    metric="lane_double_records",
+)
 COMPACTIONS = CounterRow("compactions", "snapshots", "that replaced the ledger's entries")
 FAILED_COMPACTIONS = CounterRow("failed_compactions", "snapshots", "that could not be made, or found no room")
 
@@ -172,6 +184,8 @@ COUNTERS: tuple[CounterRow, ...] = (
     COMMITTED_ROWS,
     DUPLICATE_COMMITS,
     OTHER_REPLAYS,
+    LANE_DUPLICATES,
+    LANE_DOUBLES,
     QUOTA_IDS,
     QUOTA_BYTES,
     QUOTA_CLAIMS,
@@ -261,6 +275,15 @@ COUNTERS: tuple[CounterRow, ...] = (
         "rows",
         "brought to commits and not published, since the ledger was made",
         read=lambda index: index.batches.suppressed_rows,
+    ),
+    CounterRow(
+        "lane_rows",
+        "rows",
+        "that clients wrote themselves (write=direct), as far as their records are entered, since the ledger was made",
+        read=lambda index: index.lanes.rows,
+    ),
+    _now(
+        "lanes", "lanes", "by which clients write themselves, since the ledger was made", lambda index: len(index.lanes)
     ),
     COMPACTIONS,
     FAILED_COMPACTIONS,

@@ -12,7 +12,7 @@ import numpy as np
 from oncegate.arraytypes import U64
 from oncegate.core.entries.kinds import Entry
 from oncegate.core.entries.lanes import LaneOpened, LaneWritten
-from oncegate.index.producers.intervals import Intervals, raw_spans
+from oncegate.index.producers.intervals import Intervals, count_of, raw_spans
 
 Undo = Callable[[], None]
 # Number, topic, producer, partition, position, and two little-endian uint64 columns, first and last, behind each other.
@@ -43,9 +43,12 @@ class Lane:
 
 
 class LaneIndex:
-    """Knows the lanes of one shard, and up to where the records of each partition are entered."""
+    """Knows the lanes of one shard, and up to where the records of each partition are entered.
+
+    rows: how many sequences are entered, of all lanes together."""
 
     def __init__(self) -> None:
+        self.rows = 0
         self._lanes: dict[tuple[str, str], Lane] = {}
         self._by_number: dict[int, tuple[str, str]] = {}
         self._topics: dict[str, int] = {}
@@ -95,13 +98,14 @@ class LaneIndex:
     def _enter(self, position: int, entry: LaneWritten) -> Undo:
         lane = self.numbered(entry.lane)
         assert lane is not None, "a lane is opened before it is written"
-        key, before = (lane.topic, lane.producer), self.next_offset(lane.partition)
+        key, before, rows = (lane.topic, lane.producer), self.next_offset(lane.partition), self.rows
         written = lane.written.painted(raw_spans(entry.spans), _WRITTEN)
+        self.rows += _count(written) - _count(lane.written)
         self._lanes[key] = replace(lane, written=written, position=position)
         self._next[lane.partition] = max(before, entry.offset + 1)
 
         def undo() -> None:
-            self._lanes[key], self._next[lane.partition] = lane, before
+            self._lanes[key], self._next[lane.partition], self.rows = lane, before, rows
 
         return undo
 
@@ -123,6 +127,11 @@ class LaneIndex:
         self._lanes, self._by_number, self._topics, self._next = {}, {}, {}, dict(saved[1])
         for number, topic, producer, partition, position, packed in saved[0]:
             self._put(Lane(number, topic, producer, partition, position, _unpacked(packed)))
+        self.rows = sum(_count(one.written) for one in self._lanes.values())
+
+
+def _count(intervals: Intervals) -> int:
+    return count_of(np.stack((intervals.first, intervals.last), axis=1))
 
 
 def _packed(intervals: Intervals) -> bytes:

@@ -44,6 +44,13 @@ async def test_what_was_committed_is_a_duplicate_and_the_rest_is_not_there(lane:
     assert await lane.ask(10, 14) == [[10, 14]]
 
 
+async def test_what_lanes_hold_and_what_was_told_of_them_is_counted(lane: DirectLanes) -> None:
+    lane.records.commit(1, (10, 14), (17, 17))
+    await lane.ask(12, 20)
+    await lane.open(producer="q")
+    assert lane.counted("lanes", "lane_rows", "lane_duplicates", "lane_doubles") == [2, 6, 4, 0]
+
+
 async def test_a_duplicate_is_told_once_its_entry_is_durable(lane: DirectLanes) -> None:
     lane.records.commit(1, (1, 5))
     lane.disk.hold()
@@ -248,6 +255,7 @@ async def test_what_was_written_twice_is_told_and_said_in_the_log(lane: DirectLa
     assert await lane.ask(1, 9) == [[1, 6]]
     ((_, said),) = [one for one in lane.served.events.seen if one[0] == "lane_written_twice"]
     assert (said["topic"], said["producer"], said["offset"]) == ("t", "p", 1)
+    assert lane.counted("lane_doubles", "lane_rows", "lane_duplicates") == [1, 6, 6]
 
 
 async def test_what_is_written_again_later_is_said_in_the_log(lane: DirectLanes) -> None:

@@ -14,6 +14,7 @@ from oncegate.core.direct import ENTER, TRIM, Content, Entering, EntryState, Tri
 from oncegate.core.entries.lanes import LaneWritten
 from oncegate.core.errors import LedgerDamaged, OncegateError
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.counters import LANE_DOUBLES
 from oncegate.engine.usecases.direct.record import LaneRecord, decode_record
 from oncegate.index.lanes import Lane
 from oncegate.index.producers.intervals import Intervals
@@ -96,6 +97,7 @@ class DirectEntering:
                 break
             if effect is Entering.ENTER_AND_WARN:
                 told = {"topic": lane.topic, "producer": lane.producer} if lane is not None else {}
+                journal.counts.add(LANE_DOUBLES)
                 journal.observer.event("lane_written_twice", namespace=journal.namespace, offset=offset, **told)
             entries.append(LaneWritten(record.lane, offset, record.spans.astype("<u8").tobytes(), journal.wall_ms()))
             if len(entries) == ENTRIES_PER_CHANGE:

@@ -7,6 +7,7 @@ from oncegate.core.entries.lanes import LaneOpened
 from oncegate.core.errors import BadRequest, DeadlinePassed, NotFound, TooLarge
 from oncegate.core.producers import SEQUENCE_MAX
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.counters import LANE_DUPLICATES
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_name
 from oncegate.engine.producer_requests import LaneAnswer, LaneOpening, LaneQuestion
@@ -95,6 +96,7 @@ class DirectLanes:
                     await self._journal.group_commit.owned(reached.since)
                     reading = Reading.PROVEN
             else:
+                self._journal.counts.add(LANE_DUPLICATES, count_of(answer.duplicates))
                 return answer
 
     def _known(self, lane: Lane, question: LaneQuestion) -> tuple[LaneAnswer, set[Record]]:
