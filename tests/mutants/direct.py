@@ -9,6 +9,7 @@ _ENTERING = f"{ENGINE}/usecases/direct/entering.py"
 _TOPIC = "service/oncegate/ledgers/kafka/direct/topic.py"
 _ENGINE = "tests/engine/usecases/test_direct_lanes.py"
 _KAFKA = "tests/faults/kafka/test_direct.py"
+_RIGHTS = "tests/faults/kafka/test_direct_rights.py"
 _ABSENT = "    (Record.ABSENT, Reading.{}): Cell(\n        Told.{},"
 
 DIRECT: tuple[Mutant, ...] = (
@@ -68,6 +69,14 @@ DIRECT: tuple[Mutant, ...] = (
         "            self._lanes[key], self._next[lane.partition], self.rows = lane, before, rows\n",
         "            self._lanes[key], self._next[lane.partition] = lane, before\n",
         "tests/index/test_lanes.py::test_entries_are_undone_newest_first",
+    ),
+    one(
+        "a right that a lane's writer lacks is taken for a broker's trouble",
+        f"{CLIENT}/direct/refusals.py",
+        "        for one in (error, self._record, self._connection):\n",
+        "        for one in ():\n",
+        f"{_RIGHTS}::test_a_writer_needs_each_right_of_the_plan_and_no_other",
+        f"{_RIGHTS}::test_a_wrong_password_is_told_and_not_waited_for_again",
     ),
     one(
         "records are trimmed before their entry",

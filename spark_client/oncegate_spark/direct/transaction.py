@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from oncegate_spark.direct.record import SPANS_MAX, Spans, lane_record
+from oncegate_spark.direct.refusals import Heard
 from oncegate_spark.errors import NOTHING, BadId, BadOption, Fenced, InDoubt, Outcome, Refused, SinkRefused, Unavailable
 from oncegate_spark.kafka_client import hand_over, is_fenced, kafka_client
 from oncegate_spark.protocol.answers import Lane
@@ -31,6 +32,7 @@ _OWN = {
     "enable.idempotence": True,
     "acks": "all",
     "partitioner": "murmur2_random",
+    "delivery.report.only.error": True,
 }
 
 
@@ -68,6 +70,7 @@ class LaneTransaction:
         self._timeout_s = timeout_ms / 1000
         own = _OWN | {"transactional.id": lane.transactional_id, "transaction.timeout.ms": transaction_ms}
         self._config = {"bootstrap.servers": lane.brokers, "log_level": 0, **checked_config(config or {}), **own}
+        self._heard = Heard(self._kafka, self._topic, lane, self._config.get("sasl.username", "the client"))
         self._producer: Producer | None = None
         self._written = Spans()
         self._last: int | None = None
@@ -85,12 +88,16 @@ class LaneTransaction:
 
         Raises Unavailable, Refused: nothing was written.
         """
-        self._producer = self._kafka.Producer(self._config)
+        self._producer = self._kafka.Producer(self._config | self._heard.callbacks())
         try:
             self._producer.init_transactions(self._timeout_s)
             self._producer.begin_transaction()
         except self._kafka.KafkaException as raised:
             error = raised.args[0]
+            with suppress(self._kafka.KafkaException):  # as it raises what is fatal once more
+                self._producer.poll(0)  # callbacks speak here
+            if refused := self._heard.refusal(error):
+                raise refused from raised
             kind = Refused if error.fatal() and not is_fenced(self._kafka, error) else Unavailable
             raise kind(f"{self._what}: {error.str()}{NOTHING}") from raised
 
@@ -134,8 +141,8 @@ class LaneTransaction:
     def commit(self) -> int:
         """Commit the rows with one record of them; how many they are. Nothing was added: nothing is committed.
 
-        Raises SinkRefused: it was aborted, and nothing is written; Fenced: a later writer has the lane; InDoubt:
-        whether it is committed only the next start and question tell.
+        Raises SinkRefused, or Refused where the user lacks a right: it was aborted, and nothing is written; Fenced: a
+        later writer has the lane; InDoubt: whether it is committed only the next start and question tell.
         """
         assert self._producer is not None
         if not self._written.count:
@@ -169,7 +176,7 @@ class LaneTransaction:
             return Fenced(f"{what}: a later writer has this lane; whether it wrote, it knows", outcome=Outcome.UNKNOWN)
         if error.txn_requires_abort():
             self._is_open = True
-            return SinkRefused(f"{what}; it is aborted{NOTHING}")
+            return self._heard.refusal(error) or SinkRefused(f"{what}{self._heard.why}; it is aborted{NOTHING}")
         return InDoubt(f"{what}; unknown: whether it is committed; the next start and question tell")
 
     @property
