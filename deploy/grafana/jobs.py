@@ -93,7 +93,7 @@ def _rows(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             lines(
-                "Rows suppressed",
+                "Rows suppressed, by whom",
                 "A second: by commits, and by clients that ask. Copies: records that say what another says too.",
                 "short",
                 Query(rate(_SUPPRESSED), "{{namespace}} commits"),

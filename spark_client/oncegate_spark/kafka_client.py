@@ -1,4 +1,4 @@
-"""What every writer into Kafka by its own producer shares: the client, room in its queue, and who was fenced."""
+"""What every writer into Kafka by its own producer shares: the client, room in its queue, and who is refused."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -35,3 +35,9 @@ def is_fenced(kafka: Any, error: Any) -> bool:
     """Whether an error of Kafka's says that a later producer has the transactional id."""
     codes = kafka.KafkaError
     return error.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH)
+
+
+def is_unknown(kafka: Any, error: Any) -> bool:
+    """Whether an error of Kafka's says that brokers do not know who connects by these credentials."""
+    codes = kafka.KafkaError
+    return error.code() in (codes._AUTHENTICATION, codes.SASL_AUTHENTICATION_FAILED)

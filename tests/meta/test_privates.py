@@ -27,7 +27,10 @@ FORCED = {
     },
     "service/oncegate/ledgers/kafka/watch.py": {"_do_sasl_handshake"},
     "service/oncegate/runtime/last_resort.py": {"_exit"},
-    "spark_client/oncegate_spark/kafka_client.py": {"_FENCED"},  # librdkafka's own error codes are named so
+    "spark_client/oncegate_spark/kafka_client.py": {
+        "_AUTHENTICATION",
+        "_FENCED",
+    },  # librdkafka's own error codes are named so
     "spark_client/oncegate_spark/delivery/kafka_reader.py": {"_PARTITION_EOF"},
     "spark_client/oncegate_spark/spark/assign_ids.py": {"_jdf"},
     "spark_client/oncegate_spark/spark/assign_sequences.py": {"_jdf"},

@@ -3,6 +3,7 @@
 from typing import Any
 
 from oncegate_spark.errors import NOTHING, Refused
+from oncegate_spark.kafka_client import is_unknown
 from oncegate_spark.protocol.answers import Lane
 
 _RIGHTS = "`oncegate kafka plan --writer User:NAME --topic TOPIC` prints the rights that who writes needs"
@@ -12,7 +13,7 @@ class Heard:
     """Keeps what one producer's callbacks said: how its connections were refused, why its first record was."""
 
     def __init__(self, kafka: Any, topic: str, lane: Lane, user: str) -> None:
-        self._codes: Any = kafka.KafkaError
+        self._kafka = kafka
         self._topic, self._lane, self._user = topic, lane, user
         self._connection: Any = None
         self._record: Any = None
@@ -34,9 +35,9 @@ class Heard:
         return None
 
     def _meaning(self, error: Any) -> str | None:
-        codes = self._codes
-        if error.code() in (codes._AUTHENTICATION, codes.SASL_AUTHENTICATION_FAILED):
+        if is_unknown(self._kafka, error):
             return f"brokers do not know {self._user} by these credentials"
+        codes = self._kafka.KafkaError
         wanted = {
             codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: f"transactional id {self._lane.transactional_id}",
             codes.TOPIC_AUTHORIZATION_FAILED: f"topic {self._topic}, or topic {self._lane.topic}",
