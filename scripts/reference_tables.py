@@ -103,6 +103,7 @@ OTHERS = {
     "jwt_algorithms": "how tokens may be signed, comma separated",
     "jwt_roles_claim": "the claim that says the roles; dots go into objects, as in `realm_access.roles`",
     "jwt_namespaces_claim": "the claim that says the namespaces of the token's tenant; `*`: all",
+    "jwt_tenant_claim": "the claim that says for whom [quotas](security.md#quotas) count a token; if not given, `sub`",
     "jwt_leeway_ms": "how far the issuer's clock may be off, 300,000 at most",
     "tls_certificate": "PEM file of the gateway's certificate with its chain: both doors [speak TLS](security.md#tls)",
     "tls_key": "PEM file of its private key, if not in the same file",

@@ -73,6 +73,7 @@ def _tokens_of(process: ProcessSettings, observer: Observer) -> "Tokens | None":
         process.jwt_roles_claim,
         process.jwt_namespaces_claim,
         process.jwt_leeway_ms,
+        process.jwt_tenant_claim,
     )
     clock, discovered = SystemClock(), not named["jwt_keys"]
     try:

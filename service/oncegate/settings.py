@@ -117,6 +117,8 @@ class ProcessSettings(_Half):
     # The claims that say roles and namespaces; dots go into objects, as in realm_access.roles.
     jwt_roles_claim: str = "oncegate_roles"
     jwt_namespaces_claim: str = "oncegate_namespaces"
+    # The claim that says the tenant that quotas are of; none: each `sub` is one.
+    jwt_tenant_claim: str | None = None
     # Clocks of two machines differ; five minutes are the most that anybody should need.
     jwt_leeway_ms: int = Bounded(default=30_000, ge=0, le=300_000)
     # PEM files: the gateway's certificate, its key where that lies elsewhere, and who signs callers' certificates.
@@ -148,6 +150,9 @@ class ProcessSettings(_Half):
     @model_validator(mode="after")
     def _rates_are_bounds(self) -> Self:
         limits = cast(Limits, self)
+        tenants = (limits.tenant_ids_per_second, limits.tenant_bytes_per_second)
+        if min(*tenants, limits.tenant_open_claims, limits.tenant_namespaces) < 0:
+            raise ValueError("quotas of tenants are 0 (no bound) at least")
         if min(limits.ids_per_second, limits.bytes_per_second) < 0:
             raise ValueError("ids_per_second and bytes_per_second are 0 (no bound) at least")
         if limits.duplicate_records_per_second < 1:

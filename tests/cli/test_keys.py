@@ -1,5 +1,6 @@
 """`oncegate keys add`, `list` and `revoke`: what they print, what they keep, and what they refuse in one line."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,16 @@ def test_a_key_is_shown_once_and_its_file_is_for_its_owner_alone(file: Path) -> 
     for words in (key_id, "loader", "write, ack", "orders"):
         assert words in out
     assert secret not in out + file.read_text()
+
+
+def test_a_key_counts_for_the_tenant_that_it_is_made_for_and_for_nobody_else_without_one(file: Path) -> None:
+    run("add", "loader", "--role", "write", "--namespace", "orders", "--tenant", "acme", file=file)
+    added("reader", file)
+    assert [(key.name, key.tenant) for key in keys.read(file).values()] == [("loader", "acme"), ("reader", "")]
+    assert "acme" in run("list", file=file)[1]
+    older = file.read_text().replace('"tenant"', '"left_out"')
+    file.write_text(re.sub(r',\s*"left_out": "[a-z]*"', "", older))
+    assert [key.tenant for key in keys.read(file).values()] == ["", ""], "as files of older builds are"
 
 
 def test_a_revoked_key_is_gone_and_the_others_stay(file: Path) -> None:

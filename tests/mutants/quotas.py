@@ -6,6 +6,7 @@ RATES = "service/oncegate/engine/counts/rates.py"
 _BUCKET = "service/oncegate/engine/counts/bucket.py"
 _RATES = "tests/engine/test_rates.py"
 _DOORS = "tests/transports/test_quotas.py"
+_TENANTS = "tests/transports/test_tenant_quotas.py"
 
 QUOTAS: tuple[Mutant, ...] = (
     one(
@@ -25,8 +26,8 @@ QUOTAS: tuple[Mutant, ...] = (
     one(
         "who has brought too many bytes cannot settle",
         RATES,
-        "(wait_ms := self._bytes.wait_ms()) and count > NEVER_REFUSED_BYTES",
-        "(wait_ms := self._bytes.wait_ms())",
+        "tenant, is_refused = current(), count > NEVER_REFUSED_BYTES",
+        "tenant, is_refused = current(), True",
         f"{_RATES}::test_refusals_are_counted_by_quota_and_say_how_long_to_wait",
     ),
     one(
@@ -49,5 +50,62 @@ QUOTAS: tuple[Mutant, ...] = (
         'fixed["retry_after_ms"] = error.extra.get("retry_after_ms", error.retry_after_ms)',
         'fixed["retry_after_ms"] = error.retry_after_ms',
         f"{_DOORS}::test_what_one_namespace_brings_is_taken_from_no_other",
+    ),
+    one(
+        "a tenant's ids are counted by namespace alone",
+        RATES,
+        "            if wait_ms := tenant.ids_wait_ms():\n",
+        "            if wait_ms := 0:\n",
+        f"{_TENANTS}::test_what_a_tenant_brings_to_one_namespace_is_taken_from_its_others_and_from_nobody_elses",
+    ),
+    one(
+        "a tenant's bytes are paid for by nobody",
+        RATES,
+        "            tenant.take_bytes(count)\n",
+        "",
+        f"{_TENANTS}::test_what_a_tenant_brings_to_one_namespace_is_taken_from_its_others_and_from_nobody_elses",
+    ),
+    one(
+        "each credential is a tenant of its own",
+        "service/oncegate/transports/access/principal.py",
+        'f"tenant {self.tenant}" if self.tenant else f"name {self.name}"',
+        'f"name {self.name}"',
+        f"{_TENANTS}::test_both_doors_count_for_one_tenant",
+        "tests/transports/access/test_tokens.py::test_tokens_name_their_tenant_by_one_claim_and_one_that_names_none_is_refused",
+    ),
+    one(
+        "requests over gRPC are nobody's",
+        "service/oncegate/transports/grpc/calls.py",
+        "        return None if self._principal is None else self._principal.whose\n",
+        "        return None\n",
+        f"{_TENANTS}::test_both_doors_count_for_one_tenant",
+    ),
+    one(
+        "claims that are decided together are granted whatever their tenant has open",
+        "service/oncegate/engine/usecases/claim_batching.py",
+        "        if any(one.tenant is not None and not one.tenant.has_room(len(batch)) for one in batch):\n",
+        "        if False:\n",
+        "tests/engine/test_tenants.py::test_of_many_claims_at_once_no_more_are_granted_than_the_tenant_may_have_open",
+    ),
+    one(
+        "a tenant at its bound cannot repeat a call whose answer was lost",
+        "service/oncegate/engine/usecases/claims.py",
+        "        claim, rests_on = None, decision.rests_on\n",
+        "        claim, rests_on = None, decision.rests_on\n        self._check_tenant(tenant)\n",
+        f"{_TENANTS}::test_a_tenants_open_claims_are_counted_over_the_namespaces_of_its_credential",
+    ),
+    one(
+        "a tenant makes as many namespaces as there may be",
+        "service/oncegate/engine/gateway.py",
+        "                    tenant.check_namespaces(self._owners)\n",
+        "                    pass\n",
+        f"{_TENANTS}::test_a_tenant_makes_no_more_namespaces_than_it_may_have",
+    ),
+    one(
+        "a token without a tenant has its quotas alone",
+        "service/oncegate/transports/access/tokens.py",
+        "        if len(names) != 1:\n",
+        "        if len(names) > 1:\n            return names[0]\n        if not names:\n            return ''\n        if False:\n",
+        "tests/transports/access/test_tokens.py::test_tokens_name_their_tenant_by_one_claim_and_one_that_names_none_is_refused",
     ),
 )

@@ -42,6 +42,9 @@ class Told:
     def namespace(self) -> str:
         return self.where
 
+    def whose(self) -> None:
+        return None
+
     def marks(self) -> Iterable[Mark]:
         return self.seen
 

@@ -106,9 +106,9 @@ class KeysUnread(Retryable):
 
 
 class QuotaExceeded(Retryable):
-    """Says that a quota of the namespace is used up: of stages, open claims, ids or bytes; nothing was written."""
+    """Says that a quota of the namespace or tenant is used up: of stages, open claims, ids or bytes; no effect."""
 
-    code, title, retry_after_ms = "QUOTA", "A quota of the namespace is used up; nothing was written", 5_000
+    code, title, retry_after_ms = "QUOTA", "A quota is used up; nothing was written", 5_000
 
 
 class LedgerFull(Retryable):

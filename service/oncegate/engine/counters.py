@@ -105,7 +105,7 @@ APPENDS_LOST = _appended(
 
 
 def _refused(quota: str, meaning: str) -> CounterRow:
-    """A row of the requests that a quota of the namespace refused."""
+    """A row of the requests that a quota of the namespace, or of its tenant, refused."""
     name = f"refused_by_{quota}"
     return CounterRow(name, "requests", meaning, metric="quota_refusals", label=("quota", quota))
 
@@ -113,6 +113,9 @@ def _refused(quota: str, meaning: str) -> CounterRow:
 QUOTA_IDS = _refused("ids", "refused, for the namespace had brought its `ids_per_second`")
 QUOTA_BYTES = _refused("bytes", "refused, for the namespace had brought its `bytes_per_second`")
 QUOTA_CLAIMS = _refused("open_claims", "refused, for `open_claims` of the namespace were open")
+QUOTA_TENANT_IDS = _refused("tenant_ids", "refused, for its tenant had brought its `tenant_ids_per_second`")
+QUOTA_TENANT_BYTES = _refused("tenant_bytes", "refused, for its tenant had brought its `tenant_bytes_per_second`")
+QUOTA_TENANT_CLAIMS = _refused("tenant_open_claims", "refused, for `tenant_open_claims` of its tenant were open")
 QUOTA_STAGES = _refused("stages", "refused, for there was no room for further stages")
 
 # By `Cause`. What came again and was not written, whatever it was answered: DUPLICATE, SAME, or nothing at all.
@@ -190,6 +193,9 @@ COUNTERS: tuple[CounterRow, ...] = (
     QUOTA_BYTES,
     QUOTA_CLAIMS,
     QUOTA_STAGES,
+    QUOTA_TENANT_IDS,
+    QUOTA_TENANT_BYTES,
+    QUOTA_TENANT_CLAIMS,
     CounterRow(
         "takeovers",
         "ids",

@@ -17,10 +17,11 @@ from oncegate.core.errors import (
 )
 from oncegate.engine.admission import Admission
 from oncegate.engine.counts.duplicate_log import DuplicateLogs
+from oncegate.engine.counts.tenants import Tenant, Tenants
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
-from oncegate.engine.names import DEFAULT_NAMESPACE, check_namespace
+from oncegate.engine.names import ALL_NAMESPACES, DEFAULT_NAMESPACE, check_namespace
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.recovery.owner import EVICTION_MS, Owner, World
 from oncegate.engine.shard import Shard
@@ -46,6 +47,7 @@ class Gateway:
         self.admission = Admission(world.limits)
         # Where duplicates are told one by one; None: nowhere.
         self.duplicates = world.duplicates
+        self.tenants = Tenants(world.limits, world.clock, self._open_claims)
 
     def shard(self, namespace: str) -> Shard:
         """Finds the shard of a namespace. Raises NotFound, Recovering; what it stays down for: no effect."""
@@ -67,18 +69,25 @@ class Gateway:
             raise Recovering(f"namespace {namespace} is being rebuilt from its ledger; nothing was written")
         return owner.shard
 
-    async def create(self, namespace: str, key: bytes | None = None) -> bool:
+    def _open_claims(self, namespaces: frozenset[str]) -> int:
+        """Counts the claims that are open in these namespaces."""
+        names = self._owners if ALL_NAMESPACES in namespaces else namespaces & self._owners.keys()
+        shards = [self._owners[name].shard for name in names]
+        return sum(shard.journal.index.claims.open_claims for shard in shards if shard is not None)
+
+    async def create(self, namespace: str, key: bytes | None = None, tenant: Tenant | None = None) -> bool:
         """Makes a namespace with its own key and ledger; False when it exists. Durable when it returns.
 
-        `key`: another namespace's, whose ids are to be known here; None: a new one. Raises BadRequest,
-        TooManyNamespaces; Recovering: it exists, and cannot be opened for now; KeyMismatch: it has another key.
+        `key`: another namespace's, whose ids are to be known here; None: a new one. `tenant`: whose it is to be.
+        Raises BadRequest, TooManyNamespaces; Recovering: it exists, and cannot be opened for now; KeyMismatch: it has
+        another key.
         """
-        is_new = await self._made(namespace, key)
+        is_new = await self._made(namespace, key, tenant)
         if key is not None and self.shard(namespace).key_check != key_check(key):
             raise KeyMismatch(f"namespace {namespace} has another key: what is known elsewhere has no meaning here")
         return is_new
 
-    async def _made(self, namespace: str, key: bytes | None) -> bool:
+    async def _made(self, namespace: str, key: bytes | None, tenant: Tenant | None) -> bool:
         check_namespace(namespace)
         async with self._changing:
             if namespace not in self._owners:
@@ -87,6 +96,8 @@ class Gateway:
                         f"there are {len(self._owners)} namespaces, and at most {self.limits.namespaces} may be "
                         "(`namespaces` of /v1/limits); nothing was made"
                     )
+                if tenant is not None:
+                    tenant.check_namespaces(self._owners)
                 await self._world.ledgers.create(namespace, key)
                 await self._own(namespace)
                 return True

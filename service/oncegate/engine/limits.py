@@ -82,6 +82,11 @@ class Limits:
     # Of each namespace; 0: as many as come. Whoever shares a gateway with others sets what one of them may bring.
     ids_per_second: int = 0
     bytes_per_second: int = 0
+    # Of each tenant, over all of its namespaces and credentials; 0: no bound of its own.
+    tenant_ids_per_second: int = 0
+    tenant_bytes_per_second: int = 0
+    tenant_open_claims: int = 0
+    tenant_namespaces: int = 0
     # Some 300 KB a second; whoever looks for causes needs some of each, and a replay of millions says the same of all.
     duplicate_records_per_second: int = 1_000
     # Uncommitted rows are somebody's disk; a micro-batch is rarely above one GiB.

@@ -9,6 +9,8 @@ from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
 
 # Each start makes it where it is not there: clients use it that name none.
+# What a credential names that is one of all namespaces.
+ALL_NAMESPACES = "*"
 DEFAULT_NAMESPACE = "default"
 _NAMESPACE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 

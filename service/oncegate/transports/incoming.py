@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 
 from oncegate.core.errors import TooLarge
 from oncegate.engine.admission import Admission
+from oncegate.engine.counts.tenants import Whose, entered
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
@@ -44,6 +45,9 @@ class Incoming(Protocol):
 
     def namespace(self) -> str:
         """Returns the name of the namespace."""
+
+    def whose(self) -> Whose | None:
+        """Returns the tenant whose credential was shown; None: none was asked for."""
 
     def marks(self) -> Iterable[Mark]:
         """Returns the marks of the namespace's ledger that the caller has seen."""
@@ -76,6 +80,7 @@ async def admit(incoming: Incoming, gateway: Gateway) -> Admitted:
     if size_bytes > (bytes_max := incoming.bytes_max(gateway.limits)):
         raise TooLarge(f"a body of {size_bytes} bytes; at most {bytes_max} are read of this kind")
     shard = shard_at(gateway, incoming.namespace(), incoming.marks)
+    entered(gateway.tenants.of(incoming.whose()))
     shard.rates.size_bytes(size_bytes)
     gateway.admission.enter(size_bytes)
     held = Held(gateway.admission)

@@ -4,6 +4,7 @@ import base64
 import hmac
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -336,3 +337,19 @@ def test_sets_that_hold_secrets_or_no_keys_are_refused(tmp_path: Path, issuer: I
             Gate(str(file))
     with pytest.raises(IssuerKeysUnreadable, match="No such file"):
         Gate(str(tmp_path / "missing"))
+
+
+def test_tokens_name_their_tenant_by_one_claim_and_one_that_names_none_is_refused(
+    issuer: Issuer, tmp_path: Path
+) -> None:
+    (file := tmp_path / "keys.json").write_bytes(issuer.document)
+    gate = Gate(str(file), replace(RULES, tenant_claim="org.name"))
+    for sub in ("one", "two"):
+        found = gate.access.permit("claimIds", "mail", issuer.token(sub=sub, org={"name": "acme"}))
+        assert found is not None
+        assert found.whose == ("tenant acme", {"mail"})
+    for wrong in (None, {}, {"name": ["acme", "other"]}, {"name": 7}, {"name": ""}):
+        assert "names no tenant" in gate.says(issuer.token(org=wrong))
+    alone = Gate(str(file)).access.permit("claimIds", "mail", issuer.token(org={"name": "acme"}))
+    assert alone is not None
+    assert alone.whose == ("name loader", {"mail"})

@@ -20,12 +20,17 @@ from oncegate.transports.access.rights import Role
 
 KeysFile = Annotated[Path, typer.Option("--keys", help="The file of keys.")]
 Roles = Annotated[list[Role], typer.Option("--role", help="What it may do; may be given several times.")]
+TenantName = Annotated[
+    str, typer.Option("--tenant", help="Whose quotas it counts for, with the tenant's other keys.  [default: NAME's]")
+]
 Namespaces = Annotated[
     list[str], typer.Option("--namespace", help="Where; '*' is everywhere; may be given several times.")
 ]
 
 
-def add(name: str, role: Roles, namespace: Namespaces, file: KeysFile = Path("keys.json")) -> None:
+def add(
+    name: str, role: Roles, namespace: Namespaces, file: KeysFile = Path("keys.json"), tenant: TenantName = ""
+) -> None:
     """Make a key for NAME, and show it: this once, for the file holds only its hash.
 
     Example: oncegate keys add loader --role write --role ack --namespace orders
@@ -34,7 +39,8 @@ def add(name: str, role: Roles, namespace: Namespaces, file: KeysFile = Path("ke
         for one in namespace:
             if one != keys.ALL_NAMESPACES:
                 check_namespace(one)
-        made, text = keys.made(name, dict.fromkeys(role), dict.fromkeys(namespace), SystemClock().wall_ms())
+        now_ms = SystemClock().wall_ms()
+        made, text = keys.made(name, dict.fromkeys(role), dict.fromkeys(namespace), now_ms, tenant)
         keys.write(file, [*known.values(), made])
         sys.stdout.write(text + "\n")
 
@@ -42,9 +48,10 @@ def add(name: str, role: Roles, namespace: Namespaces, file: KeysFile = Path("ke
 def list_keys(file: KeysFile = Path("keys.json")) -> None:
     """List the keys, without their secrets, which nobody knows any more."""
     with _refusing():
-        table = Table("id", "name", "roles", "namespaces")
+        table = Table("id", "name", "tenant", "roles", "namespaces")
         for key in keys.read(file).values():
-            table.add_row(key.id, key.name, ", ".join(role.value for role in key.roles), ", ".join(key.namespaces))
+            roles, namespaces = ", ".join(role.value for role in key.roles), ", ".join(key.namespaces)
+            table.add_row(key.id, key.name, key.tenant, roles, namespaces)
         Console().print(table)
 
 

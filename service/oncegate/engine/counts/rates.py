@@ -1,13 +1,14 @@
-"""Bounds how much a namespace may bring in a second, so that one tenant leaves room for the others.
+"""Bounds how much a namespace, and a tenant, may bring in a second, so that one leaves room for the others.
 
 Refusals come before any effect. What settles a claim is counted and never refused: its lease would run out, and then
 its ids may be written twice.
 """
 
 from oncegate.core.errors import QuotaExceeded
-from oncegate.engine.counters import QUOTA_BYTES, QUOTA_IDS, CounterRow
+from oncegate.engine.counters import QUOTA_BYTES, QUOTA_IDS, QUOTA_TENANT_BYTES, QUOTA_TENANT_IDS, CounterRow
 from oncegate.engine.counts.bucket import Bucket
 from oncegate.engine.counts.counts import Counts
+from oncegate.engine.counts.tenants import current
 from oncegate.engine.limits import KIB, Limits
 from oncegate.ports import Clock
 
@@ -16,7 +17,8 @@ NEVER_REFUSED_BYTES = 4 * KIB
 
 
 class Rates:
-    """The ids and bytes that one namespace may bring in a second, over both doors and all of its callers."""
+    """The ids and bytes that one namespace may bring in a second, over both doors and all of its callers; and what its
+    callers' tenants may."""
 
     def __init__(self, limits: Limits, clock: Clock, counts: Counts) -> None:
         self._limits, self._counts = limits, counts
@@ -24,20 +26,30 @@ class Rates:
 
     def ids(self, count: int) -> None:
         """Counts ids, sequences or rows that are to be decided on. Raises QuotaExceeded: nothing was written."""
+        tenant = current()
         if wait_ms := self._ids.wait_ms():
-            raise self._refused(QUOTA_IDS, "ids", "ids_per_second", wait_ms)
+            raise self._refused(QUOTA_IDS, "namespace", "ids", "ids_per_second", wait_ms)
+        if tenant is not None:
+            if wait_ms := tenant.ids_wait_ms():
+                raise self._refused(QUOTA_TENANT_IDS, "tenant", "ids", "tenant_ids_per_second", wait_ms)
+            tenant.take_ids(count)
         self._ids.take(count)
 
     def size_bytes(self, count: int) -> None:
         """Counts the bytes of a body that was announced. Raises QuotaExceeded: nothing was read or written."""
-        if (wait_ms := self._bytes.wait_ms()) and count > NEVER_REFUSED_BYTES:
-            raise self._refused(QUOTA_BYTES, "bytes", "bytes_per_second", wait_ms)
+        tenant, is_refused = current(), count > NEVER_REFUSED_BYTES
+        if (wait_ms := self._bytes.wait_ms()) and is_refused:
+            raise self._refused(QUOTA_BYTES, "namespace", "bytes", "bytes_per_second", wait_ms)
+        if tenant is not None:
+            if (wait_ms := tenant.bytes_wait_ms()) and is_refused:
+                raise self._refused(QUOTA_TENANT_BYTES, "tenant", "bytes", "tenant_bytes_per_second", wait_ms)
+            tenant.take_bytes(count)
         self._bytes.take(count)
 
-    def _refused(self, row: CounterRow, what: str, limit: str, wait_ms: int) -> QuotaExceeded:
+    def _refused(self, row: CounterRow, whose: str, what: str, limit: str, wait_ms: int) -> QuotaExceeded:
         self._counts.add(row)
         most = getattr(self._limits, limit)
         return QuotaExceeded(
-            f"this namespace brings more than {most} {what} a second (`{limit}` of /v1/limits); nothing was written",
+            f"this {whose} brings more than {most} {what} a second (`{limit}` of /v1/limits); nothing was written",
             retry_after_ms=wait_ms,
         )

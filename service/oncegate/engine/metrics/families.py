@@ -93,7 +93,7 @@ def _histogram(name: str, meaning: str, read: Callable[[Counts], Histogram]) -> 
 _TOGETHER = {
     "answered_ids": "answered, sequences too, by verdict",
     "appends": "of the ledger, on Kafka transactions, by how they ended",
-    "quota_refusals": "refused, by the quota of the namespace that was used up",
+    "quota_refusals": "refused, by the quota that was used up, of the namespace or of the tenant",
     "duplicates": "that came again and were not written, sequences and rows too, by what is known of the cause",
 }
 

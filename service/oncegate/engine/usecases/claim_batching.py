@@ -19,6 +19,8 @@ from oncegate.core.claims import Action
 from oncegate.core.entries.kinds import Claimed
 from oncegate.core.errors import OncegateError
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.counts.tenants import Tenant
+from oncegate.engine.counts.tenants import current as current_tenant
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ClaimRequest, ClaimResult
 from oncegate.engine.usecases.claims import Claims, DecidedClaim, digest_of
@@ -39,7 +41,7 @@ _NEVER_MS = np.iinfo(np.uint64).max
 class _Pending:
     """Holds a claim that waits: for its batch to be decided, and then for what its answer rests on to be durable.
 
-    span: of its request, where that is traced: a batch is decided in a turn of its own.
+    span, tenant: of its request, where it has one: a batch is decided in a turn of its own.
     """
 
     request: ClaimRequest
@@ -47,6 +49,7 @@ class _Pending:
     deadline: Deadline
     waiter: asyncio.Future[None]
     span: Span | None = None
+    tenant: Tenant | None = None
     decided: DecidedClaim | None = field(default=None)
 
 
@@ -81,7 +84,7 @@ class ClaimBatcher:
 
     async def _claim_with_others(self, request: ClaimRequest, lease_ms: int, deadline: Deadline) -> ClaimResult:
         waiter = asyncio.get_running_loop().create_future()
-        pending = _Pending(request, lease_ms, deadline, waiter, current())
+        pending = _Pending(request, lease_ms, deadline, waiter, current(), current_tenant())
         self._wait(pending)
         await pending.waiter
         assert pending.decided is not None, "decided, or refused"
@@ -124,7 +127,7 @@ class ClaimBatcher:
     def _decide_alone(self, one: _Pending) -> None:
         try:
             one.deadline.check()
-            one.decided = self._claims.decide(one.request, one.lease_ms)
+            one.decided = self._claims.decide(one.request, one.lease_ms, one.tenant)
         except Exception as error:
             one.waiter.set_exception(error)
         else:
@@ -141,6 +144,8 @@ class ClaimBatcher:
         journal.group_commit.check()
         batch = self._first_calls(batch, journal.clock.monotonic_ms())
         if len(batch) < FEWEST or index.open_claims + len(batch) > journal.limits.open_claims:
+            return
+        if any(one.tenant is not None and not one.tenant.has_room(len(batch)) for one in batch):
             return
         wall_ms, names = journal.wall_ms(), journal.random(16 * len(batch))
         claims = []

@@ -13,8 +13,9 @@ from oncegate.core.entries.kinds import Claimed, Completed, Released, Taken
 from oncegate.core.errors import BadRequest, QuotaExceeded, ReleasedClaim, TooLarge, UnknownClaim
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.places import Places
-from oncegate.engine.counters import COMPLETED, LOOKED_UP, QUOTA_CLAIMS, RELEASED
+from oncegate.engine.counters import COMPLETED, LOOKED_UP, QUOTA_CLAIMS, QUOTA_TENANT_CLAIMS, RELEASED
 from oncegate.engine.counts.duplicates import duplicates_in
+from oncegate.engine.counts.tenants import Tenant, current
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ClaimRequest, ClaimResult, LookUpRequest, SettleResult, TakeRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
@@ -70,7 +71,7 @@ class Claims:
         """
         if request.scope is not None and await is_over(self._journal, request.scope):
             return ClaimResult(None, lease_ms, *stale(self._journal, len(request.ids)))
-        decided = self.decide(request, lease_ms)
+        decided = self.decide(request, lease_ms, current())
         result = decided.result
         firsts = self._firsts(request.ids, result.verdicts) if request.locate else None
         await self._journal.group_commit.durable(decided.rests_on)
@@ -82,9 +83,10 @@ class Claims:
     def _firsts(self, ids: NDArray[np.uint64], verdicts: U8) -> Firsts:
         return self._index.firsts_of(ids, verdicts, self._journal.limits.located_entries)
 
-    def decide(self, request: ClaimRequest, lease_ms: int) -> DecidedClaim:
+    def decide(self, request: ClaimRequest, lease_ms: int, tenant: Tenant | None) -> DecidedClaim:
         """Decides which of these ids may be written, and records what is granted; the answer waits for `rests_on`.
 
+        `tenant`: whose claim it is; None: nobody's whose claims are counted.
         Raises TokenReused, QuotaExceeded, Recovering, LedgerFull, LedgerDown: nothing was written.
         """
         now_ms = self._journal.clock.monotonic_ms()
@@ -103,6 +105,7 @@ class Claims:
             lease_ms = self._index.view(claim, now_ms).lease_ms
         if len(decision.fresh) or len(decision.taken):
             assert not decision.again, "a repeat grants nothing new"
+            self._check_tenant(tenant)
             claim, rests_on = self._grant(request, decision, digest, lease_ms)
         elif decision.claim is not None and bool((decision.actions == Action.BUSY).any()):
             # Who takes over what was this claim's may yet be refused, and then it is this claim's again.
@@ -113,6 +116,11 @@ class Claims:
     def _check_count(self, ids: NDArray[np.uint64]) -> None:
         if len(ids) > self._journal.limits.ids_per_request:
             raise TooLarge(f"{len(ids)} ids in one request; at most {self._journal.limits.ids_per_request}")
+
+    def _check_tenant(self, tenant: Tenant | None) -> None:
+        if tenant is not None and not tenant.has_room():
+            self._journal.counts.add(QUOTA_TENANT_CLAIMS)
+            tenant.check_claims()
 
     def _grant(self, request: ClaimRequest, decision: ClaimDecision, digest: bytes, lease_ms: int) -> tuple[bytes, int]:
         journal = self._journal

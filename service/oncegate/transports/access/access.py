@@ -95,7 +95,7 @@ class Access:
         key = None if parts is None else self._keys.get(parts[0])
         if parts is None or key is None or not key.fits(parts[1]):
             return None
-        return Principal(key.name, frozenset(key.roles), frozenset(key.namespaces))
+        return Principal(key.name, frozenset(key.roles), frozenset(key.namespaces), tenant=key.tenant)
 
     def _remember(self, mark: bytes, found: Principal | None) -> Principal | None:
         if len(self._checked) >= REMEMBERED_MAX:

@@ -29,7 +29,10 @@ class KeysUnreadable(ValueError):
 
 
 class Key(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One key: its id, whose it is, what it may do and where, and the hash of its secret with what made it."""
+    """One key: its id, whose it is, what it may do and where, and the hash of its secret with what made it.
+
+    `tenant`: with whose other keys it shares quotas; empty: with those of its name.
+    """
 
     id: str
     name: str
@@ -41,6 +44,7 @@ class Key(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     n: int = SCRYPT_N
     r: int = SCRYPT_R
     p: int = SCRYPT_P
+    tenant: str = ""
 
     def fits(self, secret: str) -> bool:
         """Tells whether this is the key's secret, in a time that does not depend on how much of it is right."""
@@ -97,10 +101,12 @@ def read(path: Path) -> dict[str, Key]:
     return by_id
 
 
-def made(name: str, roles: Iterable[Role], namespaces: Iterable[str], made_ms: int) -> tuple[Key, str]:
+def made(
+    name: str, roles: Iterable[Role], namespaces: Iterable[str], made_ms: int, tenant: str = ""
+) -> tuple[Key, str]:
     """Makes a key: what the file keeps of it, and the text that is shown once."""
     key_id, secret = secrets.token_hex(6), secrets.token_hex(32)
-    blank = Key(key_id, name, tuple(roles), tuple(namespaces), made_ms, secrets.token_hex(16), "")
+    blank = Key(key_id, name, tuple(roles), tuple(namespaces), made_ms, secrets.token_hex(16), "", tenant=tenant)
     return msgspec.structs.replace(blank, scrypt=_hash(secret, blank).hex()), f"og_{key_id}_{secret}"
 
 

@@ -28,7 +28,10 @@ _ROLES = {role.value: role for role in Role}
 
 @dataclass(frozen=True)
 class TokenRules:
-    """Says which tokens are taken, and which claims tell what they may do; a name with dots goes into objects."""
+    """Says which tokens are taken, and which claims tell what they may do; a name with dots goes into objects.
+
+    `tenant_claim`: which one says for whom quotas count them; None: for whom `sub` says.
+    """
 
     issuer: str
     audience: str
@@ -36,6 +39,7 @@ class TokenRules:
     roles_claim: str
     namespaces_claim: str
     leeway_ms: int
+    tenant_claim: str | None = None
 
 
 class Tokens:
@@ -87,7 +91,15 @@ class Tokens:
         if len(namespaces) > NAMESPACES_MAX:
             raise _refused(f"names more than {NAMESPACES_MAX} namespaces")
         until_ms = int(min(claims["exp"], 1 << 40)) * 1_000 + self._rules.leeway_ms
-        return Principal(str(claims.get("sub", "")), roles, frozenset(namespaces), until_ms)
+        return Principal(str(claims.get("sub", "")), roles, frozenset(namespaces), until_ms, self._tenant(claims))
+
+    def _tenant(self, claims: dict[str, Any]) -> str:
+        if self._rules.tenant_claim is None:
+            return ""
+        names = _words(claims, self._rules.tenant_claim)
+        if len(names) != 1:
+            raise _refused("names no tenant, or several, in the claim that says it")
+        return names[0]
 
 
 def _words(claims: Mapping[str, Any], name: str) -> list[str]:

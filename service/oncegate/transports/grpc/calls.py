@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Protocol
 from google.protobuf.message import DecodeError
 
 from oncegate.core.errors import BadRequest, OncegateError, Recovering, Stop
+from oncegate.engine.counts.tenants import Whose
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
@@ -17,6 +18,7 @@ from oncegate.ports.tracing import Span, Tracer
 from oncegate.transports import draining
 from oncegate.transports.access.access import Access
 from oncegate.transports.access.keys import bearer
+from oncegate.transports.access.principal import Principal
 from oncegate.transports.decode import identifiers
 from oncegate.transports.grpc.errors import DETAILS, code_of, details_of
 from oncegate.transports.incoming import Admitted, admit
@@ -68,8 +70,8 @@ Read = Callable[[bytes], tuple[Method, Any]]
 class Call:
     """One request whose message has come whole. It is the `Incoming` of its request."""
 
-    def __init__(self, message: Any, body: bytes, context: Any) -> None:
-        self._message, self._body, self._context = message, body, context
+    def __init__(self, message: Any, body: bytes, context: Any, principal: Principal | None) -> None:
+        self._message, self._body, self._context, self._principal = message, body, context, principal
 
     def timeout_ms(self) -> int | None:
         """Returns what is left of the call's deadline; None: it has none."""
@@ -87,6 +89,10 @@ class Call:
     def namespace(self) -> str:
         """Returns the namespace that the message names."""
         return str(self._message.namespace)
+
+    def whose(self) -> Whose | None:
+        """Returns the tenant whose credential the metadata brought; None: none was asked for."""
+        return None if self._principal is None else self._principal.whose
 
     def marks(self) -> Sequence[Mark]:
         """Returns the marks that the metadata brings. Raises BadRequest."""
@@ -165,13 +171,14 @@ async def _answered(
 ) -> Answer:
     if span is not None:
         span.note({"oncegate.namespace": str(message.namespace)[:64]})
+    principal = None
     if opened.access is not None:
-        opened.access.permit(method.call, str(message.namespace), _credential(context))
+        principal = opened.access.permit(method.call, str(message.namespace), _credential(context))
     gateway = opened.gateway
     if gateway is None:
         raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
     draining.check(method.call, gateway)
-    admitted = await admit(Call(message, body, context), gateway)
+    admitted = await admit(Call(message, body, context, principal), gateway)
     try:
         return Answer(await method.work(message, admitted), identifiers.mark_text(admitted.shard.mark))
     finally:

@@ -12,6 +12,7 @@ import msgspec
 from fastapi import Request
 
 from oncegate.core.errors import BadRequest, LengthRequired, Recovering
+from oncegate.engine.counts.tenants import Whose
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
@@ -158,6 +159,10 @@ class admitted:
         """Returns the path's namespace."""
         return namespace_of(self._request)
 
+    def whose(self) -> Whose | None:
+        """Returns the tenant whose credential was shown; None: none was asked for."""
+        return whose_is(self._request)
+
     def marks(self) -> Sequence[Mark]:
         """Returns the marks of Oncegate-Ledger. Raises BadRequest."""
         return marks_of(self._request)
@@ -166,6 +171,12 @@ class admitted:
         """Reads the whole body. Raises BadRequest, DeadlinePassed, BodyTooSlow, and what `arrived` raises."""
         fill = getattr(self._request, "fill", None) if self._media == ARROW else None
         return await read_body(self._request, size_bytes, deadline, arrived, self._gateway.limits, fill)
+
+
+def whose_is(request: Request) -> Whose | None:
+    """Returns the tenant whose credential a request has shown; None: none was asked for."""
+    principal: Principal | None = request.scope.get(PRINCIPAL)
+    return None if principal is None else principal.whose
 
 
 def note_of(request: Request, who: str | None, why: str) -> Note:

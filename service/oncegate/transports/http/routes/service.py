@@ -25,6 +25,7 @@ from oncegate.transports.http.inbound import (
     query,
     shard_of,
     timeout_ms,
+    whose_is,
 )
 from oncegate.transports.http.negotiation import (
     ARROW,
@@ -65,7 +66,8 @@ async def create_namespace(request: Request) -> Response:
         body = await read_body(request, size_bytes, deadline, held.arrived, gateway.limits)
         settings = await offload(size_bytes * 8, decoded, body or b"{}", _SETTINGS, gateway.limits)
         key = None if settings.key is None else hex_bytes(settings.key, KEY_BYTES, "key")
-        created = await gateway.create(request.path_params["namespace"], key)
+        tenant = gateway.tenants.of(whose_is(request))
+        created = await gateway.create(request.path_params["namespace"], key, tenant)
         await shard_of(request).configure(_settings(settings), deadline)
         return _namespace(request, media, 201 if created else 200)
 

@@ -1,0 +1,72 @@
+"""What one tenant may bring, where its claims are batched with others', and who is remembered."""
+
+import asyncio
+
+import pytest
+
+from oncegate.core.errors import QuotaExceeded
+from oncegate.engine.counts.tenants import TENANTS_MAX, Tenants, current, entered
+from oncegate.engine.limits import Limits
+from oncegate.settings import SettingsError, load
+from oncegate.testing.clock import FakeClock
+from tests.support.held import Served, said, serving
+
+HERE = frozenset({"default"})
+REFUSED = "2 claims of this tenant are open "
+
+
+async def claim(served: Served, name: str | None, token: int) -> list[str]:
+    entered(None if name is None else served.gateway.tenants.of((name, HERE)))
+    try:
+        return said(await served.claim(f"id {token}", token=token))
+    except QuotaExceeded as error:
+        return [error.detail[:33]]
+
+
+async def test_claims_that_are_decided_at_once_are_each_their_tenants() -> None:
+    """Each is a task with a tenant of its own, and all are decided in a turn that is none of theirs."""
+    async with serving(tenant_open_claims=2) as served:
+        names = [None, "a", None, "a", "a"]
+        found = await asyncio.gather(*(asyncio.create_task(claim(served, one, n)) for n, one in enumerate(names)))
+        assert served.shard.counters()["open_claims"] >= 2
+        assert found.count([REFUSED]) == served.shard.counters()["refused_by_tenant_open_claims"]
+        assert [one for one, name in zip(found, names, strict=True) if name is None] == [["GRANTED"]] * 2
+        assert [REFUSED] in [one for one, name in zip(found, names, strict=True) if name == "a"]
+
+
+async def test_of_many_claims_at_once_no_more_are_granted_than_the_tenant_may_have_open() -> None:
+    async with serving(tenant_open_claims=2) as served:
+        found = await asyncio.gather(*(asyncio.create_task(claim(served, "a", n)) for n in range(8)))
+        assert sorted(found) == [[REFUSED]] * 6 + [["GRANTED"]] * 2
+        assert served.shard.counters()["open_claims"] == 2
+
+
+async def test_a_task_tells_its_tenant_to_no_other() -> None:
+    tenants = Tenants(Limits(tenant_open_claims=1), FakeClock(), lambda _: 0)
+
+    async def theirs() -> None:
+        entered(tenants.of(("theirs", HERE)))
+        assert current() is not None
+
+    await asyncio.create_task(theirs())
+    assert current() is None
+
+
+def test_without_quotas_of_tenants_nobody_is_remembered_and_with_them_so_many_are() -> None:
+    assert Tenants(Limits(), FakeClock(), lambda _: 0).of(("a", HERE)) is None
+    tenants = Tenants(Limits(tenant_ids_per_second=1), FakeClock(), lambda _: 0)
+    assert tenants.of(None) is None
+    for n in range(TENANTS_MAX + 1):
+        found = tenants.of((f"tenant {n}", HERE))
+        assert found is not None
+        found.take_ids(100)
+    newest, oldest = (tenants.of((f"tenant {n}", HERE)) for n in (TENANTS_MAX, 0))
+    assert newest is not None
+    assert oldest is not None
+    assert (newest.ids_wait_ms() > 0, oldest.ids_wait_ms()) == (True, 0)
+
+
+@pytest.mark.parametrize("name", ["tenant_ids_per_second", "tenant_open_claims", "tenant_namespaces"])
+def test_a_quota_of_tenants_below_zero_is_none(name: str) -> None:
+    with pytest.raises(SettingsError, match="quotas of tenants are 0"):
+        load(**{name: -1})

@@ -1,0 +1,163 @@
+"""Quotas of tenants at both doors of a real gateway: over all namespaces and credentials of one, and of no other."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from oncegate.transports.access import keys
+from oncegate.transports.access.rights import Role
+from oncegate.transports.grpc import gateway_pb2 as pb
+from tests.support.grpc_app import Both, refusal_of
+from tests.support.grpc_app import both as opened
+from tests.support.http_app import JSON, PACKED, request
+
+# Two of one tenant's, each with a key of its own, and another tenant's.
+NAMESPACES = {"acme-1": "acme", "acme-2": "acme", "other": "other"}
+MANY = b"".join(n.to_bytes(16, "big") for n in range(1_000))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a claim came to: its name, or the code that it was refused by and after how long to retry."""
+
+    claim: bytes | None = None
+    code: str = "OK"
+    retry_after_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A gateway of tenants, with a key for each of their namespaces."""
+
+    doors: Both
+    keys: dict[str, str]
+
+    async def over_http(self, namespace: str, packed: bytes, token: int) -> Told:
+        head = {"Authorization": f"Bearer {self.keys[namespace]}", "Content_Type": PACKED, "Oncegate_Call": "0"}
+        head |= {"Oncegate_Token": token.to_bytes(16, "big").hex(), "Accept": JSON}
+        reply = await self.doors.http.send(request("POST", f"/v1/namespaces/{namespace}/ids:claim", packed, **head))
+        if reply.status == 200:
+            return Told(reply.json["claim"].encode())
+        assert int(reply.headers["retry-after"]) >= 1
+        return Told(None, reply.problem(429, "QUOTA")["code"], reply.json["retry_after_ms"])
+
+    async def over_grpc(self, namespace: str, packed: bytes, token: int) -> Told:
+        message = pb.ClaimRequest(namespace=namespace, token=token.to_bytes(16, "big"), packed=packed)
+        try:
+            answer = await self.doors.call("Claim", message, metadata=self.metadata(namespace))
+        except grpc.aio.AioRpcError as error:
+            told = refusal_of(error)
+            assert told.code == grpc.StatusCode.RESOURCE_EXHAUSTED
+            return Told(None, told.told[0], told.told[3] or 0)
+        return Told(answer.claim)
+
+    def metadata(self, namespace: str) -> tuple[tuple[str, str], ...]:
+        return (("authorization", f"Bearer {self.keys[namespace]}"),)
+
+    async def refusals(self, namespace: str) -> dict[str, int]:
+        page = (await self.doors.http.send(request("GET", "/metrics", Authorization=f"Bearer {self.keys['*']}"))).body
+        begin = f'oncegate_quota_refusals_total{{namespace="{namespace}",quota="'
+        lines = [line for line in page.decode().splitlines() if line.startswith(begin)]
+        counted = {line.removeprefix(begin).partition('"')[0]: int(float(line.split()[-1])) for line in lines}
+        return {quota: count for quota, count in counted.items() if count}
+
+
+DOORS: list[Callable[..., Any]] = [Gateway.over_http, Gateway.over_grpc]
+
+
+@asynccontextmanager
+async def gateway(folder: Path, **limits: int) -> AsyncIterator[Gateway]:
+    kept, texts = [], {}
+    for namespace, tenant in NAMESPACES.items():
+        key, texts[namespace] = keys.made(f"key of {namespace}", [Role.WRITE], [namespace], 0, tenant)
+        kept.append(key)
+    admin, texts["admin"] = keys.made("admin", [Role.ADMIN], ["new-1", "new-2", "new-3"], 0, "newcomer")
+    scraper, texts["*"] = keys.made("scraper", [Role.METRICS], ["*"], 0)
+    keys.write(folder / "keys.json", [*kept, admin, scraper])
+    async with opened(keys=folder / "keys.json", **limits) as doors:
+        for namespace in NAMESPACES:
+            await doors.http.program.gateway.create(namespace)
+        yield Gateway(doors, texts)
+
+
+@pytest.mark.parametrize("ask", DOORS)
+@pytest.mark.parametrize(
+    ("limit", "quota"), [("tenant_ids_per_second", "tenant_ids"), ("tenant_bytes_per_second", "tenant_bytes")]
+)
+async def test_what_a_tenant_brings_to_one_namespace_is_taken_from_its_others_and_from_nobody_elses(
+    ask: Any, limit: str, quota: str, tmp_path: Path
+) -> None:
+    async with gateway(tmp_path, **{limit: 1}) as served:
+        assert (await ask(served, "acme-1", MANY, 1)).code == "OK"
+        position = served.doors.http.program.gateway.shard("acme-2").mark.position
+        refused = await ask(served, "acme-2", MANY, 2)
+        assert (refused.code, refused.retry_after_ms > 900_000) == ("QUOTA", True)
+        assert served.doors.http.program.gateway.shard("acme-2").mark.position == position
+        assert (await ask(served, "other", MANY, 3)).code == "OK"
+        assert await served.refusals("acme-2") == {quota: 1}
+        assert await served.refusals("acme-1") == {}
+
+
+async def test_both_doors_count_for_one_tenant(tmp_path: Path) -> None:
+    async with gateway(tmp_path, tenant_ids_per_second=1) as served:
+        assert (await served.over_http("acme-1", MANY, 1)).code == "OK"
+        assert (await served.over_grpc("acme-2", MANY, 2)).code == "QUOTA"
+        assert (await served.over_grpc("other", MANY, 3)).code == "OK"
+        assert (await served.over_http("other", MANY, 4)).code == "QUOTA"
+
+
+@pytest.mark.parametrize("ask", DOORS)
+async def test_a_tenants_open_claims_are_counted_over_the_namespaces_of_its_credential(
+    ask: Any, tmp_path: Path
+) -> None:
+    async with gateway(tmp_path, tenant_open_claims=2) as served:
+        first = await ask(served, "acme-1", b"a" * 16, 1)
+        assert (await ask(served, "acme-1", b"b" * 16, 2)).code == "OK"
+        assert (await ask(served, "acme-1", b"c" * 16, 3)).code == "QUOTA"
+        again = await ask(served, "acme-1", b"a" * 16, 1)
+        assert again == first, "a repeat of what was granted opens nothing"
+        assert (await ask(served, "other", b"a" * 16, 4)).code == "OK"
+        settled = pb.CompleteRequest(namespace="acme-1", claim=_bytes(first.claim))
+        await served.doors.call("Complete", settled, metadata=served.metadata("acme-1"))
+        assert (await ask(served, "acme-1", b"c" * 16, 3)).code == "OK"
+        assert await served.refusals("acme-1") == {"tenant_open_claims": 1}
+
+
+def _bytes(claim: bytes | None) -> bytes:
+    from oncegate.transports.decode.identifiers import claim_bytes
+
+    assert claim is not None
+    return claim if len(claim) == 16 else claim_bytes(claim.decode())
+
+
+async def test_a_tenant_makes_no_more_namespaces_than_it_may_have(tmp_path: Path) -> None:
+    async with gateway(tmp_path, tenant_namespaces=2) as served:
+        replies = []
+        for name in ("new-1", "new-2", "new-1", "new-3"):
+            head = {"Authorization": f"Bearer {served.keys['admin']}"}
+            replies.append(await served.doors.http.send(request("PUT", f"/v1/namespaces/{name}", **head)))
+        assert [reply.status for reply in replies] == [201, 201, 200, 429]
+        told = replies[-1].problem(429, "TOO_MANY_NAMESPACES")
+        assert "tenant_namespaces" in told["detail"]
+        assert "new-3" not in served.doors.http.program.gateway.namespaces()
+
+
+async def test_nothing_but_the_credential_says_whose_a_request_is(tmp_path: Path) -> None:
+    """Headers and metadata that name a tenant are refused, or nobody's."""
+    async with gateway(tmp_path, tenant_ids_per_second=1) as served:
+        assert (await served.over_http("acme-1", MANY, 1)).code == "OK"
+        body = json.dumps({"token": "ab" * 16, "call": 0, "ids": ["a"]}).encode()
+        head = {"Authorization": f"Bearer {served.keys['acme-2']}", "Content_Type": JSON}
+        path = "/v1/namespaces/acme-2/ids:claim"
+        for named in ({"Oncegate_Tenant": "other"}, {"X_Tenant": "other"}):
+            reply = await served.doors.http.send(request("POST", path, body, **head, **named))
+            assert reply.status in (400, 429), reply.body
+        metadata = (*served.metadata("acme-2"), ("oncegate-tenant", "other"), ("x-tenant", "other"))
+        message = pb.ClaimRequest(namespace="acme-2", token=b"2" * 16, packed=MANY)
+        assert (await served.doors.refused("Claim", message, metadata=metadata)).told[0] == "QUOTA"
