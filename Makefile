@@ -1,7 +1,7 @@
 # Every command that a person or CI runs; plain `make` prints them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels test check format generate ops demo matrix spark-matrix bench scale mutants soak fuzz audit dist kafka k8s docs image image-test clean
+.PHONY: help setup wheels test check format generate ops demo matrix spark-matrix bench scale mutants soak fuzz audit dist versions kafka k8s docs image image-test clean
 
 PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path. Compiled modules are kept: tests start
@@ -97,6 +97,9 @@ audit: ## known vulnerabilities of what the lock files pin, by pip-audit in .ven
 dist: setup ## wheels of both packages, checked by twine, installed into an empty environment, the demo run from there: dist/
 	@test -x .venv-dist/bin/twine || (python3 -m venv .venv-dist && .venv-dist/bin/pip install --quiet --require-hashes -r requirements/dist.txt)
 	@$(RUN) $(PY) -m scripts.dist $(ARGS)
+
+versions: setup ## the version before, built from its commit: its client with this gateway, this client with its gateway, minutes
+	@$(RUN) NEEDS_PREVIOUS=true $(PY) -m pytest tests/versions/test_across.py $(ARGS)
 
 kafka: setup ## Apache Kafka on 127.0.0.1:9092 until Ctrl-C, ARGS="--brokers 3": from Maven Central's jars
 	@$(RUN) $(PY) -m deploy.kafka $(ARGS)

@@ -84,7 +84,7 @@ from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.producers import Driver, Producer
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 
 def register(spark: Any) -> None:

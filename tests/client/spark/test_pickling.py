@@ -54,8 +54,8 @@ def test_what_can_work_is_registered(session: Any) -> None:
 
 
 def test_a_wheel_on_the_path_is_refused_because_no_worker_would_find_it() -> None:
-    here = Path("/jobs/oncegate_spark-0.1.0-py3-none-any.whl/oncegate_spark/shipping.py")
-    line = r"cp oncegate_spark-0\.1\.0-py3-none-any\.whl oncegate_spark\.zip"
+    here = Path("/jobs/oncegate_spark-1.2.3-py3-none-any.whl/oncegate_spark/shipping.py")
+    line = r"cp oncegate_spark-1\.2\.3-py3-none-any\.whl oncegate_spark\.zip"
     with pytest.raises(BadOption, match=line):
         pickling.check(Session("python3"), here)
 

@@ -158,7 +158,7 @@ CAPABILITIES_REPLY = {
     "ledger": "log:./data",
     "credentials": CREDENTIALS,
 }
-VERSION_REPLY = {"version": "0.1.0", "api": "v1", "semantics": "5f1d8c0a2b3e4f60"}
+VERSION_REPLY = {"version": "1.0.0rc1", "api": "v1", "semantics": "5f1d8c0a2b3e4f60"}
 HEALTH_REPLY = {"status": "ready", "namespaces": {"default": "SERVING"}}
 ERROR_REPLY = {
     "code": "NULL_ID",

@@ -1,0 +1,98 @@
+"""The version before and this one, each with the other's client: `make versions`."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import oncegate
+from deploy.ports import free_port
+from oncegate_spark import Gateway
+from tests.support.door_scenarios import DOORS, SCENARIOS
+from tests.support.gateway_process import GatewayProcess
+from tests.versions import history
+from tests.versions.previous import THIS, VERSION, Version, build, environment
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_600)]
+# The client's own tests of the version before, which say what its users had.
+OF_THE_CLIENT = ("tests/client/sync", "tests/client/aio")
+SERVER_FIRST = pytest.mark.parametrize("server_is_new", [True, False], ids=["new server", "old server"])
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Version:
+    if os.environ.get("NEEDS_PREVIOUS") != "true":
+        pytest.skip("`make versions` builds the version before from its commit")
+    return build(tmp_path_factory.mktemp("previous"))
+
+
+def sides(old: Version, server_is_new: bool) -> tuple[Version, Version, str]:
+    """Server, client, and the server's version."""
+    return (THIS, old, oncegate.__version__) if server_is_new else (old, THIS, VERSION)
+
+
+@SERVER_FIRST
+def test_the_scenarios_of_both_doors_are_answered_across_versions(
+    old: Version, server_is_new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, client, version = sides(old, server_is_new)
+    grpc_port = free_port()
+    monkeypatch.setenv("PYTHONPATH", environment(server, server, THIS)["PYTHONPATH"])
+    with GatewayProcess(tmp_path, "--grpc-port", str(grpc_port)) as served:
+        assert served.ask("GET", "/version")[1]["version"] == version
+        command = [sys.executable, "-m", "tests.versions.asking", str(served.port), str(grpc_port)]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment(client, client, THIS), capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        name: {door: [wanted for *_, wanted in steps] for door in DOORS} for name, steps in SCENARIOS.items()
+    }
+
+
+@SERVER_FIRST
+def test_what_users_of_the_old_client_had_holds_across_versions(old: Version, server_is_new: bool) -> None:
+    server, client, _ = sides(old, server_is_new)
+    own = environment(server, client, old)
+    where = "import oncegate, oncegate_spark; print(oncegate.__version__, oncegate_spark.__version__)"
+    told = subprocess.run([sys.executable, "-c", where], env=own, cwd=old.tree, capture_output=True, check=True)
+    wanted = (oncegate.__version__, VERSION)
+    assert told.stdout.decode().split() == list(wanted if server_is_new else wanted[::-1])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *OF_THE_CLIENT]
+    done = subprocess.run(command, cwd=old.tree, env=own, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-8_000:]
+    assert " passed" in done.stdout
+
+
+def test_the_version_before_knows_what_this_one_wrote_or_refuses_it_with_nothing_changed(
+    old: Version, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with GatewayProcess(tmp_path) as served, Gateway(served.url) as gateway:
+        history.write(gateway)
+        wanted = history.known(gateway)
+    before = digest(tmp_path / "data")
+    monkeypatch.setenv("PYTHONPATH", environment(old, old, THIS)["PYTHONPATH"])
+    earlier, refusal = GatewayProcess(tmp_path), ""
+    try:
+        earlier.start()
+    except AssertionError as ended:
+        refusal = str(ended)
+    if refusal:
+        assert "another version of the format" in refusal or "LEDGER_DAMAGED" in refusal
+        assert digest(tmp_path / "data") == before
+        return
+    with Gateway(earlier.url) as gateway:
+        known = history.known(gateway)
+    told = earlier.ask("GET", "/version")[1]["version"]
+    earlier.kill()
+    assert (known, told) == (wanted, VERSION)
+
+
+def digest(folder: Path) -> dict[str, str]:
+    """What each file of a folder holds."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
