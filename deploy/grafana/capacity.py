@@ -17,8 +17,8 @@ def _ids(made: Dashboard) -> Dashboard:
         .with_panel(lines("Ids", "Known now.", "short", latest("oncegate_ids")))
         .with_panel(
             lines(
-                "Growth",
-                "Ids that a day like the last hour adds; `oncegate size` says what they take.",
+                "Ids added a day",
+                "If a day went on as the last hour; `oncegate size` says what they take.",
                 "short",
                 Query(f"max by (namespace) (deriv({chosen('oncegate_ids')}[1h])) * 86400", "{{namespace}}"),
             )
@@ -97,8 +97,8 @@ def _process(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             lines(
-                "Processor",
-                "Cores in use.",
+                "Cores in use",
+                "By the process, of those that the machine has.",
                 "short",
                 Query(f"rate({of_gateways('process_cpu_seconds_total')}[$__rate_interval])", "{{instance}}"),
             )

@@ -97,7 +97,7 @@ def _rates(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             lines(
-                "Duplicates by cause",
+                "Duplicates a second, by cause",
                 "What the ledger and the request know of why they came; see docs/metrics.md for each cause.",
                 "short",
                 Query(rate(_DUPLICATES, "cause"), "{{cause}}"),
@@ -106,8 +106,8 @@ def _rates(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             lines(
-                "Ids by verdict",
-                "Ids and sequences answered a second.",
+                "Ids a second, by verdict",
+                "Ids and sequences that are answered: what each was told.",
                 "short",
                 Query(rate(_ANSWERED, "verdict"), "{{verdict}}"),
                 stacked=True,
@@ -115,10 +115,10 @@ def _rates(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             bars(
-                "Duplicates by namespace",
-                "Ids, sequences and rows a second that came again: whose writers bring them.",
+                "Duplicates in this range, by namespace",
+                "Ids, sequences and rows that came again: whose writers bring them.",
                 "short",
-                Query(rate(_DUPLICATES), "{{namespace}}"),
+                Query(f"sum by (namespace) (increase({chosen(_DUPLICATES)}[$__range]))", "{{namespace}}"),
             )
         )
     )

@@ -73,8 +73,8 @@ def _rows(made: Dashboard) -> Dashboard:
     return (
         made.with_panel(
             lines(
-                "Rows by way to write",
-                "A second: staged by tasks, published by commits, written at once by id or plainly, or by clients.",
+                "Rows a second, by way to write",
+                "Staged by tasks, published by commits, written at once by id or plainly, or by clients.",
                 "short",
                 Query(rate("oncegate_staged_rows_total"), "{{namespace}} staged"),
                 Query(rate(_PUBLISHED), "{{namespace}} published"),
@@ -84,8 +84,8 @@ def _rows(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             lines(
-                "Kept out, by what a job did",
-                "Rows, ids and sequences a second: tasks run again, batches replayed, zombies, what another job took.",
+                "Kept out a second, by what a job did",
+                "Rows, ids and sequences: tasks run again, batches replayed, zombies, what another job took.",
                 "short",
                 Query(rate(_DUPLICATES, "cause", _OF_JOBS), "by {{cause}}"),
                 stacked=True,
@@ -93,8 +93,8 @@ def _rows(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             lines(
-                "Rows suppressed, by whom",
-                "A second: by commits, and by clients that ask. Copies: records that say what another says too.",
+                "Rows suppressed a second, by whom",
+                "By commits, and by clients that ask. Copies: records that say what another says too.",
                 "short",
                 Query(rate(_SUPPRESSED), "{{namespace}} commits"),
                 Query(rate("oncegate_lane_duplicate_ids_total"), "{{namespace}} clients"),
@@ -117,8 +117,8 @@ def _acks(made: Dashboard) -> Dashboard:
         made.with_row(Row("Tasks and drivers"))
         .with_panel(
             lines(
-                "Claims that end",
-                "A second: completed, released, and taken over from a task that was silent for a whole lease.",
+                "Claims that end, a second",
+                "Completed, released, and taken over from a task that was silent for a whole lease.",
                 "short",
                 Query(rate("oncegate_completed_claims_total"), "{{namespace}} completed"),
                 Query(rate("oncegate_released_claims_total"), "{{namespace}} released"),

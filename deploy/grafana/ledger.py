@@ -233,8 +233,8 @@ def _commits(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             lines(
-                "Entries",
-                "Of the ledger, a second.",
+                "Entries a second",
+                "Of the ledger: one for each change.",
                 "short",
                 Query(
                     f"sum by (namespace) (clamp_min(deriv({chosen('oncegate_ledger_position')}[$__rate_interval]), 0))",
