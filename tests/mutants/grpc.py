@@ -150,4 +150,11 @@ GRPC: tuple[Mutant, ...] = (
         "    calls = limits.requests_in_flight\n",
         f"{_STREAMS}::test_streams_have_a_limit_of_their_own_and_calls_go_on_beside_them",
     ),
+    one(
+        "one connection begins calls without end",
+        "service/oncegate/transports/grpc/server.py",
+        '        ("grpc.max_concurrent_streams", CALLS_PER_CONNECTION),\n',
+        "",
+        "tests/faults/server/test_http2_floods.py::test_calls_that_are_begun_and_cancelled_without_end_cost_nobody_else_a_call",
+    ),
 )

@@ -21,6 +21,10 @@ from oncegate.transports.grpc.methods import SERVICES, STREAMS
 from oncegate.transports.tls import Pem, Tls
 
 HEALTH = "grpc.health.v1.Health"
+# Calls of one connection at once: as many as streams may be open, and others beside; a client keeps what is beyond. No
+# more of a peer that begins and cancels without end (CVE-2023-44487) wait to be taken: from a thousand on the library
+# cancels calls by chance, whosever they are.
+CALLS_PER_CONNECTION = streams.STREAMS + 128
 # What a message may have beside a body of the largest size: names, tags; longer ones the library refuses unread.
 MESSAGE_BESIDE_BYTES = 64 * KIB
 # Long enough that connecting costs nothing, short enough that new replicas get their share within the hour.
@@ -113,6 +117,7 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
     return [
         ("grpc.so_reuseport", 0),  # a second gateway on this port is refused, and takes no calls from the first
         ("grpc.max_receive_message_length", limits.body_bytes + MESSAGE_BESIDE_BYTES),
+        ("grpc.max_concurrent_streams", CALLS_PER_CONNECTION),
         ("grpc.max_connection_age_ms", CONNECTION_AGE_MS),
         ("grpc.max_connection_age_grace_ms", CONNECTION_GRACE_MS),
     ]

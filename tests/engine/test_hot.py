@@ -1,0 +1,35 @@
+"""One id that everybody asks for, and one tenant that brings all it can: what that costs, and whom."""
+
+import asyncio
+
+import pytest
+
+from oncegate.core.errors import QuotaExceeded
+from tests.support.held import said, serving
+
+CALLERS = 200
+
+
+async def test_one_id_that_many_ask_for_at_once_is_one_claim_and_one_entry() -> None:
+    async with serving() as served:
+        asked = [served.claim("hot", token=n) for n in range(1, CALLERS + 1)]
+        found = [said(one) for one in await asyncio.gather(*asked)]
+        assert found.count(["GRANTED"]) == 1
+        assert found.count(["BUSY"]) == CALLERS - 1
+        assert sum(map(len, served.disk.appends)) == 1
+        assert served.shard.counters()["ids"] == 1
+
+
+async def test_a_hot_namespace_that_is_refused_by_its_quota_is_appended_and_decided_nothing_of() -> None:
+    """What the others wait for is what passes: one request here, of as many as come."""
+    async with serving(ids_per_second=1) as served:
+        await served.gateway.create("calm")
+        served.disk.appends.clear()
+        asked = [served.claim(f"hot {n}", f"more {n}", token=n) for n in range(1, CALLERS + 1)]
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert sum(isinstance(one, QuotaExceeded) for one in found) == CALLERS - 1
+        assert sum(map(len, served.disk.appends)) == 1
+        calm = served.gateway.shard("calm")
+        calm.rates.ids(1)
+        with pytest.raises(QuotaExceeded):
+            served.shard.rates.ids(1)
