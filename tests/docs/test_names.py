@@ -19,7 +19,7 @@ from tests.docs.pages import PAGES, ROOT, Page, named
 FOLDERS = ("service", "spark_client", "tests", "docs", "scripts", "examples", "demo", "bench", "requirements")
 _PATH = re.compile(rf"(?<![\w/.])(?:{'|'.join(FOLDERS)})/[\w./*-]*")
 # Options that a page gives to a sink of its reader's, or to Spark's own Kafka source.
-OF_OTHERS = {"bootstrap", "subscribe", "includeHeaders"}
+OF_OTHERS = {"bootstrap", "payments", "subscribe", "includeHeaders"}
 OPENAPI = ROOT / "service/oncegate/transports/http/openapi/openapi.json"
 
 

@@ -5,6 +5,7 @@ from tests.mutants.planted import CLIENT
 
 _ROOM = f"{CLIENT}/delivery"
 _DELIVERY = "tests/client/delivery/test_delivery.py"
+_ASKING = "tests/client/spark/test_asking.py"
 _KAFKA = "tests/client/delivery/test_kafka.py"
 
 DELIVERY: tuple[Mutant, ...] = (
@@ -17,24 +18,45 @@ DELIVERY: tuple[Mutant, ...] = (
     ),
     one(
         "a lost answer of the sink is taken for a failure, and all is written again",
-        f"{_ROOM}/deliver.py",
+        f"{_ROOM}/writing.py",
         "            missing = self._missing(missing, {record.id for record in missing}, failed)\n",
         "",
         f"{_DELIVERY}::test_an_answer_that_was_lost_is_looked_up_before_anything_is_written_again",
     ),
     one(
         "a lost answer of the sink is taken for success",
-        f"{_ROOM}/deliver.py",
+        f"{_ROOM}/writing.py",
         "                failed = error\n",
         "                return\n",
         f"{_DELIVERY}::test_an_answer_that_was_lost_is_looked_up_before_anything_is_written_again",
     ),
     one(
         "a refusal frees what an earlier try, or an earlier holder, may have written",
-        f"{_ROOM}/deliver.py",
-        "                if failed is None and len(missing) == len(granted):\n",
+        f"{_ROOM}/writing.py",
+        "                if failed is None and is_whole:\n",
         "                if True:\n",
         f"{_DELIVERY}::test_a_refusal_after_a_lost_answer_or_beside_what_is_there_frees_nothing",
+    ),
+    one(
+        "a task writes again what a dead one may have written, and the sink is not asked",
+        f"{CLIENT}/spark/writers/deliveries/settler.py",
+        "if doubt or one.id in self._handed}",
+        "if one.id in self._handed}",
+        f"{_ASKING}::test_what_a_dead_task_has_written_is_found_and_the_rest_is_written",
+    ),
+    one(
+        "a task frees ids that are in doubt",
+        f"{CLIENT}/spark/writers/deliveries/settler.py",
+        "        if not claimed.verdicts.takeovers and not self._handed:\n",
+        "        if True:\n",
+        f"{_ASKING}::test_a_claim_that_came_late_and_holds_what_is_in_doubt_is_not_released",
+    ),
+    one(
+        "a task leaves what a sink has refused to its lease",
+        f"{CLIENT}/spark/writers/deliveries/settler.py",
+        "            self.attempt.release(claimed)\n",
+        "",
+        f"{_ASKING}::test_a_refusal_frees_what_was_claimed_and_says_that_nothing_was_written",
     ),
     one(
         "a resolver frees what the sink has",

@@ -259,6 +259,19 @@ def test_a_task_that_fails_midway_leaves_nothing_in_any_of_several_topics(broker
     assert [numbers(broker, topic) for topic in topics] == [dict.fromkeys(range(n, 40, 2), 1) for n in range(2)]
 
 
+def test_claimed_records_of_a_killed_task_are_found_in_the_topic(broker: Broker, job: Job) -> None:
+    """As many partitions by the id at each run: a record comes again under the transactional id that wrote it."""
+    topic = broker.topic(PARTITIONS).topic
+    job.add_file(*range(25))
+    sink, place = "tests.spark.jobs.ready_sinks:open_topic", broker.cluster.bootstrap
+    given = job.claim_options(sink=sink, place=place, faultFolder=str(job.folder), timeoutMs="60000", topic=topic)
+    for _ in range(2):
+        job.run(job.stream().repartition(2, "id"), **given)
+        assert (job.folder / "died").exists()
+        assert numbers(broker, topic) == dict.fromkeys(range(25), 1)
+        job.forget_last_commit()
+
+
 def test_what_makes_no_record_is_refused_before_any_task(broker: Broker, job: Job) -> None:
     topic = broker.topic(PARTITIONS).topic
     rows, known = job.rows(1), named(job, topic)

@@ -14,15 +14,13 @@ import pyarrow.compute as pc
 
 from oncegate_spark.delivery.event_ids import Horizon
 from oncegate_spark.delivery.sink import Record, Sink, checked
-from oncegate_spark.errors import InDoubt, OncegateError, SinkRefused
+from oncegate_spark.delivery.writing import TRIES_MAX, NothingWritten, Writing
+from oncegate_spark.errors import OncegateError
 from oncegate_spark.protocol.answers import Claimed
 from oncegate_spark.protocol.busy import Watch, pause_ms
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.lease import Holder
-
-TRIES_MAX = 4  # a sink that is restarted answers again within some seconds; a longer outage is for the caller to see
-PAUSE_MS, PAUSE_MS_MAX = 100, 5_000
 
 
 @dataclass
@@ -56,7 +54,7 @@ class Delivery:
         horizon: Horizon | None = None,
     ) -> None:
         self._gateway, self._sink, self._horizon = gateway, sink, horizon
-        self._lease_ms, self._id_set, self._tries_max = lease_ms, id_set, tries_max
+        self._lease_ms, self._id_set, self._writing = lease_ms, id_set, Writing(gateway, sink, tries_max)
         self._holder = Holder(gateway)
 
     def deliver(self, records: Sequence[Record]) -> Delivered:
@@ -104,58 +102,16 @@ class Delivery:
     ) -> int:
         """Write what was granted, and complete it; how many ids another attempt has taken over meanwhile."""
         with self._holder.holding(claimed):
-            missing = self._missing(granted, {*claimed.in_doubt, *before}.intersection(one.id for one in granted))
-            total.found += len(granted) - len(missing)
-            if missing:
-                self._put(attempt, claimed, granted, missing)
-            total.written += len(missing)
-        return attempt.settle(claimed, "complete")
-
-    def _put(self, attempt: Attempt, claimed: Claimed, granted: list[Record], missing: list[Record]) -> None:
-        """Hand records to the sink until it says that it has them. Raises as `deliver`."""
-        failed: Exception | None = None
-        for turn in range(self._tries_max):
+            doubtful = {*claimed.in_doubt, *before}.intersection(one.id for one in granted)
             try:
-                self._sink.write(missing)
-                return
-            except SinkRefused:
-                if failed is None and len(missing) == len(granted):
-                    attempt.release(claimed)
+                written = self._writing.write(granted, doubtful)
+            except NothingWritten:
+                attempt.release(claimed)
                 raise
-            except OncegateError:
-                raise
-            except Exception as error:
-                failed = error
-            pause = min(PAUSE_MS << turn, PAUSE_MS_MAX)
-            self._gateway.clock.sleep_ms(int(pause * self._gateway.rng.uniform(0.5, 1.0)))
-            missing = self._missing(missing, {record.id for record in missing}, failed)
-            if not missing:
-                return
-        raise _in_doubt(missing, f"the sink's write() failed {self._tries_max} times, last by {failed!r}") from failed
-
-    def _missing(self, records: list[Record], doubtful: set[str], failed: Exception | None = None) -> list[Record]:
-        """Return the records that are to be written: all but those of the doubtful that the sink has."""
-        if not doubtful:
-            return records
-        try:
-            found = self._sink.find(sorted(doubtful))
-        except OncegateError:
-            raise
-        except Exception as error:
-            asked = [record for record in records if record.id in doubtful]
-            why = "their earlier holder's lease ran out" if failed is None else f"write() raised {failed!r}"
-            raise _in_doubt(asked, f"{why}, and the sink's find() raised {error!r}") from error
-        return [record for record in records if record.id not in doubtful & found]
+            total.found += len(granted) - written
+            total.written += written
+        return attempt.settle(claimed, "complete")
 
 
 def _those(records: Sequence[Record], mask: pa.BooleanArray) -> list[Record]:
     return [record for record, wanted in zip(records, mask.to_pylist(), strict=True) if wanted]
-
-
-def _in_doubt(records: Sequence[Record], why: str) -> InDoubt:
-    ids = [record.id for record in records]
-    return InDoubt(
-        f"unknown: whether {len(ids)} records are in the sink, the first {ids[0]!r}: {why}. Their claim is left to its "
-        "lease, and whoever delivers them next asks the sink first: deliver them again, or settle them by a Resolver",
-        ids=ids,
-    )

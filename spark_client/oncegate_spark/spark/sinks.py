@@ -28,22 +28,29 @@ module. One thread calls `open` once, `write` for each batch of granted rows, an
     df.writeStream.format("oncegate").option("write", "claim").option("idCol", "flight")
         .option("sink", "my_job.sinks:open_sink").option("dsn", "postgresql://db/flights")
 
-Three rules. `write` returns only when its rows are durable: the gateway is told so next, and nobody writes them again.
-An exception means that it is unknown which of its rows were written; the task fails, and its next attempt is granted
-them again when the lease is over, counted as takeovers. A sink never drops or changes which rows it is given: what is
-granted is its own alone, what is not never reaches it.
+Where the sink can be asked what it has, the factory returns `Deliver` with one of `oncegate_spark.delivery`, and a task
+that dies makes no copy:
+
+    def open_payments() -> Deliver:
+        return Deliver(lambda context: HttpSink(context.options["payments"]))
+
+Three rules of a sink with these methods. `write` returns only when its rows are durable: the gateway is told so next,
+and nobody writes them again. An exception means that it is unknown which of its rows were written; the task fails, and
+its next attempt is granted them again when the lease is over, counted as takeovers. A sink never drops or changes which
+rows it is given: what is granted is its own alone, what is not never reaches it.
 """
 
 import importlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 import pyarrow as pa
 
-from oncegate_spark.errors import BadOption
+from oncegate_spark import delivery
+from oncegate_spark.errors import NOTHING, BadOption
 
 SUFFIX = ".arrows"
 
@@ -82,7 +89,38 @@ class Sink(Protocol):
         """Let go of what was opened; called once, also after an error, and where `open` was never reached."""
 
 
-def load(place: str) -> Callable[[], Sink]:
+@dataclass(frozen=True)
+class Deliver:
+    """Has rows delivered to a ready sink, or one of yours, that can be asked what it has: `oncegate_spark.delivery`.
+
+    open    makes the sink, once for each attempt of a task, on the executor
+    body    what is written of a row: the name of its column, whose text is written as UTF-8; or a function of the row
+            as a dict of Python values; None: that dict
+
+    A factory of the option `sink` returns it in place of a sink with open(), write() and close(). Rows have to have
+    ids (`idCol`). Promise: the sink's, as its class says it: a row that a dead attempt may have written is looked up in
+    the sink, and neither written again nor dropped by guess.
+    """
+
+    open: Callable[[SinkContext], delivery.Sink]
+    body: str | Callable[[dict[str, Any]], Any] | None = "value"
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Raises BadOption where rows of these columns have no body."""
+        if isinstance(self.body, str) and self.body not in columns:
+            raise BadOption(f"rows have no column {self.body} to deliver: add it, or Deliver(…, body=…){NOTHING}")
+
+    def body_of(self, row: dict[str, Any]) -> Any:
+        """Returns what is written of a row."""
+        if self.body is None:
+            return row
+        if callable(self.body):
+            return self.body(row)
+        value = row[self.body]
+        return value.encode() if isinstance(value, str) else value
+
+
+def load(place: str) -> "Callable[[], Sink | Deliver]":
     """The factory that "module:factory" names. Raises BadOption where there is none."""
     module, colon, name = place.partition(":")
     if not (module and colon and name):
@@ -91,7 +129,7 @@ def load(place: str) -> Callable[[], Sink]:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise BadOption(f"sink {place!r} cannot be loaded here: {error}; every executor needs the module") from error
-    return cast(Callable[[], Sink], found)
+    return cast("Callable[[], Sink | Deliver]", found)
 
 
 def files() -> Sink:

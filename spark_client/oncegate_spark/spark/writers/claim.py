@@ -22,11 +22,13 @@ from oncegate_spark.spark.writers.common import (
     task_gateway,
     written_by,
 )
+from oncegate_spark.spark.writers.deliveries.settler import AskingSettler
 from oncegate_spark.spark.writers.sequenced import Lanes, LaneSettler
 from oncegate_spark.sync.gateway import Gateway
 
 log = logging.getLogger("oncegate_spark")
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class SinkFailed(OncegateError):
@@ -45,11 +47,9 @@ class ClaimWriter(ByIdWriter):
         with (
             task_errors(options, task, lambda error: done.outcome("this task")),
             task_gateway(options, self.mark, task) as gateway,
-            closing(sinks.load(options.sink)()) as sink,
-            self._settling(gateway, token, task, _named(sink.write), done) as settler,
+            self._settling(gateway, token, task, context, done) as settler,
         ):
             self.check_batch(task)
-            _named(sink.open)(context)
             for batch in self.fit.applied(batches, task):
                 settler.settle(batch)
             return self.report(
@@ -65,9 +65,28 @@ class ClaimWriter(ByIdWriter):
 
     @contextmanager
     def _settling(
+        self, gateway: Gateway, token: str, task: Task, context: sinks.SinkContext, done: Progress
+    ) -> Iterator[Settler | LaneSettler]:
+        """By ids under one attempt, or by sequences under a lane for each producer; the sink is open meanwhile."""
+        options, made = self.options, sinks.load(self.options.sink)()
+        if isinstance(made, sinks.Deliver):
+            sink = _named(made.open)(context)
+            with (
+                closing(sink),
+                gateway.attempt(token, scope_of(options, task), id_set=options.id_set) as attempt,
+                closing(AskingSettler(attempt, made, sink, options, done)) as by_asking,
+            ):
+                yield by_asking
+            return
+        with closing(made):
+            _named(made.open)(context)
+            with self._by_rows(gateway, token, task, _named(made.write), done) as settler:
+                yield settler
+
+    @contextmanager
+    def _by_rows(
         self, gateway: Gateway, token: str, task: Task, write: Write, done: Progress
     ) -> Iterator[Settler | LaneSettler]:
-        """By ids under one attempt, or by sequences under a lane for each producer."""
         options = self.options
         if options.lane_names is not None:
             driver = driver_of(options, task)
@@ -100,12 +119,12 @@ class ClaimWriter(ByIdWriter):
         log.warning("the write failed; %d rows of it are written", sums(messages).written)
 
 
-def _named(call: Callable[[T], None]) -> Callable[[T], None]:
+def _named(call: Callable[[T], R]) -> Callable[[T], R]:
     """The sink's own call, whose errors say whose they are."""
 
-    def named(argument: T) -> None:
+    def named(argument: T) -> R:
         try:
-            call(argument)
+            return call(argument)
         except OncegateError:
             raise
         except Exception as error:

@@ -68,7 +68,7 @@ class Settler:
         on_conflict: str = "fail",
     ) -> None:
         self.progress = progress or Progress()
-        self._attempt = attempt
+        self.attempt = attempt
         self._id_names = list(id_names)
         self._payload_names, self._on_conflict = list(payloads), on_conflict
         self._write = write
@@ -104,7 +104,7 @@ class Settler:
                 if not self._written(rows, claimed):
                     again = pc.or_(again, claimed.verdicts.may_write)
             elif claimed.verdicts.unsettled:
-                watch = watch or Watch(claimed.verdicts.lease_ms, self._attempt.gateway.rng)
+                watch = watch or Watch(claimed.verdicts.lease_ms, self.attempt.gateway.rng)
                 self._wait(watch, claimed)
             rows, columns = rows.filter(again), [column.filter(again) for column in columns]
             payloads = [column.filter(again) for column in payloads]
@@ -113,29 +113,39 @@ class Settler:
 
     def _claim(self, columns: list[pa.Array], payloads: list[pa.Array]) -> Claimed:
         try:
-            return self._attempt.claim_columns(columns, self._lease_ms, None, payloads, self._on_conflict)
+            return self.attempt.claim_columns(columns, self._lease_ms, None, payloads, self._on_conflict)
         except PayloadConflict as error:
             where = named(self._id_names, self._payload_names)
             raise PayloadConflict(f"{where}: {error}", outcome=error.outcome, count=error.count) from error
 
     def _written(self, rows: pa.RecordBatch, claimed: Claimed) -> bool:
         """Write and complete what was granted; False when some of it was taken over, nobody says which."""
-        if not self._holder.fresh(claimed) and self._holder.renew(self._attempt.gateway, claimed):
-            self._attempt.release(claimed)  # nothing of it was handed to write()
+        if not self._holder.fresh(claimed) and self._holder.renew(self.attempt.gateway, claimed):
+            self.let_go(claimed)
             return False
         granted = rows.filter(claimed.verdicts.may_write)
-        self.progress.takeovers += claimed.verdicts.takeovers
         self.progress.open += granted.num_rows
         with self._holder.holding(claimed):
-            self._write(granted)
-        if self._attempt.settle(claimed, "complete"):
+            found = self.hand_over(granted, claimed)
+        if self.attempt.settle(claimed, "complete"):
             return False
-        self.progress.written += granted.num_rows
+        self.progress.written += granted.num_rows - found
+        self.progress.suppressed += found
         self.progress.open -= granted.num_rows
         return True
 
+    def let_go(self, claimed: Claimed) -> None:
+        """Have a claim free again of which nothing was handed to write()."""
+        self.attempt.release(claimed)
+
+    def hand_over(self, granted: pa.RecordBatch, claimed: Claimed) -> int:
+        """Have the rows written; how many of them were there before, which only a sink can know that is asked."""
+        self.progress.takeovers += claimed.verdicts.takeovers
+        self._write(granted)
+        return 0
+
     def _wait(self, watch: Watch, claimed: Claimed) -> None:
-        clock = self._attempt.gateway.clock
+        clock = self.attempt.gateway.clock
         clock.sleep_ms(pause_ms(watch, clock.monotonic_ms(), claimed.verdicts))
 
 

@@ -1,0 +1,1 @@
+"""Writing granted rows into sinks that can be asked what they have."""

@@ -1,0 +1,78 @@
+"""Writing granted rows into a sink that can be asked (`oncegate_spark.delivery`): what is in doubt it settles itself.
+
+As `claim_loop`, but for what it does between claim and completion: of rows whose earlier holder is gone, and of those
+whose answer was lost, the sink is asked first. So a killed task makes no copy where the sink keeps its promise.
+"""
+
+import json
+
+import pyarrow as pa
+
+from oncegate_spark.delivery.sink import Record, checked
+from oncegate_spark.delivery.sink import Sink as AskedSink
+from oncegate_spark.delivery.writing import NothingWritten, Writing
+from oncegate_spark.errors import NOTHING, BadOption
+from oncegate_spark.protocol.answers import Claimed
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.sinks import Deliver
+from oncegate_spark.spark.writers.claim_loop import Progress, Settler
+from oncegate_spark.sync.attempt import Attempt
+
+NO_LANES = (
+    f"a sink of Deliver finds records by their ids: write them with idCol, not producerCol and sequenceCol{NOTHING}"
+)
+
+
+class AskingSettler(Settler):
+    """Claims, writes and completes rows; each is a record of one sink, known there by the text of its id.
+
+    Raises BadOption for rows without ids; then as `Settler`, InDoubt where the sink does not say what it has, and
+    SinkRefused where it refuses some.
+    """
+
+    def __init__(self, attempt: Attempt, made: Deliver, sink: AskedSink, options: Options, done: Progress) -> None:
+        if options.lane_names is not None:
+            raise BadOption(NO_LANES)
+        payloads = (options.digest_names, options.on_conflict)
+        super().__init__(attempt, options.id_names, _written_here, done, options.lease_ms, *payloads)
+        self._sink, self._made, self._names = sink, made, options.id_names
+        self._writing = Writing(attempt.gateway, sink)
+        # Ids that this task handed over under a claim that was then taken over from it.
+        self._handed: set[str] = set()
+
+    def settle(self, batch: pa.RecordBatch) -> None:
+        """Return when every row of the batch is done; so many rows share a claim as the sink writes together."""
+        self._made.check(batch.schema.names)
+        size = checked((), self._sink)
+        for start in range(0, batch.num_rows, size):
+            super().settle(batch.slice(start, size))
+
+    def let_go(self, claimed: Claimed) -> None:
+        """Have it free, unless something of it is in doubt: whoever comes next would not be told so."""
+        if not claimed.verdicts.takeovers and not self._handed:
+            super().let_go(claimed)
+
+    def hand_over(self, granted: pa.RecordBatch, claimed: Claimed) -> int:
+        """Write what the sink has not; how many rows it had."""
+        records = self.records(granted)
+        is_doubtful = claimed.verdicts.in_doubt.filter(claimed.verdicts.may_write).to_pylist()
+        doubtful = {one.id for one, doubt in zip(records, is_doubtful, strict=True) if doubt or one.id in self._handed}
+        try:
+            written = self._writing.write(records, doubtful)
+        except NothingWritten:
+            self.progress.open -= granted.num_rows
+            self.attempt.release(claimed)
+            raise
+        self._handed.update(one.id for one in records)
+        return len(records) - written
+
+    def records(self, rows: pa.RecordBatch) -> list[Record]:
+        """Each row as a record: the text of its id, or a JSON array of texts where ids are of several columns."""
+        found = rows.to_pylist()
+        ids = [[str(row[name]) for name in self._names] for row in found]
+        texts = [one[0] if len(one) == 1 else json.dumps(one, separators=(",", ":")) for one in ids]
+        return [Record(one, self._made.body_of(row)) for one, row in zip(texts, found, strict=True)]
+
+
+def _written_here(_rows: pa.RecordBatch) -> None:
+    raise AssertionError("hand_over writes")
