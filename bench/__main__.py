@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from bench.cases import ceilings, claims, grpc, kafka, kept, open_loop, redis_ledger
+from bench.cases import ceilings, claims, grpc, kafka, kept, open_loop, redis_ledger, traces
 from bench.cases.setting import Setting
 from bench.load.plan import LONG, SHORT, Plan
 from bench.load.worker import worker
@@ -44,6 +44,8 @@ def sections(plan: Plan) -> dict[str, Section]:
         "singles": lambda setting: [one for clients in plan.single_clients for one in claims.singles(setting, clients)],
         "redis": redis_ledger.figures,
         "grpc": grpc.figures,
+        "traces": lambda setting: traces.figures(setting.load, setting.plan.short),
+        "verifier": partial(_part, "bench.cases.verify"),
         "kept": kept.figures,
         "filters": partial(_part, "bench.cases.filters"),
         "growth": _growth,

@@ -14,12 +14,16 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from bench.load.server import gateway
-from bench.load.worker import worker
-from bench.report.figures import interleaved
+from bench.load.worker import Worker, worker
+from bench.report.figures import Figure, interleaved
+from bench.report.reaches import NO_TRACES
 
 CLIENTS, IDS = 64, 1
+# Rounds, and seconds of each run.
+LONG, QUICK = (9, 3.0), (2, 0.5)
 
 
 @contextmanager
@@ -61,29 +65,48 @@ def variants(endpoint: str, before: Path | None) -> dict[str, Mapping[str, str]]
     return found if before is None else {"before": {"PYTHONPATH": str(before / "service")}, **found}
 
 
+def figures(load: Worker, quick: bool) -> list[Figure]:
+    """The rate with a caller that records nothing, and with every request sampled, beside that without traces."""
+    rounds, seconds = QUICK if quick else LONG
+    found = measured(load, rounds, seconds)
+    off = found.pop("off")["rate"]
+    own = [Figure(name(sampled), row["rate"], "claims/s of core", runs=row["runs"]) for sampled, row in found.items()]
+    return [one.against(NO_TRACES, off) for one in own]
+
+
+def name(variant: str) -> str:
+    """What a figure of a variant with traces is called."""
+    return f"claim with traces, packed, {IDS} ids, {CLIENTS} clients, {variant.removeprefix('on, ')}"
+
+
+def measured(load: Worker, rounds: int, seconds: float, before: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Each variant's claims per second of the gateway's processor time."""
+    with ExitStack() as stack:
+        endpoint = stack.enter_context(collector())
+        works = {}
+        for variant, environment in variants(endpoint, before).items():
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            served = stack.enter_context(gateway(folder, settings=environment))
+            load.run(served, "prefill", live=1_000, ids=1_000)
+            job = {"ids": IDS, "clients": CLIENTS, "seconds": seconds, "live": 1_000}
+            works[variant] = partial(_per_processor_second, partial(load.run, served, "packed", **job))
+        return interleaved(rounds, works)
+
+
 def main() -> None:
     """Measures, and prints a line for each."""
     parser = argparse.ArgumentParser(prog="python -m bench.cases.traces", description=__doc__)
     parser.add_argument("--before", type=Path, help="the tree of an earlier commit, measured too")
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--rounds", type=int, default=LONG[0])
+    parser.add_argument("--seconds", type=float, default=LONG[1])
     told = parser.parse_args()
-    with ExitStack() as stack:
-        endpoint = stack.enter_context(collector())
-        load = stack.enter_context(worker())
-        works = {}
-        for name, environment in variants(endpoint, told.before).items():
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            served = stack.enter_context(gateway(folder, settings=environment))
-            load.run(served, "prefill", live=1_000, ids=1_000)
-            job = {"ids": IDS, "clients": CLIENTS, "seconds": told.seconds, "live": 1_000}
-            works[name] = partial(_per_processor_second, partial(load.run, served, "packed", **job))
-        found = interleaved(told.rounds, works)
+    with worker() as load:
+        found = measured(load, told.rounds, told.seconds, told.before)
     off = found["off"]["rate"]
-    for name, row in found.items():
+    for variant, row in found.items():
         runs = " ".join(f"{one:,.0f}" for one in row["runs"])
         share = row["rate"] / off
-        sys.stdout.write(f"{name}: {row['rate']:,.0f} claims a processor second, {share:.3f} of off ({runs})\n")
+        sys.stdout.write(f"{variant}: {row['rate']:,.0f} claims a processor second, {share:.3f} of off ({runs})\n")
 
 
 def _per_processor_second(run: "partial[dict[str, float]]") -> Mapping[str, float]:

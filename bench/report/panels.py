@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from bench.report.figures import Figure
-from bench.report.reaches import DIRECT, FRONT
+from bench.report.reaches import ANTI_JOINS, DIRECT, FRONT, HTTP_PACKED, NO_TRACES
 
 _REDIS = "Redis, *"
 _BLOOM = "Bloom filter of 1,000,000 ids at 1.0%: check-and-add*"
@@ -114,6 +114,47 @@ KAFKA_PANELS = (
         ),
     ),
 )
+_KAFKA_LEDGER, _MULTI = "a ledger on Kafka", "Redis, raw socket, MULTI *"
+_BESIDE = {"the log on this disk": _LOG, "a ledger on Kafka": _KAFKA_LEDGER, "a bare Redis": _MULTI}
+_OVER_REDIS = "claim over Redis, packed"
+REDIS_PANELS = tuple(
+    Panel(
+        f"Claims over a ledger on Redis, beside {peer}",
+        (
+            Row("1 id a request", f"{_OVER_REDIS}, 1 ids, 64 clients", pattern),
+            Row("1,000 ids", f"{_OVER_REDIS}, 1,000 ids, 16 clients", pattern),
+            Row("10,000 ids", f"{_OVER_REDIS}, 10,000 ids, 16 clients", pattern),
+        ),
+    )
+    for peer, pattern in _BESIDE.items()
+)
+GRPC_PANELS = (
+    Panel(
+        "Claims of 10,000 ids over gRPC, beside HTTP",
+        (
+            Row("a stream, read ahead", "claim over gRPC by streams, *", HTTP_PACKED),
+            Row("calls", "claim over gRPC by calls, *", HTTP_PACKED),
+        ),
+    ),
+)
+TRACES_PANELS = (
+    Panel(
+        "Claims with OpenTelemetry, a core's second, beside none",
+        (
+            Row("1 % sampled", "claim with traces, *, 1 % sampled", NO_TRACES),
+            Row("all sampled", "claim with traces, *, all sampled", NO_TRACES),
+        ),
+    ),
+)
+VERIFIER_PANELS = (
+    Panel(
+        "verify (topic and ledger), beside anti-joins of a dump",
+        (
+            Row("DuckDB", "verify, * rows", ANTI_JOINS["duckdb"]),
+            Row("pyarrow", "verify, * rows", ANTI_JOINS["pyarrow"]),
+        ),
+    ),
+)
 TIMES = Panel(
     "Latencies and pauses in milliseconds",
     (
@@ -125,3 +166,11 @@ TIMES = Panel(
         Row("forgetting a million ids", "retire a bucket of * ids"),
     ),
 )
+# By the name under which a page quotes the run: what its picture shows, and nothing that another section measures.
+OF_SECTIONS = {
+    "bench-kafka": KAFKA_PANELS,
+    "bench-redis": REDIS_PANELS,
+    "bench-grpc": GRPC_PANELS,
+    "bench-traces": TRACES_PANELS,
+    "bench-verifier": VERIFIER_PANELS,
+}

@@ -7,25 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.report.captions import caption, title
 from bench.report.figures import Figure, number
-from bench.report.panels import KAFKA_PANELS, PANELS, TIMES, Panel
+from bench.report.panels import OF_SECTIONS, PANELS, TIMES, Panel
 
 _WIDTH, _ROW, _HEAD, _TITLE_ROOM = 8.0, 0.27, 0.62, 0.28  # inches: a row's height; a panel's without its rows
 _LEFT, _RIGHT = 0.25, 0.70  # of the width, where bars lie: labels are left of them, numbers right
 _TOP, _BOTTOM = 0.5, 1.2  # inches: for the title and for the caption
 # Colours that the colour-blind can tell apart too: the aim reached, the aim missed, no aim.
 _REACHED, _MISSED, _NO_AIM = "#1b7f8c", "#d9711c", "#8a94a6"
-_TITLE = "Oncegate on one core, beside what one would use instead"
-_CAPTION = (
-    "Right of 1×: so many times better than the peer in the same run; left of it: worse. Beside each bar Oncegate's",
-    "number and the peer's. Scales are logarithmic. Claims are on disk before either side answers; Redis is asked in",
-    "the fastest of the ways measured: MULTI with SADD, Lua, pipelined SET NX by a raw socket. Spark has all cores.",
-)
-_CAPTION_KAFKA = (
-    _CAPTION[0],
-    "number and the peer's. Scales are logarithmic. One broker, which acknowledges from memory, shares the two cores;",
-    "a core's second counts client and gateway, or the producer, and no broker. Spark has all cores.",
-)
+_ALL = (*PANELS, *(panel for panels in OF_SECTIONS.values() for panel in panels), TIMES)
 
 
 def draw(figures: Sequence[Figure], path: Path) -> None:
@@ -57,13 +48,13 @@ def picture(figures: Sequence[Figure]) -> Any:
         else:
             _ratios(axes, rows, limits)
         top -= _HEAD + size
-    _words(canvas, height, _CAPTION_KAFKA if panels and panels[0][0] in KAFKA_PANELS else _CAPTION)
+    _words(canvas, height, panels[0][0])
     return canvas
 
 
 def _shown(figures: Sequence[Figure]) -> list[tuple[Panel, list[tuple[str, Figure]]]]:
     """Each panel of which something was measured, with its rows."""
-    return [(panel, rows) for panel in (*PANELS, *KAFKA_PANELS, TIMES) if (rows := panel.shown(figures))]
+    return [(panel, rows) for panel in _ALL if (rows := panel.shown(figures))]
 
 
 def _frame(axes: Any, panel: Panel, labels: Sequence[str]) -> None:
@@ -126,13 +117,15 @@ def _said(axes: Any, place: int, first: str, second: str) -> None:
     axes.text(1.16, place, second, transform=across, fontsize=8.5, color="#444444", va="center")
 
 
-def _words(canvas: Any, height: float, caption: Sequence[str]) -> None:
+def _words(canvas: Any, height: float, first: Panel) -> None:
     """The title, and what the colours, the mark and the line mean."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    canvas.text(0.02, 1 - 0.2 / height, _TITLE, fontsize=13, fontweight="bold", va="top")
-    canvas.text(0.02, 0.62 / height, "\n".join(caption), fontsize=8.5, color="#444444", va="top", linespacing=1.35)
+    canvas.text(0.02, 1 - 0.2 / height, title(first), fontsize=13, fontweight="bold", va="top")
+    canvas.text(
+        0.02, 0.62 / height, "\n".join(caption(first)), fontsize=8.5, color="#444444", va="top", linespacing=1.35
+    )
     signs = [
         Patch(color=_REACHED, label="aim reached"),
         Patch(color=_MISSED, label="aim missed"),

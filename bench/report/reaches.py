@@ -11,6 +11,9 @@ HTTP_PACKED = "HTTP, packed"
 DIRECT = "redis-py, asyncio, SET NX"
 CONFLUENT = "confluent-kafka, transactions, produce"
 SPARK_SINK = "Spark's own Kafka sink, at least once"
+NO_TRACES = "without OpenTelemetry's variables"
+# What one would write instead of `oncegate verify`, by the names that bench.load.anti_joins takes.
+ANTI_JOINS = {"duckdb": "DuckDB, anti-joins of a dump", "pyarrow": "pyarrow, anti-joins of a dump"}
 CONFLUENT_BATCHES = "confluent-kafka, transactions, produce_batch"
 
 REACHES = (

@@ -2,18 +2,21 @@
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from matplotlib.text import Text
 
 from bench.__main__ import sections
+from bench.cases import redis_ledger, traces, verify
+from bench.cases.on_servers import LOG, POINTS
 from bench.cases.open_loop import PEAKS
 from bench.load.plan import LONG, SHORT, Plan
 from bench.report import report
 from bench.report.figures import Figure, Reach, judged
-from bench.report.panels import KAFKA_PANELS, PANELS, TIMES, Row
+from bench.report.panels import KAFKA_PANELS, OF_SECTIONS, PANELS, TIMES, Row
 from bench.report.plot import draw, picture
-from bench.report.reaches import MULTI, REACHES
+from bench.report.reaches import ANTI_JOINS, HTTP_PACKED, MULTI, NO_TRACES, REACHES
 from bench.scale.report import BILLION, Window, billion, cold_bytes, figures, hot_bytes
 
 BASE = 100 << 20
@@ -118,6 +121,33 @@ def test_every_row_of_the_picture_is_a_figure_that_the_page_quotes() -> None:
         assert [label for label, _ in panel.shown(found)] == [row.label for row in panel.rows]
 
 
+def of_sections() -> dict[str, list[Figure]]:
+    """Figures by the names that the sections give them."""
+    redis = [Figure(f"claim over Redis, packed, {n:,} ids, {clients} clients", 1e4, "ids/s") for n, clients in POINTS]
+    calls = [Figure(f"claim over gRPC by {way}, packed, 10,000 ids", 2e6, "ids/s") for way in ("streams", "calls")]
+    sampled = ["on, 1 % sampled", "on, all sampled"]
+    assert set(sampled) < set(traces.variants("", None))
+    spans = [Figure(traces.name(one), 9e3, "claims/s of core") for one in sampled]
+    return {
+        "bench-redis": [one.against(peer, 3e4) for one in redis for peer in (LOG, redis_ledger.KAFKA, MULTI)],
+        "bench-grpc": [one.against(HTTP_PACKED, 3e6) for one in calls],
+        "bench-traces": [one.against(NO_TRACES, 1e4) for one in spans],
+        "bench-verifier": [Figure(verify.name(10), 1e5, "rows/s").against(peer, 1e6) for peer in ANTI_JOINS.values()],
+    }
+
+
+@pytest.mark.parametrize("name", [name for name in OF_SECTIONS if name != "bench-kafka"])
+def test_a_section_run_alone_has_a_picture_with_all_its_rows_and_a_caption_of_its_own(name: str) -> None:
+    figures = of_sections()[name]
+    for panel in OF_SECTIONS[name]:
+        assert [label for label, _ in panel.shown(figures)] == [row.label for row in panel.rows]
+    texts = texts_of(figures)
+    assert_apart(texts)
+    others = [texts_of(found) for other, found in of_sections().items() if other != name]
+    (caption,) = [text for text, _ in texts if "logarithmic" in text]
+    assert caption not in [text for other in others for text, _ in other]
+
+
 def test_a_run_with_nothing_to_show_leaves_no_picture(tmp_path: report.Path) -> None:
     path = tmp_path / "result.png"
     path.write_bytes(b"of the run before")
@@ -125,20 +155,29 @@ def test_a_run_with_nothing_to_show_leaves_no_picture(tmp_path: report.Path) -> 
     assert not path.exists()
 
 
-def test_no_text_of_the_picture_lies_on_another_or_outside() -> None:
-    canvas = picture([judged(figure, REACHES) for figure in report.quoted(report.Path("PERFORMANCE.md").read_text())])
+def texts_of(figures: list[Figure]) -> list[tuple[str, Any]]:
+    """Each text of the picture with its box, and the picture's own behind them all."""
+    canvas = picture([judged(figure, REACHES) for figure in figures])
     canvas.draw_without_rendering()
     texts = [one for one in canvas.findobj(Text) if one.get_visible() and one.get_text()]
-    boxes = [(one.get_text(), one.get_window_extent()) for one in texts]
-    assert len(boxes) > 60
+    return [*((one.get_text(), one.get_window_extent()) for one in texts), ("", canvas.bbox)]
+
+
+def assert_apart(texts: list[tuple[str, Any]]) -> None:
+    *boxes, (_, whole) = texts
     for (text, box), (other, place) in itertools.combinations(boxes, 2):
         assert not box.overlaps(place) or box == place, f"{text!r} on {other!r}"
-    width, height = canvas.get_size_inches() * canvas.dpi
     for text, box in boxes:
         assert box.x0 >= 0, text
         assert box.y0 >= 0, text
-        assert box.x1 <= width, text
-        assert box.y1 <= height, text
+        assert box.x1 <= whole.width, text
+        assert box.y1 <= whole.height, text
+
+
+def test_no_text_of_the_picture_lies_on_another_or_outside() -> None:
+    texts = texts_of(report.quoted(report.Path("PERFORMANCE.md").read_text()))
+    assert len(texts) > 60
+    assert_apart(texts)
 
 
 @pytest.mark.parametrize("plan", [LONG, SHORT], ids=["long", "short"])

@@ -1,0 +1,104 @@
+"""How fast `oncegate verify --against` is, beside anti-joins over a dump of the topic. `python -m bench.cases.verify`.
+
+A gateway has a topic of rows that were written by id; ten of the input are not there, and ten are there twice. Each way
+is a process of its own, from its start to its answer, in turn; both have to find the twenty. The peers read the topic
+from a Parquet file, whose making is not counted, and ask no ledger: verify reads the topic from the gateway and asks
+the ledger of every id. Nothing is pinned.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.load.server import gateway
+from bench.report.figures import Figure, interleaved
+from bench.report.reaches import ANTI_JOINS
+from oncegate_spark import Gateway
+
+ROWS, QUICK_ROWS, ROUNDS, QUICK_ROUNDS, SEED = 5_000_000, 200_000, 3, 2, 20240611
+TOPIC, COLUMN, PLANTED, BATCH = "orders", "order_id", 10, 100_000
+UUID_BYTES = 16
+
+
+def figures(quick: bool) -> list[Figure]:
+    """The verb's rate beside each peer's. RuntimeError: one of them did not find what was planted."""
+    rows, rounds = (QUICK_ROWS, QUICK_ROUNDS) if quick else (ROWS, ROUNDS)
+    with tempfile.TemporaryDirectory(prefix="oncegate-verify-") as place:
+        folder = Path(place)
+        with gateway(folder, core=None) as served:
+            url = f"http://127.0.0.1:{served.port}"
+            given, dump = _written(url, folder, rows)
+            works: dict[str, Callable[[], Mapping[str, float]]] = {"verify": partial(_verified, url, given, rows)}
+            works |= {peer: partial(_joined, way, given, dump, rows) for way, peer in ANTI_JOINS.items()}
+            found = interleaved(rounds, works)
+    own = found.pop("verify")
+    figure = Figure(name(rows), own["rate"], "rows/s", runs=own["runs"])
+    return [figure, *(figure.against(peer, row["rate"]) for peer, row in found.items())]
+
+
+def name(rows: int) -> str:
+    """What the verb's figure is called."""
+    return f"verify, {rows:,} rows"
+
+
+def _ids(rows: int) -> pa.Array:
+    """Random ids as 32 hexadecimal digits, as a UUID has them."""
+    text = np.random.default_rng(SEED).bytes(rows * UUID_BYTES).hex()
+    offsets = np.arange(rows + 1, dtype=np.int32) * 2 * UUID_BYTES
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text.encode()))
+
+
+def _written(url: str, folder: Path, rows: int) -> tuple[Path, Path]:
+    """Writes the input's file, its rows through the gateway but for the first ten, the last ten twice; and the dump."""
+    table = pa.table({COLUMN: _ids(rows), "cents": np.arange(rows)})
+    given, dump = folder / "input.parquet", folder / "topic.parquet"
+    pq.write_table(table, given, row_group_size=BATCH)
+    with Gateway(url, timeout_ms=60_000) as client, client.attempt() as attempt:
+        for start in range(PLANTED, rows, BATCH):
+            attempt.produce(TOPIC, table.slice(start, BATCH), id_col=COLUMN)
+        attempt.produce(TOPIC, table.slice(rows - PLANTED))
+    written = pa.concat_tables([table.slice(PLANTED), table.slice(rows - PLANTED)])
+    pq.write_table(written, dump, row_group_size=BATCH)
+    return given, dump
+
+
+def _verified(url: str, given: Path, rows: int) -> dict[str, float]:
+    state = given.parent / "state"
+    arguments = ["verify", "--against", TOPIC, "--url", url, "--input", str(given), "--id-col", COLUMN, "--json"]
+    told, took_s = _timed(["-m", "oncegate", *arguments, "--state", str(state)])
+    counts = told["ids"]
+    if (counts["not_written"], counts["doubled"], counts["ok"]) != (PLANTED, PLANTED, rows - 2 * PLANTED):
+        raise RuntimeError(f"verify did not find what was planted: {counts}")
+    return {"rate": rows / took_s}
+
+
+def _joined(way: str, given: Path, dump: Path, rows: int) -> dict[str, float]:
+    counts, took_s = _timed(["-m", "bench.load.anti_joins", way, str(given), str(dump), COLUMN])
+    if counts != {"missing": PLANTED, "foreign": 0, "doubled": PLANTED}:
+        raise RuntimeError(f"{way} did not find what was planted: {counts}")
+    return {"rate": rows / took_s}
+
+
+def _timed(arguments: list[str]) -> tuple[Any, float]:
+    """What a process printed as JSON, and how long it lived, s."""
+    began_s = time.perf_counter()
+    done = subprocess.run([sys.executable, *arguments], stdout=subprocess.PIPE, text=True, check=False)
+    took_s = time.perf_counter() - began_s
+    if not done.stdout:
+        raise RuntimeError(f"{' '.join(arguments)} ended with status {done.returncode}")
+    return json.loads(done.stdout), took_s
+
+
+if __name__ == "__main__":
+    for one in figures("--short" in sys.argv[1:]):
+        print(f"{one.name}: {one.value:,.0f} {one.unit}; {one.peer or 'itself'} {one.peer_value or one.value:,.0f}")

@@ -1,0 +1,56 @@
+"""What one would write instead of `oncegate verify`: anti-joins of the input and a dump of the topic, as a process.
+
+python -m bench.load.anti_joins duckdb|pyarrow INPUT TOPIC COLUMN
+
+Prints how many ids are not in the topic, how many there are not of the input, and how many stand there twice, as JSON.
+Neither knows what a ledger has told: what is missing and what was never written are one to them.
+"""
+
+import json
+import sys
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+Counts = dict[str, int]
+
+
+def by_duckdb(given: str, topic: str, column: str) -> Counts:
+    """Counts by three queries over the files."""
+    import duckdb
+
+    def count(query: str) -> int:
+        (found,) = duckdb.execute(query).fetchone() or (0,)
+        return int(found)
+
+    left, right = f"read_parquet('{given}')", f"read_parquet('{topic}')"
+    return {
+        "missing": count(f"SELECT count(*) FROM {left} ANTI JOIN {right} USING ({column})"),
+        "foreign": count(f"SELECT count(*) FROM {right} ANTI JOIN {left} USING ({column})"),
+        "doubled": count(f"SELECT count(*) FROM (SELECT 1 FROM {right} GROUP BY {column} HAVING count(*) > 1)"),
+    }
+
+
+def by_pyarrow(given: str, topic: str, column: str) -> Counts:
+    """Counts by Arrow's hash joins in memory."""
+    left, right = (pq.read_table(path, columns=[column]) for path in (given, topic))
+    copies = right.group_by(column).aggregate([(column, "count")])
+    return {
+        "missing": left.join(right, column, join_type="left anti").num_rows,
+        "foreign": right.join(left, column, join_type="left anti").num_rows,
+        "doubled": copies.filter(pc.greater(copies[f"{column}_count"], pa.scalar(1))).num_rows,
+    }
+
+
+WAYS = {"duckdb": by_duckdb, "pyarrow": by_pyarrow}
+
+
+def main() -> None:
+    """Counts what the command line names."""
+    way, *given = sys.argv[1:]
+    sys.stdout.write(json.dumps(WAYS[way](*given)) + "\n")
+
+
+if __name__ == "__main__":
+    main()

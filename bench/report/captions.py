@@ -1,0 +1,48 @@
+"""What stands below the bench's picture: how its bars are read, and what its numbers rest on."""
+
+from bench.report.panels import OF_SECTIONS, Panel
+
+_HOW = (
+    "Right of 1×: so many times better than the peer in the same run; left of it: worse. Beside each bar Oncegate's",
+    "number and the peer's. Scales are logarithmic.",
+)
+_WHOLE = (
+    "Claims are on disk before either side answers; Redis is asked in",
+    "the fastest of the ways measured: MULTI with SADD, Lua, pipelined SET NX by a raw socket. Spark has all cores.",
+)
+# Of a run of one section alone, by the name under which a page quotes it.
+_SECTIONS = {
+    "bench-kafka": (
+        "One broker, which acknowledges from memory, shares the two cores;",
+        "a core's second counts client and gateway, or the producer, and no broker. Spark has all cores.",
+    ),
+    "bench-redis": (
+        "The ledger's Redis and the broker share a core with the load.",
+        "Redis syncs each append before its answer, as the log does; the broker never does.",
+    ),
+    "bench-grpc": (
+        "As many requests are in flight either way, at one gateway.",
+        "Claims are on disk before either side answers.",
+    ),
+    "bench-traces": (
+        "Spans go by OTLP to a receiver that keeps nothing.",
+        "Counted is the processor time of the gateway alone.",
+    ),
+    "bench-verifier": (
+        "Each is a process on all cores, from its start to its answer.",
+        "The peers read a dump of the topic, made before, and ask no ledger; verify reads the topic and asks for ids.",
+    ),
+}
+
+
+def caption(first: Panel) -> tuple[str, str, str]:
+    """Gives three lines for a picture whose first panel this is."""
+    names = [name for name, panels in OF_SECTIONS.items() if first in panels]
+    second, third = _SECTIONS[names[0]] if names else _WHOLE
+    return _HOW[0], f"{_HOW[1]} {second}", third
+
+
+def title(first: Panel) -> str:
+    """Gives the title of a picture whose first panel this is."""
+    where = "" if first in OF_SECTIONS["bench-verifier"] else " on one core"
+    return f"Oncegate{where}, beside what one would use instead"
