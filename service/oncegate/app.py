@@ -115,6 +115,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         stack.push_async_callback(_drained, server, grpc, process.shutdown_ms)
         if DEFAULT_NAMESPACE not in gateway.namespaces() and not process.standby:
             await gateway.create(DEFAULT_NAMESPACE)
+        gateway.tracer = tracer
         app.state.gateway = gateway
         if grpc is not None:
             grpc.gateway = gateway

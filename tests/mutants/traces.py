@@ -110,4 +110,19 @@ TRACES: tuple[Mutant, ...] = (
         "                pass\n",
         f"{_LOGS}::test_a_line_about_a_traced_request_names_its_trace_and_span_as_json",
     ),
+    one(
+        "spans that found the queue full were never there",
+        "service/oncegate/runtime/counted_spans.py",
+        "                if self._came - self._counted.taken - self._lost > self._most:\n",
+        "                if False:\n",
+        "tests/transports/traces/test_lost_spans.py::test_each_span_is_sent_or_counted_as_lost_by_why",
+    ),
+    one(
+        "spans count as sent whatever their export came to",
+        "service/oncegate/runtime/counted_spans.py",
+        "SENT if ended is SpanExportResult.SUCCESS else FAILED",
+        "SENT",
+        "tests/transports/traces/test_lost_spans.py::test_each_span_is_sent_or_counted_as_lost_by_why",
+        "tests/transports/traces/test_lost_spans.py::test_what_a_collector_refuses_stands_in_the_metrics",
+    ),
 )

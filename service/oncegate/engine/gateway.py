@@ -27,6 +27,7 @@ from oncegate.engine.recovery.owner import EVICTION_MS, Owner, World
 from oncegate.engine.shard import Shard
 from oncegate.hashing.keys import key_check
 from oncegate.ports import Clock, Ledgers, Mark, Observer, RunFolders, Standbys
+from oncegate.ports.tracing import Tracer
 
 
 class Gateway:
@@ -47,6 +48,8 @@ class Gateway:
         self.admission = Admission(world.limits)
         # Where duplicates are told one by one; None: nowhere.
         self.duplicates = world.duplicates
+        # What traces the requests of its doors; None: nothing does.
+        self.tracer: Tracer | None = None
         self.tenants = Tenants(world.limits, world.clock, self._open_claims)
 
     def shard(self, namespace: str) -> Shard:

@@ -30,8 +30,16 @@ class Span(Protocol):
         """Adds attributes, and gives it another name. `error.type` among them: it failed."""
 
 
+# What becomes of spans: `sent`; `failed`, an export failed; `queue_full`, they came faster than they were sent.
+SPAN_OUTCOMES = ("sent", "failed", "queue_full")
+
+
 class Tracer(Protocol):
     """Begins spans for requests."""
+
+    @property
+    def outcomes(self) -> Mapping[str, int]:
+        """Counts what became of the spans of all exporters, by `SPAN_OUTCOMES`."""
 
     def request(
         self, name: str, headers: Iterable[tuple[str | bytes, str | bytes]], attributes: Attributes

@@ -17,7 +17,7 @@ from opentelemetry.sdk.environment_variables import OTEL_RESOURCE_ATTRIBUTES, OT
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Span as SdkSpan
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SpanExporter
 from opentelemetry.trace import (
     SpanContext,
     SpanKind,
@@ -32,6 +32,7 @@ import oncegate
 from oncegate.core.errors import OncegateError
 from oncegate.ports import Clock, Observer
 from oncegate.ports.tracing import Attributes, Span
+from oncegate.runtime.counted_spans import CountedBatches, SpanCounts
 from oncegate.runtime.otel_variables import GRPC, Wanted
 
 # The library says each failed export; a collector that is away for an hour is not a line every five seconds.
@@ -84,10 +85,16 @@ class OtelTracer:
     """Implements `ports.Tracer`; the propagators of OTEL_PROPAGATORS, by default trace context, read what a caller
     brings."""
 
-    def __init__(self, provider: TracerProvider) -> None:
+    def __init__(self, provider: TracerProvider, counts: SpanCounts) -> None:
+        self._counts = counts
         self._tracer = provider.get_tracer("oncegate", oncegate.__version__)
         self._propagator = propagate.get_global_textmap()
         self._fields = frozenset(field.lower() for field in self._propagator.fields)
+
+    @property
+    def outcomes(self) -> Mapping[str, int]:
+        """Counts what became of the spans of all exporters."""
+        return self._counts.outcomes
 
     @contextmanager
     def request(
@@ -150,15 +157,16 @@ class Said(logging.Handler):
 async def tracing(made: Sequence[SpanExporter], observer: Observer, clock: Clock) -> AsyncIterator[OtelTracer]:
     """Records spans and sends them from threads of their own; at the end what is left is sent, for `FLUSH_MS` at most.
 
-    Spans that find a queue full (OTEL_BSP_MAX_QUEUE_SIZE) are lost, and `traces_not_sent` says so.
+    Spans that find a queue full (OTEL_BSP_MAX_QUEUE_SIZE) are lost, and `traces_not_sent` says so;
+    how many, the tracer's `outcomes`.
     """
     said = logging.getLogger("opentelemetry")
     said.handlers, said.propagate = [Said(observer, clock)], False
-    provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
+    provider, counts = TracerProvider(resource=_resource(), shutdown_on_exit=False), SpanCounts()
     for exporter in made:
-        provider.add_span_processor(BatchSpanProcessor(exporter))
+        provider.add_span_processor(CountedBatches(exporter, counts))
     try:
-        yield OtelTracer(provider)
+        yield OtelTracer(provider, counts)
     finally:
         # A thread that the process does not wait for: the library's own end takes half a minute.
         ending = threading.Thread(target=provider.shutdown, name="traces", daemon=True)

@@ -16,6 +16,7 @@ from oncegate.engine.counts.histogram import Histogram
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.recovery.owner import STATES, Owner
 from oncegate.engine.shard import WORKS, Shard
+from oncegate.ports.tracing import SPAN_OUTCOMES, Tracer
 
 PREFIX = "oncegate_"
 # More producers, or drivers, are not walked through: that would take milliseconds of the loop.
@@ -127,6 +128,10 @@ def _outcomes(duplicates: DuplicateLogs | None) -> Values:
     return {(one,): 0 if duplicates is None else duplicates.outcomes[one] for one in OUTCOMES}
 
 
+def _spans(tracer: Tracer | None) -> Values:
+    return {(one,): 0 if tracer is None else tracer.outcomes[one] for one in SPAN_OUTCOMES}
+
+
 def _states(owner: Owner, _: int) -> Values:
     state = owner.state
     return {(one,): float(one == state) for one in STATES}
@@ -186,6 +191,15 @@ METRICS: tuple[Metric, ...] = (
         ("outcome",),
         OUTCOMES,
         of_gateway=lambda gateway: _outcomes(gateway.duplicates),
+    ),
+    Metric(
+        "trace_spans",
+        Kind.COUNTER,
+        "spans",
+        "that were recorded, by what became of them; each exporter counts its own",
+        ("outcome",),
+        SPAN_OUTCOMES,
+        of_gateway=lambda gateway: _spans(gateway.tracer),
     ),
     Metric(
         "namespace_state",
