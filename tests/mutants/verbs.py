@@ -120,4 +120,11 @@ VERBS = (
         "os.O_EXCL, 0o644)",
         f"{_CARRY}::test_a_round_trip_keeps_what_is_known_as_known[log]",
     ),
+    one(
+        "an export of a ledger on Kafka ends at the first frame",
+        "service/oncegate/ledgers/kafka/followed.py",
+        "            pass  # the snapshot comes first, and only now is it known\n",
+        "            return\n",
+        "tests/faults/kafka/test_export.py::test_ids_that_a_ledger_on_kafka_knows_are_known_where_they_are_imported",
+    ),
 )

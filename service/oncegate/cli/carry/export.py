@@ -1,9 +1,9 @@
-"""Defines the verb `oncegate export`: the ids that an embedded ledger knows, as one Parquet file."""
+"""Defines the verb `oncegate export`: the ids that a ledger on disk or on Kafka knows, as one Parquet file."""
 
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,12 +15,22 @@ from oncegate.cli.ledger import Data, Witness
 from oncegate.cli.progress import counted
 from oncegate.cli.refusals import refusing
 from oncegate.core.errors import BadRequest, NotFound
-from oncegate.ledgers import log
+from oncegate.ledgers import log, parse_url
 from oncegate.ledgers.log.admin.verify import VerifiedLedger
 
 if TYPE_CHECKING:
     from oncegate.index.shard import ShardIndex
 
+    Write = Callable[[ShardIndex, bytes, bytes], None]
+
+LedgerUrl = Annotated[
+    str | None,
+    typer.Option("--ledger", help="A ledger's URL instead of a folder: kafka:// or log:.", show_default=False),
+]
+_ELSEWHERE = (
+    "a ledger {scheme}: is not exported: it is moved whole, by what its server has for that (docs/redis.md); "
+    "nothing was written"
+)
 To = Annotated[Path, typer.Option(help="The file that is made; it is there whole, or not at all.")]
 IdsOnly = Annotated[bool, typer.Option("--ids-only", help="Leave out topics, batches and producers that there are.")]
 WithoutOpen = Annotated[
@@ -35,34 +45,60 @@ VERSION = b"1"
 def export(
     to: To,
     data: Data = Path("data"),
+    ledger: LedgerUrl = None,
     namespace: Namespace = "default",
     witness: Witness = None,
     ids_only: IdsOnly = False,
     without_open_claims: WithoutOpen = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the ids that a namespace of an embedded ledger knows, done and taken, into one Parquet file.
+    """Write the ids that a namespace of a ledger on disk or on Kafka knows, done and taken, into one Parquet file.
 
     Owns nothing: the gateway may be running; what it writes meanwhile may be missing, so drain it first to move. The
     file holds the namespace's key, as a backup does: keep it as one. `oncegate import` takes it into any ledger.
 
     Example: oncegate export --data data --namespace orders --to orders.parquet
     """
-    with refusing(), counted("exporting", data, times=2) as disk:
+    with refusing():
         found: list[int] = []
 
-        def write(ledger: VerifiedLedger) -> None:
-            index = _index_of(ledger)
+        def write(index: "ShardIndex", key: bytes, ledger_id: bytes) -> None:
             _check(index, ids_only, without_open_claims)
-            found.append(_write(to, index, ledger.key, ledger.mark.ledger))
+            found.append(_write(to, index, key, ledger_id))
 
-        if not [one.namespace for one in log.verify(str(data), witness, disk, write, only=namespace)]:
-            raise NotFound(f"{data} has no namespace {namespace}; nothing was written")
+        scheme, place = ("log", str(data)) if ledger is None else parse_url(ledger)
+        if scheme == "kafka":
+            asyncio.run(_of_kafka(place, namespace, write))
+        elif scheme == "log":
+            _of_disk(Path(place), witness, namespace, write)
+        else:
+            raise BadRequest(_ELSEWHERE.format(scheme=scheme))
         told = {"namespace": namespace, "ids": found[0], "file": str(to)}
         sys.stdout.write(msgspec.json.encode(told).decode() + "\n" if as_json else f"{found[0]} ids are in {to}\n")
 
 
-def _index_of(ledger: VerifiedLedger) -> "ShardIndex":
+def _of_disk(data: Path, witness: str | None, namespace: str, write: "Write") -> None:
+    def verified(ledger: VerifiedLedger) -> None:
+        index = asyncio.run(_index_of(ledger.batches(), ledger.key, ledger.mark.ledger))
+        write(index, ledger.key, ledger.mark.ledger)
+
+    with counted("exporting", data, times=2) as disk:
+        if not [one.namespace for one in log.verify(str(data), witness, disk, verified, only=namespace)]:
+            raise NotFound(f"{data} has no namespace {namespace}; nothing was written")
+
+
+async def _of_kafka(place: str, namespace: str, write: "Write") -> None:
+    # Its client is an extra, and takes a quarter of a second to import.
+    try:
+        from oncegate.ledgers.kafka.followed import read_now
+    except ModuleNotFoundError as error:
+        raise BadRequest(f"a ledger on Kafka needs {error.name}: pip install 'oncegate[kafka]'") from error
+    async with read_now(place, namespace) as read:
+        index = await _index_of(read.batches, read.key, read.ledger)
+    await asyncio.to_thread(write, index, read.key, read.ledger)
+
+
+async def _index_of(batches: Any, key: bytes, ledger: bytes) -> "ShardIndex":
     # The compiler takes a second to import.
     from oncegate.engine.commit.marks import Marks
     from oncegate.engine.recovery.replay import replay
@@ -70,7 +106,7 @@ def _index_of(ledger: VerifiedLedger) -> "ShardIndex":
     from oncegate.index.shard import ShardIndex
 
     index = ShardIndex()
-    asyncio.run(replay(index, ledger.batches(), Marks(ledger.mark.ledger), key_check(ledger.key), 0))
+    await replay(index, batches, Marks(ledger), key_check(key), 0)
     return index
 
 
