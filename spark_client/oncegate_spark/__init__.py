@@ -65,6 +65,7 @@ from oncegate_spark.protocol.answers import (
     Topic,
     Written,
 )
+from oncegate_spark.protocol.calls.look_ups import LookedUp
 from oncegate_spark.protocol.firsts import Place
 from oncegate_spark.spark import pickling
 from oncegate_spark.spark.acks import acknowledger
@@ -77,6 +78,7 @@ from oncegate_spark.spark.dedup import dedup
 from oncegate_spark.spark.foreach_batch import foreach_batch
 from oncegate_spark.spark.observe import observe
 from oncegate_spark.spark.observe.counts import BatchCounts, WriteCounts
+from oncegate_spark.spark.verify import Verified, verify
 from oncegate_spark.spark.writers.explain_job import JobPromise, explain_job
 from oncegate_spark.spark.writers.named import NamedBatch, NamedBatches
 from oncegate_spark.spill import Spill
@@ -128,6 +130,7 @@ __all__ = [
     "InDoubt",
     "JobPromise",
     "LedgerBehind",
+    "LookedUp",
     "LostClaim",
     "MissingStage",
     "NamedBatch",
@@ -169,6 +172,7 @@ __all__ = [
     "Unreachable",
     "Unreadable",
     "Unsettled",
+    "Verified",
     "WriteCounts",
     "Written",
     "acknowledger",
@@ -182,4 +186,5 @@ __all__ = [
     "foreach_batch",
     "observe",
     "register",
+    "verify",
 ]

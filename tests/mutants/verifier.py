@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant, one
 _ROOM = "service/oncegate/verifier"
 _COMPARE = "tests/verifier/test_compare.py"
 _TOPICS = "tests/verifier/test_gateway_topics.py"
+_SPARK, _SPARK_TESTS = "spark_client/oncegate_spark/spark/verify/compare.py", "tests/spark/test_verify.py"
 _INTERRUPTED = "tests/verifier/test_interrupted.py"
 
 VERIFIER: tuple[Mutant, ...] = (
@@ -63,5 +64,40 @@ VERIFIER: tuple[Mutant, ...] = (
         "findings.change(row + at[told == Told.KNOWN], Kind.OK)",
         "findings.change(row + at, Kind.OK)",
         f"{_TOPICS}::test_what_was_written_past_the_ledger_is_told_from_what_is_ok",
+    ),
+    one(
+        "a schema registry's number before JSON is taken for no JSON",
+        f"{_ROOM}/sources/kafka_ids.py",
+        "decoder.decode(value[_FRAME_BYTES:] if value[:1] == _FRAMED else value)",
+        "decoder.decode(value)",
+        "tests/faults/kafka/test_verify_formats.py::test_the_id_is_found_beside_or_in_a_value_that_a_registry_knows",
+    ),
+    one(
+        "a Spark comparison reads the output before it has asked the ledger",
+        _SPARK,
+        "        asked.count()  # all of it, before anything of the output is read\n",
+        "",
+        f"{_SPARK_TESTS}::test_what_is_written_between_the_ledgers_answer_and_the_reading_is_asked_for_again",
+    ),
+    one(
+        "a Spark comparison takes what was written meanwhile for unrecorded",
+        _SPARK,
+        "F.when(F.col(TOLD) == KNOWN, report.OK).otherwise(report.UNRECORDED)",
+        "F.lit(report.UNRECORDED)",
+        f"{_SPARK_TESTS}::test_what_is_written_between_the_ledgers_answer_and_the_reading_is_asked_for_again",
+    ),
+    one(
+        "a Spark comparison takes a number and its text for two ids",
+        _SPARK,
+        'F.col(name).cast("string").alias',
+        'F.concat(F.lit(str(df.schema[n].dataType)), F.col(name).cast("string")).alias',
+        f"{_SPARK_TESTS}::test_an_output_that_spark_reads_elsewhere_may_call_its_ids_otherwise",
+    ),
+    one(
+        "a look-up tells what a claim holds as free",
+        "spark_client/oncegate_spark/protocol/codecs.py",
+        '_HELD = _bytes_of(_BUSY + _those("FREE", takeover=True))',
+        '_HELD = _bytes_of(_those("FREE", takeover=True))',
+        "tests/client/sync/test_firsts.py::test_a_look_up_tells_what_is_written_and_what_is_held_and_grants_nothing",
     ),
 )

@@ -23,7 +23,7 @@ from oncegate_spark.aio.spilling import AsyncSpilling
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.protocol.address import checked_timeout
 from oncegate_spark.protocol.answers import Committed, Drained, Lane, Produced, Settled, Staged, Taken, Topic, Written
-from oncegate_spark.protocol.calls import lanes
+from oncegate_spark.protocol.calls import lanes, look_ups
 from oncegate_spark.protocol.calls.namespace import FETCH_ROWS, Calls
 from oncegate_spark.protocol.calls.steps import End, Pause, Step, Steps, Tries
 from oncegate_spark.protocol.codecs import Verdicts
@@ -205,6 +205,10 @@ class AsyncGateway:
         """
         return await self.run(self.calls.take(owner, ids, scope, id_set, locate))
 
+    async def look_up(self, ids: Ids, id_set: str | None = None) -> look_ups.LookedUp:
+        """Look up which ids of a set (as of a claim) are `written`, and which a claim has `held`; none is granted."""
+        return await self.run(look_ups.look_up(self.calls, ids, id_set))
+
     async def produce(
         self,
         topic: str,
@@ -323,10 +327,8 @@ class AsyncGateway:
         return await self.run(self.calls.limits())
 
     async def explain(self, *columns: str, id_set: str = "") -> dict[str, Any]:
-        """Look up what is known of one id (several values: an id of several columns), as the gateway's JSON has it.
-
-        `id_set`: the set that it is of; of rows that were produced, their topic's name.
-        """
+        """Look up what is known of one id (several values: an id of several columns) of a set, as the JSON has it.
+        `id_set`: of rows that were produced, their topic's name."""
         return await self.run(self.calls.explain(*columns, id_set=id_set))
 
     async def create_namespace(

@@ -60,6 +60,8 @@ _IS_BUSY = _bytes_of(_BUSY)
 _DUPLICATES = frozenset(byte for byte, row in BY_BYTE.items() if row[0] == "DUPLICATE")
 _TAKEOVER = _bytes_of(_those("GRANTED", takeover=True))
 _CONFLICT = _bytes_of(_those("CONFLICT"))
+_WRITTEN = _bytes_of(_bytes_by_verdict("DUPLICATE"))
+_HELD = _bytes_of(_BUSY + _those("FREE", takeover=True))
 _IN_DOUBT = _bytes_of(_those("IN_DOUBT"))
 
 
@@ -121,6 +123,16 @@ class Verdicts:
     def unresolved(self) -> pa.BooleanArray:
         """Ids that nobody is granted: their holder's lease ran out, and the namespace lets nobody take them over."""
         return _mask(self.data.translate(_IN_DOUBT))
+
+    @property
+    def known(self) -> pa.BooleanArray:
+        """Ids that are written, of those that were looked up."""
+        return _mask(self.data.translate(_WRITTEN))
+
+    @property
+    def held(self) -> pa.BooleanArray:
+        """Ids that a claim holds, its lease over or not, of those that were looked up."""
+        return _mask(self.data.translate(_HELD))
 
     @property
     def conflicting(self) -> pa.BooleanArray:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.protocol.address import checked_timeout
 from oncegate_spark.protocol.answers import Committed, Drained, Lane, Produced, Settled, Staged, Taken, Topic, Written
-from oncegate_spark.protocol.calls import lanes
+from oncegate_spark.protocol.calls import lanes, look_ups
 from oncegate_spark.protocol.calls.namespace import FETCH_ROWS, Calls
 from oncegate_spark.protocol.calls.steps import End, Pause, Step, Steps, Tries
 from oncegate_spark.protocol.codecs import Verdicts
@@ -192,6 +192,10 @@ class Gateway:
         """
         return self.run(self.calls.take(owner, ids, scope, id_set, locate))
 
+    def look_up(self, ids: Ids, id_set: str | None = None) -> look_ups.LookedUp:
+        """Look up which ids of a set (as of a claim) are `written`, and which a claim has `held`; none is granted."""
+        return self.run(look_ups.look_up(self.calls, ids, id_set))
+
     def produce(
         self,
         topic: str,
@@ -310,10 +314,8 @@ class Gateway:
         return self.run(self.calls.limits())
 
     def explain(self, *columns: str, id_set: str = "") -> dict[str, Any]:
-        """Look up what is known of one id (several values: an id of several columns), as the gateway's JSON has it.
-
-        `id_set`: the set that it is of; of rows that were produced, their topic's name.
-        """
+        """Look up what is known of one id (several values: an id of several columns) of a set, as the JSON has it.
+        `id_set`: of rows that were produced, their topic's name."""
         return self.run(self.calls.explain(*columns, id_set=id_set))
 
     def create_namespace(

@@ -63,6 +63,19 @@ def test_a_result_that_is_no_bytes_or_too_long_is_refused_and_the_claim_stays(cl
 
 
 @server
+def test_a_look_up_tells_what_is_written_and_what_is_held_and_grants_nothing(client: Any) -> None:
+    rows = pa.table({"id": ["a", "b"]})
+    with client.attempt() as attempt:
+        attempt.produce("t", rows, id_col="id")
+        claimed = client.attempt(id_set="t").claim(["held"], 600_000)
+        for _ in range(2):
+            found = client.look_up(["a", "new", "held", "b"], "t")
+            assert (found.written, found.held, found.granted) == (["a", "b"], ["held"], [])
+        assert client.look_up(["a"]).written == [], "of the set of claimed ids, where none is"
+        assert claimed.granted == ["held"]
+
+
+@server
 def test_places_are_told_to_who_claims_and_to_who_takes(client: Any) -> None:
     rows = pa.table({"id": ["x", "y", "z"]})
     with client.attempt(id_set="t") as attempt:

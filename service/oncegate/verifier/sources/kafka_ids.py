@@ -2,7 +2,8 @@
 
     key              header:NAME              json:NAME[,NAME]              arrow:NAME[,NAME]
 
-A record that has none there (no such header, or two of them; a value that is not such JSON) has a null id.
+A record that has none there (no such header, or two of them; a value that is not such JSON) has a null id. JSON that a
+schema registry knows has five bytes before it, zero and the schema's number, which are passed over.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +18,8 @@ from oncegate.verifier.ids import as_ids
 
 # From records of aiokafka to a table of ids.
 IdsOf = Callable[[Sequence[Any]], pa.Table]
+# Confluent's wire format. No JSON text begins with this byte.
+_FRAMED, _FRAME_BYTES = b"\0", 5
 FORMS = "key, header:NAME, json:NAME[,NAME] or arrow:NAME[,NAME]"
 
 
@@ -55,7 +58,7 @@ def _of_json(text: str) -> IdsOf:
 
 def _members(decoder: Any, value: bytes | None) -> Any:
     try:
-        return None if value is None else decoder.decode(value)
+        return None if value is None else decoder.decode(value[_FRAME_BYTES:] if value[:1] == _FRAMED else value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 

@@ -50,7 +50,7 @@ class Calls:
         locate: bool = False,
     ) -> Steps[tuple[Verdicts, int]]:
         """Ask for ids under a lease; the verdicts, and when the answered try began (ms)."""
-        headers = {**_ids_headers(id_set), **_attempt(token, call), **_scope(scope)}
+        headers = {**ids_headers(id_set), **_attempt(token, call), **_scope(scope)}
         if payloads:
             headers["Oncegate-Digest-Cols"] = ",".join(codecs.payload_names(payloads))
         if lease_ms is not None:
@@ -86,7 +86,7 @@ class Calls:
             )
         given = listed(ids)
         columns = id_columns(given)
-        headers = {**_ids_headers(id_set), "Oncegate-Owner": quote(owner, safe=""), **_scope(scope)}
+        headers = {**ids_headers(id_set), "Oncegate-Owner": quote(owner, safe=""), **_scope(scope)}
         body, what = codecs.ids_body(columns), f"take by {owner}"
         unknown = "whether the ids are taken; asking again is harmless"
         request = self.post(f"/ids:take{_located(locate)}", what, unknown, headers, body)
@@ -341,7 +341,8 @@ def _scope(scope: Scope | None) -> dict[str, str]:
     return {"Oncegate-Driver": quote(driver, safe=""), "Oncegate-Batch": str(batch)}
 
 
-def _ids_headers(id_set: str | None) -> dict[str, str]:
+def ids_headers(id_set: str | None) -> dict[str, str]:
+    """Give the headers of a request that asks of ids in a set."""
     named = {} if id_set is None else {ID_SET: quote(id_set, safe="")}
     return {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED, **named}
 

@@ -1,0 +1,184 @@
+"""Compares what was to be written with the ledger of a running gateway and with what is there, as a Spark job.
+
+What `oncegate verify --against` does in one process, for inputs that are too large for it, and for outputs that Spark
+alone can read. The order makes it right while rows are still written: the ledger is asked of the whole input before the
+output is read, so an id that it knew and the output lacks is missing; what the output has and the ledger did not know
+may have been written in between, so the ledger is asked again for that.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from oncegate_spark.credentials import NONE, Credentials
+from oncegate_spark.errors import BadOption, OncegateError, Refused, TaskFailed
+from oncegate_spark.protocol.address import Address, checked_timeout
+from oncegate_spark.protocol.columns import Columns, column_names
+from oncegate_spark.protocol.effort import TIMEOUT_MS
+from oncegate_spark.spark import pickling, task_identity
+from oncegate_spark.spark.options.column_names import is_case_sensitive, resolved
+from oncegate_spark.spark.verify import report
+from oncegate_spark.spark.writers import check_ids
+from oncegate_spark.sync.gateway import Gateway
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+TOLD, COPIES, KIND = "oncegate_told", "copies", "kind"
+FREE, IS_HELD, KNOWN = 0, 1, 2
+IDS_AT_ONCE = 50_000  # a request takes 100,000 by default
+
+
+def verify(
+    given: "DataFrame",
+    output: "DataFrame",
+    id_col: Columns,
+    *,
+    id_set: str,
+    gateway: str,
+    namespace: str = "default",
+    output_id: Columns | None = None,
+    timeout_ms: int = TIMEOUT_MS,
+    credentials: Credentials = NONE,
+) -> report.Verified:
+    """Compares the ids of `given`, what was to be written, with the ledger and with `output`, what is there.
+
+    id_col       the column, or columns, of an id in `given`; `output_id` those in `output`, where they are called
+                 otherwise. An id is its text: a number and its decimal text are one
+    output       what Spark reads of the sink now, in any format that it knows: spark.read.format("oncegate"), "kafka"
+                 with the id taken out of key, headers or value, a table. It is read behind the ledger's answers
+    id_set       the set of the ids: the topic's name for rows that were written by id, "" for `claim`
+    gateway      "http://gateway:8080"; `namespace`, `timeout_ms` and `credentials` as everywhere. Role `read`
+
+    Asks `ids:lookup`, which grants nothing and writes nothing. Three Spark jobs with two shuffles by id; the ids of
+    `given` are kept by Spark meanwhile. Ids that repeat in `given` count once. Raises BadOption, BadId and Refused (a
+    stream) before a job starts; a task that cannot ask fails with TaskFailed, and a null or empty id of `given` too.
+    """
+    names = _names(given, id_col, "id_col")
+    theirs = _names(output, id_col if output_id is None else output_id, "output_id")
+    if len(names) != len(theirs):
+        raise BadOption(f"an id of {len(names)} columns ({', '.join(names)}) is not one of {len(theirs)}")
+    _check_where(gateway, timeout_ms, credentials)
+    pickling.check_workers(given.sparkSession)
+    asking = Asking(gateway, namespace, timeout_ms, id_set, len(names), credentials)
+    asked = _asked(_texts(given, names).distinct(), asking).persist()
+    try:
+        asked.count()  # all of it, before anything of the output is read
+        return _compared(asked, _texts(output, theirs), asking, names)
+    finally:
+        asked.unpersist()
+
+
+def _compared(asked: "DataFrame", written: "DataFrame", asking: "Asking", names: Sequence[str]) -> report.Verified:
+    from pyspark.sql import functions as F
+
+    ids = asking.columns
+    copies = written.groupBy(*ids).agg(F.count(F.lit(1)).alias(COPIES)).persist()
+    lacking = _lacking(ids)
+    joined = asked.join(copies.where(~lacking), list(ids), "full_outer").withColumn(KIND, _kind())
+    joined = joined.select(*ids, KIND, F.coalesce(COPIES, F.lit(0)).alias(COPIES)).persist()
+    unknown = joined.where(F.col(KIND) == report.UNRECORDED)
+    again = _asked(unknown.select(*ids), asking).join(unknown, list(ids))
+    settled = F.when(F.col(TOLD) == KNOWN, report.OK).otherwise(report.UNRECORDED)
+    again = again.select(*ids, settled.alias(KIND), COPIES)
+    rows = joined.where(F.col(KIND) != report.UNRECORDED).union(again).toDF(*names, KIND, COPIES).persist()
+    counts = {row[KIND]: row["count"] for row in rows.groupBy(KIND).count().collect()}
+    without_id = copies.where(lacking).agg(F.coalesce(F.sum(COPIES), F.lit(0))).collect()[0][0]
+    for kept in (joined, copies):
+        kept.unpersist()
+    return report.Verified({kind: counts.get(kind, 0) for kind in report.KINDS}, without_id, rows)
+
+
+def _kind() -> "Column":
+    """The kind of an id by what the ledger told of it, null where the input has it not, and by its copies."""
+    from pyspark.sql import functions as F
+
+    told, copies = F.col(TOLD), F.coalesce(F.col(COPIES), F.lit(0))
+    absent = F.when(told == KNOWN, report.MISSING).when(told == IS_HELD, report.HELD).otherwise(report.NOT_WRITTEN)
+    once = F.when(told == KNOWN, report.OK).otherwise(report.UNRECORDED)
+    there = F.when(copies == 0, absent).when(copies == 1, once).otherwise(report.DOUBLED)
+    return F.when(told.isNull(), report.FOREIGN).otherwise(there)
+
+
+def _lacking(ids: Sequence[str]) -> "Column":
+    """Whether a row has no id: a column is null, or all are empty."""
+    from pyspark.sql import functions as F
+
+    columns = [F.col(name) for name in ids]
+    return reduce(or_, (one.isNull() for one in columns)) | reduce(and_, (F.length(one) == 0 for one in columns))
+
+
+def _names(df: "DataFrame", columns: Columns, shown: str) -> tuple[str, ...]:
+    if df.isStreaming:
+        raise Refused("verify compares what is there, and a stream has no end: give spark.read for spark.readStream")
+    names = resolved(column_names(columns), df.columns, is_case_sensitive(df.sparkSession))
+    if not names:
+        raise BadOption(f'verify needs to know a row again; give {shown}="<column>[,<column>]"')
+    check_ids(names, df.schema, shown)
+    return names
+
+
+def _check_where(gateway: str, timeout_ms: int, credentials: Credentials) -> None:
+    checked_timeout(timeout_ms)
+    if credentials.api_key is not None:
+        raise BadOption("a key itself is not carried to executors: name its file, Credentials(api_key_file=…)")
+    Address.of(gateway, credentials)
+
+
+def _texts(df: "DataFrame", names: Sequence[str]) -> "DataFrame":
+    """The id columns as text, under names of ours."""
+    from pyspark.sql import functions as F
+
+    quoted = [f"`{name.replace('`', '``')}`" for name in names]
+    return df.select(*(F.col(name).cast("string").alias(f"id{n}") for n, name in enumerate(quoted)))
+
+
+def _asked(ids: "DataFrame", asking: "Asking") -> "DataFrame":
+    """The ids, each with what the ledger tells of it."""
+    schema = ", ".join([*(f"{name} string" for name in asking.columns), f"{TOLD} tinyint"])
+    return ids.mapInArrow(asking, schema)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Asks the gateway of a task's ids, for mapInArrow: every id comes back with what the ledger tells of it."""
+
+    url: str
+    namespace: str
+    timeout_ms: int
+    id_set: str
+    width: int
+    credentials: Credentials = NONE
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the columns of an id are called."""
+        return tuple(f"id{n}" for n in range(self.width))
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms, credentials=self.credentials) as gateway:
+            for batch in batches:
+                for start in range(0, batch.num_rows, IDS_AT_ONCE):
+                    some = batch.slice(start, IDS_AT_ONCE)
+                    yield some.append_column(TOLD, self._told_or_failed(gateway, some))
+
+    def told(self, gateway: Gateway, ids: pa.RecordBatch) -> pa.Array:
+        """Ask of ids, each there once: int8[n], FREE, IS_HELD or KNOWN."""
+        found = gateway.look_up(pa.Table.from_batches([ids]), self.id_set)
+        known, held = found.verdicts.known.to_pylist(), found.verdicts.held.to_pylist()
+        told = [KNOWN if one else IS_HELD if other else FREE for one, other in zip(known, held, strict=True)]
+        return pa.array(told, pa.int8())
+
+    def _told_or_failed(self, gateway: Gateway, ids: pa.RecordBatch) -> pa.Array:
+        """As `told`; an error says where it was."""
+        try:
+            return self.told(gateway, ids)
+        except OncegateError as error:
+            task = task_identity.of_task()
+            where = f"verify through {self.url}, partition {task.partition}, attempt {task.attempt}"
+            text = f"{where}: {error}; nothing is written by it, so it may be run again"
+            raise TaskFailed(text, outcome=error.outcome, code=error.code) from error
