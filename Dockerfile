@@ -14,6 +14,11 @@ COPY service service
 RUN /opt/oncegate/bin/pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
     && /opt/oncegate/bin/pip install --no-cache-dir --no-compile --no-deps /wheels/*.whl \
     && /opt/oncegate/bin/pip uninstall --yes pip
+# What is in it, by name, version and licence, for whoever asks for known vulnerabilities.
+COPY requirements/sbom.txt requirements/sbom.txt
+RUN python3 -m venv /opt/sbom \
+    && /opt/sbom/bin/pip install --no-cache-dir --require-hashes -r requirements/sbom.txt \
+    && /opt/sbom/bin/cyclonedx-py environment --output-reproducible -o /opt/oncegate/sbom.cdx.json /opt/oncegate/bin/python3
 # Layers keep whole seconds of a file's time. Compiled loops and bytecode know the time of their source, and with its
 # parts of a second they would fit no source any more once the image was moved: each start would compile.
 RUN find /opt/oncegate -name '*.py' -exec touch --date=@1767225600 {} + \

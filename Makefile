@@ -1,7 +1,7 @@
 # Every command that a person or CI runs; plain `make` prints them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels test check format generate ops demo matrix spark-matrix bench scale mutants soak fuzz audit dist versions kafka k8s docs image image-test clean
+.PHONY: help setup wheels test check format generate ops demo matrix spark-matrix bench scale mutants soak fuzz audit dist versions kafka k8s k8s-cluster docs image image-test clean
 
 PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path. Compiled modules are kept: tests start
@@ -110,7 +110,11 @@ docs: setup ## the pages as a site, warnings are errors: out/docs/index.html
 
 k8s: setup ## the Helm chart by Helm 4, kubeconform and kube-score, which Go builds once, in minutes: ~/.cache/oncegate-tools
 	@$(RUN) $(PY) -m deploy.k8s --tools
-	@$(RUN) NEEDS_K8S=true $(PY) -m pytest -n $(WORKERS) tests/deploy/chart $(ARGS)
+	@$(RUN) NEEDS_K8S=true $(PY) -m pytest -n $(WORKERS) tests/deploy/chart --ignore tests/deploy/chart/test_cluster.py --ignore tests/deploy/chart/test_nodes.py $(ARGS)
+
+k8s-cluster: setup ## the chart on a real API server of Kubernetes, and on nodes of kwok, which Go builds once, in some twenty minutes
+	@$(RUN) $(PY) -m deploy.k8s --servers
+	@$(RUN) NEEDS_K8S=true $(PY) -m pytest tests/deploy/chart/test_cluster.py tests/deploy/chart/test_nodes.py $(ARGS)
 
 image: ## the container image
 	docker build -t oncegate .

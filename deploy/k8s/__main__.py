@@ -2,6 +2,7 @@
 
 python -m deploy.k8s [--check]    values.schema.json, and the table in README.md; `--check` names what is stale
 python -m deploy.k8s --tools      builds and fetches, once, what `make k8s` needs, into the user's cache
+python -m deploy.k8s --servers    the same for etcd and the servers of Kubernetes, which `make k8s-cluster` needs too
 python -m deploy.k8s --render     tests/golden/chart, by Helm: what each file of helm/oncegate/ci makes
 """
 
@@ -11,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from deploy.k8s import schema, schemas
+from deploy.k8s import schema, schemas, servers
 from deploy.k8s.render import render_all
 from deploy.k8s.tools import TOOLS, ToolMissing, build
 from deploy.k8s.values import CHART, values
@@ -39,12 +40,14 @@ def stale() -> dict[Path, str]:
     return {path: new for path, new in made.items() if not path.is_file() or path.read_text() != new}
 
 
-def have_tools() -> int:
+def have_tools(and_servers: bool) -> int:
     """Builds and fetches what is not there; returns the exit status."""
     try:
         for wanted in TOOLS:
             build(wanted)
         schemas.fetch()
+        for server in servers.SERVERS if and_servers else ():
+            servers.build(server)
     except (ToolMissing, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -53,8 +56,8 @@ def have_tools() -> int:
 
 def main() -> int:
     """Writes what is stale, or with `--check` names it; returns the exit status."""
-    if "--tools" in sys.argv[1:]:
-        return have_tools()
+    if {"--tools", "--servers"} & {*sys.argv[1:]}:
+        return have_tools("--servers" in sys.argv[1:])
     if "--render" in sys.argv[1:]:
         render_all()
         return 0

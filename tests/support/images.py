@@ -18,7 +18,8 @@ from tests.support.tree import ROOT
 
 TAG = "oncegate-test"
 TRUSTED = "/etc/ssl/certs"
-USER = "65532:65532"
+UID = 65532
+USER = f"{UID}:{UID}"
 PACKAGES = "python3,python3-venv,python3-pip,ca-certificates"
 
 
@@ -57,7 +58,8 @@ class Buildah(Builder):
 
     def __init__(self, folder: Path) -> None:
         self._buildah = ["buildah", "--root", str(folder / "root"), "--runroot", str(folder / "run")]
-        self._buildah += ["--storage-driver", "vfs"]
+        # vfs copies the whole image for each step, and wants no rights.
+        self._buildah += ["--storage-driver", "overlay" if os.geteuid() == 0 else "vfs"]
         (base,) = {line.split()[1] for line in (ROOT / "Dockerfile").read_text().splitlines() if line[:5] == "FROM "}
         if self._asked("pull", "--quiet", base).returncode != 0:
             self._stand_in(folder, base)
@@ -95,7 +97,10 @@ class Buildah(Builder):
     def _command(self, *command: str) -> list[str]:
         root = self._mounted
         read_only = f"mount --bind {root} {root} && mount -o remount,ro,bind {root} && mount -t tmpfs tmpfs {root}/tmp"
-        begun = f'{read_only} && mount -t proc proc {root}/proc && exec chroot --userspec={USER} {root} "$@"'
+        volume = f"mount -t tmpfs -o uid={UID},gid={UID} tmpfs {root}/data"
+        begun = (
+            f'{read_only} && {volume} && mount -t proc proc {root}/proc && exec chroot --userspec={USER} {root} "$@"'
+        )
         return ["unshare", "--mount", "sh", "-c", begun, "sh", "env", "-i", *self._environment, *command]
 
     def close(self) -> None:

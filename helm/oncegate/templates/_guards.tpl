@@ -2,6 +2,7 @@
 
 {{- define "oncegate.guards" -}}
 {{- include "oncegate.guardLoss" . }}
+{{- include "oncegate.guardVolumes" . }}
 {{- include "oncegate.guardLedger" . }}
 {{- include "oncegate.guardConnection" . }}
 {{- include "oncegate.guardService" . }}
@@ -90,4 +91,21 @@
 {{- else if $monitor.existingSecret }}{{ fail "metrics.serviceMonitor.existingSecret is given and metrics.serviceMonitor.enabled=false" }}
 {{- end }}
 {{- if and .Values.metrics.rules.enabled (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PrometheusRule")) }}{{ fail "metrics.rules needs the kind PrometheusRule (monitoring.coreos.com/v1): install Prometheus Operator first, or name it by --api-versions" }}{{ end }}
+{{- end }}
+
+{{/* Kubernetes refuses it too, and says neither which volumes nor what to do. */}}
+{{- define "oncegate.guardVolumes" -}}
+{{- $name := include "oncegate.fullname" . }}
+{{- $before := ternary dict (lookup "apps/v1" "StatefulSet" .Release.Namespace $name) (eq .Values.ledger "kafka") }}
+{{- if $before }}
+{{- $was := list }}
+{{- range dig "spec" "volumeClaimTemplates" list $before }}
+{{- $was = append $was (printf "%s %s %s %s" .metadata.name .spec.resources.requests.storage (first .spec.accessModes) (.spec.storageClassName | default "") | trim) }}
+{{- end }}
+{{- $is := list }}
+{{- range include "oncegate.claims" . | fromYamlArray }}
+{{- $is = append $is (printf "%s %s %s %s" .name .size .mode (.storageClass | default "") | trim) }}
+{{- end }}
+{{- if ne (join ", " $was) (join ", " $is) }}{{ fail (printf "the volumes of a StatefulSet cannot change, from (%s) to (%s): give the values back, or first kubectl delete statefulset %s, which keeps the volumes" (join ", " $was) (join ", " $is) $name) }}{{ end }}
+{{- end }}
 {{- end }}

@@ -57,3 +57,17 @@ kafka://{{ join "," .Values.kafka.brokers }}/{{ .Values.kafka.prefix }}?{{ inclu
 {{- end }}
 {{- $ports | uniq | toJson }}
 {{- end }}
+
+{{/* The volumes of the one pod: name, size, storageClass and mode of each. */}}
+{{- define "oncegate.claims" -}}
+{{- $claims := list }}
+{{- $mode := ternary .Values.embedded.accessMode "ReadWriteOnce" (eq .Values.ledger "embedded") }}
+{{- if and (eq .Values.ledger "embedded") .Values.embedded.persistent }}
+{{- $claims = append $claims (dict "name" "data" "size" .Values.embedded.size "storageClass" .Values.embedded.storageClass "mode" $mode) }}
+{{- end }}
+{{- if include "oncegate.witness" . }}
+{{- $witness := (get .Values .Values.ledger).witness }}
+{{- $claims = append $claims (dict "name" "witness" "size" $witness.size "storageClass" $witness.storageClass "mode" $mode) }}
+{{- end }}
+{{- toYaml $claims }}
+{{- end }}

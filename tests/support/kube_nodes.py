@@ -1,0 +1,44 @@
+"""Nodes for a cluster of tests: kwok says that they are there and that pods run on them, the scheduler chooses one."""
+
+from typing import Any
+
+from deploy.k8s.servers import KWOK, SCHEDULER
+from deploy.ports import free_port
+from tests.support.kube_cluster import Cluster
+
+Object = dict[str, Any]
+NODES = ("node-a", "node-b")
+_ROOM = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+
+
+class NodesCluster(Cluster):
+    """A cluster of two nodes, on which each pod that is placed becomes ready by itself; no container runs."""
+
+    def _start(self) -> None:
+        super()._start()
+        mine = [f"--kubeconfig={self.config}", "--leader-elect=false", "--bind-address=127.0.0.1"]
+        self._run(SCHEDULER, *mine, f"--secure-port={free_port()}")
+        for name in NODES:
+            status = {"capacity": _ROOM, "allocatable": _ROOM}
+            labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
+            self.ask("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": labels}, "status": status})
+        port = f"--server-address=127.0.0.1:{free_port()}"
+        self._run(KWOK, f"--kubeconfig={self.config}", "--manage-all-nodes=true", port)
+        for name in NODES:
+            self.wait_until(f"{name} is ready", lambda name=name: is_ready(self.get(f"/api/v1/nodes/{name}")))
+
+    def give_volume(self, name: str, size: str) -> None:
+        """Makes a volume, as a provisioner or a person would."""
+        spec = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": f"/none/{name}"}}
+        self.ask("POST", "/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": spec})
+
+    def cordon(self, node: str, is_closed: bool) -> None:
+        """Closes a node for new pods, as a drain begins, or opens it."""
+        change = {"spec": {"unschedulable": is_closed}}
+        self.ask("PATCH", f"/api/v1/nodes/{node}", change, "application/merge-patch+json")
+
+
+def is_ready(found: Object) -> bool:
+    """Whether a node or a pod says that it is ready."""
+    conditions = found["status"].get("conditions", ())
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
