@@ -112,7 +112,7 @@ k8s: setup ## the Helm chart by Helm 4, kubeconform and kube-score, which Go bui
 	@$(RUN) $(PY) -m deploy.k8s --tools
 	@$(RUN) NEEDS_K8S=true $(PY) -m pytest -n $(WORKERS) tests/deploy/chart --ignore tests/deploy/chart/test_cluster.py --ignore tests/deploy/chart/test_nodes.py $(ARGS)
 
-k8s-cluster: setup ## the chart on a real API server of Kubernetes, and on nodes of kwok, which Go builds once, in some twenty minutes
+k8s-cluster: setup ## the chart on a real API server of Kubernetes, and on nodes of kwok, which Go builds once, in some ten minutes of a processor
 	@$(RUN) $(PY) -m deploy.k8s --servers
 	@$(RUN) NEEDS_K8S=true $(PY) -m pytest tests/deploy/chart/test_cluster.py tests/deploy/chart/test_nodes.py $(ARGS)
 

@@ -76,6 +76,8 @@ def main() -> int:
     require_installed(python)
     _run([str(python), "-m", "oncegate", "--version"], ROOT)
     if "--no-demo" not in sys.argv[1:]:
+        # As `make setup` does: the demo waits a minute for a gateway, which a busy machine may need for this alone.
+        _run([str(python), "-c", "from oncegate.app import compile_kernels; compile_kernels()"], ROOT)
         _run([str(python), "-m", "demo", "--short", "--out", str(ROOT / "out/dist/demo")], ROOT)
     say("dist:", ", ".join(one.name for one in built))
     return 0

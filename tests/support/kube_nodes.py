@@ -8,6 +8,47 @@ from tests.support.kube_cluster import Cluster
 
 Object = dict[str, Any]
 NODES = ("node-a", "node-b")
+# What becomes of nodes and pods, in kwok's words: each node is ready, each pod that has one is, and ends when asked.
+STAGES = """\
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: node-ready}
+spec:
+  resourceRef: {apiGroup: v1, kind: Node}
+  selector:
+    matchExpressions:
+      - {key: '.status.conditions.[] | select( .type == "Ready" ) | .status', operator: NotIn, values: ["True"]}
+  next:
+    statusTemplate: |
+      conditions:
+        - {type: Ready, status: "True", lastHeartbeatTime: {{ Now | Quote }}, lastTransitionTime: {{ Now | Quote }}}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: pod-ready}
+spec:
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector:
+    matchExpressions:
+      - {key: .metadata.deletionTimestamp, operator: DoesNotExist}
+      - {key: .status.phase, operator: In, values: [Pending]}
+  next:
+    statusTemplate: |
+      phase: Running
+      startTime: {{ Now | Quote }}
+      conditions:
+        - {type: Ready, status: "True", lastTransitionTime: {{ Now | Quote }}}
+---
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: pod-ended}
+spec:
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector:
+    matchExpressions:
+      - {key: .metadata.deletionTimestamp, operator: Exists}
+  next: {delete: true}
+"""
 _ROOM = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 
 
@@ -22,8 +63,10 @@ class NodesCluster(Cluster):
             status = {"capacity": _ROOM, "allocatable": _ROOM}
             labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
             self.ask("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": labels}, "status": status})
+        stages = self._folder / "stages.yaml"
+        stages.write_text(STAGES)
         port = f"--server-address=127.0.0.1:{free_port()}"
-        self._run(KWOK, f"--kubeconfig={self.config}", "--manage-all-nodes=true", port)
+        self._run(KWOK, f"--kubeconfig={self.config}", f"--config={stages}", "--manage-all-nodes=true", port)
         for name in NODES:
             self.wait_until(f"{name} is ready", lambda name=name: is_ready(self.get(f"/api/v1/nodes/{name}")))
 

@@ -1,5 +1,6 @@
 """The chart on a real API server with Kubernetes' own controllers, under the policy restricted: `make k8s-cluster`."""
 
+import os
 import threading
 import zlib
 from collections.abc import Iterator
@@ -13,7 +14,12 @@ from tests.support.chart import KAFKA, SCENARIOS, needed
 from tests.support.kube_cluster import Cluster
 
 OPERATORS = {"ServiceMonitor": "servicemonitors", "PrometheusRule": "prometheusrules"}
-pytestmark = pytest.mark.timeout(1_200)
+pytestmark = [
+    pytest.mark.skipif(
+        os.environ.get("NEEDS_K8S") != "true", reason="`make k8s-cluster` runs it, and builds its servers"
+    ),
+    pytest.mark.timeout(1_200),
+]
 
 
 @pytest.fixture(scope="module")

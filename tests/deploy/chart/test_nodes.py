@@ -1,5 +1,6 @@
 """A release on nodes of kwok, which run nothing: installed, upgraded, drained, rolled back; `make k8s-cluster`."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,12 @@ from deploy.k8s.servers import KWOK, server
 from tests.support.chart import needed
 from tests.support.kube_nodes import NODES, NodesCluster, is_ready
 
-pytestmark = pytest.mark.timeout(1_200)
+pytestmark = [
+    pytest.mark.skipif(
+        os.environ.get("NEEDS_K8S") != "true", reason="`make k8s-cluster` runs it, and builds its servers"
+    ),
+    pytest.mark.timeout(1_200),
+]
 WAIT = ("--wait", "--timeout", "120s")
 
 
