@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from oncegate.core.direct import (
+    ACK,
     ASK,
     ENTER,
     TRIM,
+    Acking,
     Content,
+    Cover,
     Entering,
     EntryState,
     Reading,
@@ -50,3 +53,11 @@ def test_only_what_is_proven_to_be_entered_is_trimmed() -> None:
 
 def test_what_cannot_be_read_is_never_passed_over() -> None:
     assert {content for content, cell in ENTER.items() if cell.effect is Entering.REFUSE} == {Content.FOREIGN}
+
+
+def test_nothing_is_acked_that_was_not_read_or_not_written() -> None:
+    assert set(ACK) == {(cover, reading) for cover in Cover for reading in Reading}
+    for (cover, reading), cell in ACK.items():
+        if cell.effect is Acking.ENTER:
+            assert (cover, reading is Reading.BEFORE) == (Cover.OPEN, False)
+    assert all(ACK[Cover.BEYOND, reading].effect is Acking.REFUSE for reading in (Reading.READ, Reading.PROVEN))

@@ -79,6 +79,27 @@ DIRECT: tuple[Mutant, ...] = (
         f"{_RIGHTS}::test_a_wrong_password_is_told_and_not_waited_for_again",
     ),
     one(
+        "what nobody wrote is acked",
+        _TABLE,
+        "_BEYOND = Cell(\n    Acking.REFUSE,",
+        "_BEYOND = Cell(\n    Acking.ENTER,",
+        f"{_ENGINE}::test_what_was_not_written_is_not_acked",
+    ),
+    one(
+        "an ack covers what was not read yet",
+        _TABLE,
+        "_UNREAD = Cell(\n    Acking.READ_ON,",
+        "_UNREAD = Cell(\n    Acking.ENTER,",
+        f"{_ENGINE}::test_a_record_that_was_not_read_yet_is_no_copy_of_what_is_acked",
+    ),
+    one(
+        "an ack of holes changes nothing",
+        _TABLE,
+        "_OPEN = Cell(\n    Acking.ENTER,",
+        "_OPEN = Cell(\n    Acking.NOTHING,",
+        f"{_ENGINE}::test_what_is_acked_is_one_interval_and_its_holes_are_told_as_written",
+    ),
+    one(
         "records are trimmed before their entry",
         _TABLE,
         "    EntryState.QUEUED: Cell(\n        Trimming.KEEP,",

@@ -96,10 +96,16 @@ class DirectLanes:
         return await self.served.shard.open_lane(topic, producer, self.served.deadline())
 
     async def ask(
-        self, first: int, last: int, topic: str = "t", producer: str = "p", timeout_ms: int | None = None
+        self,
+        first: int,
+        last: int,
+        topic: str = "t",
+        producer: str = "p",
+        timeout_ms: int | None = None,
+        acked: int | None = None,
     ) -> list[list[int]]:
         """What is told as written."""
-        question = LaneQuestion(topic, producer, first, last)
+        question = LaneQuestion(topic, producer, first, last, acked)
         answer = await self.served.shard.ask_lane(question, self.served.deadline(timeout_ms))
         found: list[list[int]] = answer.duplicates.tolist()
         return found

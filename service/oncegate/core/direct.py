@@ -72,6 +72,50 @@ ASK: dict[tuple[Record, Reading], Cell[Told]] = {
 }
 
 
+class Cover(IntEnum):
+    """Names what is known of the sequences up to one that is acked. BEYOND: none that is as high was written. OPEN:
+    some of those below it are not known as written. WHOLE: all of them are."""
+
+    BEYOND = 0
+    OPEN = 1
+    WHOLE = 2
+
+
+class Acking(IntEnum):
+    """Names what becomes of an ack: nothing brings a sequence up to this one any more."""
+
+    READ_ON = 0
+    REFUSE = 1
+    ENTER = 2
+    NOTHING = 3
+
+
+_UNREAD = Cell(
+    Acking.READ_ON,
+    "an ack covers nothing that was not read",
+    "a record that is read later would say again what it covers, as if rows were there twice",
+)
+_BEYOND = Cell(
+    Acking.REFUSE,
+    "what was not written is not acked",
+    "what comes up to there later would be told as written, and be lost (LOSS)",
+)
+_OPEN = Cell(
+    Acking.ENTER,
+    "what is acked is one interval",
+    "its holes come from nobody any more, and without them a lane is known by one number",
+)
+_WHOLE = Cell(Acking.NOTHING, "an ack of what is one interval says nothing new", "it may come again with each question")
+
+ACK: dict[tuple[Cover, Reading], Cell[Acking]] = {
+    (Cover.BEYOND, Reading.BEFORE): _UNREAD,
+    (Cover.OPEN, Reading.BEFORE): _UNREAD,
+    **{(Cover.BEYOND, reading): _BEYOND for reading in (Reading.READ, Reading.PROVEN)},
+    **{(Cover.OPEN, reading): _OPEN for reading in (Reading.READ, Reading.PROVEN)},
+    **dict.fromkeys([(Cover.WHOLE, reading) for reading in Reading], _WHOLE),
+}
+
+
 class Content(IntEnum):
     """Names what a record says, seen from what is entered.
 

@@ -285,7 +285,7 @@ COUNTERS: tuple[CounterRow, ...] = (
     CounterRow(
         "lane_rows",
         "rows",
-        "that clients wrote themselves (write=direct), as far as their records are entered, since the ledger was made",
+        "that clients wrote themselves (write=direct), with holes that were acked, since the ledger was made",
         read=lambda index: index.lanes.rows,
     ),
     _now(

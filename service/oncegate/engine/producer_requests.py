@@ -154,12 +154,14 @@ class LaneOpening:
 
 @dataclass(frozen=True, slots=True)
 class LaneQuestion:
-    """Asks which sequences of a lane are written, from `first` to `last`, both of them too."""
+    """Asks which sequences of a lane are written, from `first` to `last`, both of them too. acked: the source brings
+    none up to this one any more; None: nothing is said of that."""
 
     topic: str
     producer: str
     first: int
     last: int
+    acked: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

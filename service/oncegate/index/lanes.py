@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from oncegate.arraytypes import U64
+from oncegate.core.direct import Cover
 from oncegate.core.entries.kinds import Entry
 from oncegate.core.entries.lanes import LaneOpened, LaneWritten
 from oncegate.index.producers.intervals import Intervals, count_of, raw_spans
@@ -41,11 +42,18 @@ class Lane:
         found = np.stack((self.written.first[begin:end], self.written.last[begin:end]), axis=1)
         return np.clip(found, np.uint64(first), np.uint64(last))
 
+    def cover(self, acked: int) -> Cover:
+        """Tells whether all sequences up to this one are written, some are not, or none that is as high is."""
+        if not len(self.written) or int(self.written.last[-1]) < acked:
+            return Cover.BEYOND
+        is_whole = int(self.written.first[0]) == 0 and int(self.written.last[0]) >= acked
+        return Cover.WHOLE if is_whole else Cover.OPEN
+
 
 class LaneIndex:
     """Knows the lanes of one shard, and up to where the records of each partition are entered.
 
-    rows: how many sequences are entered, of all lanes together."""
+    rows: how many sequences are entered, of all lanes together, those that were acked too."""
 
     def __init__(self) -> None:
         self.rows = 0

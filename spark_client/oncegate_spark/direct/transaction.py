@@ -101,13 +101,14 @@ class LaneTransaction:
             kind = Refused if error.fatal() and not is_fenced(self._kafka, error) else Unavailable
             raise kind(f"{self._what}: {error.str()}{NOTHING}") from raised
 
-    def ask(self, first: int, last: int) -> tuple[tuple[int, int], ...]:
+    def ask(self, first: int, last: int, acked: int | None = None) -> tuple[tuple[int, int], ...]:
         """Asks which sequences from `first` to `last` are written: inclusive spans, in order; others are to be written.
+        `acked`: the source brings none up to this one any more.
 
         Raises what the gateway's calls raise: nothing was written.
         """
         assert self._producer is not None, "who has not started may ask before another writes"
-        return self._gateway.ask_lane(self._topic, self._producer_name, first, last)
+        return self._gateway.ask_lane(self._topic, self._producer_name, first, last, acked)
 
     def add(self, rows: Iterable[DirectRow]) -> None:
         """Hand rows to the transaction, by rising sequences, that `ask` did not tell as written. Raises BadId, Refused,

@@ -58,8 +58,11 @@ class DirectWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Nothing is held between calls."""
 
-    def write(self, rows: Sequence[DirectRow]) -> DirectWritten:
+    def write(self, rows: Sequence[DirectRow], acked: int | None = None) -> DirectWritten:
         """Write rows of rising sequences in one transaction, those that are not written yet. Repeat it with the same.
+
+        acked: below the first of them; the source brings no sequence up to this one any more. The holes below it are
+        forgotten, so that a lane whose source has many is known by one number; a row that comes for one is dropped.
 
         Raises Fenced: a later writer has the lane; InDoubt: unknown, after all tries; SinkRefused, Unavailable,
         Refused and what the gateway's calls raise: as their text says. BadId: nothing was written.
@@ -72,19 +75,19 @@ class DirectWriter:
         tries = 0
         while True:
             try:
-                return self._once(rows)
+                return self._once(rows, acked)
             except (InDoubt, SinkRefused, Unavailable):
                 tries += 1
                 if tries >= self._tries_max:
                     raise
                 self._gateway.clock.sleep_ms(PAUSE_MS << tries)
 
-    def _once(self, rows: Sequence[DirectRow]) -> DirectWritten:
+    def _once(self, rows: Sequence[DirectRow], acked: int | None) -> DirectWritten:
         if self._lane is None:
             self._lane = self._gateway.open_lane(*self._target)
         with LaneTransaction(self._gateway, self._target, self._lane, self._config, **self._times) as transaction:
             transaction.start()
-            written = transaction.ask(rows[0].sequence, rows[-1].sequence)
+            written = transaction.ask(rows[0].sequence, rows[-1].sequence, acked)
             transaction.add(missing(rows, written))
             count = transaction.commit()
         return DirectWritten(count, len(rows) - count)

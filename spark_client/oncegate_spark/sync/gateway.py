@@ -254,12 +254,12 @@ class Gateway:
         """
         return self.run(lanes.open_lane(self.calls, topic, producer))
 
-    def ask_lane(self, topic: str, producer: str, first: int, last: int) -> tuple[tuple[int, int], ...]:
+    def ask_lane(self, topic: str, producer: str, first: int, last: int, acked: int | None = None) -> lanes.Spans:
         """Ask which sequences of a lane are written, from `first` to `last`: inclusive spans, in order.
 
-        Who asks has started the lane's transactional id before: then nobody else can write the others any more.
+        Who asks has started the lane's id: nobody else writes the others then. `acked`: none up to it comes any more.
         """
-        return self.run(lanes.ask_lane(self.calls, topic, producer, first, last))
+        return self.run(lanes.ask_lane(self.calls, topic, producer, first, last, acked))
 
     def fetch(
         self,

@@ -273,6 +273,67 @@ async def test_neighbours_are_not_written_twice(lane: DirectLanes) -> None:
     assert "lane_written_twice" not in lane.served.events.names()
 
 
+async def test_what_is_acked_is_one_interval_and_its_holes_are_told_as_written(lane: DirectLanes) -> None:
+    lane.records.commit(1, (1, 1), (3, 3), (5, 5), (9, 9))
+    assert await lane.ask(10, 12, acked=7) == []
+    assert lane.disk.kinds()[-1] == ["LaneWritten"], "the ack is durable before anything is told"
+    assert await lane.ask(0, 12) == [[0, 7], [9, 9]]
+    assert "lane_written_twice" not in lane.served.events.names()
+    lane.records.commit(1, (10, 12))
+    assert await lane.ask(13, 14, acked=12) == []
+    assert await lane.ask(0, 20) == [[0, 12]]
+
+
+async def test_an_ack_that_comes_again_is_no_append(lane: DirectLanes) -> None:
+    lane.records.commit(1, (1, 3))
+    await lane.ask(2, 3, acked=1)
+    lane.disk.appends.clear()
+    assert await lane.ask(2, 3, acked=1) == [[2, 3]]
+    assert await lane.ask(3, 3, acked=0) == [[3, 3]]
+    assert lane.disk.appends == []
+
+
+async def test_what_was_not_written_is_not_acked(lane: DirectLanes) -> None:
+    with pytest.raises(BadRequest, match="no sequence of producer p in topic t that is as high was written"):
+        await lane.ask(5, 9, acked=4)
+    lane.records.commit(1, (1, 3))
+    with pytest.raises(BadRequest, match="acked is 4"):
+        await lane.ask(5, 9, acked=4)
+    with pytest.raises(BadRequest, match="it is below first, 3"):
+        await lane.ask(3, 9, acked=3)
+    assert await lane.ask(0, 9) == [[1, 3]]
+
+
+async def test_a_record_that_was_not_read_yet_is_no_copy_of_what_is_acked(lane: DirectLanes) -> None:
+    lane.records.commit(1, (10, 14))
+    await lane.ask(10, 14)
+    lane.records.commit(1, (3, 5))
+    assert await lane.ask(15, 15, acked=9) == []
+    assert await lane.ask(0, 20) == [[0, 14]]
+    assert "lane_written_twice" not in lane.served.events.names()
+
+
+async def test_an_ack_that_the_ledger_refuses_is_undone_and_told(lane: DirectLanes) -> None:
+    lane.records.commit(1, (1, 1), (3, 3))
+    await lane.ask(1, 3)
+    lane.disk.faults = ["full"]
+    with pytest.raises(LedgerFull):
+        await lane.ask(4, 4, acked=3)
+    known = lane.served.shard.journal.index.lanes.get("t", "p")
+    assert known is not None
+    assert known.within(0, 3).tolist() == [[1, 1], [3, 3]]
+
+
+async def test_a_lane_with_too_many_holes_goes_on_once_they_are_acked() -> None:
+    async with direct_lanes(intervals=SPANS_MAX + 2) as lane:
+        lane.records.commit(1, (1, 1), (3, 3), (5, 5))
+        await lane.ask(1, 5)
+        with pytest.raises(TooLarge, match="Ask with `acked`"):
+            await lane.ask(6, 6)
+        assert await lane.ask(6, 6, acked=5) == []
+        assert await lane.ask(6, 6) == []
+
+
 async def test_a_topic_is_written_one_way(lane: DirectLanes) -> None:
     with pytest.raises(BadRequest, match="written one way"):
         await lane.served.produce(rows_of(1), topic="t")

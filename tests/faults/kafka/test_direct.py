@@ -71,6 +71,21 @@ def test_each_row_is_written_once_however_often_it_is_brought(gateway: Gateway, 
     assert sorted(one.value() for one in others) == [b"16", b"17", b"18", b"19", b"20"]
 
 
+def test_what_is_acked_is_known_by_one_number_after_a_restart_too(
+    served: GatewayProcess, gateway: Gateway, broker: Broker, topic: str
+) -> None:
+    holes = range(0, 60, 2)  # as transaction markers of the source make them
+    assert writer(gateway, topic).write(rows(*holes)) == DirectWritten(30, 0)
+    assert writer(gateway, topic).write(rows(60, 62), acked=58) == DirectWritten(2, 0)
+    with pytest.raises(Refused, match="that is as high was written"):
+        writer(gateway, topic).write(rows(100), acked=99)
+    served.kill()
+    served.start()
+    assert gateway.ask_lane(topic, "p", 0, 99) == ((0, 58), (60, 60), (62, 62))
+    assert writer(gateway, topic).write(rows(*holes)) == DirectWritten(0, 30)
+    assert written(broker, topic) == [*holes, 60, 62]
+
+
 def test_a_twin_that_starts_later_fences_the_one_before(gateway: Gateway, broker: Broker, topic: str) -> None:
     with transaction(gateway, topic) as first, transaction(gateway, topic) as second:
         first.start()

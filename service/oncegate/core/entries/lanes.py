@@ -22,7 +22,8 @@ class LaneOpened:
 
 @dataclass(frozen=True, slots=True)
 class LaneWritten:
-    """Enters a record that a client has committed with its rows: these sequences are written.
+    """Enters a record that a client has committed with its rows: these sequences are written. An ack is one too, of all
+    from 0 on, at the offset of the last record.
 
     offset: of the record in its lane's partition; those before it are entered, or were no records. `spans`: inclusive,
     first and last u64 each, sorted and disjoint."""

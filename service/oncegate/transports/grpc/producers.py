@@ -82,7 +82,8 @@ async def open_lane(message: pb.OpenLaneRequest, admitted: Admitted) -> pb.OpenL
 async def ask_lane(message: pb.AskLaneRequest, admitted: Admitted) -> pb.AskLaneResponse:
     """Tells which sequences of a lane are written."""
     sequences.of_numbers([message.first, message.last], "first, last")
-    question = LaneQuestion(message.topic, message.producer, message.first, message.last)
+    acked = message.acked if message.HasField("acked") else None
+    question = LaneQuestion(message.topic, message.producer, message.first, message.last, acked)
     answer = await admitted.shard.ask_lane(question, admitted.deadline)
     return pb.AskLaneResponse(producer=message.producer, duplicates=_intervals(answer.duplicates.tolist()))
 

@@ -26,11 +26,12 @@ def open_lane(calls: Calls, topic: str, producer: str) -> Steps[Lane]:
     return calls.send(request, read)
 
 
-def ask_lane(calls: Calls, topic: str, producer: str, first: int, last: int) -> Steps[Spans]:
+def ask_lane(calls: Calls, topic: str, producer: str, first: int, last: int, acked: int | None = None) -> Steps[Spans]:
     """Ask which sequences are written, from `first` to `last`: as inclusive spans, in order."""
     path, what = _path(topic, "ask"), f"question about {producer} in {topic}, sequences {first} to {last}"
-    body = json.dumps({"producer": checked(producer, "producer"), "first": first, "last": last}).encode()
-    request = calls.post(path, what, "nothing; it only asks", JSON, body)
+    asked = {"producer": checked(producer, "producer"), "first": first, "last": last}
+    body = json.dumps(asked if acked is None else {**asked, "acked": acked}).encode()
+    request = calls.post(path, what, "whether what is acked is; asking again is harmless", JSON, body)
 
     def read(reply: Reply) -> Spans:
         return tuple((low, high) for low, high in json.loads(reply.body)["duplicates"])

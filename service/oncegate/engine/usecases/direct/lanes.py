@@ -2,8 +2,10 @@
 
 import asyncio
 
-from oncegate.core.direct import ASK, Reading, Record, Told
-from oncegate.core.entries.lanes import LaneOpened
+import numpy as np
+
+from oncegate.core.direct import ACK, ASK, Acking, Reading, Record, Told
+from oncegate.core.entries.lanes import LaneOpened, LaneWritten
 from oncegate.core.errors import BadRequest, DeadlinePassed, NotFound, TooLarge
 from oncegate.core.producers import SEQUENCE_MAX
 from oncegate.engine.commit.journal import Journal
@@ -85,6 +87,14 @@ class DirectLanes:
             if self._index.next_offset(lane.partition) < reached.next_offset:
                 # What was found was undone with an append that was refused: it is as if nobody had read it.
                 reading = Reading.BEFORE
+            acking = self._acking(lane, question, reading)
+            if acking is Acking.READ_ON:
+                reached = await self._read_on(lane, deadline)
+                reading = Reading.READ
+                continue
+            if acking is Acking.ENTER:
+                self._enter_ack(lane, question)
+                continue
             answer, states = self._known(lane, question)
             told = {ASK[state, reading].effect for state in states}
             if Told.READ_ON in told:
@@ -98,6 +108,25 @@ class DirectLanes:
             else:
                 self._journal.counts.add(LANE_DUPLICATES, count_of(answer.duplicates))
                 return answer
+
+    def _acking(self, lane: Lane, question: LaneQuestion, reading: Reading) -> Acking:
+        """What becomes of the question's ack. Raises BadRequest: it is of what was not written."""
+        if question.acked is None:
+            return Acking.NOTHING
+        acking = ACK[lane.cover(question.acked), reading].effect
+        if acking is Acking.REFUSE:
+            raise BadRequest(
+                f"acked is {question.acked}, and no sequence of producer {lane.producer} in topic {lane.topic} that is "
+                "as high was written: rows that come later up to there would be dropped; nothing was changed"
+            )
+        return acking
+
+    def _enter_ack(self, lane: Lane, question: LaneQuestion) -> None:
+        """Enters all up to the acked sequence as written, behind the last record that was entered."""
+        assert question.acked is not None
+        self._journal.group_commit.check()
+        span, offset = np.array([[0, question.acked]], "<u8"), self._index.next_offset(lane.partition) - 1
+        self._journal.record([LaneWritten(lane.number, offset, span.tobytes(), self._journal.wall_ms())])
 
     def _known(self, lane: Lane, question: LaneQuestion) -> tuple[LaneAnswer, set[Record]]:
         """What the index has of a question, and the states that its sequences are in."""
@@ -129,11 +158,14 @@ class DirectLanes:
             raise BadRequest(
                 f"sequences {question.first} to {question.last}: they rise from 0 to {SEQUENCE_MAX}; nothing was asked"
             )
+        if question.acked is not None and not 0 <= question.acked < question.first:
+            raise BadRequest(f"acked is {question.acked}: it is below first, {question.first}; nothing was asked")
         lane, limit = self._lane(question.topic, question.producer), self._journal.limits.intervals
-        if len(lane.written) + SPANS_MAX > limit:
+        if question.acked is None and len(lane.written) + SPANS_MAX > limit:
             raise TooLarge(
                 f"producer {lane.producer} has {len(lane.written)} intervals in topic {lane.topic}, and {limit} are "
-                "all that are kept: its sequences have too many holes for a lane; write by ids. Nothing was asked"
+                "all that are kept: its sequences have too many holes. Ask with `acked`, up to which its source brings "
+                "nothing more, or write by ids. Nothing was asked"
             )
 
     def _lane(self, topic: str, producer: str) -> Lane:

@@ -200,6 +200,7 @@ class AskLaneRequest(Read):
     producer: Named
     first: Sequence
     last: Sequence
+    acked: Sequence | None = None
 
 
 class AskLaneReply(Struct, frozen=True):

@@ -134,6 +134,8 @@ MEMBERS: dict[str, dict[str, str]] = {
         "producer": "of a lane that was opened",
         "first": "the first that is asked for",
         "last": "the last, included",
+        "acked": "the source brings no sequence up to this one any more, so all of them are known as written; one as "
+        "high has to be",
     },
     "AskLaneReply": {
         "producer": "as asked",

@@ -43,7 +43,7 @@ async def ask_lane(request: Request) -> Response:
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, topic = await inbound.message(_ASK), inbound.request.path_params["topic"]
         sequences.of_numbers([message.first, message.last], "first, last")
-        question = LaneQuestion(topic, message.producer, message.first, message.last)
+        question = LaneQuestion(topic, message.producer, message.first, message.last, message.acked)
         answer = await inbound.shard.ask_lane(question, inbound.deadline)
         found = [(first, last) for first, last in answer.duplicates.tolist()]
         return json_reply(messages.AskLaneReply(message.producer, found), inbound.wanted, shard=inbound.shard)

@@ -1,0 +1,37 @@
+"""Lanes over gRPC: with what a client writes, what is told as written, and what it acks."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from oncegate.core.errors import BadRequest
+from oncegate.transports.grpc import gateway_pb2 as pb
+from oncegate.transports.grpc.producers import ask_lane, open_lane
+from tests.support.direct_records import LEDGER, DirectLanes, direct_lanes
+
+
+def admitted(lane: DirectLanes) -> Any:
+    return SimpleNamespace(shard=lane.served.shard, deadline=lane.served.deadline())
+
+
+def asked(first: int, last: int, **more: int) -> pb.AskLaneRequest:
+    return pb.AskLaneRequest(namespace="default", topic="t", producer="p", first=first, last=last, **more)
+
+
+async def test_a_lane_is_opened_asked_and_acked() -> None:
+    async with direct_lanes() as lane:
+        opened = await open_lane(pb.OpenLaneRequest(topic="t", producer="p"), admitted(lane))
+        assert (opened.lane, opened.ledger, opened.transactional_id) == (1, LEDGER, "p.default/1/direct/1")
+        lane.records.commit(1, (0, 0), (4, 4), (8, 9))
+
+        async def told(first: int, last: int, **more: int) -> list[tuple[int, int]]:
+            reply = await ask_lane(asked(first, last, **more), admitted(lane))
+            return [(one.first, one.last) for one in reply.duplicates]
+
+        assert await told(0, 9) == [(0, 0), (4, 4), (8, 9)]
+        assert await told(1, 9, acked=0) == [(4, 4), (8, 9)], "the first sequence may be acked too"
+        assert await told(5, 9, acked=4) == [(8, 9)]
+        assert await told(0, 9) == [(0, 4), (8, 9)]
+        with pytest.raises(BadRequest, match="that is as high was written"):
+            await told(99, 99, acked=98)
