@@ -30,13 +30,15 @@ def verdicts_text() -> str:
         f"VERDICT_MASK = 0x{VERDICT_MASK:02X}",
         *(f"FLAG_{flag.name} = 0x{flag.value:02X}" for flag in Flag),
         "",
-        "# byte: (verdict, takeover, own, its number's name, may write)",
-        "BY_BYTE: dict[int, tuple[str, bool, bool, str | None, bool]] = {",
+        "# byte: (verdict, takeover, own, its number's name, unchecked, may write)",
+        "BY_BYTE: dict[int, tuple[str, bool, bool, str | None, bool, bool]] = {",
     ]
     for byte, row in sorted(BY_BYTE.items()):
-        takeover, own = Flag.TAKEOVER in row.flags, Flag.OWN in row.flags
+        takeover, own, unchecked = (flag in row.flags for flag in (Flag.TAKEOVER, Flag.OWN, Flag.UNCHECKED))
         number = "None" if row.number is None else f'"{row.number}"'
-        lines.append(f'    0x{byte:02X}: ("{row.verdict.name}", {takeover}, {own}, {number}, {row.may_write}),')
+        lines.append(
+            f'    0x{byte:02X}: ("{row.verdict.name}", {takeover}, {own}, {number}, {unchecked}, {row.may_write}),'
+        )
     return "\n".join([*lines, "}", ""])
 
 

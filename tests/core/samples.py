@@ -153,6 +153,7 @@ SAMPLES: dict[str, Entry] = {
     "namespace_set_with_record_headers": NamespaceSet(604_800_000, 1, WALL_MS, 1),
     "namespace_set_with_lease_expiry": NamespaceSet(604_800_000, 1, WALL_MS, 0, 2),
     "namespace_set_in_shadow": NamespaceSet(604_800_000, 1, WALL_MS, shadow=1),
+    "namespace_set_to_pass_marked": NamespaceSet(604_800_000, 1, WALL_MS, on_ledger_down=1),
     "namespace_set_with_id_time": NamespaceSet(604_800_000, 1, WALL_MS, id_time=1, known_from_ms=WALL_MS),
     "saved": SnapshotPiece("claims.rows", 2, bytes(range(64))),
     "sealed": Evicted(2**33, (Archived(bytes(16), 0, 5, WALL_MS, 4_000), Archived(b16(0xD0), 1, 6, 7, 1)), WALL_MS),

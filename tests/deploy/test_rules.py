@@ -80,6 +80,7 @@ CASES = {
     "OncegateLaneDoubles": _of_mail("oncegate_lane_double_records_total", "0x80 1x60", "1x120"),
     "OncegateConflicts": _of_mail("oncegate_answered_ids_total", GROWS, STANDS, verdict="conflict"),
     "OncegateTakeovers": _of_mail("oncegate_takeovers_total", GROWS, STANDS),
+    "OncegateUnchecked": _of_mail("oncegate_unchecked_ids_total", GROWS, STANDS),
     "OncegateDuplicateShareHigh": Case(_answered("0+30x120"), _answered("0+13x120"), MAIL),
     "OncegateClaimsSlow": Case(_claims("0x120", GROWS), _claims(GROWS, GROWS), MAIL),
     "OncegateLateClaims": Case(_claims("0+58x120", GROWS), _claims(GROWS, GROWS), MAIL),

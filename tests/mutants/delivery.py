@@ -12,8 +12,8 @@ DELIVERY: tuple[Mutant, ...] = (
     one(
         "what a dead writer may have written is written again, and the sink is not asked",
         f"{_ROOM}/deliver.py",
-        "{*claimed.in_doubt, *before}.intersection(",
-        "before.intersection(",
+        "{*claimed.in_doubt, *claimed.unchecked, *before}",
+        "{*claimed.unchecked, *before}",
         f"{_DELIVERY}::test_what_a_dead_writer_has_written_is_found_in_the_sink_and_not_written_again",
     ),
     one(

@@ -27,8 +27,8 @@ GRPC: tuple[Mutant, ...] = (
     one(
         "sets of ids lost over gRPC",
         f"{_GRPC}/claims.py",
-        "shard.fingerprints(id_set, id_sets.CLAIMED)",
-        "shard.fingerprints(None, id_sets.CLAIMED)",
+        "claims.fingerprints(id_set, id_sets.CLAIMED)",
+        "claims.fingerprints(None, id_sets.CLAIMED)",
         f"{_CLAIMS}::test_sets_of_ids_and_batches_count_as_over_http",
     ),
     one(

@@ -43,8 +43,8 @@ ID_SETS: tuple[Mutant, ...] = (
     one(
         "the set of a packed body is not read",
         f"{_ROUTES}/claims.py",
-        "    printer = inbound.shard.fingerprints(inbound.id_set, id_sets.CLAIMED)\n    found, digests",
-        "    printer = inbound.shard.fingerprints(None, id_sets.CLAIMED)\n    found, digests",
+        "    printer = inbound.claims.fingerprints(inbound.id_set, id_sets.CLAIMED)\n    found, digests",
+        "    printer = inbound.claims.fingerprints(None, id_sets.CLAIMED)\n    found, digests",
         f"{_HTTP}::test_what_names_one_set_meets_in_it",
     ),
     one(

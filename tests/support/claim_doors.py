@@ -50,7 +50,7 @@ async def _http(doors: Both, media: str, ids: Sequence[Id], token: bytes, call: 
 
 async def _json(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
     answer = (await _http(doors, JSON, ids, token, call)).json
-    flags = ("takeover", "own")
+    flags = ("takeover", "own", "unchecked")
     said = [one["verdict"] + "".join(f"+{f.upper()}" for f in flags if one.get(f)) for one in answer["verdicts"]]
     shadow = tuple(one["shadow_verdict"] for one in answer["verdicts"] if "shadow_verdict" in one)
     return Told(tuple(said), answer["claim"] is not None, shadow)
@@ -71,7 +71,7 @@ async def _packed_with_shadow(doors: Both, ids: Sequence[Id], token: bytes, call
 
 async def _arrow(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
     table = pa.ipc.open_stream((await _http(doors, ARROW, ids, token, call)).body).read_all()
-    flags = ("takeover", "own")
+    flags = ("takeover", "own", "unchecked")
     said = [row["verdict"] + "".join(f"+{f.upper()}" for f in flags if row[f]) for row in table.to_pylist()]
     shadow = table.column("shadow_verdict").to_pylist() if "shadow_verdict" in table.column_names else []
     return Told(tuple(said), b"claim" in (table.schema.metadata or {}), tuple(shadow))

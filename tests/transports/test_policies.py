@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 import pyarrow as pa
 import pytest
 
+from oncegate.core.errors import LedgerDown
+from oncegate.ledgers.memory import MemoryLedgers
 from oncegate.transports.decode.identifiers import claim_bytes
 from tests.support.claim_doors import DOORS, Told, explained, put
 from tests.support.doors import NS, GrpcDoor, HttpDoor, Refused
@@ -169,3 +171,55 @@ async def test_who_asks_packed_without_shadow_reads_what_a_client_of_before_read
         )
     )
     assert refused.json["code"] == "BAD_REQUEST"
+
+
+async def go_down(doors: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger fails, and cannot be opened any more."""
+
+    def refused(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    gateway = doors.http.program.gateway
+    assert gateway is not None
+    monkeypatch.setattr(MemoryLedgers, "open", refused)
+    gateway.shard("default").group_commit.die(LedgerDown("its server is away; whether this was written is unknown"))
+
+
+async def test_every_door_grants_all_unchecked_while_the_ledger_is_down_and_all_else_is_refused(
+    doors: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, new = "k" * 16, "n" * 16
+    done = await doors.claim(known.encode(), token=TOKEN)
+    await GrpcDoor(doors).ask("complete", {"claim": done.claim})
+    assert (await put(doors, {"on_ledger_down": "pass_marked"}))["on_ledger_down"] == "pass_marked"
+    await go_down(doors, monkeypatch)
+    for call, (name, ask) in enumerate(DOORS.items()):
+        told = await ask(doors, [known, new, new], OTHER, call)
+        named = name not in ("packed", "packed with shadow")  # whose zeros say that there is none
+        assert told == Told(("GRANTED+UNCHECKED", "GRANTED+UNCHECKED", "SAME"), claim=named), name
+    for way in (HttpDoor(doors), GrpcDoor(doors)):
+        settled = await way.ask("complete", {"claim": bytes(16)})
+        assert (settled["state"], settled["settled"]) == ("DONE", 0)
+        for call, asked in {
+            "complete": {"claim": done.claim},
+            "produce": {"topic": "t", "token": OTHER, "call": 0, "rows": ROWS, "id_col": ["id"]},
+        }.items():
+            refused = await way.ask(call, asked)
+            assert isinstance(refused, Refused), call
+            assert (refused.code, refused.action, refused.effect) == ("RECOVERING", "retry", "none"), call
+    taken = await doors.http.send(
+        request("POST", f"{NS}/ids:take", b'{"owner": "job", "ids": ["a"]}', Content_Type=JSON)
+    )
+    assert taken.json["code"] == "RECOVERING"
+    metrics = (await doors.http.send(request("GET", "/metrics"))).body.decode()
+    assert 'oncegate_unchecked_ids_total{namespace="default"} 12' in metrics, "also while it is down"
+
+
+async def test_at_every_door_claims_are_refused_while_the_ledger_is_down_unless_it_is_set_otherwise(
+    doors: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await go_down(doors, monkeypatch)
+    for way in (HttpDoor(doors), GrpcDoor(doors)):
+        refused = await way.ask("claim", {"token": OTHER, "call": 0, "packed": b"a" * 16})
+        assert isinstance(refused, Refused)
+        assert (refused.code, refused.action, refused.effect) == ("RECOVERING", "retry", "none")

@@ -79,6 +79,16 @@ class LeaseExpiry(IntEnum):
     FAIL = 2
 
 
+class OnLedgerDown(IntEnum):
+    """Names what whoever claims ids is told while the ledger is down: a namespace's setting.
+
+    REJECT: it is refused, and asks again. PASS_MARKED: all is granted, marked as unchecked; nothing is held as known.
+    """
+
+    REJECT = 0
+    PASS_MARKED = 1
+
+
 class Action(IntEnum):
     """Names what is done with one id of a request; FREE and LEFT: nothing, it is told that nobody holds it.
 

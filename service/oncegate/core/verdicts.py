@@ -28,6 +28,7 @@ class Flag(IntFlag):
     TAKEOVER = 0x10
     OWN = 0x20
     OF_CALL = 0x40
+    UNCHECKED = 0x80
 
 
 VERDICT_MASK = 0x0F
@@ -53,6 +54,14 @@ VERDICTS: tuple[VerdictRow, ...] = (
         True,
         None,
         "as GRANTED; an earlier holder's lease ran out, so it may have written this id too",
+    ),
+    VerdictRow(
+        Verdict.GRANTED,
+        Flag.UNCHECKED,
+        True,
+        None,
+        "the ledger is down and nobody looked: it may be written, held, or granted to others as well; nothing is held "
+        "for you, and settling it says nothing (`on_ledger_down` is pass_marked)",
     ),
     VerdictRow(Verdict.DUPLICATE, Flag(0), False, None, "it was written; drop it"),
     VerdictRow(Verdict.DUPLICATE, Flag.OWN, False, None, "this very attempt wrote it; drop it, it is not counted"),

@@ -66,6 +66,9 @@ STALE = _answered(
     "stale", "stale", "answered STALE: their batch or sequence was acked", sequence_actions=(SequenceAction.STALE,)
 )
 SHADOWED = CounterRow("shadowed_ids", "ids", "told GRANTED in shadow mode that would have been told something else")
+UNCHECKED = CounterRow(
+    "unchecked_ids", "ids", "told GRANTED and unchecked, for the ledger was down and on_ledger_down is pass_marked"
+)
 COMPLETED = CounterRow("completed", "claims", "completed", metric="completed_claims")
 RELEASED = CounterRow("released", "claims", "released", metric="released_claims")
 LOOKED_UP = CounterRow("looked_up", "ids", "told what is known of them, and not granted", metric="looked_up_ids")
@@ -178,6 +181,7 @@ COUNTERS: tuple[CounterRow, ...] = (
         (Action.STALE,),
     ),
     SHADOWED,
+    UNCHECKED,
     LOOKED_UP,
     *BY_CAUSE,
     COMPLETED,

@@ -22,6 +22,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
 from oncegate.engine.names import ALL_NAMESPACES, DEFAULT_NAMESPACE, check_namespace
+from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.recovery.owner import EVICTION_MS, Owner, World
 from oncegate.engine.shard import Shard
@@ -77,6 +78,18 @@ class Gateway:
         names = self._owners if ALL_NAMESPACES in namespaces else namespaces & self._owners.keys()
         shards = [self._owners[name].shard for name in names]
         return sum(shard.journal.index.claims.open_claims for shard in shards if shard is not None)
+
+    def claims(self, namespace: str, caller: str = "") -> Shard | Unchecked:
+        """Finds what answers claims of ids: the shard, or what lets them pass unchecked while its ledger is down, where
+        the namespace is set so. `caller`: whose request it is. Raises as `shard`.
+        """
+        try:
+            return self.shard(namespace)
+        except Recovering:
+            owner = self._owners.get(namespace)
+            if owner is None or (unchecked := owner.unchecked) is None:
+                raise
+            return unchecked.asked_by(caller)
 
     async def create(self, namespace: str, key: bytes | None = None, tenant: Tenant | None = None) -> bool:
         """Makes a namespace with its own key and ledger; False when it exists. Durable when it returns.

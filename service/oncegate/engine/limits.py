@@ -7,6 +7,8 @@ They are shown at /v1/limits; `settings` makes a setting of each.
 from dataclasses import dataclass, field
 from typing import Any
 
+from oncegate.core.errors import BadRequest
+
 KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
@@ -130,3 +132,10 @@ class Limits:
     run_ids: int = 16 * MIB
     # One answer of the read route: what a reader can hold at once.
     fetch_rows: int = 1_000_000
+
+    def lease_of(self, requested_ms: int | None) -> int:
+        """Returns the lease that a request gets, in ms; None: the default. Raises BadRequest outside of the limits."""
+        lease_ms = self.lease_ms if requested_ms is None else requested_ms
+        if not self.lease_ms_min <= lease_ms <= self.lease_ms_max:
+            raise BadRequest(f"a lease of {lease_ms} ms; from {self.lease_ms_min} to {self.lease_ms_max} ms are given")
+        return lease_ms

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.core.claims import ClaimState, IdTime, LeaseExpiry
+from oncegate.core.claims import ClaimState, IdTime, LeaseExpiry, OnLedgerDown
 from oncegate.core.entries.kinds import Name, Span
 from oncegate.index.batches import Winner
 from oncegate.index.claims.results import Located
@@ -29,6 +29,7 @@ class SettingsRequest:
     lease_expiry: LeaseExpiry | None = None
     id_time: IdTime | None = None
     shadow: bool | None = None
+    on_ledger_down: OnLedgerDown | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ from oncegate.engine.usecases.produce import Records
 from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.engine.usecases.topics import Topics
-from oncegate.hashing.id_times import TimedFingerprinter
+from oncegate.hashing.id_times import with_times
 from oncegate.hashing.ids import Fingerprinter, IdSets
 from oncegate.hashing.keys import key_check
 from oncegate.hashing.payloads import PayloadDigester
@@ -107,8 +107,8 @@ class Shard:
         direct: DirectRecords | None = None,
     ) -> None:
         self.namespace = namespace
-        self._marks = marks
-        self._id_sets, self.key_check = IdSets(key), key_check(key)
+        self.marks = marks
+        self.id_sets, self.key_check = IdSets(key), key_check(key)
         self.row_fingerprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
         counts = Counts() if counts is None else counts
         self.group_commit = GroupCommit(ledger, clock, marks, free_bytes, counts)
@@ -138,8 +138,7 @@ class Shard:
 
         Where the namespace's ids carry their time it reads that too. Raises TooLarge for the set's name.
         """
-        printer, read = self._id_sets.of(chosen(named, own, self.journal.limits)), self.settings.read_time
-        return printer if read is None else TimedFingerprinter(printer, read)
+        return with_times(self.id_sets.of(chosen(named, own, self.journal.limits)), self.settings.read_time)
 
     @answers_when_proven
     def claim(self, request: ClaimRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
@@ -293,17 +292,17 @@ class Shard:
 
         A mark of a predecessor is logged and passes. The answer brings the ledger's present mark instead.
         """
-        if self._marks.is_of_predecessor(mark):
+        if self.marks.is_of_predecessor(mark):
             self.journal.observer.event(
                 "mark_of_predecessor",
                 namespace=self.namespace,
                 ledger=mark.ledger.hex(),
                 position=mark.position,
-                held=self._marks.holds(mark),
+                held=self.marks.holds(mark),
             )
             return
         try:
-            self._marks.require(mark)
+            self.marks.require(mark)
         except Exception:
             self.journal.observer.event("ledger_behind", namespace=self.namespace, position=mark.position)
             raise
@@ -346,7 +345,7 @@ class Shard:
     @property
     def compacted_to(self) -> int:
         """Tells up to which position a snapshot stands for the entries; 0: they are all there."""
-        return self._marks.compacted_to
+        return self.marks.compacted_to
 
     def counters(self) -> dict[str, int]:
         """Tells every counter by its name; what each counts, `engine.counters` says."""

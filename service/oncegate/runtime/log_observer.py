@@ -16,6 +16,8 @@ LEVELS = {
     "recovering_long": "error",
     "maintenance_failed": "error",
     "policies": "warning",
+    "passing_unchecked": "error",
+    "unchecked_not_noted": "error",
     "compaction_failed": "warning",
     "eviction_failed": "warning",
     "mark_of_predecessor": "warning",

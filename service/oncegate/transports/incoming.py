@@ -19,6 +19,7 @@ from oncegate.engine.counts.tenants import Whose, entered
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
+from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.shard import Shard
 from oncegate.ports import Mark
 
@@ -64,22 +65,31 @@ class Admitted:
     """A request that was let in: its shard, what is left of its time, its body; `release` it when it is answered."""
 
     gateway: Gateway
-    shard: Shard
+    claims: Shard | Unchecked
     deadline: Deadline
     body: bytes | memoryview
+
+    @property
+    def shard(self) -> Shard:
+        """The shard, which every call needs that may not pass unchecked; those that may use `claims`."""
+        assert isinstance(self.claims, Shard)
+        return self.claims
 
     def release(self) -> None:
         """Gives back the share of what may be in flight; to be called once."""
         self.gateway.admission.give(len(self.body))
 
 
-async def admit(incoming: Incoming, gateway: Gateway) -> Admitted:
-    """Lets a request in, in the order above. Raises what stands there; then nothing is reserved or written."""
+async def admit(incoming: Incoming, gateway: Gateway, claimed_by: str | None = None) -> Admitted:
+    """Lets a request in, in the order above. Raises what stands there; then nothing is reserved or written.
+
+    claimed_by: it claims ids, or settles such a claim, and may pass unchecked, in the name of this caller.
+    """
     deadline = Deadline(gateway.clock, incoming.timeout_ms())
     size_bytes = incoming.size_bytes()
     if size_bytes > (bytes_max := incoming.bytes_max(gateway.limits)):
         raise TooLarge(f"a body of {size_bytes} bytes; at most {bytes_max} are read of this kind")
-    shard = shard_at(gateway, incoming.namespace(), incoming.marks)
+    shard = claims_at(gateway, incoming.namespace(), incoming.marks, claimed_by)
     entered(gateway.tenants.of(incoming.whose()))
     shard.rates.size_bytes(size_bytes)
     gateway.admission.enter(size_bytes)
@@ -131,6 +141,19 @@ def shard_at(gateway: Gateway, namespace: str, marks: Callable[[], Iterable[Mark
     for mark in marks():
         shard.require(mark)
     return shard
+
+
+def claims_at(
+    gateway: Gateway, namespace: str, marks: Callable[[], Iterable[Mark]], caller: str | None
+) -> Shard | Unchecked:
+    """Returns what answers a request: of a `caller` whose claims may pass unchecked perhaps no shard; else as
+    `shard_at`."""
+    if caller is None:
+        return shard_at(gateway, namespace, marks)
+    found = gateway.claims(namespace, caller)
+    for mark in marks():
+        found.require(mark)
+    return found
 
 
 async def offload(size_bytes: int, work: Callable[..., T], *arguments: object) -> T:

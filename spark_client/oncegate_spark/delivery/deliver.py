@@ -1,8 +1,9 @@
 """Delivers records to a sink: each is claimed, written, and completed; what is in doubt is settled by the sink.
 
-1. Claim the ids. 2. Of those whose earlier holder is gone (takeovers) find out what the sink has. 3. Write the others;
-after an error that says nothing find out again. 4. Complete the claim. Who dies in between leaves the ids to its lease:
-the next delivery begins with 2. Nothing that is in doubt is released, since the next one would not be told so.
+1. Claim the ids. 2. Of those whose earlier holder is gone (takeovers), or that nobody looked up (unchecked), find out
+what the sink has. 3. Write the others; after an error that says nothing find out again. 4. Complete the claim. Who dies
+in between leaves the ids to its lease: the next delivery begins with 2. Nothing that is in doubt is released, since the
+next one would not be told so.
 """
 
 from collections.abc import Sequence
@@ -27,12 +28,14 @@ from oncegate_spark.sync.lease import Holder
 class Delivered:
     """Counts what became of records. written: by this delivery. found: in doubt, and the sink had them. duplicates:
     another delivery has written them, or the same id stands earlier among them. stale: older than the horizon, not
-    written, and nobody knows any more whether they were."""
+    written, and nobody knows any more whether they were. unchecked: of written and found, granted while the ledger was
+    down: the sink was asked first, and another delivery may do the same at this moment."""
 
     written: int = 0
     found: int = 0
     duplicates: int = 0
     stale: int = 0
+    unchecked: int = 0
 
 
 class Delivery:
@@ -102,7 +105,8 @@ class Delivery:
     ) -> int:
         """Write what was granted, and complete it; how many ids another attempt has taken over meanwhile."""
         with self._holder.holding(claimed):
-            doubtful = {*claimed.in_doubt, *before}.intersection(one.id for one in granted)
+            doubtful = {*claimed.in_doubt, *claimed.unchecked, *before}.intersection(one.id for one in granted)
+            total.unchecked += len(claimed.unchecked)
             try:
                 written = self._writing.write(granted, doubtful)
             except NothingWritten:

@@ -226,6 +226,12 @@ class Decided:
         return self._those(self.verdicts.in_doubt)
 
     @property
+    def unchecked(self) -> Any:
+        """These of the granted nobody looked up, for the ledger is down and the namespace lets them pass: they may be
+        written, and others may be granted them too. Completing them says nothing."""
+        return self._those(self.verdicts.unchecked)
+
+    @property
     def busy(self) -> Any:
         """These are another attempt's for now: neither write them nor take them for done."""
         return self._those(self.verdicts.open)

@@ -40,9 +40,11 @@ def _bytes_of(wanted: Iterable[int]) -> bytes:
     return bytes(1 if byte in chosen else 0 for byte in range(256))
 
 
-def _those(verdict: str, *, takeover: bool = False, own: bool = False, number: str | None = None) -> bytes:
-    want = (verdict, takeover, own, number)
-    return bytes(byte for byte, row in BY_BYTE.items() if row[:4] == want)
+def _those(
+    verdict: str, *, takeover: bool = False, own: bool = False, number: str | None = None, unchecked: bool = False
+) -> bytes:
+    want = (verdict, takeover, own, number, unchecked)
+    return bytes(byte for byte, row in BY_BYTE.items() if row[:5] == want)
 
 
 def _bytes_by_verdict(verdict: str) -> bytes:
@@ -50,7 +52,7 @@ def _bytes_by_verdict(verdict: str) -> bytes:
 
 
 _KNOWN = bytes(BY_BYTE)
-_MAY_WRITE = _bytes_of(byte for byte, row in BY_BYTE.items() if row[4])
+_MAY_WRITE = _bytes_of(byte for byte, row in BY_BYTE.items() if row[-1])
 _NUMBERED = bytes(byte for byte, row in BY_BYTE.items() if row[3] is not None)
 _PLAIN = bytes(byte for byte in range(256) if byte not in _NUMBERED)
 _BUSY = _those("BUSY", number="lease_left_ms")
@@ -59,6 +61,7 @@ _OPEN = _bytes_of(_BUSY + _SAME_CALL)  # neither written nor to be dropped: to b
 _IS_BUSY = _bytes_of(_BUSY)
 _DUPLICATES = frozenset(byte for byte, row in BY_BYTE.items() if row[0] == "DUPLICATE")
 _TAKEOVER = _bytes_of(_those("GRANTED", takeover=True))
+_UNCHECKED = _bytes_of(_those("GRANTED", unchecked=True))
 _CONFLICT = _bytes_of(_those("CONFLICT"))
 _WRITTEN = _bytes_of(_bytes_by_verdict("DUPLICATE"))
 _HELD = _bytes_of(_BUSY + _those("FREE", takeover=True))
@@ -109,6 +112,11 @@ class Verdicts:
         return _mask(self.data.translate(_TAKEOVER))
 
     @property
+    def unchecked(self) -> pa.BooleanArray:
+        """Ids that are granted though nobody looked, for the ledger is down: they may be written, or another's too."""
+        return _mask(self.data.translate(_UNCHECKED))
+
+    @property
     def open(self) -> pa.BooleanArray:
         """Ids that are another's for now (or an earlier call's of ours): to be claimed again in a new call."""
         return _mask(self.data.translate(_OPEN))
@@ -144,15 +152,28 @@ class Verdicts:
         """How many ids come with another payload than they are written with."""
         return self.count("CONFLICT")
 
-    def count(self, verdict: str, *, takeover: bool = False, own: bool = False, number: str | None = None) -> int:
+    def count(
+        self,
+        verdict: str,
+        *,
+        takeover: bool = False,
+        own: bool = False,
+        number: str | None = None,
+        unchecked: bool = False,
+    ) -> int:
         """How many ids have just this verdict, these flags and this kind of number."""
-        (byte,) = _those(verdict, takeover=takeover, own=own, number=number)
+        (byte,) = _those(verdict, takeover=takeover, own=own, number=number, unchecked=unchecked)
         return self.data.count(byte)
 
     @property
     def granted(self) -> int:
         """How many ids are granted."""
         return self.data.translate(_MAY_WRITE).count(1)
+
+    @property
+    def unchecked_count(self) -> int:
+        """How many of the granted nobody looked up."""
+        return self.count("GRANTED", unchecked=True)
 
     @property
     def takeovers(self) -> int:

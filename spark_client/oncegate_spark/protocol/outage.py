@@ -51,3 +51,14 @@ class Outage:
             failure,
             left_ms // 1_000,
         )
+
+
+def warn_unchecked(count: int, what: str) -> None:
+    """Warn of ids that are granted though the gateway could not look them up; silent where there are none."""
+    if count:
+        log.warning(
+            "%s: %d ids are granted unchecked, for the ledger is down and the namespace lets them pass "
+            "(on_ledger_down): they may be written, or granted to others too",
+            what,
+            count,
+        )

@@ -327,6 +327,7 @@ class Gateway:
         lease_expiry: str | None = None,
         id_time: str | None = None,
         shadow: bool | None = None,
+        on_ledger_down: str | None = None,
     ) -> None:
         """Make the namespace, or set up one that is there: what is left out stays as it is.
 
@@ -334,10 +335,10 @@ class Gateway:
         topics say who wrote them, which `RecordCheck` and `check_records` check; set before anything is written.
         `lease_expiry`: what becomes of an id whose lease ran out, "takeover", "hold" or "fail". `id_time`: how ids
         carry the time at which they were made, "event_id" (as `EventIds` makes them), "uuid7" or "none"; those that
-        are older than what is known are STALE then, and not new. `shadow`: everything is granted, and what it would
-        have been is told beside and counted.
+        are older than what is known are STALE. `shadow`: all is granted, and what it would have been told beside and
+        counted. `on_ledger_down`: "reject", or "pass_marked", which grants ids `unchecked` meanwhile.
         """
-        settings = (horizon_ms, auto_create_topics, record_headers, lease_expiry, id_time, shadow)
+        settings = (horizon_ms, auto_create_topics, record_headers, lease_expiry, id_time, shadow, on_ledger_down)
         self.run(self.calls.create_namespace(*settings))
 
     def delete_namespace(self, *, confirm: str = "") -> None:
@@ -355,8 +356,7 @@ class Gateway:
     def drain_spill(self) -> Drained:
         """Send the rows that wait in the spill folder, the oldest first, unless another call does so just now.
 
-        Each `produce` does so too, within its time. An error leaves its entry and those behind it: mend its cause, or
-        set the entry aside (`Spill.set_aside`).
+        Each `produce` does so too. An error leaves its entry and those behind it: mend it, or `Spill.set_aside`.
         """
         return Drained() if self._spilling is None else self._spilling.drain()
 

@@ -107,6 +107,7 @@ def test_a_namespace_is_made_with_what_was_given_and_nothing_else(connect: Conne
             lease_expiry="fail",
             id_time="uuid7",
             shadow=True,
+            on_ledger_down="pass_marked",
         )
         plain, full = stub.asked
     assert (plain.method, plain.path, members(plain)) == ("PUT", "/v1/namespaces/mail", {})
@@ -117,6 +118,7 @@ def test_a_namespace_is_made_with_what_was_given_and_nothing_else(connect: Conne
         "lease_expiry": "fail",
         "id_time": "uuid7",
         "shadow": True,
+        "on_ledger_down": "pass_marked",
     }
 
 

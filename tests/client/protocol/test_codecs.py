@@ -26,6 +26,7 @@ def test_the_clients_table_is_the_services() -> None:
             "TAKEOVER" in (row.flags.name or ""),
             "OWN" in (row.flags.name or ""),
             row.number,
+            "UNCHECKED" in (row.flags.name or ""),
             row.may_write,
         )
         for row in VERDICTS
@@ -44,6 +45,14 @@ def test_an_answer_is_read_into_masks_and_counts() -> None:
     assert verdicts.claim == codecs.claim_text(CLAIM)
 
 
+def test_what_nobody_looked_up_is_granted_and_said_to_be_unchecked() -> None:
+    verdicts = Verdicts.read(packed([0x81, 1, 0x11, 0x81], [], bytes(16)), 4)
+    assert verdicts.may_write.to_pylist() == [True] * 4
+    assert verdicts.unchecked.to_pylist() == [True, False, False, True]
+    assert verdicts.in_doubt.to_pylist() == [False, False, True, False]
+    assert (verdicts.unchecked_count, verdicts.granted, verdicts.claim) == (2, 4, None)
+
+
 def test_no_id_needs_an_answer_of_its_own() -> None:
     verdicts = Verdicts.read(packed([2, 2], [], bytes(16)), 2)
     assert verdicts.claim is None
@@ -52,7 +61,7 @@ def test_no_id_needs_an_answer_of_its_own() -> None:
 
 def test_every_verdict_is_either_written_settled_or_asked_for_again() -> None:
     """But what looking ids up tells alone: FREE is no answer to a claim, and lets nobody write."""
-    for byte, (name, _, _, number, may_write) in BY_BYTE.items():
+    for byte, (name, _, _, number, _, may_write) in BY_BYTE.items():
         verdicts = Verdicts.read(packed([byte], [(0, 1)] if number else []), 1)
         own, looked_up = byte == 34, name == "FREE"
         counted = verdicts.granted + verdicts.suppressed + verdicts.unsettled + verdicts.conflicts

@@ -38,7 +38,13 @@ async def the_rest(gateway: AsyncGateway) -> tuple[str, int]:
     answer: Produced = await gateway.produce("t", "ab" * 16, 0, b"", id_col=("a",))
     await gateway.create_topic("t", partitions=2, retention_ms=0, schema=pa.schema([("a", pa.string())]))
     await gateway.create_namespace(
-        horizon_ms=0, auto_create_topics=False, record_headers=False, lease_expiry="hold", id_time="uuid7", shadow=False
+        horizon_ms=0,
+        auto_create_topics=False,
+        record_headers=False,
+        lease_expiry="hold",
+        id_time="uuid7",
+        shadow=False,
+        on_ledger_down="reject",
     )
     table, following = await gateway.fetch("t", 0, columns="a")
     if answer.verdicts is not None:

@@ -78,6 +78,7 @@ RecordHeaders = Annotated[int, "u8", Tag(1)]
 LeaseExpiryNumber = Annotated[int, "u8", Tag(2)]
 IdTimeNumber = Annotated[int, "u8", Tag(3)]
 Shadowed = Annotated[int, "u8", Tag(4)]
+OnLedgerDownNumber = Annotated[int, "u8", Tag(5)]
 KnownFromMs = Annotated[int, "u64", Tag(128)]
 
 
@@ -308,9 +309,9 @@ class Retired:
 class NamespaceSet:
     """Sets the namespace's settings. `horizon_ms` 0: ids are kept for ever.
 
-    record_headers 1: records in topics elsewhere have the headers that say who wrote them. lease_expiry, id_time:
-    numbers of `core.claims.LeaseExpiry` and `IdTime`. shadow 1: every
-    verdict is told as GRANTED. known_from_ms: what was done before is forgotten.
+    record_headers 1: records in topics elsewhere have the headers that say who wrote them. lease_expiry, id_time,
+    on_ledger_down: numbers of `core.claims.LeaseExpiry`, `IdTime` and `OnLedgerDown`. shadow 1: every verdict is told
+    as GRANTED. known_from_ms: what was done before is forgotten.
     """
 
     KIND: ClassVar[int] = 16
@@ -321,6 +322,7 @@ class NamespaceSet:
     lease_expiry: LeaseExpiryNumber = 0
     id_time: IdTimeNumber = 0
     shadow: Shadowed = 0
+    on_ledger_down: OnLedgerDownNumber = 0
     known_from_ms: KnownFromMs = 0
 
 

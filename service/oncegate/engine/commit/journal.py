@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from oncegate.core.claims import past_ms
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Claimed, Entry
-from oncegate.core.errors import BadRequest
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.limits import Limits
@@ -40,14 +39,6 @@ class Journal:
     def wall_ms(self) -> int:
         """Returns the ledger's clock: the wall's, and never behind what stands in the ledger already."""
         return max(self.clock.wall_ms(), self.index.claims.wall_ms)
-
-    def lease_ms(self, requested_ms: int | None) -> int:
-        """Returns the lease that a request gets, in ms; None: the default. Raises BadRequest outside of the limits."""
-        low, high = self.limits.lease_ms_min, self.limits.lease_ms_max
-        lease_ms = self.limits.lease_ms if requested_ms is None else requested_ms
-        if not low <= lease_ms <= high:
-            raise BadRequest(f"a lease of {lease_ms} ms; from {low} to {high} ms are given")
-        return lease_ms
 
     def record(self, entries: Sequence[Entry], outputs: Sequence[OutputChange] = ()) -> int:
         """Applies entries to the index and queues them, with their outputs, as one change; returns the last

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, replace
 
-from oncegate.core.claims import IdTime, LeaseExpiry
+from oncegate.core.claims import IdTime, LeaseExpiry, OnLedgerDown
 from oncegate.core.entries.kinds import NamespaceSet
 from oncegate.core.errors import BadRequest
 from oncegate.engine.commit.journal import Journal
@@ -73,10 +73,16 @@ class Settings:
         return bool(self.in_force.shadow)
 
     @property
+    def on_ledger_down(self) -> OnLedgerDown:
+        """Tells what whoever claims ids is told while the ledger is down."""
+        return OnLedgerDown(self.in_force.on_ledger_down)
+
+    @property
     def policies(self) -> dict[str, str]:
         """Tells which settings change what callers are told, by name; those that are as by default left out."""
         told = {"lease_expiry": self.lease_expiry.name.lower()} if self.lease_expiry else {}
         told |= {"id_time": self.id_time.name.lower()} if self.id_time else {}
+        told |= {"on_ledger_down": self.on_ledger_down.name.lower()} if self.on_ledger_down else {}
         return told | ({"shadow": "every verdict is told as GRANTED"} if self.shadow else {})
 
     @property

@@ -23,7 +23,9 @@ from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.run_files import RunFiles
+from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.recovery.cold_tier import Dropping, open_runs
+from oncegate.engine.recovery.passing import Passing
 from oncegate.engine.recovery.replay import Upkeep, replay
 from oncegate.engine.recovery.shortage import is_shortage
 from oncegate.engine.shard import Shard
@@ -92,6 +94,7 @@ class Owner:
         # What was answered, over all ownerships; how many there were, and how long the last recovery took.
         self.counts = Counts(None if world.duplicates is None else world.duplicates.of(namespace))
         self.opened, self._recovery_ms = 0, 0
+        self._passing = Passing(namespace, world.clock, world.observer, self._is_not_down)
         # The end of the opening that is under way, or of the last one.
         self._opening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._own(), name=f"owner of {namespace}")
@@ -123,6 +126,11 @@ class Owner:
         """Says for whom it stands by, and how far it has read; empty where it does not stand by."""
         return "" if self._followed is None else self._followed.standing()
 
+    @property
+    def unchecked(self) -> Unchecked | None:
+        """Returns what answers claims while the ledger is down; None: nothing does, they are refused."""
+        return self._passing.unchecked
+
     async def started(self) -> None:
         """Returns once the shard serves; raises why it cannot: Recovering where it is tried again by itself."""
         if self.shard is None:
@@ -143,6 +151,7 @@ class Owner:
         else:
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+        await self._passing.close()
         self._end_opening(self.ended or LedgerDown("the gateway is shutting down; nothing was written"))
 
     async def _own(self) -> None:
@@ -185,11 +194,17 @@ class Owner:
         if self.failed is None and self._shard is not None and not self._told:
             self._recovering_ms = self._watched_ms = self._world.clock.monotonic_ms()
         if error is not None:
+            if self._shard is not None and isinstance(error, LedgerDown):
+                self._passing.begin(self._shard)
             self._tell(error)
             self._told = True
             # What is asked meanwhile is told the same: nothing will serve again.
             stands_by = self._world.standbys is not None and isinstance(error, LedgerFenced)
             self.failed = error if isinstance(error, Stop) and not stands_by else None
+
+    def _is_not_down(self) -> bool:
+        """Whether nobody may be passed: the shard serves, or this gateway is not to answer for the namespace."""
+        return bool(self.shard is not None or self._closing or self.ended or self.failed or self.standing)
 
     def _tell_room(self, error: LedgerFull | None) -> None:
         name, detail = ("ledger_has_room", "all is written again") if error is None else ("ledger_full", error.detail)
@@ -210,6 +225,7 @@ class Owner:
             self._shard, self._served, self._has_served = shard, True, True
             self.opened, self._recovery_ms = self.opened + 1, self._world.clock.monotonic_ms() - self._recovering_ms
             shard.group_commit.when_dead = self._lost
+            self._passing.end(shard)
             self._end_opening(None)
             if self._closing:
                 shard.group_commit.close()
@@ -313,6 +329,7 @@ class Owner:
         if shard is None or (shard.group_commit.next_position == self._looked_at and now_ms < self._due_ms):
             return
         self._looked_at = shard.group_commit.next_position
+        self._passing.note(shard)
         try:
             shard.eviction.step()
             if now_ms >= self._due_ms:

@@ -61,7 +61,7 @@ class Claims:
         Raises TooLarge, BadRequest: nothing was written.
         """
         self._check_count(request.ids)
-        return self._journal.lease_ms(request.lease_ms)
+        return self._journal.limits.lease_of(request.lease_ms)
 
     async def claim(self, request: ClaimRequest, lease_ms: int, deadline: Deadline) -> ClaimResult:
         """Decides on one claim that is not batched, after `check`; all its ids are STALE where its batch was acked.

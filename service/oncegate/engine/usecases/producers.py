@@ -37,7 +37,7 @@ class Producers:
         """
         check_name("producer", request.producer, self._journal.limits)
         check_name("driver", request.driver, self._journal.limits)
-        lease_ms = self._journal.lease_ms(request.lease_ms)
+        lease_ms = self._journal.limits.lease_of(request.lease_ms)
         deadline.check()
         now_ms = self._journal.clock.monotonic_ms()
         registered = self._index.producers.get(request.producer)
@@ -97,7 +97,7 @@ class Producers:
         """
         deadline.check()
         producer, decision, digest = self.decide(request, b"")
-        lease_ms = producer.lease_ms if request.lease_ms is None else self._journal.lease_ms(request.lease_ms)
+        lease_ms = producer.lease_ms if request.lease_ms is None else self._journal.limits.lease_of(request.lease_ms)
         if len(decision.fresh) or len(decision.taken):
             self._journal.group_commit.check()
             self._journal.record([self.claimed(request, producer, decision, digest, lease_ms)])
@@ -148,7 +148,7 @@ class Producers:
                 "nothing was written"
             )
         if request.lease_ms is not None:
-            self._journal.lease_ms(request.lease_ms)
+            self._journal.limits.lease_of(request.lease_ms)
 
     def claimed(
         self, request: SequenceRequest, producer: Producer, decision: SequenceDecision, digest: bytes, lease_ms: int

@@ -40,11 +40,15 @@ class Opened(Protocol):
 
 @dataclass(frozen=True)
 class Method:
-    """Holds what a method reads, what answers it, and the name by which `CALLS` has the role it needs."""
+    """Holds what a method reads, what answers it, and the name by which `CALLS` has the role it needs.
+
+    claims: it claims ids, or settles such a claim, and may pass unchecked.
+    """
 
     message: Any
     work: Callable[[Any, Admitted], Awaitable[Any]]
     call: str
+    claims: bool = False
 
 
 @dataclass(frozen=True)
@@ -178,9 +182,11 @@ async def _answered(
     if gateway is None:
         raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
     draining.check(method.call, gateway)
-    admitted = await admit(Call(message, body, context, principal), gateway)
+    caller = "" if principal is None else principal.name
+    incoming = Call(message, body, context, principal)
+    admitted = await admit(incoming, gateway, caller if method.claims else None)
     try:
-        return Answer(await method.work(message, admitted), identifiers.mark_text(admitted.shard.mark))
+        return Answer(await method.work(message, admitted), identifiers.mark_text(admitted.claims.mark))
     finally:
         admitted.release()
 

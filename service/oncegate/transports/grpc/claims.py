@@ -24,7 +24,7 @@ _STATES = {
 async def claim(message: pb.ClaimRequest, admitted: Admitted) -> pb.ClaimResponse:
     """Decides which ids this attempt may write: a verdict for each, in order."""
     request = await offload(len(admitted.body), _claim_request, message, admitted)
-    result = await admitted.shard.claim(request, admitted.deadline)
+    result = await admitted.claims.claim(request, admitted.deadline)
     return pb.ClaimResponse(
         claim=result.claim or b"",
         lease_ms=result.lease_ms,
@@ -42,7 +42,7 @@ def _claim_request(message: pb.ClaimRequest, admitted: Admitted) -> ClaimRequest
     token = sized(message.token, "token")
     driver, batch, id_set = (given(message, name) for name in ("driver", "batch", "id_set"))
     limits = admitted.gateway.limits
-    printer = admitted.shard.fingerprints(id_set, id_sets.CLAIMED)
+    printer = admitted.claims.fingerprints(id_set, id_sets.CLAIMED)
     read = ids.of_packed if form == "packed" else ids.of_arrow
     found = read(getattr(message, form), printer, limits)
     lease_ms = given(message, "lease_ms")
@@ -68,7 +68,7 @@ async def release(message: pb.ReleaseRequest, admitted: Admitted) -> pb.ReleaseR
 
 async def _settled(verb: Verb, message: Any, admitted: Admitted, result: bytes | None = None) -> pb.Settled:
     claim_id = sized(message.claim, "claim")
-    return _told(await admitted.shard.settle(verb, claim_id, admitted.deadline, result))
+    return _told(await admitted.claims.settle(verb, claim_id, admitted.deadline, result))
 
 
 def _told(settled: SettleResult) -> pb.Settled:
@@ -85,8 +85,8 @@ def _told(settled: SettleResult) -> pb.Settled:
 
 
 METHODS: dict[str, Method] = {
-    "Claim": Method(pb.ClaimRequest, claim, "claimIds"),
-    "Renew": Method(pb.RenewRequest, renew, "renewClaim"),
-    "Complete": Method(pb.CompleteRequest, complete, "completeClaim"),
-    "Release": Method(pb.ReleaseRequest, release, "releaseClaim"),
+    "Claim": Method(pb.ClaimRequest, claim, "claimIds", claims=True),
+    "Renew": Method(pb.RenewRequest, renew, "renewClaim", claims=True),
+    "Complete": Method(pb.CompleteRequest, complete, "completeClaim", claims=True),
+    "Release": Method(pb.ReleaseRequest, release, "releaseClaim", claims=True),
 }

@@ -175,7 +175,7 @@ def claim_arrow(answer: ClaimResult) -> bytes:
     columns: dict[str, Any] = {
         "verdict": pa.array(np.array([row.verdict.name if row else "" for row in rows])[of_verdict])
     }
-    for flag in (Flag.TAKEOVER, Flag.OWN):
+    for flag in (Flag.TAKEOVER, Flag.OWN, Flag.UNCHECKED):
         has = np.array([row is not None and flag in row.flags for row in rows])
         columns[str(flag.name).lower()] = pa.array(has[of_verdict])
     for number in ("of_index", "of_call", "lease_left_ms"):

@@ -16,6 +16,7 @@ from oncegate.engine.counts.tenants import Whose
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
+from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.requests import ClaimResult, Scope
 from oncegate.engine.shard import Shard
@@ -40,18 +41,24 @@ SHADOW = "shadow"
 
 @dataclass(slots=True)
 class Inbound:
-    """One admitted request: its shard, what is left of its time, its whole body.
+    """One admitted request: what answers its claims, what is left of its time, its whole body.
 
     media: the body's type, "" where there is none. wanted: the answer's. body: bytes, but where it is Arrow.
     """
 
     request: Request
     gateway: Gateway
-    shard: Shard
+    claims: Shard | Unchecked
     deadline: Deadline
     media: str
     wanted: str
     body: bytes | memoryview
+
+    @property
+    def shard(self) -> Shard:
+        """The shard, as of `Admitted`."""
+        assert isinstance(self.claims, Shard)
+        return self.claims
 
     def header(self, name: str) -> str:
         """Returns a header that must be there. Raises BadRequest when it is not."""
@@ -122,23 +129,24 @@ class Inbound:
 class admitted:
     """Holds a request's share of what may be in flight until its answer is made: `async with` gives an Inbound.
 
-    `reads`: content types it takes; none: no body at all. `writes`: content types it can answer with. It is the
-    `Incoming` of its request.
+    `reads`: content types it takes; none: no body at all. `writes`: content types it can answer with. `claims`: it
+    claims ids, or settles such a claim, and may pass unchecked. It is the `Incoming` of its request.
     """
 
-    __slots__ = ("_admitted", "_gateway", "_media", "_reads", "_request", "_writes")
+    __slots__ = ("_admitted", "_claims", "_gateway", "_media", "_reads", "_request", "_writes")
 
-    def __init__(self, request: Request, reads: Sequence[str], writes: Sequence[str]) -> None:
+    def __init__(self, request: Request, reads: Sequence[str], writes: Sequence[str], claims: bool = False) -> None:
         self._request = request
+        self._claims = claims
         self._reads = reads
         self._writes = writes
 
     async def __aenter__(self) -> Inbound:
         media, wanted = negotiated(self._request, self._reads, self._writes)
         self._media, self._gateway = media, gateway_of(self._request)
-        found: Admitted = await admit(self, self._gateway)
+        found: Admitted = await admit(self, self._gateway, _caller(self._request) if self._claims else None)
         self._admitted = found
-        return Inbound(self._request, found.gateway, found.shard, found.deadline, media, wanted, found.body)
+        return Inbound(self._request, found.gateway, found.claims, found.deadline, media, wanted, found.body)
 
     async def __aexit__(self, *_: object) -> None:
         self._admitted.release()
@@ -177,6 +185,12 @@ def whose_is(request: Request) -> Whose | None:
     """Returns the tenant whose credential a request has shown; None: none was asked for."""
     principal: Principal | None = request.scope.get(PRINCIPAL)
     return None if principal is None else principal.whose
+
+
+def _caller(request: Request) -> str:
+    """The name of the credential; empty where this gateway asks for none."""
+    principal: Principal | None = request.scope.get(PRINCIPAL)
+    return "" if principal is None else principal.name
 
 
 def note_of(request: Request, who: str | None, why: str) -> Note:

@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 from fastapi import Response
 
+from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.requests import ClaimResult
 from oncegate.engine.shard import Shard
 from oncegate.transports.decode import identifiers
@@ -40,14 +41,20 @@ class Answer(Response):
         return [(name.lower(), value) for name, _, value in pairs]
 
 
-def json_reply(message: object, media: str = JSON, status: int = 200, shard: Shard | None = None) -> Response:
+def json_reply(
+    message: object, media: str = JSON, status: int = 200, shard: Shard | Unchecked | None = None
+) -> Response:
     """Makes a response of a message as JSON, of the kind that was asked for; with `shard`, its mark."""
     body = codecs.encode(message)
     return reply(body if media == JSON else as_texts(body, type(message)), media, shard, status=status)
 
 
 def reply(
-    body: bytes, media: str, shard: Shard | None, headers: Mapping[str, str] | None = None, status: int = 200
+    body: bytes,
+    media: str,
+    shard: Shard | Unchecked | None,
+    headers: Mapping[str, str] | None = None,
+    status: int = 200,
 ) -> Response:
     """Makes a response of a body as it is; with `shard`, the last durable mark of its ledger, which covers it."""
     return Answer(body, status, media, headers or {}, None if shard is None else identifiers.mark_text(shard.mark))
@@ -61,7 +68,7 @@ def answer_weight(answer: ClaimResult) -> int:
 def verdicts_reply(
     answer: ClaimResult,
     media: str,
-    shard: Shard,
+    shard: Shard | Unchecked,
     id_set: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:

@@ -171,6 +171,7 @@ class Calls:
         lease_expiry: str | None = None,
         id_time: str | None = None,
         shadow: bool | None = None,
+        on_ledger_down: str | None = None,
     ) -> Steps[None]:
         """Create the namespace, or set it up."""
         return self._put(
@@ -182,6 +183,7 @@ class Calls:
             lease_expiry=lease_expiry,
             id_time=id_time,
             shadow=shadow,
+            on_ledger_down=on_ledger_down,
         )
 
     def delete_namespace(self, confirm: str = "") -> Steps[None]:

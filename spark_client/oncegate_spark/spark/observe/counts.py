@@ -29,6 +29,7 @@ class WriteCounts:
     own         written before by the very attempt: the same id twice, or a request whose reply was lost
     takeovers   of `written`: granted after a claim had run out, whose holder may have written them too
     conflicts   dropped although they are written with other payloads (onConflict=drop)
+    unchecked   of `written`: granted while the ledger was down, so that nobody looked; they may be there twice
     """
 
     mode: str
@@ -40,6 +41,7 @@ class WriteCounts:
     own: int = 0
     takeovers: int = 0
     conflicts: int = 0
+    unchecked: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +88,11 @@ class BatchCounts:
     def conflicts(self) -> int:
         """Rows that were dropped although they are written with other payloads."""
         return sum(one.conflicts for one in self.writes)
+
+    @property
+    def unchecked(self) -> int:
+        """Rows that were written though nobody looked, for the ledger was down: they may be there twice."""
+        return sum(one.unchecked for one in self.writes)
 
 
 @dataclass(frozen=True)

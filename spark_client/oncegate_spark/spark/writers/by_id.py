@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from oncegate_spark.protocol.outage import warn_unchecked
 from oncegate_spark.spark.acks import AckPart, ack_part, batch_number, check_batch, note
 from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mailbox_of
@@ -32,6 +33,7 @@ class Counts:
     suppressed  dropped because they are written elsewhere
     takeovers   of `written`: granted after a claim had run out, whose holder may have written them too
     conflicts   dropped although they are written with other payloads
+    unchecked   of `written`: granted while the ledger was down, so that nobody looked; they may be there twice
     """
 
     row_count: int
@@ -40,6 +42,7 @@ class Counts:
     suppressed: int
     takeovers: int
     conflicts: int
+    unchecked: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +90,7 @@ class ByIdWriter:
         if reports:
             leave(reports[0].mailbox, self._counts(total))
         log_conflicts(total.conflicts, batch_id)
+        warn_unchecked(total.unchecked, written_by(batch_id))
         if total.row_count and total.suppressed == total.row_count:
             why = f"each is written already, by its {self.options.known_by}"
             log_all_suppressed(written_by(batch_id), total.row_count, f"{why}: {REPEATED}, or another write of them")
@@ -103,6 +107,7 @@ class ByIdWriter:
             own=total.own,
             takeovers=total.takeovers,
             conflicts=total.conflicts,
+            unchecked=total.unchecked,
         )
 
 
@@ -115,4 +120,5 @@ def sums(reports: Sequence[Report]) -> Counts:
         suppressed=sum(one.suppressed for one in reports),
         takeovers=sum(one.takeovers for one in reports),
         conflicts=sum(one.conflicts for one in reports),
+        unchecked=sum(one.unchecked for one in reports),
     )

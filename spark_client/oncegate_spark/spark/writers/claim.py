@@ -61,6 +61,7 @@ class ClaimWriter(ByIdWriter):
                 suppressed=done.suppressed,
                 takeovers=done.takeovers,
                 conflicts=done.conflicts,
+                unchecked=done.unchecked,
             )
 
     @contextmanager

@@ -28,7 +28,8 @@ class Progress:
     """Counts rows of a task as it goes.
 
     `open`: handed to write() and not yet known to be completed; `written`: completed; `conflicts`: dropped, as
-    onConflict says, for their ids are written with other payloads.
+    onConflict says, for their ids are written with other payloads; `unchecked`: handed to write() though the ledger was
+    down and nobody looked.
     """
 
     row_count: int = 0
@@ -37,6 +38,7 @@ class Progress:
     suppressed: int = 0
     takeovers: int = 0
     conflicts: int = 0
+    unchecked: int = 0
 
     def outcome(self, who: str) -> tuple[Outcome, str]:
         """What is written so far, as an outcome and in words, for the end of an error's text."""
@@ -124,6 +126,7 @@ class Settler:
             self.let_go(claimed)
             return False
         granted = rows.filter(claimed.verdicts.may_write)
+        self.progress.unchecked += claimed.verdicts.unchecked_count
         self.progress.open += granted.num_rows
         with self._holder.holding(claimed):
             found = self.hand_over(granted, claimed)

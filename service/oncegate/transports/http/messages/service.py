@@ -9,12 +9,13 @@ from oncegate.transports.pages import LIMIT, LIMIT_MAX
 
 LeaseExpiry = Literal["takeover", "hold", "fail"]
 IdTime = Literal["none", "event_id", "uuid7"]
+OnLedgerDown = Literal["reject", "pass_marked"]
 
 
 class NamespaceRequest(Read):
     """What is left out stays as it is, or is as by default: ids kept for ever, topics made by their first write, no
-    headers of the gateway's in records, ids taken over whose lease ran out, no time in ids, and verdicts told as they
-    are."""
+    headers of the gateway's in records, ids taken over whose lease ran out, no time in ids, verdicts told as they
+    are, and claims refused while the ledger is down."""
 
     horizon_ms: Annotated[Offset, Meta(description="how long a done id is known; 0: for ever")] | None = None
     auto_create_topics: bool | None = None
@@ -22,6 +23,7 @@ class NamespaceRequest(Read):
     lease_expiry: LeaseExpiry | None = None
     id_time: IdTime | None = None
     shadow: bool | None = None
+    on_ledger_down: OnLedgerDown | None = None
     key: (
         Annotated[Hex64, Meta(description="of another namespace, whose ids are to be known here; none: a new one")]
         | None
@@ -51,6 +53,7 @@ class NamespaceReply(Struct, frozen=True):
     lease_expiry: LeaseExpiry
     id_time: IdTime
     shadow: bool
+    on_ledger_down: OnLedgerDown
     failing: dict[str, str]
     counters: dict[str, Int64]
     topics_at: str | UnsetType = UNSET

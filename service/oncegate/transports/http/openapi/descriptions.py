@@ -90,6 +90,11 @@ _SHADOW = (
     "shadow mode: every verdict is GRANTED, with what it would have been beside it (`shadow_verdict`); it is decided, "
     "recorded and counted as ever"
 )
+_ON_LEDGER_DOWN = (
+    "what claims of ids are told while the ledger is down. reject: they are refused (RECOVERING), and ask again. "
+    "pass_marked: each id is GRANTED and `unchecked`, counted, and noted in the ledger once it is there again; nothing "
+    "is held, so that an id may be written twice. Every other call is refused in either case"
+)
 _ID_TIME = (
     "how ids carry the time at which they were made: then an id that is older than what is still known is STALE, and "
     "not new; ids that do not carry it are refused. event_id: as the clients' EventIds makes them. uuid7: UUIDs of "
@@ -136,6 +141,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "of_index": "with SAME: the place of the same id earlier in this request, from 0",
         "of_call": "with SAME: the earlier call of this attempt that holds it and was not settled yet",
         "lease_left_ms": f"with BUSY: {_LEASE_LEFT}. 0: ask again at once, in a new call",
+        "unchecked": "with GRANTED: the ledger is down, nobody looked and nothing is held; it may be written twice",
         "shadow_verdict": "in shadow mode: what the verdict would have been; `verdict` is GRANTED",
         "place": "with DUPLICATE and `locate`: where its first was written here; null: not known, or written elsewhere",
         "result": "with DUPLICATE and `locate`, base64: what its claim was completed with; absent: none is known",
@@ -271,6 +277,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "lease_expiry": _LEASE_EXPIRY,
         "id_time": _ID_TIME,
         "shadow": _SHADOW,
+        "on_ledger_down": _ON_LEDGER_DOWN,
     },
     "NamespaceReply": {
         "namespace": "as in the path",
@@ -281,6 +288,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "lease_expiry": _LEASE_EXPIRY,
         "id_time": _ID_TIME,
         "shadow": _SHADOW,
+        "on_ledger_down": _ON_LEDGER_DOWN,
         "failing": "what fails for now, and why: work in the background (compaction, eviction), which is tried again; "
         "`room`, while the disk is full, says how much must be made. Requests are answered meanwhile",
         "counters": counters.description(),

@@ -105,6 +105,7 @@ NAMESPACE_REQUEST = {
     "lease_expiry": "hold",
     "id_time": "none",
     "shadow": False,
+    "on_ledger_down": "reject",
 }
 _SCHEMA = pa.schema({"carrier": pa.string(), "flight": pa.int64()})
 TOPIC_REPLY = {
@@ -134,6 +135,7 @@ NAMESPACE_REPLY = {
     "lease_expiry": "takeover",
     "id_time": "none",
     "shadow": False,
+    "on_ledger_down": "reject",
     "failing": {},
     "counters": {"granted": 3, "duplicates": 1},
 }

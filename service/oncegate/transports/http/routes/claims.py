@@ -44,24 +44,24 @@ _RESOLVE = msgspec.json.Decoder(messages.ResolveRequest)
 @router.post("/ids:claim", openapi_extra=operations.CLAIM)
 async def claim(request: Request) -> Response:
     """Decide which ids this attempt may write: one verdict per id, in order; a duplicate is a success."""
-    async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
+    async with admitted(request, ENCODINGS, ENCODINGS, claims=True) as inbound:
         read = _request_of_json if inbound.media == JSON else _request_of_raw
         engine_request = await offload(inbound.weight, read, inbound)
-        result = await inbound.shard.claim(engine_request, inbound.deadline)
+        result = await inbound.claims.claim(engine_request, inbound.deadline)
         id_set = engine_request.id_set or id_sets.CLAIMED
         result = without_shadow(request, result, inbound.wanted)
-        return await offload(answer_weight(result), verdicts_reply, result, inbound.wanted, inbound.shard, id_set)
+        return await offload(answer_weight(result), verdicts_reply, result, inbound.wanted, inbound.claims, id_set)
 
 
 def _request_of_json(inbound: Inbound) -> ClaimRequest:
     message = decoded(inbound.whole, _CLAIM, inbound.limits)
     token, locate = identifiers.hex_bytes(message.token, 16, "token"), located(inbound.request)
-    printer = inbound.shard.fingerprints(message.id_set, id_sets.CLAIMED)
+    printer = inbound.claims.fingerprints(message.id_set, id_sets.CLAIMED)
     fingerprints = ids.of_json(message.ids, printer, inbound.limits)
     scope = scope_of(message.driver, message.batch)
     digests = None
     if message.payloads is not None:
-        digests = payloads.of_json(message.payloads, len(fingerprints), inbound.shard.payloads, inbound.limits)
+        digests = payloads.of_json(message.payloads, len(fingerprints), inbound.claims.payloads, inbound.limits)
     asked = (token, message.call, fingerprints, message.lease_ms, scope, digests, message.id_set, locate)
     return ClaimRequest(*asked, printer.made_ms)
 
@@ -69,7 +69,7 @@ def _request_of_json(inbound: Inbound) -> ClaimRequest:
 def _request_of_raw(inbound: Inbound) -> ClaimRequest:
     lease_ms, token, call = inbound.lease_ms, inbound.token, inbound.call
     scope = inbound.scope
-    printer = inbound.shard.fingerprints(inbound.id_set, id_sets.CLAIMED)
+    printer = inbound.claims.fingerprints(inbound.id_set, id_sets.CLAIMED)
     found, digests = _raw_ids_and_payloads(inbound, printer)
     asked = (token, call, found, lease_ms, scope, digests, inbound.id_set, located(inbound.request))
     return ClaimRequest(*asked, printer.made_ms)
@@ -77,13 +77,13 @@ def _request_of_raw(inbound: Inbound) -> ClaimRequest:
 
 def _raw_ids_and_payloads(inbound: Inbound, printer: ids.Printer) -> tuple[ids.Fingerprints, payloads.Digests | None]:
     """Payloads stand in the body where a header says so."""
-    shard, limits, headers = inbound.shard, inbound.limits, inbound.request.headers
+    claims, limits, headers = inbound.claims, inbound.limits, inbound.request.headers
     if inbound.media == PACKED:
         if payloads.wants_packed(headers.get(payloads.PACKED_HEADER)):
             alone, beside = payloads.split_packed(inbound.whole)
-            return ids.of_packed(alone, printer, limits), shard.payloads.of_packed(beside)
+            return ids.of_packed(alone, printer, limits), claims.payloads.of_packed(beside)
     elif columns := payloads.column_names(headers.get(payloads.COLUMNS_HEADER)):
-        return payloads.of_arrow(inbound.whole, columns, printer, shard.payloads, limits)
+        return payloads.of_arrow(inbound.whole, columns, printer, claims.payloads, limits)
     return _raw_ids(inbound, printer), None
 
 
@@ -154,10 +154,10 @@ async def complete(request: Request) -> Response:
     """Settle a claim whose ids are written: DUPLICATE for everyone from now on; a body may bring a result."""
     if request.headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in request.headers:
         return await _settle(request, Verb.COMPLETE)
-    async with admitted(request, _ANSWERS, _ANSWERS) as inbound:
+    async with admitted(request, _ANSWERS, _ANSWERS, claims=True) as inbound:
         message, claim_id = await inbound.message(_COMPLETE), identifiers.claim_bytes(request.path_params["claim"])
-        result = await inbound.shard.settle(Verb.COMPLETE, claim_id, inbound.deadline, message.result)
-        return reply(codecs.settle_json(result), inbound.wanted, inbound.shard)
+        result = await inbound.claims.settle(Verb.COMPLETE, claim_id, inbound.deadline, message.result)
+        return reply(codecs.settle_json(result), inbound.wanted, inbound.claims)
 
 
 @router.post("/claims/{claim}:release", openapi_extra=operations.RELEASE)
@@ -167,10 +167,10 @@ async def release(request: Request) -> Response:
 
 
 async def _settle(request: Request, verb: Verb) -> Response:
-    async with admitted(request, (), _ANSWERS) as inbound:
+    async with admitted(request, (), _ANSWERS, claims=True) as inbound:
         claim_id = identifiers.claim_bytes(request.path_params["claim"])
-        result = await inbound.shard.settle(verb, claim_id, inbound.deadline)
-        return reply(codecs.settle_json(result), inbound.wanted, inbound.shard)
+        result = await inbound.claims.settle(verb, claim_id, inbound.deadline)
+        return reply(codecs.settle_json(result), inbound.wanted, inbound.claims)
 
 
 @router.post("/claims/{claim}:resolve", openapi_extra=operations_producers.RESOLVE_CLAIM)

@@ -7,7 +7,7 @@ from fastapi import Request, Response
 from msgspec import UNSET
 
 import oncegate
-from oncegate.core.claims import IdTime, LeaseExpiry
+from oncegate.core.claims import IdTime, LeaseExpiry, OnLedgerDown
 from oncegate.core.errors import NotFound, Recovering, TooLarge
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import SettingsRequest
@@ -95,8 +95,9 @@ async def namespace(request: Request) -> Response:
 def _settings(asked: messages.NamespaceRequest) -> SettingsRequest:
     expiry = None if asked.lease_expiry is None else LeaseExpiry[asked.lease_expiry.upper()]
     id_time = None if asked.id_time is None else IdTime[asked.id_time.upper()]
+    on_down = None if asked.on_ledger_down is None else OnLedgerDown[asked.on_ledger_down.upper()]
     return SettingsRequest(
-        asked.horizon_ms, asked.auto_create_topics, asked.record_headers, expiry, id_time, asked.shadow
+        asked.horizon_ms, asked.auto_create_topics, asked.record_headers, expiry, id_time, asked.shadow, on_down
     )
 
 
@@ -105,6 +106,7 @@ def _namespace(request: Request, media: str, status: int) -> Response:
     settings = shard.settings
     expiry: Any = settings.lease_expiry.name.lower()
     id_time: Any = settings.id_time.name.lower()
+    on_ledger_down: Any = settings.on_ledger_down.name.lower()
     reply = messages.NamespaceReply(
         shard.namespace,
         shard.mark.ledger.hex(),
@@ -114,6 +116,7 @@ def _namespace(request: Request, media: str, status: int) -> Response:
         expiry,
         id_time,
         settings.shadow,
+        on_ledger_down,
         shard.failing(),
         shard.counters(),
         shard.topics_at or UNSET,

@@ -7,6 +7,7 @@ whose answer was lost, the sink is asked first. So a killed task makes no copy w
 import json
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from oncegate_spark.delivery.sink import Record, checked
 from oncegate_spark.delivery.sink import Sink as AskedSink
@@ -55,7 +56,8 @@ class AskingSettler(Settler):
     def hand_over(self, granted: pa.RecordBatch, claimed: Claimed) -> int:
         """Write what the sink has not; how many rows it had."""
         records = self.records(granted)
-        is_doubtful = claimed.verdicts.in_doubt.filter(claimed.verdicts.may_write).to_pylist()
+        verdicts = claimed.verdicts
+        is_doubtful = pc.or_(verdicts.in_doubt, verdicts.unchecked).filter(verdicts.may_write).to_pylist()
         doubtful = {one.id for one, doubt in zip(records, is_doubtful, strict=True) if doubt or one.id in self._handed}
         try:
             written = self._writing.write(records, doubtful)

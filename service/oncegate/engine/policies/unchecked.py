@@ -1,0 +1,157 @@
+"""Answers claims while the ledger is down, where an operator has set it so: all granted, and marked as unchecked.
+
+Nothing is looked up, held or remembered, so that nothing is told which the ledger does not know. How many ids were told
+so, since when, until when and by whose requests is counted, and noted in the ledger once it is there again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.core.claims import OnLedgerDown, Verb
+from oncegate.core.errors import Recovering, TooLarge
+from oncegate.core.verdicts import Flag, Verdict
+from oncegate.engine.commit.marks import Marks
+from oncegate.engine.counters import UNCHECKED
+from oncegate.engine.counts.counts import Counts
+from oncegate.engine.counts.rates import Rates
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.id_sets import CLAIMED, chosen
+from oncegate.engine.limits import Limits
+from oncegate.engine.policies.settings import Settings
+from oncegate.engine.policies.shadow import settled_nothing
+from oncegate.engine.producer_requests import Note
+from oncegate.engine.requests import ClaimRequest, ClaimResult, SettleResult
+from oncegate.hashing.id_times import Read, with_times
+from oncegate.hashing.ids import Fingerprinter, IdSets
+from oncegate.hashing.payloads import PayloadDigester
+from oncegate.index.table.grants import NO_CLAIM
+from oncegate.ports import Clock, Mark
+
+# As many names of callers as a note has room for; the others are only counted.
+CALLERS_MAX = 5
+ACTION = "pass unchecked"
+_PASSED = np.uint8(Verdict.GRANTED | Flag.UNCHECKED)
+
+
+@dataclass
+class Tally:
+    """Counts what was told unchecked and stands in no ledger yet. from_ms, until_ms: of the wall's clock."""
+
+    ids: int = 0
+    requests: int = 0
+    from_ms: int = 0
+    until_ms: int = 0
+    callers: set[str] = field(default_factory=set)
+
+    def count(self, ids: int, wall_ms: int, caller: str) -> None:
+        """Counts one request of a caller; empty: this gateway knows none."""
+        self.from_ms = min(self.from_ms or wall_ms, wall_ms)
+        self.until_ms = max(self.until_ms, wall_ms)
+        self.ids, self.requests = self.ids + ids, self.requests + 1
+        self.callers |= {caller} if caller else set()
+
+    def add(self, other: "Tally") -> None:
+        """Counts as well what could not be noted."""
+        self.from_ms = min(self.from_ms or other.from_ms, other.from_ms)
+        self.until_ms = max(self.until_ms, other.until_ms)
+        self.ids, self.requests = self.ids + other.ids, self.requests + other.requests
+        self.callers |= other.callers
+
+    @property
+    def subject(self) -> str:
+        """Says what was passed, and when."""
+        return f"ids of {self.requests} claims from {_text(self.from_ms)} until {_text(self.until_ms)}"
+
+    @property
+    def note(self) -> Note:
+        """Says by whose requests, and why."""
+        named = sorted(self.callers)[:CALLERS_MAX]
+        others = len(self.callers) - len(named)
+        who = ", ".join(named) + (f" and {others} others" if others else "")
+        return Note(who or "callers without a key", "the ledger was down, and on_ledger_down is pass_marked")
+
+
+@dataclass(frozen=True)
+class Unchecked:
+    """Stands in for a shard whose ledger is down, for claims of ids alone. Made by `unchecked`.
+
+    is_over: whether the ledger is there again, or nobody may be passed any more. mark: of the last durable append.
+    caller: whose request it is.
+    """
+
+    rates: Rates
+    payloads: PayloadDigester
+    mark: Mark
+    id_sets: IdSets
+    read_time: Read | None
+    marks: Marks
+    limits: Limits
+    clock: Clock
+    counts: Counts
+    tally: Tally
+    is_over: Callable[[], bool]
+    caller: str = ""
+
+    def asked_by(self, caller: str) -> "Unchecked":
+        """Returns it for one caller's request."""
+        return replace(self, caller=caller)
+
+    def fingerprints(self, named: str | None = None, own: str = CLAIMED) -> Fingerprinter:
+        """Reads ids as the shard does, so that what it refuses is refused. Raises TooLarge for the set's name."""
+        return with_times(self.id_sets.of(chosen(named, own, self.limits)), self.read_time)
+
+    def require(self, mark: Mark) -> None:
+        """Raises LedgerBehind for a mark that this gateway has never had: another owner has served since."""
+        if not self.marks.is_of_predecessor(mark):
+            self.marks.require(mark)
+
+    async def claim(self, request: ClaimRequest, deadline: Deadline) -> ClaimResult:
+        """Grants every id, unchecked; one that stands earlier in the request is SAME, or CONFLICT by its payload.
+
+        Raises Recovering where the first of each duplicate is asked for, or the ledger is there again; TooLarge,
+        BadRequest, QuotaExceeded, DeadlinePassed: as a shard, nothing was passed.
+        """
+        self.rates.ids(len(request.ids))
+        deadline.check()
+        if len(request.ids) > self.limits.ids_per_request:
+            raise TooLarge(f"{len(request.ids)} ids in one request; at most {self.limits.ids_per_request}")
+        lease_ms = self.limits.lease_of(request.lease_ms)
+        if request.locate or self.is_over():
+            raise Recovering("the ledger is down, and without it nobody can tell of firsts; nothing was written")
+        verdicts, numbers = _passed(request.ids, request.digests)
+        passed = int(np.count_nonzero(verdicts == _PASSED))
+        self.counts.add(UNCHECKED, passed)
+        self.tally.count(passed, self.clock.wall_ms(), self.caller)
+        return ClaimResult(NO_CLAIM, lease_ms, verdicts, numbers)
+
+    async def settle(self, verb: Verb, claim: bytes, deadline: Deadline, result: bytes | None = None) -> SettleResult:
+        """Settles the claim that names nothing. Raises Recovering for every other: nothing was changed."""
+        if claim != NO_CLAIM:
+            raise Recovering("the ledger is down, so no claim can be settled; nothing was written, ask again")
+        return await settled_nothing(verb, self.limits.lease_ms)
+
+
+def may_pass(settings: Settings, is_durable: bool) -> bool:
+    """Tells whether claims may pass once the ledger is down; `is_durable`: the ledger has these settings for sure."""
+    return is_durable and settings.on_ledger_down is OnLedgerDown.PASS_MARKED
+
+
+def _passed(
+    ids: NDArray[np.uint64], digests: NDArray[np.uint32] | None
+) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
+    """Returns verdicts and numbers of a request by itself: which id stands in it before is known without a ledger."""
+    _, first, which = np.unique(ids, axis=0, return_index=True, return_inverse=True)
+    firsts = first[which.reshape(-1)]
+    again = firsts != np.arange(len(ids))
+    verdicts = np.where(again, np.uint8(Verdict.SAME), _PASSED)
+    if digests is not None:
+        verdicts[again & (digests != digests[firsts]) & (digests != 0) & (digests[firsts] != 0)] = Verdict.CONFLICT
+    return verdicts, np.where(verdicts == Verdict.SAME, firsts, 0).astype(np.uint32)
+
+
+def _text(wall_ms: int) -> str:
+    return datetime.fromtimestamp(wall_ms / 1_000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
