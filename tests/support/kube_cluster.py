@@ -98,6 +98,8 @@ class Cluster:
         addresses = "--service-cluster-ip-range=10.0.0.0/24,fd00:1::/112"
         self._run(APISERVER, *own, "--authorization-mode=RBAC", addresses)
         self.wait_until("answers", lambda: self.get("/api/v1/namespaces/default"))
+        # The controllers wait ten seconds for this and end, which is too short for a busy machine.
+        self.wait_until("is healthy", lambda: self._answer("GET", "/healthz", None, "text/plain"))
         mine = [f"--kubeconfig={self.config}", "--leader-elect=false", "--bind-address=127.0.0.1"]
         mine += [f"--secure-port={free_port()}", f"--service-account-private-key-file={accounts}"]
         self._run(CONTROLLERS, *mine)
@@ -109,13 +111,18 @@ class Cluster:
 
     def ask(self, method: str, path: str, body: Object | None = None, form: str = "application/json") -> Object:
         """Asks the API. Raises Refused."""
+        found: Object = json.loads(
+            self._answer(method, path, None if body is None else json.dumps(body).encode(), form)
+        )
+        return found
+
+    def _answer(self, method: str, path: str, data: bytes | None, form: str) -> bytes:
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": form}
-        data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=60, context=self._trust) as answer:
-                found: Object = json.load(answer)
-                return found
+                raw: bytes = answer.read()
+                return raw
         except urllib.error.HTTPError as error:
             raise Refused(error.code, error.read().decode()) from None
 
