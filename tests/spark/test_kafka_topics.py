@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
 from oncegate.ledgers.kafka.guard import Partition
-from oncegate_spark import Gateway
+from oncegate_spark import Gateway, formats
 from tests.spark.jobs.faults import FaultySource
 from tests.spark.jobs.job import Job
 from tests.support.before_any_task import found_on_the_driver
@@ -183,6 +184,42 @@ def test_tasks_that_write_into_kafka_themselves_write_each_sequence_once(broker:
     by_ids = job.rows(1).selectExpr("id as key", "cast(n as string) as value")
     with pytest.raises(Exception, match="a topic is written one way"):
         job.write(by_ids, **options(job, topic, **BY_ID))
+
+
+def test_records_that_tasks_write_themselves_are_those_that_the_gateway_writes(broker: Broker, job: Job) -> None:
+    """Keys, headers, times, partitions and tombstones of users, and values in a format."""
+    staged, direct = (broker.topic(PARTITIONS).topic for _ in range(2))
+    rows = (
+        job.rows(*range(1, 40), partitions=1)
+        .sortWithinPartitions("n")
+        .selectExpr(
+            "'events' as source",
+            "n as at",
+            "if(n % 3 = 0, null, id) as key",
+            "if(n % 5 = 0, null, concat('v-', n)) as value",
+            "if(n % 4 = 0, null, array(named_struct('key', 'h', 'value', cast(id as binary)), "
+            "named_struct('key', 'h', 'value', cast(null as binary)))) as headers",
+            "timestamp_millis(1700000000000 + n) as timestamp",
+            "if(n % 7 = 0, 1, null) as partition",
+        )
+    )
+    job.write(rows.drop("source", "at"), **named(job, staged))
+    job.write(rows, **options(job, direct, **DIRECT))
+    assert alike(broker, direct) == alike(broker, staged)
+    theirs, ours = (
+        {(one.timestamp(), one.key(), one.value()) for one in records_of(broker, name)} for name in (staged, direct)
+    )
+    assert ours == theirs
+    assert len(ours) == 39
+
+
+def test_values_in_a_format_are_written_by_tasks_themselves(broker: Broker, job: Job) -> None:
+    topic = broker.topic(PARTITIONS).topic
+    value = formats.column(formats.arrow(pa.schema([("n", pa.int64())])), "n").alias("value")
+    rows = job.rows(*range(5), partitions=1).sortWithinPartitions("n")
+    job.write(rows.select(F.lit("e").alias("source"), F.col("n").alias("at"), value), **options(job, topic, **DIRECT))
+    values = [pa.ipc.open_stream(one.value()).read_all()["n"][0].as_py() for one in records_of(broker, topic)]
+    assert sorted(values) == list(range(5))
 
 
 @pytest.mark.parametrize("fault", ["kill_after_write", "raise_thrice"])
