@@ -6,6 +6,7 @@ _CELLS = "tests/index/claims/test_cells.py"
 _EXPIRY = "tests/engine/usecases/test_lease_expiry.py"
 _DOORS = "tests/transports/test_policies.py"
 _SHADOW = "tests/engine/usecases/test_shadow.py"
+_SPARK = "tests/client/spark/test_unchecked.py"
 _UNCHECKED = "tests/engine/usecases/test_unchecked.py"
 _TIMES = "tests/engine/usecases/test_id_times.py"
 _CLIENT = "tests/client/sync/test_in_doubt.py"
@@ -235,5 +236,19 @@ POLICIES: tuple[Mutant, ...] = (
         "{*claimed.in_doubt, *claimed.unchecked, *before}",
         "{*claimed.in_doubt, *before}",
         "tests/faults/redis/test_unchecked.py",
+    ),
+    one(
+        "a Spark task counts what nobody looked up as checked",
+        "spark_client/oncegate_spark/spark/writers/claim_loop.py",
+        "        self.progress.unchecked += claimed.verdicts.unchecked_count\n",
+        "",
+        f"{_SPARK}::test_rows_that_nobody_looked_up_are_written_and_counted_apart_and_the_driver_warns",
+    ),
+    one(
+        "a Spark task writes what nobody looked up without asking a sink that can be asked",
+        "spark_client/oncegate_spark/spark/writers/deliveries/settler.py",
+        "pc.or_(verdicts.in_doubt, verdicts.unchecked).filter",
+        "verdicts.in_doubt.filter",
+        f"{_SPARK}::test_a_sink_that_can_be_asked_is_asked_for_what_nobody_looked_up",
     ),
 )

@@ -30,6 +30,7 @@ class Outage:
         self._address = address
         self._began_ms: int | None = None
         self._said_ms = 0
+        self._unchecked, self._unchecked_said_ms = 0, -SAY_EACH_MS
 
     def note(self, end: Reply | WireFailure, now_ms: int, left_ms: int) -> None:
         """Take in how a try has ended; `left_ms`: for how long its call goes on trying."""
@@ -37,6 +38,13 @@ class Outage:
             self._began_ms = None
         elif not end.sent and end.fix is None:
             self._refused(end, now_ms, left_ms)
+
+    def note_unchecked(self, count: int, now_ms: int) -> None:
+        """Take in how many ids a claim was granted unchecked; warns at the first, then each half minute of all."""
+        self._unchecked += count
+        if self._unchecked and now_ms - self._unchecked_said_ms >= SAY_EACH_MS:
+            warn_unchecked(self._unchecked, self._address)
+            self._unchecked, self._unchecked_said_ms = 0, now_ms
 
     def _refused(self, failure: WireFailure, now_ms: int, left_ms: int) -> None:
         if self._began_ms is None:
@@ -57,8 +65,8 @@ def warn_unchecked(count: int, what: str) -> None:
     """Warn of ids that are granted though the gateway could not look them up; silent where there are none."""
     if count:
         log.warning(
-            "%s: %d ids are granted unchecked, for the ledger is down and the namespace lets them pass "
-            "(on_ledger_down): they may be written, or granted to others too",
+            "%s: ids granted unchecked: %d, for the ledger is down and the namespace lets them pass (on_ledger_down): "
+            "they may be written, or granted to others too",
             what,
             count,
         )

@@ -48,3 +48,13 @@ def test_the_next_outage_is_told_at_once_again(caplog: pytest.LogCaptureFixture)
 def test_a_connection_that_was_made_and_lost_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
     assert said_at(caplog, (0, WireFailure("no answer in time", sent=True))) == []
     assert said_at(caplog, (0, WireFailure("no TLS", sent=False, fix="write http://"))) == [], "raised at once"
+
+
+def test_unchecked_grants_are_told_at_once_and_then_each_half_minute_with_how_many_there_were(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    outage = Outage("http://g")
+    for count, now_ms in ((0, 0), (2, 5), (3, 6), (4, 4 + SAY_EACH_MS), (1, 5 + SAY_EACH_MS), (0, 5 + 2 * SAY_EACH_MS)):
+        outage.note_unchecked(count, now_ms)
+    said = [record.getMessage() for record in caplog.records]
+    assert [one.split(",")[0] for one in said] == [f"http://g: ids granted unchecked: {count}" for count in (2, 8)]

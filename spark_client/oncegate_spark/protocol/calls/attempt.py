@@ -24,7 +24,6 @@ from oncegate_spark.protocol.codecs import Verdicts
 from oncegate_spark.protocol.columns import Columns, check_columns, column_names, columns_of, payloads_of
 from oncegate_spark.protocol.effort import LEASE_MS, new_token
 from oncegate_spark.protocol.ids import Ids, id_columns, listed
-from oncegate_spark.protocol.outage import warn_unchecked
 from oncegate_spark.protocol.payloads import beside, checked, conflict, dropped, named
 
 
@@ -94,7 +93,7 @@ class AttemptCalls:
         verdicts, began_ms = yield from self._calls.claim(*request)
         self._check_batch(verdicts)
         claimed = Claimed(ids, verdicts, call, began_ms, columns=columns)
-        warn_unchecked(verdicts.unchecked_count, f"claim {call} of {self.token[:8]}")
+        self._calls.tries.outage.note_unchecked(verdicts.unchecked_count, self._calls.tries.now_ms())
         if verdicts.claim is not None:
             self._open[verdicts.claim] = claimed
         if "IN_DOUBT" in verdicts:
