@@ -44,6 +44,7 @@ def sections(plan: Plan) -> dict[str, Section]:
         "singles": lambda setting: [one for clients in plan.single_clients for one in claims.singles(setting, clients)],
         "redis": redis_ledger.figures,
         "grpc": grpc.figures,
+        "grpc_servers": grpc.libraries,
         "traces": lambda setting: traces.figures(setting.load, setting.plan.short),
         "verifier": partial(_part, "bench.cases.verify"),
         "kept": kept.figures,

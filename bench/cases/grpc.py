@@ -1,14 +1,15 @@
-"""Packed claims over gRPC beside the same over HTTP, at one gateway: a stream that is read ahead, and calls."""
+"""Packed claims over gRPC beside the same over HTTP, at one gateway; and by grpcio's server beside grpclib's."""
 
 from bench.cases.claims import beside
 from bench.cases.setting import BATCH, Setting
-from bench.load.server import gateway
+from bench.load.server import Served, gateway, grpc_servers
 from bench.load.settled import wait_until_quiet
 from bench.report.figures import Figure, interleaved
 from bench.report.reaches import HTTP_PACKED
-from deploy.ports import free_port
+from deploy.ports import free_port, free_ports
 
 IDS, CLIENTS = 10_000, 16
+GRPCLIB = "grpclib"
 
 
 def figures(setting: Setting) -> list[Figure]:
@@ -32,3 +33,23 @@ def figures(setting: Setting) -> list[Figure]:
         for way, row in found.items()
         for one in beside(f"claim over gRPC by {way}, {name}", {"": row, HTTP_PACKED: http})
     ]
+
+
+def libraries(setting: Setting) -> list[Figure]:
+    """A figure for large claims and one for single ids, by grpcio's server beside grpclib's over one engine."""
+    grpcio_port, grpclib_port = free_ports(2)
+    with grpc_servers(setting.scratch("grpc_servers"), grpcio_port, grpclib_port) as served:
+        setting.load.run(served, "prefill", live=setting.plan.live, ids=BATCH, text=False)
+        wait_until_quiet(served)
+        return [one for ids in (IDS, 1) for one in _beside(setting, served, ids, grpcio_port, grpclib_port)]
+
+
+def _beside(setting: Setting, served: Served, ids: int, grpcio_port: int, grpclib_port: int) -> list[Figure]:
+    name = f"claim over gRPC, calls by grpcio's server, packed, {ids:,} ids, {CLIENTS} in flight"
+    setting.tell(name)
+    job = {"ids": ids, "clients": CLIENTS, "seconds": setting.plan.seconds, "live": setting.plan.live}
+    works = {
+        "": lambda: setting.load.run(served, "grpc_calls", grpc_port=grpcio_port, **job),
+        GRPCLIB: lambda: setting.load.run(served, "grpc_calls", grpc_port=grpclib_port, **job),
+    }
+    return beside(name, interleaved(setting.plan.rounds, works))

@@ -20,8 +20,8 @@ from oncegate.transports.grpc.streams import READ_AHEAD
 
 Job = dict[str, Any]
 # Faster than it is; bounds what is prepared, with the bytes below.
-_RATE, _PREPARED_BYTES = 6e6, 256 << 20
-_CLAIM, _STREAM = "/oncegate.v1.ClaimService/Claim", "/oncegate.v1.ClaimService/StreamClaims"
+_RATE, _CALLS_PER_SECOND, _PREPARED_BYTES = 6e6, 20_000, 256 << 20
+CLAIM, _STREAM = "/oncegate.v1.ClaimService/Claim", "/oncegate.v1.ClaimService/StreamClaims"
 _GRANTED, _SAMPLE_EVERY = 1, 20
 
 
@@ -62,7 +62,8 @@ def streams(job: Job, go: Callable[[], None]) -> dict[str, float]:
 
 def _messages(job: Job, streamed: bool) -> list[bytes]:
     ids = job["ids"]
-    count = min(int(_RATE * job["seconds"] / ids) + job["clients"] + 1, _PREPARED_BYTES // (16 * ids))
+    rate = min(_RATE / ids, _CALLS_PER_SECOND)
+    count = min(int(rate * job["seconds"]) + job["clients"] + 1, _PREPARED_BYTES // (16 * ids))
     every, token = bodies.mixed(job["stream"], ids * count, job["live"]), np.random.default_rng([job["stream"], 1])
     found = []
     for call in range(count):
@@ -85,7 +86,7 @@ async def _measured(
 
 
 async def _by_calls(run: Run) -> None:
-    call = run.channel.unary_unary(_CLAIM, None, pb.ClaimResponse.FromString)
+    call = run.channel.unary_unary(CLAIM, None, pb.ClaimResponse.FromString)
     for number, message in run.left:
         since_s = time.perf_counter()
         run.answered(number, since_s, (await call(message)).verdicts)

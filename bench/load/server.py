@@ -56,6 +56,15 @@ def front(folder: Path, redis_port: int | None = None) -> Iterator[Served]:
 
 
 @contextmanager
+def grpc_servers(folder: Path, grpcio_port: int, grpclib_port: int) -> Iterator[Served]:
+    """Starts `bench.load.grpc_servers`: one gateway behind two gRPC servers."""
+    command = [sys.executable, "-m", "bench.load.grpc_servers", "--data", str(folder / "data")]
+    command += ["--grpcio", str(grpcio_port), "--grpclib", str(grpclib_port)]
+    with _running(command, folder, "gateway", SERVER, SETTINGS, port_file=True) as served:
+        yield served
+
+
+@contextmanager
 def redis(folder: Path, core: int | None = SERVER) -> Iterator[Served]:
     """Debian's redis-server over what its folder holds, every append synced before its answer, nothing saved beside
     the AOF. `DEBUG` is on: it tells whether a table is being rehashed."""

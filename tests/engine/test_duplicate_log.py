@@ -52,6 +52,7 @@ async def test_a_record_says_why_how_old_and_where_the_first_is_and_neither_id_n
         await served.settle(Verb.COMPLETE, granted.claim)
         position = served.shard.mark.position
         served.clock.advance(90_000)
+        await done(served, "a later one", token=7)
         assert said(await served.claim("private-id", "new", token=2)) == ["DUPLICATE", "GRANTED"]
         await turns()
         printed = served.shard.fingerprints().of_array(pa.array(["private-id"], pa.string())).tobytes().hex()
@@ -138,6 +139,24 @@ async def test_a_topic_that_takes_nothing_holds_no_claim_up_and_the_queue_ends()
         await turns()
         assert outcomes(served) == {"written": 4 * len(many) - left_out, "left_out": left_out}
         assert len(topic.records) == 4 * len(many) - left_out
+
+
+async def test_requests_that_are_answered_at_once_fill_the_queue_no_further() -> None:
+    """Each was decided while there was room for all that it brings."""
+    topic = Topic()
+    topic.gate.clear()
+    async with serving(duplicates=topic, duplicate_records_per_second=2 * QUEUED_MAX) as served:
+        many = [str(n) for n in range(QUEUED_MAX - 1)]
+        await done(served, *many)
+        served.disk.hold()
+        asking = [await served.begin(served.claim(*many, f"new {token}", token=token)) for token in range(2, 6)]
+        await served.disk.let_go()
+        for one in asking:
+            assert said(await one).count("DUPLICATE") == len(many)
+        await turns()
+        # One waits, and one may be on its way.
+        assert outcomes(served)["left_out"] >= 2 * len(many)
+        topic.gate.set()
 
 
 async def test_what_the_topic_refuses_is_counted_and_told_once_and_later_records_are_written() -> None:

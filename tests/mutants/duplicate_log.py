@@ -18,7 +18,7 @@ DUPLICATE_LOG: tuple[Mutant, ...] = (
         _LOG,
         "        if seen is None or self._queued + described > QUEUED_MAX:\n",
         "        if seen is None:\n",
-        f"{_TEST}::test_a_topic_that_takes_nothing_holds_no_claim_up_and_the_queue_ends",
+        f"{_TEST}::test_requests_that_are_answered_at_once_fill_the_queue_no_further",
     ),
     one(
         "what the topic refused counts as written",
