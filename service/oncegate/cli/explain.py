@@ -59,6 +59,8 @@ def _lines(known: dict[str, Any]) -> list[str]:
     if known["state"] in {"DONE", "TAKEN"}:
         until = known.get("kept_until_ms")
         lines.append(f"known until {when(until)} at least" if until else "known for ever")
+    if "fingerprint" in known:
+        lines.append(f"records of duplicates name it {known['fingerprint']}")
     return lines
 
 

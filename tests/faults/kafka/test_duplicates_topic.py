@@ -30,10 +30,13 @@ async def test_each_duplicate_that_was_answered_is_a_record_of_the_topic(broker:
         assert [one["verdict"] for one in answer["verdicts"]] == ["DUPLICATE", "DUPLICATE", "GRANTED"]
         page = (await gateway.send(request("GET", "/metrics"))).body.decode()
         assert 'oncegate_duplicate_records_total{outcome="left_out"} 0.0' in page
+        asked = [request("GET", f"/v1/namespaces/default/ids:explain?id={one}") for one in ("a", "b")]
+        named = [(await gateway.send(one)).json["fingerprint"] for one in asked]
     found = [(one.key(), json.loads(one.value())) for one in broker.messages(topic)]
     assert [(one["cause"], one["first"]) for _, one in found] == [
         ("unknown", {"position": position, "topic": None})
     ] * 2
+    assert [key.decode() for key, _ in found] == named, "an id that somebody asks about is found by its fingerprint"
     assert [key.decode() for key, _ in found] == [one["fingerprint"] for _, one in found]
     assert len({one["fingerprint"] for _, one in found}) == 2
 

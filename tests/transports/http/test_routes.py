@@ -59,7 +59,9 @@ async def test_a_claim_is_renewed_and_released() -> None:
 
 async def test_an_id_is_explained_at_each_point_of_its_life() -> None:
     async with open_http() as http:
-        assert (await http.get(f"{NS}/ids:explain?id=a")).json == {"state": "ABSENT", "id_set": ""}
+        absent = (await http.get(f"{NS}/ids:explain?id=a")).json
+        assert absent == {"state": "ABSENT", "id_set": "", "fingerprint": absent["fingerprint"]}
+        assert len(bytes.fromhex(absent["fingerprint"])) == 16
         as_token = token()
         claimed = (await http.claim("a", call=3, as_token=as_token))["claim"]
         held = (await http.get(f"{NS}/ids:explain?id=a")).json

@@ -110,3 +110,6 @@ class ExplainReply(Struct, frozen=True, omit_defaults=True):
     first_offset: Annotated[Int64, Meta(description="of the rows it was written with")] | None = None
     digest_kept: Annotated[bool, Meta(description="another payload would be told from its own")] = False
     kept_until_ms: Annotated[Int64, Meta(description="by the wall clock, at least; absent: for ever")] | None = None
+    fingerprint: Annotated[
+        str, Meta(description="of the id in its set, 32 hex digits: records of duplicates name it so")
+    ] = ""

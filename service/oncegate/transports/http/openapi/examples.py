@@ -151,6 +151,7 @@ EXPLAIN_REPLY = {
     "lease_left_ms": 12_345,
     "position": 1042,
     "wall_ms": 1_795_255_200_000,
+    "fingerprint": "6f1c0c53a2b94f5d8f3c1f0be4f2a7d9",
 }
 LIMITS_REPLY = asdict(Limits())
 CAPABILITIES_REPLY = {

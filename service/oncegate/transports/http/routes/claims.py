@@ -196,16 +196,18 @@ async def explain(request: Request) -> Response:
     asked: ids.Id = columns[0] if len(columns) == 1 else [*columns]
     fingerprint = ids.of_json([asked], shard.fingerprints(id_set, id_sets.CLAIMED), limits)
     known = await shard.explain(fingerprint.tobytes())
-    return json_reply(_explained(known, id_set, shard.settings.horizon_ms), media, shard=shard)
+    reply = _explained(known, id_set, shard.settings.horizon_ms, fingerprint.tobytes())
+    return json_reply(reply, media, shard=shard)
 
 
-def _explained(known: Explained, id_set: str, horizon_ms: int) -> messages.ExplainReply:
+def _explained(known: Explained, id_set: str, horizon_ms: int, fingerprint: bytes) -> messages.ExplainReply:
     held = known.state is not IdState.ABSENT
     state: Any = known.state.name
     topic, partition, first_offset = known.written_at or (None, None, None)
     return messages.ExplainReply(
         state=state,
         id_set=id_set,
+        fingerprint=fingerprint.hex(),
         claim=None if known.claim is None else identifiers.claim_text(known.claim),
         token=None if known.token is None else known.token.hex(),
         call=None if known.claim is None else known.call,
