@@ -251,4 +251,11 @@ POLICIES: tuple[Mutant, ...] = (
         "verdicts.in_doubt.filter",
         f"{_SPARK}::test_a_sink_that_can_be_asked_is_asked_for_what_nobody_looked_up",
     ),
+    one(
+        "the index of a shard that is lost stays in memory beside the next one",
+        "service/oncegate/engine/recovery/owner.py",
+        "        self._reason = str(error) or repr(error)\n",
+        "        self._reason, self._kept = str(error), error\n",
+        f"{_UNCHECKED}::test_the_index_of_a_shard_that_is_lost_is_let_go_while_claims_pass",
+    ),
 )

@@ -1,6 +1,8 @@
 """Claims that pass unchecked while the ledger is down (`on_ledger_down`): told, counted, noted, and never by itself."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator
 
 import numpy as np
@@ -227,3 +229,13 @@ async def test_every_other_call_is_refused(served: Served) -> None:
     await go_down(served)
     with pytest.raises(Recovering):
         served.gateway.shard("default")
+
+
+async def test_the_index_of_a_shard_that_is_lost_is_let_go_while_claims_pass(served: Served) -> None:
+    """It may be gigabytes, and the next one is built beside it."""
+    index = weakref.ref(served.shard.journal.index)
+    await go_down(served)
+    await turns()
+    gc.collect()
+    assert said(await ask(served, "a")) == [UNCHECKED]
+    assert index() is None

@@ -85,7 +85,7 @@ class Owner:
         # Why it takes nothing more though the gateway goes on: set by `end`.
         self.ended: OncegateError | None = None
         # Why it was lost last, whether that was told when it happened, and since when nothing has served.
-        self._reason: Exception | None = None
+        self._reason = ""
         self._told = False
         self._recovering_ms = self._watched_ms = world.clock.monotonic_ms()
         self._closing = False
@@ -185,7 +185,8 @@ class Owner:
         return is_shortage(error) or (self._has_served and not isinstance(error, Stop))
 
     def _tell(self, error: Exception) -> None:
-        self._reason = error
+        # As text: its traceback would keep the index of the shard that is lost, beside the next one.
+        self._reason = str(error) or repr(error)
         name = "ledger_lost" if isinstance(error, OncegateError | OSError) or is_shortage(error) else "owner_failed"
         self._world.observer.event(name, namespace=self.namespace, **error_fields(error))
 
@@ -351,7 +352,7 @@ class Owner:
         if self.state != "RECOVERING" or self._closing or now_ms < self._watched_ms + RECOVERING_MS:
             return
         self._watched_ms, waited_ms = now_ms, now_ms - self._recovering_ms
-        reason = str(self._reason or "it is being opened")
+        reason = self._reason or "it is being opened"
         self._world.observer.event("recovering_long", namespace=self.namespace, recovering_ms=waited_ms, reason=reason)
 
 
