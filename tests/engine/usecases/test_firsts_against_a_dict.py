@@ -244,7 +244,7 @@ class Walk:
                 if place is None and number in truth.place:
                     self.unknown += 1
                     _, before, with_others = truth.entry[number]
-                    is_compacted = before < self.served.shard._marks.compacted_to
+                    is_compacted = before < self.served.shard.marks.compacted_to
                     assert with_others, (self.seed, number)
                     assert is_compacted or len(several) > LOCATED_ENTRIES, (self.seed, number)
                 else:

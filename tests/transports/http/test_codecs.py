@@ -32,6 +32,8 @@ def test_every_verdict_of_the_table_goes_through_json_with_its_members_only(byte
         expected["takeover"] = True
     if Flag.OWN in row.flags:
         expected["own"] = True
+    if Flag.UNCHECKED in row.flags:
+        expected["unchecked"] = True
     assert sent == expected
     msgspec.convert(sent, messages.VerdictMessage)
 
