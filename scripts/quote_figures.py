@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 RESULTS = {
-    "PERFORMANCE.md": ("bench", "bench-kafka", "scale", "scale-300M", "large-batch"),
+    "PERFORMANCE.md": ("bench", "bench-kafka", "bench-sections", "scale", "scale-300M", "large-batch"),
     "RELIABILITY.md": ("spark-matrix", "matrix"),
 }
 
