@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from oncegate.core.claims import Verb
-from oncegate.engine.counts.duplicate_log import PAUSE_MS, QUEUED_MAX, DuplicateLogs, records_of
+from oncegate.core.verdicts import Verdict
+from oncegate.engine.counts.duplicate_log import PAUSE_MS, QUEUED_MAX, WRITTEN_AT_ONCE, DuplicateLogs, records_of
 from oncegate.engine.requests import ProduceRequest, Scope
-from oncegate.index.claims.firsts import Seen
+from oncegate.index.claims.firsts import AskedBy, Seen
 from oncegate.index.table.grants import NO_TOPIC
 from oncegate.ports import NotTold
 from oncegate.testing.clock import FakeClock
@@ -24,6 +25,7 @@ class Topic:
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes]] = []
+        self.sizes: list[int] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.refuses = 0
@@ -34,10 +36,18 @@ class Topic:
             self.refuses -= 1
             raise NotTold("no broker is there")
         self.records += records
+        self.sizes.append(len(records))
 
     @property
     def told(self) -> list[dict[str, Any]]:
         return [json.loads(value) for _, value in self.records]
+
+
+def unknown(count: int) -> Seen:
+    """Duplicates of which nothing is known but their fingerprints."""
+    ids = np.arange(2 * count, dtype=np.uint64).reshape(count, 2)
+    nothing = np.full(count, -1, np.int64)
+    return Seen(7, ids, np.zeros(count, np.uint8), nothing, nothing, np.full(count, NO_TOPIC, np.int64), {})
 
 
 def outcomes(served: Served) -> dict[str, int]:
@@ -176,13 +186,31 @@ async def test_what_the_topic_refuses_is_counted_and_told_once_and_later_records
 async def test_a_gateway_that_closes_writes_what_is_queued() -> None:
     topic, clock = Topic(), FakeClock()
     logs = DuplicateLogs(topic, clock, Events(), 1_000)
-    ids = np.arange(4, dtype=np.uint64).reshape(2, 2)
-    unknown = np.full(2, -1, np.int64)
-    seen = Seen(7, ids, np.zeros(2, np.uint8), unknown, unknown, np.full(2, NO_TOPIC, np.int64), {})
+    seen = unknown(2)
     logs.of("n").add(seen, 2)
     await logs.close()
     assert topic.records == list(records_of("n", seen))
     assert logs.outcomes == {"written": 2, "left_out": 0, "failed": 0}
+
+
+async def test_a_large_request_is_written_in_pieces_and_keeps_no_more_than_is_told_of_it() -> None:
+    topic, clock = Topic(), FakeClock()
+    logs = DuplicateLogs(topic, clock, Events(), QUEUED_MAX)
+    seen = unknown(2 * WRITTEN_AT_ONCE + 1)
+    logs.of("n").add(seen, len(seen.ids))
+    await logs.close()
+    assert topic.sizes == [WRITTEN_AT_ONCE, WRITTEN_AT_ONCE, 1]
+    assert topic.records == list(records_of("n", seen))
+    async with serving() as served:
+        many = [str(n) for n in range(1_000)]
+        await done(served, *many)
+        ids = served.shard.fingerprints().of_array(pa.array(many, pa.string()))
+        asked, verdicts = AskedBy(call=0, is_repeat=False, seen_max=2), np.full(len(many), Verdict.DUPLICATE, np.uint8)
+        told = served.shard.journal.index.claims.duplicates_of(ids, verdicts, None, asked, 0)
+        assert told is not None
+        assert told.seen is not None
+        for kept in (told.seen.ids, told.seen.causes):
+            assert (len(kept), kept.base is None or len(kept.base) <= 2) == (2, True)
 
 
 async def test_without_a_topic_nothing_is_described() -> None:

@@ -207,3 +207,14 @@ def test_an_issuer_that_never_ends_its_answer_is_given_up_and_asked_anew() -> No
         server.shutdown(socket.SHUT_RDWR)
     accepting.join(30)
     assert not accepting.is_alive()
+
+
+def test_an_issuer_of_this_machine_is_asked_itself_whatever_proxy_the_environment_names(
+    published: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    gate = Gate(published.name)
+    gate.read(1)
+    assert gate.refusal(token(published)) is None

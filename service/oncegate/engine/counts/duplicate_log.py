@@ -56,7 +56,8 @@ class DuplicateLogs:
             self.outcomes[LEFT_OUT] += count
             return
         self.outcomes[LEFT_OUT] += count - described
-        self._queue.append((namespace, seen))
+        parts = (seen.part(at, at + WRITTEN_AT_ONCE) for at in range(0, described, WRITTEN_AT_ONCE))
+        self._queue.extend((namespace, part) for part in parts)
         self._queued += described
         self._rate.take(described)
         self._filled.set()
@@ -78,9 +79,9 @@ class DuplicateLogs:
                 await self._write(self._taken())
 
     def _taken(self) -> list[tuple[bytes, bytes]]:
-        """Takes what is written at once, a request at least."""
+        """Takes what is written at once, of one request or of several."""
         records: list[tuple[bytes, bytes]] = []
-        while self._queue and len(records) < WRITTEN_AT_ONCE:
+        while self._queue and len(records) + len(self._queue[0][1].ids) <= WRITTEN_AT_ONCE:
             namespace, seen = self._queue.popleft()
             self._queued -= len(seen.ids)
             records += records_of(namespace, seen)

@@ -70,6 +70,11 @@ class Seen(NamedTuple):
     topics: I64
     names: dict[int, str]
 
+    def part(self, begin: int, end: int) -> "Seen":
+        """Returns those from `begin` up to `end`, as views."""
+        arrays = (one[begin:end] for one in (self.ids, self.causes, self.ages_ms, self.positions, self.topics))
+        return Seen(self.wall_ms, *arrays, self.names)
+
 
 class Duplicates(NamedTuple):
     """Tells of k duplicates why each came, uint8 (k,), `Cause`; and how old its first is, ms, of those where that is
@@ -108,7 +113,8 @@ def duplicates_of(
     if asked.seen_max:
         few = slice(0, asked.seen_max)
         rows, archive = np.where(held, found, -1)[few], None if archives is None else archives[at[few]]
-        seen = _seen(store, ids[at[few]], causes[few], rows, archive, wall_ms)
+        # Copies: they wait in a queue, and a view would keep what the whole request was.
+        seen = _seen(store, ids[at[few]], causes[few].copy(), rows, archive, wall_ms)
     return Duplicates(causes, np.maximum(wall_ms - np.concatenate(times_ms), 0), seen)
 
 
