@@ -46,7 +46,8 @@ PROMISES: Mapping[str, Promise] = {
     ),
     "claim": Promise(
         AT_LEAST_ONCE,
-        "no row is lost, and one is written again only after its writer was silent for a whole lease; each is counted",
+        "no row is lost, and one is written again only after its writer was silent for a whole lease, or where an "
+        "operator lets claims pass unchecked; each is counted",
         "what a dead writer wrote is not taken back: takeovers bound the duplicates",
     ),
     "direct": Promise(
