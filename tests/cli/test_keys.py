@@ -52,6 +52,11 @@ def test_a_key_counts_for_the_tenant_that_it_is_made_for_and_for_nobody_else_wit
     assert [key.tenant for key in keys.read(file).values()] == ["", ""], "as files of older builds are"
 
 
+def test_a_tenant_whose_name_is_empty_makes_no_key(file: Path) -> None:
+    status, _, told = run("add", "job", "--role", "write", "--namespace", "*", "--tenant", "", file=file)
+    assert (status, "no key was made" in told, file.exists()) == (2, True, False)
+
+
 def test_a_revoked_key_is_gone_and_the_others_stay(file: Path) -> None:
     (first, _), (second, secret) = added("loader", file), added("reader", file)
     assert run("revoke", first, file=file) == (0, f"key {first} of loader is revoked\n", "")

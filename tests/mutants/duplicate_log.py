@@ -35,6 +35,20 @@ DUPLICATE_LOG: tuple[Mutant, ...] = (
         f"{_TEST}::test_what_the_topic_refuses_is_counted_and_told_once_and_later_records_are_written",
     ),
     one(
+        "a request that waits keeps what all of it was",
+        "service/oncegate/index/claims/firsts.py",
+        "        seen = _seen(store, ids[at[few]], causes[few].copy(), rows, archive, wall_ms)\n",
+        "        seen = _seen(store, ids[at][few], causes[few], rows, archive, wall_ms)\n",
+        f"{_TEST}::test_a_large_request_is_written_in_pieces_and_keeps_no_more_than_is_told_of_it",
+    ),
+    one(
+        "a large request is written at once",
+        _LOG,
+        "seen.part(at, at + WRITTEN_AT_ONCE) for at in range(0, described, WRITTEN_AT_ONCE)",
+        "seen.part(at, at + described) for at in range(0, described, described)",
+        f"{_TEST}::test_a_large_request_is_written_in_pieces_and_keeps_no_more_than_is_told_of_it",
+    ),
+    one(
         "what is queued at a stop is lost",
         _LOG,
         "        await asyncio.wait([self._task], timeout=CLOSING_MS / 1_000)\n",

@@ -13,7 +13,7 @@ from oncegate.cli.running.asking import Ca, Certificate, Url, asked
 
 Id = Annotated[list[str], typer.Argument(help="The id; several words for an id of several columns.")]
 IdSet = Annotated[str, typer.Option(help="The set the id is of: for rows that were produced, their topic's name.")]
-Namespace = Annotated[str, typer.Option(help="The namespace the id is of.")]
+Namespace = Annotated[str, typer.Option(help="The namespace.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The gateway's answer as it is.")]
 
 

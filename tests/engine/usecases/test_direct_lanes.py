@@ -254,7 +254,7 @@ async def test_what_was_written_twice_is_told_and_said_in_the_log(lane: DirectLa
     lane.records.commit(1, (5, 6))
     assert await lane.ask(1, 9) == [[1, 6]]
     ((_, said),) = [one for one in lane.served.events.seen if one[0] == "lane_written_twice"]
-    assert (said["topic"], said["producer"], said["offset"]) == ("t", "p", 1)
+    assert (said["topic"], said["producer"], said["partition"], said["offset"]) == ("t", "p", 1, 1)
     assert lane.counted("lane_doubles", "lane_rows", "lane_duplicates") == [1, 6, 6]
 
 

@@ -18,10 +18,20 @@ from oncegate.settings import SettingsError
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
 
+
+def _named(tenant: str | None) -> str | None:
+    if tenant == "":
+        raise typer.BadParameter("it is empty; name a tenant or leave it out: no key was made")
+    return tenant
+
+
 KeysFile = Annotated[Path, typer.Option("--keys", help="The file of keys.")]
 Roles = Annotated[list[Role], typer.Option("--role", help="What it may do; may be given several times.")]
 TenantName = Annotated[
-    str, typer.Option("--tenant", help="Whose quotas it counts for, with the tenant's other keys.  [default: NAME's]")
+    str | None,
+    typer.Option(
+        "--tenant", help="Whose quotas it counts for, with the tenant's other keys.  [default: NAME's]", callback=_named
+    ),
 ]
 Namespaces = Annotated[
     list[str], typer.Option("--namespace", help="Where; '*' is everywhere; may be given several times.")
@@ -29,7 +39,7 @@ Namespaces = Annotated[
 
 
 def add(
-    name: str, role: Roles, namespace: Namespaces, file: KeysFile = Path("keys.json"), tenant: TenantName = ""
+    name: str, role: Roles, namespace: Namespaces, file: KeysFile = Path("keys.json"), tenant: TenantName = None
 ) -> None:
     """Make a key for NAME, and show it: this once, for the file holds only its hash.
 
@@ -40,7 +50,7 @@ def add(
             if one != keys.ALL_NAMESPACES:
                 check_namespace(one)
         now_ms = SystemClock().wall_ms()
-        made, text = keys.made(name, dict.fromkeys(role), dict.fromkeys(namespace), now_ms, tenant)
+        made, text = keys.made(name, dict.fromkeys(role), dict.fromkeys(namespace), now_ms, tenant or "")
         keys.write(file, [*known.values(), made])
         sys.stdout.write(text + "\n")
 

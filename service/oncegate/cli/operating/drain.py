@@ -43,9 +43,14 @@ def drain(
         state = json.loads(asked_of(url, "v1/gateway:drain", message, ca, certificate))
         if not undo:
             state = _waited(state, wait_ms, url, ca, certificate)
-        sys.stdout.write((json.dumps(state) if as_json else _line(state)) + "\n")
-        if left := _open_claims(state):
-            raise OncegateError(f"{left} claims are open still: their holders have not settled them")
+        left = _open_claims(state)
+        if as_json or not left:
+            sys.stdout.write((json.dumps(state) if as_json else _line(state)) + "\n")
+        if left:
+            raise OncegateError(
+                f"{left} claims are open still, and nothing new is taken: wait again by the same command, stop the "
+                "gateway (they stay in the ledger), or take it back with --undo"
+            )
 
 
 def _waited(state: dict[str, Any], wait_ms: int, url: str, ca: Path | None, certificate: Path | None) -> dict[str, Any]:

@@ -42,7 +42,12 @@ def forget(
         message = {"ids": _ids(ids or [], file, columns), "id_set": id_set, **note(reason, who)}
         body = asked(url, namespace, "ids:forget", message, ca, certificate)
         count, asked_for = json.loads(body)["forgotten"], len(message["ids"])
-        line = f"{count} forgotten" + (f"; {asked_for - count} not known" if count < asked_for else "")
+        line = f"{count} forgotten"
+        if count < asked_for:
+            # Rows that were produced are in the set that is named after their topic.
+            line += (
+                f"; {asked_for - count} not known in set {id_set!r} of namespace {namespace} (--id-set names another)"
+            )
         sys.stdout.write((body if as_json else line) + "\n")
 
 

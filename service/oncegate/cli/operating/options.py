@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-Reason = Annotated[str, typer.Option("--reason", help="Why; it stands in the ledger.")]
+
+def said(text: str) -> str:
+    """Returns what an option was given. Raises BadParameter where a script's variable was empty."""
+    if not text.strip():
+        raise typer.BadParameter("it is empty; nothing was changed")
+    return text
+
+
+Reason = Annotated[str, typer.Option("--reason", help="Why; it stands in the ledger.", callback=said)]
 Who = Annotated[
     str | None, typer.Option(help="Who you are, if not the user that you are logged in as; a key has a name beside it.")
 ]

@@ -72,8 +72,9 @@ class Seen(NamedTuple):
 
     def part(self, begin: int, end: int) -> "Seen":
         """Returns those from `begin` up to `end`, as views."""
-        arrays = (one[begin:end] for one in (self.ids, self.causes, self.ages_ms, self.positions, self.topics))
-        return Seen(self.wall_ms, *arrays, self.names)
+        some = slice(begin, end)
+        times = self.ages_ms[some], self.positions[some]
+        return Seen(self.wall_ms, self.ids[some], self.causes[some], *times, self.topics[some], self.names)
 
 
 class Duplicates(NamedTuple):

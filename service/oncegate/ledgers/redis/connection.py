@@ -191,7 +191,7 @@ class Link:
                 await self._connection.connect()
                 server = await self._looked()
         except (RedisError, OSError, Lost, Unfit) as error:
-            raise Unreachable(f"{shown}: {error or type(error).__name__}") from error
+            raise Unreachable(f"{shown}: {_reason(error)}") from error
         if self.run_id not in (None, server.run_id) and not self._any_server:
             raise OtherServer(f"{shown} was started anew, or is another server than before")
         self.run_id = server.run_id
@@ -216,7 +216,7 @@ class Link:
                     answers.append(await _answer(connection))
         except (RedisError, OSError) as error:
             await self._drop()
-            raise Lost(f"{self._address.shown} gave no answer ({error or type(error).__name__})") from error
+            raise Lost(f"{self._address.shown} gave no answer ({_reason(error)})") from error
         except BaseException:
             await self._drop()
             raise
@@ -226,6 +226,13 @@ class Link:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.disconnect(nowait=True)
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in words: time-outs and ends of connections say nothing of themselves."""
+    if isinstance(error, TimeoutError):
+        return "no answer within reply_ms"
+    return str(error) or type(error).__name__
 
 
 def _connection(address: Address) -> Any:

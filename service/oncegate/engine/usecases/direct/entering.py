@@ -98,7 +98,8 @@ class DirectEntering:
             if effect is Entering.ENTER_AND_WARN:
                 told = {"topic": lane.topic, "producer": lane.producer} if lane is not None else {}
                 journal.counts.add(LANE_DOUBLES)
-                journal.observer.event("lane_written_twice", namespace=journal.namespace, offset=offset, **told)
+                where = {"namespace": journal.namespace, "partition": partition, "offset": offset}
+                journal.observer.event("lane_written_twice", **where, **told)
             entries.append(LaneWritten(record.lane, offset, record.spans.astype("<u8").tobytes(), journal.wall_ms()))
             if len(entries) == ENTRIES_PER_CHANGE:
                 self._record(partition, entries)
