@@ -44,8 +44,8 @@ DUPLICATE_LOG: tuple[Mutant, ...] = (
     one(
         "a large request is written at once",
         _LOG,
-        "seen.part(at, at + WRITTEN_AT_ONCE) for at in range(0, described, WRITTEN_AT_ONCE)",
-        "seen.part(at, at + described) for at in range(0, described, described)",
+        "len(self._queue[0][1].ids) <= WRITTEN_AT_ONCE:\n",
+        "len(self._queue[0][1].ids) <= QUEUED_MAX:\n",
         f"{_TEST}::test_a_large_request_is_written_in_pieces_and_keeps_no_more_than_is_told_of_it",
     ),
     one(
