@@ -18,7 +18,9 @@ MADE = sorted(VERSIONS.iterdir())
 
 def unpack(archive: Path, folder: Path) -> None:
     with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
+        # Python before 3.11.4 has no filters; the archives are this repository's own.
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)
+        tar.extractall(folder)
 
 
 def known_to(served: GatewayProcess) -> object:

@@ -20,6 +20,7 @@ from oncegate.compilation import is_kept
 SOURCES = (
     "oncegate.arraytypes",
     "oncegate.compilation",
+    "oncegate.core.cells",
     "oncegate.core.claims",
     "oncegate.core.verdicts",
     "oncegate.index.table.arrays",
