@@ -61,7 +61,14 @@ def test_ids_are_forgotten_from_words_and_from_a_file(url: str, tmp_path: Path) 
 
 
 def test_a_verb_that_changes_something_is_misused_without_a_reason(url: str) -> None:
-    for words in (("forget", "a"), ("release", "x"), ("fence", "p"), ("drain",), ("resolve", "done", "--claim", "x")):
+    for words in (
+        ("forget", "a"),
+        ("release", "x"),
+        ("fence", "p"),
+        ("drain",),
+        ("replay", "f.csv", "--topic", "t", "--id-col", "i"),
+        ("resolve", "done", "--claim", "x"),
+    ):
         status, _, err = run(*words)
         assert (status, "--reason" in err) == (2, True), words
 

@@ -5,6 +5,7 @@ from tests.mutants.mutant import one
 CLI, AUDIT = "service/oncegate/cli", "service/oncegate/verifier/audit"
 _CARRY, _CARRYING = "tests/cli/test_carry.py", "tests/engine/usecases/test_carrying.py"
 _ENGINE = "service/oncegate/engine/usecases/operations"
+_REPLAY = "tests/cli/test_replay.py"
 _DOCTOR, _AUDIT = "tests/cli/test_doctor.py", "tests/cli/test_audit.py"
 
 VERBS = (
@@ -126,5 +127,40 @@ VERBS = (
         "            pass  # the snapshot comes first, and only now is it known\n",
         "            return\n",
         "tests/faults/kafka/test_export.py::test_ids_that_a_ledger_on_kafka_knows_are_known_where_they_are_imported",
+    ),
+    one(
+        "a replay that counts what it dropped as written",
+        "service/oncegate/verifier/replay.py",
+        "        written = (kinds == Verdict.GRANTED) | (kinds == Verdict.FREE) | own\n",
+        "        written = (kinds != Verdict.CONFLICT) | own\n",
+        f"{_REPLAY}::test_a_file_of_which_half_was_written_is_whole_afterwards_and_stays_so",
+    ),
+    one(
+        "a replay goes on over a conflict that nobody let it drop",
+        "service/oncegate/verifier/replay.py",
+        "        if len(at) and not self._order.drops_conflicts:\n",
+        "        if False:\n",
+        f"{_REPLAY}::test_a_row_whose_id_has_other_content_ends_it_or_is_left_out",
+    ),
+    one(
+        "a dry run that writes",
+        f"{CLI}/operating/replay.py",
+        "(run.look_up if dry_run else run.write)(told)",
+        "run.write(told)",
+        f"{_REPLAY}::test_a_dry_run_says_what_would_be_written_and_writes_nothing",
+    ),
+    one(
+        "a replay that nobody hears of",
+        f"{CLI}/operating/replay.py",
+        "        if not dry_run:\n",
+        "        if False:\n",
+        f"{_REPLAY}::test_a_file_of_which_half_was_written_is_whole_afterwards_and_stays_so",
+    ),
+    one(
+        "a replay into a topic that is not there",
+        f"{CLI}/operating/replay.py",
+        '    known = ask(f"/topics/{quote(order.topic, safe=\'\')}")["schema_ipc"]\n',
+        "    known = None\n",
+        f"{_REPLAY}::test_what_is_wrong_is_told_in_one_line_and_leaves_no_word",
     ),
 )

@@ -33,8 +33,8 @@ VERIFIER: tuple[Mutant, ...] = (
     one(
         "a repair goes round the ledger: rows are produced without their ids",
         f"{_ROOM}/sources/gateway.py",
-        '        query = urlencode({"id_col": ",".join(columns), "id_set": id_set})\n',
-        '        query = urlencode({"id_col": ",".join(columns), "id_set": token})\n',
+        '        named = {"id_col": ",".join(columns), "id_set": id_set}\n',
+        '        named = {"id_col": ",".join(columns), "id_set": token}\n',
         f"{_TOPICS}::test_what_the_ledger_knows_as_written_is_refused_and_not_doubled",
     ),
     one(

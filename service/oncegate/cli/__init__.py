@@ -10,7 +10,7 @@ from oncegate.cli import backup, config, demo, explain, kafka, keys, ledger, res
 from oncegate.cli.audit import verb as audit
 from oncegate.cli.carry import export, importing
 from oncegate.cli.doctor import verb as doctor
-from oncegate.cli.operating import drain, fence, forget, log, release
+from oncegate.cli.operating import drain, fence, forget, log, release, replay
 
 app = typer.Typer(
     help="A deduplicating gateway: retried writes take effect once.",
@@ -25,6 +25,7 @@ app.command("explain")(explain.explain)
 app.command("resolve")(resolve.resolve)
 app.command("release")(release.release)
 app.command("forget")(forget.forget)
+app.command("replay")(replay.replay)
 app.command("fence")(fence.fence)
 app.command("drain")(drain.drain)
 app.command("log")(log.log)

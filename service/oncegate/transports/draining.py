@@ -18,6 +18,7 @@ NEW_WORK = frozenset(
         "registerDriver",
         "openLane",
         "importIds",
+        "noteAction",
         "createTopic",
         "createNamespace",
         "deleteNamespace",

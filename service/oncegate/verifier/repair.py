@@ -40,7 +40,7 @@ def repair(
     """
     for row, table in given.batches(state.repair_row):
         at = np.flatnonzero(np.isin(findings.kinds(row, len(table)), _LACKING))
-        for piece in _pieces(table.take(at)):
+        for piece in pieces(table.take(at)):
             columns = list(question.columns)
             verdicts = gateway.produce(question.topic, piece, columns, question.id_set, state.token, state.repair_call)
             state.repair_call += 1
@@ -53,8 +53,8 @@ def repair(
     return {name: state.repaired.get(name, 0) for name in (WRITTEN, REFUSED, HELD)}
 
 
-def _pieces(table: pa.Table) -> Iterator[pa.Table]:
-    """Cuts rows as one request takes them; the same rows are cut the same way."""
+def pieces(table: pa.Table) -> Iterator[pa.Table]:
+    """Yields slices that one request takes each; the same rows are cut the same way."""
     rows = max(1, len(table) * PIECE_BYTES // max(table.nbytes, 1))
     for start in range(0, len(table), rows):
         yield table.slice(start, rows)

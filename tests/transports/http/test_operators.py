@@ -52,12 +52,25 @@ async def test_a_refused_action_leaves_no_trace_and_changes_nothing() -> None:
             ("ids:forget", {"ids": ["a"], "why": WHY}, 400, "BAD_REQUEST"),
             ("ids:forget", {"ids": ["a"], **SAID, "force": True}, 400, "BAD_REQUEST"),
             ("ids:forget", {"ids": ["a", ""], **SAID}, 422, "NULL_ID"),
+            ("audit", {"action": "forget", "subject": "ids", **SAID}, 400, "BAD_REQUEST"),
+            ("audit", {"action": "begin replay", "subject": "", **SAID}, 400, "BAD_REQUEST"),
+            ("audit", {"action": "begin replay", "subject": "topic orders", "who": "ada"}, 400, "BAD_REQUEST"),
             ("producers/p:fence", SAID, 404, "UNKNOWN_PRODUCER"),
             (f"claims/{held['claim']}:resolve", {"outcome": "not_done", **SAID}, 409, "LEASE_LIVE"),
         ]
         for path, message, status, code in asked:
             (await http.post_json(f"{NS}/{path}", message)).problem(status, code)
         assert (http.position, await actions(http)) == (position, {"actions": [], "next": None})
+
+
+async def test_what_an_operator_begins_through_other_calls_is_noted_before() -> None:
+    async with open_http() as http:
+        begun = {"action": "begin replay", "subject": "topic orders, from orders.csv"}
+        assert (await http.post_json(f"{NS}/audit", {**begun, **SAID})).json == {"who": "ada"}
+        (told,) = (await actions(http))["actions"]
+        assert {**begun, **SAID, "changed": 0}.items() <= told.items()
+        await drain(http, True)
+        (await http.post_json(f"{NS}/audit", {**begun, **SAID})).problem(503, "STOPPING")
 
 
 async def test_a_claim_of_a_dead_holder_is_released_and_a_fenced_one_is_told_so() -> None:

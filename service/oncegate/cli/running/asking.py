@@ -64,9 +64,9 @@ def asked_of(
     if key := os.environ.get(API_KEY, "").strip():
         _check_private(parts)
         request.add_unredirected_header("Authorization", f"Bearer {key}")
-    trusted = _trusted(ca, certificate) if parts.scheme == "https" else None
+    context = trusted(url, ca, certificate)
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=trusted) as reply:  # noqa: S310 - as above
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=context) as reply:  # noqa: S310 - as above
             return str(reply.read().decode())
     except urllib.error.HTTPError as error:
         problem = _problem(error)
@@ -78,7 +78,10 @@ def asked_of(
         ) from error
 
 
-def _trusted(ca: Path | None, certificate: Path | None) -> ssl.SSLContext:
+def trusted(url: str, ca: Path | None, certificate: Path | None) -> ssl.SSLContext | None:
+    """Returns whom an https address is trusted by, None for http. Raises BadRequest: a file cannot be used."""
+    if urllib.parse.urlsplit(url).scheme != "https":
+        return None
     try:
         context = ssl.create_default_context(cafile=ca)
         if certificate is not None:

@@ -80,6 +80,7 @@ CALLS: dict[str, Right] = {
     "forgetIds": ADMIN,
     "importIds": ADMIN,
     "fenceProducer": ADMIN,
+    "noteAction": ADMIN,
     "getAudit": ADMIN,
     "getGateway": OPERATE,
     "drainGateway": OPERATE,

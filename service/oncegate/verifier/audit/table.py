@@ -11,7 +11,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.verifier.audit.rows import Rows
 from oncegate.verifier.audit.writers import numbers_of
 from oncegate.verifier.ids import as_ids
-from oncegate.verifier.sources.inputs import KINDS, Input
+from oncegate.verifier.sources.inputs import inputs_of
 
 
 class TableRows:
@@ -22,12 +22,7 @@ class TableRows:
 
     def __init__(self, path: Path, ids: Sequence[str], time: str, attempt: str, batch: str) -> None:
         """Raises BadRequest: there is no such file, or none of a kind that is read below the folder."""
-        paths = [path]
-        if path.is_dir():
-            paths = sorted(one for one in path.rglob("*") if one.suffix.lower() in KINDS and one.is_file())
-            if not paths:
-                raise BadRequest(f"no file below {path} ends in {', '.join(KINDS)}")
-        self._inputs = [Input(one, ids, "the table") for one in paths]
+        self._inputs = inputs_of(path, ids, "the table")
         self._ids, self._time, self._attempt, self._batch = list(ids), time, attempt, batch
         self.is_timed, self.has_writers = bool(time), bool(attempt or batch)
 

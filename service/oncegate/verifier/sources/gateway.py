@@ -7,8 +7,9 @@ import http.client
 import ipaddress
 import json
 import os
+import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -35,12 +36,12 @@ class Gateway:
     something refuses. Each call raises NotFound: nobody answers there; OncegateError with what the gateway says.
     """
 
-    def __init__(self, url: str, namespace: str, mark: str = "") -> None:
+    def __init__(self, url: str, namespace: str, mark: str = "", trusted: ssl.SSLContext | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise NotFound(f"{url} is no address of a gateway; write --url http://127.0.0.1:8080")
         self._url, self._host, self._port = url, parts.hostname, parts.port
-        self._secure = parts.scheme == "https"
+        self._secure, self._trusted = parts.scheme == "https", trusted
         self._prefix = f"{parts.path.rstrip('/')}/v1/namespaces/{quote(namespace, safe='')}"
         self._connection: http.client.HTTPConnection | None = None
         self._key = os.environ.get(API_KEY)
@@ -67,9 +68,19 @@ class Gateway:
         headers, body = self._call("GET", path, {"Accept": _ARROW})
         return pa.ipc.open_stream(body).read_all(), int(headers["oncegate-next-offset"])
 
-    def produce(self, topic: str, rows: pa.Table, columns: list[str], id_set: str, token: str, call: int) -> U8:
-        """Has rows written, each if its id is free; a verdict's byte for each, uint8 (n,)."""
-        query = urlencode({"id_col": ",".join(columns), "id_set": id_set})
+    def produce(
+        self,
+        topic: str,
+        rows: pa.Table,
+        columns: list[str],
+        id_set: str,
+        token: str,
+        call: int,
+        digests: Sequence[str] = (),
+    ) -> U8:
+        """Has rows written, each if its id is free; a verdict's byte for each, uint8 (n,). `digests`: its payload."""
+        named = {"id_col": ",".join(columns), "id_set": id_set}
+        query = urlencode({**named, "digest_col": ",".join(digests)} if digests else named)
         headers = {"Content-Type": _ARROW, "Accept": _PACKED, "Oncegate-Token": token, "Oncegate-Call": str(call)}
         path = f"/topics/{quote(topic, safe='')}/records:produce?{query}"
         _, body = self._call("POST", path, headers, _stream(rows))
@@ -107,8 +118,11 @@ class Gateway:
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
     ) -> tuple[int, Mapping[str, str], bytes]:
         if self._connection is None:
-            kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-            self._connection = kind(self._host, self._port, timeout=_TIMEOUT_S)
+            place: Any = {"host": self._host, "port": self._port, "timeout": _TIMEOUT_S}
+            secure = http.client.HTTPSConnection
+            self._connection = (
+                secure(**place, context=self._trusted) if self._secure else http.client.HTTPConnection(**place)
+            )
         self._connection.request(method, path, body, dict(headers))
         reply = self._connection.getresponse()
         return reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read()

@@ -13,6 +13,7 @@ import pyarrow.json
 import pyarrow.parquet
 
 from oncegate.core.errors import BadRequest
+from oncegate.transports.decode.columns import check_present
 from oncegate.verifier.ids import BATCH_ROWS
 
 # A block of lines that is read at once.
@@ -30,6 +31,19 @@ KINDS = {
 }
 
 
+def inputs_of(path: Path, id_columns: Sequence[str], shown: str) -> list["Input"]:
+    """Opens one file, or all files of these kinds below a folder, in the order of their paths.
+
+    Raises BadRequest: there is no such file, or none of a kind that is read below the folder.
+    """
+    paths = [path]
+    if path.is_dir():
+        paths = sorted(one for one in path.rglob("*") if one.suffix.lower() in KINDS and one.is_file())
+        if not paths:
+            raise BadRequest(f"no file below {path} ends in {', '.join(KINDS)}")
+    return [Input(one, id_columns, shown) for one in paths]
+
+
 class Input:
     """Reads one file. `columns`: those that are read, None: all. Ids of CSV are text as it stands there."""
 
@@ -43,9 +57,26 @@ class Input:
         self._kind = KINDS[path.suffix.lower()]
 
     @property
+    def path(self) -> Path:
+        """Returns where the file is."""
+        return self._path
+
+    @property
+    def is_text(self) -> bool:
+        """Tells whether its values are text whose types are guessed."""
+        return self._kind in {"csv", "ndjson"}
+
+    @property
     def rows(self) -> int | None:
         """Returns how many rows there are, where the file says so; None: it has to be read for that."""
         return pa.parquet.ParquetFile(self._path).metadata.num_rows if self._kind == "parquet" else None
+
+    def check(self, names: Sequence[str], option: str) -> None:
+        """Reads its first rows. Raises BadRequest: they lack a column, or the file cannot be read."""
+        wanted = list(names) if self._kind == "parquet" else None
+        for _, table in self.batches(columns=wanted):
+            check_present(names, table.column_names, option)
+            return
 
     def batches(self, first_row: int = 0, columns: Sequence[str] | None = None) -> Iterator[tuple[int, pa.Table]]:
         """Yields tables of at most BATCH_ROWS rows from a row on, each with the number of its first row.

@@ -1,6 +1,6 @@
 """Messages of what operators do by hand: forget, fence, drain, and the trail of all of it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -65,6 +65,21 @@ class GatewayReply(Struct, frozen=True):
     who: str
     why: str
     open: dict[str, dict[str, Int64]]
+
+
+class NoteRequest(Read):
+    """Asks for an action to be noted that an operator begins, and that goes through other calls."""
+
+    action: Literal["begin replay"]
+    subject: Named
+    why: Named
+    who: Named | None = None
+
+
+class NoteReply(Struct, frozen=True):
+    """Says under whose name an action stands in the trail."""
+
+    who: str
 
 
 class AuditQuery(Read):

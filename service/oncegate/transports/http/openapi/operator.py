@@ -66,6 +66,21 @@ FENCE = operation(
     writes(NS, "producer"),
     parts.body(json=message(messages.FenceRequest, _NOTE)),
 )
+NOTE = operation(
+    "noteAction",
+    {
+        200: answer(
+            "it stands in the trail, with 0 as what it has changed", json=message(messages.NoteReply, {"who": "ada"})
+        )
+    },
+    (*parts.BODIES,),
+    writes(NS),
+    parts.body(
+        json=message(
+            messages.NoteRequest, {"action": "begin replay", "subject": "topic orders, from orders.parquet", **_NOTE}
+        )
+    ),
+)
 AUDIT = operation(
     "getAudit",
     {

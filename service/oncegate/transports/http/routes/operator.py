@@ -6,6 +6,7 @@ from fastapi import Request, Response
 from oncegate.engine import id_sets
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
+from oncegate.engine.names import check_name
 from oncegate.engine.usecases.operations.actions import AuditRecord
 from oncegate.transports.decode import identifiers, ids
 from oncegate.transports.decode.known_ids import read_known
@@ -33,6 +34,7 @@ router = Routes(default_response_class=Response, tags=["operators"])
 _NAMESPACE = "/v1/namespaces/{namespace}"
 _FORGET = msgspec.json.Decoder(messages.ForgetRequest)
 _FENCE = msgspec.json.Decoder(messages.FenceRequest)
+_NOTE = msgspec.json.Decoder(messages.NoteRequest)
 _DRAIN = msgspec.json.Decoder(messages.DrainRequest)
 
 
@@ -67,6 +69,17 @@ async def fence(request: Request) -> Response:
         note = note_of(request, message.who, message.why)
         epoch = await inbound.shard.operations.actions.fence(producer, note, inbound.deadline)
         return json_reply(messages.FenceReply(producer, epoch), inbound.wanted, shard=inbound.shard)
+
+
+@router.post(_NAMESPACE + "/audit", openapi_extra=operator.NOTE)
+async def note(request: Request) -> Response:
+    """Note that an operator begins something that other calls do: it stands in the trail, with who and why."""
+    async with admitted(request, [JSON], [JSON]) as inbound:
+        message, shard = await inbound.message(_NOTE), inbound.shard
+        check_name("subject", message.subject, inbound.limits)
+        said = note_of(request, message.who, message.why)
+        await shard.operations.actions.note(message.action, message.subject, 0, said, inbound.deadline)
+        return json_reply(messages.NoteReply(said.who), inbound.wanted, shard=shard)
 
 
 @router.get(_NAMESPACE + "/audit", openapi_extra=operator.AUDIT)

@@ -1,0 +1,154 @@
+"""Defines the verb `oncegate replay`: the input of a job that died, sent through a running gateway once more."""
+
+import base64
+import json
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from oncegate.cli.explain import Namespace
+from oncegate.cli.operating.options import Reason, Who, note
+from oncegate.cli.progress import steps
+from oncegate.cli.refusals import refusing
+from oncegate.cli.running.asking import Ca, Certificate, Url, asked_of, trusted
+from oncegate.core.errors import BadRequest, OncegateError
+
+if TYPE_CHECKING:
+    from oncegate.verifier.replay import Counts, Order, Replay
+
+
+class OnConflict(StrEnum):
+    """Names what becomes of rows whose id is written with other content."""
+
+    FAIL = "fail"
+    DROP = "drop"
+
+
+Source = Annotated[Path, typer.Argument(help="A file or folder (.parquet, .arrow, .csv, .ndjson) with the rows.")]
+Topic = Annotated[str, typer.Option(help="The topic that they were to be written to, by the gateway's name.")]
+IdCol = Annotated[list[str], typer.Option(help="The column that is the id; once for each of several.")]
+DigestCol = Annotated[
+    list[str], typer.Option(help="A column that is the id's payload, as the job named it; once for each of several.")
+]
+IdSet = Annotated[str | None, typer.Option(help="The set of the ids, where it is not named after the topic.")]
+Conflicts = Annotated[
+    OnConflict, typer.Option(help="What to do with an id that is written with other content (--digest-col).")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask what would be written, and write nothing.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+
+
+def replay(
+    source: Source,
+    topic: Topic,
+    id_col: IdCol,
+    reason: Reason,
+    digest_col: DigestCol = [],  # noqa: B006, never changed
+    on_conflict: Conflicts = OnConflict.FAIL,
+    id_set: IdSet = None,
+    dry_run: DryRun = False,
+    who: Who = None,
+    url: Url = "http://127.0.0.1:8080",
+    namespace: Namespace = "default",
+    as_json: AsJson = False,
+    ca: Ca = None,
+    certificate: Certificate = None,
+) -> None:
+    """Write the rows of a file or folder that are not written yet: what the ledger knows is dropped as a duplicate.
+
+    For the input of a job that died. It may be broken off and run again at any time: the ledger knows what is written.
+    It stops at the first refusal, and says how far it came. Status 1 also where open claims held rows back.
+
+    Example: oncegate replay orders.parquet --topic orders --id-col order --reason "its job died, ticket 4711"
+    """
+    with refusing():
+        if on_conflict is OnConflict.DROP and not digest_col:
+            raise BadRequest("--on-conflict drop needs --digest-col: without it contents are not compared")
+
+        def ask(path: str, message: object = None) -> Any:
+            place = f"v1/namespaces/{quote(namespace, safe='')}{path}"
+            return json.loads(asked_of(url, place, message, ca, certificate))
+
+        order = _with_schema(_order(source, topic, id_col, digest_col, id_set, on_conflict), ask)
+        if not dry_run:
+            subject = f"topic {topic}, from {source.resolve().name}"
+            ask("/audit", {"action": "begin replay", "subject": subject, **note(reason, who)})
+        # pyarrow's readers of files take a moment to import.
+        from oncegate.verifier.replay import Replay
+        from oncegate.verifier.sources.gateway import Gateway
+
+        with closing(Gateway(url, namespace, trusted=trusted(url, ca, certificate))) as gateway:
+            run = Replay(order, gateway)
+            _run(run, dry_run)
+        members = run.counts.members | ({"conflicts": None} if dry_run else {})
+        told = {"topic": topic, "namespace": namespace, "dry_run": dry_run, **members}
+        sys.stdout.write((json.dumps(told) if as_json else "\n".join(_lines(run.counts, dry_run))) + "\n")
+        if run.counts.left:
+            raise OncegateError(f"{run.counts.left} rows were held back by claims: run the same command again later")
+
+
+def _order(
+    source: Path, topic: str, id_col: list[str], digest_col: list[str], id_set: str | None, on_conflict: OnConflict
+) -> "Order":
+    """What is to be sent, once each file begins with the columns that were named. Raises BadRequest."""
+    from oncegate.verifier.replay import Order
+    from oncegate.verifier.sources.inputs import inputs_of
+
+    given = inputs_of(source, id_col, "the source")
+    for one in given:
+        one.check(id_col, "--id-col")
+        one.check(digest_col, "--digest-col")
+    drops = on_conflict is OnConflict.DROP
+    return Order(given, topic, topic if id_set is None else id_set, id_col, digest_col, drops)
+
+
+def _with_schema(order: "Order", ask: Callable[[str], Any]) -> "Order":
+    """The order with the topic's schema. Raises OncegateError: there is no such topic, or all rows would pass."""
+    import pyarrow as pa
+
+    if ask("")["shadow"]:
+        raise BadRequest("the namespace is in shadow mode, which drops nothing: each row would be written once more")
+    # A topic is made by its first write: of a misspelt name every row would be new.
+    known = ask(f"/topics/{quote(order.topic, safe='')}")["schema_ipc"]
+    schema = None if known is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(known)))
+    return replace(order, schema=schema)
+
+
+def _run(run: "Replay", dry_run: bool) -> None:
+    """Runs it. Raises OncegateError with what is wrong and how far it came."""
+    try:
+        with steps() as told:
+            (run.look_up if dry_run else run.write)(told)
+    except OncegateError as error:
+        counts = run.counts
+        kept = "nothing was written" if dry_run else "what is written stays, and the same command goes on"
+        raise OncegateError(
+            f"{error.detail}; it came to {run.place}, with {counts.written} rows written and {counts.duplicates} "
+            f"dropped as duplicates: {kept}"
+        ) from error
+
+
+def _lines(counts: "Counts", dry_run: bool) -> list[str]:
+    """The counts in words; a line for each kind of row that a person has to know of."""
+    if dry_run:
+        first = f"{counts.rows} rows read: {counts.written} would be written, {counts.duplicates} are duplicates"
+        lines = [f"{first}; whether contents differ is not looked at"]
+    else:
+        first = f"{counts.rows} rows read: {counts.written} written, {counts.duplicates} dropped as duplicates"
+        lines = [f"{first}, {counts.conflicts} conflicts"]
+    told = {
+        "conflicts were left out: their ids are written with other content": 0 if dry_run else counts.conflicts,
+        "rows are older than what is still known, and were left out": counts.stale,
+        "rows are held by open claims: neither written nor dropped": counts.held,
+        "rows are in doubt: say whether they were written (oncegate resolve)": counts.in_doubt,
+        "rows were claimed by somebody whose lease ran out, who may have written them too": counts.taken_over,
+        "rows passed unchecked while the ledger was down: they may be there twice": counts.unchecked,
+    }
+    return lines + [f"{count} {words}" for words, count in told.items() if count]
