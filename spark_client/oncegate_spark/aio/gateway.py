@@ -369,7 +369,7 @@ class AsyncGateway:
     async def drain_spill(self) -> Drained:
         """Send the rows that wait in the spill folder, the oldest first, unless another call does so just now.
 
-        Each `produce` does so too. An error leaves its entry and those behind it: mend it, or `Spill.set_aside`.
+        Each `produce` does so too. An error leaves its entry and those behind it, and says what to do.
         """
         return Drained() if self._spilling is None else await self._spilling.drain()
 

@@ -109,7 +109,8 @@ class Written:
                 its holder may have written them elsewhere
     own         this attempt had written them before: under the same id, or in a request whose reply was lost
     before      where such a request wrote, whose reply was lost, as far as the gateway knows
-    suppressed  dropped: another attempt wrote them, or the same id stands earlier among the rows of its request
+    suppressed  dropped: another attempt wrote them, or the same id stands earlier among the rows of its request;
+                `stale` of them are older than what the gateway knows, so nobody knows whether they are written
     conflicts   dropped, as onConflict says: their ids are written with another payload
     id_set      the set that the ids were looked up in, as the gateway says; None without ids
     places      of each row, in their order: where the gateway wrote the first of its id, of those that were written
@@ -130,6 +131,7 @@ class Written:
     places: list[Place | None] = field(default_factory=list)
     results: list[bytes | None] = field(default_factory=list)
     spilled: int = 0
+    stale: int = 0
 
     def room_for_firsts(self, rows: int) -> range:
         """Makes room for what is known of the firsts of so many rows more; tells where they stand."""
@@ -150,6 +152,7 @@ class Written:
             self.suppressed += produced.verdicts.suppressed
             self.takeovers += produced.verdicts.takeovers
             self.conflicts += produced.verdicts.conflicts
+            self.stale += produced.verdicts.stale
             self.id_set = produced.verdicts.id_set
 
     def count(self, more: "Written") -> None:
@@ -159,6 +162,7 @@ class Written:
         self.suppressed += more.suppressed
         self.takeovers += more.takeovers
         self.conflicts += more.conflicts
+        self.stale += more.stale
         self.id_set = more.id_set
 
 
@@ -185,7 +189,8 @@ class Topic:
 
 @dataclass
 class Drained:
-    """What became of the rows that had waited in a spill folder, and were sent now: all of them are done.
+    """What became of the rows that had waited in a spill folder, and were sent now: all of them are done; an
+    entry of which some are STALE is not removed, and raises instead.
 
     `entries`: calls of `produce` whose rows they were. `rows`: written. `suppressed`: dropped, since they are written,
     by this job too: a request whose reply was lost, or a process that died over it. `conflicts`: dropped, as

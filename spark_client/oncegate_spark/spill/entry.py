@@ -8,19 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from oncegate_spark.errors import BadOption
-
 MAGIC = b"oncegate-spill 1"  # the number is the format's
 _HEAD = struct.Struct("<16sII")  # magic, crc32 of all that follows, length of the JSON
-
-
-def check_namespace(entry: "Entry", namespace: str) -> None:
-    """Raises BadOption where the entry is of another namespace than the gateway speaks to."""
-    if entry.namespace != namespace:
-        raise BadOption(
-            f"the spill folder holds rows of namespace {entry.namespace!r}, and this gateway speaks to {namespace!r}: "
-            "give each namespace a folder of its own; nothing of them was sent"
-        )
 
 
 class DamagedEntry(Exception):

@@ -2,7 +2,7 @@
 
 A file an entry, written beside, synced, and given its number as its name: what has a name is whole, and what a crash
 left without one was never acknowledged. A file is removed once the gateway has said that its rows are done; a crash in
-between sends them again, and they are dropped by their ids.
+between sends them again, and they are dropped by their ids. Rows lie there in plain, readable by this user alone.
 """
 
 import logging
@@ -14,8 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from oncegate_spark.errors import BadOption, Outcome, SpillFull, Stopped
+from oncegate_spark.errors import BadOption, Outcome, SpillFull, Stopped, Unavailable
 from oncegate_spark.spill.entry import DamagedEntry, Entry
+from oncegate_spark.spill.lock import FolderLock
+from oncegate_spark.spill.stops import stopped
 
 BYTES_MAX = 1 << 30  # an hour at 300 kB/s; little enough that a folder nobody looks at does not fill a disk
 ENTRIES_MAX = 100_000  # a start lists them, and file systems slow down beyond: give more rows to each call
@@ -29,7 +31,8 @@ class Spill:
 
     Any number of gateways and threads of the process may share it. `bytes_max`: of all that waits.
 
-    Raises BadOption where another process has the folder, or it cannot be opened. POSIX only (it rests on flock).
+    A folder that is missing is made, for this user alone. Raises BadOption where another process has it, another user
+    owns it or may write there, or it cannot be opened. POSIX only (it rests on flock). A forked child cannot use it.
     """
 
     def __init__(self, folder: str | Path, *, bytes_max: int = BYTES_MAX) -> None:
@@ -37,15 +40,16 @@ class Spill:
         self.bytes_max = bytes_max
         self._mutex = threading.Lock()
         self._sending = threading.Lock()
-        self._pid = os.getpid()
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock: int | None = _locked(self.folder)
-            self._sizes = self._found()
+            self.folder.mkdir(0o700, parents=True, exist_ok=True)
+            self._lock = FolderLock(self.folder)
+            try:
+                self._sizes, self._next = self._found()
+            except BaseException:
+                self._lock.release()
+                raise
         except OSError as error:
             raise BadOption(f"the spill folder {self.folder} cannot be used: {error}; nothing was sent") from error
-        names = (path.stem for suffix in (SUFFIX, ASIDE) for path in self.folder.glob(f"*{suffix}"))
-        self._next = max((int(name) for name in names if name.isdigit()), default=-1) + 1
         if self._sizes:
             log.warning("%s: %d entries wait for the gateway, from before this start", self.folder, len(self._sizes))
 
@@ -68,8 +72,7 @@ class Spill:
     def append(self, entry: Entry) -> int:
         """Lay down an entry behind the others, durably; its number. Raises SpillFull: nothing was laid down."""
         data = entry.encode()
-        with self._mutex:
-            self._check_open()
+        with self._opened():
             self._check_room(len(data))
             number = self._next
             try:
@@ -87,44 +90,53 @@ class Spill:
 
         Raises Stopped where its file is damaged: whether its rows were written is unknown, and none behind it is sent.
         """
-        with self._mutex:
-            self._check_open()
+        with self._opened():
             number = min(self._sizes, default=None)
         if number is None:
             return None
         try:
             return number, Entry.decode(self._path(number).read_bytes())
         except (OSError, DamagedEntry) as error:
-            raise Stopped(
-                f"{self._path(number)} cannot be read back: {error}; see to it, or put it aside by set_aside(); "
-                "unknown: whether its rows were written",
-                outcome=Outcome.UNKNOWN,
-                code="SPILL_DAMAGED",
-            ) from error
+            text = f"{self._path(number)} cannot be read back: {error}; unknown: whether its rows were written"
+            damaged = Stopped(text, outcome=Outcome.UNKNOWN, code="SPILL_DAMAGED")
+            raise stopped(damaged, self.folder, number) from error
 
     def done(self, number: int) -> None:
-        """Remove an entry whose rows are done."""
+        """Remove an entry whose rows are done. Raises Stopped where its file stays: it is sent again, as duplicates."""
         with self._mutex:
-            self._path(number).unlink(missing_ok=True)
+            try:
+                self._path(number).unlink(missing_ok=True)
+            except OSError as error:
+                raise Stopped(
+                    f"{self._path(number)} cannot be removed: {error}; it waits on, and is sent again until it can be: "
+                    "keep that within the horizon, so that its rows are dropped by their ids; its rows are written",
+                    outcome=Outcome.WRITTEN,
+                    code="SPILL_DISK",
+                ) from error
             self._sizes.pop(number, None)
             if not self._sizes:
                 log.info("%s: nothing waits here any more", self.folder)
 
-    def set_aside(self) -> Path | None:
-        """Rename the oldest entry, so that those behind it are sent; the file as it is called now, None without one.
+    def set_aside(self, number: int) -> Path:
+        """Rename the entry of this number, so that those behind it are sent; returns the file as it is called now.
 
-        For a person, where the gateway refuses its rows for good: they are not written, and nobody sends that file.
+        For a person, where its rows are refused for good: nobody sends that file, which `Entry.decode` reads. The
+        error that stopped it tells the number, also in the log: its `extra["spill_number"]`.
+
+        Raises BadOption where that entry is not the oldest, Unavailable while a call sends what waits: it is unknown
+        then whether the rows are written, so ask again. Stopped, where the disk refuses.
         """
-        with self._mutex:
-            self._check_open()
-            number = min(self._sizes, default=None)
-            if number is None:
-                return None
-            aside = self._path(number).with_suffix(ASIDE)
-            self._path(number).rename(aside)
-            _sync_folder(self.folder)
-            self._sizes.pop(number)
-        log.warning("%s is set aside: its rows are not written, and nobody will send them", aside)
+        with self.turn() as mine:
+            if not mine:
+                raise Unavailable(
+                    f"a call sends what waits in {self.folder} just now: call set_aside({number}) again; "
+                    "unknown: whether its rows are written",
+                    outcome=Outcome.UNKNOWN,
+                    code="SPILL_SENDING",
+                )
+            with self._opened():
+                aside = self._renamed(number)
+        log.warning("%s is set aside: what of its rows is not done is sent by nobody", aside)
         return aside
 
     @contextmanager
@@ -138,24 +150,57 @@ class Spill:
                 self._sending.release()
 
     def close(self) -> None:
-        """Let go of the folder. What waits there stays, for whoever opens it next."""
+        """Let go of the folder. What waits there stays, for whoever opens it next. In a forked child: does nothing."""
+        if self._lock.is_held:
+            with self._mutex:
+                self._lock.release()
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
+        """With the mutex, and the folder open. Looked at before as well: a forked child's mutex may never be free."""
+        self._check_open()
         with self._mutex:
-            lock, self._lock = self._lock, None
-            if lock is not None:
-                os.close(lock)
+            self._check_open()
+            yield
+
+    def _renamed(self, number: int) -> Path:
+        oldest = min(self._sizes, default=None)
+        if number != oldest:
+            raise BadOption(
+                f"the oldest entry of {self.folder} is {oldest}, and only that can be set aside, not {number}; "
+                "nothing was set aside"
+            )
+        path = self._path(number)
+        aside = path.with_suffix(ASIDE)
+        try:
+            path.rename(aside)
+            self._sizes.pop(number)
+            _sync_folder(self.folder)
+        except OSError as error:
+            raise Stopped(
+                f"{path} cannot be set aside: {error}; unknown: whether its rows are sent later",
+                outcome=Outcome.UNKNOWN,
+                code="SPILL_DISK",
+            ) from error
+        return aside
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:020d}{SUFFIX}"
 
-    def _found(self) -> dict[int, int]:
+    def _found(self) -> tuple[dict[int, int], int]:
+        """The sizes of what waits, by number, and the number that comes next."""
         for half in self.folder.glob(f"*{BESIDE}"):  # a process died over it: it was never acknowledged
             half.unlink()
         _sync_folder(self.folder)
-        found = (path for path in self.folder.glob(f"*{SUFFIX}") if path.stem.isdigit())
-        return {int(path.stem): path.stat().st_size for path in found}
+        found = {one: self._numbered(one) for one in (SUFFIX, ASIDE)}
+        last = max((number for paths in found.values() for number in paths), default=-1)
+        return {number: path.stat().st_size for number, path in found[SUFFIX].items()}, last + 1
+
+    def _numbered(self, suffix: str) -> dict[int, Path]:
+        return {int(path.stem): path for path in self.folder.glob(f"*{suffix}") if path.stem.isdecimal()}
 
     def _check_open(self) -> None:
-        if self._lock is None or self._pid != os.getpid():
+        if not self._lock.is_held:
             raise BadOption(
                 f"the spill folder {self.folder} is not open in this process: make a Spill in the process that uses "
                 "it, and close it last; nothing was sent"
@@ -172,7 +217,8 @@ class Spill:
 
     def _write(self, path: Path, data: bytes) -> None:
         half = path.with_suffix(BESIDE)
-        with half.open("xb") as file:
+        opened = os.open(half, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(opened, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -190,22 +236,6 @@ class Spill:
         outcome = Outcome.UNKNOWN if stays else Outcome.NOT_WRITTEN
         ending = "unknown: whether these rows are sent later" if stays else "nothing was written"
         return SpillFull(f"the disk of the spill folder {self.folder} refuses: {error}; {ending}", outcome=outcome)
-
-
-def _locked(folder: Path) -> int:
-    """The open folder, locked for this process alone. Raises BadOption where another has it."""
-    import fcntl
-
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(opened)
-        raise BadOption(
-            f"the spill folder {folder} is in use: each process has one of its own, and sends what is in it; "
-            "nothing was sent"
-        ) from error
-    return opened
 
 
 def _sync_folder(folder: Path) -> None:

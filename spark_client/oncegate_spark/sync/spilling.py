@@ -8,7 +8,7 @@ from oncegate_spark.protocol.answers import Drained, Written
 from oncegate_spark.protocol.calls.attempt import AttemptCalls
 from oncegate_spark.protocol.calls.steps import Steps
 from oncegate_spark.spill import Entry, Spill
-from oncegate_spark.spill.entry import check_namespace
+from oncegate_spark.spill.stops import check_namespace, check_none_stale, stopped
 from oncegate_spark.sync.runner import Runner
 
 RETRY_MS = 5_000  # between tries of what waits: a gateway that hangs costs a call seconds, and no more calls than this
@@ -39,10 +39,10 @@ class Spilling:
         total = Drained()
         with self._spill.turn() as mine:
             while mine:
-                oldest = self._spill.oldest()
-                if oldest is None:
+                sent = self._send_oldest()
+                if sent is None:
                     break
-                total.count(self._send(*oldest))
+                total.count(sent[1])
         return total
 
     def _laid_down(self, entry: Entry, failed: Unavailable | None) -> int:
@@ -63,24 +63,38 @@ class Spilling:
         with self._spill.turn() as mine:
             while mine and self._retry_ms <= now_ms() < ends_ms:
                 try:
-                    oldest = self._spill.oldest()
-                    if oldest is None:
-                        return None
-                    written = self._send(*oldest)
-                except OncegateError as error:
+                    sent = self._send_oldest()
+                except OncegateError:
                     self._retry_ms = now_ms() + RETRY_MS
-                    if not isinstance(error, Unavailable):
-                        log.error("what waits in %s is stopped, and all behind it: %s", self._spill.folder, error)
                     return None
-                if oldest[0] == number:
-                    return written
+                if sent is None or sent[0] == number:
+                    return sent and sent[1]
         return None
 
+    def _send_oldest(self) -> tuple[int, Written] | None:
+        """Send the next entry; its number and what became of it, None where nothing waits. Logs what stops it."""
+        try:
+            oldest = self._spill.oldest()
+            return None if oldest is None else (oldest[0], self._send(*oldest))
+        except OncegateError as error:
+            if not isinstance(error, Unavailable):
+                log.error("%s", error)
+            raise
+
     def _send(self, number: int, entry: Entry) -> Written:
-        """Send one entry by the normal path, under a token of its own, and remove it when its rows are done."""
+        try:
+            return self._done(number, entry)
+        except Unavailable:
+            raise
+        except OncegateError as error:
+            raise stopped(error, self._spill.folder, number) from error
+
+    def _done(self, number: int, entry: Entry) -> Written:
+        """Send one entry by the normal path, under a token of its own, and remove it when all its rows are done."""
         check_namespace(entry, self._namespace)
         calls = AttemptCalls(self._gateway.calls, id_set=entry.id_set)
         columns = entry.id_col, entry.key_col, entry.digest_cols
         written = self._gateway.run(calls.produce(entry.topic, entry.rows, *columns, entry.on_conflict))
+        check_none_stale(entry, written.stale)
         self._spill.done(number)
         return written

@@ -3,8 +3,6 @@
 import os
 import resource
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from oncegate_spark import BadOption, Outcome, Spill, SpillFull, Stopped
+from oncegate_spark import BadOption, Outcome, Spill, SpillFull, Stopped, Unavailable
 from oncegate_spark.spill import Entry
 
 
@@ -92,17 +90,15 @@ def test_a_damaged_entry_stops_those_behind_it_until_a_person_sets_it_aside(tmp_
         data = bytearray(path.read_bytes())
         data[at] ^= 1
         path.write_bytes(data)
-        with pytest.raises(Stopped, match=r"set_aside.*unknown") as raised:
+        with pytest.raises(Stopped, match=r"set_aside\(0\).*unknown") as raised:
             spill.oldest()
         assert raised.value.outcome is Outcome.UNKNOWN
-        aside = spill.set_aside()
-        assert aside is not None
+        assert raised.value.extra["spill_number"] == 0
+        aside = spill.set_aside(0)
         assert waiting(spill) == [["b"]]
-        assert spill.set_aside() is None
     with Spill(tmp_path) as later:
         assert later.waiting == 0
-        later.append(entry("c"))
-        assert later.set_aside() != aside, "what was set aside is never overwritten"
+        assert later.set_aside(later.append(entry("c"))) != aside, "what was set aside is never overwritten"
     assert bytes(data) == aside.read_bytes()
 
 
@@ -128,30 +124,34 @@ def test_a_disk_that_refuses_leaves_nothing_behind(tmp_path: Path) -> None:
         assert waiting(spill) == [["b"]]
 
 
-def test_another_process_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:
-    opens = f"from oncegate_spark import Spill; Spill({str(tmp_path)!r})"
+def test_only_the_oldest_entry_is_set_aside_by_its_number_and_never_while_it_is_sent(tmp_path: Path) -> None:
     with Spill(tmp_path) as spill:
-        other = subprocess.run([sys.executable, "-c", opens], capture_output=True, text=True, check=False)
-        assert other.returncode == 1
-        assert "is in use: each process has one of its own" in other.stderr
-        with pytest.raises(BadOption, match="is in use"):
-            Spill(tmp_path)
-    with Spill(tmp_path):
-        pass
-    with pytest.raises(BadOption, match="not open in this process"):
-        spill.append(entry("a"))
+        with pytest.raises(BadOption, match=r"the oldest entry of .* is None"):
+            spill.set_aside(0)
+        first, second = spill.append(entry("a")), spill.append(entry("b"))
+        with pytest.raises(BadOption, match=f"is {first}, and only that can be set aside, not {second}"):
+            spill.set_aside(second)
+        with spill.turn(), pytest.raises(Unavailable, match="again; unknown") as raised:
+            spill.set_aside(first)
+        assert raised.value.outcome is Outcome.UNKNOWN
+        spill.done(first)
+        with pytest.raises(BadOption, match=f"not {first}; nothing was set aside"):
+            spill.set_aside(first)
+        assert waiting(spill) == [["b"]]
 
 
-def test_a_forked_child_cannot_use_the_folder_of_its_parent(tmp_path: Path) -> None:
+def test_an_entry_that_cannot_be_removed_is_told_as_written_and_waits_on(tmp_path: Path) -> None:
     with Spill(tmp_path) as spill:
-        child = os.fork()
-        if child == 0:
-            try:
-                spill.append(entry("a"))
-            except BadOption:
-                os._exit(7)
-            os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        number = spill.append(entry("a"))
+        path = tmp_path / f"{number:020d}.rows"
+        path.unlink()
+        path.mkdir()
+        with pytest.raises(Stopped, match=r"cannot be removed: .*sent again.*; its rows are written$") as raised:
+            spill.done(number)
+        assert raised.value.outcome is Outcome.WRITTEN
+        assert spill.waiting == 1
+        path.rmdir()
+        spill.done(number)
         assert spill.waiting == 0
 
 

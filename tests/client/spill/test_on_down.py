@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import textwrap
+import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +13,18 @@ import pyarrow as pa
 import pytest
 
 from deploy.ports import free_port
-from oncegate_spark import BadOption, Gateway, Outcome, Refused, Spill, SpillFull, TaskFailed, Unanswered, Unreachable
+from oncegate_spark import (
+    BadOption,
+    Gateway,
+    Outcome,
+    Refused,
+    Spill,
+    SpillFull,
+    Stopped,
+    TaskFailed,
+    Unanswered,
+    Unreachable,
+)
 from oncegate_spark.aio.spilling import RETRY_MS
 from tests.support.client_clock import SteppedClock
 from tests.support.clients import Connect, connecting
@@ -36,6 +49,11 @@ def spill(tmp_path: Path) -> Iterator[Spill]:
 
 def rows(*ids: str) -> pa.Table:
     return pa.table({"id": ids})
+
+
+def uuid7(made_ms: int, rest: int = 0) -> str:
+    """A UUID of version 7 that was made then (RFC 9562, 5.7)."""
+    return str(uuid.UUID(int=made_ms << 80 | 7 << 76 | 2 << 62 | rest))
 
 
 def topic(gateway: Gateway) -> list[str]:
@@ -181,12 +199,36 @@ def test_rows_that_the_gateway_refuses_hold_those_behind_them_until_they_are_set
     with connect(gateway.url, gateway.namespace, on_down="spill", spill=spill) as back:
         assert back.attempt().produce("t", rows("c"), id_col="id").spilled == 1
         assert "is stopped, and all behind it" in caplog.text
-        with pytest.raises(Refused, match="SCHEMA"):
+        with pytest.raises(Refused, match=r"entry 0 of .*set_aside\(0\).*SCHEMA") as raised:
             back.drain_spill()
         assert spill.waiting == 2
-        assert spill.set_aside() is not None
+        spill.set_aside(raised.value.extra["spill_number"])
         assert back.drain_spill().rows == 1
     assert topic(gateway) == ["a", "c"]
+
+
+def test_rows_that_are_stale_by_the_time_they_are_sent_are_kept_and_stop_those_behind_them(
+    gateway: Gateway, nobody: str, connect: Connect, spill: Spill, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The age of their ids counts, so rows that waited for a moment are as good as rows that waited for hours."""
+    horizon_ms = 3_600_000
+    gateway.create_namespace(horizon_ms=horizon_ms, id_time="uuid7")
+    now_ms = time.time_ns() // 1_000_000
+    young, old = uuid7(now_ms), uuid7(now_ms - 2 * horizon_ms)
+    with connect(nobody, gateway.namespace, on_down="spill", spill=spill) as away:
+        away.attempt().produce("t", rows(young, old), id_col="id")
+    before = [path.read_bytes() for path in spill.folder.iterdir()]
+    with connect(gateway.url, gateway.namespace, on_down="spill", spill=spill) as back:
+        with pytest.raises(Stopped, match=r"set_aside\(0\): 1 of 2 rows for 't' are STALE.*; unknown: ") as raised:
+            back.drain_spill()
+        assert (raised.value.outcome, raised.value.code) == (Outcome.UNKNOWN, "SPILL_STALE")
+        assert "1 of 2 rows for 't' are STALE" in caplog.text
+        assert back.attempt().produce("t", rows(uuid7(now_ms, 1)), id_col="id").spilled == 1
+        aside = spill.set_aside(raised.value.extra["spill_number"])
+        drained = back.drain_spill()
+        assert (drained.entries, drained.rows, drained.suppressed) == (1, 1, 0)
+    assert [aside.read_bytes()] == before
+    assert topic(gateway) == [young, uuid7(now_ms, 1)]
 
 
 def test_a_full_folder_says_what_is_unknown_of_a_request_whose_reply_was_lost(connect: Connect, tmp_path: Path) -> None:
