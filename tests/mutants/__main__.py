@@ -78,6 +78,7 @@ from tests.mutants.tiers import TIERS
 from tests.mutants.tokens import TOKENS
 from tests.mutants.topic_columns import TOPIC_COLUMNS
 from tests.mutants.traces import TRACES
+from tests.mutants.unchecked import UNCHECKED
 from tests.mutants.verbs import VERBS
 from tests.mutants.verifier import VERIFIER
 
@@ -120,6 +121,7 @@ MUTANTS = (
     *BACKGROUND,
     *ID_SETS,
     *LOOK_UP,
+    *UNCHECKED,
     *VERIFIER,
     *VERBS,
     *DELETION,

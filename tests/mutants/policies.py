@@ -6,8 +6,6 @@ _CELLS = "tests/index/claims/test_cells.py"
 _EXPIRY = "tests/engine/usecases/test_lease_expiry.py"
 _DOORS = "tests/transports/test_policies.py"
 _SHADOW = "tests/engine/usecases/test_shadow.py"
-_SPARK = "tests/client/spark/test_unchecked.py"
-_UNCHECKED = "tests/engine/usecases/test_unchecked.py"
 _TIMES = "tests/engine/usecases/test_id_times.py"
 _CLIENT = "tests/client/sync/test_in_doubt.py"
 
@@ -114,7 +112,7 @@ POLICIES: tuple[Mutant, ...] = (
     one(
         "shadow mode tells the verdict as it is",
         "service/oncegate/engine/policies/shadow.py",
-        "    return np.full(len(verdicts), Verdict.GRANTED, np.uint8), np.zeros",
+        "    return np.full(len(verdicts), told, np.uint8), np.zeros",
         "    return verdicts, np.zeros",
         f"{_DOORS}::test_every_door_grants_all_in_shadow_mode_and_says_what_it_would_have_said",
     ),
@@ -166,96 +164,5 @@ POLICIES: tuple[Mutant, ...] = (
         "    counts.add(SHADOWED, int(np.count_nonzero(~_MAY_WRITE[verdicts])))\n",
         "",
         f"{_DOORS}::test_every_door_grants_all_in_shadow_mode_and_says_what_it_would_have_said",
-    ),
-    one(
-        "an id that nobody looked up is granted as if somebody had",
-        "service/oncegate/engine/policies/unchecked.py",
-        "np.uint8(Verdict.GRANTED | Flag.UNCHECKED)",
-        "np.uint8(Verdict.GRANTED)",
-        f"{_UNCHECKED}::test_what_is_known_and_what_is_new_alike_is_granted_and_marked_and_nothing_is_held",
-    ),
-    one(
-        "claims pass unchecked though nobody has set it so",
-        "service/oncegate/engine/policies/unchecked.py",
-        "    return is_durable and settings.on_ledger_down is OnLedgerDown.PASS_MARKED\n",
-        "    return is_durable\n",
-        f"{_UNCHECKED}::test_by_default_nothing_passes",
-    ),
-    one(
-        "claims pass by a setting that the ledger may not have",
-        "service/oncegate/engine/policies/unchecked.py",
-        "    return is_durable and settings.on",
-        "    return settings.on",
-        f"{_UNCHECKED}::test_a_setting_that_was_not_durable_when_the_ledger_failed_lets_nothing_pass",
-    ),
-    one(
-        "what was passed unchecked is not counted",
-        "service/oncegate/engine/policies/unchecked.py",
-        "        self.counts.add(UNCHECKED, passed)\n",
-        "",
-        f"{_DOORS}::test_every_door_grants_all_unchecked_while_the_ledger_is_down_and_all_else_is_refused",
-    ),
-    one(
-        "what was passed unchecked is not noted in the ledger",
-        "service/oncegate/engine/recovery/passing.py",
-        "        self._unchecked = None\n        self.note(shard)\n",
-        "        self._unchecked, self._tally = None, Tally()\n",
-        f"{_UNCHECKED}::test_what_was_passed_is_noted_once_with_how_many_when_and_whose",
-    ),
-    one(
-        "a note that the ledger has lost is not made again",
-        "service/oncegate/engine/recovery/passing.py",
-        "            self._tally.add(tally)\n",
-        "            return\n",
-        f"{_UNCHECKED}::test_a_note_that_the_ledger_loses_is_made_again",
-    ),
-    one(
-        "a request from before is passed unchecked when the ledger is back",
-        "service/oncegate/engine/policies/unchecked.py",
-        "        if request.locate or self.is_over():\n",
-        "        if request.locate:\n",
-        f"{_UNCHECKED}::test_a_request_that_came_while_it_was_down_is_not_passed_once_it_is_back",
-    ),
-    one(
-        "claims pass unchecked beside another owner who has served since",
-        "service/oncegate/engine/policies/unchecked.py",
-        "            self.marks.require(mark)\n",
-        "            pass\n",
-        f"{_UNCHECKED}::test_what_a_shard_refuses_is_refused",
-    ),
-    one(
-        "the client takes an unchecked grant for a checked one",
-        "spark_client/oncegate_spark/protocol/codecs.py",
-        '_UNCHECKED = _bytes_of(_those("GRANTED", unchecked=True))',
-        '_UNCHECKED = _bytes_of(b"")',
-        "tests/client/protocol/test_codecs.py::test_what_nobody_looked_up_is_granted_and_said_to_be_unchecked",
-    ),
-    one(
-        "a delivery writes what nobody looked up without asking its sink",
-        "spark_client/oncegate_spark/delivery/deliver.py",
-        "{*claimed.in_doubt, *claimed.unchecked, *before}",
-        "{*claimed.in_doubt, *before}",
-        "tests/faults/redis/test_unchecked.py",
-    ),
-    one(
-        "a Spark task counts what nobody looked up as checked",
-        "spark_client/oncegate_spark/spark/writers/claim_loop.py",
-        "        self.progress.unchecked += claimed.verdicts.unchecked_count\n",
-        "",
-        f"{_SPARK}::test_rows_that_nobody_looked_up_are_written_and_counted_apart_and_the_driver_warns",
-    ),
-    one(
-        "a Spark task writes what nobody looked up without asking a sink that can be asked",
-        "spark_client/oncegate_spark/spark/writers/deliveries/settler.py",
-        "pc.or_(verdicts.in_doubt, verdicts.unchecked).filter",
-        "verdicts.in_doubt.filter",
-        f"{_SPARK}::test_a_sink_that_can_be_asked_is_asked_for_what_nobody_looked_up",
-    ),
-    one(
-        "the index of a shard that is lost stays in memory beside the next one",
-        "service/oncegate/engine/recovery/owner.py",
-        "        self._reason = str(error) or repr(error)\n",
-        "        self._reason, self._kept = str(error), error\n",
-        f"{_UNCHECKED}::test_the_index_of_a_shard_that_is_lost_is_let_go_while_claims_pass",
     ),
 )

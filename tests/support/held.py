@@ -145,7 +145,7 @@ class HeldLedgers(MemoryLedgers):
         super().__init__()
         self.disk = Disk()
         self.runs = MemoryRunFolders()
-        self.fenced_by_appends = False
+        self.fenced_by_appends = self.has_given_up = False
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
@@ -155,7 +155,7 @@ class HeldLedgers(MemoryLedgers):
             self.disk.opened += 1
             ledger = self.held(opened)
             below = {"free_bytes": self.free_bytes, "fenced_by_appends": self.fenced_by_appends}
-            yield replace(opened, ledger=ledger, outputs=ledger, **below)
+            yield replace(opened, ledger=ledger, outputs=ledger, gave_up=lambda: self.has_given_up, **below)
 
     def held(self, opened: OpenLedger) -> HeldLedger:
         assert opened.outputs is not None

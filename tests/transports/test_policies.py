@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate.core.errors import LedgerDown
-from oncegate.ledgers.memory import MemoryLedgers
+from oncegate.ledgers.memory import MemoryLedger, MemoryLedgers
 from oncegate.transports.decode.identifiers import claim_bytes
 from tests.support.claim_doors import DOORS, Told, explained, put
 from tests.support.doors import NS, GrpcDoor, HttpDoor, Refused
@@ -179,10 +179,14 @@ async def go_down(doors: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    gateway = doors.http.program.gateway
-    assert gateway is not None
+    async def lost(*_: object) -> None:
+        raise LedgerDown("its server is away; whether this was written is unknown")
+
     monkeypatch.setattr(MemoryLedgers, "open", refused)
-    gateway.shard("default").group_commit.die(LedgerDown("its server is away; whether this was written is unknown"))
+    monkeypatch.setattr(MemoryLedger, "append", lost)
+    refusal = await HttpDoor(doors).ask("claim", {"token": TOKEN, "call": 9, "packed": b"u" * 16})
+    assert isinstance(refusal, Refused)
+    assert refusal.code == "LEDGER_DOWN"
 
 
 async def test_every_door_grants_all_unchecked_while_the_ledger_is_down_and_all_else_is_refused(
@@ -213,6 +217,18 @@ async def test_every_door_grants_all_unchecked_while_the_ledger_is_down_and_all_
     assert taken.json["code"] == "RECOVERING"
     metrics = (await doors.http.send(request("GET", "/metrics"))).body.decode()
     assert 'oncegate_unchecked_ids_total{namespace="default"} 12' in metrics, "also while it is down"
+
+
+async def test_every_door_grants_all_unchecked_in_shadow_mode_and_says_what_it_would_have_said(
+    doors: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put(doors, {"on_ledger_down": "pass_marked", "shadow": True})
+    await go_down(doors, monkeypatch)
+    for call, (name, ask) in enumerate(DOORS.items()):
+        told = await ask(doors, ["n" * 16, "n" * 16], OTHER, call)
+        named = name not in ("packed", "packed with shadow")
+        shadow = () if name == "packed" else ("GRANTED", "SAME")
+        assert told == Told(("GRANTED+UNCHECKED",) * 2, claim=named, shadow=shadow), name
 
 
 async def test_at_every_door_claims_are_refused_while_the_ledger_is_down_unless_it_is_set_otherwise(

@@ -107,6 +107,7 @@ class OpenLedger:
     row_topics: the topics elsewhere that rows of requests are sent to; None: they stay here, in outputs.
     direct: the records of rows that clients write themselves into those topics; None: they cannot.
     fenced_by_appends: an append alone tells that a newer owner has opened the ledger; False: a lock keeps others out.
+    gave_up: whether the ledger has ended beside appends, by its upkeep: the next append writes nothing and raises why.
     durability: says what an acknowledged append outlives, where a server's settings decide that; empty: the kind of
         ledger says it.
     """
@@ -123,6 +124,7 @@ class OpenLedger:
     direct: DirectRecords | None = None
     fenced_by_appends: bool = False
     durability: Callable[[], str] = lambda: ""
+    gave_up: Callable[[], bool] = lambda: False
 
 
 class Ledgers(Protocol):

@@ -18,6 +18,7 @@ LEVELS = {
     "policies": "warning",
     "passing_unchecked": "error",
     "unchecked_not_noted": "error",
+    "unchecked_note_failed": "warning",
     "compaction_failed": "warning",
     "eviction_failed": "warning",
     "mark_of_predecessor": "warning",

@@ -67,11 +67,15 @@ class GroupCommit:
         self._probe_ms = 0
         # Whether a newer owner is noticed by an append alone.
         self.fenced_by_appends = False
+        # Whether the ledger has ended by itself beside appends: the next one writes nothing, and tells it.
+        self.gave_up: Callable[[], bool] = bool
+        # Whether the ledger failed in an append, whose end is unknown: not a bug here, nor the work between appends.
+        self.append_lost = False
         self.between: BetweenAppends = NoWork()
         # Called when the ledger has no room any more, and when it has room again.
-        self.when_full: Callable[[LedgerFull | None], None] = _told_nobody
+        self.when_full: Callable[[LedgerFull | None], None] = _nothing
         # Called at once when it dies, perhaps long before `run` returns: an append may hang.
-        self.when_dead: Callable[[OncegateError], None] = _told_nobody
+        self.when_dead: Callable[[OncegateError], None] = _nothing
         self.closing = False
         self._refusal: OncegateError = LedgerDown("the gateway is shutting down; nothing was written")
         self.dead: OncegateError | None = None
@@ -301,6 +305,7 @@ class GroupCommit:
             self._refuse_part(group, error)
         except Exception as error:
             self._counts.add(APPENDS_LOST)
+            self.append_lost = isinstance(error, LedgerDown | OSError) and not self.gave_up()
             self.die(error if isinstance(error, OncegateError) else unknown_end("the ledger", error))
         else:
             self._counts.add(APPENDED)
@@ -391,9 +396,5 @@ def _again(error: OncegateError) -> OncegateError:
     return type(error)(error.detail, **error.extra)
 
 
-def _nothing() -> None:
-    return None
-
-
-def _told_nobody(_error: OncegateError | None) -> None:
+def _nothing(_error: OncegateError | None = None) -> None:
     return None

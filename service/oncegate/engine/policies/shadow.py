@@ -22,10 +22,18 @@ from oncegate.index.table.grants import NO_CLAIM
 _MAY_WRITE = np.array([byte in BY_BYTE and BY_BYTE[byte].may_write for byte in range(256)])
 
 
-def _granted(verdicts: NDArray[np.uint8], counts: Counts) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """Returns GRANTED for each, and no numbers; counts those that would have been told something else."""
+def _granted(
+    verdicts: NDArray[np.uint8], counts: Counts, told: int = Verdict.GRANTED
+) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
+    """Returns `told` for each, and no numbers; counts those that would have been told something else."""
     counts.add(SHADOWED, int(np.count_nonzero(~_MAY_WRITE[verdicts])))
-    return np.full(len(verdicts), Verdict.GRANTED, np.uint8), np.zeros(len(verdicts), np.uint32)
+    return np.full(len(verdicts), told, np.uint8), np.zeros(len(verdicts), np.uint32)
+
+
+def unchecked(answer: ClaimResult, counts: Counts, told: int) -> ClaimResult:
+    """Translates the answer to a claim that passed unchecked: `told`, a grant marked so, for each id."""
+    verdicts, numbers = _granted(answer.verdicts, counts, told)
+    return replace(answer, verdicts=verdicts, numbers=numbers, shadow=answer.verdicts)
 
 
 async def claimed(answering: Awaitable[ClaimResult], counts: Counts, names: bool = True) -> ClaimResult:

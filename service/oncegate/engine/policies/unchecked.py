@@ -21,8 +21,8 @@ from oncegate.engine.counts.rates import Rates
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.id_sets import CLAIMED, chosen
 from oncegate.engine.limits import Limits
+from oncegate.engine.policies import shadow
 from oncegate.engine.policies.settings import Settings
-from oncegate.engine.policies.shadow import settled_nothing
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.requests import ClaimRequest, ClaimResult, SettleResult
 from oncegate.hashing.id_times import Read, with_times
@@ -33,6 +33,8 @@ from oncegate.ports import Clock, Mark
 
 # As many names of callers as a note has room for; the others are only counted.
 CALLERS_MAX = 5
+# Names beyond these are not kept: tokens may bring a new one with each request, for as long as the ledger is down.
+CALLERS_KNOWN_MAX = 100
 ACTION = "pass unchecked"
 _PASSED = np.uint8(Verdict.GRANTED | Flag.UNCHECKED)
 
@@ -52,27 +54,33 @@ class Tally:
         self.from_ms = min(self.from_ms or wall_ms, wall_ms)
         self.until_ms = max(self.until_ms, wall_ms)
         self.ids, self.requests = self.ids + ids, self.requests + 1
-        self.callers |= {caller} if caller else set()
+        self._know({caller} if caller else set())
 
     def add(self, other: "Tally") -> None:
         """Counts as well what could not be noted."""
         self.from_ms = min(self.from_ms or other.from_ms, other.from_ms)
         self.until_ms = max(self.until_ms, other.until_ms)
         self.ids, self.requests = self.ids + other.ids, self.requests + other.requests
-        self.callers |= other.callers
+        self._know(other.callers)
+
+    def _know(self, callers: set[str]) -> None:
+        room = CALLERS_KNOWN_MAX - len(self.callers)
+        self.callers |= set(sorted(callers - self.callers)[:room])
 
     @property
     def subject(self) -> str:
         """Says what was passed, and when."""
         return f"ids of {self.requests} claims from {_text(self.from_ms)} until {_text(self.until_ms)}"
 
-    @property
-    def note(self) -> Note:
-        """Says by whose requests, and why."""
+    def note(self, name_bytes: int) -> Note:
+        """Says by whose requests, and why; each cut to as many bytes of UTF-8 as a note takes."""
         named = sorted(self.callers)[:CALLERS_MAX]
         others = len(self.callers) - len(named)
-        who = ", ".join(named) + (f" and {others} others" if others else "")
-        return Note(who or "callers without a key", "the ledger was down, and on_ledger_down is pass_marked")
+        more = " or more" if len(self.callers) >= CALLERS_KNOWN_MAX else ""
+        counted = f" and {others} others{more}" if others else ""
+        who = _cut(", ".join(named), max(0, name_bytes - len(counted))) + counted
+        why = "the ledger was down, and on_ledger_down is pass_marked"
+        return Note(_cut(who or "callers without a key", name_bytes), _cut(why, name_bytes))
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,7 @@ class Unchecked:
     """Stands in for a shard whose ledger is down, for claims of ids alone. Made by `unchecked`.
 
     is_over: whether the ledger is there again, or nobody may be passed any more. mark: of the last durable append.
-    caller: whose request it is.
+    in_shadow: the namespace is in shadow mode. caller: whose request it is.
     """
 
     rates: Rates
@@ -94,6 +102,7 @@ class Unchecked:
     counts: Counts
     tally: Tally
     is_over: Callable[[], bool]
+    in_shadow: bool = False
     caller: str = ""
 
     def asked_by(self, caller: str) -> "Unchecked":
@@ -112,6 +121,8 @@ class Unchecked:
     async def claim(self, request: ClaimRequest, deadline: Deadline) -> ClaimResult:
         """Grants every id, unchecked; one that stands earlier in the request is SAME, or CONFLICT by its payload.
 
+        In shadow mode that one is granted as well, and told what it would have been.
+
         Raises Recovering where the first of each duplicate is asked for, or the ledger is there again; TooLarge,
         BadRequest, QuotaExceeded, DeadlinePassed: as a shard, nothing was passed.
         """
@@ -122,17 +133,19 @@ class Unchecked:
         lease_ms = self.limits.lease_of(request.lease_ms)
         if request.locate or self.is_over():
             raise Recovering("the ledger is down, and without it nobody can tell of firsts; nothing was written")
-        verdicts, numbers = _passed(request.ids, request.digests)
-        passed = int(np.count_nonzero(verdicts == _PASSED))
+        answer = ClaimResult(NO_CLAIM, lease_ms, *verdicts_alone(request.ids, request.digests))
+        if self.in_shadow:
+            answer = shadow.unchecked(answer, self.counts, int(_PASSED))
+        passed = int(np.count_nonzero(answer.verdicts == _PASSED))
         self.counts.add(UNCHECKED, passed)
         self.tally.count(passed, self.clock.wall_ms(), self.caller)
-        return ClaimResult(NO_CLAIM, lease_ms, verdicts, numbers)
+        return answer
 
     async def settle(self, verb: Verb, claim: bytes, deadline: Deadline, result: bytes | None = None) -> SettleResult:
         """Settles the claim that names nothing. Raises Recovering for every other: nothing was changed."""
         if claim != NO_CLAIM:
             raise Recovering("the ledger is down, so no claim can be settled; nothing was written, ask again")
-        return await settled_nothing(verb, self.limits.lease_ms)
+        return await shadow.settled_nothing(verb, self.limits.lease_ms)
 
 
 def may_pass(settings: Settings, is_durable: bool) -> bool:
@@ -140,17 +153,40 @@ def may_pass(settings: Settings, is_durable: bool) -> bool:
     return is_durable and settings.on_ledger_down is OnLedgerDown.PASS_MARKED
 
 
-def _passed(
+def verdicts_alone(
     ids: NDArray[np.uint64], digests: NDArray[np.uint32] | None
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """Returns verdicts and numbers of a request by itself: which id stands in it before is known without a ledger."""
-    _, first, which = np.unique(ids, axis=0, return_index=True, return_inverse=True)
-    firsts = first[which.reshape(-1)]
+    """Returns verdicts and numbers of a request by itself: which id stands in it before is known without a ledger.
+
+    ids: (n, 2). digests: of their payloads, 0 for none; None: they came alone. The event loop waits for it: some
+    milliseconds for 100,000 ids.
+    """
+    firsts = _firsts(ids)
     again = firsts != np.arange(len(ids))
     verdicts = np.where(again, np.uint8(Verdict.SAME), _PASSED)
     if digests is not None:
         verdicts[again & (digests != digests[firsts]) & (digests != 0) & (digests[firsts] != 0)] = Verdict.CONFLICT
     return verdicts, np.where(verdicts == Verdict.SAME, firsts, 0).astype(np.uint32)
+
+
+def _firsts(ids: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Returns for each id where it stands first. Only those are looked at whose first word stands there again."""
+    firsts = np.arange(len(ids))
+    words = np.sort(ids[:, 0])
+    several = words[1:][words[1:] == words[:-1]]
+    if not len(several):
+        return firsts
+    some = np.flatnonzero(np.isin(ids[:, 0], several))
+    # A stable sort: of equal ids the one that came first comes first.
+    some = some[np.lexsort((ids[some, 1], ids[some, 0]))]
+    begins = np.append(True, (ids[some[1:]] != ids[some[:-1]]).any(axis=1))
+    firsts[some] = some[np.maximum.accumulate(np.where(begins, np.arange(len(some)), 0))]
+    return firsts
+
+
+def _cut(text: str, size_bytes: int) -> str:
+    """Cuts a text to its first bytes; what is no character, as half a surrogate pair of a token, becomes `?`."""
+    return text.encode("utf-8", "replace")[:size_bytes].decode("utf-8", "ignore")
 
 
 def _text(wall_ms: int) -> str:

@@ -180,6 +180,10 @@ class Owner:
         if not self._told:
             self._tell(error)
         self._told = False
+        if isinstance(error, LedgerFenced):
+            self._passing.stop()
+        elif isinstance(error, LedgerDown) and not self._served and not is_shortage(error):
+            self._passing.begin()
         if self._world.standbys is not None and isinstance(error, Retryable | LedgerFenced):
             return True
         return is_shortage(error) or (self._has_served and not isinstance(error, Stop))
@@ -195,8 +199,10 @@ class Owner:
         if self.failed is None and self._shard is not None and not self._told:
             self._recovering_ms = self._watched_ms = self._world.clock.monotonic_ms()
         if error is not None:
-            if self._shard is not None and isinstance(error, LedgerDown):
-                self._passing.begin(self._shard)
+            if self._shard is not None and not isinstance(error, Stop):
+                self._passing.prepare(self._shard)
+                if self._shard.group_commit.append_lost:
+                    self._passing.begin()
             self._tell(error)
             self._told = True
             # What is asked meanwhile is told the same: nothing will serve again.
@@ -249,6 +255,7 @@ class Owner:
         self._followed = followed = await stack.enter_async_context(world.standbys.follow(namespace))
         stack.callback(self._follow_no_more)
         if standing := self.standing:
+            self._passing.stop()
             world.observer.event("standing_by", namespace=namespace, detail=standing)
             self._end_opening(Recovering(f"namespace {namespace}: {standing}; nothing was written"))
         shard = await self._rebuild(stack, followed)
@@ -311,6 +318,7 @@ class Owner:
         )
         shard.durability = opened.durability
         shard.group_commit.fenced_by_appends = opened.fenced_by_appends
+        shard.group_commit.gave_up = opened.gave_up
         shard.group_commit.when_full = self._tell_room
         if opened.free_bytes()[0] <= 0:
             shard.group_commit.begin_full(LedgerFull("the disk is full; nothing was written"))

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from oncegate.core.errors import OncegateError
 from oncegate.engine.deadline import Deadline
+from oncegate.engine.failures import error_fields
 from oncegate.engine.policies.unchecked import ACTION, Tally, Unchecked, may_pass
 from oncegate.engine.shard import Shard
 from oncegate.ports import Clock, Observer
@@ -18,21 +18,26 @@ class Passing:
 
     def __init__(self, namespace: str, clock: Clock, observer: Observer, is_over: Callable[[], bool]) -> None:
         self._namespace, self._clock, self._observer, self._is_over = namespace, clock, observer, is_over
+        # What answers claims, and what will once the ledger is known to be down.
         self._unchecked: Unchecked | None = None
+        self._prepared: Unchecked | None = None
         self._tally = Tally()
         self._noting: asyncio.Task[None] | None = None
+        self._told = ""
 
     @property
     def unchecked(self) -> Unchecked | None:
         """Returns what answers claims now; None: they are refused."""
         return None if self._is_over() else self._unchecked
 
-    def begin(self, shard: Shard) -> None:
-        """The ledger of this shard is down: claims pass from now on, if the ledger has it that they may."""
+    def prepare(self, shard: Shard) -> None:
+        """This shard is lost: claims pass once `begin` says that its ledger is down, if the ledger has it that they
+        may."""
         journal = shard.journal
         if not may_pass(shard.settings, journal.index.settings_position <= shard.mark.position):
             return
-        self._unchecked = Unchecked(
+        # A request may still ask this one when another outage has begun, under another setting.
+        made = Unchecked(
             rates=shard.rates,
             payloads=shard.payloads,
             mark=shard.mark,
@@ -43,13 +48,24 @@ class Passing:
             clock=journal.clock,
             counts=journal.counts,
             tally=self._tally,
-            is_over=self._is_over,
+            is_over=lambda: self._is_over() or self._unchecked is not made,
+            in_shadow=shard.settings.shadow,
         )
-        self._observer.event("passing_unchecked", namespace=self._namespace)
+        self._prepared = made
+
+    def begin(self) -> None:
+        """The ledger is down: claims pass from now on, if they may."""
+        if self._prepared is not None:
+            self._unchecked, self._prepared = self._prepared, None
+            self._observer.event("passing_unchecked", namespace=self._namespace)
+
+    def stop(self) -> None:
+        """Another gateway owns the ledger, and may set it otherwise: nobody passes before this one has served again."""
+        self._unchecked = self._prepared = None
 
     def end(self, shard: Shard) -> None:
         """Another shard serves, and decides."""
-        self._unchecked = None
+        self.stop()
         self.note(shard)
 
     def note(self, shard: Shard) -> None:
@@ -60,11 +76,19 @@ class Passing:
             self._noting = asyncio.create_task(self._note(shard, tally), name="note of what was passed unchecked")
 
     async def _note(self, shard: Shard, tally: Tally) -> None:
-        deadline = Deadline(self._clock, None)
+        deadline, note = Deadline(self._clock, None), tally.note(shard.journal.limits.name_bytes)
         try:
-            await shard.operations.actions.note(ACTION, tally.subject, tally.ids, tally.note, deadline)
-        except OncegateError:
+            await shard.operations.actions.note(ACTION, tally.subject, tally.ids, note, deadline)
+            self._told = ""
+        except Exception as error:
             self._tally.add(tally)
+            self._tell(error)
+
+    def _tell(self, error: Exception) -> None:
+        """Logs why what was passed is not noted yet, once for each reason: it is tried again every half second."""
+        if self._told != repr(error):
+            self._told = repr(error)
+            self._observer.event("unchecked_note_failed", namespace=self._namespace, **error_fields(error))
 
     async def close(self) -> None:
         """Waits for the note that is under way, and tells what the ledger will never know."""

@@ -187,6 +187,7 @@ class KafkaLedgers:
                 row_topics=topics,
                 direct=direct,
                 fenced_by_appends=True,
+                gave_up=ledger.gave_up,
             )
             yield found, opened.fold
         finally:
@@ -264,9 +265,9 @@ class KafkaLedgers:
                     await self._check_topics(ledger.place)
                     await ledger.check_frames()
         except OncegateError as error:
-            ledger.end(error)
+            ledger.give_up(error)
         except Exception as error:
-            ledger.end(LedgerDown(f"the upkeep of {ledger.place.frames.topic} failed ({error!r}); open it anew"))
+            ledger.give_up(LedgerDown(f"the upkeep of {ledger.place.frames.topic} failed ({error!r}); open it anew"))
 
     def _followed_by(self, why: LedgerFenced) -> None:
         """Another gateway owns the ledgers from now on: none of them takes anything more."""

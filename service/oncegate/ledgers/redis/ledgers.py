@@ -148,6 +148,7 @@ class RedisLedgers:
                 row_topics=NoTopics() if self._address.claims_only else None,
                 fenced_by_appends=True,
                 durability=lambda: self._durability(ledger),
+                gave_up=ledger.gave_up,
             )
             yield found, opened.writer.fold
         finally:
@@ -198,7 +199,7 @@ async def _keep_one_up(ledger: RedisLedger) -> None:
     try:
         await ledger.keep_up()
     except Exception as error:
-        ledger.end(LedgerDown(f"the upkeep of a ledger failed ({error!r}); open it anew"))
+        ledger.give_up(LedgerDown(f"the upkeep of a ledger failed ({error!r}); open it anew"))
 
 
 def _created(listed: Listed, namespace: str, made: Namespace) -> Changes:

@@ -30,7 +30,7 @@ class RemoteLedger(ABC, Generic[F]):
     def __init__(self, fold: F) -> None:
         self._fold = fold
         self._dead: OncegateError | None = None
-        self._closed = False
+        self._closed = self._gave_up = False
         # Held in this order: a compaction appends its frame, and `close` waits for the upkeep last.
         self._compacting, self._one, self._keeping = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self._letting_go = asyncio.Event()
@@ -62,6 +62,15 @@ class RemoteLedger(ABC, Generic[F]):
     def end(self, why: OncegateError) -> None:
         """Takes nothing more: the next call is told why."""
         self._dead = self._dead or why
+
+    def give_up(self, why: OncegateError) -> None:
+        """Takes nothing more, as `end`, for what the upkeep has found: no append has failed by then."""
+        self._gave_up = self._gave_up or self._dead is None
+        self.end(why)
+
+    def gave_up(self) -> bool:
+        """Tells whether it was given up: `gave_up` of the port's OpenLedger."""
+        return self._gave_up
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
         """Implements the port's `Ledger.append`. A cancelled caller does not stop it: it is done or refused, whole.

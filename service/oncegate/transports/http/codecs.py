@@ -60,10 +60,13 @@ def _head(row: VerdictRow) -> tuple[bytes, bool]:
 _HEADS = {byte: _head(row) for byte, row in BY_BYTE.items()}
 
 
-# All are granted in shadow mode: of each byte that a verdict would have been, the text of both.
+# All are granted in shadow mode: of the byte that is told and of the one that it would have been, the text of both.
 _SHADOWED = {
-    byte: _ENCODER.encode(messages.VerdictMessage(verdict=Verdict.GRANTED.name, shadow_verdict=row.verdict.name))
-    for byte, row in BY_BYTE.items()
+    (told, would): _ENCODER.encode(
+        messages.VerdictMessage(**messages.verdict_members(BY_BYTE[told]), shadow_verdict=row.verdict.name)
+    )
+    for told in (Verdict.GRANTED, Verdict.GRANTED | Flag.UNCHECKED)
+    for would, row in BY_BYTE.items()
 }
 
 
@@ -76,7 +79,8 @@ def verdict_messages(answer: ClaimResult) -> Any:
     """Makes the verdicts of a JSON message: objects where one carries a number, else JSON that is written already."""
     verdicts, numbers, located = answer.verdicts, answer.numbers, answer.located
     if answer.shadow is not None:
-        return msgspec.Raw(b"[" + b",".join(map(_SHADOWED.__getitem__, answer.shadow.tobytes())) + b"]")
+        pairs = zip(verdicts.tobytes(), answer.shadow.tobytes(), strict=True)
+        return msgspec.Raw(b"[" + b",".join(map(_SHADOWED.__getitem__, pairs)) + b"]")
     if located is not None:
         return _with_firsts(verdicts.tobytes(), numbers, located)
     raw = verdicts.tobytes()

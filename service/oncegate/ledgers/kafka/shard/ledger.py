@@ -220,7 +220,9 @@ class KafkaLedger(RemoteLedger[Fold]):
             self._behind_since = (now, serial)
         since, written = self._behind_since
         if now >= since + BEHIND_S and serial > written:
-            self.end(LedgerDown(f"the upkeep of {self._place.frames.topic} has failed for {BEHIND_S:.0f} s: {error!r}"))
+            self.give_up(
+                LedgerDown(f"the upkeep of {self._place.frames.topic} has failed for {BEHIND_S:.0f} s: {error!r}")
+            )
 
     async def _witness(self) -> None:
         end = self._fold.end

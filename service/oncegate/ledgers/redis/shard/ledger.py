@@ -131,11 +131,11 @@ class RedisLedger(RemoteLedger[Fold]):
                 await self._witness.sync()
                 await self._shorten()
             except OtherServer as error:
-                self.end(LedgerDown(f"{error}; it is read anew"))
+                self.give_up(LedgerDown(f"{error}; it is read anew"))
             except (Refused, Unreachable, Lost, LedgerFull) as error:
                 # What else it is appends tell, and what is to be deleted waits.
                 if isinstance(error.__cause__, Evicts):
-                    self.end(LedgerDown(f"{error}; it is read anew"))
+                    self.give_up(LedgerDown(f"{error}; it is read anew"))
             except (LedgerFenced, LedgerDown, LedgerDamaged) as error:
                 self.end(error)
 

@@ -1,0 +1,257 @@
+"""When claims may pass unchecked: only while the ledger itself is down, and nobody else may own it or set it anew."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+
+import pytest
+
+from oncegate.core.errors import LedgerDown, LedgerFenced, Recovering
+from oncegate.engine.gateway import open_gateway
+from oncegate.engine.limits import Limits
+from oncegate.engine.policies.unchecked import CALLERS_KNOWN_MAX
+from oncegate.engine.recovery.owner import EVICTION_MS
+from oncegate.ports import Followed, OpenLedger, Replayed
+from oncegate.runs import MemoryRunFolders
+from oncegate.testing import FakeClock
+from tests.support.held import Events, HeldLedgers, Served, said, serving, turns, until
+from tests.support.outages import PASS, REJECT, UNCHECKED, ask, ask_of, come_back, go_down, noted
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving() as served:
+        await served.shard.configure(PASS, served.deadline())
+        yield served
+
+
+class Followable(HeldLedgers):
+    """Ledgers that this gateway owns, until `other` owns them: then it stands by, until `broken` is raised to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.other, self.broken = False, asyncio.Event()
+        self.first: OpenLedger | None = None
+        self.refuse_to_take_over: Exception | None = None
+
+    @asynccontextmanager
+    async def follow(self, namespace: str) -> AsyncIterator[Followed]:
+        """Implements the port's `Standbys.follow`."""
+        if self.disk.refuse_to_open is not None:
+            raise self.disk.refuse_to_open
+        assert self.first is not None
+        found: list[OpenLedger] = []
+        async with AsyncExitStack() as stack:
+
+            async def batches() -> AsyncGenerator[Sequence[Replayed], None]:
+                if self.other:
+                    await self.broken.wait()
+                    raise LedgerDown("it is followed anew")
+                if self.refuse_to_take_over is not None:
+                    raise self.refuse_to_take_over
+                opened = await stack.enter_async_context(self.open(namespace))
+                async with aclosing(opened.ledger.replay(1)) as several:
+                    async for batch in several:
+                        yield batch
+                found.append(opened)
+
+            yield Followed(
+                self.first.key,
+                self.first.ledger.mark.ledger,
+                self.first.outputs,
+                batches(),
+                lambda: found[0],
+                lambda: 0,
+                lambda: "another owns it" if self.other else "",
+            )
+
+
+@pytest.fixture
+async def standby() -> AsyncIterator[tuple[Followable, Served]]:
+    """A gateway that may stand by, and owns the ledger at first."""
+    ledgers, clock, events = Followable(), FakeClock(), Events()
+    await ledgers.create("default")
+    async with ledgers.open("default") as ledgers.first:
+        pass
+    async with open_gateway(ledgers, MemoryRunFolders(), clock, events, standby=True) as gateway:
+        await until(lambda: gateway.readiness()["default"] == "SERVING")
+        served = Served(gateway, ledgers, clock, events)
+        await served.shard.configure(PASS, served.deadline())
+        yield ledgers, served
+
+
+async def test_who_has_stood_by_since_lets_nothing_pass_when_following_breaks(
+    standby: tuple[Followable, Served],
+) -> None:
+    """The owner has served meanwhile, and an operator may have set it otherwise."""
+    ledgers, served = standby
+    await go_down(served)
+    assert said(await ask(served, "a")) == [UNCHECKED]
+    ledgers.other, ledgers.disk.refuse_to_open = True, None
+    await turns()
+    served.clock.advance(60_000)
+    await until(lambda: served.gateway.readiness()["default"] == "STANDBY")
+    with pytest.raises(Recovering):
+        await ask(served, "a")
+    ledgers.disk.refuse_to_open = LedgerDown("its server is away")
+    ledgers.broken.set()
+    await until(lambda: served.gateway.readiness()["default"] == "RECOVERING")
+    for _ in range(3):
+        with pytest.raises(Recovering):
+            await ask(served, "a")
+        await turns()
+        served.clock.advance(60_000)
+
+
+async def test_who_meets_another_owner_while_opening_lets_nothing_pass_any_more(
+    standby: tuple[Followable, Served],
+) -> None:
+    ledgers, served = standby
+    await go_down(served)
+    assert said(await ask(served, "a")) == [UNCHECKED]
+    ledgers.disk.refuse_to_open = None
+    ledgers.refuse_to_take_over = LedgerFenced("another gateway owns it")
+    await turns()
+    served.clock.advance(60_000)
+    await until(lambda: served.events.seen[-1][1].get("error") == "another gateway owns it")
+    with pytest.raises(Recovering):
+        await ask(served, "a")
+
+
+async def test_a_request_of_one_outage_is_not_passed_in_the_next_which_is_set_otherwise(served: Served) -> None:
+    await go_down(served)
+    old = served.gateway.claims("default", "slow")
+    await come_back(served)
+    await served.shard.configure(REJECT, served.deadline())
+    await go_down(served)
+    with pytest.raises(Recovering):
+        await ask_of(served, old, "a")
+
+
+async def test_a_request_of_one_outage_is_not_passed_in_the_next_by_what_was_known_before(served: Served) -> None:
+    """Its mark is of before the gateway served again."""
+    await go_down(served)
+    old = served.gateway.claims("default", "slow")
+    await come_back(served)
+    await go_down(served)
+    assert said(await ask(served, "a")) == [UNCHECKED]
+    with pytest.raises(Recovering):
+        await ask_of(served, old, "a")
+
+
+class BrokenWork:
+    """Work between appends with a bug."""
+
+    def due_ms(self) -> int:
+        return 0
+
+    async def turn(self) -> None:
+        raise AssertionError("a bug of the snapshotter")
+
+    async def stop(self) -> None:
+        return None
+
+
+async def test_a_bug_of_the_gateways_own_lets_nothing_pass_while_the_ledger_can_be_opened(served: Served) -> None:
+    shard = served.shard
+    shard.group_commit.between = BrokenWork()
+    shard.group_commit.wake()
+    await until(lambda: shard.group_commit.dead is not None)
+    with pytest.raises(Recovering):
+        await ask(served, "a")
+    assert "passing_unchecked" not in served.events.names()
+    await come_back(served)
+    assert said(await ask(served, "a")) == ["GRANTED"]
+
+
+async def test_claims_pass_once_the_ledger_cannot_be_opened_whatever_ended_it_before(served: Served) -> None:
+    served.disk.refuse_to_open = LedgerDown("its server is away")
+    served.shard.group_commit.die(LedgerDown("a compaction failed; whether it was made is unknown"))
+    with pytest.raises(Recovering):
+        await ask(served, "a")
+    await turns()
+    served.clock.advance(60_000)
+    await turns()
+    assert said(await ask(served, "a")) == [UNCHECKED]
+    assert served.events.names().count("passing_unchecked") == 1
+    await come_back(served)
+    assert [one.changed for one in await noted(served)] == [1]
+
+
+async def test_a_ledger_that_cannot_be_opened_for_a_bug_or_for_want_of_memory_lets_nothing_pass(
+    served: Served,
+) -> None:
+    served.disk.refuse_to_open = ZeroDivisionError("a bug of the replay")
+    served.shard.group_commit.die(LedgerDown("a compaction failed; whether it was made is unknown"))
+    for refused in (ZeroDivisionError("a bug of the replay"), MemoryError()):
+        served.disk.refuse_to_open = refused
+        await turns()
+        served.clock.advance(60_000)
+        await turns()
+        with pytest.raises(Recovering):
+            await ask(served, "a")
+
+
+async def test_a_ledger_that_its_upkeep_has_ended_lets_nothing_pass_by_the_append_that_is_told_so() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers) as served:
+        await served.shard.configure(PASS, served.deadline())
+        ledgers.has_given_up = True
+        served.disk.faults = ["lost"]
+        with pytest.raises(LedgerDown):
+            await served.claim("a")
+        with pytest.raises(Recovering):
+            await ask(served, "a")
+        ledgers.has_given_up = False
+
+
+@pytest.mark.parametrize(
+    "callers",
+    [
+        [f"system:serviceaccount:team-{number}:{'x' * 90}" for number in range(7)],
+        [f"{'ü' * 300}-{number}" for number in range(3)],
+        ["job-\ud800"],
+    ],
+)
+async def test_what_was_passed_is_noted_whatever_callers_are_named(served: Served, callers: list[str]) -> None:
+    await go_down(served)
+    for caller in callers:
+        await ask(served, "a", caller=caller)
+    await come_back(served)
+    (record,) = await noted(served)
+    assert record.changed == len(callers)
+    assert len(record.who.encode()) <= Limits().name_bytes
+    assert record.who.startswith(callers[0].encode("utf-8", "replace").decode()[:100])
+    assert record.who.endswith(" and 2 others") == (len(callers) == 7)
+
+
+async def test_no_more_names_are_kept_than_may_be_told(served: Served) -> None:
+    await go_down(served)
+    for number in range(CALLERS_KNOWN_MAX + 20):
+        await ask(served, "a", caller=f"token-{number:03}")
+    await come_back(served)
+    (record,) = await noted(served)
+    assert record.changed == CALLERS_KNOWN_MAX + 20
+    assert record.who.startswith("token-000, token-001, ")
+    assert record.who.endswith(f" and {CALLERS_KNOWN_MAX - 5} others or more")
+
+
+async def test_a_note_that_fails_for_what_nobody_expects_is_told_once_and_made_again(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    await go_down(served)
+    await ask(served, "a", "b")
+    with monkeypatch.context() as patched:
+        patched.setattr("oncegate.engine.usecases.operations.actions.Actions.note", broken)
+        await come_back(served)
+        for number in range(3):
+            await served.claim(f"w{number}", token=50 + number)
+            served.clock.advance(EVICTION_MS)
+            await turns()
+    assert served.events.names().count("unchecked_note_failed") == 1
+    await served.claim("w", token=60)
+    served.clock.advance(EVICTION_MS)
+    assert [one.changed for one in await noted(served)] == [2]

@@ -1,0 +1,46 @@
+"""A ledger that is down and comes back, below a gateway whose claims may pass unchecked meanwhile."""
+
+import pyarrow as pa
+import pytest
+
+from oncegate.core.claims import OnLedgerDown
+from oncegate.core.errors import LedgerDown
+from oncegate.engine.policies.unchecked import Unchecked
+from oncegate.engine.requests import ClaimRequest, ClaimResult, SettingsRequest
+from oncegate.engine.shard import Shard
+from oncegate.index.audit_trail import AuditRecord
+from tests.support.held import Served, id16, turns, until
+
+PASS, REJECT = (SettingsRequest(on_ledger_down=way) for way in (OnLedgerDown.PASS_MARKED, OnLedgerDown.REJECT))
+UNCHECKED = "GRANTED+UNCHECKED"
+
+
+async def go_down(served: Served) -> None:
+    """The ledger fails, and cannot be opened any more."""
+    served.disk.faults = ["lost"]
+    served.disk.refuse_to_open = LedgerDown("its server is away")
+    with pytest.raises(LedgerDown):
+        await served.claim("whoever is under way", token=99)
+
+
+async def come_back(served: Served, after_ms: int = 60_000) -> None:
+    served.disk.refuse_to_open = None
+    await turns()
+    served.clock.advance(after_ms)
+    await until(lambda: served.gateway.readiness()["default"] == "SERVING")
+
+
+async def ask(served: Served, *ids: str, caller: str = "", token: int = 1, **more: object) -> ClaimResult:
+    return await ask_of(served, served.gateway.claims("default", caller), *ids, token=token, **more)
+
+
+async def ask_of(served: Served, claims: Shard | Unchecked, *ids: str, token: int = 1, **more: object) -> ClaimResult:
+    """Asks what was found for a request before."""
+    prints = claims.fingerprints().of_array(pa.array(ids, pa.string()))
+    return await claims.claim(ClaimRequest(id16(token), 7, prints, **more), served.deadline())  # type: ignore[arg-type]
+
+
+async def noted(served: Served) -> list[AuditRecord]:
+    await turns()
+    trail: list[AuditRecord] = await served.shard.operations.actions.trail(None, 10)
+    return [one for one in trail if one.action == "pass unchecked"]
