@@ -108,7 +108,7 @@ docs: setup ## the pages as a site, warnings are errors: out/docs/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --quiet
 	@echo out/docs/index.html
 
-k8s: setup ## the Helm chart by Helm 4, kubeconform and kube-score, which Go builds once, in minutes: ~/.cache/oncegate-tools
+k8s: setup ## the Helm chart by Helm 4, kubeconform, kube-score and helm-unittest, which Go builds once, in minutes: ~/.cache/oncegate-tools
 	@$(RUN) $(PY) -m deploy.k8s --tools
 	@$(RUN) NEEDS_K8S=true $(PY) -m pytest -n $(WORKERS) tests/deploy/chart --ignore tests/deploy/chart/test_cluster.py --ignore tests/deploy/chart/test_nodes.py $(ARGS)
 

@@ -10,20 +10,25 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from deploy.k8s.modules import build_program
+
 
 @dataclass(frozen=True)
 class Tool:
-    """A command of a Go module, in one version."""
+    """A command of a Go module, in one version; the module is named where it replaces others."""
 
     name: str
     package: str
     version: str
+    replacing_module: str = ""
 
 
 HELM = Tool("helm", "helm.sh/helm/v4/cmd/helm", "v4.3.1")
 KUBECONFORM = Tool("kubeconform", "github.com/yannh/kubeconform/cmd/kubeconform", "v0.8.0")
 KUBE_SCORE = Tool("kube-score", "github.com/zegl/kube-score/cmd/kube-score", "v1.20.0")
-TOOLS = (HELM, KUBECONFORM, KUBE_SCORE)
+_UNITTEST = "github.com/helm-unittest/helm-unittest"
+HELM_UNITTEST = Tool("helm-unittest", f"{_UNITTEST}/cmd/helm-unittest", "v1.1.2", replacing_module=_UNITTEST)
+TOOLS = (HELM, KUBECONFORM, KUBE_SCORE, HELM_UNITTEST)
 
 
 class ToolMissing(RuntimeError):
@@ -55,10 +60,17 @@ def require_go(name: str) -> None:
 
 
 def build(wanted: Tool) -> None:
-    """Builds a tool where it is not there. Raises ToolMissing: there is no Go."""
+    """Builds a tool where it is not there. Raises ToolMissing: there is no Go; CalledProcessError: it failed."""
     if kept(wanted).is_file():
         return
     require_go(wanted.name)
+    if wanted.replacing_module:
+        build_program(wanted.package, wanted.replacing_module, wanted.version, kept(wanted))
+    else:
+        _install(wanted)
+
+
+def _install(wanted: Tool) -> None:
     target = kept(wanted).parent
     target.mkdir(parents=True, exist_ok=True)
     environment = {"GOBIN": str(target), "CGO_ENABLED": "0", "GOFLAGS": "-trimpath"}

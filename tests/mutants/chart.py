@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant, one
 
 _IMAGE = "tests/deploy/test_image.py"
 _VALUES = "tests/deploy/chart/test_values.py"
+_SUITES = "tests/deploy/chart/test_suites.py"
 _HELM_TEST = "tests/deploy/chart/test_helm_test.py"
 
 CHART: tuple[Mutant, ...] = (
@@ -55,6 +56,13 @@ CHART: tuple[Mutant, ...] = (
         "  replicas: 1\n",
         "  replicas: 2\n",
         "tests/deploy/chart/test_rendered.py::test_a_ledger_without_standbys_has_one_pod_that_ends_before_the_next_one_begins",
+    ),
+    one(
+        "a refusal says something else than its suite knows",
+        "helm/oncegate/templates/_guards.tpl",
+        "tls.certificate and tls.privateKey go together",
+        "tls.certificate goes with tls.privateKey",
+        f"{_SUITES}::test_every_refusal_has_a_test_that_knows_its_message",
     ),
     one(
         "helm test does not look whether the second claim is a duplicate",

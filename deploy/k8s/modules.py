@@ -1,0 +1,58 @@
+"""Builds a program of a Go module that replaces others, which `go install` refuses.
+
+It is required by a module made for it, which takes over the replacements that name a version. Those of Kubernetes name
+folders of its own repository, its staging modules: they are released beside it as v0.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+# Where Kubernetes' programs keep the version that they say.
+_STAMP = "k8s.io/component-base/version"
+
+
+def build_program(package: str, module: str, version: str, target: Path) -> None:
+    """Builds a package of a module into a file. Raises CalledProcessError: it was not fetched, or not built."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="oncegate-build-") as made:
+        _go(made, "mod", "init", "tool.invalid/built")
+        for replaced in _replacements(made, module, version):
+            _go(made, "mod", "edit", f"-replace={replaced}")
+        _go(made, "get", "-tool", f"{package}@{version}")
+        minor = version.split(".")[1]
+        stamps = f"-X {_STAMP}.gitVersion={version} -X {_STAMP}.gitMajor=1 -X {_STAMP}.gitMinor={minor}"
+        options = ["-mod=readonly", "-trimpath", "-ldflags", f"-s -w {stamps}"]
+        _go(made, "build", *options, "-o", str(target), package)
+
+
+def _staging_version(version: str) -> str:
+    """Returns the version of Kubernetes' staging modules: v0.36.3 beside v1.36.3."""
+    return f"v0.{version.partition('.')[2]}"
+
+
+def _replacements(made: str, module: str, version: str) -> list[str]:
+    """What a module replaces, as `go mod edit` takes it."""
+    file = json.loads(_go(made, "mod", "download", "-json", f"{module}@{version}"))["GoMod"]
+    own = json.loads(_go(made, "mod", "edit", "-json", file))
+    named: list[dict[str, Any]] = [one for one in own.get("Replace") or () if one["New"].get("Version")]
+    staging = [one["Path"] for one in own["Require"] if one["Path"][:7] == "k8s.io/" and one["Version"] == "v0.0.0"]
+    return [
+        *(f"{_module(one['Old'])}={_module(one['New'])}" for one in named),
+        *(f"{path}={path}@{_staging_version(version)}" for path in staging),
+    ]
+
+
+def _module(named: dict[str, str]) -> str:
+    version = named.get("Version")
+    return f"{named['Path']}@{version}" if version else named["Path"]
+
+
+def _go(where: str, *arguments: str) -> str:
+    environment = os.environ | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+    return subprocess.run(
+        ["go", *arguments], cwd=where, env=environment, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
