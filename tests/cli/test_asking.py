@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from deploy.kafka.certificates import Authority
 from oncegate.app import running
 from oncegate.cli import app
+from oncegate.cli.running.asking import asked_of
 from oncegate.runtime.logging import open_log
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
@@ -21,6 +22,16 @@ def explained(*words: str) -> tuple[int, str]:
     return result.exit_code, " ".join((result.stdout + result.stderr).split())
 
 
+def replayed(folder: Path, *words: str) -> tuple[int, str]:
+    """Sends one row into a topic that is made for it; also what goes past `asked` is over TLS."""
+    place, shown = "v1/namespaces/default/topics/orders", (folder / "ca.pem", folder / "both.pem")
+    asked_of(words[1], place, {"partitions": 1}, *shown, method="PUT")
+    (folder / "orders.csv").write_text("order\na\n")
+    named = ["replay", str(folder / "orders.csv"), "--topic", "orders", "--id-col", "order", "--reason", "it died"]
+    result = CliRunner().invoke(app, [*named, *words])
+    return result.exit_code, result.stdout + result.stderr
+
+
 async def test_a_verb_asks_over_tls_with_its_key_and_its_certificate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -28,7 +39,7 @@ async def test_a_verb_asks_over_tls_with_its_key_and_its_certificate(
     key, certificate = authority.signed("localhost")
     (tmp_path / "both.pem").write_bytes(key + certificate)
     (tmp_path / "ca.pem").write_bytes(authority.pem)
-    made, text = keys.made("operator", [Role.ADMIN], ["default"], 0)
+    made, text = keys.made("operator", [Role.ADMIN, Role.WRITE], ["default"], 0)
     keys.write(tmp_path / "keys.json", [made])
     flags = {"keys": tmp_path / "keys.json", "tls_certificate": tmp_path / "both.pem"}
     flags["tls_client_ca"] = tmp_path / "ca.pem"
@@ -40,6 +51,8 @@ async def test_a_verb_asks_over_tls_with_its_key_and_its_certificate(
         monkeypatch.setenv("ONCEGATE_API_KEY", text)
         status, told = await asyncio.to_thread(explained, *where, *shown)
         assert (status, "ABSENT" in told) == (0, True)
+        status, told = await asyncio.to_thread(replayed, tmp_path, *where, *shown)
+        assert (status, "1 rows read: 1 written" in told) == (0, True), told
         assert "CERTIFICATE_VERIFY_FAILED" in (await asyncio.to_thread(explained, *where))[1]
         status, told = await asyncio.to_thread(explained, *where, "--ca", str(tmp_path / "missing"))
         assert (status, "No such file" in told) == (1, True)
