@@ -93,6 +93,20 @@ UNCHECKED: tuple[Mutant, ...] = (
         f"{_PASSING}::test_a_ledger_that_its_upkeep_has_ended_lets_nothing_pass_by_the_append_that_is_told_so",
     ),
     one(
+        "a bug in the upkeep of a ledger on Kafka is told as an append that failed",
+        "service/oncegate/ledgers/kafka/ledgers.py",
+        "            ledger.give_up(LedgerDown(",
+        "            ledger.end(LedgerDown(",
+        "tests/faults/kafka/test_ledger_damage.py::test_an_upkeep_that_raises_is_told_by_the_next_append",
+    ),
+    one(
+        "an upkeep that fails for long is told as an append that failed",
+        "service/oncegate/ledgers/kafka/shard/ledger.py",
+        "            self.give_up(\n",
+        "            self.end(\n",
+        "tests/faults/kafka/test_ledger_damage.py::test_an_upkeep_that_fails_while_appends_succeed_ends_the_ownership",
+    ),
+    one(
         "an opening that fails for want of memory lets claims pass unchecked",
         "service/oncegate/engine/recovery/owner.py",
         "        elif isinstance(error, LedgerDown) and not self._served and not is_shortage(error):\n",

@@ -76,8 +76,8 @@ class Passing:
             self._noting = asyncio.create_task(self._note(shard, tally), name="note of what was passed unchecked")
 
     async def _note(self, shard: Shard, tally: Tally) -> None:
-        deadline, note = Deadline(self._clock, None), tally.note(shard.journal.limits.name_bytes)
         try:
+            note, deadline = tally.note(shard.journal.limits.name_bytes), Deadline(self._clock, None)
             await shard.operations.actions.note(ACTION, tally.subject, tally.ids, note, deadline)
             self._told = ""
         except Exception as error:
