@@ -101,7 +101,7 @@ class Replay:
         After an error the rows that are not in `counts` may be written or not; the next run finds out.
         """
         order, named = self._order, list(self._order.id_columns)
-        for one, first, table in self._batches(told):
+        for one, first, table, _ in self._batches(told):
             row = first
             for piece in pieces(_typed(table, order.schema) if one.is_text else table):
                 call = order.id_set, self._token, self._call, order.digest_columns
@@ -113,21 +113,22 @@ class Replay:
 
     def look_up(self, told: Told) -> None:
         """Asks about all rows and writes none; a row that comes again in a later request counts as written again."""
-        for _, _, table in self._batches(told):
-            self.counts.add(self._gateway.look_up(as_ids(table, list(self._order.id_columns)), self._order.id_set))
+        for *_, ids in self._batches(told):
+            self.counts.add(self._gateway.look_up(ids, self._order.id_set))
 
-    def _batches(self, told: Told) -> Iterator[tuple[Input, int, pa.Table]]:
-        """Every batch of every file, whose rows all have an id; the bar is moved behind each."""
+    def _batches(self, told: Told) -> Iterator[tuple[Input, int, pa.Table, pa.Table]]:
+        """Every batch of every file, with its ids, which all rows have; the bar is moved behind each."""
         sizes = [one.rows for one in self._order.given]
         total = None if None in sizes else sum(size or 0 for size in sizes)
         for one in self._order.given:
             for first, table in one.batches():
                 self.place = f"row {first} of {one.path}"
-                there = present(as_ids(table, list(self._order.id_columns)))
+                ids = as_ids(table, list(self._order.id_columns))
+                there = present(ids)
                 if not there.all():
                     row = first + int(np.argmin(there))
                     raise BadRequest(f"row {row} of {one.path} has a null or empty id, which no write by id takes")
-                yield one, first, table
+                yield one, first, table, ids
                 told("rows", self.counts.rows, total)
 
     def _check_conflicts(self, verdicts: U8, first: int) -> None:

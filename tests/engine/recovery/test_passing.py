@@ -1,8 +1,8 @@
 """When claims may pass unchecked: only while the ledger itself is down, and nobody else may own it or set it anew."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -11,9 +11,10 @@ from oncegate.engine.gateway import open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.policies.unchecked import CALLERS_KNOWN_MAX
 from oncegate.engine.recovery.owner import EVICTION_MS
-from oncegate.ports import Followed, OpenLedger, Replayed
+from oncegate.ports import Followed, OpenLedger
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing import FakeClock
+from tests.support.followed import followed
 from tests.support.held import Events, HeldLedgers, Served, said, serving, turns, until
 from tests.support.outages import PASS, REJECT, UNCHECKED, ask, ask_of, come_back, go_down, noted
 
@@ -39,31 +40,18 @@ class Followable(HeldLedgers):
         """Implements the port's `Standbys.follow`."""
         if self.disk.refuse_to_open is not None:
             raise self.disk.refuse_to_open
-        assert self.first is not None
-        found: list[OpenLedger] = []
-        async with AsyncExitStack() as stack:
+        async with followed(self, namespace, self.first, self._turn, self._standing) as found:
+            yield found
 
-            async def batches() -> AsyncGenerator[Sequence[Replayed], None]:
-                if self.other:
-                    await self.broken.wait()
-                    raise LedgerDown("it is followed anew")
-                if self.refuse_to_take_over is not None:
-                    raise self.refuse_to_take_over
-                opened = await stack.enter_async_context(self.open(namespace))
-                async with aclosing(opened.ledger.replay(1)) as several:
-                    async for batch in several:
-                        yield batch
-                found.append(opened)
+    async def _turn(self) -> None:
+        if self.other:
+            await self.broken.wait()
+            raise LedgerDown("it is followed anew")
+        if self.refuse_to_take_over is not None:
+            raise self.refuse_to_take_over
 
-            yield Followed(
-                self.first.key,
-                self.first.ledger.mark.ledger,
-                self.first.outputs,
-                batches(),
-                lambda: found[0],
-                lambda: 0,
-                lambda: "another owns it" if self.other else "",
-            )
+    def _standing(self) -> str:
+        return "another owns it" if self.other else ""
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """A gateway that stands by answers nobody before the ledger is its own, and then knows all that was appended."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -10,9 +10,10 @@ from oncegate.core.errors import BadRequest, Recovering
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.recovery.owner import EVICTION_MS
 from oncegate.ledgers.memory import MemoryLedgers
-from oncegate.ports import Followed, OpenLedger, Replayed
+from oncegate.ports import Followed, OpenLedger
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing.clock import FakeClock
+from tests.support.followed import followed
 from tests.support.held import Events, turns, until
 
 
@@ -27,28 +28,15 @@ class Followable(MemoryLedgers):
     @asynccontextmanager
     async def follow(self, namespace: str) -> AsyncIterator[Followed]:
         """Implements the port's `Standbys.follow`."""
-        assert self.first is not None
-        found: list[OpenLedger] = []
-        async with AsyncExitStack() as stack:
+        async with followed(self, namespace, self.first, self._turn, self._standing) as found:
+            yield found
 
-            async def batches() -> AsyncGenerator[Sequence[Replayed], None]:
-                await self.gone.wait()
-                await self.owned.wait()
-                opened = await stack.enter_async_context(self.open(namespace))
-                async with aclosing(opened.ledger.replay(1)) as several:
-                    async for batch in several:
-                        yield batch
-                found.append(opened)
+    async def _turn(self) -> None:
+        await self.gone.wait()
+        await self.owned.wait()
 
-            yield Followed(
-                self.first.key,
-                self.first.ledger.mark.ledger,
-                self.first.outputs,
-                batches(),
-                lambda: found[0],
-                lambda: 0,
-                lambda: "" if self.gone.is_set() else "another owns it",
-            )
+    def _standing(self) -> str:
+        return "" if self.gone.is_set() else "another owns it"
 
 
 @asynccontextmanager

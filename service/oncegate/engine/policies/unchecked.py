@@ -131,8 +131,10 @@ class Unchecked:
         if len(request.ids) > self.limits.ids_per_request:
             raise TooLarge(f"{len(request.ids)} ids in one request; at most {self.limits.ids_per_request}")
         lease_ms = self.limits.lease_of(request.lease_ms)
-        if request.locate or self.is_over():
+        if request.locate:
             raise Recovering("the ledger is down, and without it nobody can tell of firsts; nothing was written")
+        if self.is_over():
+            raise Recovering("claims pass unchecked no more: ask again, and the ledger decides; nothing was written")
         answer = ClaimResult(NO_CLAIM, lease_ms, *verdicts_alone(request.ids, request.digests))
         if self.in_shadow:
             answer = shadow.unchecked(answer, self.counts, int(_PASSED))

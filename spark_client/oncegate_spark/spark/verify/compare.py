@@ -13,6 +13,7 @@ from operator import and_, or_
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption, OncegateError, Refused, TaskFailed
@@ -169,9 +170,8 @@ class Asking:
     def told(self, gateway: Gateway, ids: pa.RecordBatch) -> pa.Array:
         """Ask of ids, each there once: int8[n], FREE, IS_HELD or KNOWN."""
         found = gateway.look_up(pa.Table.from_batches([ids]), self.id_set)
-        known, held = found.verdicts.known.to_pylist(), found.verdicts.held.to_pylist()
-        told = [KNOWN if one else IS_HELD if other else FREE for one, other in zip(known, held, strict=True)]
-        return pa.array(told, pa.int8())
+        held_or_free = pc.if_else(found.verdicts.held, IS_HELD, FREE)
+        return pc.if_else(found.verdicts.known, KNOWN, held_or_free).cast(pa.int8())
 
     def _told_or_failed(self, gateway: Gateway, ids: pa.RecordBatch) -> pa.Array:
         """As `told`; an error says where it was."""
