@@ -31,6 +31,13 @@ QUOTAS: tuple[Mutant, ...] = (
         f"{_RATES}::test_refusals_are_counted_by_quota_and_say_how_long_to_wait",
     ),
     one(
+        "a large disk keeps a tenth of itself free of stages",
+        "service/oncegate/engine/limits.py",
+        "min(int(total_bytes * self.disk_free_fraction), self.disk_free_bytes)",
+        "int(total_bytes * self.disk_free_fraction)",
+        "tests/engine/usecases/test_stage_quota.py::test_of_a_large_disk_no_more_than_disk_free_bytes_stay_free",
+    ),
+    one(
         "bytes are bounded by nobody",
         "service/oncegate/transports/incoming.py",
         "    shard.rates.size_bytes(size_bytes)\n",

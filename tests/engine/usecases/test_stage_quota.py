@@ -121,11 +121,20 @@ async def test_a_commit_gives_the_quota_back() -> None:
 
 async def test_below_the_disks_floor_nothing_is_staged_but_claims_go_on(served: Served) -> None:
     served.disk.free_bytes = (1_000 + SIZE - 1, 10_000)
-    with pytest.raises(QuotaExceeded, match="10% free disk"):
+    with pytest.raises(QuotaExceeded, match=r"nearly full: .* of its 10000 bytes are free, and 1000 stay free"):
         await served.stage(rows_of(1))
     await served.claim("a")
     served.disk.free_bytes = (1_000 + SIZE, 10_000)
     assert (await served.stage(rows_of(1))).rows == 1
+
+
+async def test_of_a_large_disk_no_more_than_disk_free_bytes_stay_free() -> None:
+    async with serving(disk_free_bytes=1_000) as served:
+        served.disk.free_bytes = (1_000 + SIZE - 1, 1_000_000)
+        with pytest.raises(QuotaExceeded, match="nearly full"):
+            await served.stage(rows_of(1))
+        served.disk.free_bytes = (1_000 + SIZE, 1_000_000)
+        assert (await served.stage(rows_of(1))).rows == 1
 
 
 async def test_what_nobody_calls_for_is_dropped_after_its_time_to_live(served: Served) -> None:

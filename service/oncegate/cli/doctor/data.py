@@ -92,9 +92,10 @@ def _room(settings: Settings, data: Path) -> Iterator[Finding]:
         yield wrong(
             "disk", room, "the ledger is full, or nearly: new work is answered 507", "make room, or move the data"
         )
-    elif usage.free < limits.disk_free_fraction * usage.total:
+    elif usage.free < limits.disk_floor_bytes(usage.total):
+        kept = f"stages are refused below {limits.disk_floor_bytes(usage.total) // MIB} MiB"
         yield warning(
-            "disk", room, "stages are refused below disk_free_fraction", "make room before the ledger is full"
+            "disk", room, f"{kept} (disk_free_fraction, disk_free_bytes)", "make room before the ledger is full"
         )
     else:
         yield ok("disk", room)

@@ -1,5 +1,6 @@
 """Decides which stages may stay, by quota, free disk, older owners and time to live."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -53,16 +54,25 @@ class StageQuota:
         self._drop_older(name, owner, 0)
         if not self._fits(size_bytes):
             self._journal.counts.add(QUOTA_STAGES)
-            raise QuotaExceeded(
-                f"{self._index.stage_bytes} bytes are staged; no room for {size_bytes} more within "
-                f"{self._journal.limits.stage_bytes} bytes and {self._journal.limits.disk_free_fraction:.0%} free disk"
-            )
+            raise QuotaExceeded(self._why_full(size_bytes))
 
     def _fits(self, size_bytes: int) -> bool:
-        limits = self._journal.limits
+        return self._within_quota(size_bytes) and self._disk_room_bytes() >= size_bytes
+
+    def _within_quota(self, size_bytes: int) -> bool:
+        return self._index.stage_bytes + size_bytes <= self._journal.limits.stage_bytes
+
+    def _disk_room_bytes(self) -> float:
         free, total = self._free_bytes()
-        floor = total * limits.disk_free_fraction if total > 1 else free - size_bytes
-        return self._index.stage_bytes + size_bytes <= limits.stage_bytes and free - size_bytes >= floor
+        return free - self._journal.limits.disk_floor_bytes(total) if total > 1 else math.inf
+
+    def _why_full(self, size_bytes: int) -> str:
+        staged, limits = self._index.stage_bytes, self._journal.limits
+        if not self._within_quota(size_bytes):
+            return f"{staged} bytes are staged; {size_bytes} more are above stage_bytes, {limits.stage_bytes}"
+        free, total = self._free_bytes()
+        kept = limits.disk_floor_bytes(total)
+        return f"the disk of the stages is nearly full: {free} of its {total} bytes are free, and {kept} stay free"
 
     def _drop_older(self, name: Name, owner: str, idle_ms: int) -> None:
         """Stages that an owner seen before this one left under the same name, or in the same streaming query."""
