@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import uvloop
 
-from bench.load import confluent, grpc_claims, prefill, redis_py
+from bench.load import confluent, grpc_claims, hot, prefill, redis_py
 from bench.load.kinds import KINDS, Prepared
 from bench.load.wire import Run, drive
 
@@ -78,6 +78,7 @@ WORK: dict[str, Callable[[dict[str, Any], Callable[[], None]], dict[str, float]]
     "confluent_batches": confluent.by_batches,
     "grpc_calls": grpc_claims.calls,
     "grpc_streams": grpc_claims.streams,
+    "hot": hot.tenant,
 }
 
 

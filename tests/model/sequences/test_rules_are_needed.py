@@ -190,7 +190,7 @@ ONLY_BY_CELLS: dict[str, set[Any]] = {
 @pytest.mark.parametrize("change", WRONG_CELLS, ids=lambda change: f"{change[0]} {change[1]} {change[2].name}")
 def test_walks_miss_a_cell_that_is_wrong(change: tuple[str, Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     name, key, wrong = change
-    cell(monkeypatch, TABLES[name], key, **{"action" if name == "SEQUENCE" else "effect": wrong})
+    cell(monkeypatch, TABLES[name], key, effect=wrong)
     assert breaks(EAGER) == WRONG_CELLS[change]
 
 
@@ -199,7 +199,7 @@ def test_walks_miss_a_cell_of_leftovers_or_gaps_that_is_wrong(
     change: tuple[str, Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, key, wrong = change
-    cell(monkeypatch, TABLES[name], key, **{"action" if name == "SEQUENCE" else "effect": wrong})
+    cell(monkeypatch, TABLES[name], key, effect=wrong)
     setup = SETUPS["sequences without gaps" if name == "GAP" else "sequences, cleared and acked while they run"]
     assert breaks(setup) == WRONG_CLEARED[change]
 
