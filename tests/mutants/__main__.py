@@ -78,6 +78,7 @@ from tests.mutants.tiers import TIERS
 from tests.mutants.tokens import TOKENS
 from tests.mutants.topic_columns import TOPIC_COLUMNS
 from tests.mutants.traces import TRACES
+from tests.mutants.turns import TURNS
 from tests.mutants.unchecked import UNCHECKED
 from tests.mutants.verbs import VERBS
 from tests.mutants.verifier import VERIFIER
@@ -104,6 +105,7 @@ MUTANTS = (
     *SURFACE,
     *TOKENS,
     *QUOTAS,
+    *TURNS,
     *CONTRACT,
     *TIERS,
     *SEALING,

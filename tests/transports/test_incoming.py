@@ -11,7 +11,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
 from oncegate.ports import Mark
 from oncegate.transports.incoming import admit
-from tests.support.held import Served, serving
+from tests.support.held import Served, serving, turns
 
 LIMITS = {"body_bytes": 60, "bytes_in_flight": 100, "requests_in_flight": 2}
 ELSEWHERE = Mark(b"another ledger..", 1, bytes(8))
@@ -103,3 +103,20 @@ async def test_whoever_goes_away_while_its_body_is_read_gives_its_room_back(serv
     with pytest.raises(asyncio.CancelledError):
         await task
     assert reserved(served) == (0, 0)
+
+
+async def test_who_goes_away_before_its_namespaces_turn_gives_back_its_room(served: Served) -> None:
+    namespaces = served.gateway.turns
+    for _ in range(2):  # one too large for its turn, and one whose turn is not yet
+        namespaces.enter("default", 1 << 30)
+    asking = asyncio.create_task(admit(Told(), served.gateway))
+    await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, no time
+    assert reserved(served) == (1, 4)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert reserved(served) == (0, 0)
+    for _ in range(2):
+        namespaces.leave("default")
+    await turns()
+    assert len(namespaces) == 0

@@ -15,7 +15,7 @@ from oncegate.core.errors import (
     Stop,
     TooManyNamespaces,
 )
-from oncegate.engine.admission import Admission
+from oncegate.engine.admission import Admission, Turns
 from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.counts.tenants import Tenant, Tenants
 from oncegate.engine.deadline import Deadline
@@ -47,6 +47,7 @@ class Gateway:
         self.clock = world.clock
         self.observer = world.observer
         self.admission = Admission(world.limits)
+        self.turns = Turns()
         # Where duplicates are told one by one; None: nowhere.
         self.duplicates = world.duplicates
         # What traces the requests of its doors; None: nothing does.

@@ -5,6 +5,7 @@
 3. quota, admission            QuotaExceeded, Overloaded: there is no room for the length that was announced
 4. the body itself             reserved as it comes; BadRequest when it ends early, DeadlinePassed or BodyTooSlow when
                                it does not come
+5. its namespace's turn        so that a namespace with much under way does not keep others from theirs
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from oncegate.core.errors import TooLarge
-from oncegate.engine.admission import Admission
+from oncegate.engine.admission import Admission, Turns
 from oncegate.engine.counts.tenants import Whose, entered
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
@@ -65,6 +66,7 @@ class Admitted:
     """A request that was let in: its shard, what is left of its time, its body; `release` it when it is answered."""
 
     gateway: Gateway
+    namespace: str
     claims: Shard | Unchecked
     deadline: Deadline
     body: bytes | memoryview
@@ -78,6 +80,7 @@ class Admitted:
     def release(self) -> None:
         """Gives back the share of what may be in flight; to be called once."""
         self.gateway.admission.give(len(self.body))
+        self.gateway.turns.leave(self.namespace)
 
 
 async def admit(incoming: Incoming, gateway: Gateway, claimed_by: str | None = None) -> Admitted:
@@ -89,7 +92,7 @@ async def admit(incoming: Incoming, gateway: Gateway, claimed_by: str | None = N
     size_bytes = incoming.size_bytes()
     if size_bytes > (bytes_max := incoming.bytes_max(gateway.limits)):
         raise TooLarge(f"a body of {size_bytes} bytes; at most {bytes_max} are read of this kind")
-    shard = claims_at(gateway, incoming.namespace(), incoming.marks, claimed_by)
+    shard = claims_at(gateway, namespace := incoming.namespace(), incoming.marks, claimed_by)
     entered(gateway.tenants.of(incoming.whose()))
     shard.rates.size_bytes(size_bytes)
     gateway.admission.enter(size_bytes)
@@ -97,9 +100,21 @@ async def admit(incoming: Incoming, gateway: Gateway, claimed_by: str | None = N
     try:
         body = await incoming.read(size_bytes, deadline, held.arrived)
         assert len(body) == size_bytes
-        return Admitted(gateway, shard, deadline, body)
+        await _turn(gateway.turns, namespace, size_bytes)
+        return Admitted(gateway, namespace, shard, deadline, body)
     except BaseException:
         gateway.admission.give(held.size_bytes)
+        raise
+
+
+async def _turn(turns: Turns, namespace: str, size_bytes: int) -> None:
+    """Waits for the namespace's turn; whoever goes away meanwhile has left."""
+    if (turn := turns.enter(namespace, size_bytes)) is None:
+        return
+    try:
+        await turn
+    except BaseException:
+        turns.leave(namespace)
         raise
 
 
