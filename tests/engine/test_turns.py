@@ -107,12 +107,14 @@ async def test_what_settles_or_renews_a_claim_waits_for_no_claims_of_its_namespa
 
 async def test_who_goes_away_while_it_waits_holds_up_nobody() -> None:
     asker = Asker()
+    asker.ask("quiet", SMALL)
     for _ in range(4):
         asker.ask("hot", LARGE)
+    await asker.pass_turns(1)
     for task in asker.tasks[:2]:
         task.cancel()
-    await asker.pass_turns(4)
-    assert len(asker.on) == 2
+    await asker.pass_turns(LARGE // SHARED_BYTES)
+    assert len(asker.turns_of("hot")) == 2
 
 
 async def test_nothing_is_kept_of_a_namespace_that_is_at_rest() -> None:
