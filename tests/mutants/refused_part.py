@@ -20,8 +20,8 @@ REFUSED_PART: tuple[Mutant, ...] = (
     one(
         "what was refused stays in the index",
         _GROUP,
-        "        self._undo(group)\n        culprit,",
-        "        self._undo([])\n        culprit,",
+        "        self._undo(group)\n        culprit =",
+        "        self._undo([])\n        culprit =",
         f"{_PART}::test_a_refused_commit_leaves_its_stages_and_the_index_as_the_ledger_has_it",
     ),
     one(
@@ -33,9 +33,9 @@ REFUSED_PART: tuple[Mutant, ...] = (
     ),
     one(
         "who rests on a change that is refused is told its refusal",
-        _GROUP,
-        "one[2] is not culprit]",
-        "one[2] is None]",
+        f"{_COMMIT}/waiters.py",
+        "culprit is not None and task is culprit\n",
+        "culprit is not None and task is not None\n",
         f"{_PART}::test_what_rests_on_the_refused_one_is_decided_without_it",
     ),
     one(
@@ -47,9 +47,9 @@ REFUSED_PART: tuple[Mutant, ...] = (
     ),
     one(
         "a group that is refused in part is appended in the wrong order",
-        _GROUP,
-        "            self._pending = group + self._pending\n",
-        "            self._pending = group[::-1] + self._pending\n",
+        f"{_COMMIT}/change_queue.py",
+        "        self._changes = [*group, *self._changes]\n",
+        "        self._changes = [*group[::-1], *self._changes]\n",
         _ALONE,
     ),
     one(
@@ -83,8 +83,8 @@ REFUSED_PART: tuple[Mutant, ...] = (
     one(
         "a group on Kafka goes with the request that is too large",
         _GROUP,
-        "            self._refused_part.refused(group, error)\n            return\n",
-        "            self._pending = []\n",
+        "            self._queue.refused(group, error)\n            return\n",
+        "            self._queue.take_all()\n",
         f"{_SERVED}::test_who_brings_what_its_topic_takes_no_more_is_told_413_and_all_others_in_its_group_200",
     ),
     one(
@@ -97,8 +97,8 @@ REFUSED_PART: tuple[Mutant, ...] = (
     one(
         "a ledger that took no frame so large takes none any more",
         _GROUP,
-        "        self._undo(group)\n        culprit,",
-        '        self._undo(group)\n        self.die(unknown_end("the ledger", error))\n        culprit,',
+        "        self._undo(group)\n        culprit =",
+        '        self._undo(group)\n        self.die(unknown_end("the ledger", error))\n        culprit =',
         f"{_SERVED}::test_a_topic_of_the_gateway_that_takes_less_is_named_and_all_goes_on_when_it_is_raised",
     ),
 )

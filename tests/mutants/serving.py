@@ -201,7 +201,7 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "a probe takes what is kept",
         f"{ENGINE}/commit/group_commit.py",
-        "        if self.dead is None and self._has_room():\n",
+        "        if self.dead is None and self.room.measure():\n",
         "        if self.dead is None:\n",
         f"{_FULL}::test_nothing_is_probed_while_the_disk_says_that_only_kept_room_is_left",
     ),
@@ -242,7 +242,7 @@ SERVING: tuple[Mutant, ...] = (
     ),
     one(
         "a full disk is told with the room that was missing first",
-        f"{ENGINE}/commit/group_commit.py",
+        f"{ENGINE}/commit/room.py",
         "        self._missing_bytes = 1 - free_bytes\n",
         "        self._missing_bytes = self._missing_bytes or 1 - free_bytes\n",
         f"{_FULL}::test_a_full_disk_says_how_much_room_is_missing_as_of_its_last_probe",

@@ -1,4 +1,4 @@
-"""Says what a log line tells of an error: its reason, and the traceback where nobody expected it."""
+"""Says what log lines and callers are told of an error that ends something."""
 
 from oncegate.core.errors import LedgerDown, OncegateError
 
@@ -16,3 +16,8 @@ def unknown_end(work: str, error: BaseException) -> LedgerDown:
     down = LedgerDown(f"{work} failed ({error!r}); whether this was written is unknown")
     down.__cause__ = error
     return down
+
+
+def again(error: OncegateError) -> OncegateError:
+    """Copies an error for one more caller: each has a traceback of its own."""
+    return type(error)(error.detail, **error.extra)

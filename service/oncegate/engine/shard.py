@@ -339,7 +339,7 @@ class Shard:
 
     def works(self) -> dict[str, str]:
         """Tells of all that may fail why it does; empty where it does not."""
-        errors = self.scheduler.compaction_error, self.eviction.error, self.group_commit.shortage
+        errors = self.scheduler.compaction_error, self.eviction.error, self.group_commit.room.shortage
         return dict(zip(WORKS, errors, strict=True))
 
     @property

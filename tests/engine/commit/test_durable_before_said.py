@@ -18,7 +18,7 @@ from oncegate.core.errors import (
     SchemaMismatch,
     TokenReused,
 )
-from oncegate.engine.commit.group_commit import PROBE_MS
+from oncegate.engine.commit.room import PROBE_MS
 from oncegate.engine.recovery.owner import REOPEN_MS
 from oncegate.engine.requests import Winner
 from tests.support.held import Served, rows_of, said, serving, turns, winner

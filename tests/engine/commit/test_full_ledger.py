@@ -7,7 +7,7 @@ import pytest
 
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import LedgerFull
-from oncegate.engine.commit.group_commit import PROBE_MS
+from oncegate.engine.commit.room import PROBE_MS
 from tests.support.held import BATCH, HeldLedgers, Served, id16, rows_of, said, serving, turns, winner
 from tests.support.producing_lanes import Lanes
 

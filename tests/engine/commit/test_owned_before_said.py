@@ -6,7 +6,7 @@ import pytest
 
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import LedgerFenced, LedgerFull, UnknownClaim
-from oncegate.engine.commit.group_commit import PROBE_MS
+from oncegate.engine.commit.room import PROBE_MS
 from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, turns
 
 Ask = Callable[[Served, bytes], Awaitable[object]]

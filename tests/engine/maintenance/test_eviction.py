@@ -8,7 +8,7 @@ from oncegate.core.claims import IdState
 from oncegate.core.entries.kinds import Evicted
 from oncegate.core.errors import OffsetTrimmed, Recovering
 from oncegate.core.verdicts import Verdict
-from oncegate.engine.commit.group_commit import PROBE_MS
+from oncegate.engine.commit.room import PROBE_MS
 from oncegate.engine.maintenance.archive_log import TOPIC
 from oncegate.engine.maintenance.eviction import EVICT_AGAIN_MS
 from oncegate.engine.recovery.owner import REOPEN_MS

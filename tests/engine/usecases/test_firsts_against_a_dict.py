@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import LedgerFull, ReleasedClaim, UnknownClaim
-from oncegate.engine.commit.group_commit import PROBE_MS
+from oncegate.engine.commit.room import PROBE_MS
 from oncegate.engine.requests import ClaimRequest, ProduceRequest, TakeRequest, TopicRequest
 from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, until
 from tests.support.ledger_tools import SEED

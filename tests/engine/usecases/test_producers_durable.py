@@ -8,7 +8,7 @@ import pytest
 
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import Fenced, LedgerDown, LedgerFull, NotDone, ProducerBusy
-from oncegate.engine.commit.group_commit import PROBE_MS
+from oncegate.engine.commit.room import PROBE_MS
 from oncegate.engine.producer_requests import ResolveRequest
 from tests.support.held import HeldLedgers, said, turns, until
 from tests.support.producing_lanes import Lanes, lanes

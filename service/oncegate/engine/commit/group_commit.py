@@ -3,7 +3,7 @@
 A group is closed when the append before it has returned. Four ends of an append:
     durable     everyone who waits for a position up to the new mark goes on
     refused     (LedgerFull: nothing was written) this group and what came after is undone, newest first
-    in part     (AppendRefused: nothing was written) `RefusedPart` finds the change; it and what came after is undone
+    in part     (AppendRefused: nothing was written) `ChangeQueue` finds the change; it and what came after is undone
     unknown     (anything else) the group commit is dead; its shard must be opened anew from the ledger
 
 Between two appends there may be other work on the same turn (`BetweenAppends`): the snapshotter's.
@@ -15,31 +15,25 @@ from collections.abc import Callable, Sequence
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Probe
 from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
-from oncegate.engine.commit.append_spans import AppendSpans
 from oncegate.engine.commit.between_appends import BetweenAppends, NoWork
 from oncegate.engine.commit.change import Change
+from oncegate.engine.commit.change_queue import ChangeQueue
 from oncegate.engine.commit.marks import Marks
-from oncegate.engine.commit.refused_part import RefusedPart, submitter
+from oncegate.engine.commit.room import Room
+from oncegate.engine.commit.waiters import Waiters
 from oncegate.engine.counters import APPENDED, APPENDS_LOST, APPENDS_REFUSED
 from oncegate.engine.counts.counts import Counts
-from oncegate.engine.failures import unknown_end
-from oncegate.ports import AppendRefused, Clock, Ledger, OutputChange
+from oncegate.engine.failures import again, unknown_end
+from oncegate.ports import AppendRefused, Clock, Ledger, Mark, OutputChange
 from oncegate.ports.tracing import Span, child, current
-
-# How long a full ledger is left alone before one probe is appended.
-PROBE_MS = 1_000
-# One append holds at most this much: a frame stays far below its 32-bit length, a group below a second of disk.
-GROUP_BYTES_MAX = 64 << 20
-MIB = 1 << 20
-_NOTHING_WRITTEN = "; nothing was written"
 
 
 class GroupCommit:
     """Appends groups of changes to the ledger, and lets answers wait until their entry is durable.
 
     The only caller of `Ledger.append` once a shard serves; lives on one event loop. `mark`: the last durable position.
-    `next_position`: that of the next entry submitted. `between`: the work between appends, none at first. `counts`:
-    takes how appends ended, and how long and large they were.
+    `next_position`: that of the next entry submitted. `between`: the work between appends, none at first. `room`: what
+    the ledger has of it. `counts`: takes how appends ended, and how long and large they were.
     """
 
     def __init__(
@@ -52,19 +46,14 @@ class GroupCommit:
     ) -> None:
         self._ledger = ledger
         self._counts = Counts() if counts is None else counts
-        self._free_bytes = free_bytes
         self._clock = clock
         self._marks = marks
-        self._pending: list[Change] = []
+        self._queue = ChangeQueue()
         self._wake = asyncio.Event()
-        self._waiters: list[tuple[int, asyncio.Future[None], asyncio.Task[object] | None]] = []
-        self._refused_part = RefusedPart()
-        self._spans = AppendSpans()
+        self._waiters = Waiters()
+        self.room = Room(clock, free_bytes)
         # How often what others had submitted was undone with a change that was refused: it may be decided again.
         self.undone = 0
-        self._full: LedgerFull | None = None
-        self._missing_bytes = 0
-        self._probe_ms = 0
         # Whether a newer owner is noticed by an append alone.
         self.fenced_by_appends = False
         # Whether the ledger has ended by itself beside appends: the next one writes nothing, and tells it.
@@ -72,8 +61,6 @@ class GroupCommit:
         # Whether the ledger failed in an append, whose end is unknown: not a bug here, nor the work between appends.
         self.append_lost = False
         self.between: BetweenAppends = NoWork()
-        # Called when the ledger has no room any more, and when it has room again.
-        self.when_full: Callable[[LedgerFull | None], None] = _nothing
         # Called at once when it dies, perhaps long before `run` returns: an append may hang.
         self.when_dead: Callable[[OncegateError], None] = _nothing
         self.closing = False
@@ -89,31 +76,12 @@ class GroupCommit:
     @property
     def open(self) -> bool:
         """Tells whether something can be written now."""
-        return not self.closing and self._full is None and self.dead is None
-
-    @property
-    def full(self) -> bool:
-        """Tells whether the ledger has no room but for what ends something."""
-        return self._full is not None
+        return not self.closing and not self.room.full and self.dead is None
 
     @property
     def queued(self) -> tuple[int, int]:
         """Counts the changes that wait for the next append, and the answers that wait for one to end."""
-        return len(self._pending), len(self._waiters)
-
-    @property
-    def shortage(self) -> str:
-        """Says why the ledger is full, and how much room must be made, where that is known; empty while it is not."""
-        if self._full is None:
-            return ""
-        why = self._full.detail.removesuffix(_NOTHING_WRITTEN)
-        if self._missing_bytes <= 0:
-            return why
-        room = f"{-(-self._missing_bytes // MIB)} MiB more must be free"
-        return f"{why}; {room} before anything but completes and releases is written, then it goes on by itself"
-
-    def _no_room(self) -> LedgerFull:
-        return LedgerFull(self.shortage + _NOTHING_WRITTEN)
+        return len(self._queue), len(self._waiters)
 
     def check(self, *, ends: bool = False) -> None:
         """Raises why nothing can be written now, if so: LedgerFull, or what killed this group commit.
@@ -123,9 +91,9 @@ class GroupCommit:
         if self.dead is not None:
             raise self.dead
         if self.closing:
-            raise _again(self._refusal)
-        if self._full is not None and not ends:
-            raise self._no_room()
+            raise again(self._refusal)
+        if self.room.full and not ends:
+            raise self.room.refusal
 
     def submit(
         self,
@@ -138,7 +106,7 @@ class GroupCommit:
 
         Neither list may be changed afterwards.
         """
-        self._pending.append(Change(entries, outputs, undo, settle, submitter()))
+        self._queue.put(Change(entries, outputs, undo, settle, asyncio.current_task()))
         self.next_position += len(entries)
         self._wake.set()
         return self.next_position - 1
@@ -158,12 +126,11 @@ class GroupCommit:
     def wait(self, position: int, waiter: "asyncio.Future[None]", span: Span | None = None) -> None:
         """Lets `waiter` end as `durable` of this position does; `span`: of the request that waits."""
         if self.dead is not None:
-            waiter.set_exception(_again(self.dead))
+            waiter.set_exception(again(self.dead))
         elif position <= self.mark.position:
             waiter.set_result(None)
         else:
-            self._waiters.append((position, waiter, submitter()))
-            self._spans.wait(position, span)
+            self._waiters.add(position, waiter, span)
 
     async def all_durable(self) -> None:
         """Waits for everything submitted so far, as `durable` does: what an answer rests on that denies something."""
@@ -187,6 +154,9 @@ class GroupCommit:
         if self.next_position > since:
             return since
         self.check()
+        return self._submit_probe()
+
+    def _submit_probe(self) -> int:
         return self.submit([encode(Probe(self._clock.wall_ms()))], [], _nothing, _nothing)
 
     async def run(self) -> None:
@@ -205,48 +175,35 @@ class GroupCommit:
 
     async def _run(self) -> None:
         while self.dead is None:
-            due_ms = self.between.due_ms()
+            due_ms, probe_ms = self.between.due_ms(), self.room.due_ms()
             if due_ms is not None and due_ms <= 0:
                 await self.between.turn()
-            elif self._full is not None and not self.closing and self._clock.monotonic_ms() >= self._probe_ms:
+            elif probe_ms is not None and probe_ms <= 0 and not self.closing:
                 await self._probe()
-            elif self._pending:
+            elif self._queue:
                 await self.append_next()
             elif self.closing:
                 return
             else:
-                await self._wait(due_ms)
-
-    async def _wait(self, due_ms: int | None) -> None:
-        """Waits until something is submitted or due; a full ledger is probed again after a while."""
-        self._wake.clear()
-        if due_ms is not None:
-            await self._woken_within(due_ms)
-            return
-        if self._full is None:
-            await self._wake.wait()
-            return
-        await self._woken_within(max(0, self._probe_ms - self._clock.monotonic_ms()))
+                await self._wait(probe_ms if due_ms is None else due_ms)
 
     async def _probe(self) -> None:
         """Tries one entry, where the disk says that there is room besides what is kept; then all goes on."""
-        self._probe_ms = self._clock.monotonic_ms() + PROBE_MS
-        if self._pending:  # what ends something is not to be refused with the probe
+        self.room.leave_alone()
+        if self._queue:  # what ends something is not to be refused with the probe
             await self.append_next()
-        if self.dead is None and self._has_room():
-            position = self.submit([encode(Probe(self._clock.wall_ms()))], [], _nothing, _nothing)
+        if self.dead is None and self.room.measure():
+            position = self._submit_probe()
             await self.append_all()
             if self.mark.position >= position:
-                self._full = None
-                self.when_full(None)
+                self.room.end_full()
 
-    def _has_room(self) -> bool:
-        """Asks the disk, and notes how much it lacks."""
-        free_bytes, _ = self._free_bytes()
-        self._missing_bytes = 1 - free_bytes
-        return free_bytes > 0
-
-    async def _woken_within(self, wait_ms: int) -> None:
+    async def _wait(self, wait_ms: int | None) -> None:
+        """Waits until something is submitted, at most so long; None: for as long as it takes."""
+        self._wake.clear()
+        if wait_ms is None:
+            await self._wake.wait()
+            return
         pause, woken = asyncio.ensure_future(self._clock.sleep_ms(wait_ms)), asyncio.ensure_future(self._wake.wait())
         try:
             await asyncio.wait((pause, woken), return_when=asyncio.FIRST_COMPLETED)
@@ -261,37 +218,25 @@ class GroupCommit:
     @property
     def fits_one_group(self) -> bool:
         """Tells whether one append may hold all that waits for one."""
-        size_bytes = sum(change.size_bytes for change in self._pending)
-        return size_bytes <= GROUP_BYTES_MAX and not self._refused_part.sought
+        return self._queue.fits_one_group
 
     async def append_all(self) -> None:
         """Appends all that waits as one group; for work between appends, where `fits_one_group`."""
-        group, self._pending = self._pending, []
-        if group:
-            await self._append(group)
+        if self._queue:
+            await self._append(self._queue.take_all())
 
     async def append_next(self) -> None:
         """Appends the next group of what waits; where nothing does, lets others have the loop once."""
-        if self._pending:
-            await self._append(self._close_group())
+        if self._queue:
+            await self._append(self._queue.take_group())
         else:
             await self._clock.sleep_ms(0)
-
-    def _close_group(self) -> list[Change]:
-        size_bytes, most = 0, self._refused_part.cut(len(self._pending))
-        for count, change in enumerate(self._pending[:most]):
-            size_bytes += change.size_bytes
-            if count and size_bytes > GROUP_BYTES_MAX:
-                most = count
-                break
-        group, self._pending = self._pending[:most], self._pending[most:]
-        return group
 
     async def _append(self, group: list[Change]) -> None:
         entries = [entry for change in group for entry in change.entries]
         outputs = [output for change in group for output in change.outputs]
         self._begun = self.mark.position + len(entries)
-        with self._spans.commit(self._begun, len(group), len(entries)):
+        with self._waiters.spans.commit(self._begun, len(group), len(entries)):
             await self._write(group, entries, outputs)
 
     async def _write(self, group: list[Change], entries: list[bytes], outputs: list[OutputChange]) -> None:
@@ -311,77 +256,52 @@ class GroupCommit:
             self._counts.add(APPENDED)
             self._counts.changes.observe(len(group))
             self._counts.appends.observe_since(began_ms, self._clock)
-            self.mark = mark
-            self._marks.add(mark)
-            self._refused_part.taken(len(group))
-            for change in group:
-                change.settle()
-            self._release(mark.position)
+            self._settle(group, mark)
 
-    def _release(self, position: int) -> None:
-        waiting = self._waiters
-        self._spans.release(position)
-        self._waiters = [item for item in waiting if item[0] > position]
-        for position_awaited, waiter, _ in waiting:
-            if position_awaited <= position and not waiter.done():
-                waiter.set_result(None)
+    def _settle(self, group: list[Change], mark: Mark) -> None:
+        """Lets everyone go on who waits for what the ledger has taken."""
+        self.mark = mark
+        self._marks.add(mark)
+        self._queue.taken(len(group))
+        for change in group:
+            change.settle()
+        self._waiters.release(mark.position)
 
     def _refuse(self, group: list[Change], error: LedgerFull) -> None:
         """Takes the index back to what is durable: nothing was written."""
         self._counts.add(APPENDS_REFUSED)
         self._undo(group)
-        self.begin_full(error)
-        self._fail_waiters(self._no_room())
-
-    def _undo(self, group: list[Change]) -> None:
-        """Undoes a group and all that waits behind it, newest change first."""
-        for change in reversed(group + self._pending):
-            change.undo()
-        self._pending = []
-        self._refused_part.found()
-        self.next_position = self.mark.position + 1
-        self._begun = self.mark.position
+        self.room.begin_full(error)
+        self._waiters.fail(self.room.refusal)
 
     def _refuse_part(self, group: list[Change], error: AppendRefused) -> None:
         """Goes on with fewer of a group at a time; of one change, undoes it and says why to its submitter."""
         self._counts.add(APPENDS_REFUSED)
         if len(group) > 1:
             self._begun = self.mark.position
-            self._pending = group + self._pending
-            self._refused_part.refused(group, error)
+            self._queue.refused(group, error)
             return
         self._undo(group)
-        culprit, waiting = group[0].submitter, self._waiters
-        self._waiters = [one for one in waiting if culprit is None or one[2] is not culprit]
+        culprit = group[0].submitter
         self.undone += culprit is not None
-        self._fail_waiters(LedgerFull(f"{error.refusal.detail}; nothing was written, send it again"))
-        for _, waiter, _ in waiting:
-            if not waiter.done():
-                waiter.set_exception(_again(error.refusal))
+        undone = LedgerFull(f"{error.refusal.detail}; nothing was written, send it again")
+        self._waiters.fail(undone, culprit, error.refusal)
 
-    def begin_full(self, error: LedgerFull) -> None:
-        """Takes nothing more but what ends something, until a probe finds room."""
-        known, self._full = self._full, error
-        self._probe_ms = self._clock.monotonic_ms() + PROBE_MS
-        self._has_room()
-        if known is None:
-            self.when_full(self._no_room())
+    def _undo(self, group: list[Change]) -> None:
+        """Undoes a group and all that waits behind it, newest change first."""
+        for change in reversed(group + self._queue.take_all()):
+            change.undo()
+        self.next_position = self.mark.position + 1
+        self._begun = self.mark.position
 
     def die(self, error: OncegateError) -> None:
         """Takes `error` as the end, if it is the first: whoever waits is told, nothing is written, `run` returns."""
         if self.dead is not None:
             return
         self.dead = error
-        self._fail_waiters(error)
+        self._waiters.fail(error)
         self._wake.set()
         self.when_dead(error)
-
-    def _fail_waiters(self, error: OncegateError) -> None:
-        waiting, self._waiters = self._waiters, []
-        self._spans.clear()
-        for _, waiter, _ in waiting:
-            if not waiter.done():
-                waiter.set_exception(_again(error))
 
     def close(self, refusal: OncegateError | None = None) -> None:
         """Takes nothing more; `run` returns when all that was submitted is written. `refusal`: what is told instead of
@@ -389,11 +309,6 @@ class GroupCommit:
         self.closing = True
         self._refusal = refusal if refusal is not None else self._refusal
         self._wake.set()
-
-
-def _again(error: OncegateError) -> OncegateError:
-    """Copies an error for one more waiter: each has a traceback of its own."""
-    return type(error)(error.detail, **error.extra)
 
 
 def _nothing(_error: OncegateError | None = None) -> None:

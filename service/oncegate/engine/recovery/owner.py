@@ -112,7 +112,7 @@ class Owner:
             return "DOWN"
         if self.shard is None:
             return "STANDBY" if self.standing else "RECOVERING"
-        return "FULL" if self.shard.group_commit.full else "SERVING"
+        return "FULL" if self.shard.group_commit.room.full else "SERVING"
 
     @property
     def recovery_ms(self) -> int:
@@ -319,9 +319,9 @@ class Owner:
         shard.durability = opened.durability
         shard.group_commit.fenced_by_appends = opened.fenced_by_appends
         shard.group_commit.gave_up = opened.gave_up
-        shard.group_commit.when_full = self._tell_room
+        shard.group_commit.room.when_full = self._tell_room
         if opened.free_bytes()[0] <= 0:
-            shard.group_commit.begin_full(LedgerFull("the disk is full; nothing was written"))
+            shard.group_commit.room.begin_full(LedgerFull("the disk is full; nothing was written"))
         self._require_owner = opened.require_owner
         if told := shard.settings.policies:
             world.observer.event("policies", namespace=self.namespace, **told)
