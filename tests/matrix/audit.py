@@ -15,7 +15,7 @@ from oncegate.core.entries.kinds import Claimed, Produced, Released
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Location, Wrote
 from oncegate.ledgers.frames import Collected, Frame, Sent
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard.assembly import Assembly
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES
 from tests.support.kafka_broker import Broker

@@ -13,11 +13,11 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 
-from oncegate.ledgers.kafka.guard import Guard
 from oncegate.ledgers.kafka.shard import ledger, opening
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
 from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.writer import FrameWriter
+from oncegate.ledgers.kafka.transactions.guard import Guard
 
 FOLDER = "MATRIX_FAILPOINT"
 ARMED, STRUCK = "armed", "struck"

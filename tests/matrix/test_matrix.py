@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from tests.matrix.catalogue import BY_NAME
 from tests.matrix.life import IDS, STEPS
 from tests.matrix.report import Counted

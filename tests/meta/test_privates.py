@@ -15,7 +15,7 @@ NAMED_TUPLE = {"_replace", "_fields", "_asdict", "_make"}
 # Where a library offers no public way, by file.
 FORCED = {
     "service/oncegate/index/table/jit.py": {"_cache", "_cache_file", "_source_stamp", "_version"},
-    "service/oncegate/ledgers/kafka/guard.py": {
+    "service/oncegate/ledgers/kafka/transactions/producer.py": {
         "_batches",
         "_closed",
         "_conns",

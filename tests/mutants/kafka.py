@@ -2,7 +2,8 @@
 
 from tests.mutants.mutant import Mutant, one
 
-_GUARD = "service/oncegate/ledgers/kafka/guard.py"
+_TRANSACTIONS = "service/oncegate/ledgers/kafka/transactions"
+_GUARD = f"{_TRANSACTIONS}/guard.py"
 _TESTS = "tests/faults/kafka/test_guard.py"
 _SECURITY = "service/oncegate/ledgers/kafka/security.py"
 _WATCH = "service/oncegate/ledgers/kafka/watch.py"
@@ -28,16 +29,16 @@ KAFKA: tuple[Mutant, ...] = (
     ),
     one(
         "a transaction is committed without its batches' own outcomes",
-        _GUARD,
-        "        return [told.offset for told in await asyncio.gather(*(future for _, future in self._sent))]\n",
-        "        await asyncio.wait([future for _, future in self._sent])\n        return [0 for _ in self._sent]\n",
+        f"{_TRANSACTIONS}/sending.py",
+        "        return [told.offset for told in await asyncio.gather(*(future for *_, future in self._sent))]\n",
+        "        await asyncio.wait([future for *_, future in self._sent])\n        return [0 for _ in self._sent]\n",
         f"{_TESTS}::test_a_transaction_of_which_one_batch_is_refused_is_not_written_at_all",
     ),
     one(
         "a commit whose answer is lost is sent again",
-        _GUARD,
-        "            if self._ends_sent > 1:\n",
-        "            if self._ends_sent > 2:\n",
+        f"{_TRANSACTIONS}/producer.py",
+        "            if self.ends_sent > 1:\n",
+        "            if self.ends_sent > 2:\n",
         f"{_TESTS}::test_a_commit_whose_answer_is_lost_is_in_doubt_and_sent_once",
     ),
     one(
@@ -50,8 +51,8 @@ KAFKA: tuple[Mutant, ...] = (
     one(
         "a caller that goes away stops its transaction",
         _GUARD,
-        "    return await asyncio.shield(task)\n",
-        "    return await task\n",
+        "        return await uncancelled(self._commit(batches, then))\n",
+        "        return await self._commit(batches, then)\n",
         f"{_TESTS}::test_a_commit_goes_on_when_its_caller_goes_away",
     ),
     one(
@@ -70,16 +71,16 @@ KAFKA: tuple[Mutant, ...] = (
     ),
     one(
         "a topic without a right is found out by its batch alone",
-        _GUARD,
-        "            error_transaction(error)\n            self._watch.refused(error)\n",
+        f"{_TRANSACTIONS}/producer.py",
+        "            error_transaction(error)\n            watch.refused(error)\n",
         "            error_transaction(error)\n",
         f"{_ASKED}::test_a_topic_without_a_right_is_told_alone_and_nothing_is_written",
     ),
     one(
         "a commit that the broker has refused is in doubt",
         _GUARD,
-        "            if self._ends_sent <= 1 and isinstance(error, TransactionalIdAuthorizationFailed):\n",
-        "            if self._ends_sent < 0:\n",
+        "            if is_definite and isinstance(error, TransactionalIdAuthorizationFailed):\n",
+        "            if False:\n",
         f"{_ASKED}::test_a_transactional_id_that_loses_its_right_before_the_commit_is_not_written",
     ),
     one(
@@ -224,7 +225,7 @@ KAFKA: tuple[Mutant, ...] = (
     ),
     one(
         "a stream is sent without waiting for its answers",
-        _GUARD,
+        f"{_TRANSACTIONS}/sending.py",
         "        while self._unanswered and sum",
         "        while not self._unanswered and sum",
         f"{_BROKER_TESTS}::test_a_batch_that_is_refused_ends_the_stream_with_its_partition",

@@ -13,9 +13,9 @@ _MARKERS = "tests/faults/kafka/test_lost_markers.py"
 KAFKA_MATRIX: tuple[Mutant, ...] = (
     one(
         "a gateway sends EndTxn again whose answer is lost",
-        f"{_KAFKA}/guard.py",
-        "            if self._ends_sent > 1:\n",
-        "            if self._ends_sent > 2:\n",
+        f"{_KAFKA}/transactions/producer.py",
+        "            if self.ends_sent > 1:\n",
+        "            if self.ends_sent > 2:\n",
         f"{_MATRIX}[end-answer-lost-0]",
     ),
     one(

@@ -54,14 +54,14 @@ KAFKA_PLAN: tuple[Mutant, ...] = (
     ),
     one(
         "a batch that is too large is told as any that is refused",
-        "service/oncegate/ledgers/kafka/guard.py",
+        "service/oncegate/ledgers/kafka/transactions/guard.py",
         "        if isinstance(error, MessageSizeTooLargeError):\n",
         "        if False:\n",
         f"{_REFUSALS}::test_a_batch_that_a_topic_does_not_take_is_told_with_the_limit_and_the_others_are_taken",
     ),
     one(
         "a topic without an answer is named beside one that refuses a size",
-        "service/oncegate/ledgers/kafka/guard.py",
+        "service/oncegate/ledgers/kafka/transactions/sending.py",
         "list(dict.fromkeys(partition for partition, _ in refused))",
         "self.culprits()",
         f"{_REFUSALS}::test_a_topic_that_has_not_answered_is_not_named_beside_one_that_refuses_a_size",

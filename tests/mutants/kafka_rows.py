@@ -19,7 +19,7 @@ def _row(name: str, step: int = 0) -> str:
 KAFKA_ROWS: tuple[Mutant, ...] = (
     one(
         "aiokafka alone ends transactions",
-        f"{_KAFKA}/guard.py",
+        f"{_KAFKA}/transactions/producer.py",
         "        self._end_once()\n",
         "",
         _row("rows-end-answer-lost"),
@@ -72,11 +72,10 @@ KAFKA_ROWS: tuple[Mutant, ...] = (
     ),
     one(
         "rows are committed before the frame that names them",
-        f"{_KAFKA}/guard.py",
+        f"{_KAFKA}/transactions/guard.py",
         "        return offsets + await self._send(then(offsets), last)\n",
         "        if offsets:\n"
         "            await self._end()\n"
-        "            self._ends_sent = 0\n"
         "        return offsets + await self._send(then(offsets), last, begin=bool(offsets))\n",
         _row("kill-committed", 2),
     ),

@@ -66,7 +66,7 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
     ),
     one(
         "a producer that was idle for days is used again",
-        "service/oncegate/ledgers/kafka/guard.py",
+        "service/oncegate/ledgers/kafka/transactions/guard.py",
         "        return self.closed or self._watch.has_been_cut or is_forgotten\n",
         "        return self.closed or self._watch.has_been_cut\n",
         "tests/faults/kafka/test_forgotten_producers.py::test_a_producer_is_replaced_before_it_is_forgotten",

@@ -89,7 +89,7 @@ REFUSED_PART: tuple[Mutant, ...] = (
     ),
     one(
         "a gateway's own topic that takes less is not named",
-        "service/oncegate/ledgers/kafka/guard.py",
+        "service/oncegate/ledgers/kafka/transactions/sending.py",
         '            f"max.message.bytes of topic {topic} (without',
         '            f"max.message.bytes of the topic (without',
         f"{_SERVED}::test_a_topic_of_the_gateway_that_takes_less_is_named_and_all_goes_on_when_it_is_raised",

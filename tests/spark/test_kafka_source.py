@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate_spark import Gateway
 from tests.spark.jobs.kafka_queries import FIRST
 from tests.support.kafka_broker import Broker, one_broker

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate_spark import Gateway, formats
 from tests.spark.jobs.faults import FaultySource
 from tests.spark.jobs.job import Job

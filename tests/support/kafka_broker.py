@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from deploy.kafka.access import ADMIN, CLIENT, OPEN, Access
 from deploy.kafka.cluster import Cluster
 from deploy.ports import free_ports
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.security import Security
 
 WAIT_S = 60

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 from aiokafka.producer.message_accumulator import BatchBuilder
 
-from oncegate.ledgers.kafka.guard import Batch, Guard, NotStarted, Partition
+from oncegate.ledgers.kafka.partition import Partition
+from oncegate.ledgers.kafka.transactions.batches import Batch
+from oncegate.ledgers.kafka.transactions.ends import NotStarted
+from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ledgers.kafka.watch import Deadlines
 
 PATIENT = Deadlines(start_ms=60_000, send_ms=60_000, commit_ms=60_000, transaction_ms=150_000)

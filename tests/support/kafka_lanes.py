@@ -8,7 +8,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate_spark import Gateway
 from oncegate_spark.direct import DirectRow, DirectWriter
 from oncegate_spark.direct.record import lane_record

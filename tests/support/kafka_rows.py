@@ -6,9 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from oncegate.ledgers.kafka.guard import Batch, Guard
 from oncegate.ledgers.kafka.rows import stream
 from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target, Written
+from oncegate.ledgers.kafka.transactions.batches import Batch
+from oncegate.ledgers.kafka.transactions.guard import Guard
 
 
 async def commit_rows(

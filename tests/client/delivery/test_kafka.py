@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate_spark import Fenced, Gateway, SinkRefused
 from oncegate_spark.delivery import Delivered, Delivery, KafkaSink, Record, Resolved, Resolver
 from tests.support.kafka_broker import Broker, one_broker

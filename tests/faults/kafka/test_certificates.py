@@ -11,7 +11,7 @@ from aiokafka.errors import KafkaError
 
 from deploy.kafka.access import CLIENT, Access
 from deploy.kafka.certificates import UNTIL, Authority
-from oncegate.ledgers.kafka.guard import Guard
+from oncegate.ledgers.kafka.transactions.guard import Guard
 from tests.support.kafka_broker import Broker, one_broker
 from tests.support.kafka_guards import PATIENT, batch, new_id, refused_at_start, started
 from tests.support.kafka_rights import DESCRIBE, TOPIC, TRANSACTIONAL_ID, WRITE, Rights

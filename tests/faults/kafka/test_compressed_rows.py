@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_users import client_of, url

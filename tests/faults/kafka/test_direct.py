@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from oncegate.engine.usecases.direct.entering import TRIM_RECORDS
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate_spark import Fenced, Gateway, Refused
 from oncegate_spark.direct import DirectRow, DirectWriter, DirectWritten
 from oncegate_spark.direct.transaction import LaneTransaction

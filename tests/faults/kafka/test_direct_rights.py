@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from deploy.kafka.access import CLIENT, SCRAM, Access
 from oncegate.cli import app
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate_spark import Gateway
 from oncegate_spark.direct import DirectWriter, DirectWritten
 from oncegate_spark.errors import Outcome, Refused

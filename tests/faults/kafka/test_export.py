@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oncegate.cli import app
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.testing import LocalGateway
 from oncegate_spark import Gateway
 from tests.support.kafka_broker import Broker

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from oncegate.core.errors import LedgerFull
-from oncegate.ledgers.kafka import guard as guards
-from oncegate.ledgers.kafka.guard import Guard, Partition
 from oncegate.ledgers.kafka.markers.brokers import brokers_of
+from oncegate.ledgers.kafka.partition import Partition
+from oncegate.ledgers.kafka.transactions import guard as guards
+from oncegate.ledgers.kafka.transactions.guard import Guard
 from tests.support.kafka_broker import Broker, one_broker
 from tests.support.kafka_ledger import Prefix, entries
 

@@ -13,8 +13,11 @@ from aiokafka.errors import KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
 
 from deploy.ports import free_port
-from oncegate.ledgers.kafka.guard import Batch, Fenced, Guard, InDoubt, NotStarted, NotWritten, Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.record_batch import Field, Records, encode
+from oncegate.ledgers.kafka.transactions.batches import Batch
+from oncegate.ledgers.kafka.transactions.ends import Fenced, InDoubt, NotStarted, NotWritten
+from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ledgers.kafka.watch import Deadlines, Session
 from tests.support.held import until
 from tests.support.kafka_broker import Broker

@@ -16,8 +16,8 @@ from aiokafka.client import AIOKafkaClient, CoordinationType
 from confluent_kafka.admin import NewTopic
 
 from deploy.kafka.cluster import Cluster
-from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.namespaces import NamespaceList
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.topics import admin_of
 from oncegate.ledgers.kafka.watch import Deadlines
 from tests.matrix.world import StruckGateway, until

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate.core.errors import LedgerFull
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ports import Origin, SendRanges
 from oncegate_spark import Gateway, RecordCheck
 from oncegate_spark.errors import OncegateError

@@ -12,11 +12,13 @@ from confluent_kafka.admin import AclOperation
 from deploy.kafka.access import CLIENT, Access
 from oncegate.core.errors import LedgerDown
 from oncegate.ledgers.kafka.address import Address, parse_address
-from oncegate.ledgers.kafka.guard import Batch, Partition, RecordTooLarge
 from oncegate.ledgers.kafka.ledgers import open_kafka
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.refusals import BrokersRefuse, Caller, refusal_of
 from oncegate.ledgers.kafka.topics import KEPT, shorten, topics_of
+from oncegate.ledgers.kafka.transactions.batches import Batch
+from oncegate.ledgers.kafka.transactions.ends import RecordTooLarge
 from tests.support.kafka_broker import Broker, one_broker
 from tests.support.kafka_guards import batch, new_id, refused_at_start, started
 from tests.support.kafka_proxy import PRODUCE, proxied

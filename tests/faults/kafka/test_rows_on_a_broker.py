@@ -17,9 +17,12 @@ from confluent_kafka import Producer
 
 from oncegate.core.errors import BadRequest, MissingStage, NotFound, SchemaMismatch, TooLarge
 from oncegate.ledgers.kafka.compression import Compression, compressed
-from oncegate.ledgers.kafka.guard import Batch, Guard, NotWritten, Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.record_batch import Field, Records, encode
 from oncegate.ledgers.kafka.rows.stream import Piece, Target, Written
+from oncegate.ledgers.kafka.transactions.batches import Batch
+from oncegate.ledgers.kafka.transactions.ends import NotWritten
+from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.ports import Origin
 from oncegate_spark import RecordCheck

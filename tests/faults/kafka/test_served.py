@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate_spark import Gateway
 from oncegate_spark.errors import OncegateError
 from tests.support.gateway_process import GatewayProcess

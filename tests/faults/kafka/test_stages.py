@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ports import DropRanges, TrimRanges
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of
 from tests.support.kafka_broker import WAIT_S, Broker

@@ -11,7 +11,7 @@ from confluent_kafka.admin import NewPartitions
 
 from oncegate.core.errors import TooLarge
 from oncegate.ledgers.frames import Frame, Sent
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.assembly import Assembly
 from oncegate_spark.errors import OncegateError, Refused

@@ -3,7 +3,8 @@
 import pytest
 from aiokafka.errors import KafkaError
 
-from oncegate.ledgers.kafka.guard import Guard, InDoubt
+from oncegate.ledgers.kafka.transactions.ends import InDoubt
+from oncegate.ledgers.kafka.transactions.guard import Guard
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_guards import PATIENT, batch, started
 from tests.support.kafka_ledger import Prefix, entries

@@ -11,7 +11,7 @@ As Kafka 4.3.1 was measured to do it:
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 
 OPEN, COMMITTED, ABORTED, MARKER = "open", "committed", "aborted", "marker"
 # Of transactional ids, by Kafka's names.

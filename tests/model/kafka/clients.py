@@ -15,13 +15,16 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 
 from oncegate.arraytypes import I64
-from oncegate.ledgers.kafka import followed, guard, namespaces, shard
-from oncegate.ledgers.kafka.guard import InDoubt, NotWritten, Partition, each_of
+from oncegate.ledgers.kafka import followed, namespaces, shard
 from oncegate.ledgers.kafka.markers import healing, user_partitions
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import Record, Stalled, Trimmed
 from oncegate.ledgers.kafka.record_batch import Field
 from oncegate.ledgers.kafka.rows import partitions, stream, user_topics
 from oncegate.ledgers.kafka.rows.shares import Share
+from oncegate.ledgers.kafka.transactions import ends
+from oncegate.ledgers.kafka.transactions.batches import each_of
+from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotWritten
 from oncegate.ledgers.remote import election
 from tests.model.kafka.brokers import Away, Fenced, Pair
 from tests.model.kafka.clock import Numbers, Time, pause
@@ -109,7 +112,7 @@ class Guard:
         try:
             offset = self._brokers.produce(self.transactional_id, self._epoch, batch.partition, batch.encoded.records)
         except Fenced:
-            raise guard.Fenced("fenced") from None
+            raise ends.Fenced("fenced") from None
         except Away:
             raise NotWritten("no leader", [batch.partition]) from None
         if fate == "unanswered":
@@ -126,7 +129,7 @@ class Guard:
         try:
             self._brokers.end(self.transactional_id, self._epoch, True, forgotten)
         except Fenced:
-            raise guard.Fenced("fenced") from None
+            raise ends.Fenced("fenced") from None
         # Of a coordinator that was killed the connection breaks, which is seen before the next transaction.
         self._has_been_cut = bool(forgotten)
         self._process.world.changed()

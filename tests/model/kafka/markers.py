@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from aiokafka.errors import KafkaConnectionError, LeaderNotAvailableError
 
-from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.markers.brokers import Open, State
+from oncegate.ledgers.kafka.partition import Partition
 from tests.model.kafka.brokers import ABORTED, COMMITTED
 
 if TYPE_CHECKING:

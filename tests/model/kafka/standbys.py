@@ -6,8 +6,8 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
 from oncegate.ledgers.kafka.followed import UNREADABLE, FollowedTopics
-from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.namespaces import Listed, NamespaceList
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import Record
 from oncegate.ledgers.kafka.shard import opening
 from oncegate.ledgers.kafka.shard.fold import Fold

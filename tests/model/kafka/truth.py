@@ -7,7 +7,7 @@ from hashlib import sha256
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Dropped, Location, Wrote
 from oncegate.ledgers.frames import Collected, Frame
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard.assembly import Assembly
 from oncegate.ledgers.kafka.shard.fold import Fold
 from tests.model.kafka.brokers import COMMITTED, Brokers

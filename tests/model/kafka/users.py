@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from oncegate.core.errors import LedgerFull
 from oncegate.ledgers.frames import Frame, Sent
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.rows.user_topics import SUSPENDED_S, UserTopics
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
 from oncegate.ports import DropRanges, SendRanges, WriteRange

@@ -39,8 +39,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
-from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.namespaces import Namespace
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.ledgers.keys import Keys

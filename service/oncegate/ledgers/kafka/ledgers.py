@@ -22,7 +22,6 @@ from oncegate.core.errors import (
 from oncegate.ledgers.kafka.address import Address, parse_address
 from oncegate.ledgers.kafka.direct.topic import DirectTopic
 from oncegate.ledgers.kafka.followed import UNREADABLE, FollowedTopics
-from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.namespaces import (
     DIRECT_PARTITIONS,
     Listed,
@@ -32,6 +31,7 @@ from oncegate.ledgers.kafka.namespaces import (
     topic_names,
     topics_of_name,
 )
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.record_batch import warm_up
 from oncegate.ledgers.kafka.rows.stage_cache import StageCache

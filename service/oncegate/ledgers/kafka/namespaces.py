@@ -22,10 +22,14 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerFull
 from oncegate.ledgers.frames import End
-from oncegate.ledgers.kafka.guard import CLOSE_S, Batch, Guard, InDoubt, NotWritten, Partition, dropped
 from oncegate.ledgers.kafka.markers.healing import healing
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import Reader, Record
 from oncegate.ledgers.kafka.record_batch import record_batches
+from oncegate.ledgers.kafka.transactions.batches import Batch
+from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotWritten
+from oncegate.ledgers.kafka.transactions.guard import Guard
+from oncegate.ledgers.kafka.transactions.producer import CLOSE_S, dropped
 from oncegate.ledgers.kafka.watch import Deadlines, Watch
 from oncegate.ledgers.remote.holders import Beat, Changes, Holders
 from oncegate.ledgers.uncancelled import uncancelled

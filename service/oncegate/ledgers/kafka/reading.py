@@ -13,7 +13,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import READING, BrokersRefuse
 from oncegate.ledgers.kafka.watch import Watch
 from oncegate.ledgers.pause import turn

@@ -20,7 +20,7 @@ from aiokafka.structs import TopicPartition
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.kafka.address import Address
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import LOOKING, SHORTENING, BrokersRefuse, Caller, refusal_of
 from oncegate.ledgers.kafka.watch import Watch
 from oncegate.ledgers.pause import pause, turn

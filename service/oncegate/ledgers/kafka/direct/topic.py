@@ -7,8 +7,8 @@ from contextlib import aclosing
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerFull
-from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.namespaces import DIRECT_PARTITIONS, direct_topic, lane_ids
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import Reader, Stalled, Trimmed
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.topics import shorten

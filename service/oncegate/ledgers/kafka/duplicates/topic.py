@@ -13,9 +13,9 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerFull
 from oncegate.ledgers.kafka.address import parse_address
-from oncegate.ledgers.kafka.guard import dropped
 from oncegate.ledgers.kafka.refusals import Caller, refusal_of
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
+from oncegate.ledgers.kafka.transactions.producer import dropped
 from oncegate.ports import NotTold
 
 # Longer than brokers take to choose a new leader; what comes meanwhile waits in a queue that is bounded.

@@ -8,8 +8,8 @@ from aiokafka.client import AIOKafkaClient, CoordinationType
 from aiokafka.errors import KafkaError, LeaderNotAvailableError, TopicAuthorizationFailedError, for_code
 from aiokafka.structs import TopicPartition
 
-from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.markers.wire import DescribeProducers, DescribeTransaction, WriteMarker
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.watch import Watch
 
 # A coordinator has written all markers that it will.

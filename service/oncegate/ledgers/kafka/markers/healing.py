@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from aiokafka.errors import ClusterAuthorizationFailedError, IncompatibleBrokerVersion, KafkaError
 
-from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.markers.brokers import Brokers, Open, State, brokers_of
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import Caller
 from oncegate.ledgers.pause import pause
 

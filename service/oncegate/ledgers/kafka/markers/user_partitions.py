@@ -14,8 +14,8 @@ from typing import Any
 
 from aiokafka.errors import ClusterAuthorizationFailedError, KafkaError, TopicAuthorizationFailedError, for_code
 
-from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.markers.brokers import NOTHING_UNDER_WAY, Brokers, Open, State, brokers_of
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import Caller
 
 # About a megabyte of names: the partitions that were written first are let go of, which later rows name again.

@@ -9,7 +9,7 @@ from typing import Any
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16, Int32, Int64, Schema, TaggedFields
 
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 
 _TEXT = CompactString("utf-8")
 _TAGS = ("tags", TaggedFields)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from oncegate.arraytypes import I64
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.record_batch import Field, Records, RowHeaders
 from oncegate.ledgers.kafka.rows.contract import Columns
 from oncegate.ledgers.kafka.rows.partitions import partitions_of

@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from oncegate.core.errors import TooLarge
 from oncegate.ledgers.kafka.compression import Compression, compressed
-from oncegate.ledgers.kafka.guard import Batch, Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.record_batch import RecordBatch, RecordTooLarge, check, encode
 from oncegate.ledgers.kafka.rows.contract import columns_of, topics_in
 from oncegate.ledgers.kafka.rows.marks import check_names, marks_of
 from oncegate.ledgers.kafka.rows.partitions import check_partitions
 from oncegate.ledgers.kafka.rows.shares import Share, records_of, shares
+from oncegate.ledgers.kafka.transactions.batches import Batch
 from oncegate.ports import Origin
 
 # Rows as one Arrow IPC stream.

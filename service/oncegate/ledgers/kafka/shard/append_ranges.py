@@ -11,11 +11,12 @@ from typing import Protocol
 
 from oncegate.ledgers.catalog import NOWHERE, Catalog, Change, Dropped, Location, Wrote, change_of, located
 from oncegate.ledgers.frames import Sent
-from oncegate.ledgers.kafka.guard import Batch, Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics, now_ms
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, Bytes, location
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
+from oncegate.ledgers.kafka.transactions.batches import Batch
 from oncegate.ports import OutputChange, PublishRanges, SendRanges, WriteRange
 
 

@@ -10,8 +10,10 @@ from itertools import accumulate
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Location
-from oncegate.ledgers.kafka.guard import Batch, NotWritten, Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.record_batch import record_batches
+from oncegate.ledgers.kafka.transactions.batches import Batch
+from oncegate.ledgers.kafka.transactions.ends import NotWritten
 
 # Of a part; a batch takes 900,000 bytes and a broker by its default a megabyte.
 PART_BYTES = 800_000

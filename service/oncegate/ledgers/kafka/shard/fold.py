@@ -2,8 +2,8 @@
 
 from oncegate.ledgers.fold import Fold as FramesFold
 from oncegate.ledgers.frames import Sent
-from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.markers.user_partitions import NewestPartitions
+from oncegate.ledgers.kafka.partition import Partition
 
 
 class Fold(FramesFold):

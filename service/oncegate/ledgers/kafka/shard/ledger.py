@@ -11,8 +11,8 @@ from aiokafka.errors import KafkaError
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError, Rejected, TooLarge
 from oncegate.ledgers.catalog import Change, Location
 from oncegate.ledgers.frames import ENTRIES_BYTES_MAX, AnyChange
-from oncegate.ledgers.kafka.guard import NotWritten, Partition, RecordTooLarge
 from oncegate.ledgers.kafka.namespaces import NamespaceList
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.append_ranges import AppendRanges
@@ -26,6 +26,7 @@ from oncegate.ledgers.kafka.shard.states import TopicPieces
 from oncegate.ledgers.kafka.shard.unwritten import unwritten
 from oncegate.ledgers.kafka.shard.writer import FrameWriter
 from oncegate.ledgers.kafka.topics import shorten
+from oncegate.ledgers.kafka.transactions.ends import NotWritten, RecordTooLarge
 from oncegate.ledgers.remote.ledger import RemoteLedger
 from oncegate.ledgers.snapshotting import Places
 from oncegate.ports import AppendRefused, Chunk, Mark, OutputChange, Replayed

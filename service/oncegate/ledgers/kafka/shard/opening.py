@@ -18,7 +18,6 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
 from oncegate.ledgers.frames import End, Owned, encode_frame
-from oncegate.ledgers.kafka.guard import Fenced, Guard, InDoubt, NotWritten
 from oncegate.ledgers.kafka.namespaces import Listed, NamespaceList
 from oncegate.ledgers.kafka.reading import Trimmed, reader
 from oncegate.ledgers.kafka.shard.assembly import frames_of
@@ -28,6 +27,8 @@ from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.states import saved_pieces
 from oncegate.ledgers.kafka.shard.unwritten import unwritten
+from oncegate.ledgers.kafka.transactions.ends import Fenced, InDoubt, NotWritten
+from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ledgers.remote.holders import Changes
 
 # Each time that a ledger is trimmed while it is read, by one owner that was fenced in between.

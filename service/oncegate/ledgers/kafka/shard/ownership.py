@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oncegate.core.errors import LedgerFenced
-from oncegate.ledgers.kafka.guard import Guard, Partition
 from oncegate.ledgers.kafka.markers.healing import Later, healing
 from oncegate.ledgers.kafka.markers.user_partitions import UserPartitions
 from oncegate.ledgers.kafka.namespaces import Generation, Listed, NamespaceList
+from oncegate.ledgers.kafka.partition import Partition
+from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.ledgers.remote.holders import Changes
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.namespaces import Namespace, topic_names
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.rows.stage_cache import StageCache
 from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.ledgers.keys import Keys

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
 from oncegate.ledgers.catalog import Catalog, Location
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import Reader, Record, Trimmed
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Bytes, verified
 from oncegate.ledgers.kafka.shard.place import KafkaPlace

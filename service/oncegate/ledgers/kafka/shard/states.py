@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Location
-from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard.blobs import Blobs, location
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.readback import Readback

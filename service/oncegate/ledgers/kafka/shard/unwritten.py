@@ -6,9 +6,9 @@ from contextlib import aclosing
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Wrote
 from oncegate.ledgers.frames import Frame, Owned, Sent
-from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.markers.brokers import Open
 from oncegate.ledgers.kafka.markers.user_partitions import Unreadable
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import Trimmed, reader
 from oncegate.ledgers.kafka.shard.assembly import frames_of
 from oncegate.ledgers.kafka.shard.fold import Fold

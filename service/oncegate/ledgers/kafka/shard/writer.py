@@ -12,13 +12,15 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, Rejected
 from oncegate.ledgers.frames import AnyChange, End, encode_frame
-from oncegate.ledgers.kafka.guard import Batch, Batches, Guard, InDoubt, NotWritten
 from oncegate.ledgers.kafka.reading import Trimmed
 from oncegate.ledgers.kafka.shard.blobs import Blobs
 from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.opening import Opened, read_frames
 from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
+from oncegate.ledgers.kafka.transactions.batches import Batch, Batches
+from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotWritten
+from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ports.tracing import child
 
 ChangesOf = Callable[[list[int]], Sequence[AnyChange]]

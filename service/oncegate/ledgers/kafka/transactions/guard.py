@@ -1,0 +1,181 @@
+"""Guards transactions that go through aiokafka: each is committed, or not written, or said to be in doubt.
+
+aiokafka alone commits a transaction of which a batch was refused, and sends EndTxn again on the same epoch when its
+answer is lost, by which brokers before KIP-890's clients show records that nobody committed. So a guard is one producer
+under one transactional id for as long as every transaction ends well. After any other end it is closed, with nothing
+flushed, and its owner starts the next one, under an id of its own.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from aiokafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    ProducerFenced,
+    TransactionalIdAuthorizationFailed,
+)
+
+from oncegate.ledgers.kafka.transactions.batches import Batch, Batches, each_of
+from oncegate.ledgers.kafka.transactions.ends import Fenced, InDoubt, NotStarted, NotWritten, Refused, Throttled
+from oncegate.ledgers.kafka.transactions.producer import Producer, dropped
+from oncegate.ledgers.kafka.transactions.sending import Sending
+from oncegate.ledgers.kafka.watch import DEFAULT_DEADLINES, Deadlines, Watch
+from oncegate.ledgers.uncancelled import uncancelled
+
+# What is on its way at most, of all partitions together, beside the batch that is handed over next.
+IN_FLIGHT_BYTES = 16 << 20
+# For how long a producer may write nothing: brokers forget its transactional id after days (seven, if nothing is set).
+IDLE_S = 3_600.0
+_PORT_HINT = "if they are up, check that security_protocol is the port's"
+
+Then = Callable[[list[int]], Sequence[Batch]]
+
+
+class Guard:
+    """Commits transactions of batches under one transactional id, one at a time, until one of them ends badly.
+
+    `settings`: what `AIOKafkaProducer` takes of connections and security. Use `start` first and `close` last.
+    `in_flight_bytes`: what is sent and not answered, at most; one batch may be larger.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        transactional_id: str,
+        deadlines: Deadlines = DEFAULT_DEADLINES,
+        in_flight_bytes: int = IN_FLIGHT_BYTES,
+    ) -> None:
+        if not __debug__:
+            raise RuntimeError("aiokafka keeps its transactions in order by assert: run Python without -O")
+        self.transactional_id = transactional_id
+        self._deadlines = deadlines
+        self._in_flight_bytes = in_flight_bytes
+        self._watch = Watch(settings)
+        self._producer = Producer(self._watch, settings, transactional_id, deadlines.transaction_ms)
+        # Until it has started, and after a bad end.
+        self.closed = True
+        self._turn = asyncio.Lock()
+        self._used_s = 0.0
+
+    async def start(self) -> None:
+        """Fences every producer before this one of the same id, whose open transaction is decided by that.
+
+        A start that returns does not prove that this is the newest producer: a commit does.
+
+        Raises, and is closed then:
+            NotStarted: the brokers refuse it: a password, a certificate or a right is missing; the text says which.
+            KafkaError, OSError, TimeoutError: they cannot be reached, or fail.
+        """
+        until = asyncio.get_running_loop().time() + self._deadlines.start_ms / 1000
+        try:
+            with self._watch.connecting():
+                async with self._watch.until(until):
+                    await self._producer.start()
+        except BaseException as error:
+            await self.close()
+            if (refusal := self._watch.refusal(error)) is not None:
+                raise NotStarted(str(refusal)) from error
+            if isinstance(error, KafkaConnectionError) and self._watch.has_reached:
+                raise KafkaConnectionError(f"brokers hang up before they answer: {_PORT_HINT}") from error
+            raise
+        self._used_s = asyncio.get_running_loop().time()
+        self.closed = False
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether the next transaction needs another producer: it was closed, has lost a broker, or was idle for long.
+
+        A broker that was started again may have forgotten the last transaction's markers, and an abort of the next one
+        would then take the last one along.
+        """
+        is_forgotten = asyncio.get_running_loop().time() > self._used_s + IDLE_S
+        return self.closed or self._watch.has_been_cut or is_forgotten
+
+    async def commit(self, batches: Batches, then: Then = lambda _: ()) -> list[int]:
+        """Writes the batches as one transaction; the offset of the first record of each, −1 where it was not told.
+
+        Batches that come one after the other are taken as those before them are answered, so that they need not be in
+        memory together; what their iterator raises ends the transaction as NotWritten does, and is raised as it is.
+        `then` is told the offsets of `batches` and returns more, which are written behind them in the same transaction;
+        a NotWritten that it raises ends the transaction as such. It goes on to its end when the caller is cancelled.
+
+        Raises:
+            NotWritten, Fenced, Refused, Throttled: definite: nothing of it is ever visible once the next guard has
+                started.
+            InDoubt: unknown. After each of these this guard is closed.
+            RuntimeError: it was closed before; nothing was sent.
+        """
+        return await uncancelled(self._commit(batches, then))
+
+    async def close(self) -> None:
+        """Drops the producer's connections, with nothing flushed; an open transaction is left to the next start."""
+        self.closed = True
+        await dropped(self._producer)
+
+    async def _commit(self, batches: Batches, then: Then) -> list[int]:
+        async with self._turn:
+            if self.closed:
+                raise RuntimeError(f"the producer {self.transactional_id} was closed: start another one")
+            try:
+                offsets = await self._write(batches, then)
+                await self._end()
+                self._used_s = asyncio.get_running_loop().time()
+            except BaseException:
+                await self.close()
+                raise
+            return offsets
+
+    async def _write(self, batches: Batches, then: Then) -> list[int]:
+        self._watch.begin()
+        last = asyncio.get_running_loop().time() + self._deadlines.sending_ms / 1000
+        offsets = await self._send(batches, last, begin=True)
+        return offsets + await self._send(then(offsets), last)
+
+    async def _send(self, batches: Batches, last: float, *, begin: bool = False) -> list[int]:
+        """Each batch's own outcome: a commit would go through without it."""
+        send_s = self._deadlines.send_ms / 1000
+        sending = Sending(self._in_flight_bytes, lambda: self._watch.goes_on(send_s, last))
+        try:
+            async with self._watch.until(min(asyncio.get_running_loop().time() + send_s, last)):
+                if begin:
+                    await self._producer.begin_transaction()
+                async for batch in each_of(batches):
+                    await sending.room_for(batch)
+                    topic, number = batch.partition
+                    sending.add(batch, await self._producer.send_batch(batch.encoded, topic, partition=number))
+                return await sending.offsets()
+        except ProducerFenced as error:
+            raise Fenced(f"a newer producer has {self.transactional_id}") from error
+        except (KafkaError, OSError, TimeoutError, AssertionError) as error:
+            raise self._not_written(error, sending) from error
+
+    def _not_written(self, error: Exception, sending: Sending) -> NotWritten:
+        if (refusal := self._watch.refusal(error)) is not None:
+            return Refused(f"not written: {refusal}", sending.partitions(refusal.topics))
+        if self._watch.is_lost:
+            return NotWritten("not written: a connection was cut before the transaction began")
+        if isinstance(error, MessageSizeTooLargeError):
+            return sending.too_large()
+        if isinstance(error, TimeoutError) and self._watch.is_throttled:
+            return Throttled(f"not written in {self._deadlines.send_ms} ms: {self._watch.quota()}")
+        if isinstance(error, TimeoutError) and sending.answered_bytes:
+            return NotWritten(f"not written: {sending.progress(self._deadlines)}", sending.culprits())
+        return NotWritten(f"not written: {error!r}", sending.culprits())
+
+    async def _end(self) -> None:
+        until = asyncio.get_running_loop().time() + self._deadlines.commit_ms / 1000
+        try:
+            async with self._watch.until(until):
+                await self._producer.commit_transaction()
+        except BaseException as error:
+            is_definite = self._producer.ends_sent <= 1
+            if is_definite and isinstance(error, ProducerFenced):
+                raise Fenced(f"a newer producer has {self.transactional_id}") from error
+            if is_definite and isinstance(error, TransactionalIdAuthorizationFailed):
+                named = TransactionalIdAuthorizationFailed(self.transactional_id)
+                raise Refused(f"not written: {self._watch.refusal(named)}") from error
+            why = self._watch.refusal(error) or repr(error)
+            raise InDoubt(f"unknown whether it was committed: {why}") from error

@@ -1,0 +1,87 @@
+"""Follows what of a transaction is on its way: how much more may be sent, what was answered, and who has refused it."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Any
+
+from aiokafka.errors import MessageSizeTooLargeError
+
+from oncegate.ledgers.kafka.partition import Partition
+from oncegate.ledgers.kafka.transactions.batches import Batch
+from oncegate.ledgers.kafka.transactions.ends import RecordTooLarge
+from oncegate.ledgers.kafka.transactions.producer import failed
+from oncegate.ledgers.kafka.watch import Deadlines
+
+
+class Sending:
+    """Holds a future for each batch that was handed over, and the bytes of those without an answer.
+
+    `bytes_max`: what is unanswered at most; one batch may be larger. `goes_on` is called with each that is answered.
+    """
+
+    def __init__(self, bytes_max: int, goes_on: Callable[[], None]) -> None:
+        self._bytes_max = bytes_max
+        self._goes_on = goes_on
+        self.answered_bytes = 0
+        self._sent: list[tuple[Partition, int, asyncio.Future[Any]]] = []
+        self._unanswered: dict[asyncio.Future[Any], int] = {}
+        self._next: Partition | None = None
+
+    async def room_for(self, batch: Batch) -> None:
+        """Waits until it fits beside what is unanswered; raises what a batch before was refused with."""
+        self._next = batch.partition
+        while self._unanswered and sum(self._unanswered.values()) + batch.encoded.size() > self._bytes_max:
+            answered, _ = await asyncio.wait(self._unanswered, return_when=asyncio.FIRST_COMPLETED)
+            for future in answered:
+                del self._unanswered[future]
+                future.result()
+
+    def add(self, batch: Batch, future: "asyncio.Future[Any]") -> None:
+        """Takes a batch that was handed over."""
+        size_bytes = batch.encoded.size()
+        self._sent.append((batch.partition, size_bytes, future))
+        self._unanswered[future] = size_bytes
+        self._next = None
+        future.add_done_callback(lambda done: self._answered(done, size_bytes))
+
+    def _answered(self, future: "asyncio.Future[Any]", size_bytes: int) -> None:
+        if not failed(future):
+            self.answered_bytes += size_bytes
+            self._goes_on()
+
+    def progress(self, deadlines: Deadlines) -> str:
+        """Says how far it came, and what lets a transaction take longer."""
+        return (
+            f"after {self.answered_bytes} bytes no batch was answered within send_ms={deadlines.send_ms}, or not all "
+            f"within {deadlines.sending_ms} ms (transaction_ms - commit_ms): raise them, or write smaller batches"
+        )
+
+    async def offsets(self) -> list[int]:
+        """Waits for all answers; the first offset of each batch."""
+        return [told.offset for told in await asyncio.gather(*(future for *_, future in self._sent))]
+
+    def partitions(self, topics: Collection[str]) -> list[Partition]:
+        """The partitions of these topics that were handed over, or were to be next."""
+        all_of_them = [*(partition for partition, *_ in self._sent), *([] if self._next is None else [self._next])]
+        return [partition for partition in dict.fromkeys(all_of_them) if partition.topic in topics]
+
+    def too_large(self) -> RecordTooLarge:
+        """Says which batch was refused for its size, and by what; those without an answer have refused nothing."""
+        refused = [(partition, size_bytes) for partition, size_bytes, future in self._sent if _is_too_large(future)]
+        (topic, number), size_bytes = refused[0]
+        why = (
+            f"not written: a batch of {size_bytes} bytes is more than {topic}-{number} takes: raise "
+            f"max.message.bytes of topic {topic} (without one message.max.bytes of the brokers counts), or write "
+            "smaller records; what is written without it is taken"
+        )
+        return RecordTooLarge(why, list(dict.fromkeys(partition for partition, _ in refused)))
+
+    def culprits(self) -> list[Partition]:
+        """The partitions that refused a batch or did not answer; else the one whose batch was not handed over."""
+        found = [partition for partition, _, future in self._sent if failed(future)]
+        return list(dict.fromkeys(found)) or ([] if self._next is None else [self._next])
+
+
+def _is_too_large(future: "asyncio.Future[Any]") -> bool:
+    """Whether a batch was answered, and refused for its size."""
+    return future.done() and not future.cancelled() and isinstance(future.exception(), MessageSizeTooLargeError)
