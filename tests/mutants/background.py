@@ -163,8 +163,8 @@ BACKGROUND: tuple[Mutant, ...] = (
     ),
     one(
         "what changed while the catalog was written down is forgotten",
-        f"{LOG}/ledger.py",
-        "[compacted, *self._taking.changes_since]",
+        f"{LOG}/writer.py",
+        "[compacted, *changes]",
         "[compacted]",
         f"{_COMPACTION}::test_what_changes_while_the_catalog_is_written_down_is_in_it",
     ),

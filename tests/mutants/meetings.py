@@ -164,9 +164,9 @@ MEETINGS: tuple[Mutant, ...] = (
         "a file let go of before its append is over",
         f"{LOG}/ledger.py",
         "            released += self._catalog.apply(change)\n        gone = self._range_counts.release(released)\n"
-        "        if gone:\n            self._writer.submit(self._remove, gone)\n",
+        "        if gone:\n            self._writing.submit(self._writer.remove, gone)\n",
         "            released = self._catalog.apply(change)\n            gone = self._range_counts.release(released)\n"
-        "            if gone:\n                self._writer.submit(self._remove, gone)\n",
+        "            if gone:\n                self._writing.submit(self._writer.remove, gone)\n",
         "tests/faults/ledger/test_outputs.py::test_a_file_whose_last_range_goes_with_an_append_that_adds_one_stays",
     ),
     one(

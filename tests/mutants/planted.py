@@ -208,10 +208,15 @@ PLANTED: tuple[Mutant, ...] = (
         "fetch past the durable frame",
         (
             (
+                f"{LOG}/writer.py",
+                "                self._write_frame(len(entries), encode_body(Body(entries, changes)))",
+                "                self.apply(changes)\n"
+                "                self._write_frame(len(entries), encode_body(Body(entries, changes)))",
+            ),
+            (
                 f"{LOG}/ledger.py",
-                "            self._write_frame(len(entries), encode_body(Body(entries, changes)))",
-                "            self._apply(changes)\n"
-                "            self._write_frame(len(entries), encode_body(Body(entries, changes)))",
+                "        self.predecessors = found.scan.predecessors\n",
+                "        self.predecessors = found.scan.predecessors\n        self._writer.apply = self._apply\n",
             ),
             (
                 f"{LOG}/ledger.py",

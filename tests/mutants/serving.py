@@ -207,7 +207,7 @@ SERVING: tuple[Mutant, ...] = (
     ),
     one(
         "room that is kept and never given back",
-        "service/oncegate/ledgers/log/ledger.py",
+        "service/oncegate/ledgers/log/writer.py",
         "                self._reserve.release()\n",
         "",
         "tests/faults/server/test_full_disk.py",

@@ -145,9 +145,9 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "witness lags behind a collection",
-        f"{LOG}/ledger.py",
-        "            self._witness.pin(self._segment.end)",
-        "            self._witness.see(self._segment.end)",
+        f"{LOG}/writer.py",
+        "            self.witness.pin(self.segments.end)",
+        "            self.witness.see(self.segments.end)",
         f"{_CRASHES}::test_every_crash_state_of_a_collection_opens_to_before_or_after",
     ),
     one(

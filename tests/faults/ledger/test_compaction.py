@@ -14,8 +14,8 @@ from oncegate.core.errors import LedgerDamaged, LedgerDown
 from oncegate.ledgers import catalog, snapshotting
 from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.log import accept, dump, open_log
-from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log import ledgers as ledgers_module
+from oncegate.ledgers.log import writer as writer_module
 from oncegate.ledgers.log.files import frames
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.snapshots import SnapshotWriter
@@ -165,15 +165,15 @@ async def test_a_first_segment_of_another_history_is_refused(fast_folder, small_
 async def test_a_collection_that_names_another_beginning_is_refused(fast_folder, small_segments, monkeypatch, wrong):
     """The walk alone would not see it: each segment continues the one before."""
     data = fast_folder / "data"
-    named = ledger_module.Compacted
+    named = writer_module.Compacted
     monkeypatch.setattr(
-        ledger_module, "Compacted", lambda *fields: msgspec.structs.replace(named(*fields), **wrong), raising=True
+        writer_module, "Compacted", lambda *fields: msgspec.structs.replace(named(*fields), **wrong), raising=True
     )
     async with opened_at(data, create=True) as ledger:
         for number in range(7):
             await ledger.append(*produce(number))
         await ledger.compact(7, snapshot_of(b"state"))
-        needed = ledger._segment.header.segment
+        needed = ledger._writer.segments.end.segment
     for segment in range(1, needed):
         (data / f"default/0/{segment:08}.seg").unlink(missing_ok=True)
     found = judge(data)

@@ -50,7 +50,7 @@ async def test_the_witness_of_each_ledger_is_synced_once_after_it_was_written(
             monkeypatch.setattr(ledger, "keep_up", counted)
         await ledgers[1].append([b"entry"], [])
         async with asyncio.timeout(20):
-            while ledgers[1]._witness._dirty:  # type: ignore[attr-defined]
+            while ledgers[1]._writer.witness._dirty:  # type: ignore[attr-defined]
                 await asyncio.to_thread(int)
         assert looked == [ledgers[1]], "the idle ones cost nothing"
 

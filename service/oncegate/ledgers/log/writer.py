@@ -1,0 +1,164 @@
+"""Writes the files of one open ledger, in its writer's thread: rows, then the frame that names them, then the witness.
+
+What an append leaves, whatever becomes of it: all of it, where the frame is durable; nothing, where the disk was full;
+else it is unknown, and nothing more is written by this opening.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull, OncegateError
+from oncegate.ledgers.catalog import Change, located
+from oncegate.ledgers.disk import Disk
+from oncegate.ledgers.log.files.frame_body import Body, Compacted, encode_body
+from oncegate.ledgers.log.files.garbage import Garbage
+from oncegate.ledgers.log.files.outputs import OpenStreams, OutputWriter
+from oncegate.ledgers.log.files.segments import NoRoom
+from oncegate.ledgers.log.files.snapshots import SnapshotWriter
+from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned
+from oncegate.ledgers.log.reserve import Reserve
+from oncegate.ledgers.log.segment_chain import SegmentChain
+from oncegate.ledgers.snapshotting import Places
+from oncegate.ports import Mark, WriteRange
+
+T = TypeVar("T")
+
+
+class LogWriter:
+    """Changes the files of a ledger. Its methods block; they are called one at a time, where nothing else is said.
+
+    `guard` raises LedgerFenced when the folder is lost. `open_streams`, `reserve`: of all ledgers. `garbage`: what is
+    to be removed. `witness`: synced from any thread. `dead`: why nothing is written any more.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        paths: LedgerPaths,
+        found: Found,
+        owned: Owned,
+        guard: Callable[[], None],
+        open_streams: OpenStreams,
+        reserve: Reserve,
+    ) -> None:
+        self._disk = disk
+        self._paths = paths
+        self._guard = guard
+        self._predecessors = found.scan.predecessors
+        self.segments = SegmentChain(disk, paths.shard, found.scan, owned.segment)
+        self._outputs = OutputWriter(disk, paths.outputs, self.segments.epoch, open_streams)
+        self.witness = owned.witness
+        self._reserve = reserve
+        self._full = reserve.released  # whoever appends was told: from now on the reserve is for that
+        self.garbage = Garbage(disk, paths.shard, paths.outputs)
+        self.dead: OncegateError | None = None
+
+    def write(self, entries: list[bytes], plan: list[Change], ranges: list[WriteRange]) -> list[Change]:
+        """Writes one append: 1. output files, synced. 2. The frame, synced. 3. The witness. Then the answer.
+
+        Returns the plan with the locations of its ranges. Nothing is acknowledged before 2. A crash between 1 and 2
+        leaves bytes that no frame names.
+        """
+        with self._known_end():
+            self._guard()
+            self._require_room()
+            try:
+                changes = located(plan, iter(self._outputs.write(ranges)))
+                self._write_frame(len(entries), encode_body(Body(entries, changes)))
+            except NoRoom:
+                self._full = True
+                self._reserve.release()
+                raise
+            self._outputs.settle()
+            self.witness.see(self.segments.end)
+        return changes
+
+    def write_compacted(self, mark: Mark, state: Places, catalog: Places, changes: Sequence[Change]) -> Compacted:
+        """Writes the frame of a compaction, synced; then the witness, so that it never names what is removed next.
+
+        changes: of the catalog, since it was written down.
+        """
+        with self._known_end():
+            self._guard()
+            first = self.segments.needed_behind(mark.position)
+            numbers = (first.segment, first.first_position, first.previous_chain)
+            at = (mark.ledger, mark.position, mark.chain)
+            compacted = Compacted(*numbers, *at, state, self._predecessors, catalog)
+            self._write_frame(0, encode_body(Body([], [compacted, *changes])))
+            self.witness.pin(self.segments.end)
+        return compacted
+
+    def begin_snapshot(self) -> tuple[tuple[int, int], SnapshotWriter]:
+        """Returns a file that was never used, and what writes a snapshot into it; from any thread."""
+        file = self._outputs.new_file()
+        return file, SnapshotWriter(self._disk, self._paths.outputs, file)
+
+    def guarded(self, work: Callable[[], T]) -> T:
+        """Does other work on the folder, whose errors mean what they do in an append; from any thread."""
+        with self._known_end():
+            self._guard()
+            return work()
+
+    def remove(self, files: Sequence[tuple[int, int]], needed_segment: int = 0) -> None:
+        """Removes output files that nothing names any more, and the segments before one, once nobody reads them."""
+        self.garbage.add(self._outputs.forget(files), needed_segment)
+        self.run_removals()
+
+    def run_removals(self) -> None:
+        """Removes what can be; only while the folder is ours: another's files have the same names."""
+        if self.dead is None:
+            with contextlib.suppress(LedgerFenced):
+                self._guard()
+                self.garbage.run()
+
+    def die(self, why: OncegateError) -> OncegateError:
+        """Lets nothing be written any more; returns why. From any thread."""
+        self.dead = why
+        return why
+
+    def require_alive(self) -> None:
+        """Raises why nothing is written any more, if so; from any thread."""
+        if self.dead is not None:
+            raise type(self.dead)(self.dead.detail)
+
+    def close(self) -> None:
+        """Syncs the witness, which may lag, and closes every file."""
+        self.run_removals()
+        if self.dead is None:
+            self.dead = LedgerDown(f"the ledger in {self._paths.shard} was closed; nothing was written")
+            with contextlib.suppress(OSError):
+                self.witness.sync()
+        for closing in (self._outputs.close, self.segments.close, self.witness.close):
+            with contextlib.suppress(OSError):
+                closing()
+
+    def _require_room(self) -> None:
+        """Raises NoRoom, once, where another ledger has found the disk full: what is left is kept for ends."""
+        told, self._full = self._full, self._reserve.released
+        if self._full and not told:
+            raise NoRoom("what is left is kept for completes and releases")
+
+    def _write_frame(self, count: int, body: bytes) -> None:
+        try:
+            self.segments.append(count, body)
+        except NoRoom:
+            self._outputs.roll_back()
+            raise
+
+    @contextmanager
+    def _known_end(self) -> Iterator[None]:
+        """No room: refused, and nothing was written. Any other error: this object is dead."""
+        try:
+            yield
+        except NoRoom as error:
+            raise LedgerFull(f"the disk below {self._paths.shard} is full ({error}); nothing was written") from error
+        except LedgerFull:
+            raise
+        except LedgerFenced as error:
+            self.die(error)
+            raise
+        except BaseException as error:
+            why = f"the ledger in {self._paths.shard} failed at position {self.segments.end.position} ({error})"
+            raise self.die(LedgerDown(f"{why}; whether this was written is unknown until it is opened anew")) from error
