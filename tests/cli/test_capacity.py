@@ -26,7 +26,8 @@ from oncegate.index.snapshot.claims_writer import snapshot
 from oncegate.index.snapshot.topics import snapshot_steps
 from oncegate.index.topics import TopicIndex
 from oncegate.ledgers import open_ledgers
-from oncegate.ledgers.catalog import Catalog, Location, Published, Wrote
+from oncegate.ledgers.catalog.catalog import Catalog
+from oncegate.ledgers.catalog.changes import Location, Published, Wrote
 from oncegate.ledgers.log.files.outputs import RangeCounts
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock

@@ -184,7 +184,7 @@ BACKGROUND: tuple[Mutant, ...] = (
     ),
     one(
         "ranges are encoded in one step",
-        "service/oncegate/ledgers/catalog.py",
+        "service/oncegate/ledgers/catalog/catalog.py",
         "range(0, len(blocks), BLOCKS_PER_PIECE):\n            few.append(Held(topic, partition, low, "
         'b"".join(blocks[at : at + BLOCKS_PER_PIECE])))\n',
         'range(1):\n            few.append(Held(topic, partition, low, b"".join(blocks)))\n',

@@ -113,7 +113,7 @@ MEETINGS: tuple[Mutant, ...] = (
     ),
     one(
         "a snapshot of the catalog is of a later moment",
-        "service/oncegate/ledgers/catalog.py",
+        "service/oncegate/ledgers/catalog/catalog.py",
         "        if self._saved is not None:\n            self._saved.changing((topic, partition))\n",
         "",
         "tests/faults/ledger/test_catalog.py::test_pieces_say_what_was_there_when_they_were_asked_for",

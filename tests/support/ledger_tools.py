@@ -249,7 +249,7 @@ async def removed(ledger: LogLedger, data: Path) -> None:
     """One segment is left: the ledger looks again, with each sync of its witness, whether somebody reads."""
     async with asyncio.timeout(20):
         while len(names(data, suffix=".seg")) > 1:
-            await asyncio.to_thread(ledger._witness.sync)
+            await asyncio.to_thread(ledger._writer.witness.sync)
 
 
 def everything(data: Path) -> dict[Path, bytes]:

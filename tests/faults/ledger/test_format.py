@@ -2,7 +2,7 @@
 
 import hashlib
 
-from oncegate.ledgers.catalog import Dropped, Location, Published, Trimmed, Wrote
+from oncegate.ledgers.catalog.changes import Dropped, Location, Published, Trimmed, Wrote
 from oncegate.ledgers.chain import chain_of
 from oncegate.ledgers.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log.files.frame_body import Body, decode_body, encode_body

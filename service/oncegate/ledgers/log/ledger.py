@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
-from oncegate.ledgers.catalog import NOWHERE, Change, Location, PublishedRange, Wrote, change_of
+from oncegate.ledgers.catalog.changes import NOWHERE, Change, Location, Wrote, change_of
+from oncegate.ledgers.catalog.published_ranges import PublishedRange
 from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.files.frames import BODY_BYTES_MAX
 from oncegate.ledgers.log.files.outputs import OpenStreams, RangeCounts, read_range

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull, OncegateError
-from oncegate.ledgers.catalog import Change, located
+from oncegate.ledgers.catalog.changes import Change, located
 from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.files.frame_body import Body, Compacted, encode_body
 from oncegate.ledgers.log.files.garbage import Garbage

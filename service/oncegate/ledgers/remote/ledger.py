@@ -7,7 +7,8 @@ from contextlib import aclosing
 from typing import ClassVar, Generic, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, OncegateError
-from oncegate.ledgers.catalog import Catalog, Change, Location
+from oncegate.ledgers.catalog.catalog import Catalog
+from oncegate.ledgers.catalog.changes import Change, Location
 from oncegate.ledgers.fold import Fold
 from oncegate.ledgers.frames import Collected
 from oncegate.ledgers.snapshotting import PieceWriter, Places, SnapshotTaking

@@ -9,7 +9,7 @@ from typing import TypeVar
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError, Rejected, TooLarge
-from oncegate.ledgers.catalog import Change, Location
+from oncegate.ledgers.catalog.changes import Change, Location
 from oncegate.ledgers.frames import ENTRIES_BYTES_MAX, AnyChange
 from oncegate.ledgers.kafka.namespaces import NamespaceList
 from oncegate.ledgers.kafka.partition import Partition

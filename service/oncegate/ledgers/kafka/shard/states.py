@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog import Location
+from oncegate.ledgers.catalog.changes import Location
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard.blobs import Blobs, location
 from oncegate.ledgers.kafka.shard.place import KafkaPlace

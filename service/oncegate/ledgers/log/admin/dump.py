@@ -11,7 +11,8 @@ import msgspec
 from oncegate.core.entries.codec import decode
 from oncegate.core.entries.values import EntryError
 from oncegate.core.errors import NotFound, OncegateError
-from oncegate.ledgers.catalog import Catalog, Wrote
+from oncegate.ledgers.catalog.catalog import Catalog
+from oncegate.ledgers.catalog.changes import Wrote
 from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.data_dir import DataDir
 from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Compacted

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from oncegate.ledgers.catalog import Change, Location
+from oncegate.ledgers.catalog.changes import Change, Location
 from oncegate.ports import Mark
 
 

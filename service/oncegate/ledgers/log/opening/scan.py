@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog import Catalog, Location, Wrote
+from oncegate.ledgers.catalog.catalog import Catalog
+from oncegate.ledgers.catalog.changes import Location, Wrote
 from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Compacted, decode_body
 from oncegate.ledgers.log.files.frames import NO_LEDGER, SegmentHeader

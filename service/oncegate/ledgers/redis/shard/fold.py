@@ -1,6 +1,6 @@
 """Adds up what the frames of a stream come to, and which rows nothing names any more."""
 
-from oncegate.ledgers.catalog import Location
+from oncegate.ledgers.catalog.changes import Location
 from oncegate.ledgers.fold import Fold as FramesFold
 from oncegate.ledgers.frames import Collected
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
-from oncegate.ledgers.catalog import NOWHERE, change_of, located
+from oncegate.ledgers.catalog.changes import NOWHERE, change_of, located
 from oncegate.ledgers.redis.connection import Lost, OtherServer, Refused, Unreachable
 from oncegate.ledgers.redis.server import Evicts
 from oncegate.ledgers.redis.shard.fold import Fold

@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown
-from oncegate.ledgers.catalog import Location
+from oncegate.ledgers.catalog.changes import Location
 from oncegate.ledgers.chain import FIRST_CHAIN
 from oncegate.ledgers.frames import End, Owned
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable

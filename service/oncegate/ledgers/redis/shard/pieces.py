@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from oncegate.ledgers.catalog import Location
+from oncegate.ledgers.catalog.changes import Location
 from oncegate.ledgers.redis.shard.reading import location
 from oncegate.ledgers.snapshot_pieces import encode_piece
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Any
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog import Location
+from oncegate.ledgers.catalog.changes import Location
 from oncegate.ledgers.frames import Frame, damage, decode_frame, frame_bytes
 from oncegate.ledgers.redis.connection import Link
 from oncegate.ledgers.redis.scripts import READ

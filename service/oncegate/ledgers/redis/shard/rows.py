@@ -3,7 +3,7 @@
 from contextlib import aclosing
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
-from oncegate.ledgers.catalog import Catalog
+from oncegate.ledgers.catalog.catalog import Catalog
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable
 from oncegate.ledgers.redis.shard.place import RedisPlace
 from oncegate.ledgers.redis.shard.reading import bytes_at

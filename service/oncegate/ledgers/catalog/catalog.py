@@ -1,171 +1,37 @@
 """Keeps account of a ledger's outputs: ranges of rows that wait, and the topics made of published ones.
 
-Changes are applied one after the other, the same live and in replay. A location says where a range's bytes are.
-
-    Wrote      a range waits under its id
-    Published  waiting ranges become the next rows of a topic; nothing is copied
-    Dropped    waiting ranges will never be published
-    Trimmed    published ranges wholly below an offset are forgotten
-    Held       published ranges of a topic, so many at once: in a snapshot alone
-
-A snapshot is a sequence of such changes, in pieces, that make the same of an empty catalog. A published range is 80
-bytes (`_RANGE`), in memory and in a snapshot.
+Changes (`changes.py`) are applied one after the other, the same live and in replay. A snapshot is a sequence of such
+changes, in pieces, that make the same of an empty catalog.
 """
 
-import struct
-from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
 
-import msgspec
-import numpy as np
-
 from oncegate.core.errors import OffsetTrimmed
-from oncegate.moment import MomentCopy
-from oncegate.packed import BLOCK_RECORDS, PackedList
-from oncegate.ports import DropRanges, OutputChange, PublishRanges, SendRanges, TrimRanges, WriteRange
-
-# First offset, rows; epoch, counter, offset, length and SHA-256 of the location.
-_RANGE = "<QQQQQQ32s"
-_RANGE_DTYPE = np.dtype(
-    {"names": ["counter", "offset", "length"], "formats": ["<u8"] * 3, "offsets": [24, 32, 40], "itemsize": 80}
+from oncegate.ledgers.catalog.changes import (
+    Change,
+    Dropped,
+    Held,
+    Location,
+    Published,
+    SnapshotChange,
+    Trimmed,
+    Wrote,
+    decode_changes,
+    encode_changes,
 )
-_NO_OFFSET = 2**64 - 1
+from oncegate.ledgers.catalog.published_ranges import NO_OFFSET, RANGE_BYTES, PublishedRange, PublishedRanges
+from oncegate.moment import MomentCopy
+from oncegate.packed import BLOCK_RECORDS
+
 # Encoded at once, in about a millisecond: changes, and ranges that are bytes already (256 KiB).
 CHANGES_PER_PIECE = 1_000
 BLOCKS_PER_PIECE = 6
-_PIECE_BYTES = BLOCKS_PER_PIECE * BLOCK_RECORDS * struct.calcsize(_RANGE)
-
-
-class Location(msgspec.Struct, frozen=True, array_like=True):
-    """Says where a range's bytes lie; the file is named by the epoch that made it and a counter."""
-
-    epoch: int
-    counter: int
-    offset: int
-    length: int
-    sha256: bytes
-
-    @property
-    def file(self) -> tuple[int, int]:
-        """Returns the file's name: the epoch that made it, and a counter."""
-        return (self.epoch, self.counter)
-
-    @property
-    def end(self) -> int:
-        """Returns the first byte behind the range."""
-        return self.offset + self.length
-
-
-# Of a range that is not written yet.
-NOWHERE = Location(0, 0, 0, 0, bytes(32))
-
-
-class Wrote(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """Makes a range wait under its id; `location`: where its bytes are."""
-
-    range_id: bytes
-    rows: int
-    location: Location
-
-
-class Published(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """Makes waiting ranges the next rows of a topic."""
-
-    topic: str
-    partition: int
-    first_offset: int
-    range_ids: tuple[bytes, ...]
-
-
-class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Gives waiting ranges up."""
-
-    range_ids: tuple[bytes, ...]
-
-
-class Trimmed(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """Forgets published ranges that lie wholly below `before_offset`."""
-
-    topic: str
-    partition: int
-    before_offset: int
-
-
-class Held(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """Makes published ranges, as `_RANGE` packs them, the next rows of a topic that begins at `low_offset`."""
-
-    topic: str
-    partition: int
-    low_offset: int
-    ranges: bytes
-
-
-Change = Wrote | Published | Dropped | Trimmed
-SnapshotChange = Change | Held
-encode_changes = msgspec.msgpack.Encoder().encode
-_decoder = msgspec.msgpack.Decoder(list[SnapshotChange])
-
-
-def change_of(output: OutputChange, locate: Callable[[WriteRange], Location]) -> Change:
-    """Makes the catalog's form of an output change; `locate` tells where a written range's bytes are.
-
-    ValueError: rows are to be sent elsewhere, and a ledger that does so takes these changes apart before.
-    """
-    match output:
-        case WriteRange():
-            return Wrote(output.range_id, output.rows, locate(output))
-        case PublishRanges():
-            return Published(output.topic, output.partition, output.first_offset, output.range_ids)
-        case DropRanges():
-            return Dropped(output.range_ids)
-        case TrimRanges():
-            return Trimmed(output.topic, output.partition, output.before_offset)
-        case SendRanges():
-            raise ValueError(f"this ledger keeps rows itself, and sends none to topic {output.topic} elsewhere")
-
-
-def located(changes: Iterable[Change], locations: Iterator[Location]) -> list[Change]:
-    """Gives each range that is written the next of the locations; other changes stay as they are."""
-    return [
-        Wrote(change.range_id, change.rows, next(locations)) if isinstance(change, Wrote) else change
-        for change in changes
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedRange:
-    """Describes a published range: its rows begin at `first_offset`, its bytes are at `location`."""
-
-    first_offset: int
-    rows: int
-    location: Location
-
-
-@dataclass(slots=True)
-class _Topic:
-    low: int = 0
-    high: int = 0
-    ranges: PackedList = field(default_factory=lambda: PackedList(_RANGE))
-
-    def add(self, rows: int, at: Location) -> None:
-        self.ranges.append(self.high, rows, at.epoch, at.counter, at.offset, at.length, at.sha256)
-        self.high += rows
-
-    def extend(self, data: bytes) -> None:
-        self.ranges.extend(data)
-        if len(self.ranges):
-            first_offset, rows, *_ = self.ranges[len(self.ranges) - 1]
-            self.high = first_offset + rows
-
-    def __getitem__(self, place: int) -> PublishedRange:
-        first_offset, rows, *at = self.ranges[place]
-        return PublishedRange(first_offset, rows, Location(*at))
-
+_PIECE_BYTES = BLOCKS_PER_PIECE * BLOCK_RECORDS * RANGE_BYTES
 
 # Topic, partition, lowest offset and blocks of published ranges.
 _Copied = tuple[str, int, int, list[bytes]]
-_Copies = MomentCopy[tuple[str, int], _Topic, _Copied]
+_Copies = MomentCopy[tuple[str, int], PublishedRanges, _Copied]
 # Ranges that wait, and topics, as they were at one moment.
 Part = tuple[list[Wrote], list[_Copied]]
 
@@ -175,7 +41,7 @@ class Catalog:
 
     def __init__(self) -> None:
         self._waiting: dict[bytes, Wrote] = {}
-        self._topics: dict[tuple[str, int], _Topic] = {}
+        self._topics: dict[tuple[str, int], PublishedRanges] = {}
         self._saved: _Copies | None = None
 
     @property
@@ -190,7 +56,7 @@ class Catalog:
     def topics(self) -> Iterator[tuple[str, int, int, int]]:
         """Yields topic, partition, lowest offset kept and count of ranges, of every topic."""
         for (name, partition), topic in self._topics.items():
-            yield name, partition, topic.low, len(topic.ranges)
+            yield name, partition, topic.low, len(topic)
 
     def pieces(self) -> Iterator[bytes]:
         """Encodes everything as it is at the call, a piece at a time, for `take`; changes may come meanwhile."""
@@ -202,7 +68,7 @@ class Catalog:
 
         Any thread may encode a part, by `encoded_part`. To be gone through, or closed.
         """
-        topics = MomentCopy(self._topics, lambda key, topic: (*key, topic.low, topic.ranges.frozen()))
+        topics = MomentCopy(self._topics, lambda key, topic: (*key, topic.low, topic.frozen()))
         self._saved = topics
         parts = self._parts(list(self._waiting.values()), topics)
         # It has begun: closing it, or throwing it away, is noted.
@@ -219,15 +85,15 @@ class Catalog:
             if self._saved is topics:
                 self._saved = None
 
-    def _changing(self, topic: str, partition: int) -> _Topic:
+    def _changing(self, topic: str, partition: int) -> PublishedRanges:
         """Returns what is changed in place next: a snapshot under way has it as it was."""
         if self._saved is not None:
             self._saved.changing((topic, partition))
-        return self._topics.setdefault((topic, partition), _Topic())
+        return self._topics.setdefault((topic, partition), PublishedRanges())
 
     def take(self, piece: bytes) -> None:
         """Applies a piece of a snapshot. ValueError: it is none."""
-        for change in _decoder.decode(piece):
+        for change in decode_changes(piece):
             self.apply(change)
 
     def check(self, changes: Iterable[Change]) -> None:
@@ -274,11 +140,9 @@ class Catalog:
             case Dropped():
                 return [self._waiting.pop(range_id).location for range_id in change.range_ids]
             case Trimmed():
-                return self._trim(change)
+                return self._changing(change.topic, change.partition).trim(change.before_offset)
             case Held():
-                topic = self._topics.setdefault(
-                    (change.topic, change.partition), _Topic(change.low_offset, change.low_offset)
-                )
+                topic = self._topics.setdefault((change.topic, change.partition), PublishedRanges(change.low_offset))
                 topic.extend(change.ranges)
                 return []
 
@@ -293,32 +157,17 @@ class Catalog:
             topic.add(wrote.rows, wrote.location)
         return empty
 
-    def _trim(self, change: Trimmed) -> list[Location]:
-        topic = self._changing(change.topic, change.partition)
-        count = self._below(topic, change.before_offset)
-        gone = [topic[place].location for place in range(count)]
-        topic.ranges.drop(count)
-        topic.low = topic.ranges[0][0] if len(topic.ranges) else topic.high
-        return gone
-
-    @staticmethod
-    def _below(topic: _Topic, before_offset: int) -> int:
-        """How many ranges lie wholly below the offset."""
-        if before_offset >= topic.high:
-            return len(topic.ranges)
-        return max(0, topic.ranges.not_above(before_offset) - 1)
-
     def changes_something(self, change: Change) -> bool:
         """Tells whether a change would leave anything other than it is: a trim may forget no range."""
         if not isinstance(change, Trimmed):
             return True
         found = self._topics.get((change.topic, change.partition))
-        return found is not None and self._below(found, change.before_offset) > 0
+        return found is not None and found.below(change.before_offset) > 0
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         """Returns the lowest offset kept and the next one to be given."""
         found = self._topics.get((topic, partition))
-        return (found.low, found.high) if found else (0, 0)
+        return (0, 0) if found is None else (found.low, found.high)
 
     def find(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[PublishedRange]:
         """Finds whole published ranges until `max_rows` from `offset` on or `max_bytes` are covered; OffsetTrimmed."""
@@ -331,17 +180,7 @@ class Catalog:
                 f"read from there",
                 low_offset=found.low,
             )
-        covered: list[PublishedRange] = []
-        size_bytes = 0
-        for place in range(found.ranges.not_above(offset) - 1, len(found.ranges)):
-            one = found[place]
-            if one.first_offset >= offset + max_rows:
-                break
-            covered.append(one)
-            size_bytes += one.location.length
-            if size_bytes >= max_bytes:
-                break
-        return covered
+        return found.covering(offset, max_rows, max_bytes)
 
     def files(self) -> set[tuple[int, int]]:
         """Returns every file that something names."""
@@ -354,21 +193,15 @@ class Catalog:
         """
         waiting = [one.location for one in self._waiting.values()]
         lowest = [at.offset for at in waiting if at.length and at.counter == counter]
-        for topic in self._topics.values():
-            for block in topic.ranges.frozen():
-                ranges = np.frombuffer(block, _RANGE_DTYPE)
-                named = ranges["offset"][(ranges["length"] > 0) & (ranges["counter"] == counter)]
-                lowest += named.min(initial=_NO_OFFSET, keepdims=True).tolist()
-        found = min(lowest, default=_NO_OFFSET)
-        return None if found == _NO_OFFSET else found
+        found = min([*lowest, *(topic.lowest_of(counter) for topic in self._topics.values())], default=NO_OFFSET)
+        return None if found == NO_OFFSET else found
 
     def locations(self) -> Iterator[Location]:
         """Yields every location that something names, in no order."""
         for wrote in self._waiting.values():
             yield wrote.location
         for topic in self._topics.values():
-            for _, _, *at in topic.ranges:
-                yield Location(*at)
+            yield from topic.locations()
 
 
 def encoded_part(part: Part) -> Iterator[bytes]:
