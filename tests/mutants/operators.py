@@ -66,7 +66,7 @@ OPERATORS = (
     ),
     one(
         "whoever asks is who they say",
-        f"{HTTP}/inbound.py",
+        f"{HTTP}/head.py",
         "    if principal is None:\n        if not who",
         "    if principal is None or who:\n        if not who",
         f"{_DOOR}::test_the_name_in_the_trail_is_the_credentials_and_what_a_caller_says_stands_beside_it",

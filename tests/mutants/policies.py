@@ -153,7 +153,7 @@ POLICIES: tuple[Mutant, ...] = (
     ),
     one(
         "a packed answer has more bytes than a client of before reads",
-        "service/oncegate/transports/http/inbound.py",
+        "service/oncegate/transports/http/query.py",
         "    return answer if asked or media != PACKED or answer.shadow is None else replace(answer, shadow=None)\n",
         "    return answer if asked is not None else replace(answer, shadow=None)\n",
         f"{_DOORS}::test_who_asks_packed_without_shadow_reads_what_a_client_of_before_reads",

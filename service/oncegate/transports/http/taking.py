@@ -19,7 +19,7 @@ from oncegate.transports import draining
 from oncegate.transports.access.access import Access
 from oncegate.transports.access.keys import bearer
 from oncegate.transports.decode.identifiers import percent_decoded, shortened
-from oncegate.transports.http.inbound import PRINCIPAL, body_length, deadline_of
+from oncegate.transports.http.head import PRINCIPAL, body_length, deadline_of
 from oncegate.transports.http.negotiation import media_of
 
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]

@@ -12,10 +12,12 @@ from oncegate.engine.requests import AbortRequest, CommitRequest, StageRequest, 
 from oncegate.transports.decode import columns, names, staged_rows
 from oncegate.transports.decode.identifiers import hex_bytes, sha256_of
 from oncegate.transports.http import messages
-from oncegate.transports.http.inbound import Inbound, admitted, gateway_of, query, shard_of
+from oncegate.transports.http.head import gateway_of, shard_of
+from oncegate.transports.http.inbound import Inbound, admitted
 from oncegate.transports.http.negotiation import ARROW, JSON, accepted
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply
+from oncegate.transports.http.query import query
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
 

@@ -14,19 +14,13 @@ from oncegate.engine.retention import Explained, kept_until_ms
 from oncegate.transports.decode import identifiers, ids, names, payloads
 from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.inbound import (
-    Inbound,
-    admitted,
-    decoded,
-    gateway_of,
-    located,
-    note_of,
-    shard_of,
-    without_shadow,
-)
+from oncegate.transports.http.head import gateway_of, note_of, shard_of
+from oncegate.transports.http.inbound import Inbound, admitted
+from oncegate.transports.http.messages.json_body import decoded
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations, operations_producers
 from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, json_reply, reply, verdicts_reply
+from oncegate.transports.http.query import located, without_shadow
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
 

@@ -13,19 +13,13 @@ from oncegate.transports.decode.known_ids import read_known
 from oncegate.transports.http import messages
 from oncegate.transports.http.bodies import read_body
 from oncegate.transports.http.console import HEADERS, HTML, PAGE
-from oncegate.transports.http.inbound import (
-    admitted,
-    body_length,
-    decoded,
-    gateway_of,
-    note_of,
-    query,
-    shard_of,
-    timeout_ms,
-)
+from oncegate.transports.http.head import body_length, gateway_of, note_of, shard_of, timeout_ms
+from oncegate.transports.http.inbound import admitted
+from oncegate.transports.http.messages.json_body import decoded
 from oncegate.transports.http.negotiation import ARROW, JSON, accepted, negotiated
 from oncegate.transports.http.openapi import operator
 from oncegate.transports.http.outbound import json_reply, reply
+from oncegate.transports.http.query import query
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import holding, offload
 

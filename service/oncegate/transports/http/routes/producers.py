@@ -12,10 +12,13 @@ from oncegate.engine.producer_requests import AckRequest, DriverRequest, Produce
 from oncegate.engine.requests import ClaimResult, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.inbound import Inbound, admitted, decoded, note_of, query, shard_of, without_shadow
+from oncegate.transports.http.head import note_of, shard_of
+from oncegate.transports.http.inbound import Inbound, admitted
+from oncegate.transports.http.messages.json_body import decoded
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations_producers
 from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, json_reply, verdicts_reply
+from oncegate.transports.http.query import query, without_shadow
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
 from oncegate.transports.pages import page_of_intervals

@@ -15,18 +15,17 @@ from oncegate.transports import health, promises
 from oncegate.transports.decode.identifiers import hex_bytes
 from oncegate.transports.http import messages, problems
 from oncegate.transports.http.bodies import read_body
-from oncegate.transports.http.inbound import (
+from oncegate.transports.http.head import (
     PRINCIPAL,
     body_length,
-    decoded,
     gateway_of,
     marks_of,
     namespace_of,
-    query,
     shard_of,
     timeout_ms,
     whose_is,
 )
+from oncegate.transports.http.messages.json_body import decoded
 from oncegate.transports.http.negotiation import (
     ARROW,
     JSON,
@@ -37,6 +36,7 @@ from oncegate.transports.http.negotiation import (
 )
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply, reply
+from oncegate.transports.http.query import query
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import holding, offload
 from oncegate.transports.metrics import CONTENT_TYPES, OPENMETRICS, TEXT, written

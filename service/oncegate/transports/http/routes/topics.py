@@ -23,10 +23,12 @@ from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.decode.columns import split_names
 from oncegate.transports.decode.sequences import SequenceColumn
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.inbound import Inbound, admitted, gateway_of, located, query, shard_of, without_shadow
+from oncegate.transports.http.head import gateway_of, shard_of
+from oncegate.transports.http.inbound import Inbound, admitted
 from oncegate.transports.http.negotiation import ARROW, JSON, JSON_TEXTS, PACKED, accepted
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import ENCODINGS, RAW, json_reply, reply, verdicts_reply
+from oncegate.transports.http.query import located, query, without_shadow
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
 from oncegate.transports.pages import page
