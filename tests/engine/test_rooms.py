@@ -12,8 +12,8 @@ ENGINE = Path(oncegate.engine.__file__).parent
 @pytest.mark.parametrize(
     ("call", "files"),
     [
-        # At a start the owner appends the entry of its epoch, before there is a group commit.
-        ("ledger.append(", ["commit/group_commit.py", "recovery/owner.py"]),
+        # At a start its opening appends the entry of its epoch, before there is a group commit.
+        ("ledger.append(", ["commit/group_commit.py", "recovery/shard_opening.py"]),
         ("ledger.compact(", ["maintenance/snapshotter.py"]),
     ],
 )

@@ -192,8 +192,8 @@ BACKGROUND: tuple[Mutant, ...] = (
     ),
     one(
         "a settled claim is known for two leases only",
-        f"{ENGINE}/recovery/owner.py",
-        "        index.claims.remember_for(limits.settled_claim_ms, limits.settled_claims_bytes)\n",
+        f"{ENGINE}/recovery/shard_opening.py",
+        "    index.claims.remember_for(world.limits.settled_claim_ms, world.limits.settled_claims_bytes)\n",
         "",
         "tests/engine/usecases/test_leases.py::test_a_settled_claim_is_known_as_long_as_clients_retry_though_its_lease_was_short",
     ),

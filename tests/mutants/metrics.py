@@ -93,9 +93,9 @@ METRICS: tuple[Mutant, ...] = (
     ),
     one(
         "each ownership counts from zero",
-        f"{ENGINE}/recovery/owner.py",
-        "            opened.row_topics,\n            self.counts,\n",
-        "            opened.row_topics,\n",
+        f"{ENGINE}/recovery/shard_opening.py",
+        "        opened.row_topics,\n        counts,\n",
+        "        opened.row_topics,\n",
         f"{_READ}::test_a_namespace_that_recovers_shows_its_state_and_what_was_answered",
     ),
     one(

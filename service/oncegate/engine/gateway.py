@@ -24,7 +24,8 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.names import ALL_NAMESPACES, DEFAULT_NAMESPACE, check_namespace
 from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.producer_requests import Note
-from oncegate.engine.recovery.owner import EVICTION_MS, Owner, World
+from oncegate.engine.recovery.owner import EVICTION_MS, Owner
+from oncegate.engine.recovery.world import World
 from oncegate.engine.shard import Shard
 from oncegate.hashing.keys import key_check
 from oncegate.ports import Clock, Ledgers, Mark, Observer, RunFolders, Standbys

@@ -14,7 +14,8 @@ from oncegate.core.claims import Verb
 from oncegate.core.errors import LedgerDown, LedgerFull, Recovering
 from oncegate.engine.gateway import open_gateway
 from oncegate.engine.limits import Limits
-from oncegate.engine.recovery.owner import OPENINGS, REOPEN_MS
+from oncegate.engine.recovery.owner import REOPEN_MS
+from oncegate.engine.recovery.world import OPENINGS
 from oncegate.ledgers import open_ledgers
 from oncegate.ports import OpenLedger
 from oncegate.runs import run_folders

@@ -3,43 +3,30 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 
-from oncegate.core.entries.codec import encode
-from oncegate.core.entries.kinds import Opened
 from oncegate.core.errors import (
-    BadRequest,
     LedgerDown,
     LedgerFenced,
-    LedgerFull,
     OncegateError,
     Recovering,
     Retryable,
     Stop,
 )
-from oncegate.engine.commit.marks import Marks
 from oncegate.engine.counts.counts import Counts
-from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.failures import error_fields
-from oncegate.engine.limits import Limits
-from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.policies.unchecked import Unchecked
-from oncegate.engine.recovery.cold_tier import Dropping, open_runs
 from oncegate.engine.recovery.passing import Passing
-from oncegate.engine.recovery.replay import Upkeep, replay
+from oncegate.engine.recovery.shard_opening import opened_shard
 from oncegate.engine.recovery.shortage import is_shortage
+from oncegate.engine.recovery.world import World
 from oncegate.engine.shard import Shard
-from oncegate.hashing.keys import FUNCTION, key_check
-from oncegate.index.shard import ShardIndex
-from oncegate.ports import Clock, Followed, Ledgers, Observer, OpenLedger, RunFolders, Standbys
+from oncegate.ports import Followed
 
 # A ledger that failed is opened anew after this long, doubled up to a minute.
 REOPEN_MS = 250
 REOPEN_MS_MAX = 60_000
 # Who stands by is of no use meanwhile.
 FOLLOW_MS_MAX = 2_000
-# Openings side by side: each waits for some seven syncs of the disk, and takes a thread and some descriptors meanwhile.
-OPENINGS = 16
 # How often the upkeep looks for what is due.
 MAINTENANCE_MS = 5_000
 # How often it is seen whether ids are to leave memory: at two million a second a million more came meanwhile.
@@ -48,24 +35,6 @@ EVICTION_MS = 500
 RECOVERING_MS = 60_000
 # What `Owner.state` tells.
 STATES = ("SERVING", "FULL", "STANDBY", "RECOVERING", "DOWN")
-
-
-@dataclass(frozen=True)
-class World:
-    """Holds what every shard of one gateway shares. `standbys`: the ledgers, where it stands by for their owner.
-
-    duplicates: where they are told one by one; None: nowhere.
-    """
-
-    ledgers: Ledgers
-    runs: RunFolders
-    clock: Clock
-    observer: Observer
-    limits: Limits
-    standbys: Standbys | None = None
-    make_index: Callable[[], ShardIndex] = ShardIndex
-    duplicates: DuplicateLogs | None = None
-    openings: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(OPENINGS))
 
 
 class Owner:
@@ -213,10 +182,6 @@ class Owner:
         """Whether nobody may be passed: the shard serves, or this gateway is not to answer for the namespace."""
         return bool(self.shard is not None or self._closing or self.ended or self.failed or self.standing)
 
-    def _tell_room(self, error: LedgerFull | None) -> None:
-        name, detail = ("ledger_has_room", "all is written again") if error is None else ("ledger_full", error.detail)
-        self._world.observer.event(name, namespace=self.namespace, detail=detail)
-
     def _end_opening(self, error: Exception | None) -> None:
         if not self._opening.done():
             if error is None:
@@ -251,81 +216,25 @@ class Owner:
         if world.standbys is None:
             async with world.openings:
                 opened = await stack.enter_async_context(world.ledgers.open(namespace))
-                return await self._rebuild(stack, Followed.owned(opened))
+                return await self._begin(stack, Followed.owned(opened))
         self._followed = followed = await stack.enter_async_context(world.standbys.follow(namespace))
         stack.callback(self._follow_no_more)
         if standing := self.standing:
             self._passing.stop()
             world.observer.event("standing_by", namespace=namespace, detail=standing)
             self._end_opening(Recovering(f"namespace {namespace}: {standing}; nothing was written"))
-        shard = await self._rebuild(stack, followed)
+        shard = await self._begin(stack, followed)
         world.observer.event("took_over", namespace=namespace, position=shard.mark.position)
         self._follow_no_more()
         return shard
 
+    async def _begin(self, stack: AsyncExitStack, followed: Followed) -> Shard:
+        shard, opened = await opened_shard(stack, self._world, self.namespace, followed, self.counts)
+        self._require_owner = opened.require_owner
+        return shard
+
     def _follow_no_more(self) -> None:
         self._followed = None
-
-    async def _rebuild(self, stack: AsyncExitStack, followed: Followed) -> Shard:
-        """Applies the ledger to an index, as it is or as it comes, and begins this epoch: only then is anything
-        answered."""
-        world, outputs = self._world, followed.outputs
-        if outputs is None:
-            raise BadRequest(
-                f"the ledger of namespace {self.namespace} holds no rows, and rows and ids that leave memory have to "
-                "lie there: name another ledger; nothing was written"
-            )
-        index, limits = world.make_index(), world.limits
-        index.claims.remember_for(limits.settled_claim_ms, limits.settled_claims_bytes)
-        index.claims.keep_results(limits.results_bytes)
-        marks = Marks(followed.ledger, followed.predecessors, followed.compacted())
-        check, again = key_check(followed.key), Dropping(index.claims, outputs)
-        upkeep = Upkeep(world.clock.monotonic_ms, followed.compacted) if followed.standing() else None
-        size_bytes = await replay(
-            index, followed.batches, marks, check, world.clock.monotonic_ms(), again, upkeep=upkeep
-        )
-        shard = await self._begin(stack, followed.opened(), index, marks)
-        shard.journal.size_bytes = size_bytes
-        return shard
-
-    async def _begin(self, stack: AsyncExitStack, opened: OpenLedger, index: ShardIndex, marks: Marks) -> Shard:
-        """Opens the runs of old ids or makes them again, and appends the entry of this epoch."""
-        world, ledger, outputs = self._world, opened.ledger, opened.outputs
-        assert outputs is not None
-        runs = await stack.enter_async_context(world.runs.open(self.namespace, opened))
-        filters = world.limits.cold_filter, world.limits.cold_fpr
-        files = await asyncio.to_thread(RunFiles, runs, marks, *filters)
-        await open_runs(index.claims, outputs, files, world.limits, world.observer, self.namespace)
-        entry = Opened(opened.epoch, FUNCTION, key_check(opened.key), world.clock.wall_ms())
-        marks.add(await ledger.append([encode(entry)], []))
-        index.claims.reset_leases(world.clock.monotonic_ms())
-        index.producers.reset_leases(world.clock.monotonic_ms())
-        shard = Shard(
-            self.namespace,
-            ledger,
-            outputs,
-            opened.key,
-            index,
-            marks,
-            world.clock,
-            world.observer,
-            world.limits,
-            opened.free_bytes,
-            files,
-            opened.row_topics,
-            self.counts,
-            opened.direct,
-        )
-        shard.durability = opened.durability
-        shard.group_commit.fenced_by_appends = opened.fenced_by_appends
-        shard.group_commit.gave_up = opened.gave_up
-        shard.group_commit.room.when_full = self._tell_room
-        if opened.free_bytes()[0] <= 0:
-            shard.group_commit.room.begin_full(LedgerFull("the disk is full; nothing was written"))
-        self._require_owner = opened.require_owner
-        if told := shard.settings.policies:
-            world.observer.event("policies", namespace=self.namespace, **told)
-        return shard
 
     def keep_up(self, now_ms: int) -> None:
         """Does what is due of the shard's background work; every `EVICTION_MS` of the gateway's clock. Never raises.

@@ -1,0 +1,104 @@
+"""Makes of a ledger a shard that serves: its entries applied to an index, and a new epoch begun."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from functools import partial
+
+from oncegate.core.entries.codec import encode
+from oncegate.core.entries.kinds import Opened
+from oncegate.core.errors import BadRequest, LedgerFull
+from oncegate.engine.commit.marks import Marks
+from oncegate.engine.counts.counts import Counts
+from oncegate.engine.maintenance.run_files import RunFiles
+from oncegate.engine.recovery.cold_tier import Dropping, open_runs
+from oncegate.engine.recovery.replay import Upkeep, replay
+from oncegate.engine.recovery.world import World
+from oncegate.engine.shard import Shard
+from oncegate.hashing.keys import FUNCTION, key_check
+from oncegate.index.shard import ShardIndex
+from oncegate.ports import Followed, OpenLedger
+
+
+async def opened_shard(
+    stack: AsyncExitStack, world: World, namespace: str, followed: Followed, counts: Counts
+) -> tuple[Shard, OpenLedger]:
+    """Applies the ledger to an index, as it is or as it comes, and begins this epoch: only then is anything answered.
+
+    Returns the shard, and the ledger that it owns then; `stack` closes what is opened beside. Raises what opening and
+    replaying do, and BadRequest: the ledger holds no rows.
+    """
+    if followed.outputs is None:
+        raise BadRequest(
+            f"the ledger of namespace {namespace} holds no rows, and rows and ids that leave memory have to "
+            "lie there: name another ledger; nothing was written"
+        )
+    index = world.make_index()
+    index.claims.remember_for(world.limits.settled_claim_ms, world.limits.settled_claims_bytes)
+    index.claims.keep_results(world.limits.results_bytes)
+    marks = Marks(followed.ledger, followed.predecessors, followed.compacted())
+    check, again = key_check(followed.key), Dropping(index.claims, followed.outputs)
+    upkeep = Upkeep(world.clock.monotonic_ms, followed.compacted) if followed.standing() else None
+    now_ms = world.clock.monotonic_ms()
+    size_bytes = await replay(index, followed.batches, marks, check, now_ms, again, upkeep=upkeep)
+    opened = followed.opened()
+    files = await _old_ids(stack, world, namespace, opened, index, marks)
+    await _begin_epoch(world, opened, index, marks)
+    shard = _shard_of(world, namespace, opened, index, marks, files, counts)
+    shard.journal.size_bytes = size_bytes
+    return shard, opened
+
+
+async def _old_ids(
+    stack: AsyncExitStack, world: World, namespace: str, opened: OpenLedger, index: ShardIndex, marks: Marks
+) -> RunFiles:
+    """Opens the runs of old ids, or makes them again."""
+    assert opened.outputs is not None
+    runs = await stack.enter_async_context(world.runs.open(namespace, opened))
+    filters = world.limits.cold_filter, world.limits.cold_fpr
+    files = await asyncio.to_thread(RunFiles, runs, marks, *filters)
+    await open_runs(index.claims, opened.outputs, files, world.limits, world.observer, namespace)
+    return files
+
+
+async def _begin_epoch(world: World, opened: OpenLedger, index: ShardIndex, marks: Marks) -> None:
+    """Appends the entry of this epoch, which fences every owner before; open leases begin anew."""
+    entry = Opened(opened.epoch, FUNCTION, key_check(opened.key), world.clock.wall_ms())
+    marks.add(await opened.ledger.append([encode(entry)], []))
+    index.claims.reset_leases(world.clock.monotonic_ms())
+    index.producers.reset_leases(world.clock.monotonic_ms())
+
+
+def _shard_of(
+    world: World, namespace: str, opened: OpenLedger, index: ShardIndex, marks: Marks, files: RunFiles, counts: Counts
+) -> Shard:
+    assert opened.outputs is not None
+    shard = Shard(
+        namespace,
+        opened.ledger,
+        opened.outputs,
+        opened.key,
+        index,
+        marks,
+        world.clock,
+        world.observer,
+        world.limits,
+        opened.free_bytes,
+        files,
+        opened.row_topics,
+        counts,
+        opened.direct,
+    )
+    shard.durability = opened.durability
+    shard.group_commit.fenced_by_appends = opened.fenced_by_appends
+    shard.group_commit.gave_up = opened.gave_up
+    shard.group_commit.room.when_full = partial(_tell_room, world, namespace)
+    if opened.free_bytes()[0] <= 0:
+        shard.group_commit.room.begin_full(LedgerFull("the disk is full; nothing was written"))
+    if told := shard.settings.policies:
+        world.observer.event("policies", namespace=namespace, **told)
+    return shard
+
+
+def _tell_room(world: World, namespace: str, error: LedgerFull | None) -> None:
+    name, detail = ("ledger_has_room", "all is written again") if error is None else ("ledger_full", error.detail)
+    world.observer.event(name, namespace=namespace, detail=detail)
