@@ -46,9 +46,9 @@ CONTRACT: tuple[Mutant, ...] = (
     ),
     one(
         "the client lists the first page alone",
-        "spark_client/oncegate_spark/protocol/calls/namespace.py",
-        '            after = document["next"]\n',
-        "            after = None\n",
+        "spark_client/oncegate_spark/protocol/calls/topics.py",
+        '        after = document["next"]\n',
+        "        after = None\n",
         f"{_PAGES}::test_a_client_lists_the_topics_of_all_pages",
     ),
     one(

@@ -10,7 +10,6 @@ async with AsyncGateway("http://gateway:8080", namespace="mail") as gateway:
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random, SystemRandom
-from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 import pyarrow as pa
@@ -23,8 +22,8 @@ from oncegate_spark.aio.spilling import AsyncSpilling
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.protocol.address import checked_timeout
 from oncegate_spark.protocol.answers import Committed, Drained, Lane, Produced, Settled, Staged, Taken, Topic, Written
-from oncegate_spark.protocol.calls import lanes, look_ups
-from oncegate_spark.protocol.calls.namespace import FETCH_ROWS, Calls
+from oncegate_spark.protocol.calls import batches, lanes, look_ups, topics
+from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.steps import End, Pause, Step, Steps, Tries
 from oncegate_spark.protocol.codecs import Verdicts
 from oncegate_spark.protocol.columns import Columns
@@ -92,9 +91,7 @@ class AsyncGateway:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -239,18 +236,18 @@ class AsyncGateway:
         self, name: Name, owner: str, token: str, chunk: int, body: bytes | memoryview, key_col: Columns = ()
     ) -> Staged:
         """Lay down rows (an Arrow stream) that `commit` may publish; nobody can read them before."""
-        return await self.run(self.calls.stage(name, owner, token, chunk, body, key_col))
+        return await self.run(batches.stage(self.calls, name, owner, token, chunk, body, key_col))
 
     async def commit(self, name: Name, order: Mapping[str, object]) -> Committed:
         """Publish what was staged, all or nothing.
 
         `order`: run, nonce, winners, digests, on_replay_mismatch, source_offsets.
         """
-        return await self.run(self.calls.commit(name, order))
+        return await self.run(batches.commit(self.calls, name, order))
 
     async def abort(self, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> bool:
         """Drop what these tokens have staged; no effect once the batch is committed: tells whether it is."""
-        return await self.run(self.calls.abort(name, tokens, timeout_ms))
+        return await self.run(batches.abort(self.calls, name, tokens, timeout_ms))
 
     async def source_offsets(self, app: str, topic: str, write_id: str = "") -> str:
         """Look up where a job's source is to be read on, as its newest commit, or its driver's newest ack, has said.
@@ -258,7 +255,7 @@ class AsyncGateway:
         `app`: of the batches' names, or the driver. All that the source had before is in effect. Raises NotFound where
         nobody has said it, or the newest has not.
         """
-        return await self.run(self.calls.source_offsets(app, topic, write_id))
+        return await self.run(batches.source_offsets(self.calls, app, topic, write_id))
 
     async def open_lane(self, topic: str, producer: str) -> Lane:
         """Make or find the lane by which a client writes a producer's rows into a topic of Kafka itself.
@@ -278,7 +275,7 @@ class AsyncGateway:
         self,
         topic: str,
         offset: int = 0,
-        max_rows: int = FETCH_ROWS,
+        max_rows: int = topics.FETCH_ROWS,
         partition: int = 0,
         columns: Columns | None = None,
     ) -> tuple[pa.Table | None, int]:
@@ -286,19 +283,19 @@ class AsyncGateway:
 
         `columns`: only these, in this order. Raises OffsetTrimmed below the lowest kept, LedgerBehind beyond the end.
         """
-        return await self.run(self.calls.fetch(topic, offset, max_rows, partition, columns))
+        return await self.run(topics.fetch(self.calls, topic, offset, max_rows, partition, columns))
 
     async def read(self, topic: str, columns: Columns | None = None) -> pa.Table | None:
         """Read all rows that a topic holds when it is asked, partition by partition; None when it has none."""
-        return await self.run(self.calls.read(topic, columns))
+        return await self.run(topics.read(self.calls, topic, columns))
 
     async def topic(self, topic: str) -> Topic:
         """Look up a topic's schema, ends and retention. Raises NotFound."""
-        return await self.run(self.calls.topic(topic))
+        return await self.run(topics.look_at(self.calls, topic))
 
     async def topics(self) -> list[str]:
         """List the namespace's topics by their names, sorted."""
-        return await self.run(self.calls.topics())
+        return await self.run(topics.names(self.calls))
 
     async def create_topic(
         self,
@@ -316,7 +313,8 @@ class AsyncGateway:
         null in every row before. Raises Refused when the topic is there with other partitions, another schema or,
         merging, a column of another type: nothing was changed.
         """
-        await self.run(self.calls.create_topic(topic, partitions, retention_ms, retention_bytes, schema, merge_schema))
+        settings = (partitions, retention_ms, retention_bytes, schema, merge_schema)
+        await self.run(topics.create_topic(self.calls, topic, *settings))
 
     async def describe(self) -> dict[str, Any]:
         """Look up the namespace's settings and counters, as the gateway's JSON has them. Raises NotFound."""

@@ -32,7 +32,7 @@ def test_claims_are_kept_and_rows_are_refused_before_any_effect(server: RedisSer
             is_refused(lambda: attempt.produce("t", ROWS, id_col="key"))
             is_refused(lambda: attempt.produce("t", ROWS, key_col="key"))
             is_refused(lambda: Batch(client, "t").stage(ROWS))
-            is_refused(lambda: client.run(client.calls.create_topic("t")), "switched off")
+            is_refused(lambda: client.create_topic("t"), "switched off")
             with pytest.raises(NotFound, match="outputs=none"):
                 client.fetch("t")
             claimed = attempt.claim(["a", "b"])

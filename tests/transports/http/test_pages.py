@@ -5,7 +5,7 @@ import pytest
 from oncegate.testing import LocalGateway
 from oncegate.transports.pages import LIMIT, LIMIT_MAX, page
 from oncegate_spark import Gateway
-from oncegate_spark.protocol.calls import namespace as calls
+from oncegate_spark.protocol.calls import topics as calls
 from tests.support.http_app import JSON, Http, open_http
 
 NS = "/v1/namespaces/default"

@@ -18,7 +18,8 @@ from oncegate_spark.errors import (
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Claimed, Settled, Written
 from oncegate_spark.protocol.busy import Watch, in_doubt, pause_ms
-from oncegate_spark.protocol.calls.namespace import Calls, Scope
+from oncegate_spark.protocol.calls.namespace import Calls
+from oncegate_spark.protocol.calls.requests import Scope
 from oncegate_spark.protocol.calls.steps import Pause, Steps
 from oncegate_spark.protocol.codecs import Verdicts
 from oncegate_spark.protocol.columns import Columns, check_columns, column_names, columns_of, payloads_of

@@ -4,8 +4,9 @@ import json
 from urllib.parse import quote
 
 from oncegate_spark.protocol.answers import Lane
-from oncegate_spark.protocol.calls.namespace import JSON, Calls
+from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.producers import checked
+from oncegate_spark.protocol.calls.requests import JSON
 from oncegate_spark.protocol.calls.steps import Steps
 from oncegate_spark.protocol.effort import Reply
 

@@ -4,7 +4,9 @@ from typing import Any
 
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Decided
-from oncegate_spark.protocol.calls.namespace import Calls, ids_headers, verdicts_of
+from oncegate_spark.protocol.calls.namespace import Calls
+from oncegate_spark.protocol.calls.replies import verdicts_of
+from oncegate_spark.protocol.calls.requests import ids_headers
 from oncegate_spark.protocol.calls.steps import Steps
 from oncegate_spark.protocol.ids import Ids, id_columns, listed
 

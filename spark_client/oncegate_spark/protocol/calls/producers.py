@@ -24,7 +24,9 @@ from oncegate_spark.protocol.answers import (
 )
 from oncegate_spark.protocol.busy import Watch, in_doubt
 from oncegate_spark.protocol.calls.lease import Lease
-from oncegate_spark.protocol.calls.namespace import JSON, Calls, produced_of
+from oncegate_spark.protocol.calls.namespace import Calls
+from oncegate_spark.protocol.calls.replies import produced_of
+from oncegate_spark.protocol.calls.requests import JSON
 from oncegate_spark.protocol.calls.steps import Pause, Steps
 from oncegate_spark.protocol.codecs import Verdicts
 from oncegate_spark.protocol.columns import Columns, column_names

@@ -1,0 +1,59 @@
+"""The calls about batches, which are staged and then published under a name, once. No I/O."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.answers import Committed, Staged
+from oncegate_spark.protocol.calls.namespace import Calls
+from oncegate_spark.protocol.calls.replies import offsets_of
+from oncegate_spark.protocol.calls.requests import JSON, joined, json_body, query
+from oncegate_spark.protocol.calls.steps import Steps
+from oncegate_spark.protocol.columns import Columns
+from oncegate_spark.protocol.effort import Reply
+from oncegate_spark.protocol.names import Name
+
+
+def stage(
+    calls: Calls, name: Name, owner: str, token: str, chunk: int, body: bytes | memoryview, key_col: Columns = ()
+) -> Steps[Staged]:
+    """Stage rows, an Arrow stream, for a batch; nobody can read them before its commit."""
+    members = {**name.members(), "owner": owner, "chunk": str(chunk), "key_col": joined(key_col)}
+    headers = {"Content-Type": codecs.ARROW, "Content-Digest": codecs.content_digest(body), "Oncegate-Token": token}
+    path, what = f"/batches:stage{query(**members)}", f"stage of chunk {chunk} of {token[:8]} for {name}"
+    request = calls.post(path, what, "whether this chunk is staged; it is not published", headers, body)
+
+    def read(reply: Reply) -> Staged:
+        document = json.loads(reply.body)
+        fingerprint = int.from_bytes(bytes.fromhex(document["fingerprint"]), "little")
+        return Staged(document["outcome"] == "COMMITTED", document["rows"], fingerprint)
+
+    return calls.send(request, read)
+
+
+def commit(calls: Calls, name: Name, order: Mapping[str, object]) -> Steps[Committed]:
+    """Publish what was staged under a batch's name, all or nothing."""
+    members = ("outcome", "rows", "suppressed_rows", "takeover_rows", "first_of_app")
+    body, what = json_body({"name": name.members(), **order}), f"commit of {name}"
+    request = calls.post("/batches:commit", what, "whether the batch is published", JSON, body)
+
+    def read(reply: Reply) -> Committed:
+        document = json.loads(reply.body)
+        counts = {member: document[member] for member in members}
+        return Committed(**counts, offsets=offsets_of(document), warning=document.get("warning"))
+
+    return calls.send(request, read)
+
+
+def abort(calls: Calls, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> Steps[bool]:
+    """Drop what these tokens have staged; no effect once the batch is committed: tells whether it is."""
+    body, what = json_body({"name": name.members(), "tokens": list(tokens)}), f"abort of {name}"
+    request = calls.post("/batches:abort", what, "whether the stages are dropped", JSON, body)
+    return calls.send(request, lambda reply: bool(json.loads(reply.body)["outcome"] == "COMMITTED"), timeout_ms)
+
+
+def source_offsets(calls: Calls, app: str, topic: str, write_id: str = "") -> Steps[str]:
+    """Look up where the source of an app's batches, or of a driver's acks, is to be read on. Raises NotFound."""
+    path = f"/batches:offsets{query(app=app, topic=topic, write_id=write_id)}"
+    what = f"look at the source offsets of {app} in topic {topic}"
+    return calls.get(path, what, lambda reply: str(json.loads(reply.body)["source_offsets"]))

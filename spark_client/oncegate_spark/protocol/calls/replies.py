@@ -1,0 +1,49 @@
+"""What replies mean that several calls have alike."""
+
+import json
+from typing import Any
+from urllib.parse import unquote
+
+from oncegate_spark.protocol.answers import Offsets, Produced
+from oncegate_spark.protocol.calls.requests import ID_SET
+from oncegate_spark.protocol.codecs import Verdicts
+from oncegate_spark.protocol.effort import Reply
+
+_BEFORE = "oncegate-offsets-before"
+
+
+def nothing_of(reply: Reply) -> None:
+    """Being answered is all there is to know."""
+
+
+def members_of(reply: Reply) -> dict[str, Any]:
+    """Reads a JSON document as it is."""
+    return dict(json.loads(reply.body))
+
+
+def verdicts_of(reply: Reply, count: int, locate: bool = False) -> Verdicts:
+    """Reads a packed answer to `count` ids or sequences. Raises Refused."""
+    id_set = reply.headers.get(ID_SET.lower())
+    return Verdicts.read(reply.body, count, None if id_set is None else unquote(id_set), locate)
+
+
+def produced_of(reply: Reply, id_count: int | None, locate: bool = False) -> Produced:
+    """Reads the answer to a produce request.
+
+    `id_count`: how many rows were sent with ids; None without. `locate`: the firsts of duplicates were asked for.
+    """
+    if id_count is None:
+        document = json.loads(reply.body)
+        return Produced(int(document["rows"]), offsets_of(document))
+    offsets, before = _ranges(reply.headers["oncegate-offsets"]), _ranges(reply.headers.get(_BEFORE, ""))
+    return Produced(int(reply.headers["oncegate-rows"]), offsets, verdicts_of(reply, id_count, locate), before)
+
+
+def offsets_of(document: dict[str, Any]) -> tuple[Offsets, ...]:
+    """Reads where rows were written, from a JSON document."""
+    return tuple(Offsets(one["partition"], one["first_offset"], one["rows"]) for one in document["offsets"])
+
+
+def _ranges(text: str) -> tuple[Offsets, ...]:
+    ranges = [one for one in text.split(",") if one.strip()]
+    return tuple(Offsets(*(int(number) for number in one.split(":"))) for one in ranges)
