@@ -160,7 +160,7 @@ PAYLOADS: tuple[Mutant, ...] = (
     ),
     one(
         "a conflict counts as written",
-        f"{CLIENT}/protocol/codecs.py",
+        f"{CLIENT}/protocol/packed/verdicts.py",
         "others = pc.or_(self.conflicting, self.unresolved)",
         "others = self.unresolved",
         _CLIENT,

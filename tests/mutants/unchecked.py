@@ -178,7 +178,7 @@ UNCHECKED: tuple[Mutant, ...] = (
     ),
     one(
         "the client takes an unchecked grant for a checked one",
-        "spark_client/oncegate_spark/protocol/codecs.py",
+        "spark_client/oncegate_spark/protocol/packed/verdicts.py",
         '_UNCHECKED = _bytes_of(_those("GRANTED", unchecked=True))',
         '_UNCHECKED = _bytes_of(b"")',
         "tests/client/protocol/test_codecs.py::test_what_nobody_looked_up_is_granted_and_said_to_be_unchecked",

@@ -95,7 +95,7 @@ VERIFIER: tuple[Mutant, ...] = (
     ),
     one(
         "a look-up tells what a claim holds as free",
-        "spark_client/oncegate_spark/protocol/codecs.py",
+        "spark_client/oncegate_spark/protocol/packed/verdicts.py",
         '_HELD = _bytes_of(_BUSY + _those("FREE", takeover=True))',
         '_HELD = _bytes_of(_those("FREE", takeover=True))',
         "tests/client/sync/test_firsts.py::test_a_look_up_tells_what_is_written_and_what_is_held_and_grants_nothing",

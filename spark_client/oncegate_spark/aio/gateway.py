@@ -25,12 +25,12 @@ from oncegate_spark.protocol.answers import Committed, Drained, Lane, Produced, 
 from oncegate_spark.protocol.calls import batches, lanes, look_ups, topics
 from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.steps import End, Pause, Step, Steps, Tries
-from oncegate_spark.protocol.codecs import Verdicts
 from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.effort import TIMEOUT_MS, WireFailure
 from oncegate_spark.protocol.ids import Ids
 from oncegate_spark.protocol.names import Name
 from oncegate_spark.protocol.outage import BLOCK, is_patient
+from oncegate_spark.protocol.packed.verdicts import Verdicts
 from oncegate_spark.spill import Entry, Spill
 
 T = TypeVar("T")

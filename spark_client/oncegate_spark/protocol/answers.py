@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from oncegate_spark.protocol.codecs import Verdicts
-from oncegate_spark.protocol.firsts import Place
+from oncegate_spark.protocol.packed.firsts import Place
+from oncegate_spark.protocol.packed.verdicts import Verdicts
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from oncegate_spark.errors import InDoubt, Outcome, StillBusy
-from oncegate_spark.protocol.codecs import Verdicts
+from oncegate_spark.protocol.packed.verdicts import Verdicts
 
 SHOWN, SHOWN_CHARS = 5, 100
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from oncegate_spark.errors import BadId, BadOption
-from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.ids import check_ids, checked_columns
 from oncegate_spark.protocol.payloads import payload_columns
 
 Columns = str | Sequence[str]  # names of columns; in a str they are separated by commas, as in Spark's options
@@ -23,7 +23,7 @@ def column_names(columns: Columns) -> tuple[str, ...]:
 def columns_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array]:
     """The id columns of rows. Raises BadId when one is missing or cannot be an id; nothing was sent."""
     try:
-        return codecs.id_columns({name: rows.column(name) for name in names})
+        return checked_columns({name: rows.column(name) for name in names})
     except KeyError as error:
         raise BadId(f"the rows have no column {error}; nothing was written") from error
 
@@ -31,7 +31,7 @@ def columns_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array
 def check_columns(rows: pa.Table | pa.RecordBatch, names: Columns) -> None:
     """Raises BadId as `columns_of` does, which the gateway makes ids of itself; nothing was sent."""
     try:
-        codecs.check_ids({name: rows.column(name) for name in names})
+        check_ids({name: rows.column(name) for name in names})
     except KeyError as error:
         raise BadId(f"the rows have no column {error}; nothing was written") from error
 

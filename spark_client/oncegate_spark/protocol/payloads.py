@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from oncegate_spark.errors import BadOption, Outcome, PayloadConflict
-from oncegate_spark.protocol import codecs
-from oncegate_spark.protocol.ids import Ids, array_of, listed
+from oncegate_spark.protocol.ids import ID_TYPES, Ids, array_of, is_id, listed
 
 log = logging.getLogger("oncegate_spark")
 SHOWN, SHOWN_CHARS = 5, 80
@@ -28,7 +27,7 @@ def payload_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
         column = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
         column = column.cast(pa.string()) if pa.types.is_integer(column.type) else column
         column = column.cast(pa.string()) if pa.types.is_null(column.type) else column
-        if not codecs.is_id(column.type):
+        if not is_id(column.type):
             raise BadOption(f"payload column {name} is of type {column.type}: {text_line(name)}; nothing was written")
         found.append(column)
     return found
@@ -37,7 +36,7 @@ def payload_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
 def text_line(name: str) -> str:
     """How a column becomes one that payloads can be known by."""
     return (
-        f"payloads are {codecs.ID_TYPES}; write "
+        f"payloads are {ID_TYPES}; write "
         f'df.withColumn("{name}_text", F.col("{name}").cast("string")), or F.to_json of a struct, and name that'
     )
 

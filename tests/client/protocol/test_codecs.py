@@ -9,7 +9,8 @@ from oncegate.core.verdicts import VERDICTS
 from oncegate_spark.errors import BadId, Refused
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol._generated_verdicts import BY_BYTE
-from oncegate_spark.protocol.codecs import Verdicts
+from oncegate_spark.protocol.ids import check_ids, checked_columns
+from oncegate_spark.protocol.packed.verdicts import Verdicts, claim_text
 
 CLAIM = bytes(range(16))
 
@@ -42,7 +43,7 @@ def test_an_answer_is_read_into_masks_and_counts() -> None:
     assert (verdicts.granted, verdicts.takeovers, verdicts.suppressed, verdicts.unsettled) == (2, 1, 2, 3)
     assert verdicts.lease_left_ms == 2_500
     assert verdicts.lease_ms == 30_000
-    assert verdicts.claim == codecs.claim_text(CLAIM)
+    assert verdicts.claim == claim_text(CLAIM)
 
 
 def test_what_nobody_looked_up_is_granted_and_said_to_be_unchecked() -> None:
@@ -91,14 +92,14 @@ def test_an_answer_that_cannot_be_read_lets_nothing_be_written(body: bytes) -> N
 
 
 def test_a_claim_is_written_as_a_ulid_is() -> None:
-    assert codecs.claim_text(bytes(16)) == "0" * 26
-    assert codecs.claim_text(b"\xff" * 16) == "7" + "z" * 25
+    assert claim_text(bytes(16)) == "0" * 26
+    assert claim_text(b"\xff" * 16) == "7" + "z" * 25
     known = bytes.fromhex("01563e3ab5d3d6764c61efb99302bd5b")  # a ULID of oklog/ulid's tests
-    assert codecs.claim_text(known) == "01ARZ3NDEKTSV4RRFFQ69G5FAV".lower()
+    assert claim_text(known) == "01ARZ3NDEKTSV4RRFFQ69G5FAV".lower()
 
 
 def ids(**columns: pa.Array) -> list[pa.Array]:
-    return codecs.id_columns(columns)
+    return checked_columns(columns)
 
 
 def test_strings_and_binary_are_ids_as_they_are_and_integers_in_decimal() -> None:
@@ -203,11 +204,11 @@ def test_a_stream_of_any_columns_is_what_arrow_writes(columns: list[str]) -> Non
 
 def test_whole_numbers_are_looked_at_as_ids_without_their_texts() -> None:
     numbers, texts = pa.array([1, 2]), pa.array(["", "b"])
-    codecs.check_ids({"n": numbers})
-    codecs.check_ids({"n": numbers, "text": texts})
+    check_ids({"n": numbers})
+    check_ids({"n": numbers, "text": texts})
     with pytest.raises(BadId, match="1 of 2 rows have an id that is empty"):
-        codecs.check_ids({"text": texts})
+        check_ids({"text": texts})
     with pytest.raises(BadId, match="n: 1 of 2 rows have an id that is null"):
-        codecs.check_ids({"n": pa.array([1, None]), "text": texts})
+        check_ids({"n": pa.array([1, None]), "text": texts})
     with pytest.raises(BadId, match="double"):
-        codecs.check_ids({"n": pa.array([1.5])})
+        check_ids({"n": pa.array([1.5])})

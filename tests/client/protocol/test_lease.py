@@ -14,8 +14,8 @@ from oncegate_spark.protocol.answers import Claimed
 from oncegate_spark.protocol.calls.lease import WRITE_LEASES_MAX, claim_lease, renewals
 from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.steps import End, Pause, Tries, Try
-from oncegate_spark.protocol.codecs import Verdicts
 from oncegate_spark.protocol.effort import Reply, WireFailure
+from oncegate_spark.protocol.packed.verdicts import Verdicts
 from tests.support.client_clock import SteppedClock
 from tests.support.clients import Connect
 from tests.support.stub_gateway import Answer, Asked, StubGateway, problem

@@ -10,9 +10,10 @@ import pytest
 from oncegate_spark import BadOption, Place, Refused
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Offsets, Produced, Written
-from oncegate_spark.protocol.codecs import Verdicts, stream
+from oncegate_spark.protocol.codecs import stream
 from oncegate_spark.protocol.effort import new_token
-from oncegate_spark.protocol.firsts import Firsts
+from oncegate_spark.protocol.packed.firsts import Firsts
+from oncegate_spark.protocol.packed.verdicts import Verdicts
 from tests.support.clients import Connect
 from tests.support.gateway_process import GatewayProcess
 

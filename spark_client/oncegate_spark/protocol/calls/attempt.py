@@ -21,10 +21,10 @@ from oncegate_spark.protocol.busy import Watch, in_doubt, pause_ms
 from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.requests import Scope
 from oncegate_spark.protocol.calls.steps import Pause, Steps
-from oncegate_spark.protocol.codecs import Verdicts
 from oncegate_spark.protocol.columns import Columns, check_columns, column_names, columns_of, payloads_of
 from oncegate_spark.protocol.effort import LEASE_MS, new_token
 from oncegate_spark.protocol.ids import Ids, id_columns, listed
+from oncegate_spark.protocol.packed.verdicts import Verdicts
 from oncegate_spark.protocol.payloads import beside, checked, conflict, dropped, named
 
 

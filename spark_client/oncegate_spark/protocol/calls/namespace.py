@@ -29,10 +29,10 @@ from oncegate_spark.protocol.calls.requests import (
     topic_path,
 )
 from oncegate_spark.protocol.calls.steps import Steps, Tries
-from oncegate_spark.protocol.codecs import Verdicts
 from oncegate_spark.protocol.columns import Columns, column_names
 from oncegate_spark.protocol.effort import Reply, Request
 from oncegate_spark.protocol.ids import Ids, id_columns, listed
+from oncegate_spark.protocol.packed.verdicts import Verdicts
 
 T = TypeVar("T")
 

@@ -28,9 +28,9 @@ from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.replies import produced_of
 from oncegate_spark.protocol.calls.requests import JSON
 from oncegate_spark.protocol.calls.steps import Pause, Steps
-from oncegate_spark.protocol.codecs import Verdicts
 from oncegate_spark.protocol.columns import Columns, column_names
 from oncegate_spark.protocol.effort import LEASE_MS, Reply, new_token
+from oncegate_spark.protocol.packed.verdicts import Verdicts
 from oncegate_spark.protocol.sequences import Sequences, packed, sequence_array
 
 PAGE_INTERVALS = 1_000  # as many of each kind as one answer may have

@@ -6,8 +6,8 @@ from urllib.parse import unquote
 
 from oncegate_spark.protocol.answers import Offsets, Produced
 from oncegate_spark.protocol.calls.requests import ID_SET
-from oncegate_spark.protocol.codecs import Verdicts
 from oncegate_spark.protocol.effort import Reply
+from oncegate_spark.protocol.packed.verdicts import Verdicts
 
 _BEFORE = "oncegate-offsets-before"
 

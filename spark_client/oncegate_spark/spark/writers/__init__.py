@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from oncegate_spark.errors import BadId, BadOption
-from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.ids import cast_line
 from oncegate_spark.protocol.payloads import text_line
 from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.options import Options
@@ -117,9 +117,9 @@ def check_ids(id_names: Sequence[str], schema: Any, argument: str) -> None:
     for name in id_names:
         if name not in types:
             raise BadId(f"{argument} names {name}, and the rows have {', '.join(types)}; nothing was written")
-        _check_collation(name, schema, codecs.cast_line(name))
+        _check_collation(name, schema, cast_line(name))
         if types[name] not in ID_TYPES:
-            raise BadId(f"id column {name} is of type {types[name]}: {codecs.cast_line(name)}; nothing was written")
+            raise BadId(f"id column {name} is of type {types[name]}: {cast_line(name)}; nothing was written")
 
 
 def _check_collation(name: str, schema: Any, line: str) -> None:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from oncegate_spark.errors import NOTHING, BadId, OncegateError, OutOfOrder, StillBusy, Unavailable
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Produced
+from oncegate_spark.protocol.packed.verdicts import Verdicts
 from oncegate_spark.protocol.sequences import increasing, uint64_column
 from oncegate_spark.spark.writers.claim_loop import Progress, Write
 from oncegate_spark.sync.gateway import Gateway
@@ -182,7 +183,7 @@ def produced(lane: Lane, topic: str, rows: pa.Table, sequence_col: str, keys: Se
         prev = part.column(sequence_col)[-1].as_py()
 
 
-def all_ours(verdicts: codecs.Verdicts, producer: Producer) -> None:
+def all_ours(verdicts: Verdicts, producer: Producer) -> None:
     """Raises StillBusy for what is neither written nor this attempt's to write."""
     if verdicts.unsettled:
         raise StillBusy(

@@ -13,8 +13,8 @@ import pyarrow as pa
 from oncegate_spark.errors import NOTHING, BadId, NotFound, OncegateError, Outcome, Refused, Unavailable
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Topic
-from oncegate_spark.protocol.codecs import is_id
 from oncegate_spark.protocol.effort import new_token
+from oncegate_spark.protocol.ids import is_id
 from oncegate_spark.spark import logs
 from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.options import Options
