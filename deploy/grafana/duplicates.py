@@ -30,9 +30,8 @@ def _missed(bound: str) -> str:
 
 def duplicates() -> Dashboard:
     """Builds it."""
-    return _ages(
-        _rates(_now(board("oncegate-duplicates", "Oncegate: duplicates", "What came again, and was kept out.")))
-    )
+    begun = board("oncegate-duplicates", "Oncegate: duplicates", "What came again, and was kept out.")
+    return _outages(_ages(_rates(_now(begun))))
 
 
 def _now(made: Dashboard) -> Dashboard:
@@ -142,6 +141,28 @@ def _ages(made: Dashboard) -> Dashboard:
                 "The share of this range's duplicates that a horizon of so long would have let through.",
                 "percentunit",
                 *(Query(_missed(bound), f"a horizon of {name}") for name, bound in _HORIZONS),
+            )
+        )
+    )
+
+
+def _outages(made: Dashboard) -> Dashboard:
+    return (
+        made.with_row(Row("What policies did while something was down"))
+        .with_panel(
+            lines(
+                "Ids passed unchecked a second",
+                "Granted though the ledger was down and nobody looked (on_ledger_down): each may be a copy.",
+                "short",
+                Query(rate("oncegate_unchecked_ids_total"), "{{namespace}}"),
+            )
+        )
+        .with_panel(
+            lines(
+                "Spilled rows written a second",
+                "Rows that had waited on a client's disk while the gateway was down (on_down), each written once.",
+                "short",
+                Query(rate("oncegate_spilled_rows_total"), "{{namespace}}"),
             )
         )
     )

@@ -84,6 +84,7 @@ SAMPLES: dict[str, Entry] = {
     "topic_created": TopicCreated("départs", 12, b"schema", 86_400_000, 2**36, WALL_MS),
     "produced": PRODUCED,
     "produced_over_another": replace(PRODUCED, taken_at=bytes((1, 0, 0, 0))),
+    "produced_spilled": replace(PRODUCED, spilled_ms=WALL_MS - 60_000, spilled_by="loader-3"),
     "produced_plain": Produced(
         "departures", 0, 2**40, 10_000, 2**20, b16(0x20), b16(0x30), 6, bytes(16), WALL_MS, b"", b""
     ),

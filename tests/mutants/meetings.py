@@ -244,11 +244,11 @@ MEETINGS: tuple[Mutant, ...] = (
     one(
         "room reserved before the namespace is known",
         "service/oncegate/transports/incoming.py",
-        "    shard = claims_at(gateway, namespace := incoming.namespace(), incoming.marks, claimed_by)\n"
+        "    shard = claims_at(gateway, namespace := incoming.namespace(), incoming.marks, caller if claims else None)\n"
         "    entered(gateway.tenants.of(incoming.whose()))\n    shard.rates.size_bytes(size_bytes)\n"
         "    gateway.admission.enter(size_bytes)\n",
         "    gateway.admission.enter(size_bytes)\n    shard = "
-        "claims_at(gateway, namespace := incoming.namespace(), incoming.marks, claimed_by)\n",
+        "claims_at(gateway, namespace := incoming.namespace(), incoming.marks, caller if claims else None)\n",
         f"{_INCOMING}::test_of_several_refusals_the_first_of_the_order_is_told_and_nothing_stays_reserved",
     ),
     one(

@@ -6,6 +6,11 @@ from tests.mutants.planted import CLIENT
 _FOLDER = "tests/client/spill/test_folder.py"
 _OWNERSHIP = "tests/client/spill/test_ownership.py"
 _DOWN = "tests/client/spill/test_on_down.py"
+_COUNTED = "tests/client/spill/test_counted.py"
+_LINES = "tests/index/test_spilled_rows.py"
+_ENGINE = "tests/engine/usecases/test_spilled.py"
+_DOORS = "tests/transports/test_spilled.py"
+_INDEX = "service/oncegate/index/spilled_rows.py"
 _EFFORT = "tests/client/protocol/test_effort.py"
 _IN_ORDER = (
     f"{_DOWN}::test_a_gateway_that_is_killed_costs_what_it_is_set_to_and_what_waits_is_sent_in_order_before_later_rows"
@@ -200,5 +205,118 @@ ON_DOWN: tuple[Mutant, ...] = (
         "            except BaseException:\n                self._lock.release()\n",
         "            except BaseException:\n",
         f"{_OWNERSHIP}::test_a_folder_whose_start_fails_is_let_go",
+    ),
+    one(
+        "the gateway is not told that rows had waited",
+        f"{CLIENT}/sync/spilling.py",
+        "spilled_ms=entry.spilled_ms)",
+        "spilled_ms=None)",
+        f"{_COUNTED}::test_a_folder_that_is_drained_is_one_line_of_the_trail_with_since_when_its_rows_had_waited",
+    ),
+    one(
+        "rows are told to have waited since they were sent",
+        f"{CLIENT}/spill/folder.py",
+        "spilled_ms=max(0, self._wall_ms())",
+        "spilled_ms=_system_wall_ms()",
+        f"{_COUNTED}::test_a_folder_that_is_drained_is_one_line_of_the_trail_with_since_when_its_rows_had_waited",
+    ),
+    one(
+        "a gateway of the version before stops what waits",
+        f"{CLIENT}/protocol/calls/spilled.py",
+        "SPILLED_MS not in str(error)",
+        "SPILLED_MS in str(error)",
+        f"{_COUNTED}::test_a_gateway_of_the_version_before_is_sent_the_rows_and_a_log_says_that_nobody_counts_them",
+    ),
+    one(
+        "what is refused for good is sent once more, as if it had not waited",
+        f"{CLIENT}/protocol/calls/spilled.py",
+        " or SPILLED_MS not in str(error)",
+        "",
+        f"{_COUNTED}::test_rows_that_are_refused_for_another_reason_are_not_tried_without_it",
+    ),
+    one(
+        "rows that come at once are counted as those that had waited",
+        _INDEX,
+        "        if not entry.spilled_ms or not entry.rows:\n",
+        "        if not entry.rows:\n",
+        f"{_COUNTED}::test_rows_that_go_behind_others_that_wait_are_told_too_and_those_that_never_waited_are_not",
+        f"{_LINES}::test_rows_that_had_not_waited_have_no_line",
+    ),
+    one(
+        "each entry of a folder is a line of the trail",
+        _INDEX,
+        "        at = self._place(entry)\n",
+        "        at = None\n",
+        f"{_LINES}::test_a_folder_of_many_entries_is_one_line_of_an_hour",
+    ),
+    one(
+        "a line never ends",
+        _INDEX,
+        "return at if entry.wall_ms - line.begun_ms < LINE_MS else None",
+        "return at",
+        f"{_LINES}::test_a_folder_of_many_entries_is_one_line_of_an_hour",
+    ),
+    one(
+        "rows are told under another caller's name",
+        _INDEX,
+        "(line.who, line.topic) == (entry.spilled_by, entry.topic)",
+        "line.topic == entry.topic",
+        f"{_LINES}::test_each_caller_and_topic_has_a_line_and_the_one_that_grows_is_the_newest",
+    ),
+    one(
+        "lines of rows that had waited have no bound",
+        _INDEX,
+        "if len(self._lines) >= LINES_MAX else None",
+        "if not LINES_MAX else None",
+        f"{_LINES}::test_the_oldest_lines_go_when_there_are_too_many_and_no_action_of_a_person_does",
+    ),
+    one(
+        "a refused append leaves a line that has grown",
+        _INDEX,
+        "            if at is not None and before is not None:\n",
+        "            if False:\n",
+        f"{_ENGINE}::test_rows_that_a_full_disk_refuses_are_neither_counted_nor_told",
+    ),
+    one(
+        "rows that were refused stay in the sum",
+        _INDEX,
+        "            self.rows -= entry.rows\n",
+        "",
+        f"{_ENGINE}::test_rows_that_a_full_disk_refuses_are_neither_counted_nor_told",
+    ),
+    one(
+        "what had waited is forgotten by a compaction",
+        "service/oncegate/index/snapshot/pieces.py",
+        "                self._audit_trail.spilled.restore(spilled)\n",
+        "                pass\n",
+        f"{_LINES}::test_a_snapshot_knows_all_lines_and_the_next_entry_goes_on_with_them",
+    ),
+    one(
+        "a client's clock that is ahead is taken as it is",
+        "service/oncegate/engine/usecases/produce.py",
+        "max(1, min(request.spilled.wall_ms, wall_ms))",
+        "max(1, request.spilled.wall_ms)",
+        f"{_ENGINE}::test_a_clients_clock_that_is_ahead_counts_as_now_and_a_long_name_is_cut",
+    ),
+    one(
+        "rows without ids are taken as rows that had waited",
+        "service/oncegate/transports/writes.py",
+        "    if asked.spilled is not None and found is None:\n",
+        "    if False:\n",
+        f"{_DOORS}::test_every_door_refuses_it_of_rows_without_ids_which_a_repeat_would_count_again",
+    ),
+    one(
+        "over gRPC nobody says whose rows had waited",
+        "service/oncegate/transports/grpc/calls.py",
+        'return "" if self._principal is None else self._principal.name',
+        'return ""',
+        f"{_DOORS}::test_every_door_counts_them_and_tells_operators_whose_they_are",
+    ),
+    one(
+        "JSON's word that rows had waited is passed over",
+        "service/oncegate/transports/http/routes/topics.py",
+        "spilled_at(message.spilled_ms, inbound.caller)",
+        "spilled_at(None, inbound.caller)",
+        f"{_DOORS}::test_every_door_counts_them_and_tells_operators_whose_they_are",
     ),
 )

@@ -123,7 +123,7 @@ UNCHECKED: tuple[Mutant, ...] = (
     one(
         "long names of callers are longer than a note takes",
         "service/oncegate/engine/policies/unchecked.py",
-        '_cut(", ".join(named), max(0, name_bytes - len(counted))) + counted',
+        'cut_name(", ".join(named), max(0, name_bytes - len(counted))) + counted',
         '", ".join(named) + counted',
         f"{_PASSING}::test_what_was_passed_is_noted_whatever_callers_are_named",
     ),

@@ -42,6 +42,9 @@ class Told:
     def namespace(self) -> str:
         return self.where
 
+    def caller(self) -> str:
+        return ""
+
     def whose(self) -> None:
         return None
 

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import oncegate
 from deploy.ports import free_port
-from oncegate_spark import Gateway
+from oncegate_spark import Gateway, Spill
 from tests.support.door_scenarios import DOORS, SCENARIOS
 from tests.support.gateway_process import GatewayProcess
 from tests.versions import history
@@ -78,3 +79,18 @@ def test_the_version_before_opens_what_this_one_wrote(
     with GatewayProcess(tmp_path) as earlier, Gateway(earlier.url) as gateway:
         assert earlier.ask("GET", "/version")[1]["version"] == VERSION
         assert history.known(gateway) == wanted
+
+
+def test_rows_that_this_client_spilled_are_written_by_the_version_before_into_a_ledger_that_knows_of_such(
+    old: Version, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not take `spilled_ms`, and passes over it in entries."""
+    with Spill(tmp_path / "spill") as spill:
+        for server, ids, written in ((THIS, ["a", "b"], 2), (old, ["b", "c"], 1)):
+            with Gateway(f"http://127.0.0.1:{free_port()}", on_down="spill", spill=spill) as away:
+                assert away.attempt().produce("t", pa.table({"id": ids}), id_col="id").spilled == len(ids)
+            monkeypatch.setenv("PYTHONPATH", environment(server, server, THIS)["PYTHONPATH"])
+            with GatewayProcess(tmp_path) as served:
+                with Gateway(served.url, on_down="spill", spill=spill) as back:
+                    assert (back.drain_spill().rows, spill.waiting) == (written, 0)
+                assert served.stop() == 0

@@ -225,6 +225,13 @@ COUNTERS: tuple[CounterRow, ...] = (
         "forgotten for memory, while their ids are known",
         read=lambda index: index.claims.results_forgotten,
     ),
+    CounterRow(
+        "spilled_rows",
+        "rows",
+        "written after they had waited on a client's disk while the gateway was down (`on_down` is spill), since the "
+        "ledger was made",
+        read=lambda index: index.audit_trail.spilled.rows,
+    ),
     _now("open_claims", "claims", "open at this moment", lambda index: index.claims.open_claims),
     _now(
         "ids",

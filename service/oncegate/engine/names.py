@@ -37,6 +37,11 @@ def check_length(what: str, name: str, limits: Limits) -> None:
         raise TooLarge(f"{what}: a name of {size_bytes} bytes; at most {limits.name_bytes} bytes are taken")
 
 
+def cut_name(name: str, size_bytes: int) -> str:
+    """Cuts a name to its first bytes; what is no character, as half a surrogate pair of a token, becomes `?`."""
+    return name.encode("utf-8", "replace")[:size_bytes].decode("utf-8", "ignore")
+
+
 def check_source_offsets(offsets: bytes, limits: Limits) -> None:
     """Refuses a source's offsets that are too long, before anything was written.
 

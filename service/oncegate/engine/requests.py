@@ -150,6 +150,17 @@ class SequenceRequest:
     lease_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Spilled:
+    """Says that a client had laid rows down while the gateway was down: when, by its wall clock, and whose it is.
+
+    who: the name of its credential, empty where none is asked for.
+    """
+
+    wall_ms: int
+    who: str
+
+
 @dataclass(frozen=True, eq=False)
 class ProduceRequest:
     """Asks for rows to be appended to a topic.
@@ -158,7 +169,8 @@ class ProduceRequest:
     which chooses its partition; None: the request goes whole to the next partition. digests, id_set, locate, made_ms:
     as of ClaimRequest.
     sequenced: instead of ids, a sequence each; its token and call are the request's. beside: columns that are an id, a
-    digest or a sequence, and need not be written where a record has nothing of their name.
+    digest or a sequence, and need not be written where a record has nothing of their name. spilled: rows with ids that
+    had waited; None: they come at once.
     """
 
     topic: str
@@ -174,6 +186,7 @@ class ProduceRequest:
     locate: bool = False
     made_ms: NDArray[np.uint64] | None = None
     beside: tuple[str, ...] = ()
+    spilled: Spilled | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,17 +1,26 @@
-"""Knows what operators did in a namespace: the newest of it, whatever became of the entries that said so."""
+"""Knows what operators did in a namespace, and what rows came late by their clients' policy (`spilled_rows`).
+
+The newest of it, whatever became of the entries that said so.
+"""
 
 import struct
 from collections import deque
 from collections.abc import Callable
+from heapq import merge
 from typing import NamedTuple
 
 from oncegate.core.entries.audit import Audited
-from oncegate.core.entries.kinds import Entry
+from oncegate.core.entries.kinds import Entry, Produced
 from oncegate.core.entries.producers import Resolved
+from oncegate.core.wall_time import text_of
+from oncegate.index.spilled_rows import SpilledLine, SpilledRows
 
 Undo = Callable[[], None]
 # A year of thirty a day; some 300 bytes each, 12 MiB where all of them are as long as names may be.
 RECORDS_MAX = 10_000
+# Who did it, where nobody is asked for a credential.
+NO_CALLER = "callers without a key"
+SPILLED = "write spilled rows"
 
 
 class AuditRecord(NamedTuple):
@@ -39,9 +48,12 @@ class AuditTrail:
 
     def __init__(self) -> None:
         self._records: deque[AuditRecord] = deque()
+        self.spilled = SpilledRows()
 
     def apply(self, position: int, entry: Entry) -> Undo | None:
         """Applies one entry; returns what undoes it, or None where it tells of no action."""
+        if isinstance(entry, Produced):
+            return self.spilled.apply(position, entry)
         record = _record_of(position, entry)
         if record is None:
             return None
@@ -57,7 +69,9 @@ class AuditTrail:
 
     def before(self, position: int | None, count: int) -> list[AuditRecord]:
         """Lists up to `count` actions that stand before a position, the newest first; None: the newest of all."""
-        older = (record for record in reversed(self._records) if position is None or record.position < position)
+        spilled = map(_record_of_spilled, self.spilled.newest_first())
+        newest = merge(reversed(self._records), spilled, key=lambda record: -record.position)
+        older = (record for record in newest if position is None or record.position < position)
         return [record for record, _ in zip(older, range(count), strict=False)]
 
     def snapshot(self) -> AuditSnapshot:
@@ -81,3 +95,9 @@ def _record_of(position: int, entry: Entry) -> AuditRecord | None:
         what = action, subject, b"" if of_producer else entry.claim, sequences
         return AuditRecord(position, entry.wall_ms, *what, entry.who, entry.why)
     return None
+
+
+def _record_of_spilled(line: SpilledLine) -> AuditRecord:
+    subject = f"topic {line.topic}: rows laid down from {text_of(line.from_ms)} until {text_of(line.until_ms)}"
+    why = "the gateway was down, and the client's on_down is spill"
+    return AuditRecord(line.position, line.wall_ms, SPILLED, subject, b"", line.rows, line.who or NO_CALLER, why)

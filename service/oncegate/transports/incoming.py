@@ -48,6 +48,9 @@ class Incoming(Protocol):
     def namespace(self) -> str:
         """Returns the name of the namespace."""
 
+    def caller(self) -> str:
+        """Returns the name of the credential that was shown; empty: none was asked for."""
+
     def whose(self) -> Whose | None:
         """Returns the tenant whose credential was shown; None: none was asked for."""
 
@@ -63,13 +66,15 @@ class Incoming(Protocol):
 
 @dataclass(slots=True)
 class Admitted:
-    """A request that was let in: its shard, what is left of its time, its body; `release` it when it is answered."""
+    """A request that was let in: its shard, what is left of its time, its body, the name of its credential (empty: none
+    was asked for); `release` it when it is answered."""
 
     gateway: Gateway
     namespace: str
     claims: Shard | Unchecked
     deadline: Deadline
     body: bytes | memoryview
+    caller: str
 
     @property
     def shard(self) -> Shard:
@@ -83,16 +88,16 @@ class Admitted:
         self.gateway.turns.leave(self.namespace)
 
 
-async def admit(incoming: Incoming, gateway: Gateway, claimed_by: str | None = None) -> Admitted:
+async def admit(incoming: Incoming, gateway: Gateway, claims: bool = False) -> Admitted:
     """Lets a request in, in the order above. Raises what stands there; then nothing is reserved or written.
 
-    claimed_by: it claims ids, or settles such a claim, and may pass unchecked, in the name of this caller.
+    claims: it claims ids, or settles such a claim, and may pass unchecked.
     """
-    deadline = Deadline(gateway.clock, incoming.timeout_ms())
+    deadline, caller = Deadline(gateway.clock, incoming.timeout_ms()), incoming.caller()
     size_bytes = incoming.size_bytes()
     if size_bytes > (bytes_max := incoming.bytes_max(gateway.limits)):
         raise TooLarge(f"a body of {size_bytes} bytes; at most {bytes_max} are read of this kind")
-    shard = claims_at(gateway, namespace := incoming.namespace(), incoming.marks, claimed_by)
+    shard = claims_at(gateway, namespace := incoming.namespace(), incoming.marks, caller if claims else None)
     entered(gateway.tenants.of(incoming.whose()))
     shard.rates.size_bytes(size_bytes)
     gateway.admission.enter(size_bytes)
@@ -101,7 +106,7 @@ async def admit(incoming: Incoming, gateway: Gateway, claimed_by: str | None = N
         body = await incoming.read(size_bytes, deadline, held.arrived)
         assert len(body) == size_bytes
         await _turn(gateway.turns, namespace, size_bytes)
-        return Admitted(gateway, namespace, shard, deadline, body)
+        return Admitted(gateway, namespace, shard, deadline, body, caller)
     except BaseException:
         gateway.admission.give(held.size_bytes)
         raise

@@ -6,7 +6,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.engine.id_sets import produced
 from oncegate.engine.limits import Limits
 from oncegate.engine.names import check_name
-from oncegate.engine.requests import ProduceRequest, Rows, Scope
+from oncegate.engine.requests import ProduceRequest, Rows, Scope, Spilled
 from oncegate.engine.shard import Shard
 from oncegate.transports.decode import ids, payloads
 from oncegate.transports.decode.columns import key_hashes
@@ -34,6 +34,7 @@ class ProduceAsked:
     sequences: SequenceColumn
     scope: Scope | None
     locate: bool = False
+    spilled: Spilled | None = None
 
 
 def produce_request(rows: Rows, asked: ProduceAsked, shard: Shard, limits: Limits) -> ProduceRequest:
@@ -43,6 +44,8 @@ def produce_request(rows: Rows, asked: ProduceAsked, shard: Shard, limits: Limit
         raise BadRequest("id_set names the set of the rows' ids, and without id_col no row has one")
     printer = shard.fingerprints(asked.id_set, produced(asked.topic))
     found = ids.of_named_columns(rows, named.id, printer, limits)
+    if asked.spilled is not None and found is None:
+        raise BadRequest("spilled_ms is of rows that are written once by their ids, and without id_col no row has one")
     keys = key_hashes(rows, named.key, shard.row_fingerprints)
     digests = payloads.of_named_columns(rows, named.digest, found is not None, shard.payloads, limits)
     sequenced = of_rows(rows, asked.sequences, bool(named.id), asked.token, asked.call)
@@ -61,7 +64,13 @@ def produce_request(rows: Rows, asked: ProduceAsked, shard: Shard, limits: Limit
         locate=asked.locate,
         made_ms=printer.made_ms,
         beside=(*named.id, *named.digest, *(() if column is None else (column,))),
+        spilled=asked.spilled,
     )
+
+
+def spilled_at(wall_ms: int | None, caller: str) -> Spilled | None:
+    """Returns since when a caller's rows had waited on its disk; None: it says nothing of that."""
+    return None if wall_ms is None else Spilled(wall_ms, caller)
 
 
 def source_of_ack(topic: str | None, source_offsets: str | None, limits: Limits) -> tuple[str, bytes]:

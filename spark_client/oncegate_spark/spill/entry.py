@@ -18,7 +18,10 @@ class DamagedEntry(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """One `produce`, of rows that have ids. `id_set`: None for that of the topic."""
+    """One `produce`, of rows that have ids. `id_set`: None for that of the topic.
+
+    `spilled_ms`: when the folder took it, in ms since 1970; None: it has not yet, or did not say.
+    """
 
     namespace: str
     topic: str
@@ -28,6 +31,7 @@ class Entry:
     digest_cols: tuple[str, ...] = ()
     on_conflict: str = "fail"
     id_set: str | None = None
+    spilled_ms: int | None = None
 
     def encode(self) -> bytes:
         """The file: a head, the order as JSON, the rows as an Arrow stream."""

@@ -8,8 +8,10 @@ between sends them again, and they are dropped by their ids. Rows lie there in p
 import logging
 import os
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -29,15 +31,18 @@ log = logging.getLogger("oncegate_spark")
 class Spill:
     """Holds the rows of `on_down="spill"` in a folder of its own, which this process alone has until `close`.
 
-    Any number of gateways and threads of the process may share it. `bytes_max`: of all that waits.
+    Any number of gateways and threads of the process may share it. `bytes_max`: of all that waits. `wall_ms`: the clock
+    by which the gateway is told when rows were laid down, in ms since 1970; None: this machine's.
 
     A folder that is missing is made, for this user alone. Raises BadOption where another process has it, another user
     owns it or may write there, or it cannot be opened. POSIX only (it rests on flock). A forked child cannot use it.
     """
 
-    def __init__(self, folder: str | Path, *, bytes_max: int = BYTES_MAX) -> None:
+    def __init__(
+        self, folder: str | Path, *, bytes_max: int = BYTES_MAX, wall_ms: Callable[[], int] | None = None
+    ) -> None:
         self.folder = Path(folder)
-        self.bytes_max = bytes_max
+        self.bytes_max, self._wall_ms = bytes_max, wall_ms or _system_wall_ms
         self._mutex = threading.Lock()
         self._sending = threading.Lock()
         try:
@@ -71,7 +76,7 @@ class Spill:
 
     def append(self, entry: Entry) -> int:
         """Lay down an entry behind the others, durably; its number. Raises SpillFull: nothing was laid down."""
-        data = entry.encode()
+        data = replace(entry, spilled_ms=max(0, self._wall_ms())).encode()
         with self._opened():
             self._check_room(len(data))
             number = self._next
@@ -236,6 +241,10 @@ class Spill:
         outcome = Outcome.UNKNOWN if stays else Outcome.NOT_WRITTEN
         ending = "unknown: whether these rows are sent later" if stays else "nothing was written"
         return SpillFull(f"the disk of the spill folder {self.folder} refuses: {error}; {ending}", outcome=outcome)
+
+
+def _system_wall_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _sync_folder(folder: Path) -> None:

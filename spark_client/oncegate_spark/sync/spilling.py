@@ -6,6 +6,7 @@ import logging
 from oncegate_spark.errors import OncegateError, Outcome, SpillFull, Unavailable
 from oncegate_spark.protocol.answers import Drained, Written
 from oncegate_spark.protocol.calls.attempt import AttemptCalls
+from oncegate_spark.protocol.calls.spilled import produce_spilled
 from oncegate_spark.protocol.calls.steps import Steps
 from oncegate_spark.spill import Entry, Spill
 from oncegate_spark.spill.stops import check_namespace, check_none_stale, stopped
@@ -90,11 +91,15 @@ class Spilling:
             raise stopped(error, self._spill.folder, number) from error
 
     def _done(self, number: int, entry: Entry) -> Written:
-        """Send one entry by the normal path, under a token of its own, and remove it when all its rows are done."""
+        """Send one entry by the normal path, under a token of its own, and remove it when all its rows are done.
+
+        The gateway is told since when it has waited: it counts the rows that it writes now, and tells operators.
+        """
         check_namespace(entry, self._namespace)
-        calls = AttemptCalls(self._gateway.calls, id_set=entry.id_set)
+        attempt = AttemptCalls(self._gateway.calls, id_set=entry.id_set, spilled_ms=entry.spilled_ms)
         columns = entry.id_col, entry.key_col, entry.digest_cols
-        written = self._gateway.run(calls.produce(entry.topic, entry.rows, *columns, entry.on_conflict))
+        steps = produce_spilled(attempt, entry.topic, entry.rows, *columns, entry.on_conflict)
+        written = self._gateway.run(steps)
         check_none_stale(entry, written.stale)
         self._spill.done(number)
         return written

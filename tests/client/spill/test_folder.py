@@ -5,6 +5,7 @@ import resource
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,14 +42,14 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 def test_what_is_laid_down_comes_back_whole_and_in_order_in_a_later_process(tmp_path: Path) -> None:
     given = entry("a", "b", key_col=("id",), digest_cols=("id",), on_conflict="drop", id_set="s")
-    with Spill(tmp_path) as spill:
+    with Spill(tmp_path, wall_ms=lambda: 4_711) as spill:
         for one in (given, entry("c"), entry("d")):
             spill.append(one)
         assert (spill.waiting, spill.waiting_bytes) == (3, sum(path.stat().st_size for path in tmp_path.iterdir()))
     with Spill(tmp_path) as later:
         oldest = later.oldest()
         assert oldest is not None
-        assert oldest[1] == given
+        assert oldest[1] == replace(given, spilled_ms=4_711)
         later.append(entry("e"))
         assert waiting(later) == [["a", "b"], ["c"], ["d"], ["e"]]
         assert later.waiting == 0
@@ -103,8 +104,8 @@ def test_a_damaged_entry_stops_those_behind_it_until_a_person_sets_it_aside(tmp_
 
 
 def test_a_folder_takes_no_more_than_its_bytes_and_is_as_it_was_after_a_refusal(tmp_path: Path) -> None:
-    size = len(entry("a").encode())
-    with Spill(tmp_path, bytes_max=2 * size) as spill:
+    size = len(entry("a", spilled_ms=4_711).encode())
+    with Spill(tmp_path, bytes_max=2 * size, wall_ms=lambda: 4_711) as spill:
         spill.append(entry("a"))
         spill.append(entry("b"))
         with pytest.raises(SpillFull, match=r"bytes_max; nothing was written") as raised:

@@ -73,6 +73,8 @@ AddedColumns = Annotated[int, "u32", Tag(1)]
 IdSet = Annotated[str | None, "text", Tag(128)]
 Result = Annotated[bytes, "blob", Tag(128)]
 TakenAt = Annotated[bytes, "blob", Tag(129)]
+SpilledMs = Annotated[int, "u64", Tag(130)]
+SpilledBy = Annotated[str, "text", Tag(131)]
 SourceOffsets = Annotated[bytes, "blob", Tag(128)]
 RecordHeaders = Annotated[int, "u8", Tag(1)]
 LeaseExpiryNumber = Annotated[int, "u8", Tag(2)]
@@ -162,6 +164,9 @@ class Produced:
 
     taken_at: where the taken ids stand among the rows, which are in the order of the request, 4 bytes each,
     little-endian; empty where all are fresh, or all are taken.
+
+    spilled_ms: when the client had laid the rows down, by its wall clock, since the gateway was down; 0: it had not.
+    spilled_by: the name of its credential, empty where none was asked for.
     """
 
     KIND: ClassVar[int] = 6
@@ -180,6 +185,8 @@ class Produced:
     digests: Digests = b""
     id_set: IdSet = None
     taken_at: TakenAt = b""
+    spilled_ms: SpilledMs = 0
+    spilled_by: SpilledBy = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ so, since when, until when and by whose requests is counted, and noted in the le
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from oncegate.core.claims import OnLedgerDown, Verb
 from oncegate.core.errors import Recovering, TooLarge
 from oncegate.core.verdicts import Flag, Verdict
+from oncegate.core.wall_time import text_of
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.counters import UNCHECKED
 from oncegate.engine.counts.counts import Counts
@@ -21,6 +21,7 @@ from oncegate.engine.counts.rates import Rates
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.id_sets import CLAIMED, chosen
 from oncegate.engine.limits import Limits
+from oncegate.engine.names import cut_name
 from oncegate.engine.policies import shadow
 from oncegate.engine.policies.settings import Settings
 from oncegate.engine.producer_requests import Note
@@ -28,6 +29,7 @@ from oncegate.engine.requests import ClaimRequest, ClaimResult, SettleResult
 from oncegate.hashing.id_times import Read, with_times
 from oncegate.hashing.ids import Fingerprinter, IdSets
 from oncegate.hashing.payloads import PayloadDigester
+from oncegate.index.audit_trail import NO_CALLER
 from oncegate.index.table.grants import NO_CLAIM
 from oncegate.ports import Clock, Mark
 
@@ -70,7 +72,7 @@ class Tally:
     @property
     def subject(self) -> str:
         """Says what was passed, and when."""
-        return f"ids of {self.requests} claims from {_text(self.from_ms)} until {_text(self.until_ms)}"
+        return f"ids of {self.requests} claims from {text_of(self.from_ms)} until {text_of(self.until_ms)}"
 
     def note(self, name_bytes: int) -> Note:
         """Says by whose requests, and why; each cut to as many bytes of UTF-8 as a note takes."""
@@ -78,9 +80,9 @@ class Tally:
         others = len(self.callers) - len(named)
         more = " or more" if len(self.callers) >= CALLERS_KNOWN_MAX else ""
         counted = f" and {others} others{more}" if others else ""
-        who = _cut(", ".join(named), max(0, name_bytes - len(counted))) + counted
+        who = cut_name(", ".join(named), max(0, name_bytes - len(counted))) + counted
         why = "the ledger was down, and on_ledger_down is pass_marked"
-        return Note(_cut(who or "callers without a key", name_bytes), _cut(why, name_bytes))
+        return Note(cut_name(who or NO_CALLER, name_bytes), cut_name(why, name_bytes))
 
 
 @dataclass(frozen=True)
@@ -184,12 +186,3 @@ def _firsts(ids: NDArray[np.uint64]) -> NDArray[np.int64]:
     begins = np.append(True, (ids[some[1:]] != ids[some[:-1]]).any(axis=1))
     firsts[some] = some[np.maximum.accumulate(np.where(begins, np.arange(len(some)), 0))]
     return firsts
-
-
-def _cut(text: str, size_bytes: int) -> str:
-    """Cuts a text to its first bytes; what is no character, as half a surrogate pair of a token, becomes `?`."""
-    return text.encode("utf-8", "replace")[:size_bytes].decode("utf-8", "ignore")
-
-
-def _text(wall_ms: int) -> str:
-    return datetime.fromtimestamp(wall_ms / 1_000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

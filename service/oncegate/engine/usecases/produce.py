@@ -17,6 +17,7 @@ from oncegate.engine.commit.places import Places
 from oncegate.engine.counters import PRODUCED_ROWS
 from oncegate.engine.counts.duplicates import duplicates_in
 from oncegate.engine.deadline import Deadline
+from oncegate.engine.names import cut_name
 from oncegate.engine.requests import ProduceRequest, ProduceResult, SequenceRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
 from oncegate.engine.usecases.partitioning import Share, partition_of, shares, shares_aside
@@ -192,6 +193,7 @@ class Records:
         spans: list[Span] = []
         outputs: list[OutputChange] = []
         wall_ms = journal.wall_ms()
+        spilled = _spilled(request, wall_ms, journal.limits.name_bytes)
         # What a repeat writes is its request's as well: one more try is told of all of it.
         claim = journal.random(16) if decision is None or decision.claim is None else decision.claim
         for share in written:
@@ -201,7 +203,7 @@ class Records:
             output = (request.topic, span.partition, span.first_offset, span.rows, span.size_bytes)
             fresh, taken, digests, taken_at = _ids(request, decision, share)
             ids = fresh, taken, digests, request.id_set, taken_at
-            entries.append(Produced(*output, claim, request.token, request.call, digest, wall_ms, *ids))
+            entries.append(Produced(*output, claim, request.token, request.call, digest, wall_ms, *ids, *spilled))
             range_id = journal.random(16)
             outputs.append(WriteRange(range_id, f"topic:{request.topic}:{span.partition}", span.rows, share.data))
             origin = self._origin(request, share.row_indices, (*before, *spans))
@@ -224,6 +226,13 @@ def _ids(request: ProduceRequest, decision: ClaimDecision | None, share: Share) 
         digests = of_rows[fresh].tobytes() + of_rows[taken].tobytes()
     taken_at = np.flatnonzero(taken).astype("<u4").tobytes() if fresh.any() and taken.any() else b""
     return ids[fresh].tobytes(), ids[taken].tobytes(), digests, taken_at
+
+
+def _spilled(request: ProduceRequest, wall_ms: int, name_bytes: int) -> tuple[int, str]:
+    """Returns since when the rows had waited, and whose they are; a client's clock that is ahead stands still."""
+    if request.spilled is None:
+        return 0, ""
+    return max(1, min(request.spilled.wall_ms, wall_ms)), cut_name(request.spilled.who, name_bytes)
 
 
 def _digest(request: ProduceRequest) -> bytes:

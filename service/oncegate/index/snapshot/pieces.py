@@ -26,6 +26,7 @@ from oncegate.index.snapshot.topics import KINDS as TOPICS_KINDS
 from oncegate.index.snapshot.topics import TopicsReader
 from oncegate.index.snapshot.topics import snapshot_steps as topics_steps
 from oncegate.index.source_offsets import SourceOffsets, SourceOffsetsSnapshot
+from oncegate.index.spilled_rows import SpilledSnapshot
 from oncegate.index.topics import TopicIndex
 
 # A piece is one entry: far below what a frame may hold, large enough that there are few.
@@ -34,7 +35,7 @@ PIECE_BYTES = 16 << 20
 SettingsSnapshot = tuple[NamespaceSet, tuple[int, ...]]
 _CLAIMS, _SETTINGS, _END = "claims/", "settings", "end"
 _SCOPES, _EVICTED, _RESULTS, _SOURCE_OFFSETS = "scopes", "sealed", "results", "source_offsets"
-_LANES, _AUDIT = "lanes", "audit_trail"
+_LANES, _AUDIT, _SPILLED = "lanes", "audit_trail", "spilled_rows"
 # What claims were completed with, by row: beside the claims' own pieces, so that older builds pass it over, as they do
 # with source offsets.
 ResultsSnapshot = list[tuple[int, bytes]]
@@ -64,6 +65,7 @@ def snapshot_steps(
         (_RESULTS, msgspec.msgpack.encode(results)),
         (_SOURCE_OFFSETS, msgspec.msgpack.encode(source_offsets.snapshot())),
         (_AUDIT, msgspec.msgpack.encode(audit_trail.snapshot())),
+        (_SPILLED, msgspec.msgpack.encode(audit_trail.spilled.snapshot())),
         (_LANES, msgspec.msgpack.encode(lanes.snapshot())),
     )
     scopes = ([(_SCOPES, msgspec.msgpack.encode(some))] for some in claims.scopes.snapshot())
@@ -155,6 +157,9 @@ class SnapshotReader:
                 self._source_offsets.restore(saved)
             if _AUDIT in self._whole:
                 self._audit_trail.restore(msgspec.msgpack.decode(self._whole[_AUDIT], type=AuditSnapshot))
+            if _SPILLED in self._whole:
+                spilled = msgspec.msgpack.decode(self._whole[_SPILLED], type=SpilledSnapshot)
+                self._audit_trail.spilled.restore(spilled)
             if _LANES in self._whole:
                 self._lanes.restore(msgspec.msgpack.decode(self._whole[_LANES], type=LanesSnapshot))
             if _EVICTED in self._whole:

@@ -94,6 +94,10 @@ class Call:
         """Returns the namespace that the message names."""
         return str(self._message.namespace)
 
+    def caller(self) -> str:
+        """Returns the name of the credential that the metadata brought; empty: none was asked for."""
+        return "" if self._principal is None else self._principal.name
+
     def whose(self) -> Whose | None:
         """Returns the tenant whose credential the metadata brought; None: none was asked for."""
         return None if self._principal is None else self._principal.whose
@@ -182,9 +186,8 @@ async def _answered(
     if gateway is None:
         raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
     draining.check(method.call, gateway)
-    caller = "" if principal is None else principal.name
     incoming = Call(message, body, context, principal)
-    admitted = await admit(incoming, gateway, caller if method.claims else None)
+    admitted = await admit(incoming, gateway, method.claims)
     try:
         return Answer(await method.work(message, admitted), identifiers.mark_text(admitted.claims.mark))
     finally:

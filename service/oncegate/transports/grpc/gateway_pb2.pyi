@@ -199,7 +199,7 @@ class PartitionOffset(_message.Message):
     def __init__(self, partition: _Optional[int] = ..., first_offset: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
 
 class ProduceRequest(_message.Message):
-    __slots__ = ("namespace", "topic", "token", "call", "arrow", "id_col", "key_col", "digest_col", "id_set", "driver", "batch", "producer", "epoch", "sequence_col", "prev_sequence")
+    __slots__ = ("namespace", "topic", "token", "call", "arrow", "id_col", "key_col", "digest_col", "id_set", "driver", "batch", "producer", "epoch", "sequence_col", "prev_sequence", "spilled_ms")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
@@ -215,6 +215,7 @@ class ProduceRequest(_message.Message):
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_COL_FIELD_NUMBER: _ClassVar[int]
     PREV_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    SPILLED_MS_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     topic: str
     token: bytes
@@ -230,7 +231,8 @@ class ProduceRequest(_message.Message):
     epoch: int
     sequence_col: str
     prev_sequence: int
-    def __init__(self, namespace: _Optional[str] = ..., topic: _Optional[str] = ..., token: _Optional[bytes] = ..., call: _Optional[int] = ..., arrow: _Optional[bytes] = ..., id_col: _Optional[_Iterable[str]] = ..., key_col: _Optional[_Iterable[str]] = ..., digest_col: _Optional[_Iterable[str]] = ..., id_set: _Optional[str] = ..., driver: _Optional[str] = ..., batch: _Optional[int] = ..., producer: _Optional[str] = ..., epoch: _Optional[int] = ..., sequence_col: _Optional[str] = ..., prev_sequence: _Optional[int] = ...) -> None: ...
+    spilled_ms: int
+    def __init__(self, namespace: _Optional[str] = ..., topic: _Optional[str] = ..., token: _Optional[bytes] = ..., call: _Optional[int] = ..., arrow: _Optional[bytes] = ..., id_col: _Optional[_Iterable[str]] = ..., key_col: _Optional[_Iterable[str]] = ..., digest_col: _Optional[_Iterable[str]] = ..., id_set: _Optional[str] = ..., driver: _Optional[str] = ..., batch: _Optional[int] = ..., producer: _Optional[str] = ..., epoch: _Optional[int] = ..., sequence_col: _Optional[str] = ..., prev_sequence: _Optional[int] = ..., spilled_ms: _Optional[int] = ...) -> None: ...
 
 class ProduceResponse(_message.Message):
     __slots__ = ("rows", "offsets", "verdicts", "numbers", "id_set", "offsets_before", "shadow_verdicts")

@@ -16,7 +16,7 @@ from oncegate.transports.grpc.calls import Method
 from oncegate.transports.grpc.fields import given, number, optional_number, optional_sized, sized
 from oncegate.transports.incoming import Admitted, offload
 from oncegate.transports.numbers import numbers_packed
-from oncegate.transports.writes import NamedColumns, ProduceAsked, produce_request
+from oncegate.transports.writes import NamedColumns, ProduceAsked, produce_request, spilled_at
 
 _SHA256_BYTES = 32
 _FIRST_WINS = {
@@ -44,7 +44,9 @@ def _produce_request(message: pb.ProduceRequest, admitted: Admitted) -> ProduceR
     )
     scope, limits = scope_of(given(message, "driver"), optional_number(message, "batch")), admitted.gateway.limits
     named = NamedColumns(*map(_column_names, (message.id_col, message.key_col, message.digest_col)))
-    asked = ProduceAsked(topic, token, message.call, named, given(message, "id_set"), sequences, scope)
+    spilled = spilled_at(optional_number(message, "spilled_ms"), admitted.caller)
+    id_set = given(message, "id_set")
+    asked = ProduceAsked(topic, token, message.call, named, id_set, sequences, scope, spilled=spilled)
     return produce_request(arrow_ipc.read_rows(message.arrow, limits), asked, admitted.shard, limits)
 
 

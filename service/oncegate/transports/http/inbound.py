@@ -45,7 +45,8 @@ _JSON_WEIGHT = 8
 class Inbound:
     """One admitted request: what answers its claims, what is left of its time, its whole body.
 
-    media: the body's type, "" where there is none. wanted: the answer's. body: bytes, but where it is Arrow.
+    media: the body's type, "" where there is none. wanted: the answer's. body: bytes, but where it is Arrow. caller: as
+    of `Admitted`.
     """
 
     request: Request
@@ -55,6 +56,7 @@ class Inbound:
     media: str
     wanted: str
     body: bytes | memoryview
+    caller: str
 
     @property
     def shard(self) -> Shard:
@@ -146,9 +148,10 @@ class admitted:
     async def __aenter__(self) -> Inbound:
         media, wanted = negotiated(self._request, self._reads, self._writes)
         self._media, self._gateway = media, gateway_of(self._request)
-        found: Admitted = await admit(self, self._gateway, caller_of(self._request) if self._claims else None)
+        found: Admitted = await admit(self, self._gateway, self._claims)
         self._admitted = found
-        return Inbound(self._request, found.gateway, found.claims, found.deadline, media, wanted, found.body)
+        told = media, wanted, found.body, found.caller
+        return Inbound(self._request, found.gateway, found.claims, found.deadline, *told)
 
     async def __aexit__(self, *_: object) -> None:
         self._admitted.release()
@@ -168,6 +171,10 @@ class admitted:
     def namespace(self) -> str:
         """Returns the path's namespace."""
         return namespace_of(self._request)
+
+    def caller(self) -> str:
+        """Returns the name of the credential that was shown; empty: none was asked for."""
+        return caller_of(self._request)
 
     def whose(self) -> Whose | None:
         """Returns the tenant whose credential was shown; None: none was asked for."""

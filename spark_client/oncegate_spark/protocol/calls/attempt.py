@@ -29,12 +29,21 @@ from oncegate_spark.protocol.payloads import beside, checked, conflict, dropped,
 
 
 class AttemptCalls:
-    """A token, the number of the next call, and the claims that are neither completed nor released."""
+    """A token, the number of the next call, and the claims that are neither completed nor released.
+
+    `spilled_ms`: when the rows that it produces were laid down, where they had waited for the gateway.
+    """
 
     def __init__(
-        self, calls: Calls, token: str | None = None, scope: Scope | None = None, id_set: str | None = None
+        self,
+        calls: Calls,
+        token: str | None = None,
+        scope: Scope | None = None,
+        id_set: str | None = None,
+        spilled_ms: int | None = None,
     ) -> None:
         self.token = token or new_token()
+        self.spilled_ms = spilled_ms
         self._scope, self._id_set = scope, id_set
         self._calls = calls
         self._next = 0
@@ -213,7 +222,15 @@ class AttemptCalls:
             call = self.next_call()
             id_set = self._id_set if columns["id_col"] else None
             done = yield from self._calls.produce(
-                topic, self.token, call, body, **columns, scope=self._scope, id_set=id_set, locate=at is not None
+                topic,
+                self.token,
+                call,
+                body,
+                **columns,
+                scope=self._scope,
+                id_set=id_set,
+                locate=at is not None,
+                spilled_ms=self.spilled_ms,
             )
             verdicts = done.verdicts
             self._check_batch(verdicts)

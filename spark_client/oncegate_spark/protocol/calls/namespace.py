@@ -114,14 +114,19 @@ class Calls:
         digest_cols: Columns = (),
         id_set: str | None = None,
         locate: bool = False,
+        spilled_ms: int | None = None,
     ) -> Steps[Produced]:
-        """Append rows, an Arrow stream, to a topic: all of them in one request, or nothing. Raises BadOption."""
+        """Append rows, an Arrow stream, to a topic: all of them in one request, or nothing. Raises BadOption.
+
+        `spilled_ms`: when rows with ids were laid down, in ms since 1970, where they had waited for the gateway.
+        """
         ids = column_names(id_col)
         if not ids and (id_set is not None or locate):
             asked = "locate asks for the first of each id" if locate else "id_set names the set of the rows' ids"
             raise BadOption(f"{asked}; name the id by id_col; nothing was sent")
         given = {"id_col": joined(id_col), "key_col": joined(key_col), "digest_col": joined(digest_cols)}
         given |= ({"locate": "true"} if locate else {}) | ({} if id_set is None else {"id_set": id_set})
+        given |= {} if spilled_ms is None else {"spilled_ms": str(spilled_ms)}
         headers = {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED if ids else codecs.JSON}
         path, what = f"{topic_path(topic)}/records:produce{query(**given)}", f"produce {call} of {token[:8]}"
         unknown = "whether these rows were written"

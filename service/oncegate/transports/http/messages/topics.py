@@ -46,6 +46,7 @@ class ProduceRequest(Read):
     prev_sequence: Sequence | None = None
     digest_col: Columns | None = None
     id_set: IdSet | None = None
+    spilled_ms: Offset | None = None
 
 
 class ProduceQuery(Read):
@@ -59,6 +60,7 @@ class ProduceQuery(Read):
     prev_sequence: Sequence | None = None
     digest_col: DigestColumns = None
     id_set: IdSet | None = None
+    spilled_ms: Offset | None = None
 
 
 class FetchQuery(Read):

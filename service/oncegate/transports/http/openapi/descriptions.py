@@ -121,6 +121,10 @@ _SEQUENCED = {
     "sequence_col": "the column that holds each row's sequence",
     "prev_sequence": "the source holds nothing between it and the first row's",
 }
+_SPILLED = (
+    "milliseconds since 1970 when the caller had laid these rows down, for the gateway was down; needs id_col. What is "
+    "written is the same: it is counted, and told to operators (GET .../audit). Without it: they had not waited"
+)
 _LEASE_LEFT = "how long the holder's lease still runs: wait at most so long, it may settle before"
 _NEXT = "`after` of the next page; null: there is none behind this one"
 _ANSWERED_SET = "that the ids were looked up in"
@@ -186,8 +190,13 @@ _MEMBERS: dict[str, dict[str, str]] = {
         **_SCOPE,
         **_SEQUENCED,
         "digest_col": "columns that are the payload of a row's id: written again with another, it is CONFLICT",
+        "spilled_ms": _SPILLED,
     },
-    "ProduceQuery": {**_SEQUENCED, "id_set": "the set that the rows' ids are of; none: the one named after the topic"},
+    "ProduceQuery": {
+        **_SEQUENCED,
+        "id_set": "the set that the rows' ids are of; none: the one named after the topic",
+        "spilled_ms": _SPILLED,
+    },
     "ProduceReply": {
         "id_set": f"with ids only: {_ANSWERED_SET}",
         "rows": "written by this request",

@@ -20,9 +20,10 @@ MEMBERS: dict[str, dict[str, str]] = {
     "AuditMessage": {
         "position": "of its entry in the ledger",
         "wall_ms": "when, by the gateway's clock",
-        "action": "forget, import, begin replay, fence, drain, undrain, resolve done, resolve not-done",
+        "action": "forget, import, begin replay, fence, drain, undrain, resolve done, resolve not-done; by policies: "
+        "pass unchecked, write spilled rows",
         "subject": "what it was done to; empty: all of it",
-        "changed": "how many ids or sequences; of a fenced producer its epoch; 0: a replay, noted before its first row",
+        "changed": "how many ids, sequences or rows; of a fenced producer its epoch; 0: a replay, which is noted first",
         "who": "the name of the credential, or what the caller said",
         "why": "what the caller said",
     },

@@ -90,6 +90,7 @@ PRODUCE_QUERY: dict[str, Any] = {
     "digest_col": "cents",
     **_NO_PRODUCER,
     "id_set": "invoices",
+    "spilled_ms": 1_795_219_200_123,
 }
 PRODUCE_REPLY = {
     "rows": 1,

@@ -32,7 +32,7 @@ from oncegate.transports.http.query import located, query, without_shadow
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
 from oncegate.transports.pages import page
-from oncegate.transports.writes import NamedColumns, ProduceAsked, produce_request
+from oncegate.transports.writes import NamedColumns, ProduceAsked, produce_request, spilled_at
 
 router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespace}/topics", tags=["topics"])
 
@@ -60,9 +60,9 @@ def _request_of_arrow(inbound: Inbound, topic: str) -> ProduceRequest:
     asked, token, call = query(inbound.request, messages.ProduceQuery), inbound.token, inbound.call
     rows = arrow_ipc.read_rows(inbound.body, inbound.limits)
     named = NamedColumns(*map(split_names, (asked.id_col, asked.key_col, asked.digest_col)))
-    beside = ProduceAsked(
-        topic, token, call, named, asked.id_set, _sequence_column(asked), inbound.scope, located(inbound.request)
-    )
+    where, spilled = located(inbound.request), spilled_at(asked.spilled_ms, inbound.caller)
+    sequences = _sequence_column(asked)
+    beside = ProduceAsked(topic, token, call, named, asked.id_set, sequences, inbound.scope, where, spilled)
     return produce_request(rows, beside, inbound.shard, inbound.limits)
 
 
@@ -84,8 +84,8 @@ def _request_of_records(
     rows = json_rows.rows_of(message.records, schema, inbound.limits)
     named = NamedColumns(message.id_col or [], message.key_col or [], message.digest_col or [])
     sequences, scope = _sequence_column(message), scope_of(message.driver, message.batch)
-    where = located(inbound.request)
-    beside = ProduceAsked(topic, token, message.call, named, message.id_set, sequences, scope, where)
+    where, spilled = located(inbound.request), spilled_at(message.spilled_ms, inbound.caller)
+    beside = ProduceAsked(topic, token, message.call, named, message.id_set, sequences, scope, where, spilled)
     return produce_request(rows, beside, inbound.shard, inbound.limits)
 
 

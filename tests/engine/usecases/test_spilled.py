@@ -1,0 +1,93 @@
+"""Rows that had waited on a client's disk: counted and noted where they are written, in the very append."""
+
+from collections.abc import AsyncIterator
+
+import pyarrow as pa
+import pytest
+
+from oncegate.core.errors import LedgerDown, LedgerFull
+from oncegate.engine.requests import ProduceRequest, ProduceResult, Spilled
+from oncegate.index.audit_trail import AuditRecord
+from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving
+
+WAITED_MS = 90_000
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving() as served:
+        yield served
+
+
+async def produce(
+    served: Served, *numbers: int, token: int = 1, waited_ms: int | None = WAITED_MS, who: str = "loader"
+) -> ProduceResult:
+    shard = served.shard
+    ids = shard.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
+    spilled = None if waited_ms is None else Spilled(served.clock.wall_ms() - waited_ms, who)
+    request = ProduceRequest("topic", id16(token), 1, rows_of(*numbers), ids, spilled=spilled)
+    return await shard.produce(request, served.deadline())
+
+
+async def trail(served: Served) -> list[AuditRecord]:
+    found: list[AuditRecord] = await served.shard.operations.actions.trail(None, 100)
+    return found
+
+
+def counted(served: Served) -> int:
+    return int(served.shard.counters()["spilled_rows"])
+
+
+async def test_rows_that_had_waited_are_counted_and_told_by_the_append_that_writes_them(served: Served) -> None:
+    await produce(served, 1, token=9, waited_ms=None)
+    assert (counted(served), await trail(served)) == (0, [])
+    served.disk.appends.clear()
+    assert said(await produce(served, 1, 2, 3)) == ["DUPLICATE", "GRANTED", "GRANTED"]
+    assert served.disk.kinds() == [["Produced"]]
+    (told,) = await trail(served)
+    assert (told.action, told.changed, told.who) == ("write spilled rows", 2, "loader")
+    assert told.subject == "topic topic: rows laid down from 2023-11-14T22:11:50.000Z until 2023-11-14T22:11:50.000Z"
+    assert told.why == "the gateway was down, and the client's on_down is spill"
+    assert counted(served) == 2
+
+
+async def test_rows_that_come_again_are_not_counted_again_whoever_brings_them(served: Served) -> None:
+    await produce(served, 1, 2)
+    assert said(await produce(served, 1, 2)) == ["DUPLICATE+OWN"] * 2, "its reply was lost"
+    assert said(await produce(served, 1, 2, token=2)) == ["DUPLICATE"] * 2, "its process died before it removed them"
+    (told,) = await trail(served)
+    assert (told.changed, counted(served)) == (2, 2)
+
+
+async def test_rows_that_a_full_disk_refuses_are_neither_counted_nor_told(served: Served) -> None:
+    await produce(served, 1)
+    before = await trail(served)
+    served.disk.faults = ["full"]
+    with pytest.raises(LedgerFull):
+        await produce(served, 2, token=2)
+    assert (await trail(served), counted(served)) == (before, 1)
+
+
+async def test_rows_whose_append_was_lost_to_view_are_counted_once_when_they_are_sent_again() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers) as served:
+        served.disk.faults = ["kept"]
+        with pytest.raises(LedgerDown):
+            await produce(served, 1, 2)
+    async with serving(ledgers) as served:
+        assert said(await produce(served, 1, 2)) == ["DUPLICATE+OWN"] * 2
+        (told,) = await trail(served)
+        assert (told.changed, told.who, counted(served)) == (2, "loader", 2)
+
+
+async def test_a_clients_clock_that_is_ahead_counts_as_now_and_a_long_name_is_cut(served: Served) -> None:
+    await produce(served, 1, waited_ms=-60_000, who="x" * 600)
+    (told,) = await trail(served)
+    assert told.subject.endswith("from 2023-11-14T22:13:20.000Z until 2023-11-14T22:13:20.000Z")
+    assert told.who == "x" * 512
+
+
+async def test_who_needs_no_credential_is_told_as_that_and_a_clock_that_was_never_set_is_taken(served: Served) -> None:
+    await produce(served, 1, waited_ms=served.clock.wall_ms(), who="")
+    (told,) = await trail(served)
+    assert (told.who, told.subject.split()[6]) == ("callers without a key", "1970-01-01T00:00:00.001Z")
