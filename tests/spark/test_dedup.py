@@ -134,6 +134,7 @@ def test_a_row_without_an_id_fails_the_job_before_anything_is_taken(job: Job, ba
         ({"key": 20261120}, BadOption, 'job_key is 20261120 and no text; .*job_key="load-2026-11-20"'),
         ({"timeout_ms": 0}, BadOption, "write timeout_ms=120_000"),
         ({"timeout_ms": None}, BadOption, "write timeout_ms=120_000"),
+        ({"on_down": "spill"}, BadOption, "here it is block or fail"),
     ],
 )
 def test_what_is_missing_is_said_on_the_driver(job: Job, given: dict[str, Any], error: type, told: str) -> None:
@@ -147,9 +148,12 @@ def test_what_is_missing_is_said_on_the_driver(job: Job, given: dict[str, Any], 
 
 
 def test_without_a_gateway_the_task_says_where_and_that_nothing_is_lost(job: Job) -> None:
-    df = dedup(job.rows(1), "id", job_key="k", gateway="http://127.0.0.1:9", timeout_ms=1_000)
-    with pytest.raises(Exception, match=r"(?s)dedup as k through http://127.0.0.1:9, partition .*granted to it again"):
-        df.collect()
+    where = r"(?s)dedup as k through http://127.0.0.1:9, partition "
+    for on_down, how in (("block", ""), ("fail", "on_down gives up at once, after 1 tries")):
+        asked = {"gateway": "http://127.0.0.1:9", "timeout_ms": 1_000, "on_down": on_down}
+        df = dedup(job.rows(1), "id", job_key="k", **asked)
+        with pytest.raises(Exception, match=f"{where}.*{how}.*granted to it again"):
+            df.collect()
 
 
 def test_a_stream_is_refused_with_what_to_use_instead(job: Job) -> None:

@@ -23,6 +23,15 @@ def is_patient(on_down: str, has_spill: bool) -> bool:
     return on_down == BLOCK
 
 
+def check_without_rows(on_down: str) -> None:
+    """Raises BadOption where `on_down` is neither block nor fail: what is asked here lays no rows down."""
+    if on_down not in (BLOCK, FAIL):
+        raise BadOption(
+            f"on_down is {on_down!r}; here it is {BLOCK} or {FAIL}: only rows that a Gateway's attempt produces are "
+            "laid down; nothing was sent"
+        )
+
+
 class Outage:
     """Warns at the first connection that is refused, then each half minute until any answer comes."""
 

@@ -10,6 +10,7 @@ from typing import Any
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import Refused
 from oncegate_spark.protocol.effort import TIMEOUT_MS
+from oncegate_spark.protocol.outage import BLOCK, check_without_rows
 from oncegate_spark.sync.gateway import Gateway
 
 
@@ -22,6 +23,7 @@ def committed_offsets(
     write_id: str = "",
     timeout_ms: int = TIMEOUT_MS,
     credentials: Credentials = NONE,
+    on_down: str = BLOCK,
 ) -> str:
     """The offsets of Kafka behind all that a job has written to a topic: JSON, as `startingOffsets` takes it.
 
@@ -30,12 +32,14 @@ def committed_offsets(
     app       the job's txnAppId, else the id of its query
     topic     that it writes to; with write=claim the option topic, or the sink's end of a lane's name without one
     write_id  of a write that has one
+    on_down   while the gateway is down "block" tries for `timeout_ms`, "fail" raises Unavailable at once
 
     With write=staged it is where the last batch ended that is committed; by sequence, and with scope=retry, the last
     that is acked. Whoever goes on there must be the only one: the older query may not run again. Raises NotFound where
     nobody has told it, as of a job that acks nothing; Refused where the job read another source than one of Kafka.
     """
-    with Gateway(gateway, namespace, timeout_ms=timeout_ms, credentials=credentials) as client:
+    check_without_rows(on_down)
+    with Gateway(gateway, namespace, timeout_ms=timeout_ms, credentials=credentials, on_down=on_down) as client:
         told = client.source_offsets(app, topic, write_id)
     try:
         sources = json.loads(told)

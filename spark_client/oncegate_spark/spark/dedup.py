@@ -20,6 +20,7 @@ from oncegate_spark.protocol.address import Address, checked_timeout
 from oncegate_spark.protocol.busy import Watch, pause_ms
 from oncegate_spark.protocol.columns import Columns, column_names, columns_of
 from oncegate_spark.protocol.effort import LEASE_MS, TIMEOUT_MS
+from oncegate_spark.protocol.outage import BLOCK, check_without_rows
 from oncegate_spark.spark import pickling, task_identity
 from oncegate_spark.spark.options.column_names import is_case_sensitive, resolved
 from oncegate_spark.spark.writers import check_ids
@@ -49,6 +50,7 @@ def dedup(
     credentials: Credentials = NONE,
     id_set: str | None = None,
     observation: "Observation | None" = None,
+    on_down: str = BLOCK,
 ) -> "DataFrame":
     """`df` with one row for each id that is this job's: no other `job_key` has taken it, and nobody has written it in
     the same set. Ids that somebody is writing now are waited for.
@@ -63,6 +65,7 @@ def dedup(
                  set of the ids that are written to it, "" that of `claim`
     observation  a fresh `pyspark.sql.Observation`; after the first action it has `rows` in, `duplicates` (rows whose
                  id stands in another row of `df`), `taken` (rows out) and `dropped` (ids that are not this job's)
+    on_down      what a task does while the gateway is down: "block" tries for `timeout_ms`, "fail" gives up at once
 
     Which row of equal ids is kept is Spark's choice, and may be another one at the next evaluation; the ids are the
     same. Nothing happens before an action, and every action asks again: that is safe, because an id that `job_key` took
@@ -80,9 +83,10 @@ def dedup(
         raise Refused(NO_STREAM)
     names = _checked(df, id_col, job_key)
     _check_where(gateway, timeout_ms, credentials)
+    check_without_rows(on_down)
     plain = df.toDF(*(f"c{n}" for n in range(len(df.columns))))  # mapInArrow does not bear every name
     ids = {f"c{df.columns.index(name)}": name for name in names}
-    taking = Taking(gateway, namespace, timeout_ms, job_key, tuple(ids), id_set, credentials)
+    taking = Taking(gateway, namespace, timeout_ms, job_key, tuple(ids), id_set, credentials, on_down)
     flagged = _once_each(plain, ids).mapInArrow(taking, _flagged_schema(plain))
     if observation is not None:
         flagged = flagged.observe(observation, *_counts())
@@ -191,9 +195,16 @@ class Taking:
     id_names: tuple[str, ...]
     id_set: str | None = None
     credentials: Credentials = NONE
+    on_down: str = BLOCK
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms, credentials=self.credentials) as gateway:
+        with Gateway(
+            self.url,
+            self.namespace,
+            timeout_ms=self.timeout_ms,
+            credentials=self.credentials,
+            on_down=self.on_down,
+        ) as gateway:
             for batch in batches:
                 yield batch.append_column(TAKEN, self._owned_or_failed(gateway, batch))
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from deploy.ports import free_port
 from oncegate_spark import Gateway, committed_offsets
-from oncegate_spark.errors import BadOption, NotFound, Refused
+from oncegate_spark.errors import BadOption, NotFound, Refused, Unreachable
 from oncegate_spark.spark import acks
 from oncegate_spark.spark.checkpoint import DriverNotes, Input
 from oncegate_spark.spark.task_identity import Task
@@ -162,3 +163,11 @@ def test_an_ack_has_them_with_the_topic_or_not_at_all(gateway: Gateway) -> None:
         driver.ack({}, topic="t")
     with pytest.raises(NotFound):
         offsets(gateway)
+
+
+def test_a_gateway_that_is_down_is_waited_for_or_not_as_on_down_says() -> None:
+    where: dict[str, Any] = {"gateway": f"http://127.0.0.1:{free_port()}", "timeout_ms": 1_000}
+    with pytest.raises(Unreachable, match="on_down gives up at once, after 1 tries"):
+        committed_offsets("q", "t", **where, on_down="fail")
+    with pytest.raises(BadOption, match="here it is block or fail"):
+        committed_offsets("q", "t", **where, on_down="spill")

@@ -94,8 +94,14 @@ def test_another_input_under_a_committed_number_stops_before_the_function(job: J
 def test_without_the_input_or_the_gateway_the_function_is_not_called(job: Job) -> None:
     with pytest.raises(BadOption, match="input of this batch is unknown"):
         foreach_batch(lambda df, batch: job.called.append(batch), named=job.named)(Frame(), 0)
+    where = {"url": f"http://127.0.0.1:{free_port()}", "sink": "departures", "app": "etl"}
+    nobody: dict[str, Any] = {**where, "timeout_ms": 1_000}
     with pytest.raises(Unreachable):
-        job.run(0, named=NamedBatches(f"http://127.0.0.1:{free_port()}", "departures", app="etl", timeout_ms=1000))
+        job.run(0, named=NamedBatches(**nobody))
+    with pytest.raises(Unreachable, match="on_down gives up at once, after 1 tries"):
+        job.run(0, named=NamedBatches(**nobody, on_down="fail"))
+    with pytest.raises(BadOption, match="here it is block or fail"):
+        NamedBatches("http://127.0.0.1:1", "departures", on_down="spill")
     with pytest.raises(BadOption, match="sink 'a b'"):
         NamedBatches("http://127.0.0.1:1", "a b")
     assert job.called == []

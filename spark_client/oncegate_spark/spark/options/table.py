@@ -83,9 +83,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "onDown",
-        WRITE_MODES,
+        EVERYWHERE,
         "What a task does while the gateway is down: it tries for timeoutMs, or fails at once. What ends work that was "
-        "begun (complete, commit) is tried for timeoutMs in either case.",
+        "begun (complete, commit) is tried for timeoutMs in either case. A reading query ends with it.",
         default=BLOCK,
         allowed=ON_DOWN[:2],
     ),

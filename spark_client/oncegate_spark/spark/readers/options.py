@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.effort import TIMEOUT_MS
+from oncegate_spark.protocol.outage import BLOCK
 from oncegate_spark.spark.options.habits import in_our_names
 from oncegate_spark.spark.options.refusals import check_names, credentials_of, lower_names, topic_of, url_of
 from oncegate_spark.spark.options.table import BY_NAME
@@ -34,6 +35,7 @@ class ReadOptions:
     waits: bool | None
     timeout_ms: int
     credentials: Credentials = NONE
+    on_down: str = BLOCK
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> "ReadOptions":
@@ -56,6 +58,7 @@ class ReadOptions:
             waits=BY_NAME["waitForTopic"].truth(raw) if "waitfortopic" in raw else None,
             timeout_ms=BY_NAME["timeoutMs"].number(raw) or TIMEOUT_MS,
             credentials=credentials_of(raw),
+            on_down=BY_NAME["onDown"].choice(raw),
         )
 
     def of_a_batch(self) -> "ReadOptions":
@@ -76,7 +79,13 @@ class ReadOptions:
 
     def gateway(self) -> Gateway:
         """Make a gateway of one's own; its connection is opened when it is first used."""
-        return Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms, credentials=self.credentials)
+        return Gateway(
+            self.url,
+            self.namespace,
+            timeout_ms=self.timeout_ms,
+            credentials=self.credentials,
+            on_down=self.on_down,
+        )
 
 
 def _says(offsets_: str | Offsets | None, name: str, kafkas: int) -> bool:

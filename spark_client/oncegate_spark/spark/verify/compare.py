@@ -20,6 +20,7 @@ from oncegate_spark.errors import BadOption, OncegateError, Refused, TaskFailed
 from oncegate_spark.protocol.address import Address, checked_timeout
 from oncegate_spark.protocol.columns import Columns, column_names
 from oncegate_spark.protocol.effort import TIMEOUT_MS
+from oncegate_spark.protocol.outage import BLOCK, check_without_rows
 from oncegate_spark.spark import pickling, task_identity
 from oncegate_spark.spark.options.column_names import is_case_sensitive, resolved
 from oncegate_spark.spark.verify import report
@@ -45,6 +46,7 @@ def verify(
     output_id: Columns | None = None,
     timeout_ms: int = TIMEOUT_MS,
     credentials: Credentials = NONE,
+    on_down: str = BLOCK,
 ) -> report.Verified:
     """Compares the ids of `given`, what was to be written, with the ledger and with `output`, what is there.
 
@@ -54,6 +56,7 @@ def verify(
                  with the id taken out of key, headers or value, a table. It is read behind the ledger's answers
     id_set       the set of the ids: the topic's name for rows that were written by id, "" for `claim`
     gateway      "http://gateway:8080"; `namespace`, `timeout_ms` and `credentials` as everywhere. Role `read`
+    on_down      what a task does while the gateway is down: "block" tries for `timeout_ms`, "fail" gives up at once
 
     Asks `ids:lookup`, which grants nothing and writes nothing. Three Spark jobs with two shuffles by id; the ids of
     `given` are kept by Spark meanwhile. Ids that repeat in `given` count once. Raises BadOption, BadId and Refused (a
@@ -64,8 +67,9 @@ def verify(
     if len(names) != len(theirs):
         raise BadOption(f"an id of {len(names)} columns ({', '.join(names)}) is not one of {len(theirs)}")
     _check_where(gateway, timeout_ms, credentials)
+    check_without_rows(on_down)
     pickling.check_workers(given.sparkSession)
-    asking = Asking(gateway, namespace, timeout_ms, id_set, len(names), credentials)
+    asking = Asking(gateway, namespace, timeout_ms, id_set, len(names), credentials, on_down)
     asked = _asked(_texts(given, names).distinct(), asking).persist()
     try:
         asked.count()  # all of it, before anything of the output is read
@@ -154,6 +158,7 @@ class Asking:
     id_set: str
     width: int
     credentials: Credentials = NONE
+    on_down: str = BLOCK
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -161,7 +166,13 @@ class Asking:
         return tuple(f"id{n}" for n in range(self.width))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms, credentials=self.credentials) as gateway:
+        with Gateway(
+            self.url,
+            self.namespace,
+            timeout_ms=self.timeout_ms,
+            credentials=self.credentials,
+            on_down=self.on_down,
+        ) as gateway:
             for batch in batches:
                 for start in range(0, batch.num_rows, IDS_AT_ONCE):
                     some = batch.slice(start, IDS_AT_ONCE)

@@ -16,6 +16,7 @@ from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption, NoIdentity
 from oncegate_spark.protocol import marks, names
 from oncegate_spark.protocol.effort import TIMEOUT_MS
+from oncegate_spark.protocol.outage import BLOCK, check_without_rows
 from oncegate_spark.spark.checkpoint import DriverNotes, Input, local_folder
 from oncegate_spark.sync.gateway import Gateway
 
@@ -55,6 +56,8 @@ class NamedBatches:
     sink     any name for the place that is written to: letters, digits, `_ . -`
     app      names the job, also after its checkpoint was deleted; without it the query's id does
     replays  the function is called for committed batches too, with that state: for a sink that may have lost them
+    on_down  while the gateway is down, before the function is called: "block" tries for `timeout_ms`, "fail" fails the
+             batch at once. The commit behind it is tried for `timeout_ms` in either case
     """
 
     url: str
@@ -64,8 +67,10 @@ class NamedBatches:
     replays: bool = False
     timeout_ms: int = TIMEOUT_MS
     credentials: Credentials = NONE
+    on_down: str = BLOCK
 
     def __post_init__(self) -> None:
+        check_without_rows(self.on_down)
         if not names.TOPIC.fullmatch(self.sink):
             raise BadOption(f"sink {self.sink!r}: letters, digits, _ . -, at most 249; nothing was written")
 
@@ -82,9 +87,13 @@ class NamedBatches:
         if read is None:
             raise BadOption(UNKNOWN_INPUT)
         name, job = names.Name(app, str(read.number), self.sink, WRITE_ID), f"{app}@{self.sink}"
-        mark = notes.marks.get(self.namespace)
         with Gateway(
-            self.url, self.namespace, timeout_ms=self.timeout_ms, mark=mark, credentials=self.credentials
+            self.url,
+            self.namespace,
+            timeout_ms=self.timeout_ms,
+            mark=notes.marks.get(self.namespace),
+            credentials=self.credentials,
+            on_down=self.on_down,
         ) as gateway:
             fence = gateway.driver(job).register().epoch
             is_committed = gateway.abort(name, ())
