@@ -41,6 +41,18 @@ def test_no_folder_holds_more_files_than_a_person_can_survey() -> None:
     assert not {name_of(folder): count for folder, count in files.items() if count > FOLDER_FILES_MAX}
 
 
+def test_an_option_that_several_verbs_have_is_declared_once() -> None:
+    """Two declarations of one option differ one day: its help, its name, what it refuses."""
+    declared = Counter(
+        ast.unparse(node.value)
+        for path in sources("service/oncegate/cli")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Assign) and "typer.Option(" in ast.unparse(node.value)
+    )
+    assert declared
+    assert not {option: count for option, count in declared.items() if count > 1}
+
+
 @pytest.mark.parametrize("path", sources("service/oncegate/ports"), ids=lambda path: path.name)
 def test_a_port_has_at_most_four_members(path: Path) -> None:
     """Properties count, as methods do."""

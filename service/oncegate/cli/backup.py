@@ -8,15 +8,15 @@ import msgspec
 import typer
 
 from oncegate.cli.ledger import Data, Witness
+from oncegate.cli.operating.options import AsJsonLines
 from oncegate.cli.progress import counted
 from oncegate.cli.refusals import refusing
 from oncegate.ledgers import log
 
 To = Annotated[Path, typer.Option(help="A new or empty folder for the copy; another disk is better.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 
-def backup(to: To, data: Data = Path("data"), witness: Witness = None, as_json: AsJson = False) -> None:
+def backup(to: To, data: Data = Path("data"), witness: Witness = None, as_json: AsJsonLines = False) -> None:
     """Copy every ledger, verified, while the gateway runs; a plain cp of a folder in use may be refused later.
 
     Example: oncegate backup --data ./data --to /mnt/other/monday

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from oncegate.cli.explain import AsJson, Namespace
-from oncegate.cli.operating.options import note
+from oncegate.cli.operating.options import Who, note, said
 from oncegate.cli.refusals import refusing
 from oncegate.cli.running.asking import Ca, Certificate, Url, asked
 from oncegate.core.errors import BadRequest
@@ -27,8 +27,7 @@ Claim = Annotated[str | None, typer.Option(help="The claim whose ids were left, 
 Producer = Annotated[str | None, typer.Option(help="The producer whose sequences were left.")]
 First = Annotated[int | None, typer.Option(help="Of a producer: only from this sequence on.")]
 Last = Annotated[int | None, typer.Option(help="Of a producer: only up to this sequence.")]
-Why = Annotated[str, typer.Option("--reason", "--why", help="What you saw; it stands in the ledger.")]
-Who = Annotated[str | None, typer.Option(help="Who you are, if not the user that you are logged in as.")]
+Why = Annotated[str, typer.Option("--reason", "--why", help="What you saw; it stands in the ledger.", callback=said)]
 
 
 def resolve(

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
+from oncegate.cli.operating.options import AsJson
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
 from oncegate.core.errors import BadRequest
@@ -29,7 +30,6 @@ TimeCol = Annotated[
 ]
 Attempt = Annotated[str, typer.Option(help="The column, or the header, that names the attempt that wrote a row.")]
 Batch = Annotated[str, typer.Option(help="The column, or the header, that names the batch it was written in.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 
 
 def audit(

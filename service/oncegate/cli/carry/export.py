@@ -12,6 +12,7 @@ import typer
 
 from oncegate.cli.explain import Namespace
 from oncegate.cli.ledger import Data, Witness
+from oncegate.cli.operating.options import AsJson
 from oncegate.cli.progress import counted
 from oncegate.cli.refusals import refusing
 from oncegate.core.errors import BadRequest, NotFound
@@ -36,7 +37,6 @@ IdsOnly = Annotated[bool, typer.Option("--ids-only", help="Leave out topics, bat
 WithoutOpen = Annotated[
     bool, typer.Option("--without-open-claims", help="Leave out ids that claims hold: elsewhere they are free.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 # In the file's metadata.
 FORMAT, KEY, SOURCE = b"oncegate.format", b"oncegate.key", b"oncegate.source"
 VERSION = b"1"

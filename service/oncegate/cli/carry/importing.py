@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from oncegate.cli.carry.export import FORMAT, KEY, VERSION
-from oncegate.cli.operating.options import Reason, Who, note
+from oncegate.cli.operating.options import AsJson, Reason, Who, note
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
 from oncegate.cli.running.asking import Ca, Certificate, Url, asked, asked_of
@@ -17,7 +17,6 @@ from oncegate.core.errors import BadRequest
 
 File = Annotated[Path, typer.Argument(help="What `oncegate export` has written.")]
 Into = Annotated[str, typer.Option("--namespace", help="Where; made with the file's key if it is not there.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 # Half of what a request may have.
 IDS_AT_ONCE = 50_000
 

@@ -11,6 +11,7 @@ import typer
 
 from oncegate.cli.doctor import data, gateway, machine, secrets, servers
 from oncegate.cli.doctor.findings import Finding, Level, warning, wrong
+from oncegate.cli.operating.options import AsJsonLines
 from oncegate.cli.refusals import refusing
 from oncegate.cli.running.asking import Ca, Certificate
 from oncegate.cli.serve import serve_flags, taking_serve_flags
@@ -21,13 +22,12 @@ from oncegate.settings import Settings, SettingsError, load
 Url = Annotated[
     str | None, typer.Option(envvar="ONCEGATE_URL", help="The running gateway.  [default: as the settings say]")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 Check = tuple[str, Callable[[], Iterable[Finding]]]
 
 
 @taking_serve_flags
 def doctor(
-    url: Url = None, as_json: AsJson = False, ca: Ca = None, certificate: Certificate = None, **flags: Any
+    url: Url = None, as_json: AsJsonLines = False, ca: Ca = None, certificate: Certificate = None, **flags: Any
 ) -> None:
     """Check an installation from end to end, with the flags and settings of `serve`, and say what is wrong.
 

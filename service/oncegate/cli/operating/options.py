@@ -1,4 +1,4 @@
-"""The options that operators' verbs share: why, who, and which gateway."""
+"""The options that verbs share: why and who of what operators do, the form of what is told."""
 
 import getpass
 import os
@@ -18,6 +18,10 @@ Reason = Annotated[str, typer.Option("--reason", help="Why; it stands in the led
 Who = Annotated[
     str | None, typer.Option(help="Who you are, if not the user that you are logged in as; a key has a name beside it.")
 ]
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+AsJsonLines = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+TopicIds = Annotated[str | None, typer.Option(help="The set of the ids, where it is not named after the topic.")]
 
 
 def note(reason: str, who: str | None) -> dict[str, str]:

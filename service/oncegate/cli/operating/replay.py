@@ -14,7 +14,7 @@ from urllib.parse import quote
 import typer
 
 from oncegate.cli.explain import Namespace
-from oncegate.cli.operating.options import Reason, Who, note
+from oncegate.cli.operating.options import AsJson, Reason, TopicIds, Who, note
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
 from oncegate.cli.running.asking import Ca, Certificate, Url, asked_of, trusted
@@ -37,12 +37,10 @@ IdCol = Annotated[list[str], typer.Option(help="The column that is the id; once 
 DigestCol = Annotated[
     list[str], typer.Option(help="A column that is the id's payload, as the job named it; once for each of several.")
 ]
-IdSet = Annotated[str | None, typer.Option(help="The set of the ids, where it is not named after the topic.")]
 Conflicts = Annotated[
     OnConflict, typer.Option(help="What to do with an id that is written with other content (--digest-col).")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask what would be written, and write nothing.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 
 
 def replay(
@@ -52,7 +50,7 @@ def replay(
     reason: Reason,
     digest_col: DigestCol = [],  # noqa: B006, never changed
     on_conflict: Conflicts = OnConflict.FAIL,
-    id_set: IdSet = None,
+    id_set: TopicIds = None,
     dry_run: DryRun = False,
     who: Who = None,
     url: Url = "http://127.0.0.1:8080",

@@ -5,22 +5,19 @@ from typing import Annotated
 
 import typer
 
-from oncegate.cli.backup import AsJson
 from oncegate.cli.explain import Namespace
 from oncegate.cli.ledger import Witness
-from oncegate.cli.refusals import refuse_urls, refusing
+from oncegate.cli.operating.options import AsJsonLines, TopicIds
+from oncegate.cli.refusals import refusing
 from oncegate.cli.running.asking import Url
+from oncegate.cli.serve import Data
 from oncegate.cli.verify.against import Asked, verify_topic
 from oncegate.cli.verify.ledger import verify_ledger
 from oncegate.core.errors import BadRequest
 
-Data = Annotated[
-    Path | None, typer.Option(help="Data folder of the embedded ledger.  [default: ./data]", callback=refuse_urls)
-]
 Against = Annotated[str | None, typer.Option(help="The topic that the input was written to, by the gateway's name.")]
 Given = Annotated[Path | None, typer.Option("--input", help="What was to be written: .parquet, .arrow, .csv, .ndjson.")]
 IdCol = Annotated[list[str], typer.Option(help="The input's column that is the id; once for each of several.")]
-IdSet = Annotated[str | None, typer.Option(help="The set of the ids, where it is not named after the topic.")]
 Output = Annotated[str, typer.Option(help="kafka://HOST:PORT/TOPIC, where rows lie there and not in the gateway.")]
 OutputId = Annotated[
     str, typer.Option(help="Where records have the id: key, header:NAME, json:NAME[,NAME] or arrow:NAME[,NAME].")
@@ -34,13 +31,13 @@ Rows = Annotated[int, typer.Option(min=0, max=100_000, help="Ids of each kind th
 def verify(
     data: Data = None,
     witness: Witness = None,
-    as_json: AsJson = False,
+    as_json: AsJsonLines = False,
     against: Against = None,
     given: Given = None,
     id_col: IdCol = [],  # noqa: B006, never changed
     url: Url = "http://127.0.0.1:8080",
     namespace: Namespace = "default",
-    id_set: IdSet = None,
+    id_set: TopicIds = None,
     output: Output = "",
     output_id: OutputId = "",
     state: State = None,
