@@ -1,6 +1,7 @@
 """What one ledger knows is carried into another one: done stays done, taken stays its owner's, nothing else passes."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from oncegate.cli import app
 from oncegate.cli.running.asking import asked, asked_of
 from oncegate.testing import LocalGateway
 from oncegate_spark import Gateway
+from tests.support.full_disks import fill, small_disk
 from tests.support.redis_server import RedisServer
 
 WHY = ("--reason", "moved")
@@ -109,6 +111,39 @@ def test_what_does_not_fit_is_refused_whole_and_leaves_no_word(exported: Path) -
         assert (status, "1 of these ids belong to an owner there" in err) == (1, True)
         assert run("log", "--json", *here[:4])[1] == ""
         assert verdicts(client, ["o-0"]) == ["granted"], "nothing of it was taken in"
+
+
+def test_an_import_that_would_be_refused_makes_no_namespace(exported: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.parquet"
+    shutil.copy(exported, cut)
+    with LocalGateway("memory:") as gateway:
+        here = ("--url", gateway.url, "--namespace", "orders")
+        for file, why in ((exported, "x" * 2_000), (tmp_path / "none.parquet", "moved"), (tmp_path, "moved")):
+            status, out, err = run("import", file, *here, "--reason", why)
+            assert (status, out, err.count("\n"), "nothing was imported" in err) == (1, "", 1, True), err
+        assert run("import", exported, *here, "--reason", "moved", "--who", "")[0] == 2
+        assert json.loads(asked_of(gateway.url, "v1/namespaces"))["namespaces"] == ["default"]
+
+
+def test_a_file_of_more_ids_than_a_request_takes_is_imported(exported: Path) -> None:
+    with LocalGateway("memory:", ids_per_request=100) as gateway:
+        here = ("--url", gateway.url, "--namespace", "orders", *WHY)
+        assert run("import", exported, *here)[:2] == (0, "302 ids are known in orders, 302 of them from now on\n")
+
+
+def test_an_export_that_finds_no_room_or_no_folder_leaves_nothing(exported: Path, tmp_path: Path) -> None:
+    data = exported.parent / "data"
+    words = ("export", "--data", data, "--namespace", "orders", "--without-open-claims", "--to")
+    with small_disk(tmp_path / "disk", 1) as disk:
+        fill(disk)
+        status, out, err = run(*words, disk / "orders.parquet")
+        told = f"{disk / 'orders.parquet'}: No space left on device; nothing was written"
+        assert (status, out, err) == (1, "", f"oncegate: {told}\n")
+        assert [path.name for path in disk.iterdir()] == ["ballast"]
+    for to in (tmp_path, tmp_path / "none" / "orders.parquet"):
+        status, out, err = run(*words, to)
+        assert (status, out, err.count("\n"), "nothing was written" in err) == (1, "", 1, True), err
+    assert [path.name for path in tmp_path.iterdir()] == ["disk"]
 
 
 def test_other_files_and_what_a_file_of_ids_would_leave_out_are_refused(tmp_path: Path) -> None:

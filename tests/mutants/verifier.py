@@ -52,6 +52,27 @@ VERIFIER: tuple[Mutant, ...] = (
         f"{_INTERRUPTED}::test_what_was_read_is_not_read_again",
     ),
     one(
+        "a run that has done nothing leaves its folder",
+        f"{_ROOM}/state.py",
+        "            if not state.has_begun:\n",
+        "            if False:\n",
+        f"{_INTERRUPTED}::test_a_run_that_is_interrupted_before_its_first_step_leaves_no_folder",
+    ),
+    one(
+        "a column that is misspelt is found when the folder of the run is there",
+        f"{_ROOM}/verify.py",
+        '    given.check(question.columns, "--id-col")\n',
+        "",
+        f"{_TOPICS}::test_what_is_misspelt_is_one_line_at_once_and_leaves_no_folder",
+    ),
+    one(
+        "a backup that finds no room leaves what it copied",
+        "service/oncegate/ledgers/log/admin/backup.py",
+        "        on_error.callback(_take_back, target, [",
+        "        on_error.callback(list, [",
+        "tests/faults/ledger/test_backups.py::test_a_full_disk_ends_a_backup_without_a_trace_and_it_can_be_tried_again",
+    ),
+    one(
         "a run goes on with the state of another question",
         f"{_ROOM}/state.py",
         "    if state.identity != identity:\n",

@@ -143,3 +143,30 @@ def test_what_does_not_go_together_is_refused_in_one_line(
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert said in err
     assert not list(tmp_path.iterdir()), "before any effect"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"--id-col": "odrer"}, "--id-col names 'odrer', and the rows have order, cents"),
+        ({"--against": "odrers"}, "odrers"),
+        ({"--namespace": "nowhere"}, "namespace nowhere"),
+        ({"--url": "http://127.0.0.1:1"}, "no gateway answers at http://127.0.0.1:1"),
+        ({"--url": "http://127.0.0.1:80a0"}, "is no address of a gateway"),
+        ({"--url": "http://ada:secret@127.0.0.1:1"}, "a key is not sent so"),
+        ({"--state": "none/state"}, "there is no folder none"),
+        ({"--picture": "none/orders.svg"}, "--picture none/orders.svg"),
+    ],
+)
+def test_what_is_misspelt_is_one_line_at_once_and_leaves_no_folder(
+    changed: dict[str, str], said: str, where: Where, given: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_by_id(where, 0)
+    monkeypatch.chdir(given.parent)
+    arguments = asked(where, given)
+    named = dict(zip(arguments[::2], arguments[1::2], strict=True)) | changed
+    status, out, err = run(*[word for option in named.items() for word in option])
+    assert (status, out, err.count("\n")) == (1, "", 1), err
+    assert said in err
+    assert "secret" not in err
+    assert [path.name for path in given.parent.iterdir()] == [given.name], "nothing is left behind"

@@ -93,6 +93,15 @@ def test_what_was_read_is_not_read_again(
     assert (report["input_rows"], report["output_rows"]) == (ROWS, ROWS - 20 + 2)
 
 
+def test_a_run_that_is_interrupted_before_its_first_step_leaves_no_folder(
+    url: str, given: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = place(url, "unbegun")
+    interrupt_at(monkeypatch, "look_up", 1)
+    interrupted(where, given)
+    assert [path.name for path in given.parent.iterdir()] == [given.name]
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before it took effect", "after it took effect"])
 def test_a_repair_that_was_interrupted_writes_each_row_once(
     url: str, given: Path, after: bool, monkeypatch: pytest.MonkeyPatch

@@ -43,28 +43,41 @@ class State(msgspec.Struct):
     repair_call: int = 0
     repaired: dict[str, int] = {}
 
+    @property
+    def has_begun(self) -> bool:
+        """Tells whether a step is done that an interrupted run need not do again."""
+        return self.stage != "input" or self.input_runs > 0
+
 
 @contextmanager
 def opened(folder: Path, identity: dict[str, Any]) -> Iterator[tuple[State, bool]]:
     """Locks the folder, made where it is not there; gives its state, and whether it goes on with an earlier run.
 
+    A run that ends before it has done a step leaves nothing: what it was asked was wrong, or nobody answered.
+
     Raises BadRequest: another process uses it, it is of another question, or it is no such folder.
     """
     path = folder / _FILE
+    if not folder.parent.is_dir():
+        raise BadRequest(f"--state {folder}: there is no folder {folder.parent}")
     if folder.exists() and not (folder / _LOCK).exists() and any(folder.iterdir()):
         raise BadRequest(f"--state {folder} holds something else; name a new folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     with (folder / _LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BadRequest(f"another process uses --state {folder}: wait for it, or name another folder") from None
-        if not path.exists():
-            state = State(identity, secrets.token_bytes(32), secrets.token_hex(16))
-            save(folder, state)
-            yield state, False
-            return
-        yield _read(path, folder, identity), True
+        is_known = path.exists()
+        fresh = State(identity, secrets.token_bytes(32), secrets.token_hex(16))
+        state = _read(path, folder, identity) if is_known else fresh
+        try:
+            if not is_known:
+                save(folder, state)
+            yield state, is_known
+        finally:
+            if not state.has_begun:
+                remove(folder)
 
 
 def _read(path: Path, folder: Path, identity: dict[str, Any]) -> State:

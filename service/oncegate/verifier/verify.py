@@ -27,22 +27,26 @@ _SHOWN = tuple(kind for kind in Kind if kind not in (Kind.OK, Kind.FOREIGN))
 def verify(question: Question, folder: Path, repairs: bool, shown: int, progress: Progress) -> Report:
     """Compares, and with `repairs` hands in what is missing; goes on where an earlier run in the folder stopped.
 
-    The folder is removed once the report is made. Raises OncegateError and OSError: what was done is kept there.
+    The folder is removed once the report is made. Raises OncegateError and OSError: what was done is kept there, and
+    where nothing was, there is no folder.
     """
     given = Input(question.input, question.columns)
-    with opened(folder, question.identity) as (state, _):
-        with closing(Gateway(question.url, question.namespace, state.mark)) as gateway:
-            with closing(_output(question, gateway)) as output:
-                run = Run(folder, state, question, given, gateway, progress)
-                run.read_input()
-                run.read_output(output)
-                findings = run.compare(shown)
-                found = _findings(question, given, output, findings)
+    given.check(question.columns, "--id-col")
+    with closing(Gateway(question.url, question.namespace)) as gateway, closing(_output(question, gateway)) as output:
+        # What is misspelt, or does not answer, is told before the input is read.
+        output.bounds()
+        with opened(folder, question.identity) as (state, _):
+            gateway.mark = state.mark or gateway.mark
+            run = Run(folder, state, question, given, gateway, progress)
+            run.read_input()
+            run.read_output(output)
+            findings = run.compare(shown)
+            found = _findings(question, given, output, findings)
             args = folder, state, question, given, gateway, findings, progress
             repaired = repair(*args) if repairs else None
-        report = _report(state, findings, found, repaired)
-        remove(folder)
-        return report
+            report = _report(state, findings, found, repaired)
+            remove(folder)
+            return report
 
 
 def _output(question: Question, gateway: Gateway) -> Output:

@@ -15,7 +15,7 @@ from oncegate.cli.ledger import Data, Witness
 from oncegate.cli.operating.options import AsJson
 from oncegate.cli.progress import counted
 from oncegate.cli.refusals import refusing
-from oncegate.core.errors import BadRequest, NotFound
+from oncegate.core.errors import BadRequest, NotFound, OncegateError
 from oncegate.ledgers import log, parse_url
 from oncegate.ledgers.log.admin.verify import VerifiedLedger
 
@@ -60,6 +60,8 @@ def export(
     Example: oncegate export --data data --namespace orders --to orders.parquet
     """
     with refusing():
+        if to.is_dir() or not to.absolute().parent.is_dir():
+            raise BadRequest(f"--to {to}: it is a folder, or lies in none; nothing was written")
         found: list[int] = []
 
         def write(index: "ShardIndex", key: bytes, ledger_id: bytes) -> None:
@@ -129,13 +131,24 @@ def _check(index: "ShardIndex", ids_only: bool, without_open: bool) -> None:
 
 
 def _write(to: Path, index: "ShardIndex", key: bytes, ledger: bytes) -> int:
-    """Writes all ids into a file beside `to`, syncs it and renames it; how many."""
-    import pyarrow.parquet as pq
-
+    """Writes all ids into a file beside `to`, syncs it, renames it; how many. OncegateError: nothing is left."""
     part = to.with_name(to.name + ".part")
     part.unlink(missing_ok=True)
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    metadata = {FORMAT: VERSION, KEY: key.hex().encode(), SOURCE: ledger.hex().encode()}
+    try:
+        count = _written(descriptor, index, {FORMAT: VERSION, KEY: key.hex().encode(), SOURCE: ledger.hex().encode()})
+        os.replace(part, to)
+    except OSError as error:
+        # The ledger's errors are told as the system's of its folder, which this is not.
+        raise OncegateError(f"{to}: {error.strerror or error}; nothing was written") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return count
+
+
+def _written(descriptor: int, index: "ShardIndex", metadata: dict[bytes, bytes]) -> int:
+    import pyarrow.parquet as pq
+
     count = 0
     with os.fdopen(descriptor, "wb") as file:
         with pq.ParquetWriter(file, _schema().with_metadata(metadata)) as writer:
@@ -144,7 +157,6 @@ def _write(to: Path, index: "ShardIndex", key: bytes, ledger: bytes) -> int:
                 count += len(table)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(part, to)
     return count
 
 

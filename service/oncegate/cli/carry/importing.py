@@ -3,6 +3,7 @@
 import json
 import sys
 import urllib.parse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ File = Annotated[Path, typer.Argument(help="What `oncegate export` has written."
 Into = Annotated[str, typer.Option("--namespace", help="Where; made with the file's key if it is not there.")]
 # Half of what a request may have.
 IDS_AT_ONCE = 50_000
+_SAID = {"why": "reason", "who": "who"}
 
 
 def take_in(
@@ -48,18 +50,31 @@ def take_in(
         said = source.schema_arrow.metadata or {}
         if said.get(FORMAT) != VERSION:
             raise BadRequest(f"{file} is none that `oncegate export` of this version writes; nothing was imported")
+        noted, limits = note(reason, who), json.loads(asked_of(url, "v1/limits", None, ca, certificate))
+        if long := [name for name, text in noted.items() if len(text.encode()) > limits["name_bytes"]]:
+            raise BadRequest(f"--{_SAID[long[0]]} is longer than {limits['name_bytes']} bytes; nothing was imported")
         place = f"v1/namespaces/{urllib.parse.quote(namespace, safe='')}"
         asked_of(url, place, {"key": said[KEY].decode()}, ca, certificate, "PUT")
-        query = urllib.parse.urlencode(note(reason, who))
+        query = urllib.parse.urlencode(noted)
         done = new = 0
         with steps() as moved:
-            for batch in source.iter_batches(IDS_AT_ONCE, columns=["id", "owner", "digest"]):
+            for batch in _batches(file, source, min(IDS_AT_ONCE, limits["ids_per_request"])):
                 body = asked(url, namespace, f"ids:import?{query}", _stream(batch), ca, certificate)
                 new, done = new + json.loads(body)["imported"], done + len(batch)
                 moved("ids", done, source.metadata.num_rows)
         told = {"namespace": namespace, "ids": done, "imported": new}
         line = f"{done} ids are known in {namespace}, {new} of them from now on"
         sys.stdout.write((json.dumps(told) if as_json else line) + "\n")
+
+
+def _batches(file: Path, source: Any, rows: int) -> Iterator[Any]:
+    """The ids, so many at once. Raises BadRequest where the file ends before it should."""
+    import pyarrow as pa
+
+    try:
+        yield from source.iter_batches(rows, columns=["id", "owner", "digest"])
+    except (pa.ArrowException, OSError) as error:
+        raise BadRequest(f"{file} cannot be read to its end: {error}; what was imported stays") from error
 
 
 def _stream(batch: Any) -> bytes:

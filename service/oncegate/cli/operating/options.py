@@ -2,21 +2,26 @@
 
 import getpass
 import os
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
+Given = TypeVar("Given", str, str | None)
 
-def said(text: str) -> str:
-    """Returns what an option was given. Raises BadParameter where a script's variable was empty."""
-    if not text.strip():
+
+def said(text: Given) -> Given:
+    """Returns what an option was given, if it was. Raises BadParameter where a script's variable was empty."""
+    if text is not None and not text.strip():
         raise typer.BadParameter("it is empty; nothing was changed")
     return text
 
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; it stands in the ledger.", callback=said)]
 Who = Annotated[
-    str | None, typer.Option(help="Who you are, if not the user that you are logged in as; a key has a name beside it.")
+    str | None,
+    typer.Option(
+        help="Who you are, if not the user that you are logged in as; a key has a name beside it.", callback=said
+    ),
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]

@@ -1,6 +1,5 @@
 """How the verbs that ask a running gateway do it: its address, the key that it wants, and the certificates of TLS."""
 
-import ipaddress
 import json
 import os
 import ssl
@@ -13,6 +12,7 @@ from typing import Annotated
 import typer
 
 from oncegate.core.errors import BadRequest, NotFound, OncegateError
+from oncegate.verifier.address import API_KEY, address_of, check_private
 
 Url = Annotated[str, typer.Option(envvar="ONCEGATE_URL", help="The running gateway.")]
 Ca = Annotated[
@@ -22,7 +22,6 @@ Ca = Annotated[
 Certificate = Annotated[
     Path | None, typer.Option(envvar="ONCEGATE_CERTIFICATE", help="PEM file of your own certificate and its key.")
 ]
-API_KEY = "ONCEGATE_API_KEY"
 TIMEOUT_S = 10
 
 
@@ -53,16 +52,14 @@ def asked_of(
     Raises NotFound: nobody answers there; BadRequest: the key would be read on the way, or a file cannot be used;
     OncegateError with what the gateway says.
     """
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in {"http", "https"}:
-        raise NotFound(f"{url} is no address of a gateway; write --url http://127.0.0.1:8080")
+    parts = address_of(url)
     whole = f"{url.rstrip('/')}/{path}"
     body = message if isinstance(message, bytes) or message is None else json.dumps(message).encode()
     media = "application/vnd.apache.arrow.stream" if isinstance(message, bytes) else "application/json"
     headers = {"Content-Type": media, "Accept": "application/json"} if body else {}
     request = urllib.request.Request(whole, body, headers, method=method)  # noqa: S310 - the scheme was checked
     if key := os.environ.get(API_KEY, "").strip():
-        _check_private(parts)
+        check_private(parts)
         request.add_unredirected_header("Authorization", f"Bearer {key}")
     context = trusted(url, ca, certificate)
     try:
@@ -90,17 +87,6 @@ def trusted(url: str, ca: Path | None, certificate: Path | None) -> ssl.SSLConte
         reason = error.strerror if not isinstance(error, ssl.SSLError) else error.reason or "no certificate in it"
         raise BadRequest(f"--ca {ca}, --certificate {certificate}: {reason}; PEM files are wanted") from error
     return context
-
-
-def _check_private(parts: urllib.parse.SplitResult) -> None:
-    if parts.scheme == "https" or parts.hostname == "localhost":
-        return
-    try:
-        private = ipaddress.ip_address(parts.hostname or "").is_loopback
-    except ValueError:
-        private = False
-    if not private:
-        raise BadRequest(f"{API_KEY} would be read on the way to {parts.netloc}: write https://, or unset it")
 
 
 def _problem(error: urllib.error.HTTPError) -> str:

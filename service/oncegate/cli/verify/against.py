@@ -52,12 +52,13 @@ def verify_topic(asked: Asked, as_json: bool) -> None:
     folder = asked.state or Path(f"{question.topic}.verify")
     with steps() as progress:
         report = verify(question, folder, asked.repair, asked.rows, progress)
-    if asked.picture is not None:
-        asked.picture.write_text(picture_of(question.topic, report.lines))
     if as_json:
         sys.stdout.write(json_of(report) + "\n")
     else:
         _show(question, report)
+    # Last: a picture that cannot be drawn costs no report.
+    if asked.picture is not None:
+        asked.picture.write_text(picture_of(question.topic, report.lines))
     if not report.ok:
         raise typer.Exit(1)
 
@@ -71,6 +72,8 @@ def _question(asked: Asked) -> "Question":
         raise BadRequest("--output kafka://HOST:PORT/TOPIC and --output-id, where its records have the id, go together")
     if not asked.given.is_file():
         raise BadRequest(f"--input {asked.given} is no file")
+    if asked.picture is not None and (asked.picture.is_dir() or not asked.picture.parent.is_dir()):
+        raise BadRequest(f"--picture {asked.picture}: it is a folder, or lies in none")
     check_namespace(asked.namespace)
     id_set = asked.against if asked.id_set is None else asked.id_set
     where = asked.url, asked.namespace, asked.against, id_set, asked.output, asked.output_id

@@ -4,25 +4,24 @@ Each call may be repeated: looking up and reading change nothing, and a produce 
 """
 
 import http.client
-import ipaddress
 import json
 import os
 import ssl
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import numpy as np
 import pyarrow as pa
 
 from oncegate.arraytypes import U8
 from oncegate.core.errors import NotFound, OncegateError
+from oncegate.verifier.address import API_KEY, address_of, check_private
 
-# As the clients have it: read from the environment, so that no command line shows it.
-API_KEY = "ONCEGATE_API_KEY"
 _JSON, _ARROW, _PACKED = "application/json", "application/vnd.apache.arrow.stream", "application/vnd.oncegate.packed"
-# A gateway that starts again, or a standby that takes over, is back in a minute as a rule.
+# A gateway that starts again, or a standby that takes over, is back in a minute as a rule. One that was never there
+# is not waited for: its address is misspelt.
 TRIED_S = 90.0
 _TIMEOUT_S = 60.0
 _PAUSE_S = 1.0
@@ -37,16 +36,15 @@ class Gateway:
     """
 
     def __init__(self, url: str, namespace: str, mark: str = "", trusted: ssl.SSLContext | None = None) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise NotFound(f"{url} is no address of a gateway; write --url http://127.0.0.1:8080")
+        parts = address_of(url)
         self._url, self._host, self._port = url, parts.hostname, parts.port
         self._secure, self._trusted = parts.scheme == "https", trusted
         self._prefix = f"{parts.path.rstrip('/')}/v1/namespaces/{quote(namespace, safe='')}"
         self._connection: http.client.HTTPConnection | None = None
-        self._key = os.environ.get(API_KEY)
-        if self._key and not self._secure and not _is_loopback(parts.hostname):
-            raise NotFound(f"{API_KEY} would go to {url} readably: write https://, or unset it")
+        self._has_answered = False
+        self._key = os.environ.get(API_KEY, "").strip()
+        if self._key:
+            check_private(parts)
         self.mark = mark
 
     def look_up(self, ids: pa.Table, id_set: str) -> U8:
@@ -104,7 +102,7 @@ class Gateway:
                 status, answered, data = self._exchange(method, self._prefix + path, sent, body)
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                if time.monotonic() > until:
+                if not self._has_answered or time.monotonic() > until:
                     raise NotFound(f"no gateway answers at {self._url} ({error}); what was done is kept") from error
                 pause_s = _PAUSE_S
             else:
@@ -125,6 +123,7 @@ class Gateway:
             )
         self._connection.request(method, path, body, dict(headers))
         reply = self._connection.getresponse()
+        self._has_answered = True
         return reply.status, {name.lower(): value for name, value in reply.getheaders()}, reply.read()
 
 
@@ -153,10 +152,3 @@ def _stream(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
     return bytes(sink.getvalue())
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -73,8 +73,13 @@ class Input:
 
     def check(self, names: Sequence[str], option: str) -> None:
         """Reads its first rows. Raises BadRequest: they lack a column, or the file cannot be read."""
-        wanted = list(names) if self._kind == "parquet" else None
-        for _, table in self.batches(columns=wanted):
+        is_parquet = self._kind == "parquet"
+        if is_parquet:
+            try:
+                check_present(names, pa.parquet.read_schema(self._path).names, option)
+            except pa.ArrowException as error:
+                raise BadRequest(f"{self._shown} {self._path} cannot be read: {error}") from error
+        for _, table in self.batches(columns=list(names) if is_parquet else None):
             check_present(names, table.column_names, option)
             return
 

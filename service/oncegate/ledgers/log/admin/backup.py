@@ -10,6 +10,7 @@ import hashlib
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,8 @@ from oncegate.ledgers.log.opening.scan import Scan
 from oncegate.ledgers.witness import End, read_witness
 
 _FIRST = "oncegate backup 1\n"
+# What an empty disk has.
+LOST_FOUND = "lost+found"
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ def backup(folder: str, to: str, witness: str | None = None, disk: Disk | None =
     Nothing that the copy needs is removed meanwhile, and every byte of it has been verified.
 
     BadRequest: `to` is not empty, or lies in the data. NotFound; LedgerDamaged: of the data, which is not changed.
-    LedgerFull, LedgerDown: of either disk; an unfinished copy has no list, and is not restored.
+    LedgerFull, LedgerDown: of either disk. After an error nothing is left of the copy; one whose process was killed
+    has no list, and is not restored.
     """
     data = DataDir(folder, witness, disk or Disk())
     target = Path(to).absolute()
@@ -53,11 +57,27 @@ def backup(folder: str, to: str, witness: str | None = None, disk: Disk | None =
             raise BadRequest(f"the backup {target} and {source} lie in one another: name another folder")
     require_empty(target, "the backup")
     data.look()
-    with ledger_errors(f"backup {target}"):
+    with ledger_errors(f"backup {target}"), ExitStack() as on_error:
+        on_error.callback(_take_back, target, [path for path in (target, *target.parents) if not path.exists()])
         make_folders(data.disk, target)
         copied = [one for name in sorted(data.ledgers) for one in _backup_unless_deleted(data, name, target / name)]
         write_copies(data.disk, target, copied)
+        on_error.pop_all()
     return copied
+
+
+def _take_back(target: Path, made: list[Path]) -> None:
+    """Removes what an unfinished backup wrote, and the folders that were made for it, so that it can be tried again."""
+    with suppress(OSError):
+        for path in target.iterdir():
+            if path.name == LOST_FOUND:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
+        for folder in made:
+            folder.rmdir()
 
 
 def _backup_unless_deleted(data: DataDir, namespace: str, target: Path) -> list[Copied]:
@@ -86,7 +106,7 @@ def _backup(disk: Disk, paths: LedgerPaths, target: Path) -> Copied:
 
 def require_empty(path: Path, shown: str) -> None:
     """BadRequest unless nothing is at the path, or an empty folder."""
-    if path.exists() and (not path.is_dir() or {found.name for found in path.iterdir()} - {"lost+found"}):
+    if path.exists() and (not path.is_dir() or {found.name for found in path.iterdir()} - {LOST_FOUND}):
         raise BadRequest(f"{shown} {path} exists and is not empty: name another folder")
 
 
