@@ -1,7 +1,13 @@
 """Slow tests come first: what is left for the last worker is short. No test fails for want of a quiet machine."""
 
+import os
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+from oncegate.settings import names
+from oncegate.variables import unknown
 
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
@@ -23,6 +29,15 @@ SLOWEST = (
     "tests/index",
     "tests/typing",
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_variables_of_tests_alone() -> Iterator[None]:
+    """Seeds and counts were read when the tests were collected; a gateway that a test starts refuses such names."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in unknown(os.environ, names()):
+            patch.delenv(name, raising=False)
+        yield
 
 
 def rank(test: str) -> int:

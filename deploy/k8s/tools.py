@@ -36,9 +36,9 @@ class ToolMissing(RuntimeError):
 
 
 def folder() -> Path:
-    """Returns where tools are kept: ONCEGATE_TOOLS, or the user's cache."""
+    """Returns where tools are kept: K8S_TOOLS, or the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("ONCEGATE_TOOLS") or Path(cache) / "oncegate-tools")
+    return Path(os.environ.get("K8S_TOOLS") or Path(cache) / "oncegate-tools")
 
 
 def kept(wanted: Tool) -> Path:

@@ -1,4 +1,5 @@
-"""Settings, in two frozen halves: flags > environment (`ONCEGATE_*`) > file (`oncegate.toml`) > default.
+"""Settings, in two frozen halves: flags > environment (`ONCEGATE_*`) > file (`oncegate.toml`) > default. A name that is
+no setting is refused wherever it stands.
 
 SemanticSettings   a change changes what a duplicate is, or how long one is known; owners of the same data must agree.
                    Their fingerprint is shown at /version.
@@ -28,6 +29,7 @@ from pydantic_settings import (
 )
 
 from oncegate.engine.limits import Limits
+from oncegate.variables import PREFIX, no_setting, unusable
 
 FILE = "oncegate.toml"
 # How the path of the file reaches the sources; no field has this name.
@@ -41,7 +43,7 @@ class SettingsError(ValueError):
 class _Half(BaseSettings):
     """Reads flags, environment and file; the other half's names are left to it."""
 
-    model_config = SettingsConfigDict(env_prefix="ONCEGATE_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     @classmethod
     def settings_customise_sources(
@@ -185,13 +187,16 @@ def load(file: Path | None = None, **flags: Any) -> Settings:
     """Reads settings from flags (None: not given), environment and file.
 
     `file` must exist when it is given; `oncegate.toml` in the working folder is read when it is there. Raises
-    SettingsError, which names the first that is wrong.
+    SettingsError, which names the first that is wrong: also a variable ONCEGATE_* that is no setting, unless clients
+    read it or it is a service link of Kubernetes.
     """
     path = file if file is not None else Path(FILE)
     if file is not None and not file.is_file():
         raise SettingsError(f"no settings file {file}")
     _refuse_unknown(path)
     given = {name: value for name, value in flags.items() if value is not None}
+    for reason in unusable(os.environ, names(), given):
+        raise SettingsError(reason)
     try:
         given[_FILE_ARGUMENT] = path
         return Settings(SemanticSettings(**given), ProcessSettings(**given))
@@ -227,7 +232,7 @@ def origins(settings: Settings, file: Path | None = None, **flags: Any) -> list[
 def _source(name: str, flags: dict[str, Any], in_file: dict[str, Any], path: Path) -> str:
     if flags.get(name) is not None:
         return "flag"
-    variable = f"ONCEGATE_{name.upper()}"
+    variable = f"{PREFIX}{name.upper()}"
     if variable in {key.upper() for key in os.environ}:
         return variable
     return str(path) if name in in_file else "default"
@@ -240,7 +245,11 @@ def _refuse_unknown(path: Path) -> None:
         given = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: {error}") from error
-    known = SemanticSettings.model_fields.keys() | ProcessSettings.model_fields.keys()
     for name in given:
-        if name not in known:
-            raise SettingsError(f"{path}: there is no setting {name}; there are {', '.join(sorted(known))}")
+        if name not in names():
+            raise SettingsError(no_setting(str(path), name, names()))
+
+
+def names() -> set[str]:
+    """Returns the names of all settings."""
+    return SemanticSettings.model_fields.keys() | ProcessSettings.model_fields.keys()

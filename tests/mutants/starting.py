@@ -11,10 +11,25 @@ _DESCRIPTORS = "tests/faults/server/test_descriptors.py"
 _MANY = "tests/faults/ledger/test_many_ledgers.py"
 _SHORTAGE = "tests/engine/recovery/test_want_of_resources.py"
 _READING = "tests/faults/ledger/test_verified_ranges.py"
+_SETTINGS = "tests/settings/test_settings.py"
 _SETUP = "scripts/setup.sh"
 _SETTING_UP = "tests/meta/test_setup.py"
 
 STARTING: tuple[Mutant, ...] = (
+    one(
+        "a variable that is no setting is passed over",
+        "service/oncegate/settings.py",
+        "    for reason in unusable(os.environ, names(), given):\n",
+        "    for reason in ():\n",
+        f"{_SETTINGS}::test_a_variable_that_is_no_setting_is_refused_by_its_name",
+    ),
+    one(
+        "service links of Kubernetes are taken for misspelt settings",
+        "service/oncegate/variables.py",
+        "if name not in known and not _is_link(name, value)]",
+        "if name not in known]",
+        f"{_SETTINGS}::test_what_kubernetes_and_clients_put_into_the_environment_is_no_misspelt_setting",
+    ),
     one(
         "an unknown tag that changes the meaning is passed over",
         _CODEC,

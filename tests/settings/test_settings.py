@@ -1,15 +1,21 @@
 """Settings: flags over environment over file over default; wrong ones are named in one line."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
+import click
 import pytest
 from pydantic import ValidationError
+from typer.main import get_command
 
+from oncegate.cli import app
 from oncegate.engine.limits import Limits
 from oncegate.index.lsm import bloom_pybloom
-from oncegate.settings import ProcessSettings, SemanticSettings, SettingsError, load
+from oncegate.settings import ProcessSettings, SemanticSettings, SettingsError, load, names
+from oncegate.variables import CLIENTS, PREFIX
+from oncegate.verifier.address import API_KEY
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +54,8 @@ def test_another_file_can_be_named_and_must_be_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("prot = 1", "no setting prot"),
+        ("prot = 1", "there is no setting prot; the nearest is port"),
+        ("xyzzy = 1", "there is no setting xyzzy; `oncegate config` lists them"),
         ("port = ", "oncegate.toml"),
         ("port = 'x'", "port: "),
         ("lease_ms = 0", "lease_ms_min <= lease_ms"),
@@ -65,6 +72,74 @@ def test_a_setting_that_cannot_be_is_named_in_one_line(text: str, message: str, 
         load()
     assert "\n" not in str(caught.value)
     assert not re.search("^settings|error,", str(caught.value)), "said in our words"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        (
+            "ONCEGATE_HOT_ID",
+            "5",
+            "the environment: there is no setting ONCEGATE_HOT_ID; the nearest is ONCEGATE_HOT_IDS",
+        ),
+        ("oncegate_tls_certifcate", "x.pem", "the nearest is ONCEGATE_TLS_CERTIFICATE"),
+        ("ONCEGATE_XYZZY", "", "there is no setting ONCEGATE_XYZZY; `oncegate config` lists them, or unset it"),
+        ("ONCEGATE_API_KYE", "og_secret", "there is no setting ONCEGATE_API_KYE"),
+        ("ONCEGATE_GRCP_PORT", "50051", "the nearest is ONCEGATE_GRPC_PORT"),
+        ("ONCEGATE_PORT", "tcp://10.0.0.11:8080", "say enableServiceLinks: false in the pod"),
+        ("ONCEGATE_GRPC_PORT", "tcp://10.0.0.11:9090", "no value of the setting grpc_port"),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_refused_by_its_name(
+    variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is misspelt would be passed over else, and with it a certificate, or a file of keys."""
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SettingsError, match=re.escape(said)) as caught:
+        load()
+    assert "\n" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+# As the kubelet makes them for Services named oncegate and oncegate-standby, but for those in ONCEGATE_PORT.
+LINKS = {
+    "ONCEGATE_SERVICE_HOST": "10.0.0.11",
+    "ONCEGATE_SERVICE_PORT": "8080",
+    "ONCEGATE_SERVICE_PORT_HTTP": "8080",
+    "ONCEGATE_PORT_8080_TCP": "tcp://10.0.0.11:8080",
+    "ONCEGATE_PORT_8080_TCP_PROTO": "tcp",
+    "ONCEGATE_PORT_8080_TCP_PORT": "8080",
+    "ONCEGATE_PORT_8080_TCP_ADDR": "10.0.0.11",
+    "ONCEGATE_STANDBY_SERVICE_HOST": "10.0.0.12",
+    "ONCEGATE_STANDBY_PORT": "tcp://10.0.0.12:8080",
+    "ONCEGATE_STANDBY_PORT_8080_TCP": "tcp://10.0.0.12:8080",
+}
+
+
+def test_what_kubernetes_and_clients_put_into_the_environment_is_no_misspelt_setting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in {**LINKS, **dict.fromkeys(CLIENTS, "x"), "ONCEGATE_PORT": "tcp://10.0.0.11:8080"}.items():
+        monkeypatch.setenv(name, value)
+    assert load(port=21).process.port == 21, "a flag wins over a service link too"
+    assert not {name for name in LINKS if name.removeprefix(PREFIX).lower() in names()}, "no setting is hidden by them"
+
+
+def test_every_variable_that_a_verb_reads_is_known_as_one_of_clients() -> None:
+    read = {
+        variable
+        for verb in commands_of(get_command(app))
+        for option in verb.params
+        for variable in [option.envvar]
+        if isinstance(option.envvar, str)
+    }
+    assert read | {API_KEY} == CLIENTS
+
+
+def commands_of(command: click.Command) -> Iterator[click.Command]:
+    yield command
+    for one in getattr(command, "commands", {}).values():
+        yield from commands_of(one)
 
 
 def test_both_halves_are_frozen() -> None:

@@ -34,6 +34,7 @@ from oncegate_spark.protocol.effort import (
     new_token,
 )
 
+SEED = int(os.environ.get("ONCEGATE_TEST_SEED", "4711"))
 ASK = Request("POST", "/x", "claim 0", "whether the ids are claimed")
 NEVER_SENT = WireFailure("ConnectionRefusedError: nobody listens", sent=False)
 NO_ANSWER = WireFailure("no answer in time", sent=True)
@@ -256,9 +257,8 @@ def test_waiting_asks_again_as_soon_as_the_lease_is_over() -> None:
 
 
 def test_a_random_schedule_of_ends_never_outlasts_its_deadline() -> None:
-    seed = int(os.environ.get("ONCEGATE_TEST_SEED", "4711"))
-    print("ONCEGATE_TEST_SEED", seed)
-    rng = Random(seed)
+    print("ONCEGATE_TEST_SEED", SEED)
+    rng = Random(SEED)
     for _ in range(500):
         timeout_ms = rng.choice([1, 50, 1_000, 120_000])
         one, now_ms, unknown = effort(timeout_ms), 0, False

@@ -20,6 +20,7 @@ from oncegate.engine.requests import CommitResult
 from oncegate.index.table.grants import REPEATS_KNOWN_MS
 from tests.support.simulated_world import LEASE_MS, World
 
+IS_RANDOM = "ONCEGATE_RANDOM" in os.environ
 IDS = ["a", "b", "c"]
 # Two of the longest leases, which those of produced rows are: from then on nobody can name the claims.
 SETTLED_MS = 2 * REPEATS_KNOWN_MS
@@ -213,7 +214,7 @@ def test_the_engine_over_a_log_keeps_its_promises_when_it_is_killed() -> None:
         deadline=None,
         suppress_health_check=list(HealthCheck),
         print_blob=True,
-        derandomize="ONCEGATE_RANDOM" not in os.environ,
+        derandomize=not IS_RANDOM,
     )
     EngineAndLog.TestCase.settings = limits
     EngineAndLog.TestCase().runTest()

@@ -22,6 +22,7 @@ from oncegate.engine.requests import ProduceRequest, Rows, SequenceRequest
 from oncegate.engine.usecases.partitioning import stream
 from tests.support.simulated_world import LEASE_MS, World
 
+IS_RANDOM = "ONCEGATE_RANDOM" in os.environ
 DRIVER_TOKEN = bytes(16)
 
 
@@ -180,6 +181,6 @@ def test_a_lane_over_a_log_is_written_once_and_in_order_whoever_is_killed() -> N
         deadline=None,
         suppress_health_check=list(HealthCheck),
         print_blob=True,
-        derandomize="ONCEGATE_RANDOM" not in os.environ,
+        derandomize=not IS_RANDOM,
     )
     LaneAndLog.TestCase().runTest()
