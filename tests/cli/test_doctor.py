@@ -76,7 +76,8 @@ def test_a_drained_gateway_and_one_of_other_settings_are_told(tmp_path: Path) ->
         assert (status, "semantic settings" in told(found, "gateway", "warning")) == (0, True)
         CliRunner().invoke(app, ["drain", "--url", gateway.url, "--reason", "x", "--wait-ms", "0"])
         status, found = run(*where)
-        assert (status, "is drained: x" in told(found, "gateway", "wrong")) == (1, True)
+        assert (status, ": x; `oncegate drain --undo`" in told(found, "gateway", "wrong")) == (1, True)
+        assert "oncegate drain --undo, if it is to serve" in [one["do"] for one in found]
         assert "no namespace could be made" in told(found, "claim", "warning")
         assert [one["why"] for one in found if one["check"] == "claim"] == ["writers are refused now as well"]
 

@@ -186,7 +186,9 @@ def test_a_drained_gateway_is_said_and_one_that_is_gone_too(browser: Browser, tm
         expect(page.locator("#share-ever")).to_have_text("0.0 %")
         body = {"draining": True, "who": "ada", "why": "to upgrade"}
         page.request.post(f"{served.url}/v1/gateway:drain", data=body)
-        expect(page.get_by_role("alert")).to_have_text("The gateway is drained by ada: to upgrade")
+        expect(page.get_by_role("alert")).to_have_text(
+            "The gateway is drained by ada: to upgrade. Undo: oncegate drain --undo"
+        )
         page.screenshot(path=PICTURES / "drained.png")
         served.close()
         expect(page.get_by_role("alert")).to_contain_text("The gateway does not answer")

@@ -93,6 +93,20 @@ OPERATORS = (
         f"{_DOOR}::test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not_ready",
     ),
     one(
+        "a drained gateway says that it recovers",
+        "service/oncegate/transports/http/routes/service.py",
+        "        raise (Stopping if answer.is_drained else Recovering)(",
+        "        raise Recovering(",
+        f"{_DOOR}::test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not_ready",
+    ),
+    one(
+        "whoever asks the probe reads what an operator said",
+        "service/oncegate/transports/health.py",
+        '        return Answer(False, f"{DRAINED}; {UNDO} has it take new work again", {}, is_drained=True)\n',
+        "        return Answer(False, answer.detail, {}, is_drained=True)\n",
+        f"{_DOOR}::test_who_shows_no_key_learns_that_it_is_drained_and_not_by_whom_or_why",
+    ),
+    one(
         "a live claim given back without a word of its holder",
         f"{ENGINE}/usecases/operations/leftovers.py",
         "(Leftover.GONE if request.holder_gone else Leftover.LIVE)",

@@ -6,7 +6,7 @@
     - Recovering, KeysUnread  the index is being rebuilt, or a tokens' issuer asked for its keys: nothing was written
     - QuotaExceeded, LedgerFull  a quota is used up, or there is no room: nothing was written
     - LedgerDown          the ledger failed while writing: unknown whether it was written
-    - BodyTooSlow, Stopping  the body came too slowly, or the gateway is being stopped: nothing was written
+    - BodyTooSlow, Stopping  the body came too slowly, or the gateway is drained or stopped: nothing was written
     - DeadlinePassed      the caller's deadline passed before the decision, or the end of reading: nothing was written
     - MissingStage        a winner's stage is gone: the batch must be written again
     - ProducerBusy, LeaseLive  another attempt's lease on this is live: nothing was changed
@@ -136,9 +136,10 @@ class BodyTooSlow(Retryable):
 
 
 class Stopping(Retryable):
-    """Says that the gateway is being stopped before the body was there; nothing was written."""
+    """Says that an operator has drained the gateway, or that it is stopped before the body was there; nothing was
+    written."""
 
-    code, title = "STOPPING", "The gateway is being stopped; nothing was written"
+    code, title = "STOPPING", "The gateway is drained or being stopped; nothing was written"
 
 
 class MissingStage(Retryable):

@@ -6,6 +6,8 @@ What settles, commits, acks, renews, reads or describes passes, so that what is 
 from oncegate.core.errors import Stopping
 from oncegate.engine.gateway import Gateway
 
+DRAINED = "an operator has drained the gateway"
+UNDO = "`oncegate drain --undo` or a restart"
 # By the names of `access.rights.CALLS`: what grants, writes rows that no commit waits for, or makes something.
 NEW_WORK = frozenset(
     {
@@ -29,4 +31,4 @@ NEW_WORK = frozenset(
 def check(call: str, gateway: Gateway | None) -> None:
     """Refuses a call that begins something. Raises Stopping: nothing was written."""
     if gateway is not None and gateway.draining is not None and call in NEW_WORK:
-        raise Stopping("the gateway is drained: it finishes what is open and begins nothing; nothing was written")
+        raise Stopping(f"{DRAINED}: it finishes what is open and begins nothing, until {UNDO}; nothing was written")

@@ -3,18 +3,21 @@
 from dataclasses import dataclass
 
 from oncegate.engine.gateway import Gateway
+from oncegate.transports.draining import DRAINED, UNDO
 
 
 @dataclass(frozen=True)
 class Answer:
     """The answer to a probe. `namespaces`: the state of each, SERVING | FULL | STANDBY | RECOVERING | DOWN.
 
-    FULL serves reads and answers what is known, and completes and releases: taken out of service it could not.
+    is_drained: an operator wants no new work here, so it is not ready whatever the states are. FULL serves reads and
+    answers what is known, and completes and releases: taken out of service it could not.
     """
 
     ok: bool
     detail: str
     namespaces: dict[str, str]
+    is_drained: bool = False
 
 
 def started(gateway: Gateway | None) -> Answer:
@@ -28,7 +31,9 @@ def ready(gateway: Gateway | None) -> Answer:
     """Tells whether every namespace is served from an index that was rebuilt to the ledger's end."""
     begun = started(gateway)
     if gateway is not None and gateway.draining is not None:
-        return Answer(False, f"the gateway is drained: {gateway.draining.why}", begun.namespaces)
+        note = gateway.draining
+        told = f"the gateway was drained by {note.who}: {note.why}; {UNDO} has it take new work again"
+        return Answer(False, told, begun.namespaces, is_drained=True)
     waiting = [f"{name} is {state}" for name, state in begun.namespaces.items() if state not in ("SERVING", "FULL")]
     if gateway is None or not waiting:
         return begun
@@ -38,7 +43,9 @@ def ready(gateway: Gateway | None) -> Answer:
 
 
 def without_names(answer: Answer) -> Answer:
-    """Returns the same answer for somebody who may not know which namespaces there are."""
+    """Returns the same answer for somebody who may not know which namespaces there are, nor what operators say."""
+    if answer.is_drained:
+        return Answer(False, f"{DRAINED}; {UNDO} has it take new work again", {}, is_drained=True)
     if not answer.namespaces:
         return answer
     return Answer(answer.ok, answer.detail if answer.ok else "not every namespace serves", {})

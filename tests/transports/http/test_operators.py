@@ -5,6 +5,7 @@ from typing import Any
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2
 
 from oncegate.engine.limits import Limits
 from oncegate.transports.access import keys
@@ -110,6 +111,17 @@ async def test_the_name_in_the_trail_is_the_credentials_and_what_a_caller_says_s
         assert [(one["action"], one["who"]) for one in told] == [("undrain", "operator (ada)"), ("drain", "operator")]
 
 
+async def test_who_shows_no_key_learns_that_it_is_drained_and_not_by_whom_or_why(tmp_path: Path) -> None:
+    path, text = admin(tmp_path)
+    async with served(keys=path) as http:
+        said = b'{"draining":true,"why":"the merger"}'
+        asked = request("POST", "/v1/gateway:drain", said, Content_Type=JSON, Authorization=f"Bearer {text}")
+        assert (await http.send(asked)).status == 200
+        told = (await http.send(request("GET", "/healthz/ready"))).problem(503, "STOPPING")
+        assert (told["namespaces"], "`oncegate drain --undo`" in told["detail"]) == ({}, True)
+        assert "merger" not in told["detail"]
+
+
 async def drain(http: Served | Http, draining: bool) -> Any:
     message = {"draining": draining, **SAID}
     if isinstance(http, Http):
@@ -123,8 +135,10 @@ async def test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not
         held = await http.claim("a")
         reply = await drain(http, True)
         assert reply.json == {"draining": True, **SAID, "open": {"default": {"open_claims": 1}}}
-        told = (await http.get("/healthz/ready")).problem(503, "RECOVERING")
-        assert WHY in told["detail"]
+        told = (await http.get("/healthz/ready")).problem(503, "STOPPING")
+        assert told["namespaces"] == {"default": "SERVING"}
+        assert f"drained by {SAID['who']}: {WHY}; `oncegate drain --undo`" in told["detail"]
+        assert (await http.get("/healthz/startup")).status == 200
         assert (await http.get("/healthz/live")).status == 200
         asked = {"token": token(), "call": 0, "ids": ["b"]}
         refused = (await http.post_json(f"{NS}/ids:claim", asked)).problem(503, "STOPPING")
@@ -147,6 +161,10 @@ async def test_a_drained_gateway_refuses_new_work_over_grpc_and_on_hot_routes_to
         with pytest.raises(grpc.aio.AioRpcError) as told:
             await doors.call("Release", pb.ReleaseRequest(namespace="default", claim=b"x" * 16))
         assert refusal_of(told.value).told[0] == "UNKNOWN_CLAIM"
+        probe = doors.channel.unary_unary(
+            "/grpc.health.v1.Health/Check", None, health_pb2.HealthCheckResponse.FromString
+        )
+        assert (await probe(b"", timeout=20)).status == health_pb2.HealthCheckResponse.NOT_SERVING
         body = b'{"token":"' + token().encode() + b'","call":0,"ids":["a"]}'
         hot = await doors.http.send(request("POST", f"{NS}/ids:claim", body, Content_Type=JSON))
         hot.problem(503, "STOPPING")

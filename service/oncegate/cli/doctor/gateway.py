@@ -13,7 +13,7 @@ from urllib.error import HTTPError
 import oncegate
 from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
 from oncegate.cli.running.asking import asked_of
-from oncegate.core.errors import OncegateError
+from oncegate.core.errors import OncegateError, Stopping
 from oncegate.ledgers import parse_url
 from oncegate.ledgers.log.deleted import DELETED_NAME
 from oncegate.settings import Settings
@@ -42,7 +42,9 @@ def health(settings: Settings, reached: Reached) -> Iterator[Finding]:
         yield ok("gateway", f"{reached.url} is ready")
     except OncegateError as error:
         why = "no request is sent to it by whoever asks its probe, and some are refused"
-        yield wrong("gateway", f"{reached.url} is not ready: {error.detail}", why, "its log says what it waits for")
+        drained = error.extra.get("code") == Stopping.code
+        do = "oncegate drain --undo, if it is to serve" if drained else "its log says what it waits for"
+        yield wrong("gateway", f"{reached.url} is not ready: {error.detail}", why, do)
     told = reached.ask("version")
     if told["version"] != oncegate.__version__:
         why = "what this program checks may not be what that one does"

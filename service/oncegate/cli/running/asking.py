@@ -50,7 +50,7 @@ def asked_of(
     `message`: bytes are an Arrow stream, all else is sent as JSON. `method`: another one.
 
     Raises NotFound: nobody answers there; BadRequest: the key would be read on the way, or a file cannot be used;
-    OncegateError with what the gateway says.
+    OncegateError with what the gateway says, and its `code` among its `extra`.
     """
     parts = address_of(url)
     whole = f"{url.rstrip('/')}/{path}"
@@ -66,8 +66,8 @@ def asked_of(
         with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=context) as reply:  # noqa: S310 - as above
             return str(reply.read().decode())
     except urllib.error.HTTPError as error:
-        problem = _problem(error)
-        raise OncegateError(problem) from error
+        told, code = _problem(error)
+        raise OncegateError(told, code=code) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise NotFound(
@@ -89,10 +89,11 @@ def trusted(url: str, ca: Path | None, certificate: Path | None) -> ssl.SSLConte
     return context
 
 
-def _problem(error: urllib.error.HTTPError) -> str:
+def _problem(error: urllib.error.HTTPError) -> tuple[str, str]:
+    """What the gateway says, and its code; of an answer that is none of its own, the status."""
     with error:
         try:
             problem = json.loads(error.read())
-            return f"{problem['detail']} ({problem['action']})"
-        except (ValueError, KeyError):
-            return f"the gateway answered {error.code}"
+            return f"{problem['detail']} ({problem['action']})", problem["code"]
+        except (ValueError, KeyError, TypeError):
+            return f"the gateway answered {error.code}", ""

@@ -158,7 +158,7 @@ async function look() {
     showLeft(left);
     showSizes(told);
     showTrail(trail);
-    const drained = gateway && gateway.draining ? `The gateway is drained by ${gateway.who}: ${gateway.why}` : "";
+    const drained = gateway && gateway.draining ? `The gateway is drained by ${gateway.who}: ${gateway.why}. Undo: oncegate drain --undo` : "";
     alarm(drained);
     $("status").textContent = `Looked at ${new Date(now).toLocaleTimeString("en-GB")}`;
   } catch (error) {

@@ -284,4 +284,5 @@ ERROR = operation(
 def health(probe: str) -> parts.Json:
     """Makes the part of one probe, live, startup or ready."""
     reply = message(messages.HealthReply, {**examples.HEALTH_REPLY, "status": probe})
-    return operation(f"{probe}Probe", {200: answer(probe, marked=False, json=reply)}, (*parts.PUBLIC, e.Recovering))
+    refused = (*parts.PUBLIC, e.Recovering, *((e.Stopping,) if probe == "ready" else ()))
+    return operation(f"{probe}Probe", {200: answer(probe, marked=False, json=reply)}, refused)

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 import oncegate
 from oncegate.core.claims import IdTime, LeaseExpiry, OnLedgerDown
-from oncegate.core.errors import NotFound, Recovering, TooLarge
+from oncegate.core.errors import NotFound, Recovering, Stopping, TooLarge
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import SettingsRequest
 from oncegate.transports import health, promises
@@ -187,7 +187,7 @@ async def startup(request: Request) -> Response:
 
 @router.get("/healthz/ready", tags=["health"], openapi_extra=operations.health("ready"))
 async def ready(request: Request) -> Response:
-    """Tell whether every namespace serves; 503 while one is being rebuilt or is down."""
+    """Tell whether every namespace serves; 503 while one is being rebuilt or is down, or the gateway is drained."""
     return _health("ready", health.ready(request.app.state.gateway), request)
 
 
@@ -195,7 +195,7 @@ def _health(status: str, answer: health.Answer, request: Request) -> Response:
     if request.app.state.access is not None:  # anybody may probe, and nobody without a key learns a name
         answer = health.without_names(answer)
     if not answer.ok:
-        raise Recovering(answer.detail, namespaces=answer.namespaces)
+        raise (Stopping if answer.is_drained else Recovering)(answer.detail, namespaces=answer.namespaces)
     return json_reply(messages.HealthReply(status, answer.namespaces))
 
 
