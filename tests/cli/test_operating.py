@@ -83,7 +83,33 @@ def test_a_claim_is_released_once_it_is_said_that_its_holder_is_gone(url: str) -
         assert (status, "held for" in err, log("releasing")) == (1, True, [])
         assert run("release", *here, "--holder-gone")[:2] == (0, "1 ids are free\n")
         assert run("release", *here)[1] == "it held nothing that was left: nothing was changed\n"
-        assert [action for action, *_ in log("releasing")] == ["resolve not-done"]
+        told = json.loads(run("log", "--json", "--namespace", "releasing")[1])
+        assert (told["action"], told["subject"], told["changed"]) == ("release", f"claim {claimed.claim}", 1)
+
+
+def test_the_trail_has_each_action_by_the_words_that_were_typed(url: str) -> None:
+    with Gateway(url, namespace="typed") as client:
+        client.create_namespace()
+        with client.attempt() as attempt:
+            attempt.complete(attempt.claim(["a"]))
+        producer = client.producer("events/3", driver="load")
+        producer.register()
+        producer.claim([1, 2, 3])
+        verbs = (
+            "forget a",
+            "fence events/3",
+            "resolve done --producer events/3 --last 1",
+            "resolve not-done --producer events/3",
+        )
+        for verb in verbs:
+            assert run(*verb.split(), "--namespace", "typed", *WHY)[0] == 0, verb
+    told = [json.loads(line) for line in run("log", "--json", "--namespace", "typed")[1].splitlines()]
+    assert [(one["action"], one["subject"], one["changed"]) for one in told] == [
+        ("resolve not-done", "producer events/3", 2),
+        ("resolve done", "producer events/3", 1),
+        ("fence", "producer events/3", 2),
+        ("forget", "ids of set ''", 1),
+    ]
 
 
 def test_a_producer_is_fenced_and_its_next_attempt_need_not_wait(url: str) -> None:
@@ -109,4 +135,4 @@ def test_a_gateway_is_drained_when_nothing_is_open_and_says_what_is(url: str) ->
         finally:
             assert run("drain", "--undo", *WHY)[:2] == (0, "it takes new work\n")
         assert list(client.attempt().claim(["held"]).granted) == []
-        assert [action for action, *_ in log("default")][:3] == ["undrain", "drain", "drain"]
+        assert [action for action, *_ in log("default")][:3] == ["drain --undo", "drain", "drain"]

@@ -85,7 +85,7 @@ def test_a_file_of_which_half_was_written_is_whole_afterwards_and_stays_so(where
     assert replayed(where, source) == {"rows": ROWS, "written": half, "duplicates": half}
     assert replayed(where, source) == {"rows": ROWS, "duplicates": ROWS}
     assert written(where) == ids(*range(ROWS))
-    assert trail(where) == [("begin replay", "topic orders, from orders.parquet", "ada", "its job died")] * 2
+    assert trail(where) == [("replay", "topic orders, from orders.parquet", "ada", "its job died")] * 2
     line = f"{ROWS} rows read: 0 written, {ROWS} dropped as duplicates, 0 conflicts\n"
     assert run(where, source) == (0, line, "")
 

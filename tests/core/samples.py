@@ -169,6 +169,12 @@ SAMPLES: dict[str, Entry] = {
     "resolved": Resolved(2**33, bytes(16), 0, "ops", "not in the sink", struct.pack("<2Q", 17, 18), WALL_MS),
     "audited": Audited("forget", "ids of set 'orders'", 2**33, "operator (ada)", "lost with a disk", WALL_MS),
     "resolved_claim": Resolved(0, b16(0x20), 1, "ops", "found in the sink", b"", WALL_MS),
+    "resolved_by_another_verb": Resolved(
+        0, b16(0x20), 0, "ops", "its pod was evicted", b"", WALL_MS, verb="release", ids=2**33
+    ),
+    "resolved_of_a_named_producer": Resolved(
+        7, bytes(16), 1, "ops", "in the sink", struct.pack("<2Q", 17, 18), WALL_MS, producer="events/3"
+    ),
     "acked_but_for_some": Acked("flights", 3, 42, b"", WALL_MS, struct.pack("<2Q", 17, 40)),
     "acked_with_source_offsets": Acked("flights", 3, 0, b"", WALL_MS, b"", "departures", b'[{"events":{"0":17}}]'),
     "acked": Acked("flights", 3, 42, struct.pack("<4Q", 2**33, 2**40, 7, 2**41), WALL_MS),

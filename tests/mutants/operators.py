@@ -93,6 +93,13 @@ OPERATORS = (
         f"{_DOOR}::test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not_ready",
     ),
     one(
+        "a release stands in the trail as what a resolution is called",
+        "service/oncegate/cli/operating/release.py",
+        '"verb": "release", ',
+        "",
+        "tests/cli/test_operating.py::test_a_claim_is_released_once_it_is_said_that_its_holder_is_gone",
+    ),
+    one(
         "a drained gateway says that it recovers",
         "service/oncegate/transports/http/routes/service.py",
         "        raise (Stopping if answer.is_drained else Recovering)(",

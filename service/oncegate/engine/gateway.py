@@ -176,7 +176,7 @@ class Gateway:
         nothing was changed; LedgerDown: it is as asked, and whether it is noted is unknown.
         """
         await self.shard(DEFAULT_NAMESPACE).operations.actions.note(
-            "drain" if draining else "undrain", "", 0, note, deadline
+            "drain" if draining else "drain --undo", "", 0, note, deadline
         )
         self.draining = note if draining else None
 

@@ -112,13 +112,15 @@ class Note:
 class ResolveRequest:
     """Says what a person has found out about a leftover, who that is, and why they say so.
 
-    holder_gone: of a claim, nobody is writing its ids any more, though its lease runs.
+    holder_gone: of a claim, nobody is writing its ids any more, though its lease runs. verb: of the operator, as the
+    trail has it, where it was not resolve.
     """
 
     is_done: bool
     who: str
     why: str
     holder_gone: bool = False
+    verb: str = ""
 
 
 @dataclass(frozen=True, eq=False)

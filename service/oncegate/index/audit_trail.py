@@ -88,11 +88,12 @@ def _record_of(position: int, entry: Entry) -> AuditRecord | None:
         what = entry.action, entry.subject, b"", entry.changed
         return AuditRecord(position, entry.wall_ms, *what, entry.who, entry.why)
     if isinstance(entry, Resolved):
-        action = "resolve done" if entry.is_done else "resolve not-done"
+        action = entry.verb or ("resolve done" if entry.is_done else "resolve not-done")
         of_producer = bool(entry.producer_id)
-        subject = f"producer number {entry.producer_id}" if of_producer else ""
+        producer = entry.producer or f"number {entry.producer_id}"
         sequences = sum(last - first + 1 for first, last in _SPAN.iter_unpack(entry.spans))
-        what = action, subject, b"" if of_producer else entry.claim, sequences
+        subject, changed = (f"producer {producer}", sequences) if of_producer else ("", entry.ids)
+        what = action, subject, b"" if of_producer else entry.claim, changed
         return AuditRecord(position, entry.wall_ms, *what, entry.who, entry.why)
     return None
 

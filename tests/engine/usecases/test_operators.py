@@ -132,7 +132,7 @@ async def every_action(lane: Lanes) -> None:
 
 
 EVERY = [
-    ("resolve done", "", 0, "cy"),
+    ("resolve done", "", 1, "cy"),
     ("drain", "", 0, "bob"),
     ("fence", "producer p", 2, "ada"),
     ("forget", "ids of set ''", 1, "ada"),
@@ -164,8 +164,8 @@ async def test_the_oldest_actions_go_when_there_are_too_many_and_come_back_where
         await lane.shard.operations.actions.note("drain", "", 0, NOTE, lane.served.deadline())
     assert await trail(lane.served) == before == EVERY
     lane.served.clock.advance(10_000)
-    await lane.shard.operations.actions.note("undrain", "", 0, NOTE, lane.served.deadline())
-    assert await trail(lane.served) == [("undrain", "", 0, "ada"), *EVERY[:3]]
+    await lane.shard.operations.actions.note("drain --undo", "", 0, NOTE, lane.served.deadline())
+    assert await trail(lane.served) == [("drain --undo", "", 0, "ada"), *EVERY[:3]]
 
 
 @pytest.mark.parametrize("note", [Note("", "why"), Note("ada", ""), Note("ada", "x" * 513)])

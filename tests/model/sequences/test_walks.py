@@ -48,7 +48,7 @@ def test_walks_meet_all_that_the_model_is_about() -> None:
         assert not [event for event, count in found.items() if count == 0]
     eager = met("sequences, acked while they run", 10, "NotDone", "STALE")
     assert all(eager.values())
-    ending = "', holder_gone=False)] has cleared"
+    ending = "', holder_gone=False, verb='')] has cleared"
     of_a_person = (f"it is written{ending}", f"nobody writes it{ending}", "LeaseLive")
     for name in ("sequences, cleared", "sequences, cleared and acked while they run", "ids, scope = retry, cleared"):
         assert all(met(name, 25, *of_a_person).values())

@@ -54,8 +54,8 @@ async def test_a_refused_action_leaves_no_trace_and_changes_nothing() -> None:
             ("ids:forget", {"ids": ["a"], **SAID, "force": True}, 400, "BAD_REQUEST"),
             ("ids:forget", {"ids": ["a", ""], **SAID}, 422, "NULL_ID"),
             ("audit", {"action": "forget", "subject": "ids", **SAID}, 400, "BAD_REQUEST"),
-            ("audit", {"action": "begin replay", "subject": "", **SAID}, 400, "BAD_REQUEST"),
-            ("audit", {"action": "begin replay", "subject": "topic orders", "who": "ada"}, 400, "BAD_REQUEST"),
+            ("audit", {"action": "replay", "subject": "", **SAID}, 400, "BAD_REQUEST"),
+            ("audit", {"action": "replay", "subject": "topic orders", "who": "ada"}, 400, "BAD_REQUEST"),
             ("producers/p:fence", SAID, 404, "UNKNOWN_PRODUCER"),
             (f"claims/{held['claim']}:resolve", {"outcome": "not_done", **SAID}, 409, "LEASE_LIVE"),
         ]
@@ -66,7 +66,7 @@ async def test_a_refused_action_leaves_no_trace_and_changes_nothing() -> None:
 
 async def test_what_an_operator_begins_through_other_calls_is_noted_before() -> None:
     async with open_http() as http:
-        begun = {"action": "begin replay", "subject": "topic orders, from orders.csv"}
+        begun = {"action": "replay", "subject": "topic orders, from orders.csv"}
         assert (await http.post_json(f"{NS}/audit", {**begun, **SAID})).json == {"who": "ada"}
         (told,) = (await actions(http))["actions"]
         assert {**begun, **SAID, "changed": 0}.items() <= told.items()
@@ -78,7 +78,11 @@ async def test_a_claim_of_a_dead_holder_is_released_and_a_fenced_one_is_told_so(
     async with open_http() as http:
         held = await http.claim("a")
         gone = {"outcome": "not_done", "holder_gone": True, **SAID}
+        wrong = {**gone, "outcome": "done", "verb": "release"}
+        (await http.post_json(f"{NS}/claims/{held['claim']}:resolve", wrong)).problem(400, "BAD_REQUEST")
         assert (await http.post_json(f"{NS}/claims/{held['claim']}:resolve", gone)).json["resolved"] == 1
+        (told,) = (await actions(http))["actions"]
+        assert (told["action"], told["changed"]) == ("resolve not-done", 1)
         mine = {"token": token(), "driver": "load"}
         await http.post_json(f"{NS}/producers/events/3:register", mine)
         fenced = await http.post_json(f"{NS}/producers/events/3:fence", SAID)
@@ -108,7 +112,10 @@ async def test_the_name_in_the_trail_is_the_credentials_and_what_a_caller_says_s
         for body in (b'{"draining":true,"why":"a"}', b'{"draining":false,"why":"b","who":"ada"}'):
             assert (await ask("POST", "/v1/gateway:drain", body)).status == 200
         told = (await ask("GET", f"{NS}/audit")).json["actions"]
-        assert [(one["action"], one["who"]) for one in told] == [("undrain", "operator (ada)"), ("drain", "operator")]
+        assert [(one["action"], one["who"]) for one in told] == [
+            ("drain --undo", "operator (ada)"),
+            ("drain", "operator"),
+        ]
 
 
 async def test_who_shows_no_key_learns_that_it_is_drained_and_not_by_whom_or_why(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def release(
     Example: oncegate release 1g5s... --holder-gone --reason "its pod was evicted before the first write"
     """
     with refusing():
-        message = {"outcome": "not_done", "holder_gone": holder_gone, **note(reason, who)}
+        message = {"outcome": "not_done", "verb": "release", "holder_gone": holder_gone, **note(reason, who)}
         place = f"claims/{urllib.parse.quote(claim, safe='')}:resolve"
         body = asked(url, namespace, place, message, ca, certificate)
         count = json.loads(body)["resolved"]

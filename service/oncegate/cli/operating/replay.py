@@ -77,7 +77,7 @@ def replay(
         order = _with_schema(_order(source, topic, id_col, digest_col, id_set, on_conflict), ask)
         if not dry_run:
             subject = f"topic {topic}, from {source.resolve().name}"
-            ask("/audit", {"action": "begin replay", "subject": subject, **note(reason, who)})
+            ask("/audit", {"action": "replay", "subject": subject, **note(reason, who)})
         # pyarrow's readers of files take a moment to import.
         from oncegate.verifier.replay import Replay
         from oncegate.verifier.sources.gateway import Gateway

@@ -9,6 +9,9 @@ HeldBack = Annotated[bytes, "blob", Tag(1)]
 AckedTopic = Annotated[str, "text", Tag(128)]
 AckedOffsets = Annotated[bytes, "blob", Tag(129)]
 GapsRule = Annotated[int, "u8", Tag(1)]
+ResolvedBy = Annotated[str, "text", Tag(128)]
+ResolvedIds = Annotated[int, "u64", Tag(129)]
+ResolvedProducer = Annotated[str, "text", Tag(130)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,8 @@ class Resolved:
     """Records that a person has cleared a leftover: `who`, and `why`.
 
     Of a producer, `producer_id` not 0: `spans`, inclusive, first and last u64 each, are done or given up from now on.
-    Of a claim: it only tells of the entry before it, which has settled the claim.
+    Of a claim: it only tells of the entry before it, which has settled the claim. verb: the operator's, where it was
+    not resolve. ids: how many the claim held. producer: its name. Entries of earlier versions have none of the three.
     """
 
     KIND: ClassVar[int] = 27
@@ -124,3 +128,6 @@ class Resolved:
     why: Text
     spans: Blob
     wall_ms: U64
+    verb: ResolvedBy = ""
+    ids: ResolvedIds = 0
+    producer: ResolvedProducer = ""

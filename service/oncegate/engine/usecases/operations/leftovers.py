@@ -55,7 +55,8 @@ class Leftovers:
             await self._journal.group_commit.durable(view.position)
             return 0
         settled, wall_ms = Completed if effect is Effect.MARK_DONE else Released, self._journal.wall_ms()
-        note = Resolved(0, claim, request.is_done, request.who, request.why, b"", wall_ms)
+        said = request.is_done, request.who, request.why
+        note = Resolved(0, claim, *said, b"", wall_ms, request.verb, view.named)
         await self._record(request, [settled(claim, wall_ms), note], claim=claim, ids=view.named)
         return view.named
 
@@ -82,7 +83,8 @@ class Leftovers:
             return 0
         count, raw = count_of(spans), spans.astype("<u8").tobytes()
         wall_ms = self._journal.wall_ms()
-        entry = Resolved(producer.number, NO_CLAIM, request.is_done, request.who, request.why, raw, wall_ms)
+        said = request.is_done, request.who, request.why
+        entry = Resolved(producer.number, NO_CLAIM, *said, raw, wall_ms, producer=name)
         await self._record(request, [entry], producer=name, sequences=count)
         return count
 
@@ -96,7 +98,7 @@ class Leftovers:
         journal = self._journal
         journal.group_commit.check()
         await journal.group_commit.durable(journal.record(entries))
-        said = {"done": request.is_done, "who": request.who, "why": request.why}
+        said = {"done": request.is_done, "verb": request.verb or "resolve", "who": request.who, "why": request.why}
         journal.observer.event("resolved", namespace=journal.namespace, **said, **told)
 
     def _spans(

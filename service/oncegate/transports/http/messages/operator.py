@@ -70,7 +70,7 @@ class GatewayReply(Struct, frozen=True):
 class NoteRequest(Read):
     """Asks for an action to be noted that an operator begins, and that goes through other calls."""
 
-    action: Literal["begin replay"]
+    action: Literal["replay"]
     subject: Named
     why: Named
     who: Named | None = None

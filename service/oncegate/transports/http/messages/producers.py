@@ -157,6 +157,7 @@ class ResolveRequest(Read):
     who: Named
     why: Named
     holder_gone: bool = False
+    verb: Literal["release"] | None = None
 
 
 class ResolveSequencesRequest(Read):

@@ -20,8 +20,8 @@ MEMBERS: dict[str, dict[str, str]] = {
     "AuditMessage": {
         "position": "of its entry in the ledger",
         "wall_ms": "when, by the gateway's clock",
-        "action": "forget, import, begin replay, fence, drain, undrain, resolve done, resolve not-done; by policies: "
-        "pass unchecked, write spilled rows",
+        "action": "forget, import, replay, fence, drain, drain --undo, release, resolve done, resolve not-done; by "
+        "policies: pass unchecked, write spilled rows",
         "subject": "what it was done to; empty: all of it",
         "changed": "how many ids, sequences or rows; of a fenced producer its epoch; 0: a replay, which is noted first",
         "who": "the name of the credential, or what the caller said",

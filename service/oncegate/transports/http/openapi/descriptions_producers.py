@@ -108,6 +108,7 @@ MEMBERS: dict[str, dict[str, str]] = {
     },
     "ResolveRequest": {
         "outcome": "done: its ids count as written; not_done: they are free",
+        "verb": "release, of what is not done, to stand in the trail by that name; left out: resolve",
         "holder_gone": "whoever held the claim is dead for sure: its lease is not waited for",
         "who": "the person who has looked",
         "why": "what they saw, for whoever reads the ledger",

@@ -77,7 +77,7 @@ NOTE = operation(
     writes(NS),
     parts.body(
         json=message(
-            messages.NoteRequest, {"action": "begin replay", "subject": "topic orders, from orders.parquet", **_NOTE}
+            messages.NoteRequest, {"action": "replay", "subject": "topic orders, from orders.parquet", **_NOTE}
         )
     ),
 )

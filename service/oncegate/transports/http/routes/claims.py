@@ -173,7 +173,10 @@ async def resolve(request: Request) -> Response:
     async with admitted(request, [JSON], _ANSWERS) as inbound:
         message, claim_id = await inbound.message(_RESOLVE), identifiers.claim_bytes(request.path_params["claim"])
         note = note_of(request, message.who, message.why)
-        asked = ResolveRequest(message.outcome == "done", note.who, note.why, message.holder_gone)
+        is_done = message.outcome == "done"
+        if is_done and message.verb is not None:
+            raise BadRequest(f"verb {message.verb} is of what is not done, and outcome is done; nothing was changed")
+        asked = ResolveRequest(is_done, note.who, note.why, message.holder_gone, message.verb or "")
         resolved = await inbound.shard.resolve_claim(claim_id, asked, inbound.deadline)
         return json_reply(messages.ResolveReply(message.outcome, resolved), inbound.wanted, shard=inbound.shard)
 
