@@ -179,3 +179,23 @@ def test_the_url_of_a_ledger_is_no_data_folder(verb: str, instead: str, empty_fo
     assert instead in error
     assert error.count("\n") == 1
     assert list(empty_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", ["kafka://ada:s3cret@localhost:1/p", "redis://ada:s3cr/s3cret@h:1/p?password=s3cret"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "config --ledger",
+        "doctor --port 0 --ledger",
+        "verify --data",
+        "export --to x.parquet --ledger",
+        "kafka plan",
+        "audit --id key",
+        "verify --against t --input x.csv --id-col id --output-id key --output",
+    ],
+)
+def test_a_password_in_the_url_of_a_ledger_is_never_shown(words: str, url: str, empty_folder: Path) -> None:
+    (empty_folder / "x.csv").write_text("id\na\n")
+    _, out, error = run(*words.split(), url)
+    assert "s3cr" not in out + error
+    assert sorted(path.name for path in empty_folder.iterdir()) == ["x.csv"]

@@ -9,6 +9,7 @@ import typer
 
 from oncegate.core.errors import OncegateError
 from oncegate.ledgers import SCHEMES
+from oncegate.ledgers.url_options import without_passwords
 from oncegate.settings import SettingsError
 
 
@@ -38,7 +39,7 @@ def refuse_urls(context: typer.Context, folder: Path | None) -> Path | None:
     scheme, colon, _ = str(folder).partition(":")
     if folder is not None and colon and scheme in SCHEMES:
         instead = _COPIES.get(context.info_name or "", "`oncegate serve --ledger` takes those")
-        _refuse(f"--data takes a folder, and {folder} is the URL of a ledger; {instead}")
+        _refuse(f"--data takes a folder, and {without_passwords(str(folder))} is the URL of a ledger; {instead}")
     return folder
 
 

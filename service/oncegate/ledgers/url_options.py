@@ -8,6 +8,14 @@ from oncegate.core.errors import BadRequest
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
+def without_passwords(url: str) -> str:
+    """Returns a ledger's URL as it may be shown: no URL takes a password, and who writes one wants it not shown."""
+    scheme, _, place = url.partition(":")
+    if "@" in place:
+        url = f"{scheme}:***@{place.rpartition('@')[2]}"
+    return re.sub("password=[^&]*", "password=***", url)
+
+
 def any_number(name: str, value: str) -> int:
     """Returns a whole number from 0; BadRequest."""
     if not _NUMBER.fullmatch(value):

@@ -29,6 +29,7 @@ def test_a_url_names_brokers_prefix_and_how_topics_are_kept(tmp_path: Path) -> N
     [
         ("localhost:9092/p?bare_key=yes", "names no brokers"),
         ("//localhost/p?bare_key=yes", "names no brokers"),
+        ("//user:secret@localhost:9092/p?bare_key=yes", r"kafka:\*\*\*@localhost:9092/p names no brokers"),
         ("//localhost:9092?bare_key=yes", "names no brokers"),
         ("//localhost:9092/?bare_key=yes", "prefix ''"),
         ("//localhost:9092/a.b?bare_key=yes", "prefix 'a.b'"),

@@ -122,9 +122,10 @@ def claimed(asked: HTTPConnection) -> Any:
 
 def test_without_brokers_a_start_ends_with_one_line(tmp_path: Path) -> None:
     gateway = GatewayProcess(tmp_path, ledger="kafka://127.0.0.1:1/nobody?bare_key=yes")
-    with pytest.raises(AssertionError, match="cannot be used now"):
+    with pytest.raises(AssertionError, match="cannot be used now: none of these brokers can be connected to"):
         gateway.start()
     assert "Traceback" not in gateway.log
+    assert gateway.log.count("127.0.0.1:1/nobody") == 1, "they are named once"
 
 
 def test_a_transaction_is_a_span_below_the_append_of_the_request_that_it_commits(

@@ -104,3 +104,4 @@ def test_without_a_server_or_a_witness_a_start_ends_with_one_line(tmp_path: Path
         with pytest.raises(AssertionError, match=says):
             gateway.start()
         assert "Traceback" not in gateway.log
+        assert gateway.log.count("redis://") <= 1, "the server is named once"

@@ -25,7 +25,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.ledgers.kafka.compression import Compression
 from oncegate.ledgers.kafka.security import PARAMETERS, Security
 from oncegate.ledgers.kafka.watch import Deadlines
-from oncegate.ledgers.url_options import any_number, file, folder, number, require_keys, yes
+from oncegate.ledgers.url_options import any_number, file, folder, number, require_keys, without_passwords, yes
 
 _SERVER = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 # Kafka takes 249 characters of a topic's name; a namespace's name and what comes behind it need the rest.
@@ -85,7 +85,8 @@ def parse_address(place: str) -> Address:
     where, _, query = place.partition("?")
     servers, slash, prefix = where.removeprefix("//").partition("/")
     if not where.startswith("//") or not slash or not all(map(_SERVER.fullmatch, servers.split(","))):
-        raise BadRequest(f"kafka:{where} names no brokers and prefix; it is written as {_EXAMPLE}")
+        shown = without_passwords(f"kafka:{where}")
+        raise BadRequest(f"{shown} names no brokers and prefix; it is written as {_EXAMPLE}")
     if not _PREFIX.fullmatch(prefix):
         raise BadRequest(f"the prefix {prefix!r} is not 1 to 64 of A-Z, a-z, 0-9, '_', '-': topics begin with it")
     return _checked(Address(servers, prefix, **_options(query)))

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaConnectionError, KafkaError
 from msgspec.structs import replace
 
 from oncegate.core.errors import (
@@ -293,7 +293,14 @@ def unreachable(address: Address) -> Iterator[None]:
     try:
         yield
     except (KafkaError, OSError) as error:
-        raise LedgerDown(f"{address.shown} cannot be used now: {error!r}") from error
+        raise LedgerDown(f"{address.shown} cannot be used now: {_reason(error)}") from error
+
+
+def _reason(error: KafkaError | OSError) -> str:
+    """What went wrong; where no broker was there to connect to, in words, for the client's name all of them again."""
+    if isinstance(error, KafkaConnectionError) and "bootstrap" in str(error):
+        return "none of these brokers can be connected to"
+    return repr(error)
 
 
 @asynccontextmanager

@@ -35,9 +35,18 @@ def ledger_errors(shown: str) -> Iterator[None]:
     try:
         yield
     except (NoRoom, OSError) as error:
+        reason = _reason(error, shown)
         if isinstance(error, NoRoom) or error.errno in FULL:
-            raise LedgerFull(f"the disk of {shown} is full ({error}); make room and try again") from error
-        raise LedgerDown(f"{shown} cannot be used ({error}); nothing is answered from it") from error
+            raise LedgerFull(f"the disk of {shown} is full ({reason}); make room and try again") from error
+        raise LedgerDown(f"{shown} cannot be used ({reason}); nothing is answered from it") from error
+
+
+def _reason(error: NoRoom | OSError, shown: str) -> str:
+    """What the system says, and of which path, unless that is the folder itself, which is named already."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    path = str(error.filename or "")
+    return error.strerror if not path or Path(path).name == Path(shown).name else f"{error.strerror}: {path}"
 
 
 class DataDir:

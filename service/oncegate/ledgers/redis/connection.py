@@ -26,6 +26,7 @@ from redis.exceptions import (
     ResponseError,
 )
 
+from oncegate.core.errors import LedgerDown
 from oncegate.ledgers.redis.address import Address
 from oncegate.ledgers.redis.scripts import Script
 from oncegate.ledgers.redis.server import Server, Unfit, parse_config, parse_info
@@ -66,6 +67,12 @@ class OtherServer(Unreachable):
 
 class Lost(ConnectionError):
     """Says that how a command ended is unknown: it was sent, and no answer came in time."""
+
+
+def unusable(address: Address, error: OSError) -> LedgerDown:
+    """Says that the server is away, or may hold no ledger, by its URL once: most of its errors begin with that."""
+    said = str(error).removeprefix(address.shown).removeprefix(":").strip()
+    return LedgerDown(f"{address.shown} cannot be used now: {said}")
 
 
 class Link:

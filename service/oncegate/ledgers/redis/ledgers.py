@@ -13,7 +13,7 @@ from oncegate.ledgers.keys import KEY_BYTES, Keys, read_keys
 from oncegate.ledgers.pause import pause
 from oncegate.ledgers.redis.address import Address, parse_address
 from oncegate.ledgers.redis.claims_only import NoTopics
-from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable
+from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable, unusable
 from oncegate.ledgers.redis.namespaces import Listed, Namespace, NamespaceList
 from oncegate.ledgers.redis.shard.fold import Fold
 from oncegate.ledgers.redis.shard.followed import UNREADABLE, FollowedStreams
@@ -223,7 +223,7 @@ def unreachable(address: Address) -> Iterator[None]:
     try:
         yield
     except (Refused, Unreachable, Lost) as error:
-        raise LedgerDown(f"{address.shown} cannot be used now: {error}") from error
+        raise unusable(address, error) from error
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ except ModuleNotFoundError as error:
 
 from oncegate.core.errors import BadRequest, NotFound
 from oncegate.ledgers.kafka.security import Security
+from oncegate.ledgers.url_options import without_passwords
 from oncegate.verifier.ids import BATCH_ROWS
 from oncegate.verifier.sources.kafka_ids import IdsOf
 from oncegate.verifier.sources.outputs import Bounds, Part, checked
@@ -38,8 +39,9 @@ def parsed(url: str) -> tuple[str, str, Security]:
     """
     where, _, query = url.removeprefix("kafka://").partition("?")
     servers, _, topic = where.partition("/")
-    if not url.startswith("kafka://") or not servers or not topic or "/" in topic:
-        raise BadRequest(f"--output {url} names no brokers and topic; it is written as kafka://HOST:PORT/TOPIC")
+    if not url.startswith("kafka://") or not servers or not topic or "/" in topic or "@" in url:
+        shown = without_passwords(url)
+        raise BadRequest(f"{shown} names no brokers and topic; it is written as kafka://HOST:PORT/TOPIC")
     return servers, topic, Security.parsed(parse_qsl(query, keep_blank_values=True))
 
 

@@ -15,11 +15,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 
-from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown
+from oncegate.core.errors import KeyMismatch, LedgerDamaged
 from oncegate.ledgers.catalog.changes import Location
 from oncegate.ledgers.chain import FIRST_CHAIN
 from oncegate.ledgers.frames import End, Owned
-from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable
+from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable, unusable
 from oncegate.ledgers.redis.scripts import MAKE
 from oncegate.ledgers.redis.shard.fold import Fold
 from oncegate.ledgers.redis.shard.head import Head, foreign, read_head
@@ -76,7 +76,7 @@ async def open_place(
             await writer.write((), [Owned(head.fence, place.keys.wrap(key))])
             await witness.own(head.fence, writer.fold.end)
         except (Refused, Unreachable, Lost) as error:
-            raise LedgerDown(f"{place.address.shown} cannot be used now: {error}") from error
+            raise unusable(place.address, error) from error
         on_error.pop_all()
     return Opened(key, head.fence, writer, reading, witness)
 
