@@ -26,7 +26,7 @@ STARTING: tuple[Mutant, ...] = (
     one(
         "the line of a server that is away names its URL twice",
         "service/oncegate/ledgers/redis/connection.py",
-        "    said = str(error).removeprefix(address.shown).removeprefix(\":\").strip()\n",
+        '    said = str(error).removeprefix(address.shown).removeprefix(":").strip()\n',
         "    said = str(error)\n",
         "tests/faults/redis/test_served.py::test_without_a_server_or_a_witness_a_start_ends_with_one_line",
     ),
@@ -40,7 +40,7 @@ STARTING: tuple[Mutant, ...] = (
     one(
         "a password in the URL of a ledger is shown among the settings",
         "service/oncegate/cli/config.py",
-        "    return replace(one, value=without_passwords(str(one.value))) if one.name == \"ledger\" else one\n",
+        '    return replace(one, value=without_passwords(str(one.value))) if one.name == "ledger" else one\n',
         "    return one\n",
         "tests/cli/test_verbs.py::test_a_password_in_the_url_of_a_ledger_is_never_shown",
     ),

@@ -9,6 +9,20 @@ _UNCHECKED = "tests/engine/usecases/test_unchecked.py"
 
 UNCHECKED: tuple[Mutant, ...] = (
     one(
+        "how much was passed is nowhere before the ledger is back",
+        "service/oncegate/engine/recovery/owner.py",
+        "        self._passing.tell(now_ms)\n",
+        "",
+        f"{_PASSING}::test_the_log_has_the_count_at_once_and_each_minute_while_it_grows",
+    ),
+    one(
+        "each look writes a line of what was passed",
+        "service/oncegate/engine/recovery/passing.py",
+        "if tally.ids != self._told_ids and now_ms >= self._told_again_ms:",
+        "if tally.ids != self._told_ids:",
+        f"{_PASSING}::test_the_log_has_the_count_at_once_and_each_minute_while_it_grows",
+    ),
+    one(
         "an id that nobody looked up is granted as if somebody had",
         "service/oncegate/engine/policies/unchecked.py",
         "np.uint8(Verdict.GRANTED | Flag.UNCHECKED)",

@@ -17,6 +17,7 @@ LEVELS = {
     "maintenance_failed": "error",
     "policies": "warning",
     "passing_unchecked": "error",
+    "unchecked_so_far": "warning",
     "unchecked_not_noted": "error",
     "unchecked_note_failed": "warning",
     "compaction_failed": "warning",

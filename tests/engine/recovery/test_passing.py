@@ -11,6 +11,7 @@ from oncegate.engine.gateway import open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.policies.unchecked import CALLERS_KNOWN_MAX
 from oncegate.engine.recovery.owner import EVICTION_MS
+from oncegate.engine.recovery.passing import TOLD_MS
 from oncegate.ports import Followed, OpenLedger
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing import FakeClock
@@ -211,6 +212,32 @@ async def test_what_was_passed_is_noted_whatever_callers_are_named(served: Serve
     assert len(record.who.encode()) <= Limits().name_bytes
     assert record.who.startswith(callers[0].encode("utf-8", "replace").decode()[:100])
     assert record.who.endswith(" and 2 others") == (len(callers) == 7)
+
+
+async def test_the_log_has_the_count_at_once_and_each_minute_while_it_grows(served: Served) -> None:
+    """A gateway that dies before the ledger is back has told no more of it than its log has."""
+
+    async def told_after(ms: int) -> list[object]:
+        await turns()
+        served.clock.advance(ms)
+        await turns()
+        return [fields["count"] for name, fields in served.events.seen if name == "unchecked_so_far"]
+
+    await go_down(served)
+    assert await told_after(EVICTION_MS) == []
+    await ask(served, "a", "b")
+    assert await told_after(EVICTION_MS) == [2]
+    await ask(served, "a")
+    assert await told_after(EVICTION_MS) == [2]
+    assert await told_after(TOLD_MS) == [2, 3]
+    assert await told_after(TOLD_MS) == [2, 3]
+    subject = next(fields["subject"] for name, fields in served.events.seen if name == "unchecked_so_far")
+    assert str(subject).startswith("ids of 1 claims from ")
+    await come_back(served)
+    assert [one.changed for one in await noted(served)] == [3]
+    await go_down(served)
+    await ask(served, "d")
+    assert await told_after(EVICTION_MS) == [2, 3, 1], "the next outage has a count of its own"
 
 
 async def test_no_more_names_are_kept_than_may_be_told(served: Served) -> None:

@@ -244,6 +244,7 @@ class Owner:
         self._require_no_successor()
         shard = self.shard
         self._watch(now_ms)
+        self._passing.tell(now_ms)
         if shard is None or (shard.group_commit.next_position == self._looked_at and now_ms < self._due_ms):
             return
         self._looked_at = shard.group_commit.next_position

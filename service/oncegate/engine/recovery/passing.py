@@ -9,6 +9,9 @@ from oncegate.engine.policies.unchecked import ACTION, Tally, Unchecked, may_pas
 from oncegate.engine.shard import Shard
 from oncegate.ports import Clock, Observer
 
+# What a gateway that dies has not said of its count; an outage of an hour is sixty lines.
+TOLD_MS = 60_000
+
 
 class Passing:
     """What is passed between two ownerships of a ledger, as the settings were that it had last.
@@ -24,6 +27,8 @@ class Passing:
         self._tally = Tally()
         self._noting: asyncio.Task[None] | None = None
         self._told = ""
+        # How many ids of the tally the log has, and when it may have more of them.
+        self._told_ids = self._told_again_ms = 0
 
     @property
     def unchecked(self) -> Unchecked | None:
@@ -57,6 +62,7 @@ class Passing:
         """The ledger is down: claims pass from now on, if they may."""
         if self._prepared is not None:
             self._unchecked, self._prepared = self._prepared, None
+            self._told_again_ms = 0
             self._observer.event("passing_unchecked", namespace=self._namespace)
 
     def stop(self) -> None:
@@ -68,11 +74,19 @@ class Passing:
         self.stop()
         self.note(shard)
 
+    def tell(self, now_ms: int) -> None:
+        """Logs how much was passed that no ledger has yet, at once and then each `TOLD_MS` while it grows: a gateway
+        that dies before the ledger is back has no other word of it."""
+        tally = self._tally
+        if tally.ids != self._told_ids and now_ms >= self._told_again_ms:
+            self._told_ids, self._told_again_ms = tally.ids, now_ms + TOLD_MS
+            self._observer.event("unchecked_so_far", namespace=self._namespace, subject=tally.subject, count=tally.ids)
+
     def note(self, shard: Shard) -> None:
         """Begins to note what was passed, if any was; also again what was refused before."""
         tally = self._tally
         if tally.ids and (self._noting is None or self._noting.done()):
-            self._tally = Tally()
+            self._tally, self._told_ids = Tally(), 0
             self._noting = asyncio.create_task(self._note(shard, tally), name="note of what was passed unchecked")
 
     async def _note(self, shard: Shard, tally: Tally) -> None:
