@@ -15,7 +15,6 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -280,6 +279,11 @@ def announce(program: Program, process: ProcessSettings, log: Log) -> None:
 
 
 def remove_port_file(process: ProcessSettings) -> None:
-    """Removes the port file: an older process's port must not be read as this one's."""
+    """Removes the port file: an older process's port must not be read as this one's.
+
+    Raises SettingsError: it could not be written once the gateway is ready.
+    """
     if process.port_file is not None:
-        Path(process.port_file).unlink(missing_ok=True)
+        if not process.port_file.absolute().parent.is_dir() or process.port_file.is_dir():
+            raise SettingsError(f"port_file {process.port_file}: it is a folder, or lies in none")
+        process.port_file.unlink(missing_ok=True)

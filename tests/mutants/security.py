@@ -207,7 +207,7 @@ SECURITY: tuple[Mutant, ...] = (
     ),
     one(
         "a verb shows its key to the network",
-        "service/oncegate/cli/running/asking.py",
+        "service/oncegate/verifier/address.py",
         "    if not private:\n",
         "    if False:\n",
         "tests/cli/test_asking.py",

@@ -45,6 +45,20 @@ STARTING: tuple[Mutant, ...] = (
         "tests/cli/test_verbs.py::test_a_password_in_the_url_of_a_ledger_is_never_shown",
     ),
     one(
+        "a start that is refused leaves its new data folder",
+        "service/oncegate/ledgers/log/ledgers.py",
+        "        if is_new and not ledgers.is_used:\n",
+        "        if False:\n",
+        "tests/transports/http/test_serve.py::test_a_start_that_is_refused_leaves_no_data_folder_of_its_own",
+    ),
+    one(
+        "a new data folder is removed though its ledger was opened",
+        "service/oncegate/ledgers/log/ledgers.py",
+        "        if is_new and not ledgers.is_used:\n",
+        "        if is_new:\n",
+        "tests/faults/ledger/test_data_dir.py::test_a_new_folder_whose_ledger_was_opened_stays_whatever_ends_it",
+    ),
+    one(
         "service links of Kubernetes are taken for misspelt settings",
         "service/oncegate/variables.py",
         "if name not in known and not _is_link(name, value)]",

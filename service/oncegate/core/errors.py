@@ -136,8 +136,7 @@ class BodyTooSlow(Retryable):
 
 
 class Stopping(Retryable):
-    """Says that an operator has drained the gateway, or that it is stopped before the body was there; nothing was
-    written."""
+    """Says that an operator drained the gateway, or that it is stopped before a body was there; nothing was written."""
 
     code, title = "STOPPING", "The gateway is drained or being stopped; nothing was written"
 

@@ -36,6 +36,45 @@ async def test_a_missing_folder_is_not_made_unless_asked(tmp_path) -> None:
     assert made_anew(tmp_path / "other") is True
 
 
+@pytest.mark.parametrize("volume", [False, True], ids=["a new folder", "an empty volume"])
+async def test_a_start_that_fails_before_it_opens_a_ledger_leaves_nothing_of_a_new_folder(tmp_path, volume) -> None:
+    if volume:
+        (tmp_path / "data/lost+found").mkdir(parents=True)
+    before = names_of(tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        async with open_log(str(tmp_path / "data"), create=True, reserve_bytes=1 << 20):
+            raise ZeroDivisionError
+    assert names_of(tmp_path) == before
+    async with open_log(str(tmp_path / "data"), create=True) as ledgers:
+        assert ledgers.names() == ["default"]
+    before = names_of(tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        async with open_log(str(tmp_path / "data"), create=True):
+            raise ZeroDivisionError
+    assert names_of(tmp_path) == before, "what was there before stays"
+
+
+async def test_a_new_folder_whose_ledger_was_opened_stays_whatever_ends_it(tmp_path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with open_log(str(tmp_path / "data"), create=True) as ledgers, ledgers.open("default"):
+            raise ZeroDivisionError
+    assert await look(tmp_path / "data") == Seen((), ())
+
+
+async def test_a_new_folder_whose_witness_cannot_be_leaves_nothing_and_one_that_is_anothers_stays(tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LedgerDown):
+        async with open_log(str(tmp_path / "far" / "data"), create=True, witness=str(tmp_path / "file")):
+            raise AssertionError("it is not opened")
+    assert names_of(tmp_path) == {"file"}
+    async with open_log(str(tmp_path / "data"), create=True):
+        before = names_of(tmp_path)
+        with pytest.raises(LedgerDamaged):
+            async with open_log(str(tmp_path / "other"), create=True, witness=str(tmp_path / "data.witness")):
+                raise AssertionError("it is not opened")
+        assert names_of(tmp_path) == before
+
+
 async def test_an_unknown_scheme_is_refused() -> None:
     with pytest.raises(NotFound, match="no ledger of scheme sqlite: there are memory, log"):
         open_ledgers("sqlite:here")

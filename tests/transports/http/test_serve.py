@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import json
 import os
 import re
@@ -17,9 +18,9 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from oncegate.app import announce, running
+from oncegate.app import announce, remove_port_file, running
 from oncegate.cli import app
-from oncegate.core.errors import LedgerBusy
+from oncegate.core.errors import LedgerBusy, OncegateError
 from oncegate.doors import bound
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ports import Mark
@@ -100,6 +101,30 @@ async def test_a_taken_port_is_refused_in_one_line() -> None:
     async with served() as http:
         with pytest.raises(SettingsError, match=f"port {http.program.port} of 127.0.0.1 cannot be had"):
             bound("127.0.0.1", http.program.port)
+
+
+async def test_a_start_that_is_refused_leaves_no_data_folder_of_its_own(tmp_path: Path) -> None:
+    where = {"ledger": f"log:{tmp_path}/new/data"}
+    async with served() as http:
+        taken = http.program.port
+        refused: list[tuple[dict[str, Any], str]] = [
+            ({"port": taken}, f"port {taken} of 127.0.0.1 cannot be had"),
+            ({"grpc_port": taken}, f"port {taken} of 127.0.0.1 cannot be had"),
+            ({"standby": True}, "leave standby out"),
+            ({"duplicates_topic": "d"}, "has no brokers"),
+            ({"tls_certificate": tmp_path / "none"}, "No such file"),
+        ]
+        for flags, words in refused:
+            with pytest.raises((SettingsError, OncegateError), match=words):
+                async with running(settings(**where, **flags), open_log("text", io.StringIO())):
+                    raise AssertionError("it is not started")
+            assert list(tmp_path.iterdir()) == [], words
+
+
+def test_a_port_file_that_could_not_be_written_is_refused_before_the_start(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none" / "port"):
+        with pytest.raises(SettingsError, match="it is a folder, or lies in none"):
+            remove_port_file(settings(port_file=path).process)
 
 
 async def test_a_second_gateway_on_the_same_folder_is_refused_before_it_listens(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ A ledger is made whole, then its witness, then the witness's list names it, then
 never lists what its witness does not, and what the witness lists and the folder does not hold is gone, or deleted.
 """
 
+import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from oncegate.core.errors import BadRequest, LedgerDamaged, LedgerDown, LedgerFull, NotFound
@@ -19,8 +20,9 @@ from oncegate.ledgers.log.deleted import is_deleted, set_aside, set_witness_asid
 from oncegate.ledgers.log.files.ledger_list import LIST_NAME, read_list, write_list
 from oncegate.ledgers.log.files.segments import NoRoom
 from oncegate.ledgers.log.locks import OWNER_NAME, FolderLock
-from oncegate.ledgers.log.opening.create import make_ledger
+from oncegate.ledgers.log.opening.create import UNFINISHED, make_ledger
 from oncegate.ledgers.log.opening.recovery import SHARD_NAME, LedgerPaths
+from oncegate.ledgers.log.reserve import RESERVE_NAME
 from oncegate.ledgers.witness import ACCEPT, WITNESS_SUFFIX, witness_path
 
 DEFAULT = "default"
@@ -49,6 +51,12 @@ def _reason(error: NoRoom | OSError, shown: str) -> str:
     return error.strerror if not path or Path(path).name == Path(shown).name else f"{error.strerror}: {path}"
 
 
+def _missing(*folders: Path) -> list[Path]:
+    """These folders and those above them that are not there, the deepest first."""
+    found = {path for folder in folders for path in (folder, *folder.parents) if not path.exists()}
+    return sorted(found, key=lambda path: len(path.parts), reverse=True)
+
+
 class DataDir:
     """Both folders, locked. Made by `take`; all methods block."""
 
@@ -60,18 +68,23 @@ class DataDir:
         self.disk = disk
         self.ledgers: dict[str, bytes] = {}
         self.locks: list[FolderLock] = []
+        # Folders that were not there before `take`, the deepest first.
+        self._made: list[Path] = []
         if self.witness.is_relative_to(self.root):
             raise BadRequest(f"the witness {self.witness} lies in the {self.shown}: what takes one would take both")
 
     def take(self, create: bool) -> bool:
         """Lock, compare the two lists, make what is new; True when it is all new.
 
-        NotFound: nothing is there, and `create` is false. LedgerBusy, LedgerDamaged: nothing was changed.
+        NotFound: nothing is there, and `create` is false. LedgerBusy, LedgerDamaged: nothing was changed. After any
+        other error nothing is left of what is new.
         """
+        self._made = _missing(self.root, self.witness)
         with ledger_errors(self.shown), ExitStack() as on_error:
             on_error.callback(self.release)
             if not self.root.is_dir():
                 self._judge({}, self._witnessed(), create)
+                on_error.callback(self._remove_made)
                 make_folders(self.disk, self.root)
             self._lock(self.root, self.shown)
             if self.witness.is_dir():
@@ -80,6 +93,7 @@ class DataDir:
             new = self._judge(listed, witnessed, create)
             self.locks[0].sign()
             if new:
+                on_error.callback(self.take_back)
                 self._begin()
             else:
                 self._go_on(listed, witnessed)
@@ -124,6 +138,25 @@ class DataDir:
         write_list(self.disk, self.witness, {})
         write_list(self.disk, self.root, {})
         self.create(DEFAULT)
+
+    def take_back(self) -> None:
+        """Removes what `take` has just made, where all is new and no ledger was opened; of folders that are locked."""
+        shutil.rmtree(self.root / DEFAULT, ignore_errors=True)
+        shutil.rmtree(self.root / f"{UNFINISHED}{DEFAULT}", ignore_errors=True)
+        ours = [self.root / name for name in (RESERVE_NAME, LIST_NAME, OWNER_NAME)]
+        if len(self.locks) > 1:
+            ours += [self.witness / LIST_NAME, witness_path(self.witness, DEFAULT), self.witness / OWNER_NAME]
+        for path in ours:
+            for one in (path, path.with_name(path.name + TEMPORARY)):
+                with suppress(OSError):
+                    one.unlink()
+        self._remove_made()
+
+    def _remove_made(self) -> None:
+        """Removes the folders that `take` made, as far as they are empty: somebody else may have come first."""
+        for folder in self._made:
+            with suppress(OSError):
+                folder.rmdir()
 
     def release(self) -> None:
         """Lets go of both locks; no effect when none is held."""

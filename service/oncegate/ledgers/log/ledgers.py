@@ -46,6 +46,8 @@ class LogLedgers:
         self._folder = folder
         self._reserve = reserve
         self._changing = asyncio.Lock()
+        # Whether anything was asked of them: until then nothing can be known by what is new.
+        self.is_used = False
         self._due: set[LogLedger] = set()
         self._writing, self._reading = writing_threads(), reading_threads()
         self._streams = OpenStreams(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // STREAMS_SHARE)
@@ -58,6 +60,7 @@ class LogLedgers:
 
     async def create(self, namespace: str, key: bytes | None = None) -> None:
         """Implements the port's `Ledgers.create`; BadRequest when it cannot be a name."""
+        self.is_used = True
         async with self._changing:
             if namespace not in self._folder.ledgers:
                 self._require_room()
@@ -89,6 +92,7 @@ class LogLedgers:
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
         """Implements the port's `Ledgers.open`; NotFound, KeyMismatch, LedgerFull and LedgerDown too: retry."""
+        self.is_used = True
         paths = self._folder.paths(namespace)
         lock, found, owned = await finished(asyncio.to_thread(self._own, paths), _disown)
 
@@ -198,13 +202,21 @@ async def open_log(
     reserve_bytes: int = 0,
     disk: Disk | None = None,
 ) -> AsyncIterator[LogLedgers]:
-    """Own the data folder until the context ends. Errors as `oncegate.ledgers.open_ledgers`; `disk` is for tests."""
+    """Own the data folder until the context ends. Errors as `oncegate.ledgers.open_ledgers`; `disk` is for tests.
+
+    A context that fails before anything was asked of the ledgers, as a start whose port is taken, leaves no folder that
+    was not there before.
+    """
     data = DataDir(folder, witness, disk or Disk())
-    await finished(asyncio.to_thread(data.take, create), lambda _: data.release())
+    is_new = await finished(asyncio.to_thread(data.take, create), lambda _: data.release())
     reserve = Reserve(data.disk, data.root, reserve_bytes)
     await finished(asyncio.to_thread(reserve.refill), lambda _: data.release())
     ledgers = LogLedgers(data, reserve)
     try:
         yield ledgers
+    except BaseException:
+        if is_new and not ledgers.is_used:
+            data.take_back()
+        raise
     finally:
         await finished(ledgers.close())
