@@ -284,6 +284,7 @@ def remove_port_file(process: ProcessSettings) -> None:
     Raises SettingsError: it could not be written once the gateway is ready.
     """
     if process.port_file is not None:
-        if not process.port_file.absolute().parent.is_dir() or process.port_file.is_dir():
-            raise SettingsError(f"port_file {process.port_file}: it is a folder, or lies in none")
+        folder = process.port_file.absolute().parent
+        if process.port_file.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+            raise SettingsError(f"port_file {process.port_file}: it is a folder, or lies in none that can be written")
         process.port_file.unlink(missing_ok=True)

@@ -2,6 +2,9 @@
 
 import asyncio
 import io
+import socket
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,13 @@ def replayed(folder: Path, *words: str) -> tuple[int, str]:
     return result.exit_code, result.stdout + result.stderr
 
 
+def verified(folder: Path, *words: str) -> tuple[int, str]:
+    """Compares the topic with that file: this goes past `asked` too."""
+    named = ["verify", "--against", "orders", "--input", str(folder / "orders.csv"), "--id-col", "order"]
+    result = CliRunner().invoke(app, [*named, "--state", str(folder / "state"), *words])
+    return result.exit_code, result.stdout + result.stderr
+
+
 async def test_a_verb_asks_over_tls_with_its_key_and_its_certificate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -39,7 +49,7 @@ async def test_a_verb_asks_over_tls_with_its_key_and_its_certificate(
     key, certificate = authority.signed("localhost")
     (tmp_path / "both.pem").write_bytes(key + certificate)
     (tmp_path / "ca.pem").write_bytes(authority.pem)
-    made, text = keys.made("operator", [Role.ADMIN, Role.WRITE], ["default"], 0)
+    made, text = keys.made("operator", [Role.ADMIN, Role.WRITE, Role.READ], ["default"], 0)
     keys.write(tmp_path / "keys.json", [made])
     flags = {"keys": tmp_path / "keys.json", "tls_certificate": tmp_path / "both.pem"}
     flags["tls_client_ca"] = tmp_path / "ca.pem"
@@ -53,9 +63,46 @@ async def test_a_verb_asks_over_tls_with_its_key_and_its_certificate(
         assert (status, "ABSENT" in told) == (0, True)
         status, told = await asyncio.to_thread(replayed, tmp_path, *where, *shown)
         assert (status, "1 rows read: 1 written" in told) == (0, True), told
+        status, told = await asyncio.to_thread(verified, tmp_path, *where, *shown)
+        assert (status, "all is well" in told) == (0, True), told
         assert "CERTIFICATE_VERIFY_FAILED" in (await asyncio.to_thread(explained, *where))[1]
         status, told = await asyncio.to_thread(explained, *where, "--ca", str(tmp_path / "missing"))
         assert (status, "No such file" in told) == (1, True)
+
+
+@pytest.fixture(params=[b"", b"+PONG\r\n"], ids=["it goes away", "it speaks no HTTP"])
+def speechless(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of somebody who reads a request and gives no answer to it."""
+
+    def serve(listening: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(request.param)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve, args=(listening,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+def test_what_was_sent_and_not_answered_is_unknown_and_what_only_asks_is_not(speechless: str) -> None:
+    """Told that nobody is there, an operator would send it once more: a fence shuts out whoever has come since."""
+    for words, told in (
+        (("fence", "p", "--reason", "x"), "whether it was done is unknown; see what is there (`oncegate log`)"),
+        (("forget", "a", "--reason", "x"), "whether it was done is unknown"),
+        (("explain", "a"), "no gateway answers"),
+        (("log",), "no gateway answers"),
+    ):
+        result = CliRunner().invoke(app, [*words, "--url", speechless])
+        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1), result.exception
+        assert told in result.stderr
 
 
 @pytest.mark.parametrize("url", ["http://gateway:8080", "http://10.0.0.7:8080"])

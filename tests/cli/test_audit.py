@@ -101,7 +101,9 @@ def test_counts_are_those_of_a_dictionary_whatever_is_flushed_when(
     ("words", "told"),
     [
         (["orders.parquet"], "--id-col names the column"),
-        (["orders.parquet", "--id-col", "nothing"], "nothing"),
+        (["orders.parquet", "--id-col", "nothing"], "--id-col names 'nothing', and the rows have order"),
+        (["orders.parquet", "--id-col", "order", "--time-col", "nothing"], "--time-col names 'nothing', and the rows"),
+        (["orders.parquet", "--id-col", "order", "--batch", "nothing"], "--batch names 'nothing', and the rows have"),
         (["orders.parquet", "--id-col", "order", "--time-col", "attempt"], "has the type string"),
         (["nowhere.parquet", "--id-col", "order"], "is no file"),
         (["kafka://localhost:1/t", "--id-col", "order"], "are of tables"),

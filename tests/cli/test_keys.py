@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from oncegate.cli import app
 from oncegate.transports.access import keys
+from tests.support.full_disks import fill, small_disk
 
 
 @pytest.fixture
@@ -84,10 +85,23 @@ def test_a_file_that_is_none_of_keys_is_refused_in_one_line_and_left_as_it_is(
 def test_a_name_that_no_namespace_can_have_makes_no_key(file: Path) -> None:
     status, out, err = run("add", "x", "--role", "read", "--namespace", "no such name!", file=file)
     assert (status, out, err.count("\n")) == (1, "", 1)
-    assert not file.exists()
+    assert list(file.parent.iterdir()) == [], "nor a lock beside it"
 
 
-def test_a_file_that_is_not_there_says_which_verb_makes_it(file: Path) -> None:
-    status, _, err = run("list", file=file)
-    assert status == 1
-    assert "`oncegate keys add` makes it" in err
+@pytest.mark.parametrize("words", [("list",), ("revoke", "0" * 12)])
+def test_a_file_that_is_not_there_says_which_verb_makes_it(words: tuple[str, ...], file: Path) -> None:
+    status, _, err = run(*words, file=file)
+    assert (status, "`oncegate keys add` makes it" in err) == (1, True)
+    assert list(file.parent.iterdir()) == [], "nor a lock beside it"
+
+
+def test_a_full_disk_keeps_the_keys_that_are_there_and_is_told_by_their_file(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 1) as disk:
+        file = disk / "keys.json"
+        added("loader", file)
+        before = file.read_bytes()
+        fill(disk)
+        status, out, err = run("add", "x", "--role", "read", "--namespace", "orders", file=file)
+        assert (status, out, err) == (1, "", f"oncegate: {file}: No space left on device\n")
+        assert file.read_bytes() == before
+        assert not file.with_name("keys.json.part").exists()

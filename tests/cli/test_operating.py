@@ -123,6 +123,20 @@ def test_a_producer_is_fenced_and_its_next_attempt_need_not_wait(url: str) -> No
         assert (status, "there is no producer nobody" in err) == (1, True)
 
 
+def test_a_drain_of_a_gateway_that_is_started_anew_meanwhile_is_none(
+    gateway: LocalGateway, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Status 0 would say that it may be stopped, and it takes new work."""
+    with Gateway(url) as client:
+        attempt = client.attempt()
+        claimed = attempt.claim(["held over a restart"])
+        with monkeypatch.context() as patched:
+            patched.setattr("time.sleep", lambda _: gateway.restart())
+            status, out, err = run("drain", *WHY)
+        assert (status, out, "it takes new work" in err, err.count("\n")) == (1, "", True, 1)
+        attempt.complete(claimed)
+
+
 def test_a_gateway_is_drained_when_nothing_is_open_and_says_what_is(url: str) -> None:
     with Gateway(url) as client:
         attempt = client.attempt()

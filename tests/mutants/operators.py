@@ -93,6 +93,20 @@ OPERATORS = (
         f"{_DOOR}::test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not_ready",
     ),
     one(
+        "a drain is over when the gateway was started anew",
+        "service/oncegate/cli/operating/drain.py",
+        '            if not state["draining"]:\n',
+        "            if False:\n",
+        "tests/cli/test_operating.py::test_a_drain_of_a_gateway_that_is_started_anew_meanwhile_is_none",
+    ),
+    one(
+        "what an operator sent and nobody answered was not done",
+        "service/oncegate/cli/running/asking.py",
+        '        if request.get_method() == "GET":\n',
+        "        if True:\n",
+        "tests/cli/test_asking.py::test_what_was_sent_and_not_answered_is_unknown_and_what_only_asks_is_not",
+    ),
+    one(
         "a release stands in the trail as what a resolution is called",
         "service/oncegate/cli/operating/release.py",
         '"verb": "release", ',

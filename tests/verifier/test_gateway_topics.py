@@ -153,6 +153,7 @@ def test_what_does_not_go_together_is_refused_in_one_line(
         ({"--namespace": "nowhere"}, "namespace nowhere"),
         ({"--url": "http://127.0.0.1:1"}, "no gateway answers at http://127.0.0.1:1"),
         ({"--url": "http://127.0.0.1:80a0"}, "is no address of a gateway"),
+        ({"--url": "http://[::1"}, "is no address of a gateway"),
         ({"--url": "http://ada:secret@127.0.0.1:1"}, "a key is not sent so"),
         ({"--state": "none/state"}, "there is no folder none"),
         ({"--picture": "none/orders.svg"}, "--picture none/orders.svg"),

@@ -1,5 +1,6 @@
 """Answers one question from beginning to end: opens what it names, runs the comparison, repairs, and reports."""
 
+import ssl
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -24,7 +25,14 @@ Progress = Callable[[str, int, int | None], None]
 _SHOWN = tuple(kind for kind in Kind if kind not in (Kind.OK, Kind.FOREIGN))
 
 
-def verify(question: Question, folder: Path, repairs: bool, shown: int, progress: Progress) -> Report:
+def verify(
+    question: Question,
+    folder: Path,
+    repairs: bool,
+    shown: int,
+    progress: Progress,
+    trusted: ssl.SSLContext | None = None,
+) -> Report:
     """Compares, and with `repairs` hands in what is missing; goes on where an earlier run in the folder stopped.
 
     The folder is removed once the report is made. Raises OncegateError and OSError: what was done is kept there, and
@@ -32,7 +40,8 @@ def verify(question: Question, folder: Path, repairs: bool, shown: int, progress
     """
     given = Input(question.input, question.columns)
     given.check(question.columns, "--id-col")
-    with closing(Gateway(question.url, question.namespace)) as gateway, closing(_output(question, gateway)) as output:
+    asking = Gateway(question.url, question.namespace, trusted=trusted)
+    with closing(asking) as gateway, closing(_output(question, gateway)) as output:
         # What is misspelt, or does not answer, is told before the input is read.
         output.bounds()
         with opened(folder, question.identity) as (state, _):

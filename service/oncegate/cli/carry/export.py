@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -133,16 +134,17 @@ def _check(index: "ShardIndex", ids_only: bool, without_open: bool) -> None:
 def _write(to: Path, index: "ShardIndex", key: bytes, ledger: bytes) -> int:
     """Writes all ids into a file beside `to`, syncs it, renames it; how many. OncegateError: nothing is left."""
     part = to.with_name(to.name + ".part")
-    part.unlink(missing_ok=True)
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
+        part.unlink(missing_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         count = _written(descriptor, index, {FORMAT: VERSION, KEY: key.hex().encode(), SOURCE: ledger.hex().encode()})
         os.replace(part, to)
     except OSError as error:
         # The ledger's errors are told as the system's of its folder, which this is not.
         raise OncegateError(f"{to}: {error.strerror or error}; nothing was written") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
     return count
 
 

@@ -45,10 +45,11 @@ def add(
 
     Example: oncegate keys add loader --role write --role ack --namespace orders
     """
-    with _changing(file) as known:
+    with _refusing():
         for one in namespace:
             if one != keys.ALL_NAMESPACES:
                 check_namespace(one)
+    with _changing(file) as known:
         now_ms = SystemClock().wall_ms()
         made, text = keys.made(name, dict.fromkeys(role), dict.fromkeys(namespace), now_ms, tenant or "")
         keys.write(file, [*known.values(), made])
@@ -67,6 +68,8 @@ def list_keys(file: KeysFile = Path("keys.json")) -> None:
 
 def revoke(key_id: str, file: KeysFile = Path("keys.json")) -> None:
     """Remove the key with this id (`oncegate keys list`): a running gateway refuses it from the next second on."""
+    with _refusing():
+        keys.read(file)  # without it there is nothing to lock
     with _changing(file) as known:
         if key_id not in known:
             raise SettingsError(f"{file} has no key {key_id}; nothing was changed")

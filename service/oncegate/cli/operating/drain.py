@@ -43,6 +43,11 @@ def drain(
         state = json.loads(asked_of(url, "v1/gateway:drain", message, ca, certificate))
         if not undo:
             state = _waited(state, wait_ms, url, ca, certificate)
+            if not state["draining"]:
+                raise OncegateError(
+                    "it takes new work: it was started anew meanwhile, or somebody has taken the drain back "
+                    "(`oncegate log`); drain it again"
+                )
         left = _open_claims(state)
         if as_json or not left:
             sys.stdout.write((json.dumps(state) if as_json else _line(state)) + "\n")

@@ -1,5 +1,6 @@
 """How the verbs that ask a running gateway do it: its address, the key that it wants, and the certificates of TLS."""
 
+import http.client
 import json
 import os
 import ssl
@@ -49,8 +50,9 @@ def asked_of(
 
     `message`: bytes are an Arrow stream, all else is sent as JSON. `method`: another one.
 
-    Raises NotFound: nobody answers there; BadRequest: the key would be read on the way, or a file cannot be used;
-    OncegateError with what the gateway says, and its `code` among its `extra`.
+    Raises NotFound: nobody answers there, nothing was done; BadRequest: the key would be read on the way, or a file
+    cannot be used; OncegateError with what the gateway says, and its `code` among its `extra`, or that there was no
+    answer: unknown.
     """
     parts = address_of(url)
     whole = f"{url.rstrip('/')}/{path}"
@@ -68,16 +70,26 @@ def asked_of(
     except urllib.error.HTTPError as error:
         told, code = _problem(error)
         raise OncegateError(told, code=code) from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise NotFound(
-            f"no gateway answers at {url} ({reason}); start one with `oncegate serve`, or name it with --url"
+    except urllib.error.URLError as error:
+        raise _not_there(url, error.reason) from error
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        # It was sent. What only asks has no effect, whatever became of it.
+        reason = str(error).strip() or type(error).__name__
+        if request.get_method() == "GET":
+            raise _not_there(url, reason) from error
+        raise OncegateError(
+            f"the gateway at {url} gave no answer ({reason}): whether it was done is unknown; see what is there "
+            "(`oncegate log`) before you ask again"
         ) from error
 
 
+def _not_there(url: str, reason: object) -> NotFound:
+    return NotFound(f"no gateway answers at {url} ({reason}); start one with `oncegate serve`, or name it with --url")
+
+
 def trusted(url: str, ca: Path | None, certificate: Path | None) -> ssl.SSLContext | None:
-    """Returns whom an https address is trusted by, None for http. Raises BadRequest: a file cannot be used."""
-    if urllib.parse.urlsplit(url).scheme != "https":
+    """Returns whom an https address is trusted by, None for http. BadRequest: a file cannot be used; NotFound."""
+    if address_of(url).scheme != "https":
         return None
     try:
         context = ssl.create_default_context(cafile=ca)

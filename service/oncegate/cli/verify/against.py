@@ -1,5 +1,6 @@
 """Compares a topic with its input and the ledger, and prints what is found: a table, one JSON object, a picture."""
 
+import ssl
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -42,8 +43,11 @@ class Asked(NamedTuple):
         return any(given)
 
 
-def verify_topic(asked: Asked, as_json: bool) -> None:
-    """Compares, prints, and ends with status 1 unless all is OK. Raises what is wrong with the options."""
+def verify_topic(asked: Asked, as_json: bool, trusted: ssl.SSLContext | None = None) -> None:
+    """Compares, prints, and ends with status 1 unless all is OK. Raises what is wrong with the options.
+
+    `trusted`: by whose certificates an https address is.
+    """
     question = _question(asked)
     # pyarrow's readers of files take a moment to import, and no other verb needs them.
     from oncegate.verifier.report import as_json as json_of
@@ -51,7 +55,7 @@ def verify_topic(asked: Asked, as_json: bool) -> None:
 
     folder = asked.state or Path(f"{question.topic}.verify")
     with steps() as progress:
-        report = verify(question, folder, asked.repair, asked.rows, progress)
+        report = verify(question, folder, asked.repair, asked.rows, progress, trusted)
     if as_json:
         sys.stdout.write(json_of(report) + "\n")
     else:

@@ -9,7 +9,7 @@ from oncegate.cli.explain import Namespace
 from oncegate.cli.ledger import Witness
 from oncegate.cli.operating.options import AsJsonLines, TopicIds
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.asking import Url
+from oncegate.cli.running.asking import Ca, Certificate, Url, trusted
 from oncegate.cli.serve import Data
 from oncegate.cli.verify.against import Asked, verify_topic
 from oncegate.cli.verify.ledger import verify_ledger
@@ -44,6 +44,8 @@ def verify(
     repair: Repair = False,
     picture: Picture = None,
     rows: Rows = 20,
+    ca: Ca = None,
+    certificate: Certificate = None,
 ) -> None:
     """Read a ledger and see that it is whole; with --against, compare a topic with its input and the ledger.
 
@@ -66,4 +68,4 @@ def verify(
         elif data is not None or witness is not None:
             raise BadRequest("--against asks a running gateway (--url): --data and --witness are of a ledger's files")
         else:
-            verify_topic(asked, as_json)
+            verify_topic(asked, as_json, trusted(url, ca, certificate))

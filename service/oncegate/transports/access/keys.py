@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -111,15 +112,23 @@ def made(
 
 
 def write(path: Path, keys: Iterable[Key]) -> None:
-    """Replaces the file of keys as a whole, readable for its owner alone; durable when this returns."""
+    """Replaces the file of keys as a whole, readable for its owner alone; durable when this returns.
+
+    Raises OSError with its name: it is as it was.
+    """
     text = msgspec.json.format(msgspec.json.encode(_File([*keys])), indent=1) + b"\n"
     part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    try:
+        part.unlink(missing_ok=True)
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from error
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -21,8 +21,12 @@ class TableRows:
     is_timed: bool
 
     def __init__(self, path: Path, ids: Sequence[str], time: str, attempt: str, batch: str) -> None:
-        """Raises BadRequest: there is no such file, or none of a kind that is read below the folder."""
+        """Raises BadRequest: there is no such file, none of a kind that is read, or one lacks a column."""
         self._inputs = inputs_of(path, ids, "the table")
+        named = {"--id-col": [*ids], "--time-col": [time], "--attempt": [attempt], "--batch": [batch]}
+        for option, names in named.items():
+            for one in self._inputs if any(names) else ():
+                one.check(names, option)
         self._ids, self._time, self._attempt, self._batch = list(ids), time, attempt, batch
         self.is_timed, self.has_writers = bool(time), bool(attempt or batch)
 
