@@ -1,10 +1,11 @@
 """`oncegate`, or `python -m oncegate`."""
 
+import signal
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import FrameType, ModuleType
 
 from oncegate.cli import app
 
@@ -20,8 +21,17 @@ class WithoutPandas(MetaPathFinder):
         return None
 
 
+def end(number: int, frame: FrameType | None) -> None:
+    """Ends a verb as an error does, so that what it has half made is taken back; the status is a shell's for it."""
+    raise SystemExit(128 + number)
+
+
 def main() -> None:
-    """Run the command line; exit status 0 done, 1 refused, 2 misused."""
+    """Run the command line; exit status 0 done, 1 refused, 2 misused, 128 and its number after a signal."""
+    # Of a terminal that is closed too; `nohup` has that ignored. `serve` has handlers of its own.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, end)
     sys.meta_path.insert(0, WithoutPandas())
     app(prog_name="oncegate")
 

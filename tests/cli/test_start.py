@@ -1,13 +1,17 @@
-"""What a start does without."""
+"""What a start does without, and how a verb ends that a signal ends."""
 
 import importlib.util
 import re
+import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from oncegate.__main__ import main
 from tests.support.gateway_process import GatewayProcess
 
 
@@ -21,6 +25,34 @@ def test_a_gateway_starts_without_pandas_where_that_is_installed(
         imported = gateway.log
     assert "pyarrow.lib" in imported
     assert "pandas.core" not in imported
+
+
+@pytest.fixture(params=[signal.SIGTERM, signal.SIGHUP])
+def number(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[signal.Signals]:
+    """A signal that does what it does in a new process; and no import hook is left behind."""
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    before = signal.signal(request.param, signal.SIG_DFL)
+    yield request.param
+    signal.signal(request.param, before)
+
+
+def test_a_verb_that_a_signal_ends_takes_back_what_it_has_half_made(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verb(**_: object) -> None:
+        with tempfile.TemporaryDirectory(dir=tmp_path):
+            signal.raise_signal(number)
+
+    monkeypatch.setattr("oncegate.__main__.app", verb)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, list(tmp_path.iterdir())) == (128 + number, [])
+
+
+def test_a_verb_below_nohup_outlives_its_terminal(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    monkeypatch.setattr("oncegate.__main__.app", lambda **_: signal.raise_signal(number))
+    main()
 
 
 @pytest.mark.slow

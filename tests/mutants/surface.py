@@ -356,6 +356,20 @@ SURFACE: tuple[Mutant, ...] = (
         "tests/transports/http/test_int64.py",
     ),
     one(
+        "the log of a bug has the variables, keys among them",
+        "service/oncegate/runtime/logging.py",
+        "ExceptionDictTransformer(show_locals=False)",
+        "ExceptionDictTransformer()",
+        "tests/transports/traces/test_logs.py::test_a_traceback_of_a_bug_says_where_and_not_what_variables_held",
+    ),
+    one(
+        "a verb that is terminated leaves what it has half made",
+        "service/oncegate/__main__.py",
+        "            signal.signal(number, end)\n",
+        "            pass\n",
+        "tests/cli/test_start.py::test_a_verb_that_a_signal_ends_takes_back_what_it_has_half_made",
+    ),
+    one(
         "a full disk below the log",
         "service/oncegate/runtime/logging.py",
         "        with contextlib.suppress(OSError):\n            self._stream.flush()\n",

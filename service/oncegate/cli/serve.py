@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -106,6 +107,9 @@ def serve(**flags: Any) -> None:
     with refusing():
         file, given = serve_flags(**flags)
         settings = load(file, **given)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            # Not as a verb's: an exception inside the loop would look like a bug. What was appended is on the disk.
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
         log = open_log(settings.process.log_format)
         # Before the kernels are imported. They and the server take a second, and no other verb needs them.
         _keep_kernels(settings.process.ledger, log)

@@ -8,6 +8,8 @@ from typing import Literal, TextIO, cast
 import structlog
 
 Format = Literal["text", "json"]
+# Without what variables held: keys, ids and rows are among them, and a log is read by more people than those.
+_TRACEBACKS = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
 
 
 class Lossy:
@@ -28,7 +30,7 @@ class Lossy:
 
 
 def open_log(form: Format, stream: TextIO | None = None) -> structlog.typing.FilteringBoundLogger:
-    """A logger that writes one line per event, or loses it; nothing global is configured.
+    """A logger that writes one line per event, or loses it, and a traceback of a bug; nothing global is configured.
 
     `stream` None: stderr. Text is coloured on a terminal only.
     """
@@ -36,14 +38,19 @@ def open_log(form: Format, stream: TextIO | None = None) -> structlog.typing.Fil
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer(sort_keys=True)
         if form == "json"
-        else structlog.dev.ConsoleRenderer(colors=target.isatty(), pad_event_to=0, sort_keys=False)
+        else structlog.dev.ConsoleRenderer(
+            colors=target.isatty(),
+            pad_event_to=0,
+            sort_keys=False,
+            exception_formatter=structlog.dev.plain_traceback,
+        )
     )
     log: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
         structlog.PrintLogger(cast(TextIO, Lossy(target))),
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *([structlog.processors.dict_tracebacks] if form == "json" else []),
+            *([_TRACEBACKS] if form == "json" else []),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),

@@ -11,6 +11,7 @@ import pytest
 
 from oncegate.app import running
 from oncegate.ledgers.memory import MemoryLedger
+from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.logging import open_log
 from tests.support.held import until
 from tests.support.http_app import ARROW, JSON, Served, request, settings, stream
@@ -44,6 +45,22 @@ async def test_a_line_about_a_traced_request_names_its_trace_and_span_as_json(re
     assert (line["trace_id"], line["level"], line["namespace"]) == (TRACE, "warning", "default")
     assert line["span_id"] in {span.span_id for span in receiver.of(TRACE)}
     assert all("trace_id" not in other for other in lines if other is not line), "nobody's line has a trace of another"
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_traceback_of_a_bug_says_where_and_not_what_variables_held(form: Any) -> None:
+    log = io.StringIO()
+
+    def broken(key: str, body: bytes) -> None:
+        raise ZeroDivisionError("a bug")
+
+    try:
+        broken(TOKEN, PAYLOAD.encode())
+    except ZeroDivisionError as error:
+        LogObserver(open_log(form, log)).event("request_failed", error=error)
+    for word in ("a bug", "ZeroDivisionError", "test_logs.py", "broken"):
+        assert word in log.getvalue()
+    assert (TOKEN in log.getvalue(), PAYLOAD in log.getvalue()) == (False, False)
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
