@@ -23,7 +23,7 @@ def unusable(environment: Mapping[str, str], settings: Collection[str], given: C
     for variable in unknown(environment, settings):
         name = variable.removeprefix(PREFIX).lower()
         yield no_setting("the environment", name, settings, PREFIX) + ", or unset it"
-    for name in settings:
+    for name in sorted(settings):
         value = environment.get(PREFIX + name.upper(), "")
         if name.endswith("port") and _LINKED.fullmatch(value) and name not in given:
             yield (

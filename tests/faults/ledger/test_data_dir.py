@@ -75,6 +75,16 @@ async def test_a_new_folder_whose_witness_cannot_be_leaves_nothing_and_one_that_
         assert names_of(tmp_path) == before
 
 
+@pytest.mark.parametrize("inside", ["data/new", "data.witness/new", "data/default/0/new"])
+async def test_a_new_folder_does_not_lie_in_another_one(tmp_path, inside) -> None:
+    assert await look(tmp_path / "data", create=True) == Seen((), ())
+    before = names_of(tmp_path)
+    found = await look(tmp_path / inside, create=True)
+    assert isinstance(found, BadRequest)
+    assert "which has ledgers of its own" in found.detail
+    assert names_of(tmp_path) == before
+
+
 async def test_an_unknown_scheme_is_refused() -> None:
     with pytest.raises(NotFound, match="no ledger of scheme sqlite: there are memory, log"):
         open_ledgers("sqlite:here")

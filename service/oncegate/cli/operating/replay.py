@@ -82,7 +82,8 @@ def replay(
         from oncegate.verifier.replay import Replay
         from oncegate.verifier.sources.gateway import Gateway
 
-        with closing(Gateway(url, namespace, trusted=trusted(url, ca, certificate))) as gateway:
+        asking = Gateway(url, namespace, trusted=trusted(url, ca, certificate), has_answered=True)
+        with closing(asking) as gateway:
             run = Replay(order, gateway)
             _run(run, dry_run)
         members = run.counts.members | ({"conflicts": None} if dry_run else {})

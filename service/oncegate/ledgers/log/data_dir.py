@@ -190,6 +190,7 @@ class DataDir:
     def _judge(self, listed: dict[str, bytes], witnessed: dict[str, bytes], create: bool) -> bool:
         """True when neither list names a ledger; else take over what the witness names, if all of it is here."""
         if not listed and not witnessed:
+            self._require_outside()
             if not create:
                 raise NotFound(
                     f"there is no ledger in {self.shown}, and its witness {self.witness} knows of none; "
@@ -214,6 +215,12 @@ class DataDir:
                 )
         self.ledgers = self._kept(witnessed)
         return False
+
+    def _require_outside(self) -> None:
+        """BadRequest where a new folder would lie in another data folder, or in a witness: each is of one gateway."""
+        for folder in (*self.root.parents, *self.witness.parents):
+            if (folder / LIST_NAME).is_file():
+                raise BadRequest(f"{self.shown} would lie in {folder}, which has ledgers of its own; name another")
 
     def create(self, namespace: str, key: bytes | None = None) -> None:
         """Make an empty ledger, with this key or a new one; no effect when it exists."""

@@ -35,13 +35,21 @@ class Gateway:
     something refuses. Each call raises NotFound: nobody answers there; OncegateError with what the gateway says.
     """
 
-    def __init__(self, url: str, namespace: str, mark: str = "", trusted: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        namespace: str,
+        mark: str = "",
+        trusted: ssl.SSLContext | None = None,
+        has_answered: bool = False,
+    ) -> None:
+        """`has_answered`: somebody has asked it before, so that it is waited for. Raises NotFound, BadRequest."""
         parts = address_of(url)
         self._url, self._host, self._port = url, parts.hostname, parts.port
         self._secure, self._trusted = parts.scheme == "https", trusted
         self._prefix = f"{parts.path.rstrip('/')}/v1/namespaces/{quote(namespace, safe='')}"
         self._connection: http.client.HTTPConnection | None = None
-        self._has_answered = False
+        self._has_answered = has_answered
         self._key = os.environ.get(API_KEY, "").strip()
         if self._key:
             check_private(parts)
@@ -103,7 +111,8 @@ class Gateway:
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 if not self._has_answered or time.monotonic() > until:
-                    raise NotFound(f"no gateway answers at {self._url} ({error}); what was done is kept") from error
+                    do = "what was done is kept" if self._has_answered else "start one, or name it with --url"
+                    raise NotFound(f"no gateway answers at {self._url} ({error}); {do}") from error
                 pause_s = _PAUSE_S
             else:
                 if status < 300:
