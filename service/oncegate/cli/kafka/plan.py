@@ -15,6 +15,7 @@ from oncegate.cli.refusals import refusing
 from oncegate.core.errors import BadRequest
 from oncegate.engine.names import DEFAULT_NAMESPACE, check_namespace
 from oncegate.ledgers import parse_url
+from oncegate.ledgers.url_options import without_passwords
 
 if TYPE_CHECKING:
     from oncegate.ledgers.kafka.plan.look import Looked
@@ -81,7 +82,7 @@ def _needs(
     """What is needed, and the address; BadRequest: the URL is none of Kafka's, or the extra is not there."""
     scheme, place = parse_url(ledger)
     if scheme != "kafka":
-        raise BadRequest(f"{ledger} is no ledger on Kafka: kafka://HOST:PORT/PREFIX is")
+        raise BadRequest(f"{without_passwords(ledger)} is no ledger on Kafka: kafka://HOST:PORT/PREFIX is")
     # Its client is an extra, and takes a quarter of a second to import.
     try:
         from oncegate.ledgers.kafka.address import parse_address
