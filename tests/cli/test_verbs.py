@@ -1,6 +1,8 @@
 """The command line's own verbs: what they say, what they refuse, in one line each."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -159,6 +161,16 @@ def test_a_verb_that_finds_no_ledger_says_so_in_one_line_and_shows_nothing(words
     status, out, said = run(*words.split(), "--data", "nowhere")
     assert (status, out, said.count("\n")) == (1, "", 1)
     assert "nowhere" in said
+
+
+def test_an_output_that_is_read_no_further_ends_a_verb_without_a_word() -> None:
+    """As `oncegate ledger dump --json | head -1` does."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "oncegate", "config", "--json"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """How a verb says no: one line to stderr, exit status 1."""
 
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,13 +17,20 @@ from oncegate.settings import SettingsError
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Turns expected errors into one line on stderr and status 1; a bug keeps its traceback."""
+    """Turns expected errors into one line on stderr and status 1; a bug keeps its traceback.
+
+    An output that nobody reads any more ends it without a word, with a shell's status for that.
+    """
     try:
         yield
     except OncegateError as error:
         _refuse(error.detail)
     except SettingsError as error:
         _refuse(str(error))
+    except BrokenPipeError as error:
+        # Whoever reads it has seen enough, as `head` has; at its end the interpreter would flush, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(128 + signal.SIGPIPE) from error
     except OSError as error:
         _refuse(f"{error.filename or 'the system'}: {error.strerror or error}")
 
