@@ -184,11 +184,12 @@ def test_a_signal_ends_the_program_with_status_0_and_its_log_says_so(number: int
 
 
 @pytest.mark.server
-def test_a_hangup_ends_the_program_at_once_and_looks_like_no_bug(server: GatewayProcess) -> None:
-    """Unlike a verb it has nothing half made: what it has answered is on the disk."""
-    server.signal(signal.SIGHUP)
-    assert server.stop() == -signal.SIGHUP
-    assert "Traceback" not in server.log
+def test_a_hangup_ends_the_program_at_once_and_looks_like_no_bug(tmp_path: Path) -> None:
+    """Unlike a verb it has nothing half made: what it has answered is on the disk. Below `nohup` it would go on."""
+    with GatewayProcess(tmp_path, runner=("env", "--default-signal=HUP")) as server:
+        server.signal(signal.SIGHUP)
+        assert server.stop() == -signal.SIGHUP
+        assert "Traceback" not in server.log
 
 
 # Its ledgers are never closed; the program is otherwise the whole one.
