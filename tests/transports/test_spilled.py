@@ -98,7 +98,7 @@ async def test_every_door_refuses_it_of_rows_without_ids_which_a_repeat_would_co
 
 
 async def test_who_may_write_may_write_nothing_else_into_the_trail_nor_read_it(doors: Doors) -> None:
-    note = json.dumps({"action": "begin replay", "subject": "t", "who": "eve", "why": "none"}).encode()
+    note = json.dumps({"action": "replay", "subject": "t", "who": "eve", "why": "none"}).encode()
     for method, body in (("POST", note), ("GET", b"")):
         sent = {"Content_Type": JSON} if body else {}
         assert (await doors.http(doors.writer, method, f"{NS}/audit", body, **sent)).status == 403
