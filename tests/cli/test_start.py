@@ -40,6 +40,7 @@ def test_a_verb_that_a_signal_ends_takes_back_what_it_has_half_made(
     number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def verb(**_: object) -> None:
+        assert signal.getsignal(number) is not signal.SIG_DFL, "it would end this process, and its tests"
         with tempfile.TemporaryDirectory(dir=tmp_path):
             signal.raise_signal(number)
 
