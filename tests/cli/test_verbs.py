@@ -110,8 +110,10 @@ def test_explain_says_what_a_gateway_knows_of_an_id(empty_folder: Path) -> None:
         assert (status, told["state"], told["id_set"]) == (0, "ABSENT", "")
         status, _, err = run("explain", "a", "--url", gateway.url, "--namespace", "nobody")
         assert status == 1
-        assert "no namespace nobody" in err
+        assert "no namespace nobody; create it with: " in err
         assert err.endswith("(fix)\n")
+        status, _, err = run("explain", "a", "--url", gateway.url, "--namespace", "No Body")
+        assert (status, "no namespace 'No Body': lower-case letters" in err, "create it" in err) == (1, True, False)
 
 
 def test_explain_says_that_an_id_came_with_a_payload(empty_folder: Path) -> None:

@@ -59,10 +59,7 @@ class Gateway:
         """Finds the shard of a namespace. Raises NotFound, Recovering; what it stays down for: no effect."""
         owner = self._owners.get(namespace)
         if owner is None:
-            raise NotFound(
-                f"no namespace {namespace}; create it with: curl -X PUT <gateway>/v1/namespaces/{namespace}",
-                namespaces=self.namespaces(),
-            )
+            raise NotFound(_absent(namespace), namespaces=self.namespaces())
         if owner.ended is not None:
             raise owner.ended
         if owner.failed is not None:
@@ -264,6 +261,15 @@ class Gateway:
         self._upkeep.cancel()
         await asyncio.gather(*self._deletions, return_exceptions=True)
         await asyncio.gather(*(owner.close() for owner in self._owners.values()))
+
+
+def _absent(namespace: str) -> str:
+    """Says that there is no such namespace, and how to make it, where one may have this name."""
+    try:
+        check_namespace(namespace)
+    except BadRequest as error:
+        return f"no {error.detail}"
+    return f"no namespace {namespace}; create it with: curl -X PUT <gateway>/v1/namespaces/{namespace}"
 
 
 def _down(namespace: str, failed: Exception) -> OncegateError:
