@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from deploy.k8s import schema, schemas, servers
-from deploy.k8s.render import render_all
+from deploy.k8s.render import is_rendered, render_all
 from deploy.k8s.tools import TOOLS, ToolMissing, build
 from deploy.k8s.values import CHART, values
 
@@ -61,15 +61,21 @@ def main() -> int:
     if "--render" in sys.argv[1:]:
         render_all()
         return 0
-    found = stale()
-    for path, new in found.items():
-        name = path.relative_to(CHART.parents[1])
-        if "--check" in sys.argv[1:]:
-            sys.stdout.write(f"{name} is stale: make generate\n")
-            continue
+    if "--check" in sys.argv[1:]:
+        return checked()
+    for path, new in stale().items():
         path.write_text(new)
-        sys.stdout.write(f"wrote {name}\n")
-    return 1 if found and "--check" in sys.argv[1:] else 0
+        sys.stdout.write(f"wrote {path.relative_to(CHART.parents[1])}\n")
+    return 0
+
+
+def checked() -> int:
+    """Names what is stale, and the command that makes it anew; returns the exit status."""
+    told = [f"{path.relative_to(CHART.parents[1])} is stale: make generate\n" for path in stale()]
+    if not is_rendered():
+        told.append("tests/golden/chart is stale: python -m deploy.k8s --render\n")
+    sys.stdout.write("".join(told))
+    return 1 if told else 0
 
 
 if __name__ == "__main__":

@@ -39,6 +39,11 @@ def render_all() -> None:
     (GOLDEN / "made-from.sha256").write_text(made_from() + "\n")
 
 
+def is_rendered() -> bool:
+    """Tells whether what is kept was made of the chart as it is."""
+    return (GOLDEN / "made-from.sha256").read_text().strip() == made_from()
+
+
 def made_from() -> str:
     """Returns a digest over what a rendering is made from: the chart with what its links name, and Helm's version."""
     digest = hashlib.sha256(HELM.version.encode())
