@@ -66,8 +66,15 @@ TURNS: tuple[Mutant, ...] = (
     one(
         "who goes away before its turn is under way for ever",
         "service/oncegate/transports/incoming.py",
-        "        turns.leave(namespace)\n        raise\n",
+        "        gateway.turns.leave(namespace)\n        raise\n",
         "        raise\n",
         "tests/transports/test_incoming.py::test_who_goes_away_before_its_namespaces_turn_gives_back_its_room",
+    ),
+    one(
+        "the latency of a claim leaves out how long it waited for its turn",
+        "service/oncegate/engine/usecases/claim_batching.py",
+        "self._journal.clock.monotonic_ms() - deadline.waited_ms",
+        "self._journal.clock.monotonic_ms()",
+        "tests/transports/test_incoming.py::test_how_long_a_claim_waits_for_its_turn_is_a_part_of_its_latency",
     ),
 )

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pytest
 
 from oncegate.core.errors import BadRequest, LedgerBehind, NotFound, OncegateError, Overloaded, TooLarge
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
+from oncegate.engine.requests import ClaimRequest
 from oncegate.ports import Mark
 from oncegate.transports.incoming import admit
 from tests.support.held import Served, serving, turns
@@ -123,3 +125,16 @@ async def test_who_goes_away_before_its_namespaces_turn_gives_back_its_room(serv
         namespaces.leave("default")
     await turns()
     assert len(namespaces) == 0
+
+
+async def test_how_long_a_claim_waits_for_its_turn_is_a_part_of_its_latency(served: Served) -> None:
+    for _ in range(2):
+        served.gateway.turns.enter("default", 1 << 30)
+    asking = asyncio.create_task(admit(Told(), served.gateway))
+    await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, no time
+    served.clock.advance(700)
+    admitted = await asking
+    assert admitted.deadline.waited_ms == 700
+    await admitted.shard.claim(ClaimRequest(bytes(16), 0, np.ones((1, 2), np.uint64)), admitted.deadline)
+    assert served.shard.journal.counts.claims.total == 700
+    admitted.release()

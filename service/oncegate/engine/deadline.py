@@ -14,10 +14,12 @@ class Deadline:
     """Tells whether a caller still waits, in monotonic time; without `timeout_ms` it never passes.
 
     It is checked before a decision and never after one: what was decided is answered. What only reads it stops.
+    `waited_ms`: how long the request has waited for its namespace's turn, its body being here.
     """
 
     def __init__(self, clock: Clock, timeout_ms: int | None = None) -> None:
         self._clock = clock
+        self.waited_ms = 0
         self._end_ms = None if timeout_ms is None else clock.monotonic_ms() + timeout_ms
 
     @property

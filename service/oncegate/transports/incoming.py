@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from oncegate.core.errors import TooLarge
-from oncegate.engine.admission import Admission, Turns
+from oncegate.engine.admission import Admission
 from oncegate.engine.counts.tenants import Whose, entered
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
@@ -105,22 +105,24 @@ async def admit(incoming: Incoming, gateway: Gateway, claims: bool = False) -> A
     try:
         body = await incoming.read(size_bytes, deadline, held.arrived)
         assert len(body) == size_bytes
-        await _turn(gateway.turns, namespace, size_bytes)
+        await _turn(gateway, namespace, size_bytes, deadline)
         return Admitted(gateway, namespace, shard, deadline, body, caller)
     except BaseException:
         gateway.admission.give(held.size_bytes)
         raise
 
 
-async def _turn(turns: Turns, namespace: str, size_bytes: int) -> None:
+async def _turn(gateway: Gateway, namespace: str, size_bytes: int, deadline: Deadline) -> None:
     """Waits for the namespace's turn; whoever goes away meanwhile has left."""
-    if (turn := turns.enter(namespace, size_bytes)) is None:
+    if (turn := gateway.turns.enter(namespace, size_bytes)) is None:
         return
+    began_ms = gateway.clock.monotonic_ms()
     try:
         await turn
     except BaseException:
-        turns.leave(namespace)
+        gateway.turns.leave(namespace)
         raise
+    deadline.waited_ms = gateway.clock.monotonic_ms() - began_ms
 
 
 class Held:

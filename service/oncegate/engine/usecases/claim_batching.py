@@ -71,7 +71,7 @@ class ClaimBatcher:
         Raises TokenReused, TooLarge, BadRequest, QuotaExceeded, LedgerFull, DeadlinePassed: nothing was written;
         LedgerDown: unknown, repeat the same token and call.
         """
-        began_ms = self._journal.clock.monotonic_ms()
+        began_ms = self._journal.clock.monotonic_ms() - deadline.waited_ms
         lease_ms = self._claims.check(request)
         is_plain = request.scope is None and request.digests is None and not request.locate
         if is_plain and 0 < len(request.ids) <= self._ids_most:
