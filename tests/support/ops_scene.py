@@ -109,11 +109,20 @@ class Scene:
             list(threads.map(claim, range(48)))
 
     def stalls(self) -> None:
-        """The process stands still, as on a machine that swaps: claims are late."""
-        self._gateway.signal(signal.SIGSTOP)
-        time.sleep(0.7)
-        self._gateway.signal(signal.SIGCONT)
-        time.sleep(0.3)
+        """The process stands still, as on a machine that swaps: claims that it has begun are late."""
+
+        def claims(_: int) -> None:
+            with suppress(OncegateError), self.client("flights") as client:
+                for _ in range(30):
+                    client.attempt().claim(self.ids(500), LEASE_MS)
+
+        with ThreadPoolExecutor(8) as threads:
+            asking = threads.map(claims, range(8))
+            time.sleep(0.1)
+            self._gateway.signal(signal.SIGSTOP)
+            time.sleep(0.7)
+            self._gateway.signal(signal.SIGCONT)
+            list(asking)
 
     def killed(self) -> None:
         """The gateway is killed, is away for a while, and comes back."""
