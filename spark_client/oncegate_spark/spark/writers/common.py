@@ -48,11 +48,19 @@ def driver_gateway(options: Options, tasks: Iterable[TaskMark]) -> Gateway:
     return _gateway(options, newest.mark)
 
 
-def _gateway(options: Options, mark: str | None) -> Gateway:
+def planning_gateway(options: Options, timeout_ms: int | None = None) -> Gateway:
+    """Make the gateway of a write before its tasks, for less time where that is said.
+
+    It brings the mark that is kept beside the checkpoint.
+    """
+    return _gateway(options, stored_mark(options), timeout_ms)
+
+
+def _gateway(options: Options, mark: str | None, timeout_ms: int | None = None) -> Gateway:
     return Gateway(
         options.url,
         options.namespace,
-        timeout_ms=options.timeout_ms,
+        timeout_ms=options.timeout_ms if timeout_ms is None else timeout_ms,
         mark=mark,
         credentials=options.credentials,
         on_down=options.on_down,

@@ -10,8 +10,7 @@ from typing import Any
 from oncegate_spark.errors import NotFound
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.writers.columns.planning import arrow_schema
-from oncegate_spark.spark.writers.common import stored_mark
-from oncegate_spark.sync.gateway import Gateway
+from oncegate_spark.spark.writers.common import planning_gateway
 
 log = logging.getLogger("oncegate_spark")
 
@@ -35,14 +34,7 @@ class EmptyWrite:
         if columns is None:
             log.warning("topic %s is not made by a write of no rows: a column has no type in Arrow", options.topic)
             return
-        with Gateway(
-            options.url,
-            options.namespace,
-            timeout_ms=options.timeout_ms,
-            mark=stored_mark(options),
-            credentials=options.credentials,
-            on_down=options.on_down,
-        ) as gateway:
+        with planning_gateway(options) as gateway:
             try:
                 if gateway.topic(options.topic).schema is not None:
                     return

@@ -24,8 +24,7 @@ from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
 from oncegate_spark.spark.writers.columns.planning import added, planned
 from oncegate_spark.spark.writers.columns.records import records
 from oncegate_spark.spark.writers.columns.row_size import check_size, least_size
-from oncegate_spark.spark.writers.common import stored_mark
-from oncegate_spark.sync.gateway import Gateway
+from oncegate_spark.spark.writers.common import planning_gateway
 
 SOON_MS = 3_000  # a gateway that starts again takes less; after that a person at the driver is told what is waited for
 
@@ -94,14 +93,7 @@ def _fit_of_records(options: Options, schema: Any) -> Fit:
     if options.write == "direct":
         return fit
     if not options.by_row:
-        with Gateway(
-            options.url,
-            options.namespace,
-            timeout_ms=options.timeout_ms,
-            mark=stored_mark(options),
-            credentials=options.credentials,
-            on_down=options.on_down,
-        ) as gateway:
+        with planning_gateway(options) as gateway:
             gateway.produce(options.topic, new_token(), 0, _NO_ROWS)
     return fit
 
@@ -111,14 +103,7 @@ def _merged(options: Options, topic: Topic, schema: Any) -> Topic:
     new = added(topic, schema)
     if new is None:
         return topic
-    with Gateway(
-        options.url,
-        options.namespace,
-        timeout_ms=options.timeout_ms,
-        mark=stored_mark(options),
-        credentials=options.credentials,
-        on_down=options.on_down,
-    ) as gateway:
+    with planning_gateway(options) as gateway:
         gateway.create_topic(options.topic, schema=new, merge_schema=True)
         logs.be_heard()
         log.warning(
@@ -144,14 +129,7 @@ def _found(options: Options, schema: Any, timeout_ms: int) -> Found:
 
     Raises Refused also where no row of this schema is small enough for the gateway.
     """
-    with Gateway(
-        options.url,
-        options.namespace,
-        timeout_ms=timeout_ms,
-        mark=stored_mark(options),
-        credentials=options.credentials,
-        on_down=options.on_down,
-    ) as gateway:
+    with planning_gateway(options, timeout_ms) as gateway:
         columns, size_bytes = least_size(schema)
         if options.write != "claim" and max(columns, size_bytes) > _WIDE:
             check_size(columns, size_bytes, gateway.limits())
