@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 
 from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
+from oncegate.engine.limits import MIB
 from oncegate.ledgers.log.locks import OWNER_NAME
 from oncegate.settings import Settings
 
-MIB = 1 << 20
 _NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "9p")
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from oncegate.core.errors import LedgerFull
+from oncegate.engine.limits import MIB
 from oncegate.ports import Clock
 
 # How long a full ledger is left alone before one probe is appended.
 PROBE_MS = 1_000
-MIB = 1 << 20
 _NOTHING_WRITTEN = "; nothing was written"
 
 
