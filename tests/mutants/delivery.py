@@ -103,8 +103,8 @@ DELIVERY: tuple[Mutant, ...] = (
     one(
         "a topic is read only up to another writer's open transaction",
         f"{_ROOM}/kafka_reader.py",
-        "isolation_level=IsolationLevel.READ_UNCOMMITTED",
-        "isolation_level=IsolationLevel.READ_COMMITTED",
+        '"isolation.level": "read_uncommitted"',
+        '"isolation.level": "read_committed"',
         f"{_KAFKA}::test_what_stands_behind_another_writers_open_transaction_is_waited_for",
     ),
     one(

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message, TopicPartition
 
 _POLL_S = 1.0
+_GROUP = "oncegate-find"  # a name that librdkafka asks for; nothing is committed under it
 
 
 def committed(config: Mapping[str, Any], topic: str, since_ms: int | None, timeout_s: float) -> "Iterator[Message]":
@@ -21,7 +22,7 @@ def committed(config: Mapping[str, Any], topic: str, since_ms: int | None, timeo
     from confluent_kafka import Consumer
 
     reading = {"isolation.level": "read_committed", "enable.partition.eof": True, "enable.auto.commit": False}
-    with closing(Consumer({**config, **reading, "group.id": "oncegate-find"})) as consumer:
+    with closing(Consumer({**config, **reading, "group.id": _GROUP})) as consumer:
         begins = _begins(consumer, topic, since_ms, timeout_s)
         ends = _ends(config, topic, len(begins), timeout_s)
         consumer.assign(begins)
@@ -59,11 +60,10 @@ def _begins(consumer: Any, topic: str, since_ms: int | None, timeout_s: float) -
 
 def _ends(config: Mapping[str, Any], topic: str, partitions: int, timeout_s: float) -> dict[int, int]:
     """Where each partition ends, committed or not; those that are empty are left out."""
-    from confluent_kafka import IsolationLevel, TopicPartition, admin
+    from confluent_kafka import Consumer, TopicPartition
 
-    latest: Any = admin.OffsetSpec  # type: ignore[attr-defined]
-    asked = {TopicPartition(topic, number): latest.latest() for number in range(partitions)}
-    client = admin.AdminClient(dict(config))  # kept until its answers are there: it answers nothing once it is gone
-    told = client.list_offsets(asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=timeout_s)
-    ends = {one.partition: int(future.result(timeout_s).offset) for one, future in told.items()}
+    # A consumer asks again where a partition's leader moves; an admin client does not.
+    with closing(Consumer({**config, "isolation.level": "read_uncommitted", "group.id": _GROUP})) as consumer:
+        asked = (TopicPartition(topic, number) for number in range(partitions))
+        ends = {one.partition: consumer.get_watermark_offsets(one, timeout_s)[1] for one in asked}
     return {partition: end for partition, end in ends.items() if end}

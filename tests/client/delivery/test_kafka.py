@@ -73,10 +73,12 @@ def test_what_stands_behind_another_writers_open_transaction_is_waited_for(gatew
     """Who reads committed records sees nothing behind it: not found there would be written twice."""
     topic = broker.topic().topic
     other = opened(broker, f"{topic}-other", topic, b"x")
-    sink = sink_of(broker, topic, "0", timeout_ms=2_000)
+    sink = sink_of(broker, topic, "0")
     sink.write(TWO)
+    impatient = sink_of(broker, topic, "1", timeout_ms=8_000)
     with pytest.raises(TimeoutError, match="not read to its end"):
-        sink.find(["o-1", "o-2"])
+        impatient.find(["o-1", "o-2"])
+    impatient.close()
     other.abort_transaction(30)
     assert sink.find(["o-1", "o-2", "x"]) == {"o-1", "o-2"}
     sink.close()
