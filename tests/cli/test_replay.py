@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
 
@@ -152,12 +153,51 @@ def test_what_is_wrong_is_told_in_one_line_and_leaves_no_word(
 
 
 def test_a_row_without_an_id_is_named(where: Where, tmp_path: Path) -> None:
-    table = pa.table({"order": [*(f"o-{number}" for number in range(500, 650)), None], "cents": range(151)})
+    table = pa.table({"order": [*(f"o-{number}" for number in range(499, 649)), None], "cents": range(151)})
     pa.parquet.write_table(table, tmp_path / "orders.parquet")
     told = refused(where, tmp_path / "orders.parquet")
     assert f"row 150 of {tmp_path / 'orders.parquet'} has a null or empty id" in told
     assert "it came to row 100 of" in told
-    assert "with 100 rows written" in told
+    assert "with 99 rows written and 1 dropped" in told
+
+
+def test_a_request_whose_reply_is_lost_is_sent_again_and_its_rows_count_as_written(
+    where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "_PAUSE_S", 0.0)
+    good, lost = asking.Gateway.produce, list[Any]()
+
+    def produce(self: asking.Gateway, *arguments: Any) -> Any:
+        if not lost:
+            monkeypatch.setattr(HTTPConnection, "getresponse", lose)
+        return good(self, *arguments)
+
+    def lose(self: HTTPConnection) -> HTTPResponse:
+        monkeypatch.undo()
+        lost.append(self.getresponse().read())
+        raise ConnectionResetError("the reply is lost")
+
+    monkeypatch.setattr(asking.Gateway, "produce", produce)
+    pa.parquet.write_table(table_of(*range(490, 540)), tmp_path / "orders.parquet")
+    assert replayed(where, tmp_path) == {"rows": 50, "written": 40, "duplicates": 10}
+    assert lost
+    assert written(where) == ids(*range(540))
+
+
+def test_nothing_is_written_where_none_of_the_rows_is_known_unless_one_says_so(where: Where, tmp_path: Path) -> None:
+    source = write_input(tmp_path / "orders.parquet")
+    told = refused(where, source, "--id-set", "ordres")
+    assert "none of the rows is known in the set 'ordres'" in told
+    assert "nothing was written" in told
+    assert (written(where), trail(where)) == (ids(*range(ROWS // 2)), [])
+    assert "none of the rows is known: is it this set" in run(where, source, "--id-set", "ordres", "--dry-run")[1]
+    pa.parquet.write_table(table_of(*range(500, 750), 500), source)
+    assert "none of the rows" in refused(where, source)
+    counts = {"rows": 251, "written": 250, "duplicates": 1}
+    assert replayed(where, source, "--allow-none-known") == counts
+    assert written(where) == ids(*range(750))
+    pa.parquet.write_table(table_of(), source)
+    assert replayed(where, source) == {}
 
 
 @pytest.mark.server

@@ -26,8 +26,9 @@ Told = Callable[[str, int, int | None], None]
 class Counts:
     """Counts what became of rows; of a dry run, what would.
 
-    rows: all that were answered. written: granted, also by an earlier try of the same request. duplicates: dropped,
-    known as written, or behind their id in one request, whose fate they share. conflicts: dropped, for their id is
+    rows: all that were answered. written: granted, also by an earlier try of the same request; such a request's rows
+    that stood in an earlier one count so too. duplicates: dropped, known as written, or behind their id in one request,
+    whose fate they share. conflicts: dropped, for their id is
     written with another payload. stale: dropped as older than what is still known. held, in_doubt: neither written nor
     dropped, for a claim of the id is open, or was left in a namespace that grants nobody such ids.
     taken_over: of those written, what the holder of a claim that ran out may have written too. unchecked: of those
@@ -54,10 +55,10 @@ class Counts:
         """Returns how many rows were neither written nor dropped."""
         return self.held + self.in_doubt
 
-    def add(self, verdicts: U8) -> None:
-        """Counts the answer to one request, a verdict's byte a row, uint8 (n,)."""
+    def add(self, verdicts: U8, repeated: bool = False) -> None:
+        """Counts the answer to one request, a verdict's byte a row, uint8 (n,); `repeated`: it was sent once more."""
         kinds = verdicts & VERDICT_MASK
-        own = (kinds == Verdict.DUPLICATE) & (verdicts & Flag.OWN != 0)
+        own = (kinds == Verdict.DUPLICATE) & (verdicts & Flag.OWN != 0) & repeated
         written = (kinds == Verdict.GRANTED) | (kinds == Verdict.FREE) | own
         self.rows += len(verdicts)
         self.written += _count(written)
@@ -105,21 +106,33 @@ class Replay:
             row = first
             for piece in pieces(_typed(table, order.schema) if one.is_text else table):
                 call = order.id_set, self._token, self._call, order.digest_columns
+                repeats = self._gateway.repeats
                 verdicts = self._gateway.produce(order.topic, piece, named, *call)
                 self._call += 1
-                self.counts.add(verdicts)
+                self.counts.add(verdicts, self._gateway.repeats != repeats)
                 self._check_conflicts(verdicts, row)
                 row += len(piece)
+
+    def knows_some(self, told: Told) -> bool:
+        """Returns whether the ledger knows one of the rows, or there are none: reads as far as it has to."""
+        rows = 0
+        for *_, ids in self._batches(told, "rows looked up"):
+            kinds = self._gateway.look_up(ids, self._order.id_set) & VERDICT_MASK
+            # SAME repeats an id of its own request.
+            if not np.isin(kinds, (Verdict.GRANTED, Verdict.FREE, Verdict.SAME)).all():
+                return True
+            rows += len(ids)
+        return rows == 0
 
     def look_up(self, told: Told) -> None:
         """Asks about all rows and writes none; a row that comes again in a later request counts as written again."""
         for *_, ids in self._batches(told):
             self.counts.add(self._gateway.look_up(ids, self._order.id_set))
 
-    def _batches(self, told: Told) -> Iterator[tuple[Input, int, pa.Table, pa.Table]]:
+    def _batches(self, told: Told, step: str = "rows") -> Iterator[tuple[Input, int, pa.Table, pa.Table]]:
         """Every batch of every file, with its ids, which all rows have; the bar is moved behind each."""
         sizes = [one.rows for one in self._order.given]
-        total = None if None in sizes else sum(size or 0 for size in sizes)
+        total, done = None if None in sizes else sum(size or 0 for size in sizes), 0
         for one in self._order.given:
             for first, table in one.batches():
                 self.place = f"row {first} of {one.path}"
@@ -129,7 +142,8 @@ class Replay:
                     row = first + int(np.argmin(there))
                     raise BadRequest(f"row {row} of {one.path} has a null or empty id, which no write by id takes")
                 yield one, first, table, ids
-                told("rows", self.counts.rows, total)
+                done += len(table)
+                told(step, done, total)
 
     def _check_conflicts(self, verdicts: U8, first: int) -> None:
         at = np.flatnonzero(verdicts & VERDICT_MASK == Verdict.CONFLICT)

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import quote
 
 import typer
@@ -21,7 +21,9 @@ from oncegate.cli.running.asking import Ca, Certificate, Url, asked_of, trusted
 from oncegate.core.errors import BadRequest, OncegateError
 
 if TYPE_CHECKING:
-    from oncegate.verifier.replay import Counts, Order, Replay
+    from oncegate.verifier.replay import Counts, Order, Replay, Told
+
+Ran = TypeVar("Ran")
 
 
 class OnConflict(StrEnum):
@@ -41,6 +43,9 @@ Conflicts = Annotated[
     OnConflict, typer.Option(help="What to do with an id that is written with other content (--digest-col).")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask what would be written, and write nothing.")]
+AllowNoneKnown = Annotated[
+    bool, typer.Option("--allow-none-known", help="Write also where the ledger knows none of the rows.")
+]
 
 
 def replay(
@@ -52,6 +57,7 @@ def replay(
     on_conflict: Conflicts = OnConflict.FAIL,
     id_set: TopicIds = None,
     dry_run: DryRun = False,
+    allow_none_known: AllowNoneKnown = False,
     who: Who = None,
     url: Url = "http://127.0.0.1:8080",
     namespace: Namespace = "default",
@@ -62,7 +68,8 @@ def replay(
     """Write the rows of a file or folder that are not written yet: what the ledger knows is dropped as a duplicate.
 
     For the input of a job that died. It may be broken off and run again at any time: the ledger knows what is written.
-    It stops at the first refusal, and says how far it came. Status 1 also where open claims held rows back.
+    It stops at the first refusal, and says how far it came. Status 1 also where open claims held rows back. Where none
+    of the rows is known it writes nothing: their set of ids may be another one.
 
     Example: oncegate replay orders.parquet --topic orders --id-col order --reason "its job died, ticket 4711"
     """
@@ -75,9 +82,6 @@ def replay(
             return json.loads(asked_of(url, place, message, ca, certificate))
 
         order = _with_schema(_order(source, topic, id_col, digest_col, id_set, on_conflict), ask)
-        if not dry_run:
-            subject = f"topic {topic}, from {source.resolve().name}"
-            ask("/audit", {"action": "replay", "subject": subject, **note(reason, who)})
         # pyarrow's readers of files take a moment to import.
         from oncegate.verifier.replay import Replay
         from oncegate.verifier.sources.gateway import Gateway
@@ -85,7 +89,12 @@ def replay(
         asking = Gateway(url, namespace, trusted=trusted(url, ca, certificate), has_answered=True)
         with closing(asking) as gateway:
             run = Replay(order, gateway)
-            _run(run, dry_run)
+            if not (dry_run or allow_none_known):
+                _check_known(run, order, namespace)
+            if not dry_run:
+                subject = f"topic {topic}, from {source.resolve().name}"
+                ask("/audit", {"action": "replay", "subject": subject, **note(reason, who)})
+            _with_bar(run, dry_run, run.look_up if dry_run else run.write)
         members = run.counts.members | ({"conflicts": None} if dry_run else {})
         told = {"topic": topic, "namespace": namespace, "dry_run": dry_run, **members}
         sys.stdout.write((json.dumps(told) if as_json else "\n".join(_lines(run.counts, dry_run))) + "\n")
@@ -120,11 +129,21 @@ def _with_schema(order: "Order", ask: Callable[[str], Any]) -> "Order":
     return replace(order, schema=schema)
 
 
-def _run(run: "Replay", dry_run: bool) -> None:
-    """Runs it. Raises OncegateError with what is wrong and how far it came."""
+def _check_known(run: "Replay", order: "Order", namespace: str) -> None:
+    """Raises BadRequest where none of the rows is known."""
+    if not _with_bar(run, True, run.knows_some):
+        raise BadRequest(
+            f"none of the rows is known in the set {order.id_set!r} of namespace {namespace}, and nothing was written: "
+            "under a misspelt --id-set or --id-col, or where ids are forgotten, each would be written once more; if "
+            "the job wrote nothing, say --allow-none-known"
+        )
+
+
+def _with_bar(run: "Replay", dry_run: bool, step: Callable[["Told"], Ran]) -> Ran:
+    """Runs a step with its bar. Raises OncegateError with what is wrong and how far it came."""
     try:
         with steps() as told:
-            (run.look_up if dry_run else run.write)(told)
+            return step(told)
     except OncegateError as error:
         counts = run.counts
         kept = "nothing was written" if dry_run else "what is written stays, and the same command goes on"
@@ -139,6 +158,8 @@ def _lines(counts: "Counts", dry_run: bool) -> list[str]:
     if dry_run:
         first = f"{counts.rows} rows read: {counts.written} would be written, {counts.duplicates} are duplicates"
         lines = [f"{first}; whether contents differ is not looked at"]
+        if counts.written == counts.rows > 0:
+            lines.append("none of the rows is known: is it this set of ids, or are they forgotten?")
     else:
         first = f"{counts.rows} rows read: {counts.written} written, {counts.duplicates} dropped as duplicates"
         lines = [f"{first}, {counts.conflicts} conflicts"]

@@ -54,6 +54,7 @@ class Gateway:
         if self._key:
             check_private(parts)
         self.mark = mark
+        self.repeats = 0  # requests that were sent once more, since nobody or a refusal answered
 
     def look_up(self, ids: pa.Table, id_set: str) -> U8:
         """Asks what is known of ids, text or bytes; returns a verdict's byte for each, uint8 (n,)."""
@@ -119,6 +120,7 @@ class Gateway:
                     self.mark = answered.get("oncegate-ledger", self.mark)
                     return answered, data
                 pause_s = _refusal(status, answered, data, time.monotonic() > until)
+            self.repeats += 1
             time.sleep(pause_s)
 
     def _exchange(
