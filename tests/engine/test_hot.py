@@ -30,6 +30,6 @@ async def test_a_hot_namespace_that_is_refused_by_its_quota_is_appended_and_deci
         assert sum(isinstance(one, QuotaExceeded) for one in found) == CALLERS - 1
         assert sum(map(len, served.disk.appends)) == 1
         calm = served.gateway.shard("calm")
-        calm.rates.ids(1)
+        calm.rates.take_ids(1)
         with pytest.raises(QuotaExceeded):
-            served.shard.rates.ids(1)
+            served.shard.rates.take_ids(1)

@@ -49,13 +49,13 @@ def test_without_a_rate_nothing_waits() -> None:
 def test_refusals_are_counted_by_quota_and_say_how_long_to_wait() -> None:
     counts, clock = Counts(), FakeClock()
     rates = Rates(Limits(ids_per_second=10, bytes_per_second=100), clock, counts)
-    rates.ids(30)
+    rates.take_ids(30)
     with pytest.raises(QuotaExceeded, match=r"more than 10 ids a second.*nothing was written") as ids:
-        rates.ids(1)
-    rates.size_bytes(NEVER_REFUSED_BYTES + 1)
+        rates.take_ids(1)
+    rates.take_bytes(NEVER_REFUSED_BYTES + 1)
     with pytest.raises(QuotaExceeded, match="more than 100 bytes a second"):
-        rates.size_bytes(NEVER_REFUSED_BYTES + 1)
-    rates.size_bytes(NEVER_REFUSED_BYTES)  # what settles a claim
+        rates.take_bytes(NEVER_REFUSED_BYTES + 1)
+    rates.take_bytes(NEVER_REFUSED_BYTES)  # what settles a claim
     assert ids.value.extra["retry_after_ms"] == 2_001
     assert [counts.shown(row, None) for row in (QUOTA_IDS, QUOTA_BYTES, QUOTA_CLAIMS, QUOTA_STAGES)] == [1, 1, 0, 0]
 

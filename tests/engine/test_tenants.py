@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from oncegate.core.errors import QuotaExceeded
-from oncegate.engine.counts.tenants import TENANTS_MAX, Tenants, current, entered
+from oncegate.engine.counts.tenants import TENANTS_MAX, Tenants, current_tenant, set_current_tenant
 from oncegate.engine.limits import Limits
 from oncegate.settings import SettingsError, load
 from oncegate.testing.clock import FakeClock
@@ -16,7 +16,7 @@ REFUSED = "2 claims of this tenant are open "
 
 
 async def claim(served: Served, name: str | None, token: int) -> list[str]:
-    entered(None if name is None else served.gateway.tenants.of((name, HERE)))
+    set_current_tenant(None if name is None else served.gateway.tenants.of((name, HERE)))
     try:
         return said(await served.claim(f"id {token}", token=token))
     except QuotaExceeded as error:
@@ -45,11 +45,11 @@ async def test_a_task_tells_its_tenant_to_no_other() -> None:
     tenants = Tenants(Limits(tenant_open_claims=1), FakeClock(), lambda _: 0)
 
     async def theirs() -> None:
-        entered(tenants.of(("theirs", HERE)))
-        assert current() is not None
+        set_current_tenant(tenants.of(("theirs", HERE)))
+        assert current_tenant() is not None
 
     await asyncio.create_task(theirs())
-    assert current() is None
+    assert current_tenant() is None
 
 
 def test_without_quotas_of_tenants_nobody_is_remembered_and_with_them_so_many_are() -> None:

@@ -245,7 +245,7 @@ MEETINGS: tuple[Mutant, ...] = (
         "room reserved before the namespace is known",
         "service/oncegate/transports/incoming.py",
         "    shard = claims_at(gateway, namespace := incoming.namespace(), incoming.marks, caller if claims else None)\n"
-        "    entered(gateway.tenants.of(incoming.whose()))\n    shard.rates.size_bytes(size_bytes)\n"
+        "    set_current_tenant(gateway.tenants.of(incoming.whose()))\n    shard.rates.take_bytes(size_bytes)\n"
         "    gateway.admission.enter(size_bytes)\n",
         "    gateway.admission.enter(size_bytes)\n    shard = "
         "claims_at(gateway, namespace := incoming.namespace(), incoming.marks, caller if claims else None)\n",

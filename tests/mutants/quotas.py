@@ -26,8 +26,8 @@ QUOTAS: tuple[Mutant, ...] = (
     one(
         "who has brought too many bytes cannot settle",
         RATES,
-        "tenant, is_refused = current(), count > NEVER_REFUSED_BYTES",
-        "tenant, is_refused = current(), True",
+        "tenant, is_refused = current_tenant(), count > NEVER_REFUSED_BYTES",
+        "tenant, is_refused = current_tenant(), True",
         f"{_RATES}::test_refusals_are_counted_by_quota_and_say_how_long_to_wait",
     ),
     one(
@@ -40,14 +40,14 @@ QUOTAS: tuple[Mutant, ...] = (
     one(
         "bytes are bounded by nobody",
         "service/oncegate/transports/incoming.py",
-        "    shard.rates.size_bytes(size_bytes)\n",
+        "    shard.rates.take_bytes(size_bytes)\n",
         "",
         f"{_DOORS}::test_who_brings_more_than_a_quota_is_refused_before_any_effect_and_told_when_to_come_back",
     ),
     one(
         "ids are counted once they are claimed",
         "service/oncegate/engine/shard.py",
-        "        self.rates.ids(len(request.ids))\n        answering = self._claim_batcher.claim(request, deadline)\n",
+        "        self.rates.take_ids(len(request.ids))\n        answering = self._claim_batcher.claim(request, deadline)\n",
         "        answering = self._claim_batcher.claim(request, deadline)\n",
         f"{_RATES}::test_what_was_claimed_can_be_claimed_again_completed_and_released_whatever_the_rate_says",
     ),

@@ -143,14 +143,14 @@ class Shard:
     @answers_when_proven
     def claim(self, request: ClaimRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
         """Decides which ids of a request may be written, as `ClaimBatcher.claim`."""
-        self.rates.ids(len(request.ids))
+        self.rates.take_ids(len(request.ids))
         answering = self._claim_batcher.claim(request, deadline)
         return shadow.claimed(answering, self.journal.counts) if self.settings.shadow else answering
 
     @answers_when_proven
     def take(self, request: TakeRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
         """Takes ids for an owner, for good, as `Claims.take`."""
-        self.rates.ids(len(request.ids))
+        self.rates.take_ids(len(request.ids))
         answering = self._claims.take(request, deadline)
         return shadow.claimed(answering, self.journal.counts, names=False) if self.settings.shadow else answering
 
@@ -172,13 +172,13 @@ class Shard:
     @answers_when_proven
     def look_up(self, request: LookUpRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
         """Tells what is known of ids, and grants none, as `Claims.look_up`."""
-        self.rates.ids(len(request.ids))
+        self.rates.take_ids(len(request.ids))
         return self._claims.look_up(request, deadline)
 
     @answers_when_proven
     def produce(self, request: ProduceRequest, deadline: Deadline) -> Awaitable[ProduceResult]:
         """Appends rows to a topic, those whose id is free, as `Records.produce`."""
-        self.rates.ids(request.rows.rows)
+        self.rates.take_ids(request.rows.rows)
         answering = self._records.produce(request, deadline)
         return shadow.produced(answering, self.journal.counts) if self.settings.shadow else answering
 
@@ -200,7 +200,7 @@ class Shard:
     @answers_when_proven
     def claim_sequences(self, request: SequenceRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
         """Decides which sequences of a producer may be written, as `Producers.claim`."""
-        self.rates.ids(len(request.sequences))
+        self.rates.take_ids(len(request.sequences))
         answering = self._producers.claim(request, deadline)
         return shadow.claimed(answering, self.journal.counts, names=False) if self.settings.shadow else answering
 

@@ -1,7 +1,7 @@
 """Defines spans of traces as the engine and the ledgers need them, and tells which one the running task is part of.
 
-A span is current only while a door answers a request that is traced and sampled; else `current` costs one look-up, and
-nothing else is done. The W3C calls what crosses processes trace context (https://www.w3.org/TR/trace-context/).
+A span is current only while a door answers a request that is traced and sampled; else `current_span` costs one look-up,
+and nothing else is done. What crosses processes is the W3C's trace context (https://www.w3.org/TR/trace-context/).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -60,7 +60,7 @@ _CELL: ContextVar[_Cell | None] = ContextVar("oncegate_span", default=None)
 _NOTHING = nullcontext()
 
 
-def current() -> Span | None:
+def current_span() -> Span | None:
     """Returns the span that the running task is part of; None: it is traced by nobody, or that span is over."""
     cell = _CELL.get()
     return None if cell is None else cell.span
@@ -81,7 +81,7 @@ def current_as(span: Span) -> Iterator[None]:
 
 def child(name: str, attributes: Attributes) -> AbstractContextManager[Span | None]:
     """Records a part of what is current, and makes it current; does nothing where nothing is."""
-    parent = current()
+    parent = current_span()
     return _NOTHING if parent is None else _current_child(parent, name, attributes)
 
 

@@ -4,7 +4,7 @@ import contextlib
 
 import structlog
 
-from oncegate.ports.tracing import current
+from oncegate.ports.tracing import current_span
 
 # Everything else is told at level info.
 LEVELS = {
@@ -44,7 +44,7 @@ class LogObserver:
         in, if that is recorded; never raises."""
         with contextlib.suppress(Exception):
             shown = {key: _shown(value) for key, value in fields.items()}
-            if (span := current()) is not None:
+            if (span := current_span()) is not None:
                 trace_id, span_id = span.ids
                 shown = {"trace_id": trace_id, "span_id": span_id} | shown
             error = next((value for value in fields.values() if isinstance(value, BaseException)), None)

@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 
 from oncegate.core.errors import TooLarge
 from oncegate.engine.admission import Admission
-from oncegate.engine.counts.tenants import Whose, entered
+from oncegate.engine.counts.tenants import Whose, set_current_tenant
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
@@ -98,8 +98,8 @@ async def admit(incoming: Incoming, gateway: Gateway, claims: bool = False) -> A
     if size_bytes > (bytes_max := incoming.bytes_max(gateway.limits)):
         raise TooLarge(f"a body of {size_bytes} bytes; at most {bytes_max} are read of this kind")
     shard = claims_at(gateway, namespace := incoming.namespace(), incoming.marks, caller if claims else None)
-    entered(gateway.tenants.of(incoming.whose()))
-    shard.rates.size_bytes(size_bytes)
+    set_current_tenant(gateway.tenants.of(incoming.whose()))
+    shard.rates.take_bytes(size_bytes)
     gateway.admission.enter(size_bytes)
     held = Held(gateway.admission)
     try:

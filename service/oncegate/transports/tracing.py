@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from oncegate.core.errors import OncegateError
-from oncegate.ports.tracing import Attributes, Span, Tracer, current, current_as
+from oncegate.ports.tracing import Attributes, Span, Tracer, current_as, current_span
 from oncegate.transports.outcomes import Kind, outcome_of
 
 Fields = Iterable[tuple[str | bytes, str | bytes]]
@@ -30,7 +30,7 @@ def request_span(tracer: Tracer, name: str, headers: Fields, attributes: Attribu
 
 def note_refusal(error: OncegateError) -> None:
     """Says in the request's span by which code it was refused; its text stays out, for it may quote what was sent."""
-    if (span := current()) is not None:
+    if (span := current_span()) is not None:
         failed = outcome_of(type(error)).kind in _FAILURES
         span.note({"oncegate.code": error.code} | ({"error.type": error.code} if failed else {}))
 
@@ -40,7 +40,7 @@ def trace_id_of(headers: Fields) -> str:
 
     `headers`: fields with lower-case names.
     """
-    if (span := current()) is not None:
+    if (span := current_span()) is not None:
         return span.ids[0]
     for name, value in headers:
         if name in (b"traceparent", "traceparent"):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from oncegate.ports.tracing import Span, current, current_as
+from oncegate.ports.tracing import Span, current_as, current_span
 
 
 class AppendSpans:
@@ -32,7 +32,7 @@ class AppendSpans:
         """Forgets those who waited for `position`, or one before it; links them with the commit that is recorded."""
         if not self._waiting:
             return
-        commit = current()
+        commit = current_span()
         for at, span in self._waiting:
             if at <= position and commit is not None:
                 commit.link(span)

@@ -25,7 +25,7 @@ from oncegate.engine.counters import APPENDED, APPENDS_LOST, APPENDS_REFUSED
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.failures import again, unknown_end
 from oncegate.ports import AppendRefused, Clock, Ledger, Mark, OutputChange
-from oncegate.ports.tracing import Span, child, current
+from oncegate.ports.tracing import Span, child, current_span
 
 
 class GroupCommit:
@@ -120,7 +120,7 @@ class GroupCommit:
         if self.dead is None and position <= self.mark.position:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.wait(position, waiter, current())
+        self.wait(position, waiter, current_span())
         await waiter
 
     def wait(self, position: int, waiter: "asyncio.Future[None]", span: Span | None = None) -> None:

@@ -11,7 +11,7 @@ from oncegate.core.verdicts import VERDICT_MASK, Verdict
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.producer_requests import LaneAnswer
 from oncegate.engine.requests import ClaimResult, ProduceResult
-from oncegate.ports.tracing import child, current
+from oncegate.ports.tracing import child, current_span
 
 # How often a request is decided again that was undone with another's change, before its client is told to retry.
 DECIDED_AGAIN = 8
@@ -68,7 +68,7 @@ def answers_when_proven(
     @wraps(use)
     def answered(shard: S, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         answer = careful(shard, *args, **kwargs)
-        return answer if current() is None else _traced(use.__name__, answer)
+        return answer if current_span() is None else _traced(use.__name__, answer)
 
     return answered
 

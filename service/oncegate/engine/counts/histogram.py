@@ -9,7 +9,7 @@ import numpy as np
 
 from oncegate.arraytypes import I64
 from oncegate.ports import Clock
-from oncegate.ports.tracing import current
+from oncegate.ports.tracing import current_span
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Histogram:
         """Counts the milliseconds since `began_ms`, monotonic; keeps whose they were where that is traced."""
         value = clock.monotonic_ms() - began_ms
         self.observe(value)
-        if (span := current()) is not None:
+        if (span := current_span()) is not None:
             self.exemplars[bisect_left(self.bounds, value)] = Exemplar(*span.ids, value, clock.wall_ms())
 
     def tally(self, values: I64) -> "Histogram":

@@ -8,7 +8,7 @@ from oncegate.core.errors import QuotaExceeded
 from oncegate.engine.counters import QUOTA_BYTES, QUOTA_IDS, QUOTA_TENANT_BYTES, QUOTA_TENANT_IDS, CounterRow
 from oncegate.engine.counts.bucket import Bucket
 from oncegate.engine.counts.counts import Counts
-from oncegate.engine.counts.tenants import current
+from oncegate.engine.counts.tenants import current_tenant
 from oncegate.engine.limits import KIB, Limits
 from oncegate.ports import Clock
 
@@ -17,16 +17,21 @@ NEVER_REFUSED_BYTES = 4 * KIB
 
 
 class Rates:
-    """The ids and bytes that one namespace may bring in a second, over both doors and all of its callers; and what its
-    callers' tenants may."""
+    """Holds what is left, this second, of the ids and bytes that one namespace may bring, by whichever door and caller.
+
+    What is taken of it is also taken of the rates of the tenant whose request it is, where that one has any.
+    """
 
     def __init__(self, limits: Limits, clock: Clock, counts: Counts) -> None:
         self._limits, self._counts = limits, counts
         self._ids, self._bytes = Bucket(limits.ids_per_second, clock), Bucket(limits.bytes_per_second, clock)
 
-    def ids(self, count: int) -> None:
-        """Counts ids, sequences or rows that are to be decided on. Raises QuotaExceeded: nothing was written."""
-        tenant = current()
+    def take_ids(self, count: int) -> None:
+        """Takes so many ids, sequences or rows from the namespace's rate and from its caller's tenant's.
+
+        It is called before they are decided on. Raises QuotaExceeded: nothing was taken or written.
+        """
+        tenant = current_tenant()
         if wait_ms := self._ids.wait_ms():
             raise self._refused(QUOTA_IDS, "namespace", "ids", "ids_per_second", wait_ms)
         if tenant is not None:
@@ -35,9 +40,12 @@ class Rates:
             tenant.take_ids(count)
         self._ids.take(count)
 
-    def size_bytes(self, count: int) -> None:
-        """Counts the bytes of a body that was announced. Raises QuotaExceeded: nothing was read or written."""
-        tenant, is_refused = current(), count > NEVER_REFUSED_BYTES
+    def take_bytes(self, count: int) -> None:
+        """Takes the bytes of a body, as its head announced them, from both rates.
+
+        Raises QuotaExceeded: nothing was taken, read or written; never for NEVER_REFUSED_BYTES or less.
+        """
+        tenant, is_refused = current_tenant(), count > NEVER_REFUSED_BYTES
         if (wait_ms := self._bytes.wait_ms()) and is_refused:
             raise self._refused(QUOTA_BYTES, "namespace", "bytes", "bytes_per_second", wait_ms)
         if tenant is not None:

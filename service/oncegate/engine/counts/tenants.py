@@ -1,7 +1,8 @@
 """Bounds what one tenant may bring, over all of its namespaces, credentials and both doors.
 
-Whose a request is its credential says, and nothing else: a door tells it before anything is read (`entered`), and what
-the engine does for that request finds it (`current`). Requests that need no credential are nobody's.
+A request is of the tenant that its credential names, and nothing else decides that. A door notes the tenant before it
+reads anything (`set_current_tenant`); the engine finds it there (`current_tenant`). Requests that need no credential
+are of no tenant.
 """
 
 from collections.abc import Callable, Iterable
@@ -103,11 +104,11 @@ def sees(namespaces: frozenset[str], name: str) -> bool:
 _CURRENT: ContextVar[Tenant | None] = ContextVar("tenant", default=None)
 
 
-def entered(tenant: Tenant | None) -> None:
-    """Notes whose the request is that this task answers."""
+def set_current_tenant(tenant: Tenant | None) -> None:
+    """Notes the tenant whose request this task answers; None: nobody's, or no quota is of tenants."""
     _CURRENT.set(tenant)
 
 
-def current() -> Tenant | None:
-    """Returns whose request this task answers; None: nobody's, or no quota is of tenants."""
+def current_tenant() -> Tenant | None:
+    """Returns the tenant whose request this task answers; None: nobody's, or no quota is of tenants."""
     return _CURRENT.get()

@@ -128,7 +128,7 @@ class Unchecked:
         Raises Recovering where the first of each duplicate is asked for, or the ledger is there again; TooLarge,
         BadRequest, QuotaExceeded, DeadlinePassed: as a shard, nothing was passed.
         """
-        self.rates.ids(len(request.ids))
+        self.rates.take_ids(len(request.ids))
         deadline.check()
         if len(request.ids) > self.limits.ids_per_request:
             raise TooLarge(f"{len(request.ids)} ids in one request; at most {self.limits.ids_per_request}")

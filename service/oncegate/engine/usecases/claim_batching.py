@@ -19,14 +19,13 @@ from oncegate.core.claims import Action
 from oncegate.core.entries.kinds import Claimed
 from oncegate.core.errors import OncegateError
 from oncegate.engine.commit.journal import Journal
-from oncegate.engine.counts.tenants import Tenant
-from oncegate.engine.counts.tenants import current as current_tenant
+from oncegate.engine.counts.tenants import Tenant, current_tenant
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ClaimRequest, ClaimResult
 from oncegate.engine.usecases.claims import Claims, DecidedClaim, digest_of
 from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch, is_repeat
 from oncegate.index.claims.firsts import AskedBy, Duplicates
-from oncegate.ports.tracing import Span, current
+from oncegate.ports.tracing import Span, current_span
 
 # Claims of more ids cost little beside their ids.
 IDS_MOST = 2_048
@@ -84,7 +83,7 @@ class ClaimBatcher:
 
     async def _claim_with_others(self, request: ClaimRequest, lease_ms: int, deadline: Deadline) -> ClaimResult:
         waiter = asyncio.get_running_loop().create_future()
-        pending = _Pending(request, lease_ms, deadline, waiter, current(), current_tenant())
+        pending = _Pending(request, lease_ms, deadline, waiter, current_span(), current_tenant())
         self._wait(pending)
         await pending.waiter
         assert pending.decided is not None, "decided, or refused"

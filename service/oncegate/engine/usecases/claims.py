@@ -15,7 +15,7 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.places import Places
 from oncegate.engine.counters import COMPLETED, LOOKED_UP, QUOTA_CLAIMS, QUOTA_TENANT_CLAIMS, RELEASED
 from oncegate.engine.counts.duplicates import duplicates_in
-from oncegate.engine.counts.tenants import Tenant, current
+from oncegate.engine.counts.tenants import Tenant, current_tenant
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ClaimRequest, ClaimResult, LookUpRequest, SettleResult, TakeRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
@@ -71,7 +71,7 @@ class Claims:
         """
         if request.scope is not None and await is_over(self._journal, request.scope):
             return ClaimResult(None, lease_ms, *stale(self._journal, len(request.ids)))
-        decided = self.decide(request, lease_ms, current())
+        decided = self.decide(request, lease_ms, current_tenant())
         result = decided.result
         firsts = self._firsts(request.ids, result.verdicts) if request.locate else None
         await self._journal.group_commit.durable(decided.rests_on)
@@ -93,8 +93,9 @@ class Claims:
         digests = NO_DIGESTS if request.digests is None else request.digests
         digest = digest_of(request)
         times = self._journal.times(request.made_ms)
-        asked = (request.token, request.call, digest, request.ids, now_ms)
-        decision = self._index.decide(*asked, digests=digests, times=times)
+        decision = self._index.decide(
+            request.token, request.call, digest, request.ids, now_ms, digests=digests, times=times
+        )
         claim, rests_on = None, decision.rests_on
         duplicates = duplicates_in(
             self._index, request, decision, self._journal.wall_ms(), self._journal.counts.seen_max

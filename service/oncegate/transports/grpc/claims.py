@@ -45,9 +45,15 @@ def _claim_request(message: pb.ClaimRequest, admitted: Admitted) -> ClaimRequest
     printer = admitted.claims.fingerprints(id_set, id_sets.CLAIMED)
     read = ids.of_packed if form == "packed" else ids.of_arrow
     found = read(getattr(message, form), printer, limits)
-    lease_ms = given(message, "lease_ms")
-    asked = (token, message.call, found, lease_ms, scope_of(driver, batch), None, id_set, False)
-    return ClaimRequest(*asked, printer.made_ms)
+    return ClaimRequest(
+        token,
+        message.call,
+        found,
+        lease_ms=given(message, "lease_ms"),
+        scope=scope_of(driver, batch),
+        id_set=id_set,
+        made_ms=printer.made_ms,
+    )
 
 
 async def renew(message: pb.RenewRequest, admitted: Admitted) -> pb.RenewResponse:
@@ -68,10 +74,10 @@ async def release(message: pb.ReleaseRequest, admitted: Admitted) -> pb.ReleaseR
 
 async def _settled(verb: Verb, message: Any, admitted: Admitted, result: bytes | None = None) -> pb.Settled:
     claim_id = sized(message.claim, "claim")
-    return _told(await admitted.claims.settle(verb, claim_id, admitted.deadline, result))
+    return _settled_message(await admitted.claims.settle(verb, claim_id, admitted.deadline, result))
 
 
-def _told(settled: SettleResult) -> pb.Settled:
+def _settled_message(settled: SettleResult) -> pb.Settled:
     return pb.Settled(
         claim=settled.claim,
         state=_STATES[settled.state],

@@ -56,17 +56,34 @@ def _request_of_json(inbound: Inbound) -> ClaimRequest:
     digests = None
     if message.payloads is not None:
         digests = payloads.of_json(message.payloads, len(fingerprints), inbound.claims.payloads, inbound.limits)
-    asked = (token, message.call, fingerprints, message.lease_ms, scope, digests, message.id_set, locate)
-    return ClaimRequest(*asked, printer.made_ms)
+    return ClaimRequest(
+        token,
+        message.call,
+        fingerprints,
+        lease_ms=message.lease_ms,
+        scope=scope,
+        digests=digests,
+        id_set=message.id_set,
+        locate=locate,
+        made_ms=printer.made_ms,
+    )
 
 
 def _request_of_raw(inbound: Inbound) -> ClaimRequest:
-    lease_ms, token, call = inbound.lease_ms, inbound.token, inbound.call
-    scope = inbound.scope
+    lease_ms, token, call, scope = inbound.lease_ms, inbound.token, inbound.call, inbound.scope
     printer = inbound.claims.fingerprints(inbound.id_set, id_sets.CLAIMED)
     found, digests = _raw_ids_and_payloads(inbound, printer)
-    asked = (token, call, found, lease_ms, scope, digests, inbound.id_set, located(inbound.request))
-    return ClaimRequest(*asked, printer.made_ms)
+    return ClaimRequest(
+        token,
+        call,
+        found,
+        lease_ms=lease_ms,
+        scope=scope,
+        digests=digests,
+        id_set=inbound.id_set,
+        locate=located(inbound.request),
+        made_ms=printer.made_ms,
+    )
 
 
 def _raw_ids_and_payloads(inbound: Inbound, printer: ids.Printer) -> tuple[ids.Fingerprints, payloads.Digests | None]:
@@ -133,8 +150,14 @@ def _take_request(inbound: Inbound) -> TakeRequest:
         scope, id_set = inbound.scope, inbound.id_set
         printer = inbound.shard.fingerprints(id_set, id_sets.TAKEN)
         taken = _raw_ids(inbound, printer)
-    asked = (names.owner_bytes(owner, inbound.limits), taken, scope, id_set, located(inbound.request))
-    return TakeRequest(*asked, printer.made_ms)
+    return TakeRequest(
+        names.owner_bytes(owner, inbound.limits),
+        taken,
+        scope=scope,
+        id_set=id_set,
+        locate=located(inbound.request),
+        made_ms=printer.made_ms,
+    )
 
 
 @router.post("/claims/{claim}:renew", openapi_extra=operations.RENEW)
