@@ -322,8 +322,8 @@ ON_DOWN: tuple[Mutant, ...] = (
     one(
         "a task of dedup waits for a gateway that is down, whatever its job says",
         f"{CLIENT}/spark/dedup.py",
-        "            on_down=self.on_down,\n",
-        "",
+        "Endpoint(gateway, namespace, timeout_ms, credentials, on_down)",
+        "Endpoint(gateway, namespace, timeout_ms, credentials)",
         "tests/spark/test_dedup.py::test_without_a_gateway_the_task_says_where_and_that_nothing_is_lost",
     ),
     one(
@@ -357,8 +357,8 @@ ON_DOWN: tuple[Mutant, ...] = (
     one(
         "a task of verify waits for a gateway that is down, whatever its job says",
         f"{CLIENT}/spark/verify/compare.py",
-        "            on_down=self.on_down,\n",
-        "",
+        "Endpoint(gateway, namespace, timeout_ms, credentials, on_down)",
+        "Endpoint(gateway, namespace, timeout_ms, credentials)",
         "tests/spark/test_verify.py::test_what_cannot_be_compared_is_refused_before_a_job",
     ),
 )

@@ -96,14 +96,14 @@ VERIFIER: tuple[Mutant, ...] = (
     one(
         "a Spark comparison reads the output before it has asked the ledger",
         _SPARK,
-        "        asked.count()  # all of it, before anything of the output is read\n",
+        "        looked_up.count()  # all of it, before anything of the output is read\n",
         "",
         f"{_SPARK_TESTS}::test_what_is_written_between_the_ledgers_answer_and_the_reading_is_asked_for_again",
     ),
     one(
         "a Spark comparison takes what was written meanwhile for unrecorded",
         _SPARK,
-        "F.when(F.col(TOLD) == KNOWN, report.OK).otherwise(report.UNRECORDED)",
+        "F.when(F.col(STATE) == KNOWN, report.OK).otherwise(report.UNRECORDED)",
         "F.lit(report.UNRECORDED)",
         f"{_SPARK_TESTS}::test_what_is_written_between_the_ledgers_answer_and_the_reading_is_asked_for_again",
     ),

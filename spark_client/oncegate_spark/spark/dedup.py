@@ -16,16 +16,16 @@ import pyarrow.compute as pc
 
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption, OncegateError, Refused, TaskFailed
-from oncegate_spark.protocol.address import Address, checked_timeout
 from oncegate_spark.protocol.busy import Watch, pause_ms
 from oncegate_spark.protocol.columns import Columns, column_names, columns_of
 from oncegate_spark.protocol.effort import LEASE_MS, TIMEOUT_MS
-from oncegate_spark.protocol.outage import BLOCK, check_without_rows
+from oncegate_spark.protocol.outage import BLOCK
 from oncegate_spark.spark import pickling, task_identity
 from oncegate_spark.spark.options.column_names import is_case_sensitive, resolved
 from oncegate_spark.spark.writers import check_ids
 from oncegate_spark.spark.writers.claim_loop import pieces
 from oncegate_spark.spark.writers.types import check_types
+from oncegate_spark.sync.endpoint import Endpoint
 from oncegate_spark.sync.gateway import Gateway
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ def dedup(
     observation: "Observation | None" = None,
     on_down: str = BLOCK,
 ) -> "DataFrame":
-    """`df` with one row for each id that is this job's: no other `job_key` has taken it, and nobody has written it in
-    the same set. Ids that somebody is writing now are waited for.
+    """Returns `df` with one row for each id that is this job's: no other `job_key` has taken it, and nobody has written
+    it in the same set. Ids that somebody is writing now are waited for.
 
     id_col       the column, or columns, that are a row's id: strings, binary, integers, decimals, dates or timestamps,
                  never null or empty
@@ -82,19 +82,19 @@ def dedup(
     if df.isStreaming:
         raise Refused(NO_STREAM)
     names = _checked(df, id_col, job_key)
-    _check_where(gateway, timeout_ms, credentials)
-    check_without_rows(on_down)
+    endpoint = Endpoint(gateway, namespace, timeout_ms, credentials, on_down)
+    endpoint.check("dedup")
     plain = df.toDF(*(f"c{n}" for n in range(len(df.columns))))  # mapInArrow does not bear every name
     ids = {f"c{df.columns.index(name)}": name for name in names}
-    taking = Taking(gateway, namespace, timeout_ms, job_key, tuple(ids), id_set, credentials, on_down)
-    flagged = _once_each(plain, ids).mapInArrow(taking, _flagged_schema(plain))
+    taker = IdTaker(endpoint, job_key, tuple(ids), id_set)
+    flagged = _unique(plain, ids).mapInArrow(taker, _flagged_schema(plain))
     if observation is not None:
         flagged = flagged.observe(observation, *_counts())
     return flagged.where(TAKEN).drop(COPIES, TAKEN).toDF(*df.columns)
 
 
 def _checked(df: "DataFrame", id_col: Columns, job_key: str) -> tuple[str, ...]:
-    """The names of the id columns."""
+    """Returns the names of the id columns, as the DataFrame has them. Raises BadOption, BadId, before a job starts."""
     sensitive = is_case_sensitive(df.sparkSession)
     names = resolved(column_names(id_col), df.columns, sensitive)
     if not names:
@@ -116,22 +116,10 @@ def _checked(df: "DataFrame", id_col: Columns, job_key: str) -> tuple[str, ...]:
     return names
 
 
-def _check_where(gateway: str, timeout_ms: int, credentials: Credentials) -> None:
-    """On the driver: else every task would find it out."""
-    checked_timeout(timeout_ms)
-    if credentials.api_key is not None:
-        raise BadOption("dedup carries no key to tasks: name its file, Credentials(api_key_file=…); nothing was sent")
-    try:
-        Address.of(gateway, credentials)
-    except BadOption as error:
-        if str(error).startswith(repr(gateway)):
-            raise BadOption(f'gateway is {gateway!r}; give "http://gateway:8080"') from error
-        raise
+def _unique(df: "DataFrame", ids: Mapping[str, str]) -> "DataFrame":
+    """Returns one row for each id, with how many rows had it in `COPIES`.
 
-
-def _once_each(df: "DataFrame", ids: Mapping[str, str]) -> "DataFrame":
-    """One row for each id, and how many had it. Exact, which taking is not within a job: it grants an owner again.
-
+    Spark finds the copies exactly. The gateway could not: it grants an id to its owner as often as that one asks.
     `ids`: the id columns, and what the user calls them.
     """
     from pyspark.sql import functions as F
@@ -142,7 +130,10 @@ def _once_each(df: "DataFrame", ids: Mapping[str, str]) -> "DataFrame":
 
 
 def _with_ids(df: "DataFrame", ids: Mapping[str, str]) -> dict[str, "Column"]:
-    """The id columns, that fail the job at a row without an id: grouped, all of those would be one."""
+    """Returns the id columns as expressions that fail the job at a row without an id.
+
+    Grouped by id, all of those rows would become one.
+    """
     from pyspark.sql import functions as F
 
     made = {}
@@ -168,7 +159,7 @@ def _failing(what: str, name: str, condition: str) -> "Column":
 
 
 def _flagged_schema(df: "DataFrame") -> Any:
-    """Of what `Taking` gives back, by position: the columns of `_once_each`, and the verdict."""
+    """Returns the schema of what `IdTaker` yields, by position: the columns of `_unique`, then `TAKEN`."""
     from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
     made = [StructField(COPIES, LongType()), StructField(TAKEN, BooleanType())]
@@ -185,26 +176,16 @@ def _counts() -> list["Column"]:
 
 
 @dataclass(frozen=True)
-class Taking:
+class IdTaker:
     """Takes the ids of a task's rows, for mapInArrow: every row comes back with whether its id is the owner's."""
 
-    url: str
-    namespace: str
-    timeout_ms: int
+    endpoint: Endpoint
     owner: str
     id_names: tuple[str, ...]
     id_set: str | None = None
-    credentials: Credentials = NONE
-    on_down: str = BLOCK
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with Gateway(
-            self.url,
-            self.namespace,
-            timeout_ms=self.timeout_ms,
-            credentials=self.credentials,
-            on_down=self.on_down,
-        ) as gateway:
+        with self.endpoint.open() as gateway:
             for batch in batches:
                 yield batch.append_column(TAKEN, self._owned_or_failed(gateway, batch))
 
@@ -224,18 +205,17 @@ class Taking:
             return self.owned(gateway, batch)
         except OncegateError as error:
             task = task_identity.of_task()
-            text = (
-                f"dedup as {self.owner} through {self.url}, partition {task.partition}, attempt {task.attempt}: "
-                f"{error}; what was taken stays this job's and is granted to it again; dedup writes no rows"
-            )
+            where = f"dedup as {self.owner} through {self.endpoint.url}, partition {task.partition}"
+            kept = "what was taken stays this job's and is granted to it again; dedup writes no rows"
+            text = f"{where}, attempt {task.attempt}: {error}; {kept}"
             raise TaskFailed(text, outcome=error.outcome, code=error.code) from error
 
 
 def taken(gateway: Gateway, owner: str, columns: list[pa.Array], id_set: str | None = None) -> pa.Array:
-    """Take ids until none is busy: bool[n], which of these ids are the owner's, when none of them is held by an attempt
-    that is writing it.
+    """Take ids, wait for those that another attempt is writing, and return which are the owner's, bool[n].
 
-    Raises StillBusy when one neither completes nor lets go, and what `Gateway.take` raises; asking again is harmless.
+    columns: of the ids, each of n values. Raises StillBusy when an attempt neither completes nor lets go, and what
+    `Gateway.take` raises; asking again is harmless.
     """
     ids, watch = pa.table(columns, names=[f"id{n}" for n in range(len(columns))]), None
     all_places = places = pa.array(range(ids.num_rows), pa.int64())

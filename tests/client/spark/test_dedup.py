@@ -12,7 +12,8 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType, Yea
 
 from oncegate_spark import Gateway, dedup
 from oncegate_spark.errors import BadId, BadOption, StillBusy
-from oncegate_spark.spark.dedup import Taking, taken
+from oncegate_spark.spark.dedup import IdTaker, taken
+from oncegate_spark.sync.endpoint import Endpoint
 from tests.support.client_clock import SteppedClock
 from tests.support.stub_gateway import Answer, Asked, StubGateway
 from tests.support.verdicts import BUSY, DUPLICATE, GRANTED, packed
@@ -38,7 +39,7 @@ def test_only_what_is_busy_is_asked_for_again_and_each_row_keeps_its_own_answer(
 def test_a_holder_that_neither_completes_nor_lets_go_is_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sys.modules[Taking.__module__], "LEASE_MS", 1_000)
+    monkeypatch.setattr(sys.modules[IdTaker.__module__], "LEASE_MS", 1_000)
     over = Answer(body=packed([BUSY], left_ms=0))
     with StubGateway(Answer(body=packed([BUSY])), otherwise=lambda asked: over) as stub:
         with pytest.raises(StillBusy, match="1 rows are held by another attempt"):
@@ -49,17 +50,17 @@ def test_a_holder_that_neither_completes_nor_lets_go_is_not_waited_for_for_ever(
 def test_no_rows_are_no_request() -> None:
     with StubGateway() as stub:
         assert ask(stub) == []
-        taking = Taking(stub.url, "default", 1_000, "load", ("id",))
+        taker = IdTaker(Endpoint(stub.url, "default", 1_000), "load", ("id",))
         empty = pa.RecordBatch.from_pydict({"id": pa.array([], pa.string())})
-        assert [batch.num_rows for batch in taking(iter([empty]))] == [0]
+        assert [batch.num_rows for batch in taker(iter([empty]))] == [0]
         assert stub.asked == []
 
 
 def test_a_row_without_an_id_is_found_before_any_of_its_batch_is_taken() -> None:
     with StubGateway() as stub, Gateway(stub.url) as gateway:
-        taking = Taking(stub.url, "default", 1_000, "load", ("id",))
+        taker = IdTaker(Endpoint(stub.url, "default", 1_000), "load", ("id",))
         with pytest.raises(BadId):
-            taking.owned(gateway, pa.RecordBatch.from_pydict({"id": ["a", None]}))
+            taker.owned(gateway, pa.RecordBatch.from_pydict({"id": ["a", None]}))
         assert stub.asked == []
 
 
@@ -73,8 +74,8 @@ def test_an_id_of_several_columns_is_one_id_and_not_their_text(gateway: Gateway)
 @pytest.mark.server
 def test_more_ids_than_one_request_takes_are_asked_for_in_parts(gateway: Gateway) -> None:
     ids = pa.RecordBatch.from_pydict({"id": [f"id-{n}" for n in range(100_001)]})
-    taking = Taking(gateway.url, gateway.namespace, 20_000, "load", ("id",))
-    assert taking.owned(gateway, ids).to_pylist() == [True] * 100_001
+    taker = IdTaker(Endpoint(gateway.url, gateway.namespace, 20_000), "load", ("id",))
+    assert taker.owned(gateway, ids).to_pylist() == [True] * 100_001
 
 
 def test_dedup_looks_at_the_workers_python_and_the_types_on_the_driver(

@@ -17,20 +17,20 @@ import pyarrow.compute as pc
 
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption, OncegateError, Refused, TaskFailed
-from oncegate_spark.protocol.address import Address, checked_timeout
 from oncegate_spark.protocol.columns import Columns, column_names
 from oncegate_spark.protocol.effort import TIMEOUT_MS
-from oncegate_spark.protocol.outage import BLOCK, check_without_rows
+from oncegate_spark.protocol.outage import BLOCK
 from oncegate_spark.spark import pickling, task_identity
 from oncegate_spark.spark.options.column_names import is_case_sensitive, resolved
 from oncegate_spark.spark.verify import report
 from oncegate_spark.spark.writers import check_ids
+from oncegate_spark.sync.endpoint import Endpoint
 from oncegate_spark.sync.gateway import Gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-TOLD, COPIES, KIND = "oncegate_told", "copies", "kind"
+STATE, COPIES, KIND = "oncegate_state", "copies", "kind"
 FREE, IS_HELD, KNOWN = 0, 1, 2
 IDS_AT_ONCE = 50_000  # a request takes 100,000 by default
 
@@ -66,29 +66,32 @@ def verify(
     theirs = _names(output, id_col if output_id is None else output_id, "output_id")
     if len(names) != len(theirs):
         raise BadOption(f"an id of {len(names)} columns ({', '.join(names)}) is not one of {len(theirs)}")
-    _check_where(gateway, timeout_ms, credentials)
-    check_without_rows(on_down)
+    endpoint = Endpoint(gateway, namespace, timeout_ms, credentials, on_down)
+    endpoint.check("verify")
     pickling.check_workers(given.sparkSession)
-    asking = Asking(gateway, namespace, timeout_ms, id_set, len(names), credentials, on_down)
-    asked = _asked(_texts(given, names).distinct(), asking).persist()
+    lookup = IdLookup(endpoint, id_set, len(names))
+    looked_up = _looked_up(_texts(given, names).distinct(), lookup).persist()
     try:
-        asked.count()  # all of it, before anything of the output is read
-        return _compared(asked, _texts(output, theirs), asking, names)
+        looked_up.count()  # all of it, before anything of the output is read
+        return _compared(looked_up, _texts(output, theirs), lookup, names)
     finally:
-        asked.unpersist()
+        looked_up.unpersist()
 
 
-def _compared(asked: "DataFrame", written: "DataFrame", asking: "Asking", names: Sequence[str]) -> report.Verified:
+def _compared(
+    looked_up: "DataFrame", written: "DataFrame", lookup: "IdLookup", names: Sequence[str]
+) -> report.Verified:
+    """Counts the kinds of ids, of the input by what the ledger says and of the output by their copies, in two jobs."""
     from pyspark.sql import functions as F
 
-    ids = asking.columns
+    ids = lookup.columns
     copies = written.groupBy(*ids).agg(F.count(F.lit(1)).alias(COPIES)).persist()
     lacking = _lacking(ids)
-    joined = asked.join(copies.where(~lacking), list(ids), "full_outer").withColumn(KIND, _kind())
+    joined = looked_up.join(copies.where(~lacking), list(ids), "full_outer").withColumn(KIND, _kind())
     joined = joined.select(*ids, KIND, F.coalesce(COPIES, F.lit(0)).alias(COPIES)).persist()
     unknown = joined.where(F.col(KIND) == report.UNRECORDED)
-    again = _asked(unknown.select(*ids), asking).join(unknown, list(ids))
-    settled = F.when(F.col(TOLD) == KNOWN, report.OK).otherwise(report.UNRECORDED)
+    again = _looked_up(unknown.select(*ids), lookup).join(unknown, list(ids))
+    settled = F.when(F.col(STATE) == KNOWN, report.OK).otherwise(report.UNRECORDED)
     again = again.select(*ids, settled.alias(KIND), COPIES)
     rows = joined.where(F.col(KIND) != report.UNRECORDED).union(again).toDF(*names, KIND, COPIES).persist()
     counts = {row[KIND]: row["count"] for row in rows.groupBy(KIND).count().collect()}
@@ -99,18 +102,18 @@ def _compared(asked: "DataFrame", written: "DataFrame", asking: "Asking", names:
 
 
 def _kind() -> "Column":
-    """The kind of an id by what the ledger told of it, null where the input has it not, and by its copies."""
+    """Returns the kind of an id by its state in the ledger, null where the input has it not, and by its copies."""
     from pyspark.sql import functions as F
 
-    told, copies = F.col(TOLD), F.coalesce(F.col(COPIES), F.lit(0))
-    absent = F.when(told == KNOWN, report.MISSING).when(told == IS_HELD, report.HELD).otherwise(report.NOT_WRITTEN)
-    once = F.when(told == KNOWN, report.OK).otherwise(report.UNRECORDED)
+    state, copies = F.col(STATE), F.coalesce(F.col(COPIES), F.lit(0))
+    absent = F.when(state == KNOWN, report.MISSING).when(state == IS_HELD, report.HELD).otherwise(report.NOT_WRITTEN)
+    once = F.when(state == KNOWN, report.OK).otherwise(report.UNRECORDED)
     there = F.when(copies == 0, absent).when(copies == 1, once).otherwise(report.DOUBLED)
-    return F.when(told.isNull(), report.FOREIGN).otherwise(there)
+    return F.when(state.isNull(), report.FOREIGN).otherwise(there)
 
 
 def _lacking(ids: Sequence[str]) -> "Column":
-    """Whether a row has no id: a column is null, or all are empty."""
+    """Tells whether a row has no id: a column is null, or all are empty."""
     from pyspark.sql import functions as F
 
     columns = [F.col(name) for name in ids]
@@ -127,69 +130,55 @@ def _names(df: "DataFrame", columns: Columns, shown: str) -> tuple[str, ...]:
     return names
 
 
-def _check_where(gateway: str, timeout_ms: int, credentials: Credentials) -> None:
-    checked_timeout(timeout_ms)
-    if credentials.api_key is not None:
-        raise BadOption("a key itself is not carried to executors: name its file, Credentials(api_key_file=…)")
-    Address.of(gateway, credentials)
-
-
 def _texts(df: "DataFrame", names: Sequence[str]) -> "DataFrame":
-    """The id columns as text, under names of ours."""
+    """Returns the id columns as text, named `id0` and on as `IdLookup.columns` are."""
     from pyspark.sql import functions as F
 
     quoted = [f"`{name.replace('`', '``')}`" for name in names]
     return df.select(*(F.col(name).cast("string").alias(f"id{n}") for n, name in enumerate(quoted)))
 
 
-def _asked(ids: "DataFrame", asking: "Asking") -> "DataFrame":
-    """The ids, each with what the ledger tells of it."""
-    schema = ", ".join([*(f"{name} string" for name in asking.columns), f"{TOLD} tinyint"])
-    return ids.mapInArrow(asking, schema)
+def _looked_up(ids: "DataFrame", lookup: "IdLookup") -> "DataFrame":
+    """Returns the ids with what the ledger knows of each, in the column `STATE`."""
+    schema = ", ".join([*(f"{name} string" for name in lookup.columns), f"{STATE} tinyint"])
+    return ids.mapInArrow(lookup, schema)
 
 
 @dataclass(frozen=True)
-class Asking:
-    """Asks the gateway of a task's ids, for mapInArrow: every id comes back with what the ledger tells of it."""
+class IdLookup:
+    """Looks up the ids of a task's rows, for mapInArrow: every id comes back with what the ledger knows of it.
 
-    url: str
-    namespace: str
-    timeout_ms: int
+    width: how many columns an id has.
+    """
+
+    endpoint: Endpoint
     id_set: str
     width: int
-    credentials: Credentials = NONE
-    on_down: str = BLOCK
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What the columns of an id are called."""
+        """Names the columns of an id, of strings."""
         return tuple(f"id{n}" for n in range(self.width))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with Gateway(
-            self.url,
-            self.namespace,
-            timeout_ms=self.timeout_ms,
-            credentials=self.credentials,
-            on_down=self.on_down,
-        ) as gateway:
+        with self.endpoint.open() as gateway:
             for batch in batches:
                 for start in range(0, batch.num_rows, IDS_AT_ONCE):
                     some = batch.slice(start, IDS_AT_ONCE)
-                    yield some.append_column(TOLD, self._told_or_failed(gateway, some))
+                    yield some.append_column(STATE, self._states_or_failed(gateway, some))
 
-    def told(self, gateway: Gateway, ids: pa.RecordBatch) -> pa.Array:
-        """Ask of ids, each there once: int8[n], FREE, IS_HELD or KNOWN."""
+    def states(self, gateway: Gateway, ids: pa.RecordBatch) -> pa.Array:
+        """Return the state of each id, int8[n]: FREE, IS_HELD or KNOWN. No id may be there twice."""
         found = gateway.look_up(pa.Table.from_batches([ids]), self.id_set)
         held_or_free = pc.if_else(found.verdicts.held, IS_HELD, FREE)
         return pc.if_else(found.verdicts.known, KNOWN, held_or_free).cast(pa.int8())
 
-    def _told_or_failed(self, gateway: Gateway, ids: pa.RecordBatch) -> pa.Array:
-        """As `told`; an error says where it was."""
+    def _states_or_failed(self, gateway: Gateway, ids: pa.RecordBatch) -> pa.Array:
+        """As `states`; an error says where it was."""
         try:
-            return self.told(gateway, ids)
+            return self.states(gateway, ids)
         except OncegateError as error:
             task = task_identity.of_task()
-            where = f"verify through {self.url}, partition {task.partition}, attempt {task.attempt}"
+            where = f"verify through {self.endpoint.url}, partition {task.partition}, attempt {task.attempt}"
             text = f"{where}: {error}; nothing is written by it, so it may be run again"
             raise TaskFailed(text, outcome=error.outcome, code=error.code) from error
