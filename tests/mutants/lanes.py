@@ -135,8 +135,8 @@ LANES: tuple[Mutant, ...] = (
     one(
         "a batch lost in a header",
         f"{HTTP}/routes/claims.py",
-        "    asked = (token, call, found, lease_ms, scope, digests, inbound.id_set, located(inbound.request))\n",
-        "    asked = (token, call, found, lease_ms, None, digests, inbound.id_set, located(inbound.request))\n",
+        "        lease_ms=lease_ms,\n        scope=scope,\n",
+        "        lease_ms=lease_ms,\n",
         f"{_ACKS_HTTP}::test_ids_of_a_batch_are_stale_once_it_is_acked_in_every_encoding",
     ),
     one(

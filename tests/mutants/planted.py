@@ -95,11 +95,11 @@ PLANTED: tuple[Mutant, ...] = (
         (
             (
                 f"{ENGINE}/usecases/claims.py",
-                "        decision = self._index.decide(*asked, digests=digests, times=times)\n",
+                "        decision = self._index.decide(\n",
                 "        cache = self.__dict__.setdefault('cache', {})\n"
                 "        if (request.token, request.call) in cache:\n"
                 "            return cache[request.token, request.call]\n"
-                "        decision = self._index.decide(*asked, digests=digests, times=times)\n",
+                "        decision = self._index.decide(\n",
             ),
             (
                 f"{ENGINE}/usecases/claims.py",

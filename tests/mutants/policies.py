@@ -98,8 +98,8 @@ POLICIES: tuple[Mutant, ...] = (
     one(
         "ids over gRPC carry no time",
         "service/oncegate/transports/grpc/claims.py",
-        "    return ClaimRequest(*asked, printer.made_ms)\n",
-        "    return ClaimRequest(*asked)\n",
+        "        made_ms=printer.made_ms,\n",
+        "",
         f"{_DOORS}::test_every_door_tells_an_id_stale_that_is_older_than_the_horizon",
     ),
     one(
