@@ -6,6 +6,7 @@ import json
 import re
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -16,6 +17,7 @@ from oncegate.engine.metrics.families import METRICS
 from oncegate_spark.spark.options import OPTIONS
 from tests.docs.pages import PAGES, ROOT, Page, named
 
+CLIENT = "spark_client/oncegate_spark"
 FOLDERS = ("service", "spark_client", "tests", "docs", "scripts", "examples", "demo", "bench", "requirements")
 _PATH = re.compile(rf"(?<![\w/.])(?:{'|'.join(FOLDERS)})/[\w./*-]*")
 # Options that a page gives to a sink of its reader's, or to Spark's own Kafka source.
@@ -50,6 +52,21 @@ def test_every_room_of_the_architecture_exists() -> None:
     assert [place for place in places if not (ROOT / "service/oncegate" / place).exists()] == []
 
 
+# Below these the architecture's paths begin, where it says "Where do I change".
+PACKAGES = tuple(ROOT / one for one in ("", "service/oncegate", "service/oncegate/transports/http", CLIENT))
+
+
+def place_of(path: str) -> Path | None:
+    """Where a path of a page is: from the root, or below a package; None: nowhere."""
+    return next((package / path for package in PACKAGES if (package / path).exists()), None)
+
+
+def test_every_path_of_the_architecture_exists_at_the_root_or_below_a_package() -> None:
+    paths = re.findall(r"`(\w+(?:/\w+)+(?:\.\w+)?)`", Page(ROOT / "ARCHITECTURE.md").prose)
+    assert len(paths) > 100
+    assert [path for path in paths if place_of(path) is None] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_every_name_in_backticks_stands_in_the_source(page: Page) -> None:
     """Of classes, functions and constants: what looks like a name of ours and is a single word."""
@@ -62,7 +79,9 @@ def test_every_name_in_backticks_stands_in_the_source(page: Page) -> None:
 def test_a_name_stands_in_the_file_that_is_named_beside_it(page: Page) -> None:
     """As in: `Limits.lease_of` (`service/…/limits.py`)."""
     for name, place in re.findall(r"`([\w.]+)`[^`(]{0,20}\(`([\w./]+\.py)`", page.prose):
-        assert set(name.split(".")) <= set(re.findall(r"\w+", (ROOT / place).read_text())), (name, place)
+        found = place_of(place)
+        assert found is not None, place
+        assert set(name.split(".")) <= set(re.findall(r"\w+", found.read_text())), (name, place)
 
 
 # Names of others, and of files.
