@@ -46,7 +46,7 @@ class Actions:
         this moment; TooLarge, LedgerFull, DeadlinePassed: nothing was forgotten; LedgerDown: unknown, repeat it.
         """
         self._trail.check(note, deadline)
-        self._rates.ids(len(ids))
+        self._rates.take_ids(len(ids))
         journal, claims = self._journal, self._journal.index.claims
         if len(ids) > journal.limits.ids_per_request:
             raise TooLarge(f"{len(ids)} ids in one request; at most {journal.limits.ids_per_request}")

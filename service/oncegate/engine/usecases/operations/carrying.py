@@ -55,7 +55,7 @@ class Carrying:
         self._trail.check(note, deadline)
         if len(known.ids) > limits.ids_per_request:
             raise TooLarge(f"{len(known.ids)} ids in one request; at most {limits.ids_per_request}")
-        self._rates.ids(len(known.ids))
+        self._rates.take_ids(len(known.ids))
         both = np.unique(np.concatenate([known.ids, known.owners], axis=1), axis=0)
         if len(both) > len(np.unique(both[:, :2], axis=0)):
             raise BadRequest("one id is there twice, done and taken, or with two owners; nothing was imported")
