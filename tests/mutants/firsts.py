@@ -60,8 +60,8 @@ FIRSTS: tuple[Mutant, ...] = (
     one(
         "places of rows that are asked for again stand elsewhere",
         f"{CLIENT}/protocol/calls/attempt.py",
-        "                else [one for one, is_open in zip(at, verdicts.open.to_pylist(), strict=True) if is_open]\n",
-        "                else at[: rows.num_rows]\n",
+        "at = [one for one, is_open in zip(at, verdicts.open.to_pylist(), strict=True) if is_open]\n",
+        "at = at[: rows.num_rows]\n",
         "tests/client/sync/test_produce_by_id.py::test_places_of_rows_that_were_asked_for_again_stand_where_those_rows_were_given",
     ),
     one(

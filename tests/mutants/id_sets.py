@@ -64,8 +64,8 @@ ID_SETS: tuple[Mutant, ...] = (
     one(
         "an attempt keeps its set to itself",
         f"{CLIENT}/protocol/calls/attempt.py",
-        '            id_set = self._id_set if columns["id_col"] else None\n',
-        "            id_set = None\n",
+        '            id_set=self._id_set if target.columns["id_col"] else None,\n',
+        "            id_set=None,\n",
         "tests/client/spark/test_ids_writer.py::test_writes_that_name_one_set_drop_each_others_rows",
     ),
 )

@@ -244,13 +244,9 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "produce's repeat from a cache",
         f"{ENGINE}/usecases/produce.py",
-        "        decision = self._index.claims.decide(\n"
-        '            request.token, request.call, digest, request.ids, now_ms, "produce", digests, times\n'
-        "        )\n",
+        "        decision = self._decide(request, ids, digest, now_ms)\n",
         '        decision = self.__dict__.setdefault("cache", {}).setdefault(\n'
-        "            (request.token, request.call),\n"
-        "            self._index.claims.decide(\n"
-        '                request.token, request.call, digest, request.ids, now_ms, "produce", digests, times\n            ),\n'
+        "            (request.token, request.call), self._decide(request, ids, digest, now_ms)\n"
         "        )\n",
         "tests/engine/usecases/test_produce.py",
         _MIXED,

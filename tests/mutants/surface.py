@@ -224,8 +224,8 @@ SURFACE: tuple[Mutant, ...] = (
     one(
         "one call for every request",
         f"{CLIENT}/protocol/calls/attempt.py",
-        "                call,\n                body,\n",
-        "                0,\n                body,\n",
+        "            self.next_call(),\n            body,\n",
+        "            0,\n            body,\n",
         "tests/client/sync/test_produce_by_id.py",
     ),
     one(

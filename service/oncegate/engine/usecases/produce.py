@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from oncegate.arraytypes import U8, U64
 from oncegate.core.claims import Action
 from oncegate.core.entries.kinds import Entry, Produced, Span
 from oncegate.core.errors import BadRequest
@@ -24,6 +25,7 @@ from oncegate.engine.usecases.partitioning import Share, partition_of, shares, s
 from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.topics import Topics
 from oncegate.engine.write_log import PlainWriteWarnings
+from oncegate.index.claims.firsts import Firsts
 from oncegate.index.claims.results import ClaimDecision
 from oncegate.index.table.arrays import NO_DIGESTS
 from oncegate.ports import Origin, OutputChange, WriteRange
@@ -59,31 +61,22 @@ class Records:
         if request.sequenced is not None:
             return await self._sequenced(request, request.sequenced, deadline)
         if request.ids is None:
-            result = await self._plain(request, deadline)
-            if result.rows:
-                self._warnings.note(request.topic)
-            return result
+            return await self._plain(request, deadline)
+        return await self._by_id(request, request.ids, deadline)
+
+    async def _by_id(self, request: ProduceRequest, ids: U64, deadline: Deadline) -> ProduceResult:
+        """Appends the rows whose ids (`ids`: the request's) are free; claim, rows and completion are one entry."""
         deadline.check()
         if request.scope is not None and await is_over(self._journal, request.scope):
-            return ProduceResult(0, (), *stale(self._journal, len(request.ids)))
+            return ProduceResult(0, (), *stale(self._journal, len(ids)))
         entries, digest = self._topics.creation(request.topic, request.rows.schema), _digest(request)
         now_ms = self._journal.clock.monotonic_ms()
-        digests = NO_DIGESTS if request.digests is None else request.digests
-        times = self._journal.times(request.made_ms)
-        decision = self._index.claims.decide(
-            request.token, request.call, digest, request.ids, now_ms, "produce", digests, times
-        )
+        decision = self._decide(request, ids, digest, now_ms)
         wall_ms, seen_max = self._journal.wall_ms(), self._journal.counts.seen_max
         duplicates = duplicates_in(self._index.claims, request, decision, wall_ms, seen_max)
-        rests_on, claims = decision.rests_on, self._index.claims
+        rests_on, before = self._earlier_tries(decision, now_ms)
+        firsts = self._firsts(ids, decision.verdicts) if request.locate else None
         spans: tuple[Span, ...] = ()
-        before: tuple[Span, ...] = ()
-        if decision.claim is not None:
-            before = claims.written_by(decision.claim)
-            rests_on = max(rests_on, claims.view(decision.claim, now_ms).position)
-        firsts = None
-        if request.locate:
-            firsts = claims.firsts_of(request.ids, decision.verdicts, self._journal.limits.located_entries)
         others = self._others(decision)
         if len(decision.fresh) or len(decision.taken) or others.any():
             rests_on, spans = self._write(request, decision, digest, entries, before, others)
@@ -94,6 +87,22 @@ class Records:
         located = None if firsts is None else await self._places.located(firsts, deadline)
         told, told_before = self._topics.told(spans), self._topics.told(before)
         return ProduceResult(rows, told, decision.verdicts, decision.numbers, told_before, located)
+
+    def _decide(self, request: ProduceRequest, ids: U64, digest: bytes, now_ms: int) -> ClaimDecision:
+        digests = NO_DIGESTS if request.digests is None else request.digests
+        times = self._journal.times(request.made_ms)
+        return self._index.claims.decide(request.token, request.call, digest, ids, now_ms, "produce", digests, times)
+
+    def _earlier_tries(self, decision: ClaimDecision, now_ms: int) -> tuple[int, tuple[Span, ...]]:
+        """Returns the position that the answer rests on, and what earlier tries of this call have written."""
+        if decision.claim is None:
+            return decision.rests_on, ()
+        claims = self._index.claims
+        position = claims.view(decision.claim, now_ms).position
+        return max(decision.rests_on, position), claims.written_by(decision.claim)
+
+    def _firsts(self, ids: U64, verdicts: U8) -> Firsts:
+        return self._index.claims.firsts_of(ids, verdicts, self._journal.limits.located_entries)
 
     async def _sequenced(self, request: ProduceRequest, requests: SequenceRequest, deadline: Deadline) -> ProduceResult:
         """Appends claim, rows and completion of a producer's sequences as one."""
@@ -131,6 +140,7 @@ class Records:
         position, spans = self._record(request, written, entries, None, _NO_DIGEST)
         await journal.group_commit.durable(position)
         journal.counts.add(PRODUCED_ROWS, request.rows.rows)
+        self._warnings.note(request.topic)
         return ProduceResult(request.rows.rows, self._topics.told(spans))
 
     @property

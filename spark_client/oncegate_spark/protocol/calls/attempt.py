@@ -1,6 +1,7 @@
 """What an attempt knows of itself, and how it asks, as steps. No I/O: `Attempt` and `AsyncAttempt` take them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from oncegate_spark.errors import (
     StillBusy,
 )
 from oncegate_spark.protocol import codecs
-from oncegate_spark.protocol.answers import Claimed, Settled, Written
+from oncegate_spark.protocol.answers import Claimed, Produced, Settled, Written
 from oncegate_spark.protocol.busy import Watch, in_doubt, pause_ms
 from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.requests import Scope
@@ -26,6 +27,18 @@ from oncegate_spark.protocol.effort import LEASE_MS, new_token
 from oncegate_spark.protocol.ids import Ids, id_columns, listed
 from oncegate_spark.protocol.packed.verdicts import Verdicts
 from oncegate_spark.protocol.payloads import beside, checked, conflict, dropped, named
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Says where the rows of one `produce` go and how they are known: the same for all requests that it takes.
+
+    columns: by the parameter's name, of the rows' ids, keys and payloads. drops: rows of a CONFLICT are left out.
+    """
+
+    topic: str
+    columns: Mapping[str, tuple[str, ...]]
+    drops: bool
 
 
 class AttemptCalls:
@@ -185,16 +198,15 @@ class AttemptCalls:
         _check(rows, columns)
         if locate and not columns["id_col"]:
             raise BadOption("locate asks for the first of each id; name the id by id_col; nothing was sent")
-        return self._produce(topic, rows, columns, checked(on_conflict) == "drop", locate)
+        return self._produce(_Target(topic, columns, checked(on_conflict) == "drop"), rows, locate)
 
-    def _produce(
-        self, topic: str, rows: pa.Table, columns: Mapping[str, tuple[str, ...]], drops: bool, locate: bool
-    ) -> Steps[Written]:
+    def _produce(self, target: _Target, rows: pa.Table, locate: bool) -> Steps[Written]:
         written = Written()
+        rows_max = codecs.IDS_MAX if target.columns["id_col"] else None
         try:
-            for part, body in codecs.portions(rows.to_batches(), codecs.IDS_MAX if columns["id_col"] else None):
+            for part, body in codecs.portions(rows.to_batches(), rows_max):
                 at = written.room_for_firsts(part.num_rows) if locate else None
-                yield from self._settled(topic, part, body, columns, written, drops, at)
+                yield from self._settled(target, part, body, written, at)
         except PayloadConflict:
             raise
         except OncegateError as error:
@@ -204,42 +216,23 @@ class AttemptCalls:
         return written
 
     def _settled(
-        self,
-        topic: str,
-        rows: pa.Table,
-        body: bytes | memoryview,
-        columns: Mapping[str, tuple[str, ...]],
-        written: Written,
-        drops: bool,
-        at: Sequence[int] | None,
+        self, target: _Target, rows: pa.Table, body: bytes | memoryview, written: Written, at: Sequence[int] | None
     ) -> Steps[None]:
         """Produce rows until each of them is done; what another attempt holds is claimed again in a new call.
 
-        `at`: where these rows stand among all of them, to note their firsts; None: nobody asked.
+        body: the rows as an Arrow stream. written: what is done is added to it. at: where these rows stand among all of
+        them, to note their firsts; None: nobody asked.
         """
         watch: Watch | None = None
         while rows.num_rows:
-            call = self.next_call()
-            id_set = self._id_set if columns["id_col"] else None
-            done = yield from self._calls.produce(
-                topic,
-                self.token,
-                call,
-                body,
-                **columns,
-                scope=self._scope,
-                id_set=id_set,
-                locate=at is not None,
-                spilled_ms=self.spilled_ms,
-            )
+            done = yield from self._request(target, body, locate=at is not None)
             verdicts = done.verdicts
             self._check_batch(verdicts)
             written.add(done, at)
-            if verdicts is not None and "IN_DOUBT" in verdicts:
-                raise in_doubt(columns_of(rows, columns["id_col"]), verdicts, named(columns["id_col"], ()))
-            if verdicts is not None and verdicts.conflicts:
-                self._refuse_or_drop(rows, columns, verdicts, written, drops)
-            if verdicts is None or not verdicts.unsettled:
+            if verdicts is None:
+                return
+            self._check_verdicts(target, rows, verdicts, written)
+            if not verdicts.unsettled:
                 return
             if verdicts.granted:
                 watch = None
@@ -247,12 +240,23 @@ class AttemptCalls:
                 watch = watch or Watch(verdicts.lease_ms or LEASE_MS, self._calls.tries.rng)
                 yield Pause(pause_ms(watch, self._calls.tries.now_ms(), verdicts))
             rows = rows.filter(verdicts.open)
-            at = (
-                None
-                if at is None
-                else [one for one, is_open in zip(at, verdicts.open.to_pylist(), strict=True) if is_open]
-            )
+            if at is not None:
+                at = [one for one, is_open in zip(at, verdicts.open.to_pylist(), strict=True) if is_open]
             body = codecs.stream(rows.to_batches()) if rows.num_rows else b""
+
+    def _request(self, target: _Target, body: bytes | memoryview, locate: bool) -> Steps[Produced]:
+        """Send rows once, in a new call; every try of it repeats the call."""
+        return self._calls.produce(
+            target.topic,
+            self.token,
+            self.next_call(),
+            body,
+            **target.columns,
+            scope=self._scope,
+            id_set=self._id_set if target.columns["id_col"] else None,
+            locate=locate,
+            spilled_ms=self.spilled_ms,
+        )
 
     def _check_batch(self, verdicts: Verdicts | None) -> None:
         """Raises BatchOver: whether these very rows are among those that were written is not known any more."""
@@ -263,11 +267,15 @@ class AttemptCalls:
                 "anew needs a checkpoint of its own, or ids without scope=retry; nothing of this request was written"
             )
 
-    def _refuse_or_drop(
-        self, rows: pa.Table, by: Mapping[str, tuple[str, ...]], verdicts: Verdicts, written: Written, drops: bool
-    ) -> None:
+    def _check_verdicts(self, target: _Target, rows: pa.Table, verdicts: Verdicts, written: Written) -> None:
+        """Raises InDoubt for ids that a person has to look at, PayloadConflict for conflicts that are not dropped."""
+        by = target.columns
+        if "IN_DOUBT" in verdicts:
+            raise in_doubt(columns_of(rows, by["id_col"]), verdicts, named(by["id_col"], ()))
+        if not verdicts.conflicts:
+            return
         columns, what = columns_of(rows, by["id_col"]), named(by["id_col"], by["digest_cols"])
-        if not drops:
+        if not target.drops:
             raise conflict(columns, verdicts.conflicting, written.rows + written.own, what)
         dropped(columns, verdicts.conflicting, what)
 
