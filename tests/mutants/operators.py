@@ -101,10 +101,10 @@ OPERATORS = (
     ),
     one(
         "what an operator sent and nobody answered was not done",
-        "service/oncegate/cli/running/asking.py",
+        "service/oncegate/cli/running/requests.py",
         '        if request.get_method() == "GET":\n',
         "        if True:\n",
-        "tests/cli/test_asking.py::test_what_was_sent_and_not_answered_is_unknown_and_what_only_asks_is_not",
+        "tests/cli/test_requests.py::test_what_was_sent_and_not_answered_is_unknown_and_what_only_asks_is_not",
     ),
     one(
         "a release stands in the trail as what a resolution is called",

@@ -210,6 +210,6 @@ SECURITY: tuple[Mutant, ...] = (
         "service/oncegate/verifier/address.py",
         "    if not private:\n",
         "    if False:\n",
-        "tests/cli/test_asking.py",
+        "tests/cli/test_requests.py",
     ),
 )

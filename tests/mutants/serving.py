@@ -301,6 +301,6 @@ SERVING: tuple[Mutant, ...] = (
         f"{CLIENT}/spark/writers/common.py",
         "            following, failed = _next(made)\n",
         "            following, failed = _next(made)\n            if failed is not None:\n                raise failed\n",
-        "tests/client/spark/test_each_behind.py::test_an_error_of_the_items_comes_after_all_that_was_made_of_those_before",
+        "tests/client/spark/test_pipelined.py::test_an_error_of_the_items_comes_after_all_that_was_made_of_those_before",
     ),
 )

@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Mutant, one
 
 _DOORS = "tests/transports/test_policies.py"
-_PASSING = "tests/engine/recovery/test_passing.py"
+_UNCHECKED_CLAIMS = "tests/engine/recovery/test_unchecked_claims.py"
 _SPARK = "tests/client/spark/test_unchecked.py"
 _UNCHECKED = "tests/engine/usecases/test_unchecked.py"
 
@@ -11,16 +11,16 @@ UNCHECKED: tuple[Mutant, ...] = (
     one(
         "how much was passed is nowhere before the ledger is back",
         "service/oncegate/engine/recovery/owner.py",
-        "        self._passing.tell(now_ms)\n",
+        "        self._unchecked_claims.tell(now_ms)\n",
         "",
-        f"{_PASSING}::test_the_log_has_the_count_at_once_and_each_minute_while_it_grows",
+        f"{_UNCHECKED_CLAIMS}::test_the_log_has_the_count_at_once_and_each_minute_while_it_grows",
     ),
     one(
         "each look writes a line of what was passed",
-        "service/oncegate/engine/recovery/passing.py",
+        "service/oncegate/engine/recovery/unchecked_claims.py",
         "if tally.ids != self._told_ids and now_ms >= self._told_again_ms:",
         "if tally.ids != self._told_ids:",
-        f"{_PASSING}::test_the_log_has_the_count_at_once_and_each_minute_while_it_grows",
+        f"{_UNCHECKED_CLAIMS}::test_the_log_has_the_count_at_once_and_each_minute_while_it_grows",
     ),
     one(
         "an id that nobody looked up is granted as if somebody had",
@@ -52,14 +52,14 @@ UNCHECKED: tuple[Mutant, ...] = (
     ),
     one(
         "what was passed unchecked is not noted in the ledger",
-        "service/oncegate/engine/recovery/passing.py",
+        "service/oncegate/engine/recovery/unchecked_claims.py",
         "        self.stop()\n        self.note(shard)\n",
         "        self.stop()\n        self._tally = Tally()\n",
         f"{_UNCHECKED}::test_what_was_passed_is_noted_once_with_how_many_when_and_whose",
     ),
     one(
         "a note that the ledger has lost is not made again",
-        "service/oncegate/engine/recovery/passing.py",
+        "service/oncegate/engine/recovery/unchecked_claims.py",
         "            self._tally.add(tally)\n            self._tell",
         "            self._tell",
         f"{_UNCHECKED}::test_a_note_that_the_ledger_loses_is_made_again",
@@ -73,38 +73,38 @@ UNCHECKED: tuple[Mutant, ...] = (
     ),
     one(
         "a request from one outage is passed in the next, under another setting",
-        "service/oncegate/engine/recovery/passing.py",
+        "service/oncegate/engine/recovery/unchecked_claims.py",
         "lambda: self._is_over() or self._unchecked is not made,",
         "self._is_over,",
-        f"{_PASSING}::test_a_request_of_one_outage_is_not_passed_in_the_next_which_is_set_otherwise",
+        f"{_UNCHECKED_CLAIMS}::test_a_request_of_one_outage_is_not_passed_in_the_next_which_is_set_otherwise",
     ),
     one(
         "claims pass unchecked by what was set before another gateway was stood by for",
         "service/oncegate/engine/recovery/owner.py",
-        "            self._passing.stop()\n            world.observer",
+        "            self._unchecked_claims.stop()\n            world.observer",
         "            world.observer",
-        f"{_PASSING}::test_who_has_stood_by_since_lets_nothing_pass_when_following_breaks",
+        f"{_UNCHECKED_CLAIMS}::test_who_has_stood_by_since_lets_nothing_pass_when_following_breaks",
     ),
     one(
         "claims pass unchecked by what was set before another owner was met",
         "service/oncegate/engine/recovery/owner.py",
-        "        if isinstance(error, LedgerFenced):\n            self._passing.stop()\n        elif",
+        "        if isinstance(error, LedgerFenced):\n            self._unchecked_claims.stop()\n        elif",
         "        if",
-        f"{_PASSING}::test_who_meets_another_owner_while_opening_lets_nothing_pass_any_more",
+        f"{_UNCHECKED_CLAIMS}::test_who_meets_another_owner_while_opening_lets_nothing_pass_any_more",
     ),
     one(
         "a bug of the gateway's own lets claims pass unchecked",
         "service/oncegate/engine/recovery/owner.py",
         "                if self._shard.group_commit.append_lost:\n",
         "                if isinstance(error, LedgerDown):\n",
-        f"{_PASSING}::test_a_bug_of_the_gateways_own_lets_nothing_pass_while_the_ledger_can_be_opened",
+        f"{_UNCHECKED_CLAIMS}::test_a_bug_of_the_gateways_own_lets_nothing_pass_while_the_ledger_can_be_opened",
     ),
     one(
         "an upkeep that fails lets claims pass unchecked",
         "service/oncegate/engine/commit/group_commit.py",
         "isinstance(error, LedgerDown | OSError) and not self.gave_up()\n",
         "isinstance(error, LedgerDown | OSError)\n",
-        f"{_PASSING}::test_a_ledger_that_its_upkeep_has_ended_lets_nothing_pass_by_the_append_that_is_told_so",
+        f"{_UNCHECKED_CLAIMS}::test_a_ledger_that_its_upkeep_has_ended_lets_nothing_pass_by_the_append_that_is_told_so",
     ),
     one(
         "a bug in the upkeep of a ledger on Kafka is told as an append that failed",
@@ -125,35 +125,35 @@ UNCHECKED: tuple[Mutant, ...] = (
         "service/oncegate/engine/recovery/owner.py",
         "        elif isinstance(error, LedgerDown) and not self._served and not is_shortage(error):\n",
         "        elif not self._served:\n",
-        f"{_PASSING}::test_a_ledger_that_cannot_be_opened_for_a_bug_or_for_want_of_memory_lets_nothing_pass",
+        f"{_UNCHECKED_CLAIMS}::test_a_ledger_that_cannot_be_opened_for_a_bug_or_for_want_of_memory_lets_nothing_pass",
     ),
     one(
         "nothing passes where the ledger cannot be opened after its shard ended otherwise",
         "service/oncegate/engine/recovery/owner.py",
-        "and not is_shortage(error):\n            self._passing.begin()\n",
+        "and not is_shortage(error):\n            self._unchecked_claims.begin()\n",
         "and not is_shortage(error):\n            pass\n",
-        f"{_PASSING}::test_claims_pass_once_the_ledger_cannot_be_opened_whatever_ended_it_before",
+        f"{_UNCHECKED_CLAIMS}::test_claims_pass_once_the_ledger_cannot_be_opened_whatever_ended_it_before",
     ),
     one(
         "long names of callers are longer than a note takes",
         "service/oncegate/engine/policies/unchecked.py",
         'cut_name(", ".join(named), max(0, name_bytes - len(counted))) + counted',
         '", ".join(named) + counted',
-        f"{_PASSING}::test_what_was_passed_is_noted_whatever_callers_are_named",
+        f"{_UNCHECKED_CLAIMS}::test_what_was_passed_is_noted_whatever_callers_are_named",
     ),
     one(
         "names of callers are kept without an end",
         "service/oncegate/engine/policies/unchecked.py",
         "        self.callers |= set(sorted(callers - self.callers)[:room])\n",
         "        self.callers |= set(sorted(callers)[: max(room, 1)])\n",
-        f"{_PASSING}::test_no_more_names_are_kept_than_may_be_told",
+        f"{_UNCHECKED_CLAIMS}::test_no_more_names_are_kept_than_may_be_told",
     ),
     one(
         "what was passed is forgotten when its note fails as nobody expects",
-        "service/oncegate/engine/recovery/passing.py",
+        "service/oncegate/engine/recovery/unchecked_claims.py",
         "        except Exception as error:\n",
         "        except OSError as error:\n",
-        f"{_PASSING}::test_a_note_that_fails_for_what_nobody_expects_is_told_once_and_made_again",
+        f"{_UNCHECKED_CLAIMS}::test_a_note_that_fails_for_what_nobody_expects_is_told_once_and_made_again",
     ),
     one(
         "in shadow mode an unchecked claim is told what it would have been",

@@ -7,8 +7,8 @@ import pytest
 from oncegate.core.errors import LedgerFull
 from oncegate.ports import LEAVING_OUT, Ability, Mark, OutputChange
 from oncegate.testing import check_ledger
+from oncegate.testing.broken.base import Broken
 from oncegate.testing.broken.ledgers import BREAKS, broken
-from oncegate.testing.broken.passing import Broken
 from oncegate.testing.ledger_checks import CHECKS, why_skipped
 from oncegate.testing.ledger_places import MakePlace
 from oncegate.testing.output_checks import OUTPUT_CHECKS

@@ -3,8 +3,8 @@
 import pytest
 
 from oncegate.testing import check_ledger
+from oncegate.testing.broken.base import Broken
 from oncegate.testing.broken.ledgers import BREAKS, broken
-from oncegate.testing.broken.passing import Broken
 from tests.testing.places import memory_place
 
 

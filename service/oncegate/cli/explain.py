@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.asking import Ca, Certificate, Url, asked
+from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about
 
 Id = Annotated[list[str], typer.Argument(help="The id; several words for an id of several columns.")]
 IdSet = Annotated[str, typer.Option(help="The set the id is of: for rows that were produced, their topic's name.")]
@@ -34,7 +34,7 @@ def explain(
     """
     with refusing():
         query = urllib.parse.urlencode([*(("id", part) for part in id), ("id_set", id_set)])
-        body = asked(url, namespace, f"ids:explain?{query}", None, ca, certificate)
+        body = answer_about(url, namespace, f"ids:explain?{query}", None, ca, certificate)
         sys.stdout.write((body if as_json else "\n".join(_lines(json.loads(body)))) + "\n")
 
 

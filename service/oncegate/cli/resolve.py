@@ -11,7 +11,7 @@ import typer
 from oncegate.cli.explain import AsJson, Namespace
 from oncegate.cli.operating.options import Who, note, said
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.asking import Ca, Certificate, Url, asked
+from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about
 from oncegate.core.errors import BadRequest
 
 
@@ -54,7 +54,7 @@ def resolve(
         message: dict[str, object] = {"outcome": outcome.replace("-", "_"), **note(why, who)}
         message |= {name: value for name, value in (("first", first), ("last", last)) if value is not None}
         place = f"producers/{_quoted(producer)}" if claim is None else f"claims/{_quoted(claim)}"
-        body = asked(url, namespace, f"{place}:resolve", message, ca, certificate)
+        body = answer_about(url, namespace, f"{place}:resolve", message, ca, certificate)
         count, what = json.loads(body)["resolved"], "ids" if producer is None else "sequences"
         line = f"{count} {what} are {outcome.value} from now on" if count else "nothing was left to clear"
         sys.stdout.write((body if as_json else line) + "\n")

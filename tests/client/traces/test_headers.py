@@ -6,7 +6,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 from oncegate_spark.protocol.address import Address, with_key
-from oncegate_spark.spark.writers.common import each_behind
+from oncegate_spark.spark.writers.common import pipelined
 from oncegate_spark.tracing.spans import asks
 from tests.support.clients import Connect
 from tests.support.gateway_process import GatewayProcess
@@ -53,7 +53,7 @@ def test_a_current_span_comes_before_what_the_environment_says(monkeypatch: pyte
 def test_work_in_a_thread_of_ours_is_part_of_the_span_of_who_gave_it(tracer: object) -> None:
     with tracer.start_as_current_span("work"):  # type: ignore[attr-defined]
         here = with_key(HERE, {})
-        ((_, there),) = each_behind(lambda _: (threading.get_ident(), with_key(HERE, {})), [0])
+        ((_, there),) = pipelined(lambda _: (threading.get_ident(), with_key(HERE, {})), [0])
     assert there == (there[0], here)
     assert there[0] != threading.get_ident()
 

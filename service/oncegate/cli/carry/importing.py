@@ -13,7 +13,7 @@ from oncegate.cli.carry.export import FORMAT, KEY, VERSION
 from oncegate.cli.operating.options import AsJson, Reason, Who, note
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.asking import Ca, Certificate, Url, asked, asked_of
+from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about, answer_of
 from oncegate.core.errors import BadRequest
 
 File = Annotated[Path, typer.Argument(help="What `oncegate export` has written.")]
@@ -50,16 +50,16 @@ def take_in(
         said = source.schema_arrow.metadata or {}
         if said.get(FORMAT) != VERSION:
             raise BadRequest(f"{file} is none that `oncegate export` of this version writes; nothing was imported")
-        noted, limits = note(reason, who), json.loads(asked_of(url, "v1/limits", None, ca, certificate))
+        noted, limits = note(reason, who), json.loads(answer_of(url, "v1/limits", None, ca, certificate))
         if long := [name for name, text in noted.items() if len(text.encode()) > limits["name_bytes"]]:
             raise BadRequest(f"--{_SAID[long[0]]} is longer than {limits['name_bytes']} bytes; nothing was imported")
         place = f"v1/namespaces/{urllib.parse.quote(namespace, safe='')}"
-        asked_of(url, place, {"key": said[KEY].decode()}, ca, certificate, "PUT")
+        answer_of(url, place, {"key": said[KEY].decode()}, ca, certificate, "PUT")
         query = urllib.parse.urlencode(noted)
         done = new = 0
         with steps() as moved:
             for batch in _batches(file, source, min(IDS_AT_ONCE, limits["ids_per_request"])):
-                body = asked(url, namespace, f"ids:import?{query}", _stream(batch), ca, certificate)
+                body = answer_about(url, namespace, f"ids:import?{query}", _stream(batch), ca, certificate)
                 new, done = new + json.loads(body)["imported"], done + len(batch)
                 moved("ids", done, source.metadata.num_rows)
         told = {"namespace": namespace, "ids": done, "imported": new}

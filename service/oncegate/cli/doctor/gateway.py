@@ -12,7 +12,7 @@ from urllib.error import HTTPError
 
 import oncegate
 from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
-from oncegate.cli.running.asking import asked_of
+from oncegate.cli.running.requests import answer_of
 from oncegate.core.errors import OncegateError, Stopping
 from oncegate.ledgers import parse_url
 from oncegate.ledgers.log.deleted import DELETED_NAME
@@ -32,7 +32,7 @@ class Reached:
 
     def ask(self, path: str, message: object = None, method: str | None = None) -> Any:
         """Returns the answer of one call. Raises NotFound, BadRequest, OncegateError."""
-        return json.loads(asked_of(self.url, path, message, self.ca, self.certificate, method) or "null")
+        return json.loads(answer_of(self.url, path, message, self.ca, self.certificate, method) or "null")
 
 
 def health(settings: Settings, reached: Reached) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from oncegate.cli.doctor import data, gateway, machine, secrets, servers
 from oncegate.cli.doctor.findings import Finding, Level, warning, wrong
 from oncegate.cli.operating.options import AsJsonLines
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.asking import Ca, Certificate
+from oncegate.cli.running.requests import Ca, Certificate
 from oncegate.cli.serve import serve_flags, taking_serve_flags
 from oncegate.core.errors import NotFound, OncegateError
 from oncegate.ledgers import parse_url

@@ -12,7 +12,7 @@ from oncegate.cli.explain import AsJson
 from oncegate.cli.operating.options import Reason, Who, note
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.asking import Ca, Certificate, Url, asked_of
+from oncegate.cli.running.requests import Ca, Certificate, Url, answer_of
 from oncegate.core.errors import OncegateError
 
 Undo = Annotated[bool, typer.Option("--undo", help="Take new work again.")]
@@ -40,7 +40,7 @@ def drain(
     """
     with refusing():
         message = {"draining": not undo, **note(reason, who)}
-        state = json.loads(asked_of(url, "v1/gateway:drain", message, ca, certificate))
+        state = json.loads(answer_of(url, "v1/gateway:drain", message, ca, certificate))
         if not undo:
             state = _waited(state, wait_ms, url, ca, certificate)
             if not state["draining"]:
@@ -65,7 +65,7 @@ def _waited(state: dict[str, Any], wait_ms: int, url: str, ca: Path | None, cert
         while (left := _open_claims(state)) and time.monotonic() < until:
             moved("claims that were open", max(0, first - left), first)
             time.sleep(LOOK_S)
-            state = json.loads(asked_of(url, "v1/gateway", None, ca, certificate))
+            state = json.loads(answer_of(url, "v1/gateway", None, ca, certificate))
     return state
 
 

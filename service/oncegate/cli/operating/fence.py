@@ -10,7 +10,7 @@ import typer
 from oncegate.cli.explain import AsJson, Namespace
 from oncegate.cli.operating.options import Reason, Who, note
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.asking import Ca, Certificate, Url, asked
+from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about
 
 Producer = Annotated[str, typer.Argument(help="The producer: an ordered partition of a source, by its name.")]
 
@@ -33,6 +33,6 @@ def fence(
     """
     with refusing():
         place = f"producers/{urllib.parse.quote(producer, safe='')}:fence"
-        body = asked(url, namespace, place, note(reason, who), ca, certificate)
+        body = answer_about(url, namespace, place, note(reason, who), ca, certificate)
         line = f"producer {producer} is at epoch {json.loads(body)['epoch']}, which nobody holds: older ones are FENCED"
         sys.stdout.write((body if as_json else line) + "\n")

@@ -10,7 +10,7 @@ import typer
 from oncegate.cli.explain import AsJson, Namespace
 from oncegate.cli.operating.options import Reason, Who, note
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.asking import Ca, Certificate, Url, asked
+from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about
 from oncegate.core.errors import BadRequest
 
 Ids = Annotated[list[str] | None, typer.Argument(help="The ids; of several columns: one id, with --columns.")]
@@ -40,7 +40,7 @@ def forget(
     """
     with refusing():
         message = {"ids": _ids(ids or [], file, columns), "id_set": id_set, **note(reason, who)}
-        body = asked(url, namespace, "ids:forget", message, ca, certificate)
+        body = answer_about(url, namespace, "ids:forget", message, ca, certificate)
         count, asked_for = json.loads(body)["forgotten"], len(message["ids"])
         line = f"{count} forgotten"
         if count < asked_for:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from oncegate.cli.explain import AsJson, Namespace, when
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.asking import Ca, Certificate, Url, asked
+from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about
 
 Count = Annotated[int, typer.Option("--count", min=1, max=10_000, help="How many, the newest first.")]
 # As many as the gateway lists in one answer.
@@ -47,7 +47,7 @@ def _actions(count: int, url: str, namespace: str, ca: Any, certificate: Any) ->
     following = None
     while len(found) < count:
         page = f"audit?limit={min(PAGE, count - len(found))}" + (f"&before={following}" if following else "")
-        answer = json.loads(asked(url, namespace, page, None, ca, certificate))
+        answer = json.loads(answer_about(url, namespace, page, None, ca, certificate))
         found, following = found + answer["actions"], answer["next"]
         if following is None:
             break

@@ -10,7 +10,7 @@ import typer
 from oncegate.cli.explain import AsJson, Namespace
 from oncegate.cli.operating.options import Reason, Who, note
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.asking import Ca, Certificate, Url, asked
+from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about
 
 Claim = Annotated[str, typer.Argument(help="The claim, as `explain` names it.")]
 Gone = Annotated[bool, typer.Option("--holder-gone", help="Its holder is dead for sure: do not wait for its lease.")]
@@ -36,7 +36,7 @@ def release(
     with refusing():
         message = {"outcome": "not_done", "verb": "release", "holder_gone": holder_gone, **note(reason, who)}
         place = f"claims/{urllib.parse.quote(claim, safe='')}:resolve"
-        body = asked(url, namespace, place, message, ca, certificate)
+        body = answer_about(url, namespace, place, message, ca, certificate)
         count = json.loads(body)["resolved"]
         line = f"{count} ids are free" if count else "it held nothing that was left: nothing was changed"
         sys.stdout.write((body if as_json else line) + "\n")

@@ -17,7 +17,7 @@ from oncegate.cli.explain import Namespace
 from oncegate.cli.operating.options import AsJson, Reason, TopicIds, Who, note
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.asking import Ca, Certificate, Url, asked_of, trusted
+from oncegate.cli.running.requests import Ca, Certificate, Url, answer_of, trusted
 from oncegate.core.errors import BadRequest, OncegateError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def replay(
 
         def ask(path: str, message: object = None) -> Any:
             place = f"v1/namespaces/{quote(namespace, safe='')}{path}"
-            return json.loads(asked_of(url, place, message, ca, certificate))
+            return json.loads(answer_of(url, place, message, ca, certificate))
 
         order = _with_schema(_order(source, topic, id_col, digest_col, id_set, on_conflict), ask)
         # pyarrow's readers of files take a moment to import.

@@ -9,7 +9,7 @@ from oncegate.cli.explain import Namespace
 from oncegate.cli.ledger import Witness
 from oncegate.cli.operating.options import AsJsonLines, TopicIds
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.asking import Ca, Certificate, Url, trusted
+from oncegate.cli.running.requests import Ca, Certificate, Url, trusted
 from oncegate.cli.serve import Data
 from oncegate.cli.verify.against import Asked, verify_topic
 from oncegate.cli.verify.ledger import verify_ledger

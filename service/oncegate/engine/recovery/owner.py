@@ -15,9 +15,9 @@ from oncegate.core.errors import (
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.failures import error_fields
 from oncegate.engine.policies.unchecked import Unchecked
-from oncegate.engine.recovery.passing import Passing
 from oncegate.engine.recovery.shard_opening import opened_shard
 from oncegate.engine.recovery.shortage import is_shortage
+from oncegate.engine.recovery.unchecked_claims import UncheckedClaims
 from oncegate.engine.recovery.world import World
 from oncegate.engine.shard import Shard
 from oncegate.ports import Followed
@@ -63,7 +63,7 @@ class Owner:
         # What was answered, over all ownerships; how many there were, and how long the last recovery took.
         self.counts = Counts(None if world.duplicates is None else world.duplicates.of(namespace))
         self.opened, self._recovery_ms = 0, 0
-        self._passing = Passing(namespace, world.clock, world.observer, self._is_not_down)
+        self._unchecked_claims = UncheckedClaims(namespace, world.clock, world.observer, self._is_not_down)
         # The end of the opening that is under way, or of the last one.
         self._opening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._own(), name=f"owner of {namespace}")
@@ -98,7 +98,7 @@ class Owner:
     @property
     def unchecked(self) -> Unchecked | None:
         """Returns what answers claims while the ledger is down; None: nothing does, they are refused."""
-        return self._passing.unchecked
+        return self._unchecked_claims.unchecked
 
     async def started(self) -> None:
         """Returns once the shard serves; raises why it cannot: Recovering where it is tried again by itself."""
@@ -120,7 +120,7 @@ class Owner:
         else:
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        await self._passing.close()
+        await self._unchecked_claims.close()
         self._end_opening(self.ended or LedgerDown("the gateway is shutting down; nothing was written"))
 
     async def _own(self) -> None:
@@ -150,9 +150,9 @@ class Owner:
             self._tell(error)
         self._told = False
         if isinstance(error, LedgerFenced):
-            self._passing.stop()
+            self._unchecked_claims.stop()
         elif isinstance(error, LedgerDown) and not self._served and not is_shortage(error):
-            self._passing.begin()
+            self._unchecked_claims.begin()
         if self._world.standbys is not None and isinstance(error, Retryable | LedgerFenced):
             return True
         return is_shortage(error) or (self._has_served and not isinstance(error, Stop))
@@ -169,9 +169,9 @@ class Owner:
             self._recovering_ms = self._watched_ms = self._world.clock.monotonic_ms()
         if error is not None:
             if self._shard is not None and not isinstance(error, Stop):
-                self._passing.prepare(self._shard)
+                self._unchecked_claims.prepare(self._shard)
                 if self._shard.group_commit.append_lost:
-                    self._passing.begin()
+                    self._unchecked_claims.begin()
             self._tell(error)
             self._told = True
             # What is asked meanwhile is told the same: nothing will serve again.
@@ -197,7 +197,7 @@ class Owner:
             self._shard, self._served, self._has_served = shard, True, True
             self.opened, self._recovery_ms = self.opened + 1, self._world.clock.monotonic_ms() - self._recovering_ms
             shard.group_commit.when_dead = self._lost
-            self._passing.end(shard)
+            self._unchecked_claims.end(shard)
             self._end_opening(None)
             if self._closing:
                 shard.group_commit.close()
@@ -220,7 +220,7 @@ class Owner:
         self._followed = followed = await stack.enter_async_context(world.standbys.follow(namespace))
         stack.callback(self._follow_no_more)
         if standing := self.standing:
-            self._passing.stop()
+            self._unchecked_claims.stop()
             world.observer.event("standing_by", namespace=namespace, detail=standing)
             self._end_opening(Recovering(f"namespace {namespace}: {standing}; nothing was written"))
         shard = await self._begin(stack, followed)
@@ -244,11 +244,11 @@ class Owner:
         self._require_no_successor()
         shard = self.shard
         self._watch(now_ms)
-        self._passing.tell(now_ms)
+        self._unchecked_claims.tell(now_ms)
         if shard is None or (shard.group_commit.next_position == self._looked_at and now_ms < self._due_ms):
             return
         self._looked_at = shard.group_commit.next_position
-        self._passing.note(shard)
+        self._unchecked_claims.note(shard)
         try:
             shard.eviction.step()
             if now_ms >= self._due_ms:

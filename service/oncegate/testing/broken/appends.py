@@ -15,7 +15,7 @@ from oncegate.ports import (
     TrimRanges,
     WriteRange,
 )
-from oncegate.testing.broken.passing import Broken
+from oncegate.testing.broken.base import Broken
 
 
 class ForgetsTheLastAppend(Broken):

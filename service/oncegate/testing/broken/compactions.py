@@ -5,7 +5,7 @@ from collections.abc import AsyncIterable, Sequence
 from contextlib import suppress
 
 from oncegate.ports import DropRanges, Ledger, Mark, OutputChange, Outputs, PublishRanges, Replayed, WriteRange
-from oncegate.testing.broken.passing import Broken
+from oncegate.testing.broken.base import Broken
 from oncegate.testing.ledger_places import snapshot_of
 
 

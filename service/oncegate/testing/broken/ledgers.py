@@ -14,7 +14,7 @@ from oncegate.ports import Ledgers, OpenLedger, RunFolders, Runs
 from oncegate.testing import compaction_checks, ledger_checks, output_checks, runs_checks
 from oncegate.testing.broken import appends, compactions
 from oncegate.testing.broken import runs as broken_runs
-from oncegate.testing.broken.passing import Broken
+from oncegate.testing.broken.base import Broken
 from oncegate.testing.ledger_places import Check, MakePlace, Place
 
 

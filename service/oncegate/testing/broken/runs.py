@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from oncegate.ports import Runs
 
 
-class PassingRuns:
+class ForwardingRuns:
     """Runs that pass everything on; subclasses break one promise."""
 
     def __init__(self, good: Runs) -> None:
@@ -28,7 +28,7 @@ class PassingRuns:
         self.good.remove(name)
 
 
-class WritesInPlace(PassingRuns):
+class WritesInPlace(ForwardingRuns):
     """What is cut short stays."""
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
@@ -41,7 +41,7 @@ class WritesInPlace(PassingRuns):
             self.good.write(name, [written])
 
 
-class WritesOnce(PassingRuns):
+class WritesOnce(ForwardingRuns):
     """A name that is there is not written again."""
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
@@ -50,7 +50,7 @@ class WritesOnce(PassingRuns):
             self.good.write(name, pieces)
 
 
-class WritesToItself(PassingRuns):
+class WritesToItself(ForwardingRuns):
     """What is written is lost with its owner."""
 
     def __init__(self, good: Runs) -> None:
@@ -76,7 +76,7 @@ class WritesToItself(PassingRuns):
         self._own.pop(name, None)
 
 
-class RemovesUnderReaders(PassingRuns):
+class RemovesUnderReaders(ForwardingRuns):
     """What is open is emptied with its name."""
 
     def __init__(self, good: Runs) -> None:
@@ -95,7 +95,7 @@ class RemovesUnderReaders(PassingRuns):
         given[:] = bytes(len(given))
 
 
-class TakesAnyName(PassingRuns):
+class TakesAnyName(ForwardingRuns):
     """Changes what cannot be a name until it can."""
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""What the writers share: the gateway of a task and of the driver, marks, and the error of a failed task."""
+"""Holds what the writers share: the gateway of a task and of the driver, marks, and the error of a failed task."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -73,7 +73,7 @@ def stored_mark(options: Options) -> str | None:
 
 
 def task_mark(options: Options, task: Task, gateway: Gateway) -> TaskMark:
-    """What a task tells the driver about the ledger."""
+    """Return what a task tells the driver about the ledger."""
     return TaskMark(options.checkpoint or (task.notes.checkpoint if task.notes else None), gateway.mark)
 
 
@@ -84,7 +84,7 @@ def store_mark(options: Options, tasks: Iterable[TaskMark], mark: str | None) ->
 
 
 def written_by(batch_id: int | None) -> str:
-    """What a line of the log is about: a batch of a stream, or a df.write."""
+    """Return the words of a log line for a write: the batch of a stream, or a df.write."""
     return "df.write" if batch_id is None else f"batch {batch_id}"
 
 
@@ -105,11 +105,11 @@ def log_conflicts(count: int, batch_id: int | None) -> None:
         )
 
 
-def each_behind(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T, R]]:
-    """Yields each item with what `work` made of it, in order; the next item is made while `work` is at this one.
+def pipelined(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T, R]]:
+    """Yields each item with the result of `work` on it, in order; `items` makes the next one while `work` runs.
 
-    Work is done in one thread of its own, and none is under way when an item is yielded or an error is raised: an
-    error of `items` comes after the item before it, one of `work` instead of its item.
+    `work` runs in one thread of its own, and never while an item is yielded or an error is raised: an error of `items`
+    comes after the item before it, one of `work` instead of its item.
     """
     made = iter(items)
     with ThreadPoolExecutor(1, "oncegate") as thread:

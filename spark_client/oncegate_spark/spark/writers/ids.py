@@ -18,7 +18,7 @@ from oncegate_spark.spark.acks import driver_of, scope_of
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers.by_id import ByIdWriter, Report, sums
 from oncegate_spark.spark.writers.common import (
-    each_behind,
+    pipelined,
     task_errors,
     task_gateway,
     written_by,
@@ -70,7 +70,7 @@ class IdsWriter(ByIdWriter):
                     on_conflict=options.on_conflict,
                 )
 
-            for rows, one in each_behind(produce, codecs.gathered(batches, codecs.IDS_MAX)):
+            for rows, one in pipelined(produce, codecs.gathered(batches, codecs.IDS_MAX)):
                 row_count += rows.num_rows
                 done.count(one)
         return row_count, {}

@@ -36,8 +36,8 @@ from oncegate_spark.spark.writers.common import (
     REPEATED,
     TaskMark,
     driver_gateway,
-    each_behind,
     log_all_suppressed,
+    pipelined,
     store_mark,
     stored_mark,
     task_errors,
@@ -121,7 +121,7 @@ class StagedWriter:
             number, (body, _) = numbered
             return gateway.stage(name, owner, token, number, body, self.options.key_names)
 
-        for (_, (_, rows_sent)), staged in each_behind(stage, enumerate(codecs.chunks(batches))):
+        for (_, (_, rows_sent)), staged in pipelined(stage, enumerate(codecs.chunks(batches))):
             if staged.rows != rows_sent:
                 raise Refused(f"the gateway read {staged.rows} rows in a chunk of {rows_sent}", code="CHUNK")
             count, rows, fingerprint = count + 1, rows + rows_sent, (fingerprint + staged.fingerprint) % (1 << 128)

@@ -20,8 +20,8 @@ from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
 from oncegate_spark.spark.writers.common import (
     REPEATED,
     TaskMark,
-    each_behind,
     log_all_suppressed,
+    pipelined,
     store_mark,
     stored_mark,
     task_errors,
@@ -61,7 +61,7 @@ class DirectRowsWriter:
             with task_errors(options, task, lanes.outcome):
                 lanes.config = config_of(options.kafka_config_file)
                 rows = (batch for batch in self.fit.applied(batches, task) if batch.num_rows)
-                for _ in each_behind(lanes.add, rows):  # the next rows come while these are asked for
+                for _ in pipelined(lanes.add, rows):  # the next rows come while these are asked for
                     pass
                 lanes.commit()
             counts = lanes.rows, lanes.written, lanes.suppressed

@@ -1,4 +1,4 @@
-"""Passes every call on to a good ledger: what the broken ones are made of."""
+"""Forwards every call to a good ledger: the base of those that break one promise."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 
@@ -6,7 +6,7 @@ from oncegate.ports import Chunk, Ledger, Mark, OutputChange, Outputs, Replayed,
 
 
 class Broken:
-    """Passes everything on to a good ledger and its outputs; subclasses break one promise."""
+    """Forwards every call to a good ledger and its outputs; each subclass breaks one promise."""
 
     def __init__(self, good: Ledger, outputs: Outputs | None) -> None:
         self.good = good

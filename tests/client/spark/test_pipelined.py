@@ -1,16 +1,16 @@
-"""What a task sends while it makes the next of it: in order, one at a time, and never more than is told."""
+"""A task sends one item while it makes the next one: in order, one at a time, and never more than is told."""
 
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from oncegate_spark.spark.writers.common import each_behind
+from oncegate_spark.spark.writers.common import pipelined
 
 
 def test_each_item_comes_with_what_became_of_it_in_order() -> None:
-    assert list(each_behind(lambda n: n * n, range(5))) == [(n, n * n) for n in range(5)]
-    assert list(each_behind(str, [])) == []
+    assert list(pipelined(lambda n: n * n, range(5))) == [(n, n * n) for n in range(5)]
+    assert list(pipelined(str, [])) == []
 
 
 def test_the_next_item_is_made_while_work_is_at_this_one() -> None:
@@ -24,7 +24,7 @@ def test_the_next_item_is_made_while_work_is_at_this_one() -> None:
     def work(number: int) -> bool:
         return number == 2 or made[number + 1].wait(20)
 
-    assert list(each_behind(work, items())) == [(0, True), (1, True), (2, True)]
+    assert list(pipelined(work, items())) == [(0, True), (1, True), (2, True)]
 
 
 def test_an_error_of_the_items_comes_after_all_that_was_made_of_those_before() -> None:
@@ -35,7 +35,7 @@ def test_an_error_of_the_items_comes_after_all_that_was_made_of_those_before() -
 
     done: list[int] = []
     with pytest.raises(OSError, match="no third"):
-        done.extend(item for item, _ in each_behind(str, items()))
+        done.extend(item for item, _ in pipelined(str, items()))
     assert done == [0, 1]
 
 
@@ -48,13 +48,13 @@ def test_after_an_error_of_the_work_no_more_of_it_is_done() -> None:
 
     done: list[int] = []
     with pytest.raises(ZeroDivisionError):
-        done.extend(item for item, _ in each_behind(work, range(9)))
+        done.extend(item for item, _ in pipelined(work, range(9)))
     assert (done, tried) == ([0], [0, 1])
 
 
 def test_nothing_is_under_way_for_whoever_goes_away_in_between() -> None:
     tried: list[int] = []
-    for item, _ in each_behind(tried.append, range(9)):
+    for item, _ in pipelined(tried.append, range(9)):
         assert tried == list(range(item + 1))
         if item == 2:
             break

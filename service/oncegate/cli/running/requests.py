@@ -1,4 +1,4 @@
-"""How the verbs that ask a running gateway do it: its address, the key that it wants, and the certificates of TLS."""
+"""Sends requests of verbs to a running gateway, with its key and by its certificates, and returns the answers."""
 
 import http.client
 import json
@@ -26,7 +26,7 @@ Certificate = Annotated[
 TIMEOUT_S = 10
 
 
-def asked(
+def answer_about(
     url: str,
     namespace: str,
     path: str,
@@ -34,11 +34,11 @@ def asked(
     ca: Path | None = None,
     certificate: Path | None = None,
 ) -> str:
-    """Asks a running gateway about a namespace, as `asked_of`."""
-    return asked_of(url, f"v1/namespaces/{urllib.parse.quote(namespace, safe='')}/{path}", message, ca, certificate)
+    """Sends a request about a namespace, as `answer_of`; `path` is below it. Returns the answer's text."""
+    return answer_of(url, f"v1/namespaces/{urllib.parse.quote(namespace, safe='')}/{path}", message, ca, certificate)
 
 
-def asked_of(
+def answer_of(
     url: str,
     path: str,
     message: object = None,
@@ -46,9 +46,10 @@ def asked_of(
     certificate: Path | None = None,
     method: str | None = None,
 ) -> str:
-    """Asks a running gateway, by POST where there is a message, with the key of ONCEGATE_API_KEY; the answer's text.
+    """Sends one request to a running gateway, with the key of ONCEGATE_API_KEY, and returns the answer's text.
 
-    `message`: bytes are an Arrow stream, all else is sent as JSON. `method`: another one.
+    `message`: bytes are an Arrow stream, all else is sent as JSON. `method`: GET without a message, else POST, unless
+    it is given.
 
     Raises NotFound: nobody answers there, nothing was done; BadRequest: the key would be read on the way, or a file
     cannot be used; OncegateError with what the gateway says, and its `code` among its `extra`, or that there was no

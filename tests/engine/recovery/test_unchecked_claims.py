@@ -11,7 +11,7 @@ from oncegate.engine.gateway import open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.policies.unchecked import CALLERS_KNOWN_MAX
 from oncegate.engine.recovery.owner import EVICTION_MS
-from oncegate.engine.recovery.passing import TOLD_MS
+from oncegate.engine.recovery.unchecked_claims import TOLD_MS
 from oncegate.ports import Followed, OpenLedger
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing import FakeClock

@@ -13,10 +13,10 @@ from oncegate.ports import Clock, Observer
 TOLD_MS = 60_000
 
 
-class Passing:
-    """What is passed between two ownerships of a ledger, as the settings were that it had last.
+class UncheckedClaims:
+    """Passes claims between two ownerships of a ledger, by the settings that the namespace had last.
 
-    Of the shard that is lost it keeps no index. is_over: whether nobody may be passed at this moment.
+    It keeps no index of the shard that is lost. is_over: tells whether no claim may pass at this moment.
     """
 
     def __init__(self, namespace: str, clock: Clock, observer: Observer, is_over: Callable[[], bool]) -> None:
@@ -36,8 +36,7 @@ class Passing:
         return None if self._is_over() else self._unchecked
 
     def prepare(self, shard: Shard) -> None:
-        """This shard is lost: claims pass once `begin` says that its ledger is down, if the ledger has it that they
-        may."""
+        """Takes what it needs of a shard that is lost, where its settings let claims pass; `begin` lets them."""
         journal = shard.journal
         if not may_pass(shard.settings, journal.index.settings_position <= shard.mark.position):
             return
@@ -59,18 +58,18 @@ class Passing:
         self._prepared = made
 
     def begin(self) -> None:
-        """The ledger is down: claims pass from now on, if they may."""
+        """Lets claims pass from now on, if they may: the ledger is known to be down."""
         if self._prepared is not None:
             self._unchecked, self._prepared = self._prepared, None
             self._told_again_ms = 0
             self._observer.event("passing_unchecked", namespace=self._namespace)
 
     def stop(self) -> None:
-        """Another gateway owns the ledger, and may set it otherwise: nobody passes before this one has served again."""
+        """Lets none pass before this gateway has served again: another one owns the ledger, and may change settings."""
         self._unchecked = self._prepared = None
 
     def end(self, shard: Shard) -> None:
-        """Another shard serves, and decides."""
+        """Lets none pass any more, and notes what has passed: another shard serves, and decides."""
         self.stop()
         self.note(shard)
 
