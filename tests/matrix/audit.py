@@ -14,7 +14,7 @@ from oncegate.core.entries.codec import decode
 from oncegate.core.entries.kinds import Claimed, Produced, Released
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog.changes import Location, Wrote
-from oncegate.ledgers.frames import Collected, Frame, Sent
+from oncegate.ledgers.frames import Compacted, Frame, Sent
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard.assembly import Assembly
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES
@@ -101,14 +101,14 @@ def _check_outputs(broker: Broker, topic: str, counter: int, found: Audit) -> No
             if sha256(b"".join(records[one] for one in offsets)).digest() != change.location.sha256:
                 found.wrong.append(f"{topic}: a frame names other bytes at offset {change.location.offset}")
     # Frames before a collection are gone, and with them the names of what they wrote.
-    if not any(isinstance(change, Collected) for change in changes) and records.keys() - named:
+    if not any(isinstance(change, Compacted) for change in changes) and records.keys() - named:
         found.wrong.append(f"{topic}: visible, and named by no frame: offsets {sorted(records.keys() - named)[:5]}")
 
 
 def check_sent(found: Audit, there: Mapping[str, int]) -> None:
     """Holds the records that are `there`, by topic, against those that frames say they were written with."""
     changes = [change for frame in found.frames for change in frame.body.changes]
-    if any(isinstance(change, Collected) for change in changes):
+    if any(isinstance(change, Compacted) for change in changes):
         return
     named = Counter[str]()
     for change in changes:

@@ -306,7 +306,7 @@ KAFKA: tuple[Mutant, ...] = (
     one(
         "a ledger without its first frames serves",
         "service/oncegate/ledgers/fold.py",
-        "        if collected is None and len(self._links) and",
+        "        if compacted is None and len(self._links) and",
         "        if False and",
         f"{_DAMAGE}::test_a_ledger_whose_first_frames_are_gone_never_serves",
     ),

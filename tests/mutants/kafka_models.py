@@ -39,10 +39,10 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
     one(
         "what a collection replaces is deleted before it is named",
         f"{_SHARD}/ledger.py",
-        "        offset = await self._write_dying(self._writer.write((), (), lambda _: [collected, *since]))\n",
+        "        offset = await self._write_dying(self._writer.write((), (), lambda _: [compacted, *since]))\n",
         "        first = fold.first_after(mark.position) or (fold.last_offset + 1, 0)\n"
         "        await shorten(self._place.settings, {self._place.frames: first[0]})\n"
-        "        offset = await self._write_dying(self._writer.write((), (), lambda _: [collected, *since]))\n",
+        "        offset = await self._write_dying(self._writer.write((), (), lambda _: [compacted, *since]))\n",
         f"{_WALKS}[owners, sleepers]",
     ),
     one(

@@ -103,9 +103,9 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
     one(
         "an upkeep deletes what a collection replaces that is not committed",
         f"{_SHARD}/ledger.py",
-        "        offset = await self._write_dying(self._writer.write((), (), lambda _: [collected, *since]))\n",
-        "        fold.adopt(collected, fold.last_offset)\n"
-        "        offset = await self._write_dying(self._writer.write((), (), lambda _: [collected, *since]))\n",
+        "        offset = await self._write_dying(self._writer.write((), (), lambda _: [compacted, *since]))\n",
+        "        fold.adopt(compacted, fold.last_offset)\n"
+        "        offset = await self._write_dying(self._writer.write((), (), lambda _: [compacted, *since]))\n",
         f"{_SLEPT}::test_nothing_is_deleted_before_the_frame_that_stands_for_it_is_committed",
     ),
     one(

@@ -90,8 +90,8 @@ KAFKA_ROWS: tuple[Mutant, ...] = (
     one(
         "a collector deletes what only a later collection replaces",
         f"{_SHARD}/ledger.py",
-        "        before = {self._place.frames: self._fold.ledger_from, self._place.states: collected.states_from}\n",
-        "        before = {self._place.frames: self._fold.last_offset, self._place.states: collected.states_from}\n",
+        "        before = {self._place.frames: self._fold.ledger_from, self._place.states: compacted.states_from}\n",
+        "        before = {self._place.frames: self._fold.last_offset, self._place.states: compacted.states_from}\n",
         _row("collect-deleted"),
     ),
     one(

@@ -91,7 +91,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
     one(
         "changes that a collection repeats are applied twice",
         "service/oncegate/ledgers/fold.py",
-        "            if self.settled and isinstance(change, Collected):\n",
+        "            if self.settled and isinstance(change, Compacted):\n",
         "            if False:\n",
         f"{_LEDGERS}::test_a_standby_keeps_its_promises[a_collection_by_the_owner_changes_nothing_for_who_has_read_it]",
     ),

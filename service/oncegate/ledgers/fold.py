@@ -6,7 +6,7 @@ from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog.catalog import Catalog
 from oncegate.ledgers.catalog.changes import Change, Location, SnapshotChange
 from oncegate.ledgers.chain import FIRST_CHAIN
-from oncegate.ledgers.frames import AnyChange, Collected, End, Frame, Owned, Sent
+from oncegate.ledgers.frames import AnyChange, Compacted, End, Frame, Owned, Sent
 from oncegate.packed import PackedList
 from oncegate.ports import Mark
 
@@ -19,7 +19,7 @@ _LINK = "<Q16s"
 class Fold:
     """Holds what the frames so far have made. `where`: what the ledger lies in, for messages.
 
-    `catalog` is right once `pending` was applied to what the last collection saved; None: there was no collection.
+    `catalog` is right once `pending` was applied to what the last compaction saved; None: there was no compaction.
     """
 
     def __init__(self, ledger: bytes, where: str) -> None:
@@ -28,7 +28,7 @@ class Fold:
         self._frames = PackedList(_FRAME)
         self._links = PackedList(_LINK)
         self.catalog = Catalog()
-        self.collected: Collected | None = None
+        self.compacted: Compacted | None = None
         self.pending: list[Change] = []
         self.settled = False
         # Where the first frame lies that is needed.
@@ -47,7 +47,7 @@ class Fold:
         self.advance(frame.offset, before, frame.end)
         for change in frame.body.changes:
             self._take(change, frame.offset)
-            if self.settled and isinstance(change, Collected):
+            if self.settled and isinstance(change, Compacted):
                 # Behind it stands once more what frames before this one have told.
                 break
 
@@ -82,7 +82,7 @@ class Fold:
         match change:
             case Owned():
                 self.generation, self.key = change.generation, change.key
-            case Collected():
+            case Compacted():
                 self.adopt(change, offset)
                 self.pending, self.key = self.pending if self.settled else [], change.key
             case Sent():
@@ -93,17 +93,17 @@ class Fold:
     def take_sent(self, change: Sent) -> None:
         """Notes where rows of users were sent to, in a ledger that does so."""
 
-    def adopt(self, collected: Collected, offset: int) -> None:
-        """Takes note of a collection, whose frame lies at `offset`: frames before the first needed are forgotten."""
-        self.collected = collected
-        if self.mark.position < collected.position:
-            self.mark = collected.mark
-        self._frames.drop(self._frames.not_above(collected.position))
-        self._links.drop(self._links.not_above(collected.first_serial - 1))
+    def adopt(self, compacted: Compacted, offset: int) -> None:
+        """Takes note of a compaction, whose frame lies at `offset`: frames before the first needed are forgotten."""
+        self.compacted = compacted
+        if self.mark.position < compacted.position:
+            self.mark = compacted.mark
+        self._frames.drop(self._frames.not_above(compacted.position))
+        self._links.drop(self._links.not_above(compacted.first_serial - 1))
         self.ledger_from = self._frames[0][1] if len(self._frames) else offset
 
     def settle(self, pieces: Iterable[bytes]) -> list[Location]:
-        """Makes the catalog of what the last collection saved, and what has changed since. ValueError: no pieces.
+        """Makes the catalog of what the last compaction saved, and what has changed since. ValueError: no pieces.
 
         Returns the locations whose rows nothing names any more since then.
         """
@@ -128,10 +128,10 @@ class Fold:
         """
         if proved and not len(self._links):
             raise self._damage("is empty, and was not: it was made anew or deleted")
-        collected = self.collected
-        if collected is not None and self.chain_before(collected.first_serial) != collected.previous_chain:
-            raise self._damage(f"lacks frame {collected.first_serial}, the first behind the last collection")
-        if collected is None and len(self._links) and self.chain_before(1) != FIRST_CHAIN:
+        compacted = self.compacted
+        if compacted is not None and self.chain_before(compacted.first_serial) != compacted.previous_chain:
+            raise self._damage(f"lacks frame {compacted.first_serial}, the first behind the last compaction")
+        if compacted is None and len(self._links) and self.chain_before(1) != FIRST_CHAIN:
             raise self._damage("lacks its first frames: it was cut, or shortened by others than a gateway")
         if witness is not None:
             self._require_witnessed(witness)
@@ -165,10 +165,10 @@ class Fold:
 
     def mark_at(self, position: int) -> Mark:
         """Returns the mark of the append that ended there; ValueError: none that is still known did."""
-        collected = self.collected
+        compacted = self.compacted
         at = self._frames.not_above(position) - 1
         if at >= 0 and self._frames[at][0] == position:
             return Mark(self._ledger, position, self._frames[at][3])
-        if collected is not None and collected.position == position:
-            return collected.mark
+        if compacted is not None and compacted.position == position:
+            return compacted.mark
         raise ValueError(f"no append that is still known ended at position {position}")

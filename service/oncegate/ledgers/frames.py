@@ -2,7 +2,7 @@
 
     frame   "OGK1" | body length u64 | serial u64 | first position u64 | count u32 | ledger id 16
             | previous chain 16 | chain 16 | body
-    body    [[entry, ...], [change, ...]], msgpack: changes of outputs, Owned, Collected, Sent
+    body    [[entry, ...], [change, ...]], msgpack: changes of outputs, Owned, Compacted, Sent
 
 Integers are little-endian. Serials count frames from 1 without a gap. The chain is a hash over the previous chain, the
 numbers and the body: a frame fits in one place of one history.
@@ -34,7 +34,7 @@ class Owned(msgspec.Struct, frozen=True, array_like=True, tag=16):
     key: bytes
 
 
-class Collected(msgspec.Struct, frozen=True, array_like=True, tag=17):
+class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=17):
     """Says that the entries up to `position` are those at `state` from now on.
 
     `ledger`, `chain`: of the mark that stood at `position`. No frame before `first_serial` is needed; `previous_chain`:
@@ -71,7 +71,7 @@ class Sent(msgspec.Struct, frozen=True, array_like=True, tag=18):
     records: int
 
 
-AnyChange = Change | Owned | Collected | Sent
+AnyChange = Change | Owned | Compacted | Sent
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):

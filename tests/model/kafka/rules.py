@@ -27,7 +27,7 @@ STANDBYS, SLEEPING_STANDBYS = SETUPS["standbys"], SETUPS["standbys, sleepers"]
 FAULTY_STANDBYS = SETUPS["standbys, faults"]
 FORGOTTEN_STANDBYS = SETUPS["standbys, forgotten markers"]
 _WRITE = "            sending = ranges.batches(self._outputs.stages, self._topics, self._fold.end.serial)\n"
-_REPLACE = "        offset = await self._write_dying(self._writer.write((), (), lambda _: [collected, *since]))\n"
+_REPLACE = "        offset = await self._write_dying(self._writer.write((), (), lambda _: [compacted, *since]))\n"
 
 
 @dataclass(frozen=True)

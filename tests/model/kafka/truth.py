@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog.changes import Dropped, Location, Wrote
-from oncegate.ledgers.frames import Collected, Frame
+from oncegate.ledgers.frames import Compacted, Frame
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard.assembly import Assembly
 from oncegate.ledgers.kafka.shard.fold import Fold
@@ -76,7 +76,7 @@ class Truth:
     def _wait(self, frame: Frame) -> None:
         for change in frame.body.changes:
             match change:
-                case Collected():
+                case Compacted():
                     return
                 case Wrote():
                     self.waiting[change.range_id] = change.location.offset
@@ -114,8 +114,8 @@ class Truth:
         starts = {partition: log.start for partition, log in logs.items()}
         if starts.get(self.FRAMES, 0) > fold.ledger_from:
             raise Broken("DELETED", f"frames up to {starts[self.FRAMES]}, and those from {fold.ledger_from} are needed")
-        collected = fold.collected
-        if starts.get(self.STATES, 0) > (collected.states_from if collected else 0):
+        compacted = fold.compacted
+        if starts.get(self.STATES, 0) > (compacted.states_from if compacted else 0):
             raise Broken("DELETED", f"states up to {starts[self.STATES]}")
         lowest = min(self.waiting.values(), default=None)
         if lowest is not None and starts.get(self.STAGES, 0) > lowest:

@@ -98,7 +98,7 @@ async def read_now(place: str, namespace: str) -> AsyncIterator[ReadLedger]:
     """Reads a namespace's ledger as it is now; fences nobody, stands by for nobody, and writes nothing.
 
     `place`: as `open_kafka` takes it. Raises BadRequest, NotFound, KeyMismatch, LedgerDamaged; LedgerDown: the brokers
-    are away, or the owner has collected what was being read: read it anew.
+    are away, or the owner has compacted what was being read: read it anew.
     """
     address = parse_address(place)
     keys, listed = read_keys(address.master_key, address.old_master_key), _list_of(address)

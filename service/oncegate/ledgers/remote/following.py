@@ -32,7 +32,7 @@ class FollowedShard(Outputs, Protocol):
         """Folds what was appended since the last time, or all; yields its entries, to be closed with `aclose`."""
 
     def replayed(self) -> AsyncGenerator[Batch, None]:
-        """Yields all entries that were folded, the snapshot in place of collected ones; makes the catalog before."""
+        """Yields all entries that were folded, the snapshot in place of compacted ones; makes the catalog before."""
 
     def last(self, serial: int, last_serial: int) -> AsyncGenerator[Batch, None]:
         """Yields the entries of frames from one serial to another, which the taking over has folded."""
@@ -79,7 +79,7 @@ class Following(Generic[F]):
 
     def compacted(self) -> int:
         """Returns the position up to which entries were compacted; 0 when none were."""
-        return self._fold.collected.position if self._fold.collected else 0
+        return self._fold.compacted.position if self._fold.compacted else 0
 
     def standing(self) -> str:
         """Says whom it stands by for, and how far it has read; empty once this gateway is to own the ledger."""

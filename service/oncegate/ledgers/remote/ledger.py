@@ -10,7 +10,7 @@ from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, Oncega
 from oncegate.ledgers.catalog.catalog import Catalog
 from oncegate.ledgers.catalog.changes import Change, Location
 from oncegate.ledgers.fold import Fold
-from oncegate.ledgers.frames import Collected
+from oncegate.ledgers.frames import Compacted
 from oncegate.ledgers.snapshotting import PieceWriter, Places, SnapshotTaking
 from oncegate.ledgers.uncancelled import uncancelled
 from oncegate.ports import Mark, OutputChange, Replayed
@@ -47,7 +47,7 @@ class RemoteLedger(ABC, Generic[F]):
     @property
     def compacted_position(self) -> int:
         """The position up to which entries were compacted; 0 when none were."""
-        return self._fold.collected.position if self._fold.collected else 0
+        return self._fold.compacted.position if self._fold.compacted else 0
 
     @property
     def _catalog(self) -> Catalog:
@@ -131,11 +131,11 @@ class RemoteLedger(ABC, Generic[F]):
             finally:
                 self._taking = None
 
-    def _collected(self, mark: Mark, places: tuple[Places, Places], states_from: int, key: bytes) -> Collected:
+    def _compacted(self, mark: Mark, places: tuple[Places, Places], states_from: int, key: bytes) -> Compacted:
         """What a frame says of a snapshot that stands in place of the entries up to `mark`. `key`: wrapped."""
         _, serial = self._fold.first_after(mark.position) or (0, self._fold.end.serial + 1)
         chain = self._fold.chain_before(serial) or self._fold.end.chain
-        return Collected(mark.position, mark.ledger, mark.chain, serial, chain, states_from, *places, key)
+        return Compacted(mark.position, mark.ledger, mark.chain, serial, chain, states_from, *places, key)
 
     def _changed(self, changes: Sequence[Change]) -> list[Location]:
         """Applies what was written; returns where lies what nothing names any more."""

@@ -136,10 +136,10 @@ class KafkaLedger(RemoteLedger[Fold]):
         assert self._taking is not None
         fold, since = self._fold, self._taking.changes_since
         states_from = min((at.offset for several in places for at in several), default=0)
-        collected = self._collected(mark, places, states_from, self._place.keys.wrap(self._key))
-        offset = await self._write_dying(self._writer.write((), (), lambda _: [collected, *since]))
+        compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self._key))
+        offset = await self._write_dying(self._writer.write((), (), lambda _: [compacted, *since]))
         if offset is not None:
-            fold.adopt(collected, offset)
+            fold.adopt(compacted, offset)
 
     async def _write_dying(self, writing: Awaitable[T]) -> T:
         """Waits for a write; after an end that nobody knows, another owner's, or damage, this ledger is dead."""
@@ -182,7 +182,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             raise
 
     async def keep_up(self) -> None:
-        """Writes the witness, and deletes what a collection has replaced; what fails is done the next time."""
+        """Writes the witness, and deletes what a compaction has replaced; what fails is done the next time."""
         # Not below `_keeping`, which `close` takes behind `_one`.
         await self._renew()
         async with self._keeping:
@@ -260,15 +260,15 @@ class KafkaLedger(RemoteLedger[Fold]):
 
     async def _shorten(self) -> None:
         """Every deletion follows a frame of this owner, committed after what replaces the deleted was acknowledged."""
-        collected = self._fold.collected
-        if collected is None or collected.position <= self._shortened_to or self._replays:
+        compacted = self._fold.compacted
+        if compacted is None or compacted.position <= self._shortened_to or self._replays:
             return
-        before = {self._place.frames: self._fold.ledger_from, self._place.states: collected.states_from}
+        before = {self._place.frames: self._fold.ledger_from, self._place.states: compacted.states_from}
         outputs_from = self._catalog.lowest_offset(OUTPUTS)
         if outputs_from is not None:
             before[self._place.outputs] = outputs_from
         await shorten(self._place.settings, {partition: offset for partition, offset in before.items() if offset})
-        self._shortened_to = collected.position
+        self._shortened_to = compacted.position
 
     async def _let_go(self, alive: bool) -> None:
         with suppress(KafkaError, OSError):

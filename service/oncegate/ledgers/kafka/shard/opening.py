@@ -2,7 +2,7 @@
 
 1. the next generation is taken, and every producer before it is ended (`ownership`)
 2. the list of namespaces tells the witnesses; every frame is read, up to the end that the brokers tell now
-3. what was read is judged: key, ledger, links, collection, witness     --- nothing was written up to here ---
+3. what was read is judged: key, ledger, links, compaction, witness     --- nothing was written up to here ---
 4. the entry of ownership is committed: that is the proof. Only then is anything answered
 
 What is read may be trimmed meanwhile by an owner that was fenced just now: then it is read again. What a standby has
@@ -140,11 +140,11 @@ async def read_frames(place: KafkaPlace, fold: Fold, first: int | None = None) -
 
 
 async def settle(place: KafkaPlace, fold: Fold) -> None:
-    """Makes the catalog of what the last collection saved and what has changed since. LedgerDamaged, LedgerDown."""
+    """Makes the catalog of what the last compaction saved and what has changed since. LedgerDamaged, LedgerDown."""
     if fold.settled:
         fold.catch_up()
         return
-    locations = fold.collected.catalog if fold.collected else ()
+    locations = fold.compacted.catalog if fold.compacted else ()
     async with aclosing(saved_pieces(place, locations)) as saved:
         pieces = [piece async for several in saved for piece in several]
     try:

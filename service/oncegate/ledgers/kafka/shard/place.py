@@ -37,7 +37,7 @@ class KafkaPlace:
 
     @property
     def states(self) -> Partition:
-        """What stands in place of collected entries."""
+        """What stands in place of compacted entries."""
         return self.partitions[1]
 
     @property

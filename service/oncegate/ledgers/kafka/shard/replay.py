@@ -1,4 +1,4 @@
-"""Reads a ledger's entries back: the snapshot in place of collected ones, then the frames behind it."""
+"""Reads a ledger's entries back: the snapshot in place of compacted ones, then the frames behind it."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -6,7 +6,7 @@ from contextlib import aclosing
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
-from oncegate.ledgers.frames import Collected, Frame, entries_of
+from oncegate.ledgers.frames import Compacted, Frame, entries_of
 from oncegate.ledgers.kafka.reading import Trimmed, reader
 from oncegate.ledgers.kafka.shard.assembly import Assembly
 from oncegate.ledgers.kafka.shard.fold import Fold
@@ -22,11 +22,11 @@ async def replayed(place: KafkaPlace, fold: Fold, from_position: int) -> AsyncGe
 
     Raises LedgerDamaged, behind the entries before the damage; LedgerDown: not reached.
     """
-    collected, end = fold.collected, fold.end
-    behind = max(from_position - 1, collected.position if collected else 0)
+    compacted, end = fold.compacted, fold.end
+    behind = max(from_position - 1, compacted.position if compacted else 0)
     first = fold.first_after(behind)
-    if collected is not None and from_position <= collected.position:
-        async with aclosing(_snapshot(place, collected)) as batches:
+    if compacted is not None and from_position <= compacted.position:
+        async with aclosing(_snapshot(place, compacted)) as batches:
             async for batch in batches:
                 yield batch
     if first is None:
@@ -42,10 +42,10 @@ async def replayed(place: KafkaPlace, fold: Fold, from_position: int) -> AsyncGe
         raise LedgerDown(f"topic {place.frames.topic} cannot be read now: {error!r}") from error
 
 
-async def _snapshot(place: KafkaPlace, collected: Collected) -> AsyncGenerator[Batch, None]:
-    async with aclosing(saved_pieces(place, collected.state)) as pieces:
+async def _snapshot(place: KafkaPlace, compacted: Compacted) -> AsyncGenerator[Batch, None]:
+    async with aclosing(saved_pieces(place, compacted.state)) as pieces:
         async for bodies in pieces:
-            if found := [Replayed(collected.position, body, collected.mark) for body in bodies]:
+            if found := [Replayed(compacted.position, body, compacted.mark) for body in bodies]:
                 yield found
 
 

@@ -17,7 +17,7 @@ class TopicPieces:
     """Implements `snapshotting.PieceWriter`: each piece is a transaction, and an append waits for one at most.
 
     `write`: commits blobs and returns their offsets; called in the loop that this was made in. What is abandoned stays
-    until the next collection: nothing names it.
+    until the next compaction: nothing names it.
     """
 
     def __init__(self, partition: Partition, write: Callable[[Blobs], Awaitable[list[int]]]) -> None:
@@ -38,7 +38,7 @@ class TopicPieces:
         """Implements `PieceWriter.finish`: all is durable already."""
 
     def abandon(self, removing: bool) -> None:
-        """Implements `PieceWriter.abandon`: what was written stays until the next collection."""
+        """Implements `PieceWriter.abandon`: what was written stays until the next compaction."""
 
 
 async def saved_pieces(place: KafkaPlace, locations: Sequence[Location]) -> AsyncGenerator[list[bytes], None]:

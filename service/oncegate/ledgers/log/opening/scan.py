@@ -99,7 +99,7 @@ class Scan:
             self.catalog.take(piece)
         except ValueError as error:
             raise LedgerDamaged(
-                f"the catalog of the collection up to {compacted.position} is not of a format that this version reads "
+                f"the catalog of the compaction up to {compacted.position} is not of a format that this version reads "
                 f"({error}); nothing was changed, open it with the version that wrote it"
             ) from error
 
@@ -117,7 +117,7 @@ class Scan:
             compacted.previous_chain,
         ):
             raise LedgerDamaged(
-                f"{segment_path(self._folder, begin)} does not begin where the collection of the entries up to "
+                f"{segment_path(self._folder, begin)} does not begin where the compaction of the entries up to "
                 f"{compacted.position} says; nothing was changed, put a whole copy back"
             )
         return needed

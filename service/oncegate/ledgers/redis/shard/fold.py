@@ -2,7 +2,7 @@
 
 from oncegate.ledgers.catalog.changes import Location
 from oncegate.ledgers.fold import Fold as FramesFold
-from oncegate.ledgers.frames import Collected
+from oncegate.ledgers.frames import Compacted
 
 
 class Fold(FramesFold):
@@ -22,7 +22,7 @@ class Fold(FramesFold):
         self.released += gone
         return gone
 
-    def adopt(self, collected: Collected, offset: int) -> None:
-        """Takes note of a collection, whose frame drops all that was released before it."""
-        super().adopt(collected, offset)
+    def adopt(self, compacted: Compacted, offset: int) -> None:
+        """Takes note of a compaction, whose frame drops all that was released before it."""
+        super().adopt(compacted, offset)
         self.released.clear()

@@ -82,12 +82,12 @@ class RedisLedger(RemoteLedger[Fold]):
         assert self._taking is not None
         fold, since = self._fold, self._taking.changes_since
         states_from = min((at.epoch for several in places for at in several), default=0)
-        collected = self._collected(mark, places, states_from, self._place.keys.wrap(self._key))
+        compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self._key))
         # All of it: the catalog that is saved does not know of these.
         gone = list(self._gone)
-        await self._dying(self._writer.write((), [collected, *since], (), gone))
+        await self._dying(self._writer.write((), [compacted, *since], (), gone))
         self._gone[: len(gone)] = []
-        fold.adopt(collected, fold.end.serial)
+        fold.adopt(compacted, fold.end.serial)
         await self._dying(self._witness.see(fold.end))
 
     async def _dying(self, writing: Awaitable[T]) -> T:
@@ -147,14 +147,14 @@ class RedisLedger(RemoteLedger[Fold]):
                 some = self._gone[:DROPPED_AT_ONCE]
                 await self._dying(self._writer.drop(some))
                 self._gone[: len(some)] = []
-        collected = self._fold.collected
-        if collected is None or collected.position <= self._shortened_to or self._replays:
+        compacted = self._fold.compacted
+        if compacted is None or compacted.position <= self._shortened_to or self._replays:
             return
         async with self._one:
             self._require_alive()
             await self._dying(self._writer.trim(self._place.frames, f"{self._fold.ledger_from}-0"))
-            await self._dying(self._writer.trim(self._place.states, f"{collected.states_from}-0"))
-        self._shortened_to = collected.position
+            await self._dying(self._writer.trim(self._place.states, f"{compacted.states_from}-0"))
+        self._shortened_to = compacted.position
 
     async def _let_go(self, alive: bool) -> None:
         with suppress(LedgerDown):

@@ -3,7 +3,7 @@
 1. the head is read, and held against the witness: a server that was flushed or set back is not touched
 2. this gateway becomes the holder (`ledgers.remote`), where it may. Then the ledger is taken: a fence that no owner
    before has                                  --- who had it appends nothing from now on ---
-3. every frame is read, and judged: links, collection, witness, key, and the head that the taking told
+3. every frame is read, and judged: links, compaction, witness, key, and the head that the taking told
 4. the entry of ownership is appended. Only then is anything answered
 
 What a standby has read before 1 counts in 3 only where the stream still has its last frame, whose chain stands for all
@@ -141,11 +141,11 @@ def judge(place: RedisPlace, fold: Fold, end: End, seen: End | None) -> None:
 
 
 async def settle(link: Link, place: RedisPlace, fold: Fold) -> None:
-    """Makes the catalog of what the last collection saved, and what has changed since. Errors as `read_ledger`."""
+    """Makes the catalog of what the last compaction saved, and what has changed since. Errors as `read_ledger`."""
     if fold.settled:
         fold.catch_up()
         return
-    locations = fold.collected.catalog if fold.collected else ()
+    locations = fold.compacted.catalog if fold.compacted else ()
     async with aclosing(saved_pieces(link, place, locations)) as saved:
         pieces = [piece async for several in saved for piece in several]
     try:

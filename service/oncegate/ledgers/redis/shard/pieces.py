@@ -12,7 +12,7 @@ class StreamPieces:
     """Implements `snapshotting.PieceWriter`: an append waits for one piece at most.
 
     `write`: writes a piece and returns its id; called in the loop that this was made in. What is abandoned stays until
-    the next collection: nothing names it.
+    the next compaction: nothing names it.
     """
 
     def __init__(self, write: Callable[[bytes], Awaitable[str]]) -> None:
@@ -31,4 +31,4 @@ class StreamPieces:
         """Implements `PieceWriter.finish`: all is as durable already as it gets."""
 
     def abandon(self, removing: bool) -> None:
-        """Implements `PieceWriter.abandon`: what was written stays until the next collection."""
+        """Implements `PieceWriter.abandon`: what was written stays until the next compaction."""

@@ -3,7 +3,7 @@
 head      hash: ledger, fence, holder; serial, position and chain of the last frame
 frames    stream: a frame a record, with its serial for an id
 rows      stream: what output ranges hold, with the serial of their frame and a number for an id
-states    stream: pieces of what stands in place of collected entries
+states    stream: pieces of what stands in place of compacted entries
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class RedisPlace:
 
     @property
     def states(self) -> str:
-        """Names the key of what stands in place of collected entries."""
+        """Names the key of what stands in place of compacted entries."""
         return self._key("states")
 
     def _key(self, what: str) -> str:

@@ -1,11 +1,11 @@
-"""Reads a ledger's entries back: the snapshot in place of collected ones, then the frames behind it."""
+"""Reads a ledger's entries back: the snapshot in place of compacted ones, then the frames behind it."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
 from oncegate.ledgers.fold import Fold
-from oncegate.ledgers.frames import Collected, Frame, entries_of
+from oncegate.ledgers.frames import Compacted, Frame, entries_of
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable
 from oncegate.ledgers.redis.shard.opening import saved_pieces
 from oncegate.ledgers.redis.shard.place import RedisPlace
@@ -20,12 +20,12 @@ async def replayed(link: Link, place: RedisPlace, fold: Fold, from_position: int
 
     Raises LedgerDamaged, behind the entries before the damage; LedgerDown: not reached.
     """
-    collected, end = fold.collected, fold.end
-    behind = max(from_position - 1, collected.position if collected else 0)
+    compacted, end = fold.compacted, fold.end
+    behind = max(from_position - 1, compacted.position if compacted else 0)
     first = fold.first_after(behind)
     try:
-        if collected is not None and from_position <= collected.position:
-            async with aclosing(_snapshot(link, place, collected)) as batches:
+        if compacted is not None and from_position <= compacted.position:
+            async with aclosing(_snapshot(link, place, compacted)) as batches:
                 async for batch in batches:
                     yield batch
         if first is not None:
@@ -37,10 +37,10 @@ async def replayed(link: Link, place: RedisPlace, fold: Fold, from_position: int
         raise LedgerDown(f"key {place.frames} cannot be read now: {error}") from error
 
 
-async def _snapshot(link: Link, place: RedisPlace, collected: Collected) -> AsyncGenerator[Batch, None]:
-    async with aclosing(saved_pieces(link, place, collected.state)) as pieces:
+async def _snapshot(link: Link, place: RedisPlace, compacted: Compacted) -> AsyncGenerator[Batch, None]:
+    async with aclosing(saved_pieces(link, place, compacted.state)) as pieces:
         async for bodies in pieces:
-            if found := [Replayed(collected.position, body, collected.mark) for body in bodies]:
+            if found := [Replayed(compacted.position, body, compacted.mark) for body in bodies]:
                 yield found
 
 
