@@ -2,11 +2,13 @@
 
 import datetime
 import decimal
+import io
 import json
 import pickle
 from collections.abc import Iterator
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
@@ -19,6 +21,7 @@ from google.type.money_pb2 import Money
 
 from oncegate_spark import formats
 from oncegate_spark.errors import BadOption, Unreachable
+from oncegate_spark.formats.registry import RegisteredSchema
 from tests.support.schema_registry import Registry, schema_registry
 
 SUBJECT = "orders-value"
@@ -152,6 +155,58 @@ def test_a_row_that_avro_has_no_place_for_is_refused(registry: Registry, rows: p
     how = formats.avro(registry.url, SUBJECT, AVRO)
     with pytest.raises(BadOption, match=words):
         formats.encode(how, rows)
+
+
+def avro_of(field: Any) -> formats.Avro:
+    schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": field}]}
+    return formats.Avro(RegisteredSchema(1, json.dumps(schema)))
+
+
+INT_IN_RECORDS = {"type": "array", "items": {"type": "record", "name": "I", "fields": [{"name": "n", "type": "int"}]}}
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "why"),
+    [
+        ("int", [1 << 31], "32 bits"),
+        (INT_IN_RECORDS, [[{"n": -(1 << 31) - 1}]], "32 bits"),
+        ("long", [1.9], "double is no long"),
+        (["null", {"type": "array", "items": "int"}], [[1.0]], "double is no int"),
+        ("long", [decimal.Decimal("1.9")], "is no long"),
+        ("int", [True], "bool is no int"),
+        ("boolean", [7], "no boolean"),
+    ],
+)
+def test_a_value_that_avro_would_change_is_refused(field: Any, values: list[Any], why: str) -> None:
+    """fastavro cuts 1.9 to 1, and writes 2 ** 31 as an int that readers in Java take for damage."""
+    with pytest.raises(BadOption, match=why):
+        encoded(avro_of(field), pa.table({"a": values}))
+
+
+def test_numbers_that_avro_has_are_written_as_they_are() -> None:
+    for field, value in [("int", (1 << 31) - 1), ("long", 1 << 40), (["null", "int", "long"], 1 << 40)]:
+        schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": field}]}
+        (data,) = encoded(avro_of(field), pa.table({"a": [value]}))
+        assert fastavro.schemaless_reader(io.BytesIO(data[5:]), schema, None) == {"a": value}
+
+
+@pytest.mark.parametrize("kind", ["timestamp-millis", "timestamp-micros"])
+def test_a_time_without_a_zone_is_no_instant(kind: str) -> None:
+    """fastavro would take the machine's own zone: a retry elsewhere would have other bytes, and mean another time."""
+    rows = pa.table({"a": pa.array([AT.replace(tzinfo=None)], pa.timestamp("us"))})
+    instant = {"type": "long", "logicalType": kind}
+    inner = {"type": "record", "name": "I", "fields": [{"name": "t", "type": ["null", instant]}]}
+    for field, some in [(instant, rows), (["null", instant], rows), (inner, pa.table({"a": [{"t": rows["a"][0]}]}))]:
+        with pytest.raises(BadOption, match="no time zone"):
+            encoded(avro_of(field), some)
+    local = avro_of({"type": "long", "logicalType": kind.replace("timestamp", "local-timestamp")})
+    assert len(encoded(local, rows)) == 1
+
+
+def test_a_row_that_python_has_no_value_for_is_refused() -> None:
+    for rows in (pa.table({"a": pa.array([1 << 30], pa.date32())}), pa.table([[1], [2]], ["a", "a"])):
+        with pytest.raises(BadOption, match="no values in Python"):
+            encoded(avro_of("long") if rows.num_columns > 1 else formats.json(), rows)
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,35 @@ DELIVERY: tuple[Mutant, ...] = (
         f"{_DELIVERY}::test_a_resolver_completes_what_the_sink_has_and_frees_what_it_has_not",
     ),
     one(
+        "a transaction that the rows function has undone is told as written",
+        f"{_ROOM}/database.py",
+        "            self._check_open(ids[-1])\n",
+        "",
+        "tests/client/delivery/test_database.py::test_an_error_that_the_rows_function_catches_undoes_all_and_is_told",
+    ),
+    one(
+        "ids that stay where the rows failed are taken for written",
+        f"{_ROOM}/database.py",
+        "            is_entered = True\n",
+        "",
+        "tests/client/delivery/test_database.py::test_ids_that_stay_where_the_rows_failed_are_told_as_unknown",
+    ),
+    one(
+        "a refusal says that nothing was written, of what an earlier request may have",
+        f"{_ROOM}/http_sink.py",
+        "                if record.id not in doubtful:\n",
+        "                if True:\n",
+        "tests/client/delivery/test_http.py::"
+        "test_a_refusal_of_what_an_earlier_request_may_have_paid_is_told_as_unknown_and_frees_nothing",
+    ),
+    one(
+        "a topic that brokers do not tell of is taken for an empty one",
+        f"{_ROOM}/kafka_reader.py",
+        "    if described.error is not None:  #",
+        "    if described is None:  #",
+        f"{_KAFKA}::test_a_topic_that_brokers_do_not_tell_of_is_not_taken_for_an_empty_one",
+    ),
+    one(
         "each request has a key of its own",
         f"{_ROOM}/http_sink.py",
         "        key = idempotency_key(record.id)\n",

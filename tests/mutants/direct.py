@@ -183,4 +183,11 @@ DIRECT: tuple[Mutant, ...] = (
         "",
         f"{_KAFKA}::test_each_row_is_written_once_however_often_it_is_brought",
     ),
+    one(
+        "a row that no broker takes is told as unknown",
+        f"{CLIENT}/direct/transaction.py",
+        "        if error.txn_requires_abort() or self._is_open:\n",
+        "        if error.txn_requires_abort():\n",
+        f"{_KAFKA}::test_a_row_that_no_broker_takes_is_refused_and_nothing_is_unknown",
+    ),
 )

@@ -48,4 +48,25 @@ FORMATS: tuple[Mutant, ...] = (
         "    if isinstance(value, str) and value is None:\n",
         f"{_TEST}::test_a_row_that_json_has_no_text_for_is_refused",
     ),
+    one(
+        "a time without a zone is an instant of the machine's own zone",
+        f"{_FORMATS}/avro_types.py",
+        '    if avro.get("logicalType") not in _INSTANTS:\n',
+        "    if avro:\n",
+        f"{_TEST}::test_a_time_without_a_zone_is_no_instant",
+    ),
+    one(
+        "a fraction is cut where Avro has a whole number",
+        f"{_FORMATS}/avro_types.py",
+        "    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))\n",
+        "    return False\n",
+        f"{_TEST}::test_a_value_that_avro_would_change_is_refused",
+    ),
+    one(
+        "a number of more than 32 bits is written as an int",
+        f"{_FORMATS}/avro_types.py",
+        "        if isinstance(value, int) and not _INT_MIN <= value <= _INT_MAX:\n",
+        "        if isinstance(value, str):\n",
+        f"{_TEST}::test_a_value_that_avro_would_change_is_refused",
+    ),
 )

@@ -1,12 +1,13 @@
 """Writes records into a database by DB-API 2.0 (PEP 249): rows and ids in one transaction."""
 
 import re
+import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from oncegate_spark.delivery.sink import Record
-from oncegate_spark.errors import BadOption, SinkRefused
+from oncegate_spark.errors import BadOption, InDoubt, SinkRefused
 
 _TABLE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
 
@@ -15,7 +16,8 @@ class DatabaseSink:
     """Calls a function of yours to write rows, and enters their ids into a table beside them, in one transaction.
 
     connect: makes a connection, with autocommit off. rows: `rows(cursor, records)` writes them, and neither commits nor
-    rolls back. table: of the ids, made by `create_table`. placeholder: the driver's, `%s` of psycopg, `?` of sqlite3.
+    rolls back; an error of the database that it catches may have undone all, and is raised then. table: of the ids,
+    made by `create_table`. placeholder: the driver's, `%s` of psycopg, `?` of sqlite3.
 
     Promise: once. The ids are a primary key, so of two transactions with one id the database undoes the later; a
     commit whose answer is lost is read back. The table of ids has to be kept for as long as the gateway knows ids.
@@ -45,17 +47,25 @@ class DatabaseSink:
         self._connection.commit()
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write rows and ids in one transaction. Raises SinkRefused where it was undone, and no id is there."""
-        connection = self._connected()
+        """Write rows and ids in one transaction.
+
+        Raises SinkRefused where it was undone, and no id is there; InDoubt where ids are there that should have been
+        undone.
+        """
+        connection, ids, is_entered = self._connected(), [record.id for record in records], False
         try:
             cursor = connection.cursor()
-            cursor.executemany(self._insert, [(record.id,) for record in records])
+            cursor.executemany(self._insert, [(one,) for one in ids])
+            is_entered = True
             self._rows(cursor, records)
+            self._check_open(ids[-1])
         except Exception as error:
             self.close()  # nothing was committed, and nothing of it can be any more
-            if self.find([record.id for record in records]):
-                raise
-            raise SinkRefused(f"the transaction was undone: {error}; nothing was written") from error
+            if not self.find(ids):
+                raise SinkRefused(f"the transaction was undone: {error}; nothing was written") from error
+            if is_entered:
+                raise InDoubt(_stayed(error), ids=ids) from error
+            raise
         try:
             connection.commit()
         except Exception:
@@ -87,13 +97,41 @@ class DatabaseSink:
                 self._connection.close()
             self._connection = None
 
+    def _check_open(self, one: str) -> None:
+        """Raises where the transaction is undone already, and rows() has caught the error: a commit would say nothing.
+
+        So PostgreSQL after any error, MySQL after a deadlock.
+        """
+        cursor = self._connection.cursor()
+        cursor.execute(self._select, (one,))
+        if not cursor.fetchall():
+            raise RuntimeError("rows() has undone the transaction, and the ids that were entered before it")
+
     def _connected(self) -> Any:
         if self._connection is None:
             connection = self._connect()
-            if getattr(connection, "autocommit", False) is True:
+            if _is_autocommit(connection):
                 connection.close()
                 raise BadOption(
                     "connect() made a connection with autocommit: rows and ids would not be one transaction"
                 )
             self._connection = connection
         return self._connection
+
+
+def _stayed(error: Exception) -> str:
+    return (
+        f"unknown: rows() failed by {error!r}, and its ids stayed in the table: rows() commits, connect() makes a "
+        "connection with autocommit, or another writer has entered them meanwhile. Look which rows are there: the next "
+        "delivery takes them for written"
+    )
+
+
+def _is_autocommit(connection: Any) -> bool:
+    """As a driver says it: by an attribute, or by `get_autocommit()` as those of MySQL; and sqlite3 by its level."""
+    said = getattr(connection, "autocommit", None)
+    if isinstance(said, bool):
+        return said
+    if isinstance(connection, sqlite3.Connection):
+        return connection.isolation_level is None
+    return bool(getattr(connection, "get_autocommit", bool)())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import quote, urlsplit
 
 from oncegate_spark.delivery.sink import Record
-from oncegate_spark.errors import BadOption, SinkRefused
+from oncegate_spark.errors import BadOption, InDoubt, SinkRefused
 
 TIMEOUT_MS = 10_000  # a third of a lease: an answer that is late is asked for again before the claim is over
 KEY_CHARACTERS_MAX = 255  # what servers take that have a limit
@@ -34,7 +34,8 @@ class HttpSink:
 
     Promise: once, if the server honours the key for as long as a record may be delivered again; else at least once. An
     answer 2xx means written. 408, 409, 423, 425, 429, 5xx, a timeout and a broken connection say nothing: the record is
-    in doubt, and sent again under its key. Any other answer refuses it: SinkRefused.
+    in doubt, and sent again under its key. Any other answer refuses it, as no connection does: SinkRefused; InDoubt
+    where it was in doubt before, for this answer does not say what became of an earlier request.
     """
 
     records_max = 1  # each has an answer of its own
@@ -58,28 +59,42 @@ class HttpSink:
         self._method, self._headers, self._quoted = method, dict(headers or {}), quoted
         self._timeout_s, self._find = timeout_ms / 1000, find
         self._connection: http.client.HTTPConnection | None = None
+        self._doubtful: set[str] = set()  # asked for last, and sent again next: an earlier request may take effect yet
 
     def write(self, records: Sequence[Record]) -> None:
         """Send each record, and return once all are answered by 2xx."""
+        doubtful, self._doubtful = self._doubtful, set()
         for record in records:
-            status, reason = self._sent(record)
-            if 200 <= status < 300:
-                continue
-            if status >= 500 or status in _LATER:
-                raise TimeoutError(
-                    f"{self._host} answered {status} {reason}: whether {record.id!r} is written is unknown"
-                )
-            raise SinkRefused(f"{self._host} refuses record {record.id!r} by {status} {reason}; it was not written")
+            try:
+                self._write(record)
+            except SinkRefused as refused:
+                if record.id not in doubtful:
+                    raise
+                raise InDoubt(
+                    f"unknown: whether an earlier request of record {record.id!r} is written; this one is not: "
+                    f"{refused}. Mend that, and deliver the record again: it goes under the same key",
+                    ids=[record.id],
+                ) from refused
 
     def find(self, ids: Sequence[str]) -> set[str]:
         """Ask the function that was given; without one no record is found, and each is sent again under its key."""
-        return set() if self._find is None else self._find(ids)
+        found = set() if self._find is None else self._find(ids)
+        self._doubtful = set(ids) - found
+        return found
 
     def close(self) -> None:
         """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _write(self, record: Record) -> None:
+        status, reason = self._sent(record)
+        if 200 <= status < 300:
+            return
+        if status >= 500 or status in _LATER:
+            raise TimeoutError(f"{self._host} answered {status} {reason}: whether {record.id!r} is written is unknown")
+        raise SinkRefused(f"{self._host} refuses record {record.id!r} by {status} {reason}; it was not written")
 
     def _sent(self, record: Record) -> tuple[int, str]:
         """Send one; what was answered. Raises OSError, HTTPException: unknown."""

@@ -22,6 +22,7 @@ def committed(config: Mapping[str, Any], topic: str, since_ms: int | None, timeo
     from confluent_kafka import Consumer
 
     reading = {"isolation.level": "read_committed", "enable.partition.eof": True, "enable.auto.commit": False}
+    reading["auto.offset.reset"] = "earliest"  # where retention has passed the place meanwhile: what is left behind it
     with closing(Consumer({**config, **reading, "group.id": _GROUP})) as consumer:
         begins = _begins(consumer, topic, since_ms, timeout_s)
         ends = _ends(config, topic, len(begins), timeout_s)
@@ -47,15 +48,22 @@ def _records(consumer: Any, topic: str, ends: dict[int, int], timeout_s: float) 
 
 
 def _begins(consumer: Any, topic: str, since_ms: int | None, timeout_s: float) -> "list[TopicPartition]":
-    """Where to read each partition from."""
-    from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+    """Where to read each partition from. Raises KafkaException where brokers do not say it of all of them."""
+    from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
-    partitions = consumer.list_topics(topic, timeout_s).topics[topic].partitions
+    described = consumer.list_topics(topic, timeout_s).topics[topic]
+    if described.error is not None:  # as of a topic that is not there, or not for this user: it has no partitions then
+        raise KafkaException(described.error)
+    partitions = described.partitions
     if since_ms is None:
         return [TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions]
     # Behind the last record where none is as late: its end.
     begins = [TopicPartition(topic, number, since_ms) for number in partitions]
-    return list(consumer.offsets_for_times(begins, timeout_s))
+    found = list(consumer.offsets_for_times(begins, timeout_s))
+    for one in found:
+        if one.error is not None:
+            raise KafkaException(one.error)
+    return found
 
 
 def _ends(config: Mapping[str, Any], topic: str, partitions: int, timeout_s: float) -> dict[int, int]:

@@ -118,6 +118,11 @@ class LaneTransaction:
                 raise BadId(
                     f"sequence {row.sequence} of {self._producer_name} follows {self._last}: they rise{NOTHING}"
                 )
+            if row.timestamp_ms == 0:
+                raise Refused(
+                    f"sequence {row.sequence} of {self._producer_name} has timestamp 0, which Kafka's client takes for "
+                    f"none, and writes the time it is now: give another, or none{NOTHING}"
+                )
             self._last = row.sequence
             self._written.add(row.sequence)
             if len(self._written) > SPANS_MAX:
@@ -175,7 +180,8 @@ class LaneTransaction:
         what = f"{self._what}: {error.str()}"
         if is_fenced(self._kafka, error):
             return Fenced(f"{what}: a later writer has this lane; whether it wrote, it knows", outcome=Outcome.UNKNOWN)
-        if error.txn_requires_abort():
+        # While no commit was tried nothing can be committed, whatever the error: as of a record that is too large.
+        if error.txn_requires_abort() or self._is_open:
             self._is_open = True
             return self._heard.refusal(error) or SinkRefused(f"{what}{self._heard.why}; it is aborted{NOTHING}")
         return InDoubt(f"{what}; unknown: whether it is committed; the next start and question tell")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from oncegate_spark.errors import BadOption
+from oncegate_spark.formats.avro_types import check_ints, has_ints, misfit
 from oncegate_spark.formats.registry import EXTRA, RegisteredSchema, registered
 
 if TYPE_CHECKING:
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Avro:
-    """Encodes a row as a record of a registered schema: columns by name, nulls only where a field allows them."""
+    """Encodes a row as a record of a registered schema: columns by name, nulls only where a field allows them.
+
+    A number that its field cannot hold whole is refused, and so is a time without a time zone where the field is an
+    instant: which one it is depends on the machine.
+    """
 
     schema: RegisteredSchema
 
@@ -25,11 +30,17 @@ class Avro:
     def _parsed(self) -> Any:
         return _parse(self.schema)
 
+    @cached_property
+    def _ints(self) -> list[tuple[str, Any]]:
+        named = self._parsed["__named_schemas"]
+        return [(one["name"], one["type"]) for one in self._parsed["fields"] if has_ints(one["type"], named)]
+
     def __getstate__(self) -> dict[str, Any]:
         return {"schema": self.schema}
 
     def check(self, fields: list[pa.Field]) -> None:
-        """Refuses columns that the schema has no field for, and a missing column whose field has no default."""
+        """Refuses columns that the schema has no field for, or one of another kind of value,
+        and a missing column whose field has no default."""
         known = {field["name"]: field for field in self._parsed["fields"]}
         columns = {field.name for field in fields}
         if more := sorted(columns - known.keys()):
@@ -37,6 +48,9 @@ class Avro:
         missing = [name for name, field in known.items() if "default" not in field and name not in columns]
         if missing:
             raise BadOption(f"no column {', '.join(missing)}, which the Avro schema has without a default")
+        for one in fields:
+            if why := misfit(one.type, known[one.name]["type"], self._parsed["__named_schemas"]):
+                raise BadOption(f"column {one.name} does not fit the Avro schema: {why}")
 
     def value(self, row: dict[str, object]) -> bytes:
         """Encodes one row; BadOption where a column's value does not fit its field."""
@@ -44,6 +58,8 @@ class Avro:
 
         into = io.BytesIO()
         try:
+            for name, kind in self._ints:
+                check_ints(row.get(name), kind, self._parsed["__named_schemas"])
             fastavro.schemaless_writer(into, self._parsed, row, strict_allow_default=True)
         except (ValueError, TypeError, KeyError, OverflowError, AttributeError) as error:
             raise BadOption(f"the row does not fit the Avro schema: {error}") from error

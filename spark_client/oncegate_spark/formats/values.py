@@ -27,12 +27,19 @@ def encode(how: Format, rows: pa.Table | pa.RecordBatch | pa.StructArray) -> pa.
         raise BadOption(f"a format encodes rows of several columns, and got one column of {structs.type}")
     how.check(list(structs.type))
     values: list[bytes | None] = []
-    for number, row in enumerate(structs.to_pylist()):
+    for number, row in enumerate(_rows(structs)):
         try:
             values.append(None if row is None else how.value(row))
         except BadOption as error:
             raise BadOption(f"row {number}: {error}") from error
     return pa.array(values, pa.binary())
+
+
+def _rows(structs: pa.StructArray) -> list[dict[str, object] | None]:
+    try:
+        return list(structs.to_pylist())
+    except (ValueError, OverflowError) as error:  # as a date after the year 9999, or two columns of one name
+        raise BadOption(f"a row has no values in Python: {error}") from error
 
 
 def _structs(rows: pa.Table | pa.RecordBatch) -> pa.StructArray:

@@ -2,15 +2,16 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from oncegate_spark import Gateway, SinkRefused
+from oncegate_spark import Gateway, InDoubt, SinkRefused
 from oncegate_spark.delivery import DatabaseSink, Delivered, Delivery, Record, Resolved, Resolver
-from oncegate_spark.errors import BadOption
+from oncegate_spark.errors import BadOption, Outcome
 from tests.support.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.server
@@ -130,6 +131,38 @@ def test_rows_that_the_database_refuses_leave_no_id_and_are_free(gateway: Gatewa
     sink.close()
 
 
+def test_an_error_that_the_rows_function_catches_undoes_all_and_is_told(
+    gateway: Gateway, postgres: PostgresServer
+) -> None:
+    """PostgreSQL undoes the whole transaction by any error, and answers the commit that follows as if it were one."""
+
+    def forgiving(cursor: Any, records: Sequence[Record]) -> None:
+        with suppress(psycopg.Error):
+            insert(cursor, records)
+
+    sink = DatabaseSink(lambda: psycopg.connect(postgres.dsn), forgiving)
+    sink.create_table()
+    with pytest.raises(SinkRefused, match="undone"):
+        Delivery(gateway, sink).deliver([*TWO, Record("o-3", -1)])
+    assert {gateway.explain(one)["state"] for one in ("o-1", "o-2", "o-3")} == {"ABSENT"}
+    assert Delivery(gateway, sink).deliver(TWO) == Delivered(written=2)
+    sink.close()
+    assert orders(postgres) == [("o-1", 1200), ("o-2", 350)]
+
+
+def test_ids_that_stay_where_the_rows_failed_are_told_as_unknown(gateway: Gateway, postgres: PostgresServer) -> None:
+    def hasty(cursor: Any, records: Sequence[Record]) -> None:
+        cursor.connection.commit()
+        insert(cursor, records)
+
+    sink = DatabaseSink(lambda: psycopg.connect(postgres.dsn), hasty)
+    sink.create_table()
+    with pytest.raises(InDoubt, match="orders_cents_check") as caught:
+        Delivery(gateway, sink).deliver([Record("o-3", -1)])
+    sink.close()
+    assert (caught.value.ids, caught.value.outcome) == (["o-3"], Outcome.UNKNOWN)
+
+
 def test_another_driver_and_its_placeholder(gateway: Gateway, tmp_path: Path) -> None:
     def rows(cursor: Any, records: Sequence[Record]) -> None:
         cursor.executemany("INSERT INTO orders VALUES (?, ?)", [(one.id, one.body) for one in records])
@@ -145,9 +178,24 @@ def test_another_driver_and_its_placeholder(gateway: Gateway, tmp_path: Path) ->
     database.close()
 
 
+class OfMysql:
+    """A connection as pymysql and mysqlclient make it: `autocommit` sets it, and another method tells it."""
+
+    def autocommit(self, on: bool) -> None: ...
+
+    def get_autocommit(self) -> bool:
+        return True
+
+    def close(self) -> None: ...
+
+
 def test_autocommit_and_a_table_that_is_no_name_are_refused(postgres: PostgresServer) -> None:
-    sink = DatabaseSink(lambda: psycopg.connect(postgres.dsn, autocommit=True), insert)
-    with pytest.raises(BadOption, match="autocommit"):
-        sink.create_table()
+    for connect in (
+        lambda: psycopg.connect(postgres.dsn, autocommit=True),
+        lambda: sqlite3.connect(":memory:", isolation_level=None),
+        OfMysql,
+    ):
+        with pytest.raises(BadOption, match="autocommit"):
+            DatabaseSink(connect, insert).create_table()
     with pytest.raises(BadOption, match="table"):
         DatabaseSink(lambda: None, insert, table="ids; DROP TABLE orders")

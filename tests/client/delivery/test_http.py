@@ -7,7 +7,7 @@ import pytest
 from deploy.ports import free_port
 from oncegate_spark import Gateway, InDoubt, SinkRefused
 from oncegate_spark.delivery import Delivered, Delivery, HttpSink, Record, idempotency_key
-from oncegate_spark.errors import BadOption
+from oncegate_spark.errors import BadOption, Outcome
 from tests.support.payments_server import PaymentsServer
 
 pytestmark = pytest.mark.server
@@ -56,6 +56,21 @@ def test_what_the_server_refuses_or_never_got_is_free_at_once(gateway: Gateway) 
     with pytest.raises(SinkRefused, match="nothing was sent"):
         Delivery(gateway, HttpSink(f"http://127.0.0.1:{free_port()}")).deliver(TWO)
     assert {gateway.explain(record.id)["state"] for record in TWO} == {"ABSENT"}
+
+
+def test_a_refusal_of_what_an_earlier_request_may_have_paid_is_told_as_unknown_and_frees_nothing(
+    gateway: Gateway,
+) -> None:
+    with PaymentsServer("lose", 401) as server, closing(HttpSink(server.url)) as sink:
+        with pytest.raises(InDoubt, match="401") as lost:
+            Delivery(gateway, sink).deliver(TWO[:1])
+        gateway.attempt().claim(["o-2"], 1_000)
+        sink.write(TWO[1:])  # and is gone before it completes
+    assert server.paid == ONCE
+    with pytest.raises(InDoubt, match="no connection") as taken_over:
+        Delivery(gateway, sink).deliver(TWO[1:])
+    assert [error.value.outcome for error in (lost, taken_over)] == [Outcome.UNKNOWN] * 2
+    assert {gateway.explain(record.id)["state"] for record in TWO} == {"CLAIMED_LIVE"}
 
 
 def test_other_ids_have_other_keys_that_any_header_may_hold() -> None:

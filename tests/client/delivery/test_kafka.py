@@ -123,3 +123,20 @@ def test_a_resolver_settles_by_the_topic_from_a_time_on(gateway: Gateway, broker
     sink = sink_of(broker, topic, "0", since_ms=written_ms)
     assert Resolver(gateway, sink).resolve(["o-1", "o-2"]) == Resolved(completed=1, released=1)
     sink.close()
+
+
+@pytest.mark.parametrize("since_ms", [None, 1])
+def test_a_topic_that_brokers_do_not_tell_of_is_not_taken_for_an_empty_one(
+    gateway: Gateway, broker: Broker, since_ms: int | None
+) -> None:
+    """As one that is misspelt, or that this user may not see: what is free there would be written twice."""
+    gateway.attempt().claim(["o-1"], 1_000)
+    while gateway.explain("o-1")["state"] != "CLAIMED_OVER":
+        pass
+    sink = sink_of(broker, "not-there", "0", since_ms=since_ms)
+    with pytest.raises(KafkaException, match="UNKNOWN_TOPIC_OR_PART"):
+        Resolver(gateway, sink, lease_ms=1_000).resolve(["o-1"])
+    sink.close()
+    while gateway.explain("o-1")["state"] != "CLAIMED_OVER":
+        pass
+    assert gateway.attempt().claim(["o-1"]).in_doubt == ["o-1"]

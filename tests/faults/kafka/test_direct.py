@@ -14,7 +14,7 @@ import pytest
 
 from oncegate.engine.usecases.direct.entering import TRIM_RECORDS
 from oncegate.ledgers.kafka.partition import Partition
-from oncegate_spark import Fenced, Gateway, Refused
+from oncegate_spark import Fenced, Gateway, Refused, SinkRefused
 from oncegate_spark.direct import DirectRow, DirectWriter, DirectWritten
 from oncegate_spark.direct.transaction import LaneTransaction
 from oncegate_spark.errors import BadId, BadOption, OncegateError
@@ -108,6 +108,24 @@ def test_a_twin_that_starts_once_the_other_has_committed_is_told_so(gateway: Gat
         assert first.commit() == 10
         second.start()
         assert second.ask(5, 14) == ((5, 9),)
+
+
+def committed(gateway: Gateway, topic: str, some: list[DirectRow]) -> int:
+    with transaction(gateway, topic) as one:
+        one.start()
+        one.add(some)
+        return one.commit()
+
+
+def test_a_row_that_no_broker_takes_is_refused_and_nothing_is_unknown(gateway: Gateway, broker: Broker) -> None:
+    topic = broker.topic(max_message_bytes="1000").topic
+    for body in (b"x" * 2_000, b"x" * 2_000_000):  # too large for this topic; for the client itself
+        with pytest.raises(SinkRefused, match=r"size too large.*nothing was written"):
+            committed(gateway, topic, [*rows(0), DirectRow(1, body)])
+    with pytest.raises(Refused, match="timestamp 0"):
+        committed(gateway, topic, [DirectRow(0, b"0", timestamp_ms=0)])
+    assert writer(gateway, topic).write(rows(0)) == DirectWritten(1, 0)
+    assert written(broker, topic) == [0]
 
 
 def kill_a_writer(beside: ProxyBeside, fault: str, arguments: list[str]) -> None:
