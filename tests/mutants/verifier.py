@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant, one
 _ROOM = "service/oncegate/verifier"
 _COMPARE = "tests/verifier/test_compare.py"
 _TOPICS = "tests/verifier/test_gateway_topics.py"
+_SPARK_IDS = "spark_client/oncegate_spark/spark/verify/id_text.py"
 _SPARK, _SPARK_TESTS = "spark_client/oncegate_spark/spark/verify/compare.py", "tests/spark/test_verify.py"
 _INTERRUPTED = "tests/verifier/test_interrupted.py"
 
@@ -109,10 +110,24 @@ VERIFIER: tuple[Mutant, ...] = (
     ),
     one(
         "a Spark comparison takes a number and its text for two ids",
-        _SPARK,
-        'F.col(name).cast("string").alias',
-        'F.concat(F.lit(str(df.schema[n].dataType)), F.col(name).cast("string")).alias',
+        _SPARK_IDS,
+        "    return F.col(quoted)\n",
+        "    return F.concat(F.lit(str(kind)), F.col(quoted).cast(TEXT))\n",
         f"{_SPARK_TESTS}::test_an_output_that_spark_reads_elsewhere_may_call_its_ids_otherwise",
+    ),
+    one(
+        "a Spark comparison asks for a decimal by Spark's text, which has its scale",
+        _SPARK_IDS,
+        '        case "decimal":\n',
+        '        case "no decimal":\n',
+        f"{_SPARK_TESTS}::test_ids_of_each_type_are_asked_for_as_the_ledger_knows_them",
+    ),
+    one(
+        "a Spark comparison asks for bytes as text",
+        _SPARK_IDS,
+        "BYTES if df.schema[name]",
+        "TEXT if df.schema[name]",
+        f"{_SPARK_TESTS}::test_ids_of_each_type_are_asked_for_as_the_ledger_knows_them",
     ),
     one(
         "a look-up tells what a claim holds as free",

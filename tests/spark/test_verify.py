@@ -1,5 +1,7 @@
 """A comparison of input, ledger and output on Spark: each planted fault is named by its id."""
 
+import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,34 @@ def test_an_output_that_spark_reads_elsewhere_may_call_its_ids_otherwise(job: Jo
     found = verified(job, given, job.spark.read.parquet(str(tmp_path / "there")), output_id="the.key")
     assert {kind: count for kind, count in found.ids.items() if count} == {"ok": 20, "unrecorded": 1}
     assert (found.without_id, found.is_well) == (2, False)
+
+
+MIDNIGHT = datetime.datetime(2026, 10, 25, tzinfo=datetime.UTC)
+SUMMER_ENDS = [MIDNIGHT + datetime.timedelta(hours=hour, microseconds=hour * 500_000) for hour in range(3)]
+
+
+def test_ids_of_each_type_are_asked_for_as_the_ledger_knows_them(job: Job) -> None:
+    """Spark's text of a decimal has its scale, of an instant the session's zone, and bytes may be no text."""
+    columns: dict[str, tuple[str, list[Any]]] = {
+        "price": ("decimal(38,18)", [Decimal(0), Decimal("-100.50"), Decimal("1E-18")]),
+        "whole": ("decimal(20,0)", [Decimal(100), Decimal(-7), Decimal(0)]),
+        "at": ("timestamp", SUMMER_ENDS),
+        "local": ("timestamp_ntz", [one.replace(tzinfo=None) for one in SUMMER_ENDS]),
+        "raw": ("binary", [b"\xff\0", b"a", b"\xfe"]),
+    }
+    schema = ", ".join(f"{name} {kind}" for name, (kind, _) in columns.items())
+    spark = job.spark.newSession()
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    given = spark.createDataFrame(list(zip(*(values for _, values in columns.values()), strict=True)), schema)
+    there = given.toArrow()
+    where = {"gateway": job.gateway.url, "namespace": job.gateway.namespace}
+    for names in (*([name] for name in columns), ["raw", "price"]):
+        topic, some = "-".join(names), given.select(*names)
+        with job.gateway.attempt() as attempt:
+            attempt.produce(topic, there.select(names).slice(0, 2), id_col=tuple(names))
+        found = oncegate_spark.verify(some, some, ",".join(names), id_set=topic, **where)
+        assert {kind: count for kind, count in found.ids.items() if count} == {"ok": 2, "unrecorded": 1}, names
+        found.rows.unpersist()
 
 
 def test_what_is_written_between_the_ledgers_answer_and_the_reading_is_asked_for_again(

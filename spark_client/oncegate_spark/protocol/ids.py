@@ -35,11 +35,15 @@ def id_columns(ids: Any) -> list[pa.Array]:
 
 
 def array_of(values: Any) -> pa.Array:
-    """Values of one type as an Arrow array. Raises BadId."""
+    """Values of one type as an Arrow array; whole numbers of more than 64 bits as their text. Raises BadId."""
     try:
         array = pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise BadId(f"ids must be of one type, all str or all bytes: {error}; nothing was written") from error
+    except OverflowError:
+        array = array_of([str(one) if type(one) is int else one for one in values])
+    except UnicodeEncodeError as error:
+        raise BadId(f"an id is no text of Unicode, which UTF-8 could write: {error}; nothing was written") from error
     return array.cast(pa.string()) if pa.types.is_null(array.type) else array
 
 

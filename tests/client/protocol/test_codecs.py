@@ -9,7 +9,7 @@ from oncegate.core.verdicts import VERDICTS
 from oncegate_spark.errors import BadId, Refused
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol._generated_verdicts import BY_BYTE
-from oncegate_spark.protocol.ids import check_ids, checked_columns
+from oncegate_spark.protocol.ids import check_ids, checked_columns, id_columns
 from oncegate_spark.protocol.packed.verdicts import Verdicts, claim_text
 
 CLAIM = bytes(range(16))
@@ -112,6 +112,15 @@ def test_strings_and_binary_are_ids_as_they_are_and_integers_in_decimal() -> Non
         assert number.to_pylist() == ["0", "7", "100"]
     (number,) = ids(a=pa.array([-5], pa.int16()))
     assert number.to_pylist() == ["-5"]
+
+
+def test_whole_numbers_of_any_size_are_ids_in_decimal_and_what_is_no_unicode_is_none() -> None:
+    for numbers in ([(1 << 64) - 1, 0], [1 << 200, -1]):
+        (column,) = id_columns(numbers)
+        assert column.to_pylist() == [str(one) for one in numbers]
+    for wrong in (["\ud800"], [1 << 64, None], ["a", 1 << 64]):
+        with pytest.raises(BadId):
+            id_columns(wrong)
 
 
 def test_decimals_dates_and_times_are_left_to_the_gateway_which_knows_their_text() -> None:

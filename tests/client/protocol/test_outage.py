@@ -29,6 +29,14 @@ def test_a_call_to_a_gateway_that_is_down_warns_at_once_and_then_each_half_minut
     assert len(clock.slept_ms) > 20, "each of these waits followed a try that was refused"
 
 
+def test_a_call_that_gives_up_at_once_says_that_it_tries_no_more(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    with connect(f"http://127.0.0.1:{free_port()}", on_down="fail") as gateway, pytest.raises(Unreachable):
+        gateway.take("job", ["a"])
+    assert caplog.records[0].getMessage().endswith("this call tries for 0 s more")
+
+
 def said_at(caplog: pytest.LogCaptureFixture, *ends: tuple[int, Reply | WireFailure]) -> list[int]:
     """At which of these times a line was said."""
     outage, said = Outage("http://g"), []

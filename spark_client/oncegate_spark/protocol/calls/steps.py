@@ -74,7 +74,7 @@ class Tries:
             end = yield Try(self._headed(request, try_ms), try_ms, effort.left_ms(now_ms))
             assert end is not None, "a try ends in a reply or a failure"
             now_ms = self.now_ms()
-            self.outage.note(end, now_ms, effort.left_ms(now_ms))
+            self.outage.note(end, now_ms, effort.left_ms(now_ms) if patient else 0)
             pause_ms = effort.ended(end, now_ms)
             if pause_ms is None:
                 assert isinstance(end, Reply)

@@ -23,6 +23,7 @@ from oncegate_spark.protocol.outage import BLOCK
 from oncegate_spark.spark import pickling, task_identity
 from oncegate_spark.spark.options.column_names import is_case_sensitive, resolved
 from oncegate_spark.spark.verify import report
+from oncegate_spark.spark.verify.id_text import kinds_of, texts
 from oncegate_spark.spark.writers import check_ids
 from oncegate_spark.sync.endpoint import Endpoint
 from oncegate_spark.sync.gateway import Gateway
@@ -51,7 +52,8 @@ def verify(
     """Compares the ids of `given`, what was to be written, with the ledger and with `output`, what is there.
 
     id_col       the column, or columns, of an id in `given`; `output_id` those in `output`, where they are called
-                 otherwise. An id is its text: a number and its decimal text are one
+                 otherwise. An id is its text: a number and its decimal text are one, and so are an instant and its text
+                 of RFC 3339 in UTC; of an input that has bytes it is its bytes
     output       what Spark reads of the sink now, in any format that it knows: spark.read.format("oncegate"), "kafka"
                  with the id taken out of key, headers or value, a table. It is read behind the ledger's answers
     id_set       the set of the ids: the topic's name for rows that were written by id, "" for `claim`
@@ -69,11 +71,11 @@ def verify(
     endpoint = Endpoint(gateway, namespace, timeout_ms, credentials, on_down)
     endpoint.check("verify")
     pickling.check_workers(given.sparkSession)
-    lookup = IdLookup(endpoint, id_set, len(names))
-    looked_up = _looked_up(_texts(given, names).distinct(), lookup).persist()
+    lookup = IdLookup(endpoint, id_set, kinds_of(given, names))
+    looked_up = _looked_up(texts(given, names, lookup.kinds).distinct(), lookup).persist()
     try:
         looked_up.count()  # all of it, before anything of the output is read
-        return _compared(looked_up, _texts(output, theirs), lookup, names)
+        return _compared(looked_up, texts(output, theirs, lookup.kinds), lookup, names)
     finally:
         looked_up.unpersist()
 
@@ -130,17 +132,10 @@ def _names(df: "DataFrame", columns: Columns, shown: str) -> tuple[str, ...]:
     return names
 
 
-def _texts(df: "DataFrame", names: Sequence[str]) -> "DataFrame":
-    """Returns the id columns as text, named `id0` and on as `IdLookup.columns` are."""
-    from pyspark.sql import functions as F
-
-    quoted = [f"`{name.replace('`', '``')}`" for name in names]
-    return df.select(*(F.col(name).cast("string").alias(f"id{n}") for n, name in enumerate(quoted)))
-
-
 def _looked_up(ids: "DataFrame", lookup: "IdLookup") -> "DataFrame":
     """Returns the ids with what the ledger knows of each, in the column `STATE`."""
-    schema = ", ".join([*(f"{name} string" for name in lookup.columns), f"{STATE} tinyint"])
+    columns = zip(lookup.columns, lookup.kinds, strict=True)
+    schema = ", ".join([*(f"{name} {kind}" for name, kind in columns), f"{STATE} tinyint"])
     return ids.mapInArrow(lookup, schema)
 
 
@@ -148,17 +143,17 @@ def _looked_up(ids: "DataFrame", lookup: "IdLookup") -> "DataFrame":
 class IdLookup:
     """Looks up the ids of a task's rows, for mapInArrow: every id comes back with what the ledger knows of it.
 
-    width: how many columns an id has.
+    kinds: of the columns of an id, as `id_text.KINDS`.
     """
 
     endpoint: Endpoint
     id_set: str
-    width: int
+    kinds: tuple[str, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names the columns of an id, of strings."""
-        return tuple(f"id{n}" for n in range(self.width))
+        """Names the columns of an id."""
+        return tuple(f"id{n}" for n in range(len(self.kinds)))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with self.endpoint.open() as gateway:

@@ -27,8 +27,8 @@ class Verified:
 
     ids         how many ids are of each kind, by its name in KINDS; those of no id too
     without_id  rows of the output whose id is null or empty
-    rows        a DataFrame, kept by Spark until `rows.unpersist()`: the id columns as text, `kind`, and `copies`, in
-                how many rows of the output the id is
+    rows        a DataFrame, kept by Spark until `rows.unpersist()`: the id columns as text, or as bytes where the
+                input has bytes, `kind`, and `copies`, in how many rows of the output the id is
     """
 
     ids: Mapping[str, int]
