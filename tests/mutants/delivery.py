@@ -66,6 +66,13 @@ DELIVERY: tuple[Mutant, ...] = (
         f"{_DELIVERY}::test_a_resolver_completes_what_the_sink_has_and_frees_what_it_has_not",
     ),
     one(
+        "a resolver says nothing of what its namespace keeps for a dead writer",
+        f"{_ROOM}/resolver.py",
+        "                total.held += claimed.verdicts.unsettled\n",
+        "",
+        f"{_DELIVERY}::test_a_resolver_tells_what_its_namespace_keeps_for_a_dead_writer",
+    ),
+    one(
         "a transaction that the rows function has undone is told as written",
         f"{_ROOM}/database.py",
         "            self._check_open(ids[-1])\n",

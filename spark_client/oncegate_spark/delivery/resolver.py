@@ -16,7 +16,8 @@ _OVER = "CLAIMED_OVER"
 @dataclass
 class Resolved:
     """Counts what became of ids. completed: the sink has them. released: it has not, and they are free. held: another
-    attempt holds them, and its lease lives. Ids that are written, or that nobody has claimed, are not counted."""
+    attempt holds them, and its lease lives, or the namespace keeps them for it (`lease_expiry` is hold). Ids that are
+    written, or that nobody has claimed, are not counted."""
 
     completed: int = 0
     released: int = 0
@@ -27,7 +28,8 @@ class Resolver:
     """Settles what writers of one sink have left in doubt; ids come from whoever knows them, as the job's source.
 
     It costs three small calls for each id that is in doubt, one for each other, and one look into the sink for a
-    thousand: it is for what dead writers have left, not for all that was ever written.
+    thousand: it is for what dead writers have left, not for all that was ever written. Where the namespace lets nobody
+    take over what a dead writer held (`lease_expiry` is hold or fail), only `oncegate resolve` settles it.
     """
 
     def __init__(self, gateway: Gateway, sink: Sink, *, lease_ms: int | None = None, id_set: str | None = None) -> None:
@@ -37,7 +39,8 @@ class Resolver:
     def resolve(self, ids: Sequence[str]) -> Resolved:
         """Complete those of these ids that are in doubt and in the sink, release those in doubt that are not.
 
-        Raises what the sink's `find` raises, and what the gateway's calls raise: what was in doubt stays so.
+        Raises what the sink's `find` raises, and what the gateway's calls raise, InDoubt where `lease_expiry` is fail:
+        what was in doubt stays so.
         """
         checked([Record(one) for one in ids], self._sink)
         total = Resolved()
@@ -56,7 +59,8 @@ class Resolver:
             claimed = attempt.claim([one], self._lease_ms)
             if claimed.in_doubt:
                 doubtful[one] = claimed
-            else:  # meanwhile settled by another, or free: then nobody has written it since
+            else:  # meanwhile settled by another, or free: then nobody has written it since; or kept for its holder
+                total.held += claimed.verdicts.unsettled
                 attempt.release(claimed)
         if not doubtful:
             return

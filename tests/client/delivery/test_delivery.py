@@ -178,6 +178,14 @@ def test_a_resolver_completes_what_the_sink_has_and_frees_what_it_has_not(gatewa
     assert gateway.attempt().claim(["b"]).in_doubt == []
 
 
+def test_a_resolver_tells_what_its_namespace_keeps_for_a_dead_writer(gateway: Gateway) -> None:
+    gateway.create_namespace(lease_expiry="hold")
+    died(gateway, "kept", "kept too")
+    while gateway.explain("kept")["state"] != "CLAIMED_OVER":
+        pass
+    assert Resolver(gateway, Shelf().sink()).resolve(["kept", "kept too", "other"]) == Resolved(held=2)
+
+
 def test_a_resolver_whose_sink_is_away_leaves_all_in_doubt(gateway: Gateway) -> None:
     died(gateway, "a")
     while gateway.explain("a")["state"] != "CLAIMED_OVER":
