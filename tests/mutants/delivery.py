@@ -95,6 +95,13 @@ DELIVERY: tuple[Mutant, ...] = (
         "test_a_refusal_of_what_an_earlier_request_may_have_paid_is_told_as_unknown_and_frees_nothing",
     ),
     one(
+        "a record that Kafka's client refuses is told as in doubt",
+        f"{_ROOM}/kafka.py",
+        "        if is_committing and (error is None or not error.txn_requires_abort()):\n",
+        "        if error is None or not error.txn_requires_abort():\n",
+        f"{_KAFKA}::test_a_record_that_brokers_refuse_aborts_its_transaction_and_frees_its_ids",
+    ),
+    one(
         "a topic that brokers do not tell of is taken for an empty one",
         f"{_ROOM}/kafka_reader.py",
         "    if described.error is not None:  #",

@@ -54,14 +54,15 @@ class KafkaSink:
 
     def write(self, records: Sequence[Record]) -> None:
         """Write records in one transaction. Raises SinkRefused where it was aborted, Fenced; else it is in doubt."""
-        producer = self._producer or self._fenced()
+        producer, is_committing = self._producer or self._fenced(), False
         try:
             producer.begin_transaction()
             for record in records:
                 self._produce(producer, record)
+            is_committing = True
             producer.commit_transaction(self._timeout_s)
-        except self._kafka.KafkaException as raised:
-            self._failed(producer, raised.args[0])
+        except Exception as raised:
+            self._failed(producer, raised, is_committing)
             raise
 
     def find(self, ids: Sequence[str]) -> set[str]:
@@ -90,13 +91,15 @@ class KafkaSink:
         headers = [(ID_HEADER, record.id.encode())]
         hand_over(producer, self._topic, value=record.body, key=self._key(record), headers=headers)
 
-    def _failed(self, producer: "Producer", error: Any) -> None:
+    def _failed(self, producer: "Producer", raised: Exception, is_committing: bool) -> None:
         """Raises what is known after an error of a transaction; returns where nothing is."""
         self._producer = None
-        what = f"transaction of {self._transactional_id} on topic {self._topic}: {error.str()}"
-        if is_fenced(self._kafka, error):
+        error = raised.args[0] if isinstance(raised, self._kafka.KafkaException) else None
+        what = f"transaction of {self._transactional_id} on topic {self._topic}: {error.str() if error else raised}"
+        if error is not None and is_fenced(self._kafka, error):
             raise Fenced(f"{what}: a newer writer has this transactional id", outcome=Outcome.UNKNOWN)
-        if not error.txn_requires_abort():
+        # Before a commit is tried nothing is in doubt, as of a record that is too large for the client.
+        if is_committing and (error is None or not error.txn_requires_abort()):
             return
         try:
             producer.abort_transaction(self._timeout_s)
