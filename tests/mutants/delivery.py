@@ -45,6 +45,13 @@ DELIVERY: tuple[Mutant, ...] = (
         f"{_ASKING}::test_what_a_dead_task_has_written_is_found_and_the_rest_is_written",
     ),
     one(
+        "a task looks an instant up by the text that it has in its session's time zone",
+        f"{CLIENT}/spark/writers/deliveries/settler.py",
+        "value.astimezone(UTC)).replace(",
+        "value).replace(",
+        f"{_ASKING}::test_an_id_has_one_text_whatever_the_sessions_time_zone_or_the_columns_scale",
+    ),
+    one(
         "a task frees ids that are in doubt",
         f"{CLIENT}/spark/writers/deliveries/settler.py",
         "        if not claimed.verdicts.takeovers and not self._handed:\n",

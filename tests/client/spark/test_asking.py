@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -96,6 +98,20 @@ def test_rows_that_nobody_held_are_written_unasked_and_their_body_is_the_column(
     assert shelf.held == [Record("a", b"v-a"), Record("b", b"v-b")]
     assert shelf.asked == []
     assert (one.progress.written, one.progress.suppressed) == (0, 2)
+
+
+def test_an_id_has_one_text_whatever_the_sessions_time_zone_or_the_columns_scale(gateway: Gateway) -> None:
+    """The driver's machine says the zone: a restart elsewhere would not find in the sink what was written."""
+    at, price = datetime(2026, 7, 1, 12, 0, 0, 500_000, UTC), Decimal("-100.50")
+    shelf, told = Shelf(), set()
+    for zone, unit, scale in (("UTC", "us", 2), ("Europe/Berlin", "ms", 18)):
+        ids = {"at": pa.array([at], pa.timestamp(unit, zone)), "price": pa.array([price], pa.decimal128(38, scale))}
+        some = pa.RecordBatch.from_pydict({**ids, "value": ["v"]})
+        with settler(gateway, shelf, idCol="at,price") as one:
+            told |= {record.id for record in one.records(some)}
+            one.settle(some)
+    assert told == {'["2026-07-01T12:00:00.5Z","-100.5"]'}
+    assert len(shelf.held) == 1, "as the gateway knows it once"
 
 
 def test_an_answer_that_was_lost_is_looked_up_before_anything_is_written_again(gateway: Gateway) -> None:

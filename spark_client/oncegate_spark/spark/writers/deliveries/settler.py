@@ -5,6 +5,9 @@ whose answer was lost, the sink is asked first. So a killed task makes no copy w
 """
 
 import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -71,9 +74,21 @@ class AskingSettler(Settler):
     def records(self, rows: pa.RecordBatch) -> list[Record]:
         """Each row as a record: the text of its id, or a JSON array of texts where ids are of several columns."""
         found = rows.to_pylist()
-        ids = [[str(row[name]) for name in self._names] for row in found]
+        ids = [[_text(row[name]) for name in self._names] for row in found]
         texts = [one[0] if len(one) == 1 else json.dumps(one, separators=(",", ":")) for one in ids]
         return [Record(one, self._made.body_of(row)) for one, row in zip(texts, found, strict=True)]
+
+
+def _text(value: Any) -> str:
+    """As the gateway knows it: the same whatever the session's time zone, a column's unit or a decimal's scale."""
+    if isinstance(value, Decimal):
+        text = format(value, "f")
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    if isinstance(value, datetime):
+        text = (value if value.tzinfo is None else value.astimezone(UTC)).replace(tzinfo=None).isoformat()
+        text = text.rstrip("0") if "." in text else text
+        return text if value.tzinfo is None else f"{text}Z"
+    return str(value)
 
 
 def _written_here(_rows: pa.RecordBatch) -> None:
