@@ -125,8 +125,8 @@ DELIVERY: tuple[Mutant, ...] = (
     one(
         "an answer that says nothing is taken for a refusal",
         f"{_ROOM}/http_sink.py",
-        "            if status >= 500 or status in _LATER:\n",
-        "            if status in _LATER:\n",
+        "        if status >= 500 or status in _LATER:\n",
+        "        if status in _LATER:\n",
         "tests/client/delivery/test_http.py::test_a_server_that_only_fails_leaves_the_record_in_doubt",
     ),
     one(
