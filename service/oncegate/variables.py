@@ -6,7 +6,9 @@ from difflib import get_close_matches
 
 PREFIX = "ONCEGATE_"
 # What clients and verbs that ask a gateway read: no settings, and often beside them.
-CLIENTS = frozenset({"ONCEGATE_API_KEY", "ONCEGATE_URL", "ONCEGATE_CA", "ONCEGATE_CERTIFICATE"})
+CLIENTS = frozenset(
+    {"ONCEGATE_API_KEY", "ONCEGATE_URL", "ONCEGATE_CA", "ONCEGATE_CERTIFICATE", "ONCEGATE_REGISTRY_AUTH"}
+)
 # What Kubernetes gives to each container beside a Service whose name begins with oncegate: its service links, which
 # were Docker's. Settings are called as some that end in PORT, so that for those the value has to tell.
 _LINK = re.compile(

@@ -7,6 +7,7 @@ _COMPARE = "tests/verifier/test_compare.py"
 _TOPICS = "tests/verifier/test_gateway_topics.py"
 _SPARK_IDS = "spark_client/oncegate_spark/spark/verify/id_text.py"
 _SPARK, _SPARK_TESTS = "spark_client/oncegate_spark/spark/verify/compare.py", "tests/spark/test_verify.py"
+_REGISTERED = "tests/verifier/test_registered_ids.py"
 _INTERRUPTED = "tests/verifier/test_interrupted.py"
 
 VERIFIER: tuple[Mutant, ...] = (
@@ -93,6 +94,48 @@ VERIFIER: tuple[Mutant, ...] = (
         "decoder.decode(value[_FRAME_BYTES:] if value[:1] == _FRAMED else value)",
         "decoder.decode(value)",
         "tests/faults/kafka/test_verify_formats.py::test_the_id_is_found_beside_or_in_a_value_that_a_registry_knows",
+    ),
+    one(
+        "a schema is read anew with each record",
+        f"{_ROOM}/sources/framed_ids.py",
+        "    reader = lru_cache(SCHEMAS_MAX)(reader)\n",
+        "    reader = lru_cache(0)(reader)\n",
+        f"{_REGISTERED}::test_what_reads_the_values_of_a_schema_is_made_once",
+    ),
+    one(
+        "a field that the schema has not is taken for a value without an id",
+        f"{_ROOM}/sources/framed_ids.py",
+        '        raise BadRequest(f"{place}: {error.detail}") from error\n',
+        "        return None if place else [error]\n",
+        f"{_REGISTERED}::test_a_field_that_is_not_there_or_no_id_is_named_with_the_record",
+    ),
+    one(
+        "a Protobuf value is read as the first message of its file",
+        f"{_ROOM}/sources/protobuf_ids.py",
+        "name = _name_of(file, head.message_indexes or [])",
+        "name = _name_of(file, [0])",
+        f"{_REGISTERED}::test_ids_are_found_in_the_message_that_a_protobuf_value_says_it_is",
+    ),
+    one(
+        "a field of Protobuf that is not set has the id of its default",
+        f"{_ROOM}/sources/protobuf_ids.py",
+        "None if field.has_presence and not row.HasField(field.name) else",
+        "None if field is None else",
+        f"{_REGISTERED}::test_ids_are_found_in_the_message_that_a_protobuf_value_says_it_is",
+    ),
+    one(
+        "a registry that fails is taken for one that knows no such schema",
+        f"{_ROOM}/sources/registry.py",
+        "        if error.http_status_code >= _SERVER_ERROR:\n",
+        "        if error.http_status_code < 0:\n",
+        f"{_REGISTERED}::test_a_registry_that_goes_away_later_keeps_what_was_read",
+    ),
+    one(
+        "a registry's password goes over the network unencrypted",
+        f"{_ROOM}/sources/registry.py",
+        "    check_private(parts, REGISTRY_AUTH)\n",
+        "",
+        f"{_REGISTERED}::test_a_registry_that_cannot_be_asked_is_one_error_without_its_secret",
     ),
     one(
         "a Spark comparison reads the output before it has asked the ledger",

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,16 +12,23 @@ Answer = tuple[int, dict[str, object]]
 
 
 class Registry:
-    """What is registered. `refused`: the next schema to be registered is not compatible with those before it."""
+    """What is registered. `refused`: the next schema to be registered is not compatible with those before it.
+
+    `user_info`: USER:PASSWORD that each request has to bring, "" for none. `is_failing`: whoever asks for a
+    schema that is there is answered 503.
+    """
 
     def __init__(self, url: str) -> None:
-        self.url, self.refused = url, False
+        self.url, self.refused, self.user_info, self.is_failing = url, False, "", False
         self.schemas: list[dict[str, object]] = []
         self.subjects: dict[str, list[int]] = {}
         self.asked: list[str] = []
 
-    def answer(self, method: str, path: str, body: dict[str, object]) -> Answer:
+    def answer(self, method: str, target: str, body: dict[str, object], authorization: str = "") -> Answer:
+        path, query = urlsplit(target).path, urlsplit(target).query
         self.asked.append(f"{method} {path}")
+        if self.user_info and authorization != f"Basic {b64encode(self.user_info.encode()).decode()}":
+            return 401, {"error_code": 401, "message": "Unauthorized"}
         match [unquote(part) for part in path.strip("/").split("/")]:
             case ["subjects", subject, "versions"] if method == "POST":
                 return self._register(subject, body)
@@ -29,9 +37,12 @@ class Registry:
             case ["subjects", subject, "versions", version]:
                 numbers = self.subjects.get(subject, [])
                 at = len(numbers) if version == "latest" else int(version)
-                return self._version(subject, numbers[at - 1] if 0 < at <= len(numbers) else None)
+                status, found = self._version(subject, numbers[at - 1] if 0 < at <= len(numbers) else None)
+                return status, _in_form(found, query)
             case ["schemas", "ids", number] if 0 < int(number) <= len(self.schemas):
-                return 200, self.schemas[int(number) - 1]
+                if self.is_failing:
+                    return 503, {"error_code": 50003, "message": "Error while forwarding the request to the primary"}
+                return 200, _in_form(self.schemas[int(number) - 1], query)
         return 404, {"error_code": 40403, "message": "Schema not found"}
 
     def _number(self, body: dict[str, object]) -> int | None:
@@ -57,6 +68,13 @@ class Registry:
         return 200, {**place, **self.schemas[number - 1]}
 
 
+def _in_form(schema: dict[str, object], query: str) -> dict[str, object]:
+    """As Confluent's registry answers: Protobuf is its source text, unless the descriptor is asked for."""
+    if schema.get("schemaType") != "PROTOBUF" or "format=serialized" in query:
+        return schema
+    return {**schema, "schema": 'syntax = "proto3";'}
+
+
 @contextmanager
 def schema_registry() -> Iterator[Registry]:
     """A registry on a free port of this machine, until the context ends."""
@@ -70,7 +88,7 @@ def schema_registry() -> Iterator[Registry]:
             self._answer({})
 
         def _answer(self, body: dict[str, object]) -> None:
-            status, answer = registry.answer(self.command, urlsplit(self.path).path, body)
+            status, answer = registry.answer(self.command, self.path, body, self.headers.get("Authorization", ""))
             content = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
@@ -83,7 +101,8 @@ def schema_registry() -> Iterator[Registry]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     registry = Registry(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, name="schema registry", daemon=True)
+    # A shutdown waits for the end of such a turn.
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), name="schema registry", daemon=True)
     thread.start()
     try:
         yield registry

@@ -10,7 +10,8 @@ class Question:
     """Names input, ledger and output.
 
     columns: of the input, that are the id. id_set: in which the ledger is asked. output: kafka://…, "" for the
-    gateway's own topic; output_id: where a record of Kafka has its id. url: of the gateway.
+    gateway's own topic; output_id: where a record of Kafka has its id. url: of the gateway. registry: of the schemas of
+    values, "" for none; registry_ca: who signed its certificate.
     """
 
     input: Path
@@ -21,10 +22,15 @@ class Question:
     id_set: str
     output: str = ""
     output_id: str = ""
+    registry: str = ""
+    registry_ca: Path | None = None
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Returns what must be the same for a run to go on: the file as it is now, and all names but the address."""
+        """Returns what must be the same for a run to go on: the file as it is now, and all names but the gateway's."""
         known = self.input.stat()
         told = {**asdict(self), "input": str(self.input.resolve()), "columns": list(self.columns)}
+        # Runs of before know no registry.
+        left_out = {"registry_ca"} if self.registry else {"registry", "registry_ca"}
+        told = {name: value for name, value in told.items() if name not in left_out}
         return {**told, "url": "", "input_bytes": known.st_size, "input_changed_ns": known.st_mtime_ns}

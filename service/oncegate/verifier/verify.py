@@ -62,10 +62,11 @@ def _output(question: Question, gateway: Gateway) -> Output:
     if not question.output:
         return GatewayTopic(gateway, question.topic, list(question.columns))
     # Its client is an extra.
-    from oncegate.verifier.sources.kafka_ids import ids_of
+    from oncegate.verifier.sources.kafka_ids import SchemaRegistry, ids_of
     from oncegate.verifier.sources.kafka_topic import KafkaTopic
 
-    return KafkaTopic(question.output, ids_of(question.output_id))
+    registry = SchemaRegistry(question.registry, question.registry_ca) if question.registry else None
+    return KafkaTopic(question.output, ids_of(question.output_id, registry))
 
 
 def _findings(question: Question, given: Input, output: Output, findings: Findings) -> dict[str, list[Finding]]:

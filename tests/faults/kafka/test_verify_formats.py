@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from google.type.money_pb2 import Money
+from typer.testing import CliRunner
 
 from deploy.kafka.access import Access
+from oncegate.cli import app
 from oncegate_spark import Gateway, formats
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker, one_broker
@@ -53,7 +55,13 @@ def made(kind: str, registry: Registry) -> Any:
 
 @pytest.mark.parametrize(
     ("kind", "output_id"),
-    [("json", "json:currency_code"), ("json", "key"), ("avro", "key"), ("avro", "header:id"), ("protobuf", "key")],
+    [
+        ("json", "json:currency_code"),
+        ("json", "key"),
+        ("avro", "header:id"),
+        ("avro", "avro:currency_code"),
+        ("protobuf", "protobuf:currency_code"),
+    ],
 )
 def test_the_id_is_found_beside_or_in_a_value_that_a_registry_knows(
     broker: Broker, gateway: GatewayProcess, registry: Registry, tmp_path: Path, kind: str, output_id: str
@@ -72,12 +80,43 @@ def test_the_id_is_found_beside_or_in_a_value_that_a_registry_knows(
     where = f"kafka://{broker.cluster.bootstrap}/{topic}"
     asked = ["--against", topic, "--url", gateway.url, "--input", str(tmp_path / "given.parquet"), "--id-col", "key"]
     asked += ["--output-id", output_id, "--state", str(tmp_path / "state"), "--json"]
-    status, out, err = run(*asked, "--output", f"{where}?{query}")
+    known = ["--registry", registry.url] if output_id.startswith(kind) and kind != "json" else []
+    status, out, err = run(*asked, *known, "--output", f"{where}?{query}")
     assert out, err
     report = json.loads(out)
     found = {kind: count for kind, count in report["ids"].items() if count}
     assert (status, found, report["without_id"]) == (1, {"ok": ROWS - 2, "not_written": 1, "doubled": 1}, 0)
     assert [one["id"] for one in report["findings"]["doubled"]] == ["o-7"]
+    if known:
+        words = ["audit", f"{where}?{query}", "--id", output_id, *known, "--json"]
+        counted = json.loads(CliRunner().invoke(app, words, prog_name="oncegate").stdout)
+        assert (counted["ids"], counted["duplicates"], counted["without_id"]) == (ROWS - 1, 1, 0)
+
+
+def test_a_registry_that_fails_meanwhile_costs_no_input_and_the_same_command_goes_on(
+    broker: Broker, gateway: GatewayProcess, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oncegate.verifier.sources.registry.RETRIES", 0)
+    topic = broker.topic().topic
+    ids = [f"o-{n}" for n in range(ROWS)]
+    values = formats.encode(made("avro", registry), pa.table({"currency_code": ids, "units": range(ROWS)}))
+    rows = pa.table({"key": ids, "value": values})
+    pa.parquet.write_table(rows, tmp_path / "given.parquet")
+    with Gateway(gateway.url, timeout_ms=60_000) as client, client.attempt() as attempt:
+        attempt.produce(topic, rows, id_col="key")
+    query = broker.cluster.access.query(broker.cluster.files)
+    asked = ["--against", topic, "--url", gateway.url, "--input", str(tmp_path / "given.parquet"), "--id-col", "key"]
+    asked += ["--output", f"kafka://{broker.cluster.bootstrap}/{topic}?{query}", "--output-id", "avro:currency_code"]
+    asked += ["--registry", registry.url, "--state", str(tmp_path / "state"), "--json"]
+    registry.is_failing = True
+    status, out, err = run(*asked)
+    registry.is_failing = False
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert "what was read is kept" in err
+    assert json.loads((tmp_path / "state" / "state.json").read_text())["stage"] == "output"
+    status, out, err = run(*asked)
+    assert (status, json.loads(out)["ids"]["ok"]) == (0, ROWS), err
+    assert not (tmp_path / "state").exists()
 
 
 def test_brokers_that_want_more_than_the_address_says_are_named(

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from oncegate.cli.operating.options import AsJson
+from oncegate.cli.operating.options import AsJson, RegistryCa, RegistryUrl
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
 from oncegate.core.errors import BadRequest
@@ -23,7 +23,10 @@ Source = Annotated[
 ]
 IdCol = Annotated[list[str], typer.Option(help="A table's column that is the id; once for each of several.")]
 Id = Annotated[
-    str, typer.Option("--id", help="Where records of a topic have it: key, header:NAME, json:NAME, arrow:NAME.")
+    str,
+    typer.Option(
+        "--id", help="Where records of a topic have it: key, header:NAME, or json:, arrow:, avro:, protobuf:NAME."
+    ),
 ]
 TimeCol = Annotated[
     str, typer.Option(help="A table's column that says when a row was written; a topic's records have it.")
@@ -40,6 +43,8 @@ def audit(
     attempt: Attempt = "",
     batch: Batch = "",
     as_json: AsJson = False,
+    registry: RegistryUrl = "",
+    registry_ca: RegistryCa = None,
 ) -> None:
     """Count the duplicates in rows that are there already: how many, how old, why, and what horizons would catch.
 
@@ -50,31 +55,41 @@ def audit(
     Example: oncegate audit kafka://broker:9092/orders --id json:order --attempt oncegate-producer
     """
     with refusing():
-        counts = _counted(source, id_col, id, time_col, attempt, batch)
+        if source.startswith("kafka://"):
+            if id_col or time_col:
+                raise BadRequest(
+                    "--id-col and --time-col are of tables: of a topic --id says where its records have the id"
+                )
+            counts = _of_topic(source, id, attempt, batch, registry, registry_ca)
+        elif registry or registry_ca:
+            raise BadRequest("--registry knows the values of Kafka's records, and a table has columns: leave it out")
+        else:
+            counts = _of_table(source, id_col, time_col, attempt, batch)
         if as_json:
             sys.stdout.write(msgspec.json.encode(counts.members).decode() + "\n")
         else:
             _show(source, counts)
 
 
-def _counted(source: str, id_col: list[str], form: str, time_col: str, attempt: str, batch: str) -> "Counts":
+def _of_topic(source: str, form: str, attempt: str, batch: str, registry: str, registry_ca: Path | None) -> "Counts":
     from oncegate.verifier.audit.count import count
+    from oncegate.verifier.audit.topic import TopicRows
+    from oncegate.verifier.sources.kafka_ids import SchemaRegistry, ids_of
 
+    if registry_ca and not registry:
+        raise BadRequest("--registry-ca goes with --registry URL")
+    found = ids_of(form, SchemaRegistry(registry, registry_ca) if registry else None)
+    with steps() as told, closing(TopicRows(source, found, attempt, batch)) as topic:
+        return count(topic, told)
+
+
+def _of_table(source: str, id_col: list[str], time_col: str, attempt: str, batch: str) -> "Counts":
+    from oncegate.verifier.audit.count import count
+    from oncegate.verifier.audit.table import TableRows
+
+    if not id_col:
+        raise BadRequest("--id-col names the column that is the id; nothing was read")
     with steps() as told:
-        if source.startswith("kafka://"):
-            if id_col or time_col:
-                raise BadRequest(
-                    "--id-col and --time-col are of tables: of a topic --id says where its records have the id"
-                )
-            from oncegate.verifier.audit.topic import TopicRows
-            from oncegate.verifier.sources.kafka_ids import ids_of
-
-            with closing(TopicRows(source, ids_of(form), attempt, batch)) as topic:
-                return count(topic, told)
-        if not id_col:
-            raise BadRequest("--id-col names the column that is the id; nothing was read")
-        from oncegate.verifier.audit.table import TableRows
-
         return count(TableRows(Path(source), id_col, time_col, attempt, batch), told)
 
 

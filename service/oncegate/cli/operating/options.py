@@ -2,6 +2,7 @@
 
 import getpass
 import os
+from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
@@ -27,6 +28,15 @@ Who = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 AsJsonLines = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 TopicIds = Annotated[str | None, typer.Option(help="The set of the ids, where it is not named after the topic.")]
+RegistryUrl = Annotated[
+    str,
+    typer.Option(
+        "--registry", help="The schema registry of values in Avro or Protobuf; ONCEGATE_REGISTRY_AUTH=USER:PASSWORD."
+    ),
+]
+RegistryCa = Annotated[
+    Path | None, typer.Option(help="PEM file of who signed its certificate.  [default: those commonly trusted]")
+]
 
 
 def note(reason: str, who: str | None) -> dict[str, str]:

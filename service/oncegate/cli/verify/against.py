@@ -35,12 +35,14 @@ class Asked(NamedTuple):
     repair: bool
     picture: Path | None
     rows: int
+    registry: str
+    registry_ca: Path | None
 
     @property
     def more_than_an_address(self) -> bool:
         """Tells whether an option was given that means something with --against alone."""
         given = self.given, self.id_col, self.id_set, self.output, self.output_id, self.state, self.repair, self.picture
-        return any(given)
+        return any((*given, self.registry, self.registry_ca))
 
 
 def verify_topic(asked: Asked, as_json: bool, trusted: ssl.SSLContext | None = None) -> None:
@@ -74,6 +76,10 @@ def _question(asked: Asked) -> "Question":
         raise BadRequest("--against TOPIC needs --input FILE and --id-col COLUMN")
     if bool(asked.output) != bool(asked.output_id):
         raise BadRequest("--output kafka://HOST:PORT/TOPIC and --output-id, where its records have the id, go together")
+    if asked.registry and not asked.output:
+        raise BadRequest("--registry knows the values of Kafka's records, and goes with --output and --output-id")
+    if asked.registry_ca and not asked.registry:
+        raise BadRequest("--registry-ca goes with --registry URL")
     if not asked.given.is_file():
         raise BadRequest(f"--input {asked.given} is no file")
     if asked.picture is not None and (asked.picture.is_dir() or not asked.picture.parent.is_dir()):
@@ -81,7 +87,7 @@ def _question(asked: Asked) -> "Question":
     check_namespace(asked.namespace)
     id_set = asked.against if asked.id_set is None else asked.id_set
     where = asked.url, asked.namespace, asked.against, id_set, asked.output, asked.output_id
-    return Question(asked.given, tuple(asked.id_col), *where)
+    return Question(asked.given, tuple(asked.id_col), *where, asked.registry, asked.registry_ca)
 
 
 def _show(question: "Question", report: "Report") -> None:

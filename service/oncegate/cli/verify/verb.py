@@ -7,7 +7,7 @@ import typer
 
 from oncegate.cli.explain import Namespace
 from oncegate.cli.ledger import Witness
-from oncegate.cli.operating.options import AsJsonLines, TopicIds
+from oncegate.cli.operating.options import AsJsonLines, RegistryCa, RegistryUrl, TopicIds
 from oncegate.cli.refusals import refusing
 from oncegate.cli.running.requests import Ca, Certificate, Url, trusted
 from oncegate.cli.serve import Data
@@ -20,7 +20,8 @@ Given = Annotated[Path | None, typer.Option("--input", help="What was to be writ
 IdCol = Annotated[list[str], typer.Option(help="The input's column that is the id; once for each of several.")]
 Output = Annotated[str, typer.Option(help="kafka://HOST:PORT/TOPIC, where rows lie there and not in the gateway.")]
 OutputId = Annotated[
-    str, typer.Option(help="Where records have the id: key, header:NAME, json:NAME[,NAME] or arrow:NAME[,NAME].")
+    str,
+    typer.Option(help="Where records have the id: key, header:NAME, or json:, arrow:, avro: or protobuf:NAME[,NAME]."),
 ]
 State = Annotated[Path | None, typer.Option(help="Folder for what is done, to go on there.  [default: ./TOPIC.verify]")]
 Repair = Annotated[bool, typer.Option("--repair", help="Have the gateway write what is missing, from the input.")]
@@ -46,6 +47,8 @@ def verify(
     rows: Rows = 20,
     ca: Ca = None,
     certificate: Certificate = None,
+    registry: RegistryUrl = "",
+    registry_ca: RegistryCa = None,
 ) -> None:
     """Read a ledger and see that it is whole; with --against, compare a topic with its input and the ledger.
 
@@ -59,7 +62,8 @@ def verify(
 
     Example: oncegate verify --against orders --input orders.parquet --id-col order
     """
-    asked = Asked(against, given, id_col, url, namespace, id_set, output, output_id, state, repair, picture, rows)
+    kafka = output, output_id, state, repair, picture, rows, registry, registry_ca
+    asked = Asked(against, given, id_col, url, namespace, id_set, *kafka)
     with refusing():
         if against is None:
             if asked.more_than_an_address:

@@ -1,13 +1,15 @@
-"""Finds the ids of Kafka's records: in the key, in a header, in members of a JSON value or columns of an Arrow value.
+"""Finds the ids of Kafka's records: in the key, in a header, in members, columns or fields of the value.
 
-    key              header:NAME              json:NAME[,NAME]              arrow:NAME[,NAME]
+    key     header:NAME     json:NAME[,NAME]     arrow:NAME[,NAME]     avro:NAME[,NAME]     protobuf:NAME[,NAME]
 
 A record that has none there (no such header, or two of them; a value that is not such JSON) has a null id. JSON that a
-schema registry knows has five bytes before it, zero and the schema's number, which are passed over.
+schema registry knows has five bytes before it, zero and the schema's number, which are passed over; for Avro and
+Protobuf the registry is asked.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -20,17 +22,52 @@ from oncegate.verifier.ids import as_ids
 IdsOf = Callable[[Sequence[Any]], pa.Table]
 # Confluent's wire format. No JSON text begins with this byte.
 _FRAMED, _FRAME_BYTES = b"\0", 5
-FORMS = "key, header:NAME, json:NAME[,NAME] or arrow:NAME[,NAME]"
+FORMS = "key, header:NAME, json:NAME[,NAME], arrow:NAME[,NAME], avro:NAME[,NAME] or protobuf:NAME[,NAME]"
 
 
-def ids_of(form: str) -> IdsOf:
-    """Returns what finds ids so. Raises BadRequest: it is none of FORMS."""
+class SchemaRegistry(NamedTuple):
+    """Says where a schema registry is. `ca`: PEM file of who signed its certificate, None: those commonly trusted."""
+
+    url: str
+    ca: Path | None = None
+
+
+def ids_of(form: str, registry: SchemaRegistry | None = None) -> IdsOf:
+    """Returns what finds ids so; it raises what a schema registry is asked for in vain.
+
+    Raises BadRequest: it is none of FORMS, or lacks its registry, or has one that it does not ask; NotFound: the
+    registry does not answer.
+    """
     kind, _, names = form.partition(":")
+    if kind in _REGISTERED and names:
+        if registry is None:
+            raise BadRequest(f"{form}: what a value is, the number before it says: --registry URL names who knows it")
+        return _of_registered(kind, names, registry)
+    if form != "key" and (kind not in _FINDERS or not names):
+        raise BadRequest(f"--output-id {form} is none of {FORMS}")
+    if registry is not None:
+        raise BadRequest(f"--registry is asked of values in Avro and Protobuf, and not of {form}: leave it out")
     if form == "key":
         return lambda records: pa.table({"key": pa.array([record.key for record in records], pa.binary())})
-    if kind not in _FINDERS or not names:
-        raise BadRequest(f"--output-id {form} is none of {FORMS}")
     return _FINDERS[kind](names)
+
+
+def _of_registered(kind: str, text: str, registry: SchemaRegistry) -> IdsOf:
+    # Their libraries are an extra.
+    from oncegate.verifier.sources.framed_ids import finder
+    from oncegate.verifier.sources.registry import Registry
+
+    names, reader_of = check_key(split_names(text), "--output-id"), _reader_of(kind)
+    asked = Registry(registry.url, registry.ca, kind.upper())
+    return finder(names, lambda number: reader_of(asked.schema(number), number, names))
+
+
+def _reader_of(kind: str) -> Any:
+    if kind == "avro":
+        from oncegate.verifier.sources.avro_ids import reader_of
+    else:
+        from oncegate.verifier.sources.protobuf_ids import reader_of
+    return reader_of
 
 
 def _of_header(name: str) -> IdsOf:
@@ -85,4 +122,5 @@ def _row(value: bytes | None, names: list[str]) -> pa.Table | None:
     return table.cast(pa.schema([(name, pa.binary()) for name in names])) if len(table) == 1 else None
 
 
+_REGISTERED = {"avro", "protobuf"}
 _FINDERS: dict[str, Callable[[str], IdsOf]] = {"header": _of_header, "json": _of_json, "arrow": _of_arrow}

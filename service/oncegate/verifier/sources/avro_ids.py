@@ -1,0 +1,72 @@
+"""Reads ids out of Avro values by fastavro: the fields that are ids, all others are passed over undecoded."""
+
+import io
+import json
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+try:
+    import fastavro
+except ImportError as error:
+    from oncegate.core.errors import BadRequest
+
+    raise BadRequest(f"Avro needs fastavro ({error}): pip install 'oncegate[formats]'") from error
+
+from oncegate.core.errors import BadRequest
+from oncegate.verifier.sources.framed_ids import HEAD_BYTES, ID_TYPES, Read
+from oncegate.verifier.sources.registry import Registered
+
+_IDS = {"null", "string", "bytes", "int", "long", "fixed", "enum"}
+# What fastavro raises for bytes that are no value of the schema.
+_UNREADABLE = (EOFError, ValueError, TypeError, IndexError, KeyError, OverflowError, StopIteration, RecursionError)
+
+
+def reader_of(schema: Registered, number: int, names: Sequence[str]) -> Read:
+    """Makes what reads the fields of that name. Raises BadRequest: no record, no such field, or none that is an id."""
+    written, named = _parsed(schema, number)
+    fields = {name: _field(written, named, name, number) for name in names}
+    wanted = {**written, "fields": list(fields.values())}
+    written = {**written, "fields": [fields.get(field["name"], field) for field in written["fields"]]}
+
+    def read(value: bytes) -> Sequence[object] | None:
+        try:
+            row: Any = fastavro.schemaless_reader(io.BytesIO(value[HEAD_BYTES:]), written, wanted)
+        except (*_UNREADABLE, struct.error):
+            return None
+        return [row[name] for name in names]
+
+    return read
+
+
+def _parsed(schema: Registered, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The record's schema as fastavro has it, and all named types in it."""
+    named: dict[str, Any] = {}
+    try:
+        for _, text in schema.references:
+            fastavro.parse_schema(json.loads(text), named_schemas=named)
+        parsed = fastavro.parse_schema(json.loads(schema.text), named_schemas=named)
+    except (ValueError, TypeError, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
+        raise BadRequest(f"schema {number} cannot be read: {error}") from error
+    if not isinstance(parsed, dict) or parsed["type"] != "record":
+        raise BadRequest(f"schema {number} is no record, which alone has fields")
+    return parsed, named
+
+
+def _branches(kind: Any) -> list[Any]:
+    return kind if isinstance(kind, list) else [kind]
+
+
+def _field(record: dict[str, Any], named: dict[str, Any], name: str, number: int) -> dict[str, Any]:
+    """A field of the record, whose type stands in it whole; a text that is a UUID is the text as it was written."""
+    fields = {field["name"]: field for field in record["fields"]}
+    if name not in fields:
+        raise BadRequest(f"schema {number} has no field {name}: it has {', '.join(fields)[:200]}")
+    kind = fields[name]["type"]
+    kinds = [named.get(one, one) if isinstance(one, str) else one for one in _branches(kind)]
+    for one in kinds:
+        plain, logical = (one["type"], one.get("logicalType")) if isinstance(one, dict) else (one, None)
+        if plain not in _IDS or (logical and (plain, logical) != ("string", "uuid")):
+            raise BadRequest(f"field {name} of schema {number} is {logical or plain}; ids are {ID_TYPES}")
+    kinds = ["string" if isinstance(one, dict) and one["type"] == "string" else one for one in kinds]
+    return {"name": name, "type": kinds if isinstance(kind, list) else kinds[0]}
