@@ -147,8 +147,8 @@ DELETION: tuple[Mutant, ...] = (
     one(
         "settings reserve the length that was announced",
         "service/oncegate/transports/http/routes/service.py",
-        "read_body(request, size_bytes, deadline, held.arrived, gateway.limits)",
-        "read_body(request, size_bytes, deadline, lambda _: held.arrived(0), gateway.limits)",
+        "read_body(request, size_bytes, deadline, room.arrived, gateway.limits)",
+        "read_body(request, size_bytes, deadline, lambda _: room.arrived(0), gateway.limits)",
         "tests/transports/http/test_namespaces.py::test_settings_that_are_announced_and_do_not_come_take_no_room_from_others",
     ),
     one(

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from oncegate.core.errors import Overloaded, TooLarge
@@ -18,17 +20,18 @@ class Admission:
         # How many were refused for want of room since the process started.
         self.refused = 0
 
-    def hold(self, size_bytes: int) -> "Hold":
+    @contextmanager
+    def hold(self, size_bytes: int) -> Iterator[None]:
         """Reserves room for one request with a body of `size_bytes`, from `with` to its end.
 
         There it raises TooLarge (fix) or Overloaded (retry), before anything was read or written.
         """
-        return Hold(self, size_bytes)
-
-    def take(self, size_bytes: int) -> None:
-        """Reserves room as `hold` does; `give` has to follow."""
         self.enter(size_bytes)
         self.size_bytes += size_bytes
+        try:
+            yield
+        finally:
+            self.give(size_bytes)
 
     def enter(self, size_bytes: int) -> None:
         """Lets in one request whose body will have `size_bytes`, if there is room for it now; `grow` takes that room.
@@ -54,25 +57,9 @@ class Admission:
         return Overloaded(f"{why}; nothing was written")
 
     def give(self, size_bytes: int) -> None:
-        """Gives back what `take` reserved."""
+        """Ends a request that has entered, and gives back the bytes that it has reserved."""
         self.requests -= 1
         self.size_bytes -= size_bytes
-
-
-class Hold:
-    """Reserves room for one request, from `with` to its end."""
-
-    __slots__ = ("_admission", "_size_bytes")
-
-    def __init__(self, admission: Admission, size_bytes: int) -> None:
-        self._admission = admission
-        self._size_bytes = size_bytes
-
-    def __enter__(self) -> None:
-        self._admission.take(self._size_bytes)
-
-    def __exit__(self, *_: object) -> None:
-        self._admission.give(self._size_bytes)
 
 
 # What a namespace goes on with in one turn of the loop, in bytes of bodies: as much as is worth a turn, where no other

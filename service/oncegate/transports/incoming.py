@@ -66,8 +66,11 @@ class Incoming(Protocol):
 
 @dataclass(slots=True)
 class Admitted:
-    """A request that was let in: its shard, what is left of its time, its body, the name of its credential (empty: none
-    was asked for); `release` it when it is answered."""
+    """Holds a request that was let in, until `release` is called when it is answered.
+
+    claims: what answers it. deadline: what is left of its time. caller: the name of its credential; empty: none was
+    asked for.
+    """
 
     gateway: Gateway
     namespace: str
@@ -101,14 +104,14 @@ async def admit(incoming: Incoming, gateway: Gateway, claims: bool = False) -> A
     set_current_tenant(gateway.tenants.of(incoming.whose()))
     shard.rates.take_bytes(size_bytes)
     gateway.admission.enter(size_bytes)
-    held = Held(gateway.admission)
+    room = BodyRoom(gateway.admission)
     try:
-        body = await incoming.read(size_bytes, deadline, held.arrived)
+        body = await incoming.read(size_bytes, deadline, room.arrived)
         assert len(body) == size_bytes
         await _turn(gateway, namespace, size_bytes, deadline)
         return Admitted(gateway, namespace, shard, deadline, body, caller)
     except BaseException:
-        gateway.admission.give(held.size_bytes)
+        gateway.admission.give(room.size_bytes)
         raise
 
 
@@ -125,8 +128,8 @@ async def _turn(gateway: Gateway, namespace: str, size_bytes: int, deadline: Dea
     deadline.waited_ms = gateway.clock.monotonic_ms() - began_ms
 
 
-class Held:
-    """Reserves room for a request's body as it comes."""
+class BodyRoom:
+    """Reserves room for a request's body in the admission of its gateway, part by part as it comes."""
 
     __slots__ = ("_admission", "size_bytes")
 
@@ -141,17 +144,17 @@ class Held:
 
 
 @contextmanager
-def holding(admission: Admission, size_bytes: int) -> Iterator[Held]:
+def body_room(admission: Admission, size_bytes: int) -> Iterator[BodyRoom]:
     """Lets in one request whose body will have `size_bytes`, and gives back what it holds when it is over.
 
     Raises TooLarge, Overloaded.
     """
     admission.enter(size_bytes)
-    held = Held(admission)
+    room = BodyRoom(admission)
     try:
-        yield held
+        yield room
     finally:
-        admission.give(held.size_bytes)
+        admission.give(room.size_bytes)
 
 
 def shard_at(gateway: Gateway, namespace: str, marks: Callable[[], Iterable[Mark]]) -> Shard:

@@ -7,7 +7,7 @@ beginning another (KIP-98); then the topic is read up to its end, committed reco
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from oncegate_spark.delivery.kafka_reader import committed
+from oncegate_spark.delivery.kafka_reader import committed_records
 from oncegate_spark.delivery.sink import Record
 from oncegate_spark.errors import Fenced, Outcome, SinkRefused
 from oncegate_spark.kafka_client import hand_over, is_fenced, kafka_client
@@ -69,7 +69,7 @@ class KafkaSink:
         """Fence whoever wrote under this transactional id, then read which ids committed records of the topic have."""
         self._fenced()
         wanted = set(ids)
-        reading = committed(self._config, self._topic, self._since_ms, self._timeout_s)
+        reading = committed_records(self._config, self._topic, self._since_ms, self._timeout_s)
         return {one for message in reading if (one := _id_of(message)) is not None and one in wanted}
 
     def close(self) -> None:

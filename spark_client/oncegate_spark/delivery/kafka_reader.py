@@ -12,21 +12,23 @@ _POLL_S = 1.0
 _GROUP = "oncegate-find"  # a name that librdkafka asks for; nothing is committed under it
 
 
-def committed(config: Mapping[str, Any], topic: str, since_ms: int | None, timeout_s: float) -> "Iterator[Message]":
-    """Yield the committed records of a topic, from the first whose timestamp is `since_ms` or later.
+def committed_records(
+    config: Mapping[str, Any], topic: str, since_ms: int | None, timeout_s: float
+) -> "Iterator[Message]":
+    """Yield the committed records of a topic, from the first whose timestamp is `since_ms` (ms since 1970) or later.
 
-    It goes on to where the topic ended for who reads *uncommitted* records: what is committed may stand behind another
-    writer's open transaction, and is told only once that one has ended. Raises TimeoutError where nothing comes for
-    `timeout_s`; KafkaException where brokers do not answer.
+    It reads on to the end that the topic had for readers of *uncommitted* records: a committed record may stand behind
+    another writer's open transaction, and brokers hand it out only once that one has ended. Raises TimeoutError where
+    nothing comes for `timeout_s`; KafkaException where brokers do not answer.
     """
     from confluent_kafka import Consumer
 
     reading = {"isolation.level": "read_committed", "enable.partition.eof": True, "enable.auto.commit": False}
     reading["auto.offset.reset"] = "earliest"  # where retention has passed the place meanwhile: what is left behind it
     with closing(Consumer({**config, **reading, "group.id": _GROUP})) as consumer:
-        begins = _begins(consumer, topic, since_ms, timeout_s)
-        ends = _ends(config, topic, len(begins), timeout_s)
-        consumer.assign(begins)
+        starts = _start_offsets(consumer, topic, since_ms, timeout_s)
+        ends = _end_offsets(config, topic, len(starts), timeout_s)
+        consumer.assign(starts)
         yield from _records(consumer, topic, ends, timeout_s)
 
 
@@ -47,8 +49,8 @@ def _records(consumer: Any, topic: str, ends: dict[int, int], timeout_s: float) 
             raise TimeoutError(f"topic {topic} was not read to its end, by partition {ends}: {error or 'nothing came'}")
 
 
-def _begins(consumer: Any, topic: str, since_ms: int | None, timeout_s: float) -> "list[TopicPartition]":
-    """Where to read each partition from. Raises KafkaException where brokers do not say it of all of them."""
+def _start_offsets(consumer: Any, topic: str, since_ms: int | None, timeout_s: float) -> "list[TopicPartition]":
+    """Returns the offset to read each partition from. Raises KafkaException where brokers do not say it of all."""
     from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
     described = consumer.list_topics(topic, timeout_s).topics[topic]
@@ -66,12 +68,12 @@ def _begins(consumer: Any, topic: str, since_ms: int | None, timeout_s: float) -
     return found
 
 
-def _ends(config: Mapping[str, Any], topic: str, partitions: int, timeout_s: float) -> dict[int, int]:
-    """Where each partition ends, committed or not; those that are empty are left out."""
+def _end_offsets(config: Mapping[str, Any], topic: str, partitions: int, timeout_s: float) -> dict[int, int]:
+    """Returns the offset behind each partition's last record, committed or not; empty partitions are left out."""
     from confluent_kafka import Consumer, TopicPartition
 
     # A consumer asks again where a partition's leader moves; an admin client does not.
     with closing(Consumer({**config, "isolation.level": "read_uncommitted", "group.id": _GROUP})) as consumer:
-        asked = (TopicPartition(topic, number) for number in range(partitions))
-        ends = {one.partition: consumer.get_watermark_offsets(one, timeout_s)[1] for one in asked}
+        all_of_them = (TopicPartition(topic, number) for number in range(partitions))
+        ends = {one.partition: consumer.get_watermark_offsets(one, timeout_s)[1] for one in all_of_them}
     return {partition: end for partition, end in ends.items() if end}

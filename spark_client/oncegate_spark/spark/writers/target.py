@@ -39,9 +39,11 @@ _NO_ROWS = codecs.stream([pa.RecordBatch.from_pydict({"value": pa.array([], pa.s
 
 
 @dataclass(frozen=True)
-class Found:
-    """Says what a write goes to. `topic`: None where there is none yet and the first write makes it, and with
-    write=claim. `brokers`: of Kafka, where topics lie there."""
+class Target:
+    """Describes what a write goes to, as the gateway has it.
+
+    topic: None where the first write makes it, and with write=claim. brokers: of Kafka, where topics lie there.
+    """
 
     topic: Topic | None = None
     brokers: str = ""
@@ -61,20 +63,20 @@ def planned_writer(given: Options, read: Input | None, schema: Any) -> Writer:
 
 
 def check_target(options: Options, schema: Any) -> Fit:
-    """How the rows of a write become its topic's. With mergeSchema their new columns are the topic's when it returns.
+    """Returns how the rows of a write become its topic's; with mergeSchema the topic has their new columns by then.
 
     Raises what the write would be refused for, with nothing written: NotFound, Refused, LedgerBehind; Unavailable where
     nobody answers in `timeoutMs`.
     """
     try:
-        found = _first_asked(options, schema)
+        target = _target_in_time(options, schema)
         if options.write == "claim":
             return AS_THEY_COME
-        if found.brokers:
+        if target.brokers:
             return _fit_of_records(options, schema)
         if options.write == "direct":
             raise Refused(NOWHERE_DIRECT)
-        topic = found.topic
+        topic = target.topic
         if options.merges and topic is not None:
             topic = _merged(options, topic, schema)
     except OncegateError as error:
@@ -85,7 +87,7 @@ def check_target(options: Options, schema: Any) -> Fit:
 
 
 def _fit_of_records(options: Options, schema: Any) -> Fit:
-    """How rows become records of Kafka's topics. No rows are written to the topic: its gateway says if it is there.
+    """Returns how rows become records of Kafka's topics. It writes no rows to the topic, to learn whether it is there.
 
     Topics that rows name themselves are known when the rows are: the first task tells of one that is missing.
     """
@@ -99,7 +101,7 @@ def _fit_of_records(options: Options, schema: Any) -> Fit:
 
 
 def _merged(options: Options, topic: Topic, schema: Any) -> Topic:
-    """The topic with the rows' new columns, which are durable: it is looked at again, as others may add some too."""
+    """Adds the rows' new columns to the topic, and returns it as it is then: others may have added some too."""
     new = added(topic, schema)
     if new is None:
         return topic
@@ -112,22 +114,23 @@ def _merged(options: Options, topic: Topic, schema: Any) -> Topic:
         return gateway.topic(options.topic)
 
 
-def _first_asked(options: Options, schema: Any) -> Found:
-    """As `_found`, for all of `timeoutMs`; what is waited for is said early."""
+def _target_in_time(options: Options, schema: Any) -> Target:
+    """As `_target_of`, for all of `timeoutMs`; a gateway that does not answer soon is logged before that is over."""
     try:
-        return _found(options, schema, min(SOON_MS, options.timeout_ms))
+        return _target_of(options, schema, min(SOON_MS, options.timeout_ms))
     except Unavailable as error:
         if options.timeout_ms <= SOON_MS:
             raise
         logs.be_heard()
         log.warning("%s; it is asked for %d ms in all", _plain(error), options.timeout_ms)
-    return _found(options, schema, options.timeout_ms - SOON_MS)
+    return _target_of(options, schema, options.timeout_ms - SOON_MS)
 
 
-def _found(options: Options, schema: Any, timeout_ms: int) -> Found:
-    """Looks for the topic of a write.
+def _target_of(options: Options, schema: Any, timeout_ms: int) -> Target:
+    """Asks the gateway for the topic of a write, for `timeout_ms`.
 
-    Raises Refused also where no row of this schema is small enough for the gateway.
+    Raises NotFound: there is no namespace, or no topic and none may be made; Refused: no row of this schema is small
+    enough; Unavailable.
     """
     with planning_gateway(options, timeout_ms) as gateway:
         columns, size_bytes = least_size(schema)
@@ -135,18 +138,18 @@ def _found(options: Options, schema: Any, timeout_ms: int) -> Found:
             check_size(columns, size_bytes, gateway.limits())
         if options.write == "claim":
             gateway.describe()
-            return Found()
+            return Target()
         topic, missing = None, None
         try:
             topic = None if options.by_row else gateway.topic(options.topic)
         except NotFound as error:
             missing = error
         if topic is not None and topic.schema is not None:
-            return Found(topic)
+            return Target(topic)
         namespace = gateway.describe()
         if "topics_at" not in namespace and missing is not None and not namespace["auto_create_topics"]:
             raise missing
-        return Found(topic, namespace.get("topics_at", ""))
+        return Target(topic, namespace.get("topics_at", ""))
 
 
 def _worded(error: OncegateError) -> OncegateError:

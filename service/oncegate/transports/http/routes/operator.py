@@ -21,7 +21,7 @@ from oncegate.transports.http.openapi import operator
 from oncegate.transports.http.outbound import json_reply, reply
 from oncegate.transports.http.query import query
 from oncegate.transports.http.taking import Routes
-from oncegate.transports.incoming import holding, offload
+from oncegate.transports.incoming import body_room, offload
 
 router = Routes(default_response_class=Response, tags=["operators"])
 
@@ -141,8 +141,8 @@ async def drain(request: Request) -> Response:
     found = gateway_of(request)
     deadline = Deadline(found.clock, timeout_ms(request))
     size_bytes = body_length(request, wanted=True)
-    with holding(found.admission, size_bytes) as held:
-        body = await read_body(request, size_bytes, deadline, held.arrived, found.limits)
+    with body_room(found.admission, size_bytes) as room:
+        body = await read_body(request, size_bytes, deadline, room.arrived, found.limits)
         message = decoded(bytes(body), _DRAIN, found.limits)
         await found.drain(note_of(request, message.who, message.why), message.draining, deadline)
     return json_reply(_gateway(found), media)

@@ -38,7 +38,7 @@ from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply, reply
 from oncegate.transports.http.query import query
 from oncegate.transports.http.taking import Routes
-from oncegate.transports.incoming import holding, offload
+from oncegate.transports.incoming import body_room, offload
 from oncegate.transports.metrics import CONTENT_TYPES, OPENMETRICS, TEXT, written
 from oncegate.transports.outcomes import outcome_of, public_errors
 from oncegate.transports.pages import page
@@ -62,8 +62,8 @@ async def create_namespace(request: Request) -> Response:
         raise TooLarge(f"a body of {size_bytes} bytes; at most {gateway.limits.json_bytes} are read of this kind")
     if size_bytes:
         content_type(request, [JSON])
-    with holding(gateway.admission, size_bytes) as held:
-        body = await read_body(request, size_bytes, deadline, held.arrived, gateway.limits)
+    with body_room(gateway.admission, size_bytes) as room:
+        body = await read_body(request, size_bytes, deadline, room.arrived, gateway.limits)
         settings = await offload(size_bytes * 8, decoded, body or b"{}", _SETTINGS, gateway.limits)
         key = None if settings.key is None else hex_bytes(settings.key, KEY_BYTES, "key")
         tenant = gateway.tenants.of(whose_is(request))
