@@ -134,7 +134,7 @@ class Shard:
         self._direct = DirectLanes(self.journal, direct)
 
     def fingerprints(self, named: str | None = None, own: str = CLAIMED) -> Fingerprinter:
-        """Give what fingerprints the ids of one request: in the set that it names, else in its call's own.
+        """Returns what makes fingerprints of one request's ids: in the set that it names (`named`), else in `own`.
 
         Where the namespace's ids carry their time it reads that too. Raises TooLarge for the set's name.
         """
@@ -229,14 +229,14 @@ class Shard:
 
     @answers_when_proven
     def resolve_claim(self, claim: bytes, request: ResolveRequest, deadline: Deadline) -> Awaitable[int]:
-        """Clear the leftover of a claim, as `Leftovers.of_claim`."""
+        """Clears the leftover of a claim, as `Leftovers.of_claim`."""
         return self.operations.leftovers.of_claim(claim, request, deadline)
 
     @answers_when_proven
     def resolve_producer(
         self, name: str, span: tuple[int | None, int | None], request: ResolveRequest, deadline: Deadline
     ) -> Awaitable[int]:
-        """Clear leftovers of a producer, as `Leftovers.of_producer`."""
+        """Clears leftovers of a producer, as `Leftovers.of_producer`."""
         return self.operations.leftovers.of_producer(name, span, request, deadline)
 
     @answers_when_proven
@@ -330,7 +330,7 @@ class Shard:
             )
 
     def topics(self) -> list[str]:
-        """Names of the topics there are."""
+        """Returns the names of all topics."""
         return self.journal.index.topics.names()
 
     def failing(self) -> dict[str, str]:
