@@ -33,7 +33,11 @@ def main() -> None:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, end)
     sys.meta_path.insert(0, WithoutPandas())
-    app(prog_name="oncegate")
+    try:
+        app(prog_name="oncegate")
+    except OSError as error:
+        # Verbs tell their own; --install-completion writes into the home folder.
+        sys.exit(f"oncegate: {error.filename or 'the system'}: {error.strerror or error}")
 
 
 if __name__ == "__main__":

@@ -196,6 +196,19 @@ def test_redis_is_told_by_what_it_keeps(tmp_path: Path) -> None:
         server.kill()
 
 
+def test_a_server_that_is_full_is_wrong_though_the_gateway_is_ready(tmp_path: Path) -> None:
+    server = RedisServer(tmp_path).start()
+    flags = "--witness", str(tmp_path / "witness")
+    place = f"redis://{server.address}/full?bare_key=yes"
+    try:
+        with GatewayProcess(tmp_path, *flags, ledger=place) as gateway:
+            server.run("CONFIG", "SET", "maxmemory", 1)
+            status, found = run("--ledger", place, *flags, "--url", gateway.url)
+            assert (status, "did not take it" in told(found, "claim", "wrong")) == (1, True), found
+    finally:
+        server.kill()
+
+
 def test_where_the_ledger_lies_on_servers_an_id_is_claimed_and_released_and_no_namespace_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,6 +137,30 @@ def test_a_drain_of_a_gateway_that_is_started_anew_meanwhile_is_none(
         attempt.complete(claimed)
 
 
+def test_a_drain_names_a_claim_that_nobody_will_end(url: str) -> None:
+    with Gateway(url, namespace="left") as client:
+        client.create_namespace()
+        claim = client.attempt().claim(["dead"], lease_ms=1_000).claim
+    try:
+        status, _, err = run("drain", "--wait-ms", "1500", *WHY)
+        assert (status, f"--claim {claim} --namespace left" in err) == (1, True), err
+    finally:
+        assert run("resolve", "not-done", "--claim", claim, "--namespace", "left", *WHY)[0] == 0
+        assert run("drain", "--undo", *WHY)[0] == 0
+
+
+def test_the_trail_is_whole_in_a_terminal_of_80_columns(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with Gateway(url, namespace="narrow") as client:
+        client.create_namespace()
+        claim = client.attempt().claim(["a"]).claim
+        assert run("release", claim, "--holder-gone", "--namespace", "narrow", "--reason", "long " * 20)[0] == 0
+    shown = run("log", "--namespace", "narrow")[1]
+    cells = [line.split("│") for line in shown.splitlines() if "│" in line]
+    when, to = ("".join(cell[place].strip() for cell in cells) for place in (1, 4))
+    assert (len(when), when[-1], claim in to, "…" in shown) == (len("2026-11-26T21:46:55Z"), "Z", True, False), shown
+
+
 def test_a_gateway_is_drained_when_nothing_is_open_and_says_what_is(url: str) -> None:
     with Gateway(url) as client:
         attempt = client.attempt()

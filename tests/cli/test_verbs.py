@@ -74,6 +74,14 @@ def test_a_shell_gets_its_completion(shell: str) -> None:
     assert "--install-completion" in run("--help")[1]
 
 
+def test_a_completion_that_cannot_be_written_is_one_line() -> None:
+    line = f"{sys.executable} -m oncegate --install-completion; exit $?"
+    told = subprocess.run(
+        ["bash", "-c", line], env={**os.environ, "HOME": "/proc/nobody"}, capture_output=True, text=True, check=False
+    )
+    assert (told.returncode, told.stderr) == (1, "oncegate: /proc/nobody: No such file or directory\n")
+
+
 def test_config_tells_where_each_setting_comes_from(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (empty_folder / "oncegate.toml").write_text("port = 1\nlease_ms = 2000\nbody_bytes = 3\n")
     monkeypatch.setenv("ONCEGATE_PORT", "11")

@@ -12,6 +12,13 @@ _SERVER = "tests/faults/redis/test_server_faults.py"
 
 REDIS: tuple[Mutant, ...] = (
     one(
+        "a ledger that its upkeep has found damaged is served until something is written",
+        "service/oncegate/ledgers/remote/ledger.py",
+        "        if isinstance(self._dead, LedgerDamaged) or self._gave_up:\n",
+        "        if False:\n",
+        f"{_DAMAGE}::test_a_flushed_server_is_told_without_an_append",
+    ),
+    one(
         "an owner that was followed writes over its successor's witness",
         f"{_REDIS}/witnesses.py",
         "            if self._has_followed(self._path, fence):\n",

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from oncegate.cli.refusals import refusing
+from oncegate.cli.running.tables import table_of
 from oncegate.cli.serve import serve_flags, taking_serve_flags
 from oncegate.ledgers.url_options import without_passwords
 from oncegate.settings import Origin, load, origins
@@ -40,7 +40,7 @@ def _shown(one: Origin) -> Origin:
 
 
 def _show(found: list[Origin]) -> None:
-    table = Table("setting", "value", "from")
+    table = table_of("setting", "value", "from")
     for one in found:
         table.add_row(one.name, str(one.value), one.source, style=None if one.source == "default" else "bold")
     Console().print(table)

@@ -98,7 +98,8 @@ class OpenLedger:
 
     key: the namespace's 32 secret bytes.
     epoch: the number of this opening; higher than every one before.
-    require_owner: raises LedgerFenced once the ledger has a newer owner or was closed; from any thread.
+    require_owner: raises LedgerFenced once the ledger has a newer owner or was closed, LedgerDamaged or LedgerDown once
+        it has ended beside appends; from any thread.
     outputs: reads the rows beside the entries; None: the ledger holds none (`Ability.OUTPUTS`).
     predecessors: the ids it had before it was restored or accepted as an older copy, oldest first.
     compacted: the position up to which entries were compacted, 0 for none: marks below it left no trace.

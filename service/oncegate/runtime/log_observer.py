@@ -28,6 +28,8 @@ LEVELS = {
     "plain_write": "warning",
     "connections_cut": "warning",
     "keys_unreadable": "error",
+    "issuer_keys_unreadable": "error",
+    "certificates_unreadable": "error",
     "traces_not_sent": "warning",
     "duplicates_not_told": "warning",
 }

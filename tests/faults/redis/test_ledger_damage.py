@@ -41,7 +41,10 @@ async def test_a_flushed_server_is_told_by_the_next_append_and_by_each_opening(
 async def test_a_flushed_server_is_told_without_an_append(prefix: Prefix, server: RedisServer) -> None:
     async with prefix.opened() as opened:
         server.run("FLUSHALL")
+        opened.require_owner()
         await opened.ledger.keep_up()  # type: ignore[attr-defined]
+        with pytest.raises(LedgerDamaged, match="flushed"):
+            opened.require_owner()
         with pytest.raises(LedgerDamaged, match="flushed"):
             await opened.ledger.append([b"b"], [])
 

@@ -88,6 +88,26 @@ def test_a_flushed_server_answers_nobody_and_is_told(server: RedisServer, tmp_pa
         assert "Traceback" not in gateway.log
 
 
+def test_a_flushed_server_is_told_where_nobody_asks_and_nothing_is_written(server: RedisServer, tmp_path: Path) -> None:
+    with gateway_at(server, "quiet", tmp_path) as gateway:
+        assert write(gateway, ["a"]) == 1
+        server.run("FLUSHALL")
+        gateway.wait_until("is not ready", lambda: gateway.states()["default"] == "DOWN")
+        assert "ledger_lost" in gateway.log
+        assert "flushed" in gateway.log
+
+
+def test_a_policy_that_evicts_is_told_where_nothing_is_written(server: RedisServer, tmp_path: Path) -> None:
+    with gateway_at(server, "evicts", tmp_path) as gateway:
+        server.run("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        try:
+            gateway.wait_until("is not ready", lambda: gateway.states()["default"] == "RECOVERING")
+        finally:
+            server.run("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        assert write(gateway, ["a"]) == 1
+        assert "allkeys-lru" in gateway.log
+
+
 def test_a_gateway_that_was_followed_says_so_and_answers_nothing_more(server: RedisServer, tmp_path: Path) -> None:
     with gateway_at(server, "followed", tmp_path / "older") as first:
         assert write(first, ["a"]) == 1

@@ -13,7 +13,7 @@ from urllib.error import HTTPError
 import oncegate
 from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
 from oncegate.cli.running.requests import answer_of
-from oncegate.core.errors import OncegateError, Stopping
+from oncegate.core.errors import LedgerFull, OncegateError, Stopping
 from oncegate.ledgers import parse_url
 from oncegate.ledgers.log.deleted import DELETED_NAME
 from oncegate.settings import Settings
@@ -129,6 +129,8 @@ def _refused(what: str, error: OncegateError) -> Finding:
     if isinstance(answer, HTTPError) and answer.code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return warning("claim", f"{what}: {error.detail}", _RIGHTS, "show such a key")
     why = "writers are refused now as well"
+    if error.extra.get("code") == LedgerFull.code:
+        return wrong("claim", f"{what}: {error.detail}", why, "make room for the ledger; it goes on by itself")
     return warning("claim", f"{what}: {error.detail}", why, "mend what is told of the gateway, then run this again")
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 
 from oncegate.cli.refusals import refusing
+from oncegate.cli.running.tables import table_of
 from oncegate.core.errors import BadRequest
 from oncegate.engine.names import DEFAULT_NAMESPACE, check_namespace
 from oncegate.ledgers import parse_url
@@ -132,14 +133,14 @@ def _members(needs: "Needs") -> dict[str, Any]:
 
 def _show(needs: "Needs") -> None:
     console = Console()
-    topics = Table("topic", "partitions", "replicas", Column("settings", overflow="fold"), title="topics")
+    topics = table_of("topic", "partitions", "replicas", "settings", title="topics")
     for one in needs.topics:
         settings = "\n".join(f"{name}={value}" for name, value in one.settings.items())
         topics.add_row(one.name, str(one.partitions), str(one.replication), settings, end_section=True)
     rights = _rights(needs.principal, needs.rights)
     rights.add_row("cluster", "", "none")
     writers = [] if needs.writer is None else [_rights(needs.writer, needs.writers_rights)]
-    ids = Table("use", "transactional ids", title="transactional ids")
+    ids = table_of("use", "transactional ids", title="transactional ids")
     for each in needs.ids:
         ids.add_row(each.use, each.first if each.prefix is None else f"{each.first} and on")
     for table in (topics, rights, *writers, ids):
@@ -147,7 +148,7 @@ def _show(needs: "Needs") -> None:
 
 
 def _rights(principal: str, rights: "Sequence[Right]") -> Table:
-    table = Table("resource", "name", "operations", title=f"rights of {principal}")
+    table = table_of("resource", "name", "operations", title=f"rights of {principal}")
     for right in rights:
         table.add_row(right.kind, right.name if right.alone else f"{right.name}*", ", ".join(right.operations))
     return table

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from oncegate.cli.refusals import refusing
+from oncegate.cli.running.tables import table_of
 from oncegate.engine.names import check_namespace
 from oncegate.runtime.clock import SystemClock
 from oncegate.settings import SettingsError
@@ -59,7 +59,7 @@ def add(
 def list_keys(file: KeysFile = Path("keys.json")) -> None:
     """List the keys, without their secrets, which nobody knows any more."""
     with _refusing():
-        table = Table("id", "name", "tenant", "roles", "namespaces")
+        table = table_of("id", "name", "tenant", "roles", "namespaces")
         for key in keys.read(file).values():
             roles, namespaces = ", ".join(role.value for role in key.roles), ", ".join(key.namespaces)
             table.add_row(key.id, key.name, key.tenant, roles, namespaces)

@@ -12,7 +12,7 @@ from oncegate.cli.explain import AsJson
 from oncegate.cli.operating.options import Reason, Who, note
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import Ca, Certificate, Url, answer_of
+from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about, answer_of
 from oncegate.core.errors import OncegateError
 
 Undo = Annotated[bool, typer.Option("--undo", help="Take new work again.")]
@@ -52,9 +52,10 @@ def drain(
         if as_json or not left:
             sys.stdout.write((json.dumps(state) if as_json else _line(state)) + "\n")
         if left:
+            over = _left_over(state, url, ca, certificate)
             raise OncegateError(
                 f"{left} claims are open still, and nothing new is taken: wait again by the same command, stop the "
-                "gateway (they stay in the ledger), or take it back with --undo"
+                f"gateway (they stay in the ledger), or take it back with --undo{over}"
             )
 
 
@@ -71,6 +72,19 @@ def _waited(state: dict[str, Any], wait_ms: int, url: str, ca: Path | None, cert
 
 def _open_claims(state: dict[str, Any]) -> int:
     return sum(counts.get("open_claims", 0) for counts in state["open"].values()) if state["draining"] else 0
+
+
+def _left_over(state: dict[str, Any], url: str, ca: Path | None, certificate: Path | None) -> str:
+    """What is to be said of claims whose lease is over: nobody may take them over now, so waiting may not help."""
+    for namespace in (name for name, counts in state["open"].items() if counts.get("open_claims")):
+        answer = json.loads(answer_about(url, namespace, "claims?limit=1", None, ca, certificate))
+        if answer["claims"]:
+            claim, holds = answer["claims"][0]["claim"], f"{answer['total']} of namespace {namespace} outlived"
+            return (
+                f". {holds} the lease, and waiting may not help: find out whether its ids were written, then "
+                f"`oncegate resolve done` or `not-done` with --claim {claim} --namespace {namespace} --reason"
+            )
+    return ""
 
 
 def _line(state: dict[str, Any]) -> str:

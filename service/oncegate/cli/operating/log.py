@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from oncegate.cli.explain import AsJson, Namespace, when
 from oncegate.cli.refusals import refusing
 from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about
+from oncegate.cli.running.tables import table_of
 
 Count = Annotated[int, typer.Option("--count", min=1, max=10_000, help="How many, the newest first.")]
 # As many as the gateway lists in one answer.
@@ -35,7 +35,7 @@ def log(
         if as_json:
             sys.stdout.write("".join(json.dumps(action) + "\n" for action in actions))
             return
-        table = Table("when", "who", "did", "to", "changed", "why", title=f"what operators did in {namespace}")
+        table = table_of("when", "who", "did", "to", "changed", "why", title=f"what operators did in {namespace}")
         for one in actions:
             shown = one["who"], one["action"], one["subject"], str(one["changed"]), one["why"]
             table.add_row(when(one["wall_ms"]), *map(escape, shown))

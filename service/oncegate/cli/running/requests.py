@@ -51,9 +51,9 @@ def answer_of(
     `message`: bytes are an Arrow stream, all else is sent as JSON. `method`: GET without a message, else POST, unless
     it is given.
 
-    Raises NotFound: nobody answers there, nothing was done; BadRequest: the key would be read on the way, or a file
-    cannot be used; OncegateError with what the gateway says, and its `code` among its `extra`, or that there was no
-    answer: unknown.
+    Raises NotFound: nobody answers there, nothing was done; BadRequest: the key would be read on the way, a file cannot
+    be used, or its certificate is not trusted; OncegateError with what the gateway says, and its `code` among its
+    `extra`, or that there was no answer: unknown.
     """
     parts = address_of(url)
     whole = f"{url.rstrip('/')}/{path}"
@@ -72,6 +72,11 @@ def answer_of(
         told, code = _problem(error)
         raise OncegateError(told, code=code) from error
     except urllib.error.URLError as error:
+        if isinstance(error.reason, ssl.SSLCertVerificationError):
+            raise BadRequest(
+                f"the certificate of {url} is not trusted ({error.reason.verify_message}); nothing was asked: name the "
+                "file of who has signed it by --ca"
+            ) from error
         raise _not_there(url, error.reason) from error
     except (OSError, ValueError, http.client.HTTPException) as error:
         # It was sent. What only asks has no effect, whatever became of it.

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Column, Table
+from rich.table import Table
 
 from oncegate.cli.progress import steps
+from oncegate.cli.running.tables import column, table_of
 from oncegate.cli.verify.picture import picture_of
 from oncegate.core.errors import BadRequest
 from oncegate.engine.names import check_namespace
@@ -93,7 +94,7 @@ def _question(asked: Asked) -> "Question":
 def _show(question: "Question", report: "Report") -> None:
     console = Console()
     title = f"{question.topic}: {report.input_rows} rows of input, {report.output_rows} of output"
-    table = Table("ids are", Column("ids", justify="right"), "which means", title=escape(title))
+    table = table_of("ids are", column("ids", justify="right"), "which means", title=escape(title))
     for name, count, meaning in report.lines:
         table.add_row(name.replace("_", " "), str(count), meaning)
     console.print(table)
@@ -130,7 +131,7 @@ def _remarks(report: "Report") -> list[str]:
 
 
 def _named(name: str, findings: "list[Finding]") -> Table:
-    table = Table("id", "row of the input", "partition:offset", title=name.replace("_", " "))
+    table = table_of("id", "row of the input", "partition:offset", title=name.replace("_", " "))
     for one in findings:
         shown = one.id if isinstance(one.id, str) else " ".join(one.id)
         places = ", ".join(f"{place.partition}:{place.offset}" for place in one.places)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from oncegate.core.errors import (
+    LedgerDamaged,
     LedgerDown,
     LedgerFenced,
     OncegateError,
@@ -241,7 +242,7 @@ class Owner:
 
         Where nothing was written since the last time, there is nothing to look for before the next maintenance.
         """
-        self._require_no_successor()
+        self._require_ledger()
         shard = self.shard
         self._watch(now_ms)
         self._unchecked_claims.tell(now_ms)
@@ -257,13 +258,18 @@ class Owner:
         except Exception as error:
             self._world.observer.event("maintenance_failed", namespace=self.namespace, **error_fields(error))
 
-    def _require_no_successor(self) -> None:
-        """Serves no more once another owns the ledger, also where nothing is written that would tell so."""
-        if self._world.standbys is not None and self.shard is not None and not self._closing:
-            try:
-                self._require_owner()
-            except LedgerFenced as error:
-                self.shard.group_commit.die(error)
+    def _require_ledger(self) -> None:
+        """Serves no more once another owns the ledger, or it has ended, also where nothing is written that would tell.
+
+        Of a folder on disk appends alone find out: a disk that hangs must not stop this loop.
+        """
+        shard, on_servers = self.shard, self._world.standbys is not None
+        if shard is None or self._closing or not (on_servers or shard.group_commit.fenced_by_appends):
+            return
+        try:
+            self._require_owner()
+        except (LedgerFenced, LedgerDamaged, LedgerDown) as error:
+            shard.group_commit.die(error)
 
     def _watch(self, now_ms: int) -> None:
         """Tells of a namespace that recovers for long, and why; not from the owner's task, which may hang."""

@@ -54,11 +54,17 @@ class RemoteLedger(ABC, Generic[F]):
         return self._fold.catalog
 
     def require_owner(self) -> None:
-        """Raises LedgerFenced once a newer owner was met, or this ledger was closed; from any thread."""
+        """Raises LedgerFenced once a newer owner was met, or this ledger was closed; from any thread.
+
+        LedgerDamaged, LedgerDown: it has ended so beside appends.
+        """
         if isinstance(self._dead, LedgerFenced):
             raise LedgerFenced(self._dead.detail)
         if self._closed:
             raise LedgerFenced("this ledger was closed; nothing was written: open it anew")
+        # An append that failed tells its caller itself, and whether its end is known.
+        if isinstance(self._dead, LedgerDamaged) or self._gave_up:
+            self._require_alive()
 
     def end(self, why: OncegateError) -> None:
         """Takes nothing more: the next call is told why."""

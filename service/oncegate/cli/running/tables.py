@@ -1,0 +1,15 @@
+"""Tables for a person: nothing of a cell is cut off, however narrow the terminal is, or where the output is a pipe."""
+
+from typing import Literal
+
+from rich.table import Column, Table
+
+
+def column(name: str = "", justify: Literal["left", "right"] = "left") -> Column:
+    """Makes a column whose long words go on in the next line, where rich would cut them off."""
+    return Column(name, justify=justify, overflow="fold")
+
+
+def table_of(*columns: str | Column, title: str | None = None) -> Table:
+    """Makes an empty table of such columns."""
+    return Table(*(column(one) if isinstance(one, str) else one for one in columns), title=title)
