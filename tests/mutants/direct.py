@@ -12,7 +12,39 @@ _KAFKA = "tests/faults/kafka/test_direct.py"
 _RIGHTS = "tests/faults/kafka/test_direct_rights.py"
 _ABSENT = "    (Record.ABSENT, Reading.{}): Cell(\n        Told.{},"
 
+_ACKED = f"{CLIENT}/spark/writers/direct/acked.py"
+_TASK = f"{CLIENT}/spark/writers/direct/lanes.py"
+_NOTES = "tests/client/spark/test_lane_acks.py"
+
 DIRECT: tuple[Mutant, ...] = (
+    one(
+        "a lane is acked before the commit log names its batch",
+        _ACKED,
+        "        if self.batch > committed:\n",
+        "        if self.batch > committed + 1:\n",
+        f"{_NOTES}::test_a_batch_is_acked_once_the_commit_log_names_it_and_never_before",
+    ),
+    one(
+        "a checkpoint that was set back keeps its later acks",
+        _ACKED,
+        "        if self.acked_batch > committed:\n",
+        "        if self.acked_batch < -1:\n",
+        f"{_NOTES}::test_of_a_checkpoint_that_was_set_back_nothing_later_is_known",
+    ),
+    one(
+        "a query never acks its lanes",
+        _TASK,
+        "            return lane.transaction.ask(first, last, acked)\n",
+        "            return lane.transaction.ask(first, last)\n",
+        f"{_KAFKA}::test_a_query_acks_what_stands_in_its_commit_log_with_its_next_questions",
+    ),
+    one(
+        "a row behind its lane's ack is dropped without a word",
+        _TASK,
+        "        if first <= acked:\n",
+        "        if first < 0:\n",
+        f"{_KAFKA}::test_rows_that_come_behind_their_ack_fail_their_task_and_are_not_dropped",
+    ),
     one(
         "a lane's absence is told unread",
         _TABLE,

@@ -249,6 +249,17 @@ def test_a_task_that_fails_before_its_commit_has_written_nothing(broker: Broker,
     assert numbers(broker, topic) == dict.fromkeys(range(20), 1)
 
 
+def test_a_stream_acks_its_lanes_so_that_their_holes_are_forgotten(broker: Broker, job: Job) -> None:
+    topic = broker.topic(PARTITIONS).topic
+    stream = job.stream().selectExpr("'events' as source", "n as at", "cast(n as string) as value")
+    for first in range(0, 40, 10):
+        job.add_file(*range(first, first + 10, 3))
+    job.run(stream, **options(job, topic, **DIRECT))
+    # Up to 29 by the ack of the third batch, and 30 is next to it.
+    assert job.gateway.ask_lane(topic, "events", 0, 99) == ((0, 30), (33, 33), (36, 36), (39, 39))
+    assert numbers(broker, topic).total() == 16
+
+
 def test_a_batch_of_a_stream_that_is_replayed_writes_nothing_again(broker: Broker, job: Job) -> None:
     topic = broker.topic(PARTITIONS).topic
     stream = job.stream().selectExpr("'events' as source", "n as at", "cast(n as string) as value")

@@ -10,6 +10,7 @@ from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from oncegate.engine.usecases.direct.entering import TRIM_RECORDS
@@ -17,7 +18,8 @@ from oncegate.ledgers.kafka.partition import Partition
 from oncegate_spark import Fenced, Gateway, Refused, SinkRefused
 from oncegate_spark.direct import DirectRow, DirectWriter, DirectWritten
 from oncegate_spark.direct.transaction import LaneTransaction
-from oncegate_spark.errors import BadId, BadOption, OncegateError
+from oncegate_spark.errors import BadId, BadOption, OncegateError, OutOfOrder, TaskFailed
+from oncegate_spark.spark.writers.direct import acked
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_lanes import (
@@ -31,6 +33,7 @@ from tests.support.kafka_lanes import (
     written,
 )
 from tests.support.kafka_proxy import END_TXN, PRODUCE
+from tests.support.lane_queries import Query
 from tests.support.tree import ROOT
 
 pytestmark = pytest.mark.slow
@@ -84,6 +87,72 @@ def test_what_is_acked_is_known_by_one_number_after_a_restart_too(
     assert gateway.ask_lane(topic, "p", 0, 99) == ((0, 58), (60, 60), (62, 62))
     assert writer(gateway, topic).write(rows(*holes)) == DirectWritten(0, 30)
     assert written(broker, topic) == [*holes, 60, 62]
+
+
+def lane(name: str, *sequences: int) -> pa.RecordBatch:
+    """Rows of one lane of a query."""
+    values = pa.array([str(one).encode() for one in sequences])
+    return pa.RecordBatch.from_pydict({"lane": [name] * len(sequences), "at": list(sequences), "value": values})
+
+
+def query(gateway: Gateway, topic: str, folder: Path) -> Query:
+    return Query(gateway, folder, write="direct", topic=topic, producerCol="lane", sequenceCol="at")
+
+
+def test_a_query_acks_what_stands_in_its_commit_log_with_its_next_questions(
+    gateway: Gateway, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    job = query(gateway, topic, tmp_path)
+    for batch in range(6):
+        first = 20 * batch
+        sequences = [*range(first, first + 10, 2)]
+        job.commit(batch, job.write(batch, lane("a", *sequences), lane("a", first + 13)))
+        holes = tuple((one, one) for one in (*sequences, first + 13))
+        before = ((0, first - 7),) if batch else ()
+        assert gateway.ask_lane(topic, "a", 0, 200) == before + holes, "one interval, and those of the last batch"
+        job.log(batch)
+    (tmp_path / "commits" / "5").unlink()  # as a driver that died before it wrote it down
+    again = job.write(5, lane("a", *range(100, 110, 2)), lane("b", 3))
+    assert (again.written, again.suppressed) == (1, 5), "a batch that comes again is told, and not acked by itself"
+    assert gateway.ask_lane(topic, "b", 0, 9) == ((3, 3),)
+    assert len(broker.committed(Partition(topic, 0))) == 6 * 6 + 1
+
+
+def test_a_batch_that_may_come_again_is_not_acked_and_its_holes_may_be_filled(
+    gateway: Gateway, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """A task that saw less than its retry does, as behind a filter that reads something else by then."""
+    job = query(gateway, topic, tmp_path)
+    job.commit(0, job.write(0, lane("a", 1, 3)))
+    job.log(0)
+    job.commit(1, job.write(1, lane("a", 5, 9)))
+    restarted = query(gateway, topic, tmp_path).write(1, lane("a", 5, 7, 9))
+    assert (restarted.written, restarted.suppressed) == (1, 2)
+    assert written(broker, topic) == [1, 3, 5, 7, 9]
+    assert gateway.ask_lane(topic, "a", 0, 20) == ((0, 3), (5, 5), (7, 7), (9, 9))
+
+
+def test_rows_that_come_behind_their_ack_fail_their_task_and_are_not_dropped(
+    gateway: Gateway, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    job = query(gateway, topic, tmp_path)
+    job.commit(0, job.write(0, lane("a", 1, 9)))
+    job.log(0)
+    with pytest.raises(TaskFailed, match=r"brings sequence 7, and batches before, .*, brought all up to 9") as late:
+        job.write(1, lane("a", 7, 11))
+    assert isinstance(late.value.__cause__, OutOfOrder)
+    assert written(broker, topic) == [1, 9]
+
+
+def test_an_ack_of_a_lane_that_is_another_ledgers_fails_no_batch(
+    gateway: Gateway, broker: Broker, topic: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = query(gateway, topic, tmp_path)
+    acked.note(job.options, str(tmp_path), 0, [{"a": 9}])
+    job.log(0)
+    assert job.write(1, lane("a", 11)).written == 1
+    assert "the lane of producer a is not acked up to 9" in caplog.text
+    assert written(broker, topic) == [11]
 
 
 def test_a_twin_that_starts_later_fences_the_one_before(gateway: Gateway, broker: Broker, topic: str) -> None:

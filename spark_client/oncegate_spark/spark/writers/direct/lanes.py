@@ -1,5 +1,6 @@
 """The lanes that one task of write=direct meets, each with its transaction; and its rows as records of Kafka."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -11,11 +12,13 @@ import pyarrow.compute as pc
 
 from oncegate_spark.direct.transaction import DirectRow, LaneTransaction
 from oncegate_spark.direct.writer import missing
-from oncegate_spark.errors import NOTHING, BadId, BadOption, OncegateError, Outcome, OutOfOrder
+from oncegate_spark.errors import NOTHING, BadId, BadOption, OncegateError, Outcome, OutOfOrder, Refused
 from oncegate_spark.protocol.sequences import increasing, uint64_column
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.writers.sequenced import WAYS_ON
 from oncegate_spark.sync.gateway import Gateway
+
+log = logging.getLogger("oncegate_spark")
 
 
 @dataclass
@@ -28,12 +31,16 @@ class _Lane:
 
 @dataclass
 class TaskLanes:
-    """All lanes that one task meets. `written`: rows that are committed, `suppressed`: that were written before."""
+    """All lanes that one task meets. `written`: rows that are committed, `suppressed`: that were written before.
+
+    `acked`: up to where the source brings nothing more, by producer.
+    """
 
     gateway: Gateway
     options: Options
     open: ExitStack
     config: Mapping[str, str]
+    acked: Mapping[str, int] = field(default_factory=dict)
     lanes: dict[str, _Lane] = field(default_factory=dict)
     rows: int = 0
     written: int = 0
@@ -56,11 +63,33 @@ class TaskLanes:
         lane = self._lane(name)
         if not increasing(sequences) or sequences[0].as_py() <= lane.last:
             raise OutOfOrder(f"rows of producer {name} do not come in the order of their sequences: {WAYS_ON}{NOTHING}")
-        first, lane.last = sequences[0].as_py(), sequences[-1].as_py()
-        found = list(missing(rows_of(rows, sequences), lane.transaction.ask(first, lane.last)))
+        first, last = sequences[0].as_py(), sequences[-1].as_py()
+        found = list(missing(rows_of(rows, sequences), self._written(name, lane, first, last)))
+        lane.last = last
         self.rows += len(sequences)
         self.suppressed += len(sequences) - len(found)
         lane.transaction.add(found)
+
+    def _written(self, name: str, lane: _Lane, first: int, last: int) -> Sequence[tuple[int, int]]:
+        """Which of its sequences are written; the first question about a lane brings the ack of the batches before."""
+        acked = self.acked.get(name) if lane.last < 0 else None
+        if acked is None:
+            return lane.transaction.ask(first, last)
+        if first <= acked:
+            raise OutOfOrder(
+                f"producer {name} brings sequence {first}, and batches before, which Spark does not run again, brought "
+                f"all up to {acked}: {WAYS_ON}{NOTHING}"
+            )
+        try:
+            return lane.transaction.ask(first, last, acked)
+        except Refused as error:
+            log.warning("the lane of producer %s is not acked up to %d: %s", name, acked, error)
+            return lane.transaction.ask(first, last)
+
+    @property
+    def upto(self) -> dict[str, int]:
+        """The last sequence of each producer that was met."""
+        return {name: lane.last for name, lane in self.lanes.items()}
 
     def _lane(self, name: str) -> _Lane:
         if name not in self.lanes:

@@ -6,7 +6,7 @@ commit.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -29,6 +29,7 @@ from oncegate_spark.spark.writers.common import (
     task_mark,
     written_by,
 )
+from oncegate_spark.spark.writers.direct import acked
 from oncegate_spark.spark.writers.direct.lanes import TaskLanes, config_of
 
 log = logging.getLogger("oncegate_spark")
@@ -36,12 +37,17 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass(frozen=True)
 class DirectReport:
-    """What one task tells the driver: how many rows it had, has written, and found written."""
+    """What one task tells the driver: how many rows it had, has written, and found written.
+
+    `upto`: the last sequence of each producer it has met; `batch`: of the query, None outside one.
+    """
 
     rows: int
     written: int
     suppressed: int
     task_mark: TaskMark
+    upto: Mapping[str, int]
+    batch: int | None
     mailbox: Mailbox | None = None
 
 
@@ -52,12 +58,13 @@ class DirectRowsWriter:
         self.options = options
         self.fit = fit
         self.mark = stored_mark(options)
+        self.acked = acked.known(options)
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> DirectReport:
         """In a task: write its rows, each once. Raises TaskFailed, which says what is written."""
         options = self.options
         with task_gateway(options, self.mark, task) as gateway, ExitStack() as transactions:
-            lanes = TaskLanes(gateway, options, transactions, {})
+            lanes = TaskLanes(gateway, options, transactions, {}, self.acked)
             with task_errors(options, task, lanes.outcome):
                 lanes.config = config_of(options.kafka_config_file)
                 rows = (batch for batch in self.fit.applied(batches, task) if batch.num_rows)
@@ -65,13 +72,17 @@ class DirectRowsWriter:
                     pass
                 lanes.commit()
             counts = lanes.rows, lanes.written, lanes.suppressed
-            return DirectReport(*counts, task_mark(options, task, gateway), mailbox_of(task))
+            mark = task_mark(options, task, gateway)
+            return DirectReport(*counts, mark, lanes.upto, task.number, mailbox_of(task))
 
     def commit(self, messages: Sequence[DirectReport], batch_id: int | None) -> None:
-        """On the driver: keep the mark and tell the counts; every row was there when its task was done."""
+        """On the driver: keep the mark and what is to be acked, tell the counts; every row was there with its task."""
         marks = [message.task_mark for message in messages]
         for one in marks:
             store_mark(self.options, marks, one.mark)
+        if messages:
+            batch = messages[0].batch if batch_id is None else batch_id
+            acked.note(self.options, marks[0].checkpoint, batch, [message.upto for message in messages])
         rows, written, suppressed = (
             sum(getattr(message, name) for message in messages) for name in ("rows", "written", "suppressed")
         )
