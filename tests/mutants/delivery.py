@@ -52,6 +52,13 @@ DELIVERY: tuple[Mutant, ...] = (
         f"{_ASKING}::test_an_id_has_one_text_whatever_the_sessions_time_zone_or_the_columns_scale",
     ),
     one(
+        "a conflict frees what is in doubt beside it",
+        f"{CLIENT}/protocol/calls/attempt.py",
+        "        if claimed.verdicts.takeovers:\n            error",
+        "        if claimed.verdicts.takeovers < 0:\n            error",
+        f"{_ASKING}::test_a_conflict_beside_what_a_dead_task_has_written_leaves_that_in_doubt",
+    ),
+    one(
         "a task frees ids that are in doubt",
         f"{CLIENT}/spark/writers/deliveries/settler.py",
         "        if not claimed.verdicts.takeovers and not self._handed:\n",

@@ -11,7 +11,7 @@ import pytest
 
 from oncegate_spark import Gateway, InDoubt, SinkRefused
 from oncegate_spark.delivery import FunctionSink, Record
-from oncegate_spark.errors import BadOption
+from oncegate_spark.errors import BadOption, PayloadConflict
 from oncegate_spark.sinks import Deliver
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.writers.claim_loop import Progress
@@ -98,6 +98,23 @@ def test_rows_that_nobody_held_are_written_unasked_and_their_body_is_the_column(
     assert shelf.held == [Record("a", b"v-a"), Record("b", b"v-b")]
     assert shelf.asked == []
     assert (one.progress.written, one.progress.suppressed) == (0, 2)
+
+
+def test_a_conflict_beside_what_a_dead_task_has_written_leaves_that_in_doubt(gateway: Gateway) -> None:
+    shelf = Shelf()
+    with settler(gateway, shelf, digestCols="value") as one:
+        one.settle(rows("b"))
+    Attempt(gateway).claim(["a"], 1_000, payloads=["v-a"])
+    shelf.held.append(Record("a"))  # and is gone before it completes
+    while gateway.explain("a")["state"] != "CLAIMED_OVER":
+        pass
+    other = pa.RecordBatch.from_pydict({"id": ["a", "b"], "value": ["v-a", "other"]})
+    with settler(gateway, shelf, digestCols="value") as one, pytest.raises(PayloadConflict):
+        one.settle(other)
+    with settler(gateway, shelf, digestCols="value") as one:
+        one.settle(rows("a", "b"))
+    assert shelf.ids == ["b", "a"]
+    assert shelf.asked == [["a"]]
 
 
 def test_an_id_has_one_text_whatever_the_sessions_time_zone_or_the_columns_scale(gateway: Gateway) -> None:

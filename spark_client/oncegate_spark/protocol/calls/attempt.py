@@ -126,7 +126,13 @@ class AttemptCalls:
         return claimed
 
     def _give_back(self, claimed: Claimed, error: OncegateError) -> Steps[None]:
-        """Raises `error`; what was granted is released before."""
+        """Raises `error`; what was granted is released before, unless some of it is in doubt.
+
+        Whoever is granted next what was released is not told that its earlier holder may have written it.
+        """
+        if claimed.verdicts.takeovers:
+            error.add_note("what was granted beside them is left to its lease, for earlier holders may have written it")
+            raise error
         try:
             yield from self.settle(claimed, "release")
         except OncegateError as failed:
