@@ -16,6 +16,7 @@ from oncegate.index.lsm import bloom_pybloom
 from oncegate.settings import ProcessSettings, SemanticSettings, SettingsError, load, names
 from oncegate.variables import CLIENTS, PREFIX
 from oncegate.verifier.address import API_KEY
+from oncegate.verifier.sources.registry import REGISTRY_AUTH
 
 
 @pytest.fixture(autouse=True)
@@ -133,7 +134,7 @@ def test_every_variable_that_a_verb_reads_is_known_as_one_of_clients() -> None:
         for variable in [option.envvar]
         if isinstance(option.envvar, str)
     }
-    assert read | {API_KEY} == CLIENTS
+    assert read | {API_KEY, REGISTRY_AUTH} == CLIENTS
 
 
 def commands_of(command: click.Command) -> Iterator[click.Command]:
