@@ -81,6 +81,13 @@ GRPC: tuple[Mutant, ...] = (
         f"{_BOTH}",
     ),
     one(
+        "a refusal over gRPC quotes all that was sent",
+        f"{_GRPC}/errors.py",
+        "_DETAIL_BYTES = 1_024",
+        "_DETAIL_BYTES = 1 << 20",
+        f"{_CLAIMS}::test_a_refusal_that_quotes_long_names_says_what_it_is",
+    ),
+    one(
         "payloads of rows lost over gRPC",
         f"{_GRPC}/records.py",
         "(message.id_col, message.key_col, message.digest_col)",

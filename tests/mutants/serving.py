@@ -11,6 +11,7 @@ _FULL = "tests/engine/commit/test_full_ledger.py"
 _DIRECT = "tests/transports/http/test_fast_path.py"
 _CONNECTIONS = "tests/transports/http/test_connections.py"
 _GATHERING = "tests/engine/usecases/test_claim_batching.py"
+_REPLIES = "tests/client/sync/test_gateway.py"
 _TOGETHER = "tests/index/claims/test_bulk_claim.py"
 
 SERVING: tuple[Mutant, ...] = (
@@ -176,6 +177,34 @@ SERVING: tuple[Mutant, ...] = (
         "    kind = type(failed) if isinstance(failed, Stop) else LedgerDown\n",
         "    kind = LedgerDown\n",
         "tests/engine/recovery/test_unknown_end.py::test_a_ledger_that_must_not_serve_stays_down",
+    ),
+    one(
+        "a head that broke off is a reply",
+        f"{CLIENT}/sync/response.py",
+        '        if lines.last not in (b"\\r\\n", b"\\n"):\n',
+        "        if lines.last is None:\n",
+        f"{_REPLIES}::test_half_a_head_is_no_answer",
+    ),
+    one(
+        "an interim reply is the reply, and the next call reads the real one",
+        f"{CLIENT}/sync/response.py",
+        "            if self.status >= http.client.OK:\n",
+        "            if self.status >= 102:\n",
+        f"{_REPLIES}::test_an_interim_reply_is_no_answer_and_leaves_none_to_the_next_call",
+    ),
+    one(
+        "an interim reply is the reply for asyncio",
+        f"{CLIENT}/aio/pool.py",
+        "        while _INTERIM.match(self._data) and ",
+        "        while self._body_at < 0 and ",
+        f"{_REPLIES}::test_an_interim_reply_is_no_answer_and_leaves_none_to_the_next_call",
+    ),
+    one(
+        "a page of somebody on the way says that it is done",
+        f"{CLIENT}/protocol/calls/replies.py",
+        'if "html" in reply',
+        'if "xhtml" in reply',
+        f"{_REPLIES}::test_a_page_of_somebody_on_the_way_does_not_say_that_it_is_done",
     ),
     one(
         "what was written is said by each of its tellers",

@@ -20,7 +20,8 @@ class Asked:
 class Answer:
     """`cut`: send only so many bytes of the body, then hang up. `lost`: hang up without a byte. `held`: wait first.
 
-    `chunked`: the body in chunks of so many bytes, its length unsaid.
+    `chunked`: the body in chunks of so many bytes, its length unsaid. `interim`: sent before the reply. `head_cut`:
+    send only so many bytes of the head, then hang up.
     """
 
     status: int = 200
@@ -30,6 +31,8 @@ class Answer:
     lost: bool = False
     held: threading.Event | None = None
     chunked: int | None = None
+    interim: bytes = b""
+    head_cut: int | None = None
 
 
 LOST = Answer(lost=True)
@@ -100,6 +103,7 @@ class StubGateway:
             def reply(self, answer: Answer) -> None:
                 if answer.held is not None:
                     answer.held.wait(30)
+                self.wfile.write(answer.interim)
                 if answer.lost:
                     self.close_connection = True
                     return
@@ -107,6 +111,10 @@ class StubGateway:
                 length = {"Transfer-Encoding": "chunked"} if answer.chunked else {"Content-Length": len(answer.body)}
                 for name, value in {**length, **answer.headers}.items():
                     self.send_header(name, str(value))
+                if answer.head_cut is not None:
+                    self.wfile.write(b"".join(self._headers_buffer)[: answer.head_cut])  # type: ignore[attr-defined]
+                    self._headers_buffer, self.close_connection = [], True
+                    return
                 self.end_headers()
                 body = in_chunks(answer.body, answer.chunked) if answer.chunked else answer.body
                 self.wfile.write(body if answer.cut is None else body[: answer.cut])

@@ -8,6 +8,7 @@ we lack.
 import asyncio
 import http.client
 import io
+import re
 import ssl
 from typing import Any
 
@@ -19,6 +20,7 @@ from oncegate_spark.protocol.effort import Reply, Request, WireFailure, lower_na
 
 CONNECTIONS_MAX = 8  # of the largest bodies (32 MiB), as many as a gateway holds at once (256 MiB); more calls wait
 HEAD_BYTES_MAX = 1 << 16  # as http.client allows a line
+_INTERIM = re.compile(rb"HTTP/1\.[01] 1\d\d\b")
 
 
 class Pool:
@@ -117,6 +119,7 @@ class Reading:
         """True when the reply is whole. Raises HTTPException for what is no reply."""
         self._data += data
         if self._head is None:
+            self._pass_interim()
             self._body_at = self._data.find(b"\r\n\r\n") + 4
             if self._body_at < 4:
                 if len(self._data) > HEAD_BYTES_MAX:
@@ -128,6 +131,11 @@ class Reading:
         if self._head.chunked:
             return self._data.endswith(b"\r\n\r\n") and self._chunked() is not None
         return self._body_end is not None and len(self._data) >= self._body_end
+
+    def _pass_interim(self) -> None:
+        """Drops replies before the final one, which say nothing to us (RFC 9110, 15.2)."""
+        while _INTERIM.match(self._data) and (end := self._data.find(b"\r\n\r\n")) >= 0:
+            del self._data[: end + 4]
 
     def ended(self) -> bool:
         """The peer has closed; True when that was the reply's end."""

@@ -11,6 +11,7 @@ from oncegate_spark.protocol.address import Address, with_key
 from oncegate_spark.protocol.calls.steps import Try
 from oncegate_spark.protocol.effort import Reply, WireFailure, lower_names
 from oncegate_spark.sync.clock import Clock
+from oncegate_spark.sync.response import Response
 
 READ_BYTES = 1 << 18
 
@@ -70,10 +71,15 @@ class Connection:
     def _closed(self, timeout_s: float) -> http.client.HTTPConnection:
         """A connection that is not open yet."""
         host, port = self._address.host, self._address.port
-        if not self._address.secure:
-            return http.client.HTTPConnection(host, port, timeout=timeout_s)
-        self._tls = self._tls or self._credentials.tls()
-        return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=self._tls)
+        if self._address.secure:
+            self._tls = self._tls or self._credentials.tls()
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                host, port, timeout=timeout_s, context=self._tls
+            )
+        else:
+            connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
+        connection.response_class = Response
+        return connection
 
     def _reply(self, connection: http.client.HTTPConnection, began_ms: int, ends_ms: int) -> Reply:
         response = connection.getresponse()

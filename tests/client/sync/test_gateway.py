@@ -6,6 +6,7 @@ import pickle
 import socket
 import struct
 import threading
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -22,6 +23,7 @@ from oncegate_spark.errors import (
     TurnedAway,
     Unanswered,
     Unreachable,
+    Unreadable,
 )
 from oncegate_spark.protocol.names import Name
 from tests.support.client_clock import SteppedClock
@@ -69,6 +71,41 @@ def test_half_an_answer_is_no_answer(gateway: Connect) -> None:
         verdicts, _ = client.claim("ab" * 16, 0, IDS)
         assert verdicts.granted == 2
         assert len(stub.asked) == 2
+
+
+@pytest.mark.parametrize("head_cut", [17, 40, 90, 105])
+def test_half_a_head_is_no_answer(gateway: Connect, head_cut: int) -> None:
+    with StubGateway(replace(granted(), head_cut=head_cut), granted()) as stub, gateway(stub) as client:
+        verdicts, _ = client.claim("ab" * 16, 0, IDS)
+        assert verdicts.granted == 2
+        assert len({(asked.headers["oncegate-token"], asked.headers["oncegate-call"]) for asked in stub.asked}) == 1
+        assert len(stub.asked) == 2
+
+
+INTERIM = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
+
+
+def test_an_interim_reply_is_no_answer_and_leaves_none_to_the_next_call(gateway: Connect) -> None:
+    answers = [replace(granted(), interim=INTERIM), Answer(body=granted().body[:-2] + b"\x02\x02", interim=INTERIM)]
+    with StubGateway(*answers) as stub, gateway(stub) as client:
+        assert [client.claim("ab" * 16, call, IDS)[0].granted for call in range(2)] == [2, 0]
+        assert (len(stub.asked), stub.connections) == (2, 1)
+
+
+def test_a_peer_that_sends_interim_replies_alone_has_not_answered(gateway: Connect) -> None:
+    endless = Answer(interim=INTERIM * 400, lost=True)
+    with StubGateway(endless, granted()) as stub, gateway(stub) as client:
+        assert client.claim("ab" * 16, 0, IDS)[0].granted == 2
+        assert len(stub.asked) == 2
+
+
+def test_a_page_of_somebody_on_the_way_does_not_say_that_it_is_done(gateway: Connect) -> None:
+    page = Answer(body=b"<html>Welcome to our network</html>", headers={"Content-Type": "text/html"})
+    with StubGateway(page, page) as stub, gateway(stub) as client:
+        for call in (client.create_namespace, client.delete_namespace):
+            with pytest.raises(Unreadable) as found:
+                call()
+            assert found.value.outcome is Outcome.UNKNOWN
 
 
 def test_a_delayed_answer_is_given_up_and_asked_for_again(connect: Connect) -> None:

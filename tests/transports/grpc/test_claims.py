@@ -210,3 +210,14 @@ def test_each_kind_of_failure_has_a_code() -> None:
     assert set(CODES) == set(Kind)
     assert all(code_of(error) is not grpc.StatusCode.OK for error in public_errors())
     assert code_of(MissingStage) is grpc.StatusCode.ABORTED
+
+
+async def test_a_refusal_that_quotes_long_names_says_what_it_is() -> None:
+    """Metadata of more than 8 KiB the client's library refuses, by a status that says nothing of the refusal."""
+    rows = stream(pa.record_batch({"id": ["x"]}))
+    async with both() as doors:
+        for name in ("n" * 20_000, "é" * 20_000):
+            asked = pb.ClaimRequest(namespace=name, token=TOKEN, packed=A)
+            assert (await doors.refused("Claim", asked)).told == ("NOT_FOUND", "fix", "none", None)
+            produced = pb.ProduceRequest(namespace="default", token=TOKEN, topic="t", arrow=rows, id_col=[name])
+            assert (await doors.refused("Produce", produced)).told[1:] == ("fix", "none", None)

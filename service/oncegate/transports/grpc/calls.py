@@ -20,7 +20,7 @@ from oncegate.transports.access.access import Access
 from oncegate.transports.access.keys import bearer
 from oncegate.transports.access.principal import Principal
 from oncegate.transports.decode import identifiers
-from oncegate.transports.grpc.errors import DETAILS, code_of, details_of
+from oncegate.transports.grpc.errors import DETAILS, code_of, detail_of, details_of
 from oncegate.transports.incoming import Admitted, admit
 from oncegate.transports.outcomes import internal
 from oncegate.transports.tracing import note_refusal, request_span, trace_id_of
@@ -155,7 +155,7 @@ def begin(
 async def refuse(context: Any, end: Refusal) -> NoReturn:
     """Ends a call, or a stream, with a status."""
     metadata = ((DETAILS, details_of(end.error, end.trace_id)),)
-    await context.abort(code_of(type(end.error)), end.error.detail, metadata)
+    await context.abort(code_of(type(end.error)), detail_of(end.error), metadata)
     raise AssertionError from end.error  # `abort` raises
 
 

@@ -14,8 +14,12 @@ from oncegate.transports.outcomes import Kind, outcome_of
 
 DOMAIN = "oncegate"
 DETAILS = "grpc-status-details-bin"
-# Clients refuse 8 KiB of metadata and more (grpc.max_metadata_size); the rest is for what else there is.
+# Clients refuse 8 KiB of metadata and more (grpc.max_metadata_size), and are then told neither code nor action. The
+# detail, which may quote what was sent, is there twice: as it is, and with up to three bytes for each of its own.
+_DETAIL_BYTES = 1_024
+# Of all that an error tells beside its detail.
 _EXTRA_BYTES = 2_048
+_CUT = " …"
 
 CODES: dict[Kind, grpc.StatusCode] = {
     Kind.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
@@ -49,9 +53,17 @@ def code_of(error: type[OncegateError]) -> grpc.StatusCode:
     return grpc.StatusCode.ABORTED if kind is Kind.CONFLICT and error.action == "retry" else CODES[kind]
 
 
+def detail_of(error: OncegateError) -> str:
+    """Returns what an error says, no longer than a status may be."""
+    detail = error.detail.encode()
+    if len(detail) <= _DETAIL_BYTES:
+        return error.detail
+    return detail[: _DETAIL_BYTES - len(_CUT.encode())].decode(errors="ignore") + _CUT
+
+
 def details_of(error: OncegateError, trace_id: str) -> bytes:
     """Writes the error as a google.rpc.Status: an ErrorInfo, and a RetryInfo where the same call may be sent again."""
-    status = Status(code=code_of(type(error)).value[0], message=error.detail)
+    status = Status(code=code_of(type(error)).value[0], message=detail_of(error))
     told = {"action": error.action, "effect": outcome_of(type(error)).effect, "trace_id": trace_id}
     status.details.add().Pack(ErrorInfo(reason=error.code, domain=DOMAIN, metadata=_texts(error.extra) | told))
     after_ms: Any = error.extra.get("retry_after_ms", error.retry_after_ms)
@@ -65,10 +77,12 @@ def details_of(error: OncegateError, trace_id: str) -> bytes:
 
 def _texts(extra: Mapping[str, object]) -> dict[str, str]:
     """What an error tells beside its detail, as text: JSON for what is no text; what is too long is left out."""
-    texts = {
-        key: value if isinstance(value, str) else json.dumps(value, default=_plain) for key, value in extra.items()
-    }
-    return {key: text for key, text in texts.items() if len(text) <= _EXTRA_BYTES}
+    texts, left = dict[str, str](), _EXTRA_BYTES
+    for key, value in extra.items():
+        text = value if isinstance(value, str) else json.dumps(value, default=_plain)
+        if (size_bytes := len(text.encode())) <= left:
+            texts[key], left = text, left - size_bytes
+    return texts
 
 
 def _plain(value: object) -> str:

@@ -13,7 +13,9 @@ _BEFORE = "oncegate-offsets-before"
 
 
 def nothing_of(reply: Reply) -> None:
-    """Being answered is all there is to know."""
+    """Being answered by a gateway is all there is to know. Raises ValueError for the page of somebody on the way."""
+    if "html" in reply.headers.get("content-type", ""):
+        raise ValueError("a page of HTML, as no gateway answers")
 
 
 def members_of(reply: Reply) -> dict[str, Any]:
