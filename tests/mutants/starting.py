@@ -10,6 +10,7 @@ _LOADING = "tests/index/snapshot/test_claims_reader.py"
 _DESCRIPTORS = "tests/faults/server/test_descriptors.py"
 _MANY = "tests/faults/ledger/test_many_ledgers.py"
 _SHORTAGE = "tests/engine/recovery/test_want_of_resources.py"
+_MOVED = "tests/faults/server/test_deleted_folder.py"
 _READING = "tests/faults/ledger/test_verified_ranges.py"
 _SETTINGS = "tests/settings/test_settings.py"
 _SETUP = "scripts/setup.sh"
@@ -29,6 +30,20 @@ STARTING: tuple[Mutant, ...] = (
         '    said = str(error).removeprefix(address.shown).removeprefix(":").strip()\n',
         "    said = str(error)\n",
         "tests/faults/redis/test_served.py::test_without_a_server_or_a_witness_a_start_ends_with_one_line",
+    ),
+    one(
+        "a folder that was moved is told by the next append alone",
+        f"{LOG}/ledger.py",
+        "            self._ended = self._writer.die(error)\n",
+        "            self._writer.die(error)\n",
+        f"{_MOVED}::test_an_append_that_is_under_way_when_its_folder_is_moved_tells_its_own_end",
+    ),
+    one(
+        "a look at the folder tells that an append was not written which is under way",
+        f"{LOG}/ledger.py",
+        "        if self._ended is not None and not self._appending:\n",
+        "        if self._ended is not None:\n",
+        f"{_MOVED}::test_an_append_that_is_under_way_when_its_folder_is_moved_tells_its_own_end",
     ),
     one(
         "a password in the URL of brokers is shown",

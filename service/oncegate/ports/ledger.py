@@ -99,7 +99,7 @@ class OpenLedger:
     key: the namespace's 32 secret bytes.
     epoch: the number of this opening; higher than every one before.
     require_owner: raises LedgerFenced once the ledger has a newer owner or was closed, LedgerDamaged or LedgerDown once
-        it has ended beside appends; from any thread.
+        it has ended beside appends; from any thread, and it may wait for a disk.
     outputs: reads the rows beside the entries; None: the ledger holds none (`Ability.OUTPUTS`).
     predecessors: the ids it had before it was restored or accepted as an older copy, oldest first.
     compacted: the position up to which entries were compacted, 0 for none: marks below it left no trace.
@@ -109,6 +109,7 @@ class OpenLedger:
     direct: the records of rows that clients write themselves into those topics; None: they cannot.
     fenced_by_appends: an append alone tells that a newer owner has opened the ledger; False: a lock keeps others out.
     gave_up: whether the ledger has ended beside appends, by its upkeep: the next append writes nothing and raises why.
+    require_alive: raises the same where its upkeep has found so, and waits for nothing; None: `require_owner` does so.
     durability: says what an acknowledged append outlives, where a server's settings decide that; empty: the kind of
         ledger says it.
     """
@@ -126,6 +127,7 @@ class OpenLedger:
     fenced_by_appends: bool = False
     durability: Callable[[], str] = lambda: ""
     gave_up: Callable[[], bool] = lambda: False
+    require_alive: Callable[[], None] | None = None
 
 
 class Ledgers(Protocol):

@@ -1,11 +1,18 @@
-"""A data folder that is removed under a running gateway: one answer from then on, and it says what is true."""
+"""A data folder that is moved or removed under a running gateway: one answer from then on, and it says what is true."""
 
+import asyncio
 import shutil
+import threading
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from oncegate.core.errors import LedgerFenced
+from oncegate.ledgers.log import ledgers as log_ledgers
+from oncegate.ledgers.log.ledgers import open_log
+from oncegate.ledgers.log.locks import FolderLock
+from oncegate.ledgers.pause import turn
 from oncegate_spark import Gateway, OncegateError
 from oncegate_spark.errors import Outcome
 from tests.support.gateway_process import GatewayProcess
@@ -44,3 +51,101 @@ def test_a_removed_data_folder_is_told_by_one_code_that_says_nothing_was_written
             assert str(error).lower().count("nothing was written") == 1, str(error)
             assert "moved, removed or replaced" in str(error)
         assert process.stop() == 0
+
+
+@pytest.mark.server
+def test_a_folder_that_is_moved_replaced_or_removed_is_told_though_nobody_asks_or_writes(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path) as process:
+
+        def becomes(**states: str) -> None:
+            process.wait_until(f"says {states}", lambda: process.states() == states)
+
+        def is_told(namespace: str, times: int) -> None:
+            lines = [line for line in process.log.splitlines() if "ledger_lost" in line]
+            assert len(lines) == times, process.log
+            assert f"namespace={namespace}" in lines[-1], lines
+            assert "moved, removed or replaced; put it back, and start the gateway anew" in lines[-1], lines
+
+        for name in ("moved", "replaced"):
+            with Gateway(process.url, name) as other:
+                other.create_namespace()
+        becomes(default="SERVING", moved="SERVING", replaced="SERVING")
+        (process.data / "moved").rename(tmp_path / "elsewhere")
+        becomes(default="SERVING", moved="DOWN", replaced="SERVING")
+        is_told("moved", 1)
+        (process.data / "replaced").rename(tmp_path / "before")
+        shutil.copytree(tmp_path / "before", process.data / "replaced")
+        becomes(default="SERVING", moved="DOWN", replaced="DOWN")
+        is_told("replaced", 2)
+        assert not process.is_ready()
+        shutil.rmtree(process.data)
+        becomes(default="DOWN", moved="DOWN", replaced="DOWN")
+        is_told("default", 3)
+
+        def claim() -> None:
+            with Gateway(process.url, timeout_ms=2_000) as gateway, gateway.attempt() as attempt:
+                attempt.claim(["x"])
+
+        error = refusal(claim)
+        assert (error.code, "moved, removed or replaced" in str(error)) == ("LEDGER_FENCED", True), error
+        assert process.stop() == 0
+
+
+async def test_a_look_that_hangs_holds_nothing_up_and_none_comes_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung, goes_on, looks = threading.Event(), threading.Event(), list[str]()
+    real = FolderLock.require
+
+    def require(lock: FolderLock) -> None:
+        if threading.current_thread().name.startswith("looking"):
+            looks.append(threading.current_thread().name)
+            hung.set()
+            goes_on.wait()
+        real(lock)
+
+    async def at_once(_: float) -> None:
+        await turn()
+
+    async with open_log(str(tmp_path / "data"), create=True) as ledgers, ledgers.open("default") as opened:
+        monkeypatch.setattr(FolderLock, "require", require)
+        monkeypatch.setattr(log_ledgers, "pause", at_once)
+        try:
+            await asyncio.to_thread(hung.wait)
+            for number in range(100):
+                await opened.ledger.append([str(number).encode()], [])
+            assert looks == ["looking_0"]
+        finally:
+            goes_on.set()
+
+
+async def test_an_append_that_is_under_way_when_its_folder_is_moved_tells_its_own_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guarded, goes_on, looked = threading.Event(), threading.Event(), list[FolderLock]()
+    real = FolderLock.require
+
+    def require(lock: FolderLock) -> None:
+        real(lock)
+        if threading.current_thread().name.startswith("ledger"):
+            looked.append(lock)
+        if len(looked) == 3:  # the data folder, the witness's, and the ledger's own: the frame is next
+            guarded.set()
+            goes_on.wait()
+
+    async with open_log(str(tmp_path / "data"), create=True) as ledgers, ledgers.open("default") as opened:
+        look, require_alive = opened.ledger.look, opened.require_alive  # type: ignore[attr-defined]
+        assert require_alive is not None
+        monkeypatch.setattr(FolderLock, "require", require)
+        append = asyncio.create_task(opened.ledger.append([b"a"], []))
+        try:
+            await asyncio.to_thread(guarded.wait)
+            (tmp_path / "data").rename(tmp_path / "elsewhere")
+            await asyncio.to_thread(look)
+            require_alive()
+        finally:
+            goes_on.set()
+        assert (await append).position == 1
+        with pytest.raises(LedgerFenced, match="moved, removed or replaced"):
+            require_alive()
+        assert opened.gave_up()

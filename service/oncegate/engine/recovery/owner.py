@@ -50,7 +50,7 @@ class Owner:
         self._shard: Shard | None = None
         # What it follows, from the moment on when it begins to until it serves.
         self._followed: Followed | None = None
-        self._require_owner: Callable[[], None] = _owned
+        self._require_alive: Callable[[], None] = _owned
         self.failed: Exception | None = None
         # Why it takes nothing more though the gateway goes on: set by `end`.
         self.ended: OncegateError | None = None
@@ -231,7 +231,7 @@ class Owner:
 
     async def _begin(self, stack: AsyncExitStack, followed: Followed) -> Shard:
         shard, opened = await opened_shard(stack, self._world, self.namespace, followed, self.counts)
-        self._require_owner = opened.require_owner
+        self._require_alive = opened.require_alive or opened.require_owner
         return shard
 
     def _follow_no_more(self) -> None:
@@ -259,15 +259,12 @@ class Owner:
             self._world.observer.event("maintenance_failed", namespace=self.namespace, **error_fields(error))
 
     def _require_ledger(self) -> None:
-        """Serves no more once another owns the ledger, or it has ended, also where nothing is written that would tell.
-
-        Of a folder on disk appends alone find out: a disk that hangs must not stop this loop.
-        """
-        shard, on_servers = self.shard, self._world.standbys is not None
-        if shard is None or self._closing or not (on_servers or shard.group_commit.fenced_by_appends):
+        """Serves no more once another owns the ledger, or it has ended, though nothing is written that would tell."""
+        shard = self.shard
+        if shard is None or self._closing:
             return
         try:
-            self._require_owner()
+            self._require_alive()
         except (LedgerFenced, LedgerDamaged, LedgerDown) as error:
             shard.group_commit.die(error)
 

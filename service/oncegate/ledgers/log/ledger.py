@@ -11,7 +11,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, TypeVar
 
-from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
+from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
 from oncegate.ledgers.catalog.changes import NOWHERE, Change, Location, Wrote, change_of
 from oncegate.ledgers.catalog.published_ranges import PublishedRange
 from oncegate.ledgers.disk import Disk
@@ -67,6 +67,9 @@ class LogLedger:
         self._taking: SnapshotTaking | None = None
         self._letting_go = asyncio.Event()
         self._closed = threading.Event()
+        # What ended it beside appends.
+        self._ended: OncegateError | None = None
+        self._appending = False
 
     @property
     def mark(self) -> Mark:
@@ -88,6 +91,13 @@ class LogLedger:
 
         ValueError: `outputs` contradict what is there, or the entries are larger than a frame; nothing was written.
         """
+        self._appending = True
+        try:
+            return await self._append(entries, outputs)
+        finally:
+            self._appending = False
+
+    async def _append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
         plan = [change_of(output, lambda _: NOWHERE) for output in outputs]
         await self._one.acquire()
         try:
@@ -229,7 +239,7 @@ class LogLedger:
                 await self._in_writer(self._writer.run_removals)
             except OSError as error:
                 why = f"the witness {self._paths.witness} cannot be synced ({error}); open the ledger anew"
-                self._writer.die(LedgerDown(why))
+                self._ended = self._writer.die(LedgerDown(why))
             if self._writer.garbage.waiting:  # somebody reads them
                 self._due.add(self)
 
@@ -249,6 +259,27 @@ class LogLedger:
         if self._closed.is_set():
             raise LedgerFenced("this ledger was closed; nothing was written: open it anew")
         self._guard()
+
+    def look(self) -> None:
+        """Ends this ledger where its folder is lost, as an append would; waits for the disk, from any thread."""
+        if self._closed.is_set() or self._writer.dead is not None:
+            return
+        try:
+            self._guard()
+        except LedgerFenced as error:
+            self._ended = self._writer.die(error)
+
+    def require_alive(self) -> None:
+        """Raises LedgerFenced or LedgerDown where `look` or `keep_up` has ended it: waits for no disk.
+
+        Not while an append is under way, which may be written still, and tells its own end.
+        """
+        if self._ended is not None and not self._appending:
+            raise type(self._ended)(self._ended.detail)
+
+    def gave_up(self) -> bool:
+        """Tells whether it has ended beside appends: `gave_up` of the port's OpenLedger."""
+        return self._ended is not None
 
     def _in_writer(self, function: Callable[..., T], *args: Any) -> "asyncio.Future[T]":
         return asyncio.get_running_loop().run_in_executor(self._writing, function, *args)

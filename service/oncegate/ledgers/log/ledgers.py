@@ -5,6 +5,7 @@ import contextlib
 import os
 import resource
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -17,10 +18,14 @@ from oncegate.ledgers.log.locks import FolderLock
 from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned, inspect, repair
 from oncegate.ledgers.log.reserve import Reserve
 from oncegate.ledgers.log.strands import Strand, reading_threads, writing_threads
+from oncegate.ledgers.pause import pause
 from oncegate.ports import OpenLedger
 
 # How long a witness may lag behind its ledger, where the power fails.
 WITNESS_SYNC_S = 1.0
+# How often it is looked whether the folders are still there: a look is three calls of the system a ledger, so that a
+# thousand cost some milliseconds, and a second is not over before what it finds is told.
+LOOK_S = 0.5
 # Of the files that the process may have open: those that topics are appended to.
 STREAMS_SHARE = 8
 MIB = 1 << 20
@@ -53,6 +58,10 @@ class LogLedgers:
         self._streams = OpenStreams(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // STREAMS_SHARE)
         self._keeping: set[asyncio.Task[None]] = set()
         self._keeper = asyncio.create_task(self._keep_up(), name="witnesses")
+        self._open: set[LogLedger] = set()
+        # One thread, of its own: while a disk hangs, nothing else waits for a look.
+        self._looking = ThreadPoolExecutor(1, thread_name_prefix="looking")
+        self._looker = asyncio.create_task(self._look(), name="looks at folders")
 
     def names(self) -> list[str]:
         """Implements the port's `Ledgers.names`."""
@@ -112,6 +121,7 @@ class LogLedgers:
             self._reserve,
             Strand(self._reading),
         )
+        self._open.add(ledger)
         try:
             yield OpenLedger(
                 ledger,
@@ -122,8 +132,11 @@ class LogLedgers:
                 ledger.predecessors,
                 ledger.compacted_position,
                 self._free_bytes,
+                gave_up=ledger.gave_up,
+                require_alive=ledger.require_alive,
             )
         finally:
+            self._open.discard(ledger)
             await finished(_close(ledger, lock))
             self._due.discard(ledger)
 
@@ -140,6 +153,14 @@ class LogLedgers:
                 task = asyncio.create_task(ledger.keep_up(), name="witness")
                 self._keeping.add(task)
                 task.add_done_callback(self._keeping.discard)
+
+    async def _look(self) -> None:
+        """Looks at the folders while nothing is written that would find them lost; one look at a time."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await pause(LOOK_S)
+            with contextlib.suppress(RuntimeError):  # no thread can be had now
+                await loop.run_in_executor(self._looking, _look_at, list(self._open))
 
     def _own(self, paths: LedgerPaths) -> tuple[FolderLock, Found, Owned]:
         try:
@@ -172,12 +193,19 @@ class LogLedgers:
     async def close(self) -> None:
         """Lets go of the data folder; every ledger was closed before."""
         self._keeper.cancel()
-        await asyncio.wait([self._keeper, *self._keeping])
+        self._looker.cancel()
+        await asyncio.wait([self._keeper, self._looker, *self._keeping])
+        self._looking.shutdown(wait=False)
         try:
             for threads in (self._writing, self._reading):
                 await asyncio.to_thread(threads.shutdown)
         finally:
             self._folder.release()
+
+
+def _look_at(ledgers: list[LogLedger]) -> None:
+    for ledger in ledgers:
+        ledger.look()
 
 
 def _disown(owning: tuple[FolderLock, Found, Owned]) -> None:
