@@ -12,6 +12,20 @@ _SERVER = "tests/faults/redis/test_server_faults.py"
 
 REDIS: tuple[Mutant, ...] = (
     one(
+        "a server that is away is told by the next append alone",
+        f"{_REDIS}/shard/ledger.py",
+        "                self._away = unusable(self._place.address, error)\n",
+        "                pass\n",
+        "tests/faults/redis/test_ledger_damage.py::test_a_server_that_is_away_is_told_without_an_append",
+    ),
+    one(
+        "a gateway whose server is away is ready until something is written",
+        "service/oncegate/engine/recovery/owner.py",
+        "        if self._away() is not None:\n",
+        "        if False:\n",
+        "tests/engine/recovery/test_away.py::test_a_ledger_that_is_away_is_told_and_serves_again_without_a_new_opening",
+    ),
+    one(
         "a ledger that its upkeep has found damaged is served until something is written",
         "service/oncegate/ledgers/remote/ledger.py",
         "        if isinstance(self._dead, LedgerDamaged) or self._gave_up:\n",

@@ -110,6 +110,8 @@ class OpenLedger:
     fenced_by_appends: an append alone tells that a newer owner has opened the ledger; False: a lock keeps others out.
     gave_up: whether the ledger has ended beside appends, by its upkeep: the next append writes nothing and raises why.
     require_alive: raises the same where its upkeep has found so, and waits for nothing; None: `require_owner` does so.
+    away: tells why its server is not there now, where its upkeep found so: nothing has ended, and it goes on by itself.
+        None: it is there.
     durability: says what an acknowledged append outlives, where a server's settings decide that; empty: the kind of
         ledger says it.
     """
@@ -128,6 +130,7 @@ class OpenLedger:
     durability: Callable[[], str] = lambda: ""
     gave_up: Callable[[], bool] = lambda: False
     require_alive: Callable[[], None] | None = None
+    away: Callable[[], OncegateError | None] = lambda: None
 
 
 class Ledgers(Protocol):

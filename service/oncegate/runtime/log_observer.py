@@ -13,6 +13,7 @@ LEVELS = {
     "owner_failed": "error",
     "ledger_lost": "warning",
     "ledger_full": "warning",
+    "ledger_away": "warning",
     "recovering_long": "error",
     "maintenance_failed": "error",
     "policies": "warning",

@@ -49,6 +49,22 @@ async def test_a_flushed_server_is_told_without_an_append(prefix: Prefix, server
             await opened.ledger.append([b"b"], [])
 
 
+async def test_a_server_that_is_away_is_told_without_an_append(prefix: Prefix, server: RedisServer) -> None:
+    async with prefix.opened() as opened:
+        server.kill()
+        try:
+            await opened.ledger.keep_up()  # type: ignore[attr-defined]
+            away = opened.away()
+            assert away is not None
+            assert "cannot be used now" in str(away)
+            opened.require_owner()
+        finally:
+            server.start()
+        await opened.ledger.keep_up()  # type: ignore[attr-defined]
+        with pytest.raises(LedgerDown, match="started anew"):
+            opened.require_owner()
+
+
 async def test_a_server_that_an_empty_one_replaced_is_told(prefix: Prefix, server: RedisServer) -> None:
     """Row D3: the connection that finds it says nothing of what it holds before it was looked at whole."""
     witness = str(prefix.witness)

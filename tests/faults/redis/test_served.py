@@ -97,6 +97,34 @@ def test_a_flushed_server_is_told_where_nobody_asks_and_nothing_is_written(serve
         assert "flushed" in gateway.log
 
 
+def test_a_server_that_is_away_while_nothing_is_written_is_told_until_it_is_back(
+    server: RedisServer, tmp_path: Path
+) -> None:
+    with gateway_at(server, "quiet-away", tmp_path) as gateway:
+        assert write(gateway, ["a"]) == 1
+        with server.client() as control:
+            control.execute_command("CONFIG", "SET", "maxclients", 1)
+            try:
+                control.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                gateway.wait_until("is not ready", lambda: gateway.states()["default"] == "RECOVERING")
+                gateway.wait_until("says so", lambda: "ledger_away" in gateway.log)
+                assert "cannot be used now" in gateway.log
+            finally:
+                control.execute_command("CONFIG", "SET", "maxclients", 10_000)
+        gateway.wait_until("is ready", gateway.is_ready)
+        gateway.wait_until("says so", lambda: "ledger_reached" in gateway.log)
+        assert write(gateway, ["a", "b"]) == 1
+        assert "ledger_lost" not in gateway.log, "nothing was read anew"
+        server.kill()
+        try:
+            gateway.wait_until("is not ready", lambda: gateway.states()["default"] == "RECOVERING")
+            gateway.wait_until("says so", lambda: gateway.log.count("ledger_away") == 2)
+        finally:
+            server.start()
+        gateway.wait_until("is ready", gateway.is_ready)
+        assert write(gateway, ["a", "b", "c"]) == 1
+
+
 def test_a_policy_that_evicts_is_told_where_nothing_is_written(server: RedisServer, tmp_path: Path) -> None:
     with gateway_at(server, "evicts", tmp_path) as gateway:
         server.run("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")

@@ -51,6 +51,8 @@ class Owner:
         # What it follows, from the moment on when it begins to until it serves.
         self._followed: Followed | None = None
         self._require_alive: Callable[[], None] = _owned
+        self._away: Callable[[], OncegateError | None] = _owned
+        self._told_away = False
         self.failed: Exception | None = None
         # Why it takes nothing more though the gateway goes on: set by `end`.
         self.ended: OncegateError | None = None
@@ -82,6 +84,8 @@ class Owner:
             return "DOWN"
         if self.shard is None:
             return "STANDBY" if self.standing else "RECOVERING"
+        if self._away() is not None:
+            return "RECOVERING"
         return "FULL" if self.shard.group_commit.room.full else "SERVING"
 
     @property
@@ -232,6 +236,7 @@ class Owner:
     async def _begin(self, stack: AsyncExitStack, followed: Followed) -> Shard:
         shard, opened = await opened_shard(stack, self._world, self.namespace, followed, self.counts)
         self._require_alive = opened.require_alive or opened.require_owner
+        self._away, self._told_away = opened.away, False
         return shard
 
     def _follow_no_more(self) -> None:
@@ -243,6 +248,7 @@ class Owner:
         Where nothing was written since the last time, there is nothing to look for before the next maintenance.
         """
         self._require_ledger()
+        self._tell_away(now_ms)
         shard = self.shard
         self._watch(now_ms)
         self._unchecked_claims.tell(now_ms)
@@ -267,6 +273,16 @@ class Owner:
             self._require_alive()
         except (LedgerFenced, LedgerDamaged, LedgerDown) as error:
             shard.group_commit.die(error)
+
+    def _tell_away(self, now_ms: int) -> None:
+        """Logs that the ledger is not there while nothing is written, and that it is again, once each."""
+        away = None if self.shard is None else self._away()
+        if away is not None and not self._told_away:
+            self._reason, self._recovering_ms, self._watched_ms = str(away), now_ms, now_ms
+            self._world.observer.event("ledger_away", namespace=self.namespace, **error_fields(away))
+        elif away is None and self._told_away and self.shard is not None:
+            self._world.observer.event("ledger_reached", namespace=self.namespace)
+        self._told_away = away is not None
 
     def _watch(self, now_ms: int) -> None:
         """Tells of a namespace that recovers for long, and why; not from the owner's task, which may hang."""

@@ -149,6 +149,7 @@ class RedisLedgers:
                 fenced_by_appends=True,
                 durability=lambda: self._durability(ledger),
                 gave_up=ledger.gave_up,
+                away=ledger.away,
             )
             yield found, opened.writer.fold
         finally:

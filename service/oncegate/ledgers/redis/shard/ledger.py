@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
 from oncegate.ledgers.catalog.changes import NOWHERE, change_of, located
-from oncegate.ledgers.redis.connection import Lost, OtherServer, Refused, Unreachable
+from oncegate.ledgers.redis.connection import Lost, OtherServer, Refused, Unreachable, unusable
 from oncegate.ledgers.redis.server import Evicts
 from oncegate.ledgers.redis.shard.fold import Fold
 from oncegate.ledgers.redis.shard.opening import Opened
@@ -41,6 +41,7 @@ class RedisLedger(RemoteLedger[Fold]):
         # Rows that nothing names any more: they go with the next frame, or by the upkeep.
         self._gone = [id_of(at) for at in self._fold.released]
         self._fold.released.clear()
+        self._away: LedgerDown | None = None
 
     @property
     def durability(self) -> str:
@@ -126,18 +127,34 @@ class RedisLedger(RemoteLedger[Fold]):
             if self._closed or self._dead is not None:
                 return
             try:
-                await self._reading.look()
-                await self._writer.look(self._reading)
+                await self._look()
+                self._away = None
                 await self._witness.sync()
                 await self._shorten()
             except OtherServer as error:
                 self.give_up(LedgerDown(f"{error}; it is read anew"))
-            except (Refused, Unreachable, Lost, LedgerFull) as error:
-                # What else it is appends tell, and what is to be deleted waits.
+            except (Refused, Unreachable, Lost) as error:
                 if isinstance(error.__cause__, Evicts):
                     self.give_up(LedgerDown(f"{error}; it is read anew"))
+                self._away = unusable(self._place.address, error)
+            except LedgerFull:
+                pass  # what is to be deleted waits
             except (LedgerFenced, LedgerDown, LedgerDamaged) as error:
                 self.end(error)
+
+    async def _look(self) -> None:
+        """Looks at the server and at the head; once more where the connection was lost, which nobody may have used."""
+        try:
+            await self._reading.look()
+        except Lost as error:
+            if isinstance(error.__cause__, TimeoutError):
+                raise
+            await self._reading.look()
+        await self._writer.look(self._reading)
+
+    def away(self) -> LedgerDown | None:
+        """Implements `away` of the port's OpenLedger, as `keep_up` has found it."""
+        return self._away
 
     async def _shorten(self) -> None:
         """Every deletion is by the owner, behind a frame that it has written."""

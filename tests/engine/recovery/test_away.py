@@ -1,0 +1,52 @@
+"""A ledger whose server is away while nobody writes: not ready, with the reason, and the same ownership afterwards."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from oncegate.core.errors import LedgerDown
+from oncegate.engine.gateway import open_gateway
+from oncegate.engine.recovery.owner import EVICTION_MS, RECOVERING_MS
+from oncegate.ledgers.memory import MemoryLedgers
+from oncegate.ports import OpenLedger
+from oncegate.runs import MemoryRunFolders
+from oncegate.testing.clock import FakeClock
+from tests.support.held import Events, turns
+
+
+class Away(MemoryLedgers):
+    """Ledgers whose upkeep tells `away`."""
+
+    away: LedgerDown | None = None
+    opened = 0
+
+    @asynccontextmanager
+    async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
+        """Implements the port's `Ledgers.open`."""
+        async with super().open(namespace) as opened:
+            self.opened += 1
+            yield replace(opened, away=lambda: self.away)
+
+
+async def test_a_ledger_that_is_away_is_told_and_serves_again_without_a_new_opening() -> None:
+    ledgers, clock, events = Away(), FakeClock(), Events()
+    async with open_gateway(ledgers, MemoryRunFolders(), clock, events) as gateway:
+
+        async def pass_time(duration_ms: int = EVICTION_MS) -> None:
+            clock.advance(duration_ms)
+            await turns()
+
+        for number in (1, 2):
+            assert gateway.readiness() == {"default": "SERVING"}
+            ledgers.away = LedgerDown("redis:there cannot be used now")
+            for _ in range(3):
+                await pass_time()
+            assert gateway.readiness() == {"default": "RECOVERING"}
+            assert events.names().count("ledger_away") == number
+            await pass_time(RECOVERING_MS)
+            assert events.names().count("recovering_long") == number
+            ledgers.away = None
+            await pass_time()
+            assert events.names().count("ledger_reached") == number
+        assert gateway.readiness() == {"default": "SERVING"}
+        assert (ledgers.opened, "ledger_lost" in events.names()) == (1, False)
