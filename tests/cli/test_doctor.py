@@ -82,6 +82,18 @@ def test_a_drained_gateway_and_one_of_other_settings_are_told(tmp_path: Path) ->
         assert [one["why"] for one in found if one["check"] == "claim"] == ["writers are refused now as well"]
 
 
+def test_a_gateway_that_is_down_is_told_with_the_reason_and_what_to_do(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with GatewayProcess(tmp_path) as gateway:
+        folder.rename(tmp_path / "elsewhere")
+        gateway.wait_until("is down", lambda: gateway.states() == {"default": "DOWN"})
+        status, found = run("--url", gateway.url, "--ledger", "memory:")
+    line = told(found, "gateway", "wrong")
+    assert (status, "namespace default is DOWN (LEDGER_FENCED: " in line) == (1, True), line
+    assert line.endswith("moved, removed or replaced; put it back, and start the gateway anew; nothing was written)")
+    assert "start it anew" in " ".join(one["do"] for one in found if one["check"] == "gateway")
+
+
 def test_a_key_without_the_roles_for_it_is_told_which_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "keys.json"
     made = CliRunner().invoke(app, ["keys", "add", "job", "--role", "read", "--namespace", "*", "--keys", str(file)])

@@ -10,6 +10,7 @@ _LOADING = "tests/index/snapshot/test_claims_reader.py"
 _DESCRIPTORS = "tests/faults/server/test_descriptors.py"
 _MANY = "tests/faults/ledger/test_many_ledgers.py"
 _SHORTAGE = "tests/engine/recovery/test_want_of_resources.py"
+_AWAY = "tests/engine/recovery/test_away.py"
 _MOVED = "tests/faults/server/test_deleted_folder.py"
 _READING = "tests/faults/ledger/test_verified_ranges.py"
 _SETTINGS = "tests/settings/test_settings.py"
@@ -30,6 +31,20 @@ STARTING: tuple[Mutant, ...] = (
         '    said = str(error).removeprefix(address.shown).removeprefix(":").strip()\n',
         "    said = str(error)\n",
         "tests/faults/redis/test_served.py::test_without_a_server_or_a_witness_a_start_ends_with_one_line",
+    ),
+    one(
+        "a probe does not say why a namespace is down",
+        "service/oncegate/transports/health.py",
+        '    return f" ({reason})" if reason else ""\n',
+        '    return ""\n',
+        f"{_AWAY}::test_a_ledger_that_is_away_is_told_and_serves_again_without_a_new_opening",
+    ),
+    one(
+        "a password in an error is told to who probes",
+        "service/oncegate/engine/failures.py",
+        '    text = _PASSWORDS.sub("***", " ".join(str(error).split()) or repr(error))\n',
+        '    text = " ".join(str(error).split()) or repr(error)\n',
+        f"{_AWAY}::test_a_ledger_that_is_away_is_told_and_serves_again_without_a_new_opening",
     ),
     one(
         "a folder that was moved is told by the next append alone",

@@ -1,6 +1,12 @@
 """Says what log lines and callers are told of an error that ends something."""
 
+import re
+
 from oncegate.core.errors import LedgerDown, OncegateError
+
+# An answer to a probe is read in a terminal, or in what Kubernetes keeps of it.
+REASON_CHARS = 400
+_PASSWORDS = re.compile(r"[^\s/@:]+:[^\s/@]*(?=@)|(?<=password=)[^&\s]+")
 
 
 def error_fields(error: BaseException) -> dict[str, object]:
@@ -9,6 +15,18 @@ def error_fields(error: BaseException) -> dict[str, object]:
     bug = error.__cause__ if expected else error
     cause = {} if bug is None or isinstance(bug, OncegateError | OSError) else {"cause": bug}
     return {"error": (expected and str(error)) or repr(error), **cause}
+
+
+def reason_of(error: BaseException) -> str:
+    """Returns in one line what whoever asks a probe is told of an error: its code and its text, without passwords.
+
+    Of a bug nothing: its text may be what somebody has sent, and the log has it.
+    """
+    if not isinstance(error, OncegateError | OSError):
+        return "an error that nobody expected: the log tells it"
+    text = _PASSWORDS.sub("***", " ".join(str(error).split()) or repr(error))
+    text = text if len(text) <= REASON_CHARS else f"{text[: REASON_CHARS - 1]}…"
+    return f"{error.code}: {text}" if isinstance(error, OncegateError) else text
 
 
 def unknown_end(work: str, error: BaseException) -> LedgerDown:

@@ -204,6 +204,11 @@ class Gateway:
         owner = self._owners.get(namespace)
         return "" if owner is None else owner.standing
 
+    def reason(self, namespace: str) -> str:
+        """Says in one line why a namespace recovers or is down; empty where it does not, or nothing is known yet."""
+        owner = self._owners.get(namespace)
+        return "" if owner is None else owner.reason
+
     async def _own(self, namespace: str) -> None:
         owner = self._owners[namespace] = Owner(self._world, namespace)
         await owner.started()

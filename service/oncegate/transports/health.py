@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from oncegate.engine.gateway import Gateway
 from oncegate.transports.draining import DRAINED, UNDO
 
+# What one server does to a thousand namespaces is told often enough by these.
+NAMED_MAX = 10
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -28,18 +31,31 @@ def started(gateway: Gateway | None) -> Answer:
 
 
 def ready(gateway: Gateway | None) -> Answer:
-    """Tells whether every namespace is served from an index that was rebuilt to the ledger's end."""
+    """Tells whether every namespace is served from an index that was rebuilt to the ledger's end; if not, why."""
     begun = started(gateway)
     if gateway is not None and gateway.draining is not None:
         note = gateway.draining
         told = f"the gateway was drained by {note.who}: {note.why}; {UNDO} has it take new work again"
         return Answer(False, told, begun.namespaces, is_drained=True)
-    waiting = [f"{name} is {state}" for name, state in begun.namespaces.items() if state not in ("SERVING", "FULL")]
-    if gateway is None or not waiting:
+    if gateway is None:
         return begun
+    waiting = [
+        f"{name} is {state}{_because(gateway.reason(name))}"
+        for name, state in begun.namespaces.items()
+        if state not in ("SERVING", "FULL")
+    ]
+    if not waiting:
+        return begun
+    detail = f"namespace {', '.join(waiting[:NAMED_MAX])}"
+    if len(waiting) > NAMED_MAX:
+        detail += f", and {len(waiting) - NAMED_MAX} more"
     if standing := [f"{name}: {told}" for name in begun.namespaces if (told := gateway.standing(name))]:
-        waiting[-1] += f" ({'; '.join(standing)})"
-    return Answer(False, f"namespace {', '.join(waiting)}", begun.namespaces)
+        detail += f" ({'; '.join(standing)})"
+    return Answer(False, detail, begun.namespaces)
+
+
+def _because(reason: str) -> str:
+    return f" ({reason})" if reason else ""
 
 
 def without_names(answer: Answer) -> Answer:

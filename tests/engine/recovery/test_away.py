@@ -11,6 +11,7 @@ from oncegate.ledgers.memory import MemoryLedgers
 from oncegate.ports import OpenLedger
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing.clock import FakeClock
+from oncegate.transports import health
 from tests.support.held import Events, turns
 
 
@@ -38,15 +39,17 @@ async def test_a_ledger_that_is_away_is_told_and_serves_again_without_a_new_open
 
         for number in (1, 2):
             assert gateway.readiness() == {"default": "SERVING"}
-            ledgers.away = LedgerDown("redis:there cannot be used now")
+            ledgers.away = LedgerDown("redis://me:hidden@there cannot\nbe used now (password=hidden)")
             for _ in range(3):
                 await pass_time()
             assert gateway.readiness() == {"default": "RECOVERING"}
+            why = "LEDGER_DOWN: redis://***@there cannot be used now (password=***"
+            assert health.ready(gateway).detail == f"namespace default is RECOVERING ({why})"
             assert events.names().count("ledger_away") == number
             await pass_time(RECOVERING_MS)
             assert events.names().count("recovering_long") == number
             ledgers.away = None
             await pass_time()
             assert events.names().count("ledger_reached") == number
-        assert gateway.readiness() == {"default": "SERVING"}
+        assert health.ready(gateway).ok
         assert (ledgers.opened, "ledger_lost" in events.names()) == (1, False)

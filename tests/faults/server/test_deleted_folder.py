@@ -77,7 +77,10 @@ def test_a_folder_that_is_moved_replaced_or_removed_is_told_though_nobody_asks_o
         shutil.copytree(tmp_path / "before", process.data / "replaced")
         becomes(default="SERVING", moved="DOWN", replaced="DOWN")
         is_told("replaced", 2)
-        assert not process.is_ready()
+        status, problem = process.ask("GET", "/healthz/ready")
+        for name in ("moved", "replaced"):
+            assert f"{name} is DOWN (LEDGER_FENCED: ledger {name} in " in problem["detail"], problem
+        assert (status, problem["detail"].count("moved, removed or replaced; put it back")) == (503, 2), problem
         shutil.rmtree(process.data)
         becomes(default="DOWN", moved="DOWN", replaced="DOWN")
         is_told("default", 3)

@@ -13,12 +13,17 @@ from urllib.error import HTTPError
 import oncegate
 from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
 from oncegate.cli.running.requests import answer_of
-from oncegate.core.errors import LedgerFull, OncegateError, Stopping
+from oncegate.core.errors import LedgerFull, OncegateError, Recovering, Stopping
 from oncegate.ledgers import parse_url
 from oncegate.ledgers.log.deleted import DELETED_NAME
 from oncegate.settings import Settings
 
 SCRATCH = "doctor-"
+# Whether a namespace is DOWN.
+_TO_DO = {
+    False: "it goes on by itself once that is over; its log says more",
+    True: "mend that, then start it anew: it does not go on by itself",
+}
 _RIGHTS = "the key in ONCEGATE_API_KEY needs the roles write and admin everywhere ('*') for this"
 
 
@@ -43,8 +48,9 @@ def health(settings: Settings, reached: Reached) -> Iterator[Finding]:
     except OncegateError as error:
         why = "no request is sent to it by whoever asks its probe, and some are refused"
         drained = error.extra.get("code") == Stopping.code
-        do = "oncegate drain --undo, if it is to serve" if drained else "its log says what it waits for"
-        yield wrong("gateway", f"{reached.url} is not ready: {error.detail}", why, do)
+        told = error.detail.removesuffix(f" ({Recovering.action})")
+        do = "oncegate drain --undo, if it is to serve" if drained else _TO_DO[" is DOWN" in told]
+        yield wrong("gateway", f"{reached.url} is not ready: {told}", why, do)
     told = reached.ask("version")
     if told["version"] != oncegate.__version__:
         why = "what this program checks may not be what that one does"

@@ -14,7 +14,7 @@ from oncegate.core.errors import (
     Stop,
 )
 from oncegate.engine.counts.counts import Counts
-from oncegate.engine.failures import error_fields
+from oncegate.engine.failures import error_fields, reason_of
 from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.recovery.shard_opening import opened_shard
 from oncegate.engine.recovery.shortage import is_shortage
@@ -57,7 +57,7 @@ class Owner:
         # Why it takes nothing more though the gateway goes on: set by `end`.
         self.ended: OncegateError | None = None
         # Why it was lost last, whether that was told when it happened, and since when nothing has served.
-        self._reason = ""
+        self._reason = self._told_reason = ""
         self._told = False
         self._recovering_ms = self._watched_ms = world.clock.monotonic_ms()
         self._closing = False
@@ -99,6 +99,14 @@ class Owner:
     def standing(self) -> str:
         """Says for whom it stands by, and how far it has read; empty where it does not stand by."""
         return "" if self._followed is None else self._followed.standing()
+
+    @property
+    def reason(self) -> str:
+        """Says in one line why it recovers or is down, as the log does; empty where it does not, or opens at first."""
+        if self.state not in ("RECOVERING", "DOWN"):
+            return ""
+        error = self.failed or (None if self.shard is None else self._away())
+        return self._told_reason if error is None else reason_of(error)
 
     @property
     def unchecked(self) -> Unchecked | None:
@@ -165,6 +173,7 @@ class Owner:
     def _tell(self, error: Exception) -> None:
         # As text: its traceback would keep the index of the shard that is lost, beside the next one.
         self._reason = str(error) or repr(error)
+        self._told_reason = reason_of(error)
         name = "ledger_lost" if isinstance(error, OncegateError | OSError) or is_shortage(error) else "owner_failed"
         self._world.observer.event(name, namespace=self.namespace, **error_fields(error))
 
