@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,20 @@ def test_every_verb_explains_itself(verb: str) -> None:
 
 def test_the_version_is_shown() -> None:
     assert run("--version") == (0, f"oncegate {oncegate.__version__}\n", "")
+
+
+@pytest.mark.parametrize("width", [80, 133])
+def test_paragraphs_of_help_flow_to_the_edge_and_examples_keep_their_lines(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for verb, examples in (("verify", 2), ("restore", 1)):
+        shown = run(verb, "--help")[1]
+        lines = [line.strip() for line in shown.partition("╭")[0].splitlines()]
+        assert sum(line.startswith("Example: oncegate ") for line in lines) == examples, shown
+        for line, behind in pairwise(lines):
+            if line and behind and not behind.startswith("Example: "):
+                assert len(f"{line} {behind.split()[0]}") > width - 2, (line, behind)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

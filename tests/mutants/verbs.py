@@ -10,6 +10,20 @@ _DOCTOR, _AUDIT = "tests/cli/test_doctor.py", "tests/cli/test_audit.py"
 
 VERBS = (
     one(
+        "paragraphs of help break where the source does",
+        f"{CLI}/__init__.py",
+        "let_paragraphs_flow(app)\n",
+        "",
+        "tests/cli/test_verbs.py::test_paragraphs_of_help_flow_to_the_edge_and_examples_keep_their_lines",
+    ),
+    one(
+        "an example is run into the paragraph before it",
+        f"{CLI}/running/paragraphs.py",
+        "(?!\\n|Example: )",
+        "(?!\\n)",
+        "tests/cli/test_verbs.py::test_paragraphs_of_help_flow_to_the_edge_and_examples_keep_their_lines",
+    ),
+    one(
         "a doctor that finds something wrong is content",
         f"{CLI}/doctor/verb.py",
         "        if any(finding.level is Level.WRONG for finding in found):\n",

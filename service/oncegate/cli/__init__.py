@@ -11,6 +11,7 @@ from oncegate.cli.audit import verb as audit
 from oncegate.cli.carry import export, importing
 from oncegate.cli.doctor import verb as doctor
 from oncegate.cli.operating import drain, fence, forget, log, release, replay
+from oncegate.cli.running.paragraphs import let_paragraphs_flow
 
 app = typer.Typer(
     help="A deduplicating gateway: retried writes take effect once.",
@@ -40,6 +41,7 @@ app.command("size")(size.size)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(kafka.app, name="kafka")
 app.add_typer(keys.app, name="keys")
+let_paragraphs_flow(app)
 
 
 def _version(wanted: bool) -> None:
