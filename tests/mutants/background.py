@@ -77,6 +77,22 @@ BACKGROUND: tuple[Mutant, ...] = (
         f"{_LONG}::test_a_shard_whose_append_hangs_after_its_end_is_unknown_is_told_of_at_once",
     ),
     one(
+        "an append under way is told as not written where its ledger is found to have ended",
+        f"{ENGINE}/recovery/owner.py",
+        "            shard.group_commit.end_beside_appends(error)\n",
+        "            shard.group_commit.die(error)\n",
+        "tests/engine/recovery/test_unknown_end.py::"
+        "test_an_append_under_way_is_unknown_where_another_gateway_is_found_to_own_the_ledger",
+    ),
+    one(
+        "who waits for an append that was under way when its ledger ended is told that nothing was written",
+        f"{ENGINE}/commit/group_commit.py",
+        "self.dead if position > self._in_doubt_to else LedgerDown(_IN_DOUBT)",
+        "self.dead",
+        "tests/engine/commit/test_durable_before_said.py::"
+        "test_an_append_under_way_is_in_doubt_where_its_ledger_ends_beside_it",
+    ),
+    one(
         "a long recovery told once",
         f"{ENGINE}/recovery/owner.py",
         "        self._watched_ms, waited_ms = now_ms, ",

@@ -12,6 +12,7 @@ from oncegate.core.errors import (
     BatchConflict,
     ChunkAltered,
     LedgerDown,
+    LedgerFenced,
     LedgerFull,
     MissingStage,
     ReleasedClaim,
@@ -271,3 +272,24 @@ async def test_a_repeat_is_told_busy_of_what_was_its_own_only_once_the_takeover_
         await turns()
     again = await served.claim("a", "b", token=1, lease_ms=1_000)
     assert (said(again), again.claim) == (["GRANTED", "GRANTED"], first.claim)
+
+
+async def test_an_append_under_way_is_in_doubt_where_its_ledger_ends_beside_it(served: Served) -> None:
+    """The append may be durable by then: only what it has not begun to write is known as not written."""
+    commit = served.shard.group_commit
+    served.disk.hold()
+    under_way = await served.begin(served.claim("a"))
+    behind = await served.begin(served.claim("b", token=2))
+    rests_on = commit.next_append - 1
+    commit.end_beside_appends(LedgerFenced("another gateway owns this ledger now; nothing was written"))
+    await turns()
+    assert isinstance(under_way.exception(), LedgerDown)
+    assert "whether this was written is unknown" in str(under_way.exception())
+    assert isinstance(behind.exception(), LedgerFenced)
+    with pytest.raises(LedgerDown, match="unknown"):
+        await commit.durable(rests_on)
+    with pytest.raises(LedgerFenced):
+        await commit.durable(rests_on + 1)
+    with pytest.raises(LedgerFenced):
+        commit.check()
+    await served.disk.let_go()

@@ -27,6 +27,8 @@ from oncegate.engine.failures import again, unknown_end
 from oncegate.ports import AppendRefused, Clock, Ledger, Mark, OutputChange
 from oncegate.ports.tracing import Span, child, current_span
 
+_IN_DOUBT = "the ledger ended during an append; whether this was written is unknown: send it again"
+
 
 class GroupCommit:
     """Appends groups of changes to the ledger, and lets answers wait until their entry is durable.
@@ -71,6 +73,8 @@ class GroupCommit:
         self.next_position = self.mark.position + 1
         # The last position that an append has begun to write.
         self._begun = self.mark.position
+        # Up to where it is unknown what is written, since the ledger ended beside appends.
+        self._in_doubt_to = 0
         marks.add(self.mark)
 
     @property
@@ -126,7 +130,7 @@ class GroupCommit:
     def wait(self, position: int, waiter: "asyncio.Future[None]", span: Span | None = None) -> None:
         """Lets `waiter` end as `durable` of this position does; `span`: of the request that waits."""
         if self.dead is not None:
-            waiter.set_exception(again(self.dead))
+            waiter.set_exception(again(self.dead if position > self._in_doubt_to else LedgerDown(_IN_DOUBT)))
         elif position <= self.mark.position:
             waiter.set_result(None)
         else:
@@ -302,6 +306,13 @@ class GroupCommit:
         self._waiters.fail(error)
         self._wake.set()
         self.when_dead(error)
+
+    def end_beside_appends(self, error: OncegateError) -> None:
+        """Takes `error` as the end, as `die`, where no append has told it: what one has begun may be written by now."""
+        if self.dead is None:
+            self._in_doubt_to = self._begun
+            self._waiters.fail_to(self._begun, LedgerDown(_IN_DOUBT))
+            self.die(error)
 
     def close(self, refusal: OncegateError | None = None) -> None:
         """Takes nothing more; `run` returns when all that was submitted is written. `refusal`: what is told instead of

@@ -36,6 +36,12 @@ class Waiters:
             if position_awaited <= position and not waiter.done():
                 waiter.set_result(None)
 
+    def fail_to(self, position: int, error: OncegateError) -> None:
+        """Tells `error` to those that wait for `position` or one before it."""
+        for awaited, waiter, _ in self._waiting:
+            if awaited <= position and not waiter.done():
+                waiter.set_exception(again(error))
+
     def fail(
         self,
         error: OncegateError,

@@ -281,7 +281,7 @@ class Owner:
         try:
             self._require_alive()
         except (LedgerFenced, LedgerDamaged, LedgerDown) as error:
-            shard.group_commit.die(error)
+            shard.group_commit.end_beside_appends(error)
 
     def _tell_away(self, now_ms: int) -> None:
         """Logs that the ledger is not there while nothing is written, and that it is again, once each."""
