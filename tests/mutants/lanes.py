@@ -43,7 +43,7 @@ LANES: tuple[Mutant, ...] = (
     one(
         "a refused part keeps later batches from being acked",
         f"{CLIENT}/spark/acks.py",
-        "        elif left != noted:\n            _store(file, left.encode())\n",
+        "        elif left != noted:\n            keep(file, left.encode())\n",
         "        else:\n            break\n",
         f"{_ACKS}::test_a_leftover_of_a_dead_task_keeps_no_later_batch_from_being_acked",
     ),

@@ -15,7 +15,6 @@ Source: MicroBatchExecution of Spark 3 and 4: offset log (N), sink, commit log (
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from oncegate_spark.credentials import Credentials
 from oncegate_spark.errors import BrokenMessages, Fenced, NoIdentity, OlderBatch, OncegateError, Unavailable
 from oncegate_spark.protocol.answers import Acked
 from oncegate_spark.spark.checkpoint import Input, local_folder
+from oncegate_spark.spark.checkpoint.acks_kept import keep
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task, offsets_of
 from oncegate_spark.sync.gateway import Gateway
@@ -175,7 +175,7 @@ def note(options: Options, done: Iterable[AckPart | None], batch_id: int | None)
     )
     text = made.encode()
     name = f"{batch}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
-    _store(folder / "oncegate" / "acks" / name, text)
+    keep(folder / "oncegate" / "acks" / name, text)
 
 
 def token_of(run: str) -> str:
@@ -209,7 +209,7 @@ def send(checkpoint: str | None, timeout_ms: int = TIMEOUT_MS) -> int:
             file.unlink(missing_ok=True)
             acked += 1
         elif left != noted:
-            _store(file, left.encode())
+            keep(file, left.encode())
     return acked
 
 
@@ -252,17 +252,6 @@ def _noted(checkpoint: Path) -> Iterator[tuple[Path, Note]]:
             yield file, Note(**json.loads(file.read_text("utf-8")))
         except (OSError, ValueError, TypeError) as error:
             log.warning("%s cannot be read: %s", file, error)
-
-
-def _store(file: Path, text: str) -> None:
-    """What it notes is written already, so a failure here is only logged: what is not acked is kept for longer."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        new = file.with_name(f"{file.name}.{os.getpid()}.new")
-        new.write_text(text, "utf-8")
-        new.replace(file)
-    except OSError as error:
-        log.warning("what is to be acked cannot be kept in %s: %s", file, error)
 
 
 def acknowledger(checkpoint: str) -> Any:

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from oncegate_spark.spark.checkpoint import local_folder
+from oncegate_spark.spark.checkpoint.acks_kept import keep
 from oncegate_spark.spark.options import Options
 
 log = logging.getLogger("oncegate_spark")
@@ -68,13 +69,7 @@ def note(options: Options, checkpoint: str | None, batch: int | None, done: Iter
         return
     file = _file(folder, options)
     text = json.dumps(asdict(_read(file).seen(_committed(folder)).followed(batch, upto)), sort_keys=True)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        new = file.with_name(f"{file.name}.{os.getpid()}.new")
-        new.write_text(text, "utf-8")
-        new.replace(file)
-    except OSError as error:
-        log.warning("what is to be acked of lanes cannot be kept in %s: %s", file, error)
+    keep(file, text, "what is to be acked of lanes")
 
 
 def _file(folder: Path, options: Options) -> Path:
