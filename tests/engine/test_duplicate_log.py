@@ -106,6 +106,15 @@ async def test_causes_and_topics_are_those_of_each_id_also_where_its_first_left_
         assert (one["age_ms"], one["first"]["position"]) == (HOUR_MS + FORGOTTEN_MS, None)
 
 
+async def test_a_duplicate_of_the_same_millisecond_has_the_age_zero_and_not_none() -> None:
+    topic = Topic()
+    async with serving(duplicates=topic) as served:
+        await done(served, "at once", token=7)
+        assert said(await served.claim("at once", token=2)) == ["DUPLICATE"]
+        await turns()
+        assert [one["age_ms"] for one in topic.told] == [0]
+
+
 async def test_nothing_is_told_of_an_answer_that_was_not_given() -> None:
     topic = Topic()
     async with serving(duplicates=topic) as served:

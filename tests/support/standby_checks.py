@@ -147,6 +147,23 @@ async def what_came_after_the_last_look_is_given_too(prefix: Prefix) -> None:
         assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
 
 
+async def one_frame_that_came_after_the_last_look_is_given_too(prefix: Prefix) -> None:
+    async with waiting(prefix) as (followed, owner, going):
+        await owner.ledger.append([b"b"], [])
+        await going.aclose()
+        await until(lambda: not followed.standing())
+        assert [bytes(one.body) async for batch in followed.batches for one in batch] == [b"b"]
+        assert followed.opened().ledger.mark.position == 2
+
+
+async def where_nothing_came_after_the_last_look_nothing_more_is_given(prefix: Prefix) -> None:
+    async with waiting(prefix) as (followed, _, going):
+        await going.aclose()
+        await until(lambda: not followed.standing())
+        assert [batch async for batch in followed.batches] == []
+        assert followed.opened().ledger.mark.position == 1
+
+
 async def a_standby_that_is_trimmed_from_under_begins_again(prefix: Prefix) -> None:
     async with prefix.opened() as owner:
         await owner.ledger.append([b"a"], [])
@@ -183,6 +200,8 @@ CHECKS = (
     of_two_standbys_one_takes_over_and_the_other_goes_on,
     a_collection_by_the_owner_changes_nothing_for_who_has_read_it,
     what_came_after_the_last_look_is_given_too,
+    one_frame_that_came_after_the_last_look_is_given_too,
+    where_nothing_came_after_the_last_look_nothing_more_is_given,
     a_standby_that_is_trimmed_from_under_begins_again,
     who_was_not_chosen_owns_nothing,
 )

@@ -104,6 +104,20 @@ def test_an_ack_that_finds_no_gateway_fails_no_batch_and_is_made_up_for(
     assert query.begin() == 1
 
 
+def test_batches_are_acked_by_their_numbers_also_where_these_have_more_digits(query: Query) -> None:
+    """Notes of batches 9, 10 and 11 are due at once; the last of them alone acks the ids of all."""
+    acked: list[tuple[int, bool]] = []
+    for batch in (9, 10, 11):
+        query.commit(batch, query.write(batch, lane("a", batch)))
+        query.log(batch)
+    real = acks._ack
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(acks, "_ack", lambda note, limit: (acked.append(note.batch), real(note, limit))[1])
+        assert query.begin() == 3
+    assert acked == [9, 10, 11]
+    assert (query.standing(), query.noted) == ((11, []), 0)
+
+
 def leave(query: Query, name: str, *at: int) -> None:
     """What a dead attempt has left: claimed, and nothing of it done."""
     dead = query.gateway.producer(query.producer(name), driver="q")

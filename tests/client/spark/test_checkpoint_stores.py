@@ -147,6 +147,24 @@ def test_settings_come_from_the_environments_files_and_only_what_opens_stores(
     assert hadoop.of_environment() == {"fs.defaultFS": "hdfs://cluster", "fs.s3a.endpoint": "http://minio:9000"}
 
 
+def test_of_several_folders_of_settings_the_first_that_names_one_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HADOOP_CONF_DIR before YARN_CONF_DIR, before SPARK_CONF_DIR, before SPARK_HOME/conf, as Spark has them."""
+    names = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME")
+    for number, name in enumerate(names):
+        folder = tmp_path / name / "conf"
+        folder.mkdir(parents=True)
+        settings = {"fs.defaultFS": f"hdfs://{name}", f"fs.s3a.{number}": name}
+        text = "".join(f"<property><name>{key}</name><value>{one}</value></property>" for key, one in settings.items())
+        (folder / "core-site.xml").write_text(f"<configuration>{text}</configuration>")
+        monkeypatch.setenv(name, str(folder.parent if name == "SPARK_HOME" else folder))
+    for name in names:
+        assert hadoop.of_environment()["fs.defaultFS"] == f"hdfs://{name}"
+        monkeypatch.delenv(name)
+    assert hadoop.of_environment() == {}
+
+
 def test_a_session_of_spark_connect_tells_its_own_settings_alone() -> None:
     told = {"spark.hadoop.fs.s3a.endpoint": "http://minio:9000", "spark.app.name": "a", hadoop.CHECKPOINTS: "/c"}
     session = type("Session", (), {"__module__": "pyspark.sql.connect.session", "conf": SimpleNamespace(getAll=told)})()

@@ -206,6 +206,25 @@ async def test_records_are_trimmed_behind_an_append_that_began_once_they_were_en
     assert await lane.ask(1, 9) == [[1, 3]]
 
 
+async def test_records_that_are_entered_while_a_trim_waits_for_its_proof_are_kept(
+    lane: DirectLanes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their entry is queued behind the proof: a gateway that dies now finds them in the topic alone."""
+    monkeypatch.setattr(entering, "TRIM_RECORDS", 2)
+    lane.records.commit(1, (1, 2))
+    await lane.ask(1, 1)
+    lane.records.commit(1, (3, 4))
+    lane.disk.gate.clear()
+    asked = await lane.served.begin(lane.ask(3, 4))
+    lane.records.commit(1, (5, 6))
+    later = await lane.served.begin(lane.ask(5, 6))
+    lane.disk.gate.set()
+    await asked
+    await later
+    await turns()
+    assert lane.records.trims == [{1: 2}]
+
+
 @pytest.mark.parametrize("fault", [["fenced"], ["", "fenced"]])
 async def test_an_owner_that_was_followed_trims_nothing(
     lane: DirectLanes, monkeypatch: pytest.MonkeyPatch, fault: list[str]

@@ -24,6 +24,7 @@ from oncegate.core.errors import (
     TooLarge,
 )
 from oncegate.core.verdicts import Flag, Verdict
+from oncegate.core.wall_time import text_of
 from oncegate.engine.policies.unchecked import Unchecked, verdicts_alone
 from oncegate.engine.recovery.owner import EVICTION_MS, REOPEN_MS
 from oncegate.engine.requests import SettingsRequest
@@ -145,6 +146,24 @@ async def test_a_note_that_the_ledger_loses_is_made_again(served: Served) -> Non
     (record,) = await noted(served)
     assert record.changed == 2
     assert record.who == "callers without a key"
+
+
+async def test_a_note_that_is_made_again_names_the_whole_time(served: Served) -> None:
+    begun_ms = served.clock.wall_ms()
+    await go_down(served)
+    await ask(served, "a")
+    served.clock.advance(REOPEN_MS // 2)
+    await ask(served, "b")
+    last_ms = served.clock.wall_ms()
+    served.disk.refuse_to_open = None
+    served.disk.faults = ["", "lost"]  # the epoch's entry, and the note
+    await turns()
+    served.clock.advance(60_000)
+    await until(lambda: not served.disk.faults)
+    await turns()
+    await come_back(served)
+    (record,) = await noted(served)
+    assert record.subject == f"ids of 2 claims from {text_of(begun_ms)} until {text_of(last_ms)}"
 
 
 async def test_a_stop_before_the_ledger_is_back_tells_what_it_will_never_know() -> None:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, suppress
 
 import pytest
+from aiokafka.errors import KafkaConnectionError
 
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
+from oncegate.ledgers.frames import End
 from oncegate.ledgers.kafka.namespaces import Decide, NamespaceList
 from oncegate.ledgers.kafka.shard.blobs import PART_BYTES
 from oncegate.ledgers.kafka.watch import Deadlines
@@ -281,6 +283,36 @@ async def test_a_late_copy_of_an_append_is_never_written(prefix: Prefix, proxy: 
             taken.append(b"b")
         await opened.ledger.append([b"c"], [])
         assert await entries(opened.ledger) == [*taken, b"c"]
+
+
+async def test_an_opening_that_ends_before_its_witness_is_written_leaves_the_older_one(
+    prefix: Prefix, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without either a ledger that is cut then would be taken for whole."""
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [])
+    settings = {"bootstrap_servers": broker.cluster.bootstrap}
+
+    async def witnesses() -> dict[int, End]:
+        listed = NamespaceList(settings, prefix.name, Deadlines())
+        (found,) = (await listed.refresh()).witnesses.values()
+        await listed.close()
+        return found
+
+    before = await witnesses()
+
+    async def lost(*_: object) -> None:
+        raise KafkaConnectionError("its connection is cut")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NamespaceList, "witness", lost)
+        with pytest.raises(LedgerDown):
+            async with prefix.opened():
+                pass
+    assert await witnesses() == before
+    async with prefix.opened() as opened:
+        assert await entries(opened.ledger) == [b"a"]
+    assert list(await witnesses()) > list(before)
 
 
 async def test_first_writes_to_the_list_at_once_leave_no_connection_behind(prefix: Prefix, broker: Broker) -> None:

@@ -154,6 +154,45 @@ def test_a_revoked_key_is_refused_and_a_new_one_taken_a_second_later_without_a_r
     assert keyed.events.names == ["keys_read"]
 
 
+def test_a_key_that_is_revoked_while_the_file_is_read_is_refused_a_second_later(
+    keyed: Keyed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that was looked at is not the file that is there when the reading ends."""
+    stays, leaked = keyed.add("stays", Role.WRITE), keyed.add("leaked", Role.WRITE)
+    found, read = keyed.open(), keys.read
+
+    def revoked_meanwhile(path: Path) -> Any:
+        monkeypatch.setattr(access.keys, "read", read)
+        there = read(path)
+        keyed.revoke("leaked")
+        return there
+
+    keyed.add("another", Role.WRITE)
+    monkeypatch.setattr(access.keys, "read", revoked_meanwhile)
+    keyed.clock.advance(access.LOOK_EACH_MS)
+    assert refusal(found, "claimIds", "mail", stays) is None
+    keyed.clock.advance(access.LOOK_EACH_MS)
+    assert isinstance(refusal(found, "claimIds", "mail", leaked), Unauthenticated)
+    assert refusal(found, "claimIds", "mail", stays) is None
+
+
+def test_a_key_that_is_revoked_while_the_first_reading_is_under_way_is_refused_a_second_later(
+    keyed: Keyed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaked, read = keyed.add("leaked", Role.WRITE), keys.read
+
+    def revoked_meanwhile(path: Path) -> Any:
+        there = read(path)
+        keyed.revoke("leaked")
+        return there
+
+    with monkeypatch.context() as patch:
+        patch.setattr(access.keys, "read", revoked_meanwhile)
+        found = keyed.open()
+    keyed.clock.advance(access.LOOK_EACH_MS)
+    assert isinstance(refusal(found, "claimIds", "mail", leaked), Unauthenticated)
+
+
 def test_a_file_that_cannot_be_read_any_more_changes_nothing_and_is_told_once(keyed: Keyed) -> None:
     text = keyed.add("loader", Role.WRITE)
     found = keyed.open()

@@ -3,6 +3,7 @@
 import base64
 import hmac
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,15 @@ from joserfc import jwt
 
 from oncegate.core.errors import Forbidden, KeysUnread, OncegateError, Unauthenticated
 from oncegate.testing.clock import FakeClock
-from oncegate.transports.access import keys
+from oncegate.transports.access import issuer_keys, keys
 from oncegate.transports.access.access import Access
-from oncegate.transports.access.issuer_keys import ASK_AGAIN_MS, REFRESH_MS, IssuerKeys, IssuerKeysUnreadable
+from oncegate.transports.access.issuer_keys import (
+    ASK_AGAIN_MS,
+    READING_MS,
+    REFRESH_MS,
+    IssuerKeys,
+    IssuerKeysUnreadable,
+)
 from oncegate.transports.access.rights import CALLS, Role
 from oncegate.transports.access.tokens import TokenRules, Tokens
 from tests.support.heard import Heard
@@ -279,6 +286,33 @@ def test_a_withdrawn_key_at_a_url_counts_no_longer_than_the_refresh(published: P
     gate.refusal(old)  # has it read
     gate.heard.wait("issuer_keys_read", 2)
     gate.clock.advance(ASK_AGAIN_MS - 1)
+    assert "does not publish" in gate.says(old)
+
+
+def test_keys_that_come_after_their_reading_was_given_up_bring_no_withdrawn_key_back(
+    published: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first answer is cut after a minute's silence, and arrives when a newer one is in force."""
+    issuer, late, before = published.issuer, threading.Event(), threading.enumerate()
+    issuer.rotate()
+    old, both, fetched = issuer.token(issuer.keys[0], exp=issuer.now_s + 3_600), issuer.document, issuer_keys.fetched
+
+    def hangs(source: str) -> bytes:
+        monkeypatch.setattr(issuer_keys, "fetched", fetched)
+        assert late.wait(30)
+        return both
+
+    monkeypatch.setattr(issuer_keys, "fetched", hangs)
+    gate = Gate(published.url)
+    (reading,) = [thread for thread in threading.enumerate() if thread not in before]
+    del issuer.published[0]
+    gate.clock.advance(READING_MS)
+    gate.refusal(old)
+    gate.heard.wait("issuer_keys_read")
+    assert "does not publish" in gate.says(old)
+    late.set()
+    reading.join(30)
+    assert not reading.is_alive()
     assert "does not publish" in gate.says(old)
 
 
