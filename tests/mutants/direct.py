@@ -8,6 +8,7 @@ _LANES = f"{ENGINE}/usecases/direct/lanes.py"
 _ENTERING = f"{ENGINE}/usecases/direct/entering.py"
 _TOPIC = "service/oncegate/ledgers/kafka/direct/topic.py"
 _ENGINE = "tests/engine/usecases/test_direct_lanes.py"
+_TRIMS = "tests/engine/usecases/test_direct_trims.py"
 _KAFKA = "tests/faults/kafka/test_direct.py"
 _RIGHTS = "tests/faults/kafka/test_direct_rights.py"
 _ABSENT = "    (Record.ABSENT, Reading.{}): Cell(\n        Told.{},"
@@ -136,14 +137,14 @@ DIRECT: tuple[Mutant, ...] = (
         _TABLE,
         "    EntryState.QUEUED: Cell(\n        Trimming.KEEP,",
         "    EntryState.QUEUED: Cell(\n        Trimming.TRIM,",
-        f"{_ENGINE}::test_an_owner_that_was_followed_trims_nothing",
+        f"{_TRIMS}::test_an_owner_that_was_followed_trims_nothing",
     ),
     one(
         "records are trimmed unproven",
         _TABLE,
         "    EntryState.DURABLE: Cell(\n        Trimming.KEEP,",
         "    EntryState.DURABLE: Cell(\n        Trimming.TRIM,",
-        f"{_ENGINE}::test_an_owner_that_was_followed_trims_nothing",
+        f"{_TRIMS}::test_an_owner_that_was_followed_trims_nothing",
     ),
     one(
         "a lane's proof began before the reading",

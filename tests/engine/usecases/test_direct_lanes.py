@@ -17,7 +17,7 @@ from oncegate.core.errors import (
     OncegateError,
     TooLarge,
 )
-from oncegate.engine.usecases.direct import entering, lanes
+from oncegate.engine.usecases.direct import lanes
 from oncegate.engine.usecases.direct.record import SPANS_MAX, decode_record
 from tests.support.direct_records import LEDGER, DirectLanes, LedgersWithLanes, direct_lanes, record
 from tests.support.held import BATCH, rows_of, serving, turns
@@ -187,60 +187,6 @@ async def test_lanes_outlive_a_restart_with_their_partition() -> None:
         second.records.gate.clear()
         assert await second.ask(7, 7, producer="q") == [[7, 7]]
         assert (await second.open(producer="q")).place.partition == 0
-
-
-async def test_records_are_trimmed_behind_an_append_that_began_once_they_were_entered(
-    lane: DirectLanes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(entering, "TRIM_RECORDS", 2)
-    lane.records.commit(1, (1, 1))
-    await lane.ask(1, 1)
-    assert lane.records.trims == []
-    lane.records.commit(1, (2, 2))
-    lane.disk.appends.clear()
-    await lane.ask(2, 2)
-    await turns()
-    assert lane.records.trims == [{1: 2}]
-    assert lane.disk.kinds() == [["LaneWritten"], ["Probe"]]
-    lane.records.commit(1, (3, 3))
-    assert await lane.ask(1, 9) == [[1, 3]]
-
-
-async def test_records_that_are_entered_while_a_trim_waits_for_its_proof_are_kept(
-    lane: DirectLanes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Their entry is queued behind the proof: a gateway that dies now finds them in the topic alone."""
-    monkeypatch.setattr(entering, "TRIM_RECORDS", 2)
-    lane.records.commit(1, (1, 2))
-    await lane.ask(1, 1)
-    lane.records.commit(1, (3, 4))
-    lane.disk.gate.clear()
-    asked = await lane.served.begin(lane.ask(3, 4))
-    lane.records.commit(1, (5, 6))
-    later = await lane.served.begin(lane.ask(5, 6))
-    lane.disk.gate.set()
-    await asked
-    await later
-    await turns()
-    assert lane.records.trims == [{1: 2}]
-
-
-@pytest.mark.parametrize("fault", [["fenced"], ["", "fenced"]])
-async def test_an_owner_that_was_followed_trims_nothing(
-    lane: DirectLanes, monkeypatch: pytest.MonkeyPatch, fault: list[str]
-) -> None:
-    monkeypatch.setattr(entering, "TRIM_RECORDS", 1)
-    lane.records.commit(1, (1, 1))
-    lane.disk.faults = list(fault)
-    asked = await lane.served.begin(lane.ask(1, 1))
-    await turns()
-    assert lane.records.trims == []
-    assert asked.done()
-    if fault == ["fenced"]:
-        with pytest.raises(LedgerFenced):
-            await asked
-    else:
-        assert await asked == [[1, 1]], "that it was entered is true whoever owns the ledger"
 
 
 FOREIGN = {
