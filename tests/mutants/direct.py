@@ -10,6 +10,7 @@ _TOPIC = "service/oncegate/ledgers/kafka/direct/topic.py"
 _ENGINE = "tests/engine/usecases/test_direct_lanes.py"
 _TRIMS = "tests/engine/usecases/test_direct_trims.py"
 _KAFKA = "tests/faults/kafka/test_direct.py"
+_TIMES = "tests/faults/kafka/test_direct_times.py"
 _RIGHTS = "tests/faults/kafka/test_direct_rights.py"
 _ABSENT = "    (Record.ABSENT, Reading.{}): Cell(\n        Told.{},"
 
@@ -222,5 +223,28 @@ DIRECT: tuple[Mutant, ...] = (
         "        if error.txn_requires_abort() or self._is_open:\n",
         "        if error.txn_requires_abort():\n",
         f"{_KAFKA}::test_a_row_that_no_broker_takes_is_refused_and_nothing_is_unknown",
+    ),
+    one(
+        "a transaction may end before its commit",
+        f"{CLIENT}/direct/transaction.py",
+        "        return max(TRANSACTION_MS, longest_ms)\n",
+        "        return TRANSACTION_MS\n",
+        "tests/client/spark/test_direct.py::"
+        "test_a_transaction_is_open_for_a_minute_and_never_shorter_than_its_commit_may_take",
+    ),
+    one(
+        "a transaction as long as its commit is refused",
+        f"{CLIENT}/direct/transaction.py",
+        "    if given_ms < longest_ms:\n",
+        "    if given_ms <= longest_ms:\n",
+        "tests/client/spark/test_direct.py::"
+        "test_a_transaction_is_open_for_a_minute_and_never_shorter_than_its_commit_may_take",
+    ),
+    one(
+        "a transaction that was too slow is told as a twin's",
+        f"{CLIENT}/direct/transaction.py",
+        "            if self._open_ms >= self._transaction_ms:\n",
+        "            if self._open_ms > self._transaction_ms:\n",
+        f"{_TIMES}::test_a_transaction_that_brokers_ended_since_it_was_too_slow_is_told_so_with_the_line_to_write",
     ),
 )

@@ -1,5 +1,10 @@
 """What a job is promised, said before it runs."""
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +14,7 @@ from oncegate_spark import explain_job
 from oncegate_spark.errors import BadId, BadOption
 
 pytestmark = pytest.mark.spark
+ROOT = str(Path(__file__).parents[2])
 # Nothing listens there: a promise asks no gateway.
 TARGET = {"url": "http://127.0.0.1:1", "topic": "t"}
 
@@ -61,3 +67,21 @@ def test_what_the_write_would_be_refused_for_is_refused_here(spark: Any) -> None
         explain_job(spark.range(3), **TARGET, guarantee="effectively_once", sink="a:b")
     with pytest.raises(BadId, match="idCol names nowhere"):
         explain_job(spark.range(3), **TARGET, write="ids", idCol="nowhere")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_kafka_source_that_reads_uncommitted_rows_is_told_so_with_the_line_to_write(tmp_path: Path) -> None:
+    """With the real connector, in a process of its own: its jars have to be there before Spark starts."""
+    command = [sys.executable, "-m", "tests.spark.jobs.uncommitted"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ROOT})
+    assert done.returncode == 0, done.stderr[-4000:]
+    line = '.option("kafka.isolation.level", "read_committed")'
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert {name: line in text for name, text in told.items()} == {
+        "explain_job of a stream": True,
+        "explain_job of a batch": True,
+        "explain_job of committed rows": False,
+        "assign_sequences": True,
+        "assign_sequences of committed rows": False,
+    }

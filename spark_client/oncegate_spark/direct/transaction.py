@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _ABORT_S = 5.0
 TIMEOUT_MS = 30_000  # of each call of Kafka; a coordinator that moves to another broker answers again within seconds
 TRANSACTION_MS = 60_000  # Kafka's default: so long readers wait behind a writer that died and is not tried again
+# Settings of librdkafka's for how long a record may take: it takes none that is longer than its transaction.
+_DELIVERY = ("message.timeout.ms", "delivery.timeout.ms")
 # What makes a transaction one, and which partition a key is of, is no choice of a caller's.
 _OWN = {
     "transactional.id": "",
@@ -51,7 +53,7 @@ class DirectRow:
 class LaneTransaction:
     """Writes rows of one lane, once; a context that closes it. Raises as each call says; then only `close` is left.
 
-    config: settings of librdkafka's, for brokers that ask who one is.
+    config: settings of librdkafka's, for brokers that ask who one is. transaction_ms: as `transaction_time` takes it.
     """
 
     def __init__(
@@ -62,13 +64,15 @@ class LaneTransaction:
         config: Mapping[str, Any] | None = None,
         *,
         timeout_ms: int = TIMEOUT_MS,
-        transaction_ms: int = TRANSACTION_MS,
+        transaction_ms: int | None = None,
     ) -> None:
         self._kafka: Any = kafka_client("writing into Kafka")
         self._gateway, self._lane = gateway, lane
         self._topic, self._producer_name = target
         self._timeout_s = timeout_ms / 1000
-        own = _OWN | {"transactional.id": lane.transactional_id, "transaction.timeout.ms": transaction_ms}
+        self._transaction_ms = transaction_time(transaction_ms, timeout_ms, config or {})
+        self._started_ms = 0
+        own = _OWN | {"transactional.id": lane.transactional_id, "transaction.timeout.ms": self._transaction_ms}
         self._config = {"bootstrap.servers": lane.brokers, "log_level": 0, **checked_config(config or {}), **own}
         self._heard = Heard(self._kafka, self._topic, lane, self._config.get("sasl.username", "the client"))
         self._producer: Producer | None = None
@@ -92,6 +96,7 @@ class LaneTransaction:
         try:
             self._producer.init_transactions(self._timeout_s)
             self._producer.begin_transaction()
+            self._started_ms = self._gateway.clock.monotonic_ms()
         except self._kafka.KafkaException as raised:
             error = raised.args[0]
             with suppress(self._kafka.KafkaException):  # as it raises what is fatal once more
@@ -179,12 +184,28 @@ class LaneTransaction:
         error = raised.args[0]
         what = f"{self._what}: {error.str()}"
         if is_fenced(self._kafka, error):
+            if self._open_ms >= self._transaction_ms:
+                limit = f"brokers abort one after {self._transaction_ms}: {self._longer}"
+                what = f"{what}: it was open for {self._open_ms} ms, and {limit}"
+                if self._is_open:
+                    return SinkRefused(f"{what}, or write fewer rows at a time{NOTHING}")
             return Fenced(f"{what}: a later writer has this lane; whether it wrote, it knows", outcome=Outcome.UNKNOWN)
         # While no commit was tried nothing can be committed, whatever the error: as of a record that is too large.
         if error.txn_requires_abort() or self._is_open:
             self._is_open = True
             return self._heard.refusal(error) or SinkRefused(f"{what}{self._heard.why}; it is aborted{NOTHING}")
         return InDoubt(f"{what}; unknown: whether it is committed; the next start and question tell")
+
+    @property
+    def _open_ms(self) -> int:
+        """How long the transaction has been open."""
+        return self._gateway.clock.monotonic_ms() - self._started_ms
+
+    @property
+    def _longer(self) -> str:
+        """The line to write for a longer transaction, in Spark and in Python."""
+        longer = 2 * max(self._open_ms, self._transaction_ms)
+        return f'write .option("transactionMs", "{longer}") (DirectWriter: transaction_ms={longer})'
 
     @property
     def _what(self) -> str:
@@ -196,3 +217,29 @@ def checked_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
     if own := sorted(set(config) & set(_OWN)):
         raise BadOption(f"{', '.join(own)}: the lane sets it itself; leave it out{NOTHING}")
     return config
+
+
+def transaction_time(given_ms: int | None, timeout_ms: int, config: Mapping[str, Any]) -> int:
+    """Returns how long a transaction may be open: as given, else 60 s, or the longest time-out of its commit if more.
+
+    timeout_ms: of each call of Kafka. config: settings of librdkafka's, among them how long a record may take. Raises
+    BadOption where what is given is shorter than one of these: brokers would abort what is still being committed.
+    """
+    times = {"timeout_ms": timeout_ms, **{name: _milliseconds(name, config) for name in _DELIVERY if name in config}}
+    name, longest_ms = max(times.items(), key=lambda one: one[1])
+    if given_ms is None:
+        return max(TRANSACTION_MS, longest_ms)
+    if given_ms < longest_ms:
+        raise BadOption(
+            f"a transaction of {given_ms} ms ends before its commit may ({name} is {longest_ms}): write "
+            f'.option("transactionMs", "{longest_ms}") (DirectWriter: transaction_ms={longest_ms}), or lower '
+            f"{name}{NOTHING}"
+        )
+    return given_ms
+
+
+def _milliseconds(name: str, config: Mapping[str, Any]) -> int:
+    text = str(config[name]).strip()
+    if not text.isascii() or not text.isdigit():
+        raise BadOption(f"{name} is {text!r}: a whole number of milliseconds is wanted{NOTHING}")
+    return int(text)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from types import TracebackType
 from typing import Any, Self
 
-from oncegate_spark.direct.transaction import TIMEOUT_MS, TRANSACTION_MS, DirectRow, LaneTransaction, checked_config
+from oncegate_spark.direct.transaction import TIMEOUT_MS, DirectRow, LaneTransaction, checked_config, transaction_time
 from oncegate_spark.errors import BadId, InDoubt, SinkRefused, Unavailable
 from oncegate_spark.protocol.answers import Lane
 from oncegate_spark.sync.gateway import Gateway
@@ -28,8 +28,9 @@ class DirectWriter:
     """Writes one producer's rows into a topic, by one thread. Two that live at once fence each other: use one.
 
     producer: names a part of the source, the same at every run, whose records are numbered. config: settings of
-    librdkafka's, for brokers that ask who one is. timeout_ms: of each call of Kafka. transaction_ms: of a transaction,
-    as brokers bound it by `transaction.max.timeout.ms`.
+    librdkafka's, for brokers that ask who one is. timeout_ms: of each call of Kafka. transaction_ms: after which
+    brokers abort a transaction, bounded by their `transaction.max.timeout.ms`; None: 60,000, or `timeout_ms` if that is
+    more. BadOption where it is less than `timeout_ms`.
 
     Promise: each sequence once, for who reads committed records, whatever dies or is lost in between, as long as the
     namespace is there. RELIABILITY.md of Oncegate says what is not promised.
@@ -43,11 +44,12 @@ class DirectWriter:
         *,
         config: Mapping[str, Any] | None = None,
         timeout_ms: int = TIMEOUT_MS,
-        transaction_ms: int = TRANSACTION_MS,
+        transaction_ms: int | None = None,
         tries_max: int = TRIES_MAX,
     ) -> None:
         self._gateway, self._target = gateway, (topic, producer)
         self._config = dict(checked_config(config or {}))
+        transaction_ms = transaction_time(transaction_ms, timeout_ms, self._config)
         self._times = {"timeout_ms": timeout_ms, "transaction_ms": transaction_ms}
         self._tries_max = tries_max
         self._lane: Lane | None = None

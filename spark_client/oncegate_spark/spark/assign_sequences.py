@@ -5,16 +5,18 @@ meets its rows in order, so the plan is looked at: whatever splits a lane or mov
 the ways that work there. What comes behind `assign_sequences` is no longer seen: call it last, right before the write.
 """
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from oncegate_spark.errors import BadOption, Refused
+from oncegate_spark.spark import logs
 from oncegate_spark.spark.options.column_names import is_case_sensitive
+from oncegate_spark.spark.sources.kafka import SOURCE, UNCOMMITTED, reads_uncommitted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SOURCE = "kafka"  # the format's name, as the plan of a stream shows it
 KAFKA = {"topic": "string", "partition": "int", "offset": "bigint"}
 # What leaves rows in their task and in their order, and gives one row for one at most.
 NARROW = {
@@ -23,6 +25,7 @@ NARROW = {
 }
 # Options of the source under which one partition is read by several tasks.
 SPLITTING = ("minPartitions", "maxRecordsPerPartition")
+log = logging.getLogger("oncegate_spark")
 WAYS = (
     'There write by ids, .option("idCol", "topic,partition,offset"), which needs no order, or with '
     '.option("write", "staged")'
@@ -37,7 +40,8 @@ def assign_sequences(
     `df` is a stream with the columns topic, partition, offset of the Kafka source. Raises Refused, with the way that
     works there, where a lane would be split over tasks or shuffled, or where that is not to be seen; BadOption for a
     column that is there already. Both before a job starts. What a filter drops must be the same at every run: a
-    sequence that comes later below one that was claimed is refused.
+    sequence that comes later below one that was claimed is refused. Logs a warning, with the line to write, where the
+    source reads what is not committed.
     """
     from pyspark.sql import functions as F
 
@@ -55,13 +59,19 @@ def assign_sequences(
         plan = df._jdf.queryExecution().analyzed()
     except AttributeError as error:  # Spark Connect shows no plan
         raise Refused(f"Spark Connect shows no plan, so whether a lane is split is not to be seen. {WAYS}") from error
-    check_lanes(plan)
+    options = check_lanes(plan)
+    if reads_uncommitted(options):
+        logs.be_heard()
+        log.warning("assign_sequences: %s", UNCOMMITTED)
     lane = F.concat(F.col("topic"), F.lit("-"), F.col("partition").cast("string"))
     return df.withColumn(producer, lane).withColumn(sequence, F.col("offset"))
 
 
-def check_lanes(plan: Any) -> None:
-    """Check an analyzed plan. Raises Refused for what splits or shuffles a lane, or hides whether something did."""
+def check_lanes(plan: Any) -> Any:
+    """Returns the options of the plan's Kafka source. `plan`: analyzed.
+
+    Raises Refused for what splits or shuffles a lane, or hides whether something did.
+    """
     while plan.children().size():
         name = str(plan.nodeName())
         if name not in NARROW and not _is_coalesce(plan, name):
@@ -70,7 +80,7 @@ def check_lanes(plan: Any) -> None:
                 f"their order. {WAYS}"
             )
         plan = plan.children().head()
-    _check_source(plan)
+    return _checked_source(plan)
 
 
 def _is_coalesce(plan: Any, name: str) -> bool:
@@ -78,7 +88,7 @@ def _is_coalesce(plan: Any, name: str) -> bool:
     return name == "Repartition" and not plan.shuffle()
 
 
-def _check_source(leaf: Any) -> None:
+def _checked_source(leaf: Any) -> Any:
     name = str(leaf.nodeName())
     if not name.startswith("StreamingRelationV2") or str(leaf.sourceName()).lower() != SOURCE:
         raise Refused(
@@ -90,3 +100,4 @@ def _check_source(leaf: Any) -> None:
     for option in SPLITTING:
         if options.get(option) is not None:  # its keys know no case
             raise Refused(f"with {option} the Kafka source reads one partition in several tasks: leave it out. {WAYS}")
+    return options

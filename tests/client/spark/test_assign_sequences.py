@@ -6,6 +6,7 @@ import pytest
 
 from oncegate_spark.errors import Refused
 from oncegate_spark.spark.assign_sequences import check_lanes
+from oncegate_spark.spark.sources.kafka import kafka_options, reads_uncommitted
 
 
 class Children(list[Any]):
@@ -50,6 +51,19 @@ class Leaf(Node):
     def extraOptions(self) -> Options:
         return self._options
 
+    def collectLeaves(self) -> "Leaves":
+        return Leaves([self])
+
+
+class Leaves(list[Any]):
+    """A Seq of Scala's."""
+
+    def apply(self, number: int) -> Any:
+        return self[number]
+
+    def size(self) -> int:
+        return len(self)
+
 
 def test_a_kafka_stream_through_filters_columns_and_a_coalesce_is_taken() -> None:
     check_lanes(Node("Project", Node("Filter", Node("Repartition", Leaf("kafka", subscribe="events")))))
@@ -72,3 +86,19 @@ def test_a_kafka_stream_through_filters_columns_and_a_coalesce_is_taken() -> Non
 def test_whatever_may_split_or_shuffle_a_lane_is_refused(plan: Any, told: str) -> None:
     with pytest.raises(Refused, match=rf"{told}.*idCol.*staged"):
         check_lanes(Node("Project", plan))
+
+
+@pytest.mark.parametrize(
+    ("level", "is_uncommitted"),
+    [(None, True), ("read_uncommitted", True), ("READ_COMMITTED", False), ("read_committed", False), ("x", True)],
+)
+def test_a_kafka_source_reads_uncommitted_rows_unless_it_is_told_otherwise(
+    level: str | None, is_uncommitted: bool
+) -> None:
+    given = {} if level is None else {"kafka.isolation.level": level}
+    (options,) = kafka_options(Leaf("kafka", **given))
+    assert reads_uncommitted(options) is is_uncommitted
+
+
+def test_other_sources_have_no_isolation_level() -> None:
+    assert list(kafka_options(Leaf("rate"))) == []

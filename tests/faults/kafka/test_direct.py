@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from oncegate.engine.usecases.direct.entering import TRIM_RECORDS
 from oncegate.ledgers.kafka.partition import Partition
@@ -305,8 +306,6 @@ def test_an_owner_that_slept_while_it_was_followed_denies_nothing(broker: Broker
 
 def lowest(broker: Broker, topic: str, partition: int) -> int:
     """The first offset that is kept of a partition."""
-    from confluent_kafka import Consumer, TopicPartition
-
     consumer = Consumer({"bootstrap.servers": broker.cluster.bootstrap, "group.id": "test"})
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), 30)[0])

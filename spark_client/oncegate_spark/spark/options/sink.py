@@ -55,7 +55,7 @@ class Options:
     checkpoint_url: str | None
     credentials: Credentials = NONE
     kafka_config_file: str | None = None
-    transaction_ms: int = 0
+    transaction_ms: int | None = None
     merges: bool = False
     by_row: bool = False
     on_down: str = BLOCK
@@ -95,7 +95,7 @@ class Options:
             checkpoint_url=raw.get("checkpointurl"),
             credentials=credentials_of(raw),
             kafka_config_file=BY_NAME["kafkaConfigFile"].text(raw),
-            transaction_ms=BY_NAME["transactionMs"].number(raw) or 0,
+            transaction_ms=BY_NAME["transactionMs"].number(raw),
             merges=BY_NAME["mergeSchema"].truth(raw),
             by_row=by_row,
             on_down=on_down_of(raw),
@@ -116,6 +116,12 @@ class Options:
             raise BadOption(
                 "write=direct knows a row by its sequence alone; add producerCol and sequenceCol, as assign_sequences "
                 'makes them, or take .option("write", "ids") with idCol'
+            )
+        if self.transaction_ms is not None and self.transaction_ms < self.set_timeout_ms:
+            raise BadOption(
+                f"transactionMs is {self.transaction_ms}, and a commit may take timeoutMs, {self.set_timeout_ms}: "
+                "brokers would abort what is still being committed; write "
+                f'.option("transactionMs", "{self.set_timeout_ms}") or leave it out'
             )
         if self.write == "claim":
             self._check_claim()
@@ -168,6 +174,11 @@ class Options:
                 "onConflict does nothing where no payloads are compared; add "
                 '.option("digestCols", "<column>[,<column>]") or leave it out'
             )
+
+    @property
+    def set_timeout_ms(self) -> int:
+        """The option timeoutMs, in milliseconds; 0 where it is left out."""
+        return self.timeout_ms if BY_NAME["timeoutMs"].key in self.raw else 0
 
     @property
     def has_driver(self) -> bool:

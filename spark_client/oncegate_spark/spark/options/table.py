@@ -222,8 +222,10 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "transactionMs",
         ("direct",),
-        "How long a task's transaction may be open. Brokers bound it by `transaction.max.timeout.ms`.",
-        default="600000",
+        "How long a task's transaction may be open before brokers abort it; as long readers with `read_committed` wait "
+        "behind a task that died. It is never less than timeoutMs where that is given. Brokers bound it by "
+        "`transaction.max.timeout.ms`.",
+        missing="60000, or timeoutMs where that is given and more",
         least=10_000,
         most=86_400_000,
         unit="milliseconds",
@@ -252,8 +254,10 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "onReplayMismatch",
         ("staged",),
-        "What becomes of a batch that comes again under its name with other rows: it fails, or with first_wins the "
-        "rows that were published stay and these are dropped.",
+        "What becomes of a batch that comes again under its name with other rows, where it is unknown whether it reads "
+        "the same input: it fails, or with first_wins the rows that were published stay and these are dropped. A batch "
+        "that is known to read another input fails in either case; one that is known to read the same is dropped in "
+        "either.",
         default="fail",
         allowed=("fail", "first_wins"),
     ),

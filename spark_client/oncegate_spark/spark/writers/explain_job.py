@@ -8,6 +8,7 @@ from oncegate_spark.spark.checkpoint.begun import placed
 from oncegate_spark.spark.options import PROMISES, Options
 from oncegate_spark.spark.options.guarantees import Promise
 from oncegate_spark.spark.pickling import is_connect
+from oncegate_spark.spark.sources.kafka import UNCOMMITTED, kafka_options, reads_uncommitted
 from oncegate_spark.spark.writers import check_schema
 
 if TYPE_CHECKING:
@@ -111,7 +112,10 @@ class _Reasons:
                 "BATCH_CONFLICT, and stops the query"
             ]
         if self.options.first_wins:
-            return ["onReplayMismatch=first_wins: a batch that comes again with other rows is dropped"]
+            return [
+                "onReplayMismatch=first_wins: a batch that comes again with other rows is dropped where its input is "
+                "unknown; where it is known to be another one, the batch is refused"
+            ]
         return []
 
     def _of_plan(self) -> list[str]:
@@ -128,6 +132,8 @@ class _Reasons:
             )
             found.append(f"the plan makes other values at each run (uuid(), rand() or the like): {what}")
         sources = sorted(set(_sources(self.plan)) & NOT_REPLAYABLE)
+        if any(map(reads_uncommitted, kafka_options(self.plan))):
+            found.append(UNCOMMITTED)
         return [
             *found,
             *(f"source {one} cannot be read again: what was lost before it was written is lost" for one in sources),

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oncegate_spark.direct.transaction import DirectRow, LaneTransaction
+from oncegate_spark.direct.transaction import TIMEOUT_MS, DirectRow, LaneTransaction, transaction_time
 from oncegate_spark.direct.writer import missing
 from oncegate_spark.errors import NOTHING, BadId, BadOption, OncegateError, Outcome, OutOfOrder, Refused
 from oncegate_spark.protocol.sequences import increasing, uint64_column
@@ -96,7 +96,7 @@ class TaskLanes:
             options = self.options
             opened = self.gateway.open_lane(options.topic, name)
             transaction = LaneTransaction(
-                self.gateway, (options.topic, name), opened, self.config, transaction_ms=options.transaction_ms
+                self.gateway, (options.topic, name), opened, self.config, **times_of(options, self.config)
             )
             self.open.enter_context(transaction)
             transaction.start()
@@ -117,6 +117,16 @@ class TaskLanes:
                 f"unknown: whether the rows of its lane were written, which its retry asks; {before}",
             )
         return (Outcome.WRITTEN, before) if self.written else (Outcome.NOT_WRITTEN, "nothing was written by this task")
+
+
+def times_of(options: Options, config: Mapping[str, str]) -> dict[str, int]:
+    """Returns the times of a task's transactions, as arguments of `LaneTransaction`. Raises BadOption."""
+    timeout_ms = min(TIMEOUT_MS, options.transaction_ms or TIMEOUT_MS)
+    longest_ms = max(timeout_ms, options.set_timeout_ms)
+    return {
+        "timeout_ms": timeout_ms,
+        "transaction_ms": transaction_time(options.transaction_ms, longest_ms, config),
+    }
 
 
 def config_of(path: str | None) -> dict[str, str]:

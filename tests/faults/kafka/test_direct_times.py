@@ -1,0 +1,90 @@
+"""Transactions of write=direct that are too slow, or left open, on a real broker."""
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from oncegate_spark import Fenced, Gateway
+from oncegate_spark.direct import DirectWritten
+from oncegate_spark.direct.transaction import LaneTransaction
+from tests.support.kafka_broker import Broker
+from tests.support.kafka_lanes import TRANSACTION_MS, rows, serving, writer, written
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def gateway(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with serving(broker, tmp_path_factory.mktemp("gateway"), "direct-times") as served, Gateway(served.url) as client:
+        yield client
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    return broker.topic().topic
+
+
+def transaction(gateway: Gateway, topic: str) -> LaneTransaction:
+    lane = gateway.open_lane(topic, "p")
+    return LaneTransaction(gateway, (topic, "p"), lane, timeout_ms=9_000, transaction_ms=TRANSACTION_MS)
+
+
+class Slow:
+    """A gateway's client whose clock a test turns."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway, self.clock, self.now_ms = gateway, self, 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._gateway, name)
+
+    def monotonic_ms(self) -> int:
+        return self.now_ms
+
+
+@pytest.mark.parametrize("open_ms", [TRANSACTION_MS - 1, TRANSACTION_MS])
+def test_a_transaction_that_brokers_ended_since_it_was_too_slow_is_told_so_with_the_line_to_write(
+    gateway: Gateway, broker: Broker, topic: str, open_ms: int
+) -> None:
+    """The producer's epoch ends as it does after transaction.timeout.ms: brokers say the same of both."""
+    slow = Slow(gateway)
+    with transaction(slow, topic) as late:  # type: ignore[arg-type]
+        late.start()
+        late.add(rows(*range(10)))
+        with transaction(gateway, topic) as ending:
+            ending.start()
+        slow.now_ms = open_ms
+        with pytest.raises(Fenced) as told:
+            late.commit()
+    line = f'write .option("transactionMs", "{2 * TRANSACTION_MS}")'
+    assert (line in str(told.value)) is (open_ms >= TRANSACTION_MS)
+    assert written(broker, topic) == []
+    assert writer(gateway, topic).write(rows(*range(10))) == DirectWritten(10, 0)
+
+
+def test_a_transaction_that_is_left_open_ends_when_a_producer_starts_under_its_id(
+    gateway: Gateway, broker: Broker, topic: str
+) -> None:
+    """The runbook's two lines; readers of committed records wait until then."""
+    with transaction(gateway, topic) as left:
+        left.start()
+        left.add(rows(*range(10)))
+        assert left._producer is not None
+        assert left._producer.flush(9) == 0
+        assert stable_end(broker, topic) == 0
+        ending = {"bootstrap.servers": broker.cluster.bootstrap, "log_level": 0}
+        transactional_id = gateway.open_lane(topic, "p").transactional_id
+        Producer({**ending, "transactional.id": transactional_id}).init_transactions(30)
+        assert stable_end(broker, topic) == 11, "ten rows and their marker"
+    assert written(broker, topic) == []
+    assert writer(gateway, topic).write(rows(*range(10))) == DirectWritten(10, 0)
+
+
+def stable_end(broker: Broker, topic: str) -> int:
+    """Up to where a reader of committed records comes."""
+    consumer = Consumer({"bootstrap.servers": broker.cluster.bootstrap, "group.id": "t"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), 30)[1])
+    finally:
+        consumer.close()
