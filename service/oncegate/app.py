@@ -2,7 +2,7 @@
 
 1. The ledgers are locked: a folder in use is refused at once.
 2. The door opens, so that probes are answered (503) while a long ledger is read.
-3. Every index is rebuilt from its ledger; only then is anything decided.
+3. Every index is rebuilt from its ledger; only then is anything decided in its namespace. One serves: it is ready.
 
 The door is drained before the gateway closes: what was begun is finished, answered, and on disk.
 """
@@ -257,8 +257,11 @@ async def serve(settings: Settings, log: Log) -> None:
 
 def announce(program: Program, process: ProcessSettings, log: Log) -> None:
     """Logs what is promised, namespace by namespace, who may connect, and where; then writes the port file."""
-    for name in program.gateway.namespaces():
-        log.info(promise_line(name, process.ledger, program.is_new(name), program.durability(name)))
+    for name, state in program.gateway.readiness().items():
+        if state in ("RECOVERING", "DOWN"):
+            log.warning(f"namespace {name} does not serve: {state} ({program.gateway.reason(name) or 'it is opened'})")
+        else:
+            log.info(promise_line(name, process.ledger, program.is_new(name), program.durability(name)))
     say = log.warning if credentials(process) == OPEN else log.info
     say(f"credentials: {credentials(process)}")
     secure = process.tls_certificate is not None

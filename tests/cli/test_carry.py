@@ -159,4 +159,4 @@ def test_other_files_and_what_a_file_of_ids_would_leave_out_are_refused(tmp_path
     assert (status, "there are 1 producers" in err, (tmp_path / "out.parquet").exists()) == (1, True, False)
     assert run("export", *words, "--ids-only")[0] == 0
     status, _, err = run("export", *words, "--namespace", "nowhere")
-    assert (status, "has no namespace nowhere" in err) == (1, True)
+    assert (status, "no ledger of namespace nowhere" in err) == (1, True)

@@ -90,8 +90,8 @@ def test_a_gateway_that_is_down_is_told_with_the_reason_and_what_to_do(tmp_path:
         status, found = run("--url", gateway.url, "--ledger", "memory:")
     line = told(found, "gateway", "wrong")
     assert (status, "namespace default is DOWN (LEDGER_FENCED: " in line) == (1, True), line
-    assert line.endswith("moved, removed or replaced; put it back, and start the gateway anew; nothing was written)")
-    assert "start it anew" in " ".join(one["do"] for one in found if one["check"] == "gateway")
+    assert line.endswith("moved, removed or replaced; put it back; nothing was written)")
+    assert "opened again each minute" in " ".join(one["do"] for one in found if one["check"] == "gateway")
 
 
 def test_a_key_without_the_roles_for_it_is_told_which_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

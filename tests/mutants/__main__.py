@@ -58,6 +58,7 @@ from tests.mutants.metrics import METRICS
 from tests.mutants.mutant import Mutant
 from tests.mutants.named_batches import NAMED_BATCHES
 from tests.mutants.on_down import ON_DOWN
+from tests.mutants.one_namespace import ONE_NAMESPACE
 from tests.mutants.operators import OPERATORS
 from tests.mutants.payloads import PAYLOADS
 from tests.mutants.planted import PLANTED
@@ -113,6 +114,7 @@ MUTANTS = (
     *DIRECT,
     *PRODUCERS,
     *ON_DOWN,
+    *ONE_NAMESPACE,
     *OPERATORS,
     *POLICIES,
     *PAYLOADS,

@@ -41,8 +41,8 @@ SEALING: tuple[Mutant, ...] = (
     one(
         "too many ids wait for the scheduler",
         f"{ENGINE}/recovery/owner.py",
-        "            shard.eviction.step()\n            if",
-        "            if",
+        "        shard.eviction.step()\n        if",
+        "        if",
         f"{_TIMES}::test_ids_leave_memory_within_half_a_second_of_there_being_too_many",
     ),
     one(

@@ -88,8 +88,8 @@ OPERATORS = (
     one(
         "a drained gateway is ready",
         "service/oncegate/transports/health.py",
-        "    if gateway is not None and gateway.draining is not None:\n",
-        "    if False:\n",
+        "    if (note := gateway.draining) is not None:\n",
+        "    if (note := gateway.draining) is not None and False:\n",
         f"{_DOOR}::test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not_ready",
     ),
     one(

@@ -174,8 +174,8 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "a namespace that stays down has a code of its own",
         "service/oncegate/engine/gateway.py",
-        "    kind = type(failed) if isinstance(failed, Stop) else LedgerDown\n",
-        "    kind = LedgerDown\n",
+        "        return type(failed)(f",
+        "        return Recovering(f",
         "tests/engine/recovery/test_unknown_end.py::test_a_ledger_that_must_not_serve_stays_down",
     ),
     one(

@@ -81,8 +81,8 @@ UNCHECKED: tuple[Mutant, ...] = (
     one(
         "claims pass unchecked by what was set before another gateway was stood by for",
         "service/oncegate/engine/recovery/owner.py",
-        "            self._unchecked_claims.stop()\n            world.observer",
-        "            world.observer",
+        "            self._unchecked_claims.stop()\n            self.failed",
+        "            self.failed",
         f"{_UNCHECKED_CLAIMS}::test_who_has_stood_by_since_lets_nothing_pass_when_following_breaks",
     ),
     one(

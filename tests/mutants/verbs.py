@@ -40,7 +40,7 @@ VERBS = (
     one(
         "a doctor that is told of no claim",
         f"{CLI}/doctor/verb.py",
-        '    yield from _seen("claim", lambda: gateway.claim(reached, folders))\n',
+        '    yield from _seen("claim", lambda: gateway.claim(reached, folders, namespace or DEFAULT_NAMESPACE))\n',
         "",
         f"{_DOCTOR}::test_a_whole_installation_is_well_and_the_claim_leaves_no_namespace_and_no_folder",
     ),

@@ -276,11 +276,14 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    ledgers: HeldLedgers | None = None, duplicates: DuplicateTopic | None = None, **limits: Any
+    ledgers: HeldLedgers | None = None,
+    duplicates: DuplicateTopic | None = None,
+    clock: FakeClock | None = None,
+    **limits: Any,
 ) -> AsyncIterator[Served]:
     """A gateway over its own memory, or over what an earlier one left. `duplicates`: where they are told."""
     ledgers = ledgers if ledgers is not None else HeldLedgers()
-    clock, events, known = FakeClock(), Events(), Limits(**limits)
+    clock, events, known = clock or FakeClock(), Events(), Limits(**limits)
     async with AsyncExitStack() as stack:
         logs = None
         if duplicates is not None:

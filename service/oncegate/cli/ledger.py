@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from oncegate.cli.refusals import refuse_urls, refusing
+from oncegate.cli.refusals import going_past, refuse_urls, refusing
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers import log
 from oncegate.ledgers.log.admin.dump import Item
@@ -21,6 +21,7 @@ app = typer.Typer(help="Look at an embedded ledger, or accept what is left of on
 Data = Annotated[Path, typer.Option(help="Data folder of the embedded ledger.", callback=refuse_urls)]
 Witness = Annotated[str | None, typer.Option(help="Where its witness is, if not beside it.")]
 Namespace = Annotated[str, typer.Option(help="The namespace whose ledger is shown.")]
+OneNamespace = Annotated[str | None, typer.Option("--namespace", help="One namespace's ledger.  [default: all]")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, with every field whole.")]
 # What a table shows of a long value; --json shows it all.
 SHOWN_CHARS = 32
@@ -34,11 +35,14 @@ def init(data: Data = Path("data"), witness: Witness = None) -> None:
 
 
 @app.command("accept")
-def accept(data: Data = Path("data"), witness: Witness = None) -> None:
-    """Go on with a ledger as it is although its witness knew more: what it lost is forgotten, knowingly."""
+def accept(data: Data = Path("data"), witness: Witness = None, namespace: OneNamespace = None) -> None:
+    """Go on with a ledger as it is although its witness knew more: what it lost is forgotten, knowingly.
+
+    Without --namespace all are accepted, each under a new id. One that is damaged in itself stays as it is, and is
+    named. Status 1: one is.
+    """
     with refusing():
-        for line in log.accept(str(data), witness):
-            sys.stdout.write(line + "\n")
+        going_past(log.accept(str(data), witness, namespace), lambda line: (line, {}), as_json=False)
 
 
 @app.command("dump")

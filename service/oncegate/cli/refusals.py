@@ -3,16 +3,21 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
+import msgspec
 import typer
 
 from oncegate.core.errors import OncegateError
 from oncegate.ledgers import SCHEMES
+from oncegate.ledgers.log.data_dir import Refused
 from oncegate.ledgers.url_options import without_passwords
 from oncegate.settings import SettingsError
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -33,6 +38,29 @@ def refusing() -> Iterator[None]:
         raise typer.Exit(128 + signal.SIGPIPE) from error
     except OSError as error:
         _refuse(f"{error.filename or 'the system'}: {error.strerror or error}")
+
+
+def going_past(
+    found: Iterable[T | Refused], shown: Callable[[T], tuple[str, dict[str, object]]], as_json: bool
+) -> None:
+    """Writes a line for each ledger, of those that were refused to stderr; then raises Exit with status 1.
+
+    `shown`: the line of one that was not refused, and its members for `as_json`.
+    """
+    is_whole = True
+    for one in found:
+        if isinstance(one, Refused):
+            is_whole = False
+            sys.stderr.write(f"oncegate: namespace {one.namespace}: {one.error.detail}\n")
+            line = ""
+            fields = {"ok": False, "namespace": one.namespace, "code": one.error.code, "detail": one.error.detail}
+        else:
+            line, fields = shown(one)
+        if as_json or line:
+            sys.stdout.write((msgspec.json.encode(fields).decode() if as_json else line) + "\n")
+        sys.stdout.flush()
+    if not is_whole:
+        raise typer.Exit(1)
 
 
 # What the verbs of a data folder's copies say of a ledger elsewhere.

@@ -29,6 +29,15 @@ def reason_of(error: BaseException) -> str:
     return f"{error.code}: {text}" if isinstance(error, OncegateError) else text
 
 
+def without_frames(error: Exception) -> Exception:
+    """Returns an error that is to be kept, and takes the frames from it and its causes: they keep all that they use."""
+    link: BaseException | None = error
+    while link is not None:
+        link.__traceback__ = None
+        link = link.__cause__ or link.__context__
+    return error
+
+
 def unknown_end(work: str, error: BaseException) -> LedgerDown:
     """Returns what whoever waits is told when `work` raised what nobody expected: nothing is known of its effect."""
     down = LedgerDown(f"{work} failed ({error!r}); whether this was written is unknown")

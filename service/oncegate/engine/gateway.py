@@ -1,14 +1,13 @@
 """Owns a shard for each namespace, and admits requests to all of them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from oncegate.core.errors import (
     BadRequest,
     KeyMismatch,
-    LedgerDown,
     NotFound,
     OncegateError,
     Recovering,
@@ -19,17 +18,20 @@ from oncegate.engine.admission import Admission, Turns
 from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.counts.tenants import Tenant, Tenants
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.failures import error_fields
+from oncegate.engine.failures import error_fields, reason_of
 from oncegate.engine.limits import Limits
 from oncegate.engine.names import ALL_NAMESPACES, DEFAULT_NAMESPACE, check_namespace
 from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.producer_requests import Note
-from oncegate.engine.recovery.owner import EVICTION_MS, Owner
+from oncegate.engine.recovery.owner import EVICTION_MS, RETRIED, Owner
 from oncegate.engine.recovery.world import World
 from oncegate.engine.shard import Shard
 from oncegate.hashing.keys import key_check
 from oncegate.ports import Clock, Ledgers, Mark, Observer, RunFolders, Standbys
 from oncegate.ports.tracing import Tracer
+
+# How long a start waits for namespaces whose ledgers are long, once another one serves.
+OPENING_MS = 5_000
 
 
 class Gateway:
@@ -196,7 +198,7 @@ class Gateway:
         return [owner for _, owner in sorted(self._owners.items()) if owner.ended is None]
 
     def readiness(self) -> dict[str, str]:
-        """Tells SERVING, FULL, STANDBY, RECOVERING or DOWN for each namespace; the gateway is ready when all serve."""
+        """Tells SERVING, FULL, STANDBY, RECOVERING or DOWN for each namespace; it is ready when one serves."""
         return {name: owner.state for name, owner in sorted(self._owners.items()) if owner.ended is None}
 
     def standing(self, namespace: str) -> str:
@@ -214,15 +216,32 @@ class Gateway:
         await owner.started()
 
     async def start(self) -> None:
-        """Owns every namespace there is, side by side; raises the first reason why one cannot be served.
+        """Owns every namespace there is, side by side; returns once one serves and no other is still being opened, or
+        `OPENING_MS` after the first one serves.
 
-        One that cannot be opened for now is opened later, and the others serve.
+        One that cannot be opened is opened later, and the others serve. Raises the first reason where none can be
+        opened, and none is opened again soon.
         """
-        await asyncio.gather(*map(self._own_if_possible, self._world.ledgers.names()))
+        for name in self._world.ledgers.names():
+            self._owners[name] = Owner(self._world, name)
+        first_serves = asyncio.Event()
+        openings = asyncio.create_task(_all_opened(self._owners.values(), first_serves))
+        long_enough = asyncio.create_task(self._waited_for_others(first_serves))
+        waits: list[asyncio.Future[Any]] = [openings, long_enough]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        if long_enough.done() and not openings.done():
+            return
+        refusals = [why for why in openings.result() if why is not None]
+        if refusals and len(refusals) == len(self._owners) and not any(isinstance(why, Recovering) for why in refusals):
+            raise refusals[0]
 
-    async def _own_if_possible(self, namespace: str) -> None:
-        with suppress(Recovering):
-            await self._own(namespace)
+    async def _waited_for_others(self, first_serves: asyncio.Event) -> None:
+        await first_serves.wait()
+        await self.clock.sleep_ms(OPENING_MS)
 
     def _begin_upkeep(self) -> "asyncio.Task[None]":
         upkeep = asyncio.create_task(self._keep_up(), name="upkeep")
@@ -268,6 +287,20 @@ class Gateway:
         await asyncio.gather(*(owner.close() for owner in self._owners.values()))
 
 
+async def _all_opened(owners: Iterable[Owner], serves: asyncio.Event) -> list[Exception | None]:
+    return await asyncio.gather(*(_opened(owner, serves) for owner in owners))
+
+
+async def _opened(owner: Owner, serves: asyncio.Event) -> Exception | None:
+    """Returns once its first opening has ended: None, and `serves` is set, or why it does not serve."""
+    try:
+        await owner.started()
+    except Exception as error:
+        return error
+    serves.set()
+    return None
+
+
 def _absent(namespace: str) -> str:
     """Says that there is no such namespace, and how to make it, where one may have this name."""
     try:
@@ -278,9 +311,13 @@ def _absent(namespace: str) -> str:
 
 
 def _down(namespace: str, failed: Exception) -> OncegateError:
-    """The error for whoever asks a namespace that stays down: of one code with what ended it, where that says stop."""
-    kind = type(failed) if isinstance(failed, Stop) else LedgerDown
-    return kind(f"namespace {namespace} is down: {failed}")
+    """Returns the error of a request to a namespace that is DOWN: of one code with what ended it, where that is stop.
+
+    Else it may serve later: Recovering.
+    """
+    if isinstance(failed, Stop):
+        return type(failed)(f"namespace {namespace} is down, {RETRIED}: {failed}")
+    return Recovering(f"namespace {namespace} is down, {RETRIED}: {reason_of(failed)}; nothing was written")
 
 
 @asynccontextmanager
@@ -298,8 +335,8 @@ async def open_gateway(
     `standby`: it takes over once the owner of the ledgers is gone, and stands by until then. `duplicates`: where they
     are told one by one.
 
-    Raises LedgerBusy, LedgerDamaged, KeyMismatch and their like before anything was written. BadRequest: these ledgers
-    know no standby.
+    Raises LedgerBusy, LedgerDamaged, KeyMismatch and their like where no namespace can be served: nothing was written.
+    BadRequest: these ledgers know no standby.
     """
     limits = limits if limits is not None else Limits()
     standbys = _standbys(ledgers) if standby else None

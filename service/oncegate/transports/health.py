@@ -2,19 +2,25 @@
 
 from dataclasses import dataclass
 
+from oncegate.core.errors import NotFound
 from oncegate.engine.gateway import Gateway
+from oncegate.transports.decode.identifiers import shortened
 from oncegate.transports.draining import DRAINED, UNDO
 
 # What one server does to a thousand namespaces is told often enough by these.
 NAMED_MAX = 10
 
 
+_SERVING = ("SERVING", "FULL")
+
+
 @dataclass(frozen=True)
 class Answer:
     """The answer to a probe. `namespaces`: the state of each, SERVING | FULL | STANDBY | RECOVERING | DOWN.
 
-    is_drained: an operator wants no new work here, so it is not ready whatever the states are. FULL serves reads and
-    answers what is known, and completes and releases: taken out of service it could not.
+    detail: why it is not ok; where it is, which namespaces do not serve, and why; empty: all do. is_drained: an
+    operator wants no new work here, so it is not ready whatever the states are. FULL serves reads and answers what is
+    known, and completes and releases: taken out of service it could not.
     """
 
     ok: bool
@@ -24,34 +30,44 @@ class Answer:
 
 
 def started(gateway: Gateway | None) -> Answer:
-    """Tells whether kernels are compiled and every ledger has been opened and rebuilt once."""
+    """Tells whether kernels are compiled and the list of namespaces was read."""
     if gateway is None:
         return Answer(False, "the gateway is starting: its ledgers are being opened", {})
-    return Answer(True, "started", gateway.readiness())
+    return Answer(True, "", gateway.readiness())
 
 
-def ready(gateway: Gateway | None) -> Answer:
-    """Tells whether every namespace is served from an index that was rebuilt to the ledger's end; if not, why."""
-    begun = started(gateway)
-    if gateway is not None and gateway.draining is not None:
-        note = gateway.draining
-        told = f"the gateway was drained by {note.who}: {note.why}; {UNDO} has it take new work again"
-        return Answer(False, told, begun.namespaces, is_drained=True)
+def ready(gateway: Gateway | None, namespace: str | None = None) -> Answer:
+    """Tells whether any namespace is served from an index that was rebuilt to its ledger's end, or this one.
+
+    One that is not served is refused in its own answers: it takes no other one out of service. Raises NotFound: there
+    is no such namespace.
+    """
     if gateway is None:
-        return begun
-    waiting = [
-        f"{name} is {state}{_because(gateway.reason(name))}"
-        for name, state in begun.namespaces.items()
-        if state not in ("SERVING", "FULL")
-    ]
+        return started(gateway)
+    states = gateway.readiness()
+    if namespace is not None:
+        if namespace not in states:
+            raise NotFound(f"there is no namespace {shortened(namespace)}")
+        states = {namespace: states[namespace]}
+    if (note := gateway.draining) is not None:
+        told = f"the gateway was drained by {note.who}: {note.why}; {UNDO} has it take new work again"
+        return Answer(False, told, states, is_drained=True)
+    waiting = {name: state for name, state in states.items() if state not in _SERVING}
+    detail = _told(gateway, waiting) if waiting or states else "there is no namespace yet"
+    return Answer(len(waiting) < len(states), detail, states)
+
+
+def _told(gateway: Gateway, waiting: dict[str, str]) -> str:
+    """Says which namespaces do not serve, and why; empty: all do."""
     if not waiting:
-        return begun
-    detail = f"namespace {', '.join(waiting[:NAMED_MAX])}"
-    if len(waiting) > NAMED_MAX:
-        detail += f", and {len(waiting) - NAMED_MAX} more"
-    if standing := [f"{name}: {told}" for name in begun.namespaces if (told := gateway.standing(name))]:
+        return ""
+    lines = [f"{name} is {state}{_because(gateway.reason(name))}" for name, state in waiting.items()]
+    detail = f"namespace {', '.join(lines[:NAMED_MAX])}"
+    if len(lines) > NAMED_MAX:
+        detail += f", and {len(lines) - NAMED_MAX} more"
+    if standing := [f"{name}: {told}" for name in waiting if (told := gateway.standing(name))]:
         detail += f" ({'; '.join(standing)})"
-    return Answer(False, detail, begun.namespaces)
+    return detail
 
 
 def _because(reason: str) -> str:
@@ -64,4 +80,4 @@ def without_names(answer: Answer) -> Answer:
         return Answer(False, f"{DRAINED}; {UNDO} has it take new work again", {}, is_drained=True)
     if not answer.namespaces:
         return answer
-    return Answer(answer.ok, answer.detail if answer.ok else "not every namespace serves", {})
+    return Answer(answer.ok, "" if answer.ok else "no namespace serves", {})

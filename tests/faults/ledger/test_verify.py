@@ -1,4 +1,4 @@
-"""A data folder read from end to end: what it tells, and at what damage it ends."""
+"""A data folder read from end to end: what verify returns of each ledger, and what it refuses."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged
 from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log import verify
 from oncegate.ledgers.log.admin.verify import VerifiedLedger
-from oncegate.ledgers.log.data_dir import DataDir
+from oncegate.ledgers.log.data_dir import DataDir, Refused
 from oncegate.testing.ledger_places import snapshot_of
 from tests.support.ledger_tools import (
     everything,
@@ -33,7 +33,7 @@ async def test_verify_tells_of_each_ledger_and_touches_nothing(data) -> None:
 
 
 @pytest.mark.parametrize("file", ["segment", "rows", "state", "key", "witness", "list"])
-async def test_verify_ends_at_damage(data, source, file) -> None:
+async def test_verify_refuses_what_is_damaged(data, source, file) -> None:
     shard = data / "default/0"
     outputs = sorted((shard / "outputs").iterdir())
     path = {
@@ -51,17 +51,24 @@ async def test_verify_ends_at_damage(data, source, file) -> None:
         if at < len(wrong):
             wrong[at] ^= 1
     path.write_bytes(wrong)
-    with pytest.raises((LedgerDamaged, KeyMismatch)):
-        list(verify(str(data)))
+    if file == "list":
+        with pytest.raises(LedgerDamaged):
+            list(verify(str(data)))
+        return
+    (refused,) = verify(str(data))
+    assert isinstance(refused, Refused)
+    assert refused.namespace == "default"
+    assert isinstance(refused.error, LedgerDamaged | KeyMismatch)
 
 
-async def test_what_others_say_about_the_entries_ends_a_verification(data, source) -> None:
+async def test_what_others_say_about_the_entries_refuses_a_ledger(data, source) -> None:
     def also(ledger: VerifiedLedger) -> None:
         assert [one.body for one in ledger.entries()] == [b"state", b"entry 3", b"entry 4", b"entry 5", b"staged"]
         raise LedgerDamaged("entry 1 of the ledger makes no sense")
 
-    with pytest.raises(LedgerDamaged, match="makes no sense"):
-        list(verify(str(data), also=also))
+    (refused,) = verify(str(data), also=also)
+    assert isinstance(refused, Refused)
+    assert "makes no sense" in refused.error.detail
 
 
 def test_a_backup_is_no_data_folder_and_says_what_makes_one_of_it(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_folder_that_is_moved_replaced_or_removed_is_told_though_nobody_asks_o
             lines = [line for line in process.log.splitlines() if "ledger_lost" in line]
             assert len(lines) == times, process.log
             assert f"namespace={namespace}" in lines[-1], lines
-            assert "moved, removed or replaced; put it back, and start the gateway anew" in lines[-1], lines
+            assert "moved, removed or replaced; put it back; nothing was written" in lines[-1], lines
 
         for name in ("moved", "replaced"):
             with Gateway(process.url, name) as other:
@@ -77,10 +77,14 @@ def test_a_folder_that_is_moved_replaced_or_removed_is_told_though_nobody_asks_o
         shutil.copytree(tmp_path / "before", process.data / "replaced")
         becomes(default="SERVING", moved="DOWN", replaced="DOWN")
         is_told("replaced", 2)
-        status, problem = process.ask("GET", "/healthz/ready")
+        ready, told = process.ask("GET", "/healthz/ready")
         for name in ("moved", "replaced"):
-            assert f"{name} is DOWN (LEDGER_FENCED: ledger {name} in " in problem["detail"], problem
-        assert (status, problem["detail"].count("moved, removed or replaced; put it back")) == (503, 2), problem
+            assert f"{name} is DOWN (LEDGER_FENCED: ledger {name} in " in told["detail"], told
+            status, problem = process.ask("GET", f"/healthz/ready?namespace={name}")
+            assert (status, "moved, removed or replaced; put it back" in problem["detail"]) == (503, True), problem
+            assert problem["namespaces"] == {name: "DOWN"}
+        assert (ready, told["detail"].count("moved, removed or replaced; put it back")) == (200, 2), told
+        assert process.ask("GET", "/healthz/ready?namespace=default")[0] == 200
         shutil.rmtree(process.data)
         becomes(default="DOWN", moved="DOWN", replaced="DOWN")
         is_told("default", 3)

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 import pytest
 from google.rpc.status_pb2 import Status
+from grpc_health.v1 import health_pb2
 
 from oncegate.transports.access.rights import CALLS, Role
 from oncegate.transports.grpc import gateway_pb2 as pb
@@ -68,6 +69,30 @@ async def test_each_method_answers_each_of_those_who_may_ask_as_the_one_table_sa
         assert marks == [doors.http.program.gateway.shard(name).mark for name in ("here", "theirs")]
     assert len(cells) == len(METHODS) * (2 + 3 * len(Role))
     assert {key: said for key, said in cells.items() if said != expected(*key)} == {}
+
+
+async def test_whether_one_namespace_serves_is_told_to_who_has_a_role_there(tmp_path: Path) -> None:
+    async with tenants(tmp_path) as (doors, texts):
+        check = doors.channel.unary_unary(
+            "/grpc.health.v1.Health/Check",
+            health_pb2.HealthCheckRequest.SerializeToString,
+            health_pb2.HealthCheckResponse.FromString,
+        )
+
+        async def answer(namespace: str, credential: str) -> str:
+            asked = health_pb2.HealthCheckRequest(service=f"oncegate.v1.ClaimService/{namespace}")
+            shown = (("authorization", f"Bearer {credential}"),) if credential else ()
+            try:
+                found = await check(asked, timeout=20, metadata=shown)
+            except grpc.aio.AioRpcError as error:
+                return error.code().name
+            return health_pb2.HealthCheckResponse.ServingStatus.Name(found.status)
+
+        assert await answer("here", texts["first read"]) == "SERVING"
+        for namespace in ("here", "nowhere"):
+            assert await answer(namespace, "") == "UNAUTHENTICATED"
+            assert await answer(namespace, texts["second read"]) == "PERMISSION_DENIED"
+        assert await answer("nowhere", texts["all read"]) == "NOT_FOUND"
 
 
 async def test_each_request_of_a_stream_needs_what_its_call_needs(tmp_path: Path) -> None:

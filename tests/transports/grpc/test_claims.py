@@ -191,19 +191,20 @@ async def test_bytes_that_are_no_message_are_a_bad_request() -> None:
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def test_the_probe_answers_for_the_whole_and_for_each_service() -> None:
+async def test_the_probe_answers_for_the_whole_for_each_service_and_for_one_namespace() -> None:
     async with both() as doors:
         check = doors.channel.unary_unary(
             "/grpc.health.v1.Health/Check",
             health_pb2.HealthCheckRequest.SerializeToString,
             health_pb2.HealthCheckResponse.FromString,
         )
-        for service in ("", *SERVICES):
+        for service in ("", *SERVICES, *(f"{service}/default" for service in SERVICES)):
             found = await check(health_pb2.HealthCheckRequest(service=service), timeout=20)
             assert found.status == health_pb2.HealthCheckResponse.SERVING
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await check(health_pb2.HealthCheckRequest(service="none"), timeout=20)
-        assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+        for service in ("none", "none/default", "oncegate.v1.ClaimService/nowhere", "oncegate.v1.ClaimService/"):
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await check(health_pb2.HealthCheckRequest(service=service), timeout=20)
+            assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
 def test_each_kind_of_failure_has_a_code() -> None:

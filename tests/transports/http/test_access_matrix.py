@@ -168,6 +168,18 @@ async def test_a_tenant_sees_the_names_of_its_own_namespaces_alone(tmp_path: Pat
             assert (await two.ask("GET", f"/healthz/{probe}", None)).json["namespaces"] == {}
 
 
+async def test_whether_one_namespace_serves_is_told_to_who_has_a_role_there(tmp_path: Path) -> None:
+    async with tenants(tmp_path) as two:
+        mine = "/healthz/ready?namespace=here"
+        told = (await two.ask("GET", mine, two.texts["first read"])).json
+        assert (told["namespaces"], "detail" in told) == ({"here": "SERVING"}, False)
+        for namespace in ("here", "nowhere"):
+            (await two.ask("GET", f"/healthz/ready?namespace={namespace}", None)).problem(401, "UNAUTHENTICATED")
+            reply = await two.ask("GET", f"/healthz/ready?namespace={namespace}", two.texts["second read"])
+            reply.problem(403, "FORBIDDEN")
+        (await two.ask("GET", "/healthz/ready?namespace=nowhere", two.texts["all read"])).problem(404, "NOT_FOUND")
+
+
 async def test_a_key_is_taken_from_the_header_alone(tmp_path: Path) -> None:
     async with tenants(tmp_path) as two:
         text = two.texts["first read"]

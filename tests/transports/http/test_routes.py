@@ -237,7 +237,9 @@ async def test_limits_promises_version_and_health_are_told() -> None:
         assert (await http.get("/version")).json["api"] == "v1"
         for probe in ("live", "startup", "ready"):
             assert (await http.get(f"/healthz/{probe}")).status == 200
-        assert (await http.get("/healthz/ready")).json["namespaces"] == {"default": "SERVING"}
+        assert (await http.get("/healthz/ready")).json == {"status": "ready", "namespaces": {"default": "SERVING"}}
+        assert (await http.get("/healthz/ready?namespace=default")).json["namespaces"] == {"default": "SERVING"}
+        (await http.get("/healthz/ready?namespace=nowhere")).problem(404, "NOT_FOUND")
 
 
 async def test_answers_carry_a_mark_that_may_be_brought_back_and_another_ledgers_mark_is_refused() -> None:

@@ -19,6 +19,7 @@ from oncegate.cli.refusals import refusing
 from oncegate.core.errors import BadRequest, NotFound, OncegateError
 from oncegate.ledgers import log, parse_url
 from oncegate.ledgers.log.admin.verify import VerifiedLedger
+from oncegate.ledgers.log.data_dir import Refused
 
 if TYPE_CHECKING:
     from oncegate.index.shard import ShardIndex
@@ -86,8 +87,11 @@ def _of_disk(data: Path, witness: str | None, namespace: str, write: "Write") ->
         write(index, ledger.key, ledger.mark.ledger)
 
     with counted("exporting", data, times=2) as disk:
-        if not [one.namespace for one in log.verify(str(data), witness, disk, verified, only=namespace)]:
-            raise NotFound(f"{data} has no namespace {namespace}; nothing was written")
+        found = next(log.verify(str(data), witness, disk, verified, only=namespace), None)
+        if found is None:
+            raise NotFound(f"namespace {namespace} of {data} was deleted meanwhile; nothing was written")
+        if isinstance(found, Refused):
+            raise found.error
 
 
 async def _of_kafka(place: str, namespace: str, write: "Write") -> None:

@@ -10,7 +10,12 @@ import psutil
 
 from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
 from oncegate.engine.limits import MIB
+from oncegate.ledgers.disk import Disk
+from oncegate.ledgers.log.files.keys import KEY_NAME
+from oncegate.ledgers.log.files.ledger_list import read_list
 from oncegate.ledgers.log.locks import OWNER_NAME
+from oncegate.ledgers.log.opening.recovery import SHARD_NAME
+from oncegate.ledgers.witness import witness_path
 from oncegate.settings import Settings
 
 _NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "9p")
@@ -48,6 +53,32 @@ def folders(settings: Settings, place: str, answers: bool) -> Iterator[Finding]:
             "a disk that is set back takes both, and then clients alone notice",
             "name another disk by --witness",
         )
+
+
+def ledgers(settings: Settings, place: str, only: str | None) -> Iterator[Finding]:
+    """Looks at the folder, the key and the witness of each namespace that is listed, or of one; reads no entry."""
+    data, witness = folders_of(settings, place)
+    listed = (read_list(Disk(), data) or {}) if data.is_dir() else {}
+    if only is not None and only not in listed:
+        yield wrong("ledgers", f"{data} lists no namespace {only}", "nothing is served by that name", "name another")
+        return
+    names = sorted(listed) if only is None else [only]
+    damaged = [finding for name in names for finding in _ledger(data, witness, name)]
+    yield from damaged
+    if names and not damaged:
+        yield ok("ledgers", f"folder, key and witness of {len(names)} namespaces are there")
+
+
+def _ledger(data: Path, witness: Path, name: str) -> Iterator[Finding]:
+    copy = f"put it back from a copy; oncegate verify --namespace {name} reads all of it"
+    why = f"namespace {name} is refused, the others are served"
+    shard = data / name / SHARD_NAME
+    for path in (shard, data / name / KEY_NAME, witness_path(witness, name)):
+        if not path.exists():
+            yield wrong("ledgers", f"namespace {name}: {path} is missing", why, copy)
+        elif not os.access(path, os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)):
+            what = f"namespace {name}: user {os.getuid()} may not read and write {path}"
+            yield wrong("ledgers", what, why, f"chown -R {os.getuid()} {path}")
 
 
 def _rights(folder: Path) -> Iterator[Finding]:

@@ -9,20 +9,23 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import quote
 
 import oncegate
 from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
 from oncegate.cli.running.requests import answer_of
-from oncegate.core.errors import LedgerFull, OncegateError, Recovering, Stopping
+from oncegate.core.errors import Forbidden, LedgerFull, NotFound, OncegateError, Recovering, Stopping
+from oncegate.engine.names import DEFAULT_NAMESPACE
 from oncegate.ledgers import parse_url
 from oncegate.ledgers.log.deleted import DELETED_NAME
 from oncegate.settings import Settings
+from oncegate.transports.pages import LIMIT_MAX
 
 SCRATCH = "doctor-"
 # Whether a namespace is DOWN.
 _TO_DO = {
     False: "it goes on by itself once that is over; its log says more",
-    True: "mend that, then start it anew: it does not go on by itself",
+    True: "mend that: it is opened again each minute; damage: oncegate verify --namespace NAME, then put a copy back",
 }
 _RIGHTS = "the key in ONCEGATE_API_KEY needs the roles write and admin everywhere ('*') for this"
 
@@ -40,11 +43,13 @@ class Reached:
         return json.loads(answer_of(self.url, path, message, self.ca, self.certificate, method) or "null")
 
 
-def health(settings: Settings, reached: Reached) -> Iterator[Finding]:
-    """Asks the probes and the version."""
+def health(settings: Settings, reached: Reached, namespace: str | None = None) -> Iterator[Finding]:
+    """Asks the probes, of all namespaces or of one, and the version."""
     try:
-        reached.ask("healthz/ready")
-        yield ok("gateway", f"{reached.url} is ready")
+        answer = reached.ask("healthz/ready" if namespace is None else f"healthz/ready?namespace={quote(namespace)}")
+        yield ok("gateway", f"{reached.url} is ready{'' if namespace is None else f' in namespace {namespace}'}")
+        for told in _not_serving(reached, answer):
+            yield wrong("namespace", told, "its callers are refused, the others are served", _TO_DO[" is DOWN" in told])
     except OncegateError as error:
         why = "no request is sent to it by whoever asks its probe, and some are refused"
         drained = error.extra.get("code") == Stopping.code
@@ -61,17 +66,38 @@ def health(settings: Settings, reached: Reached) -> Iterator[Finding]:
         yield warning("gateway", "its semantic settings are others than those found here", why, do)
 
 
-def claim(reached: Reached, folders: Callable[[], tuple[Path, Path]] | None) -> Iterator[Finding]:
+def _not_serving(reached: Reached, answer: Any) -> Iterator[str]:
+    """Says which namespaces of a gateway that is ready do not serve. Where keys hide the names, each is asked."""
+    if answer["namespaces"]:
+        yield from filter(None, [answer.get("detail")])
+        return
+    after: str | None = ""
+    while after is not None:
+        page = reached.ask(f"v1/namespaces?limit={LIMIT_MAX}&after={quote(after)}")
+        for name in page["namespaces"]:
+            try:
+                reached.ask(f"v1/namespaces/{name}")
+            except OncegateError as error:
+                # A namespace that was deleted meanwhile, or of which this key may know nothing, is no finding.
+                if error.extra.get("code") not in (NotFound.code, Forbidden.code):
+                    state = "RECOVERING" if error.extra.get("code") == Recovering.code else "DOWN"
+                    yield f"namespace {name} is {state}: {error.detail}"
+        after = page.get("next")
+
+
+def claim(
+    reached: Reached, folders: Callable[[], tuple[Path, Path]] | None, namespace: str = DEFAULT_NAMESPACE
+) -> Iterator[Finding]:
     """Claims an id, completes it and claims it again, in a namespace of its own that is removed.
 
-    Where the ledger lies on servers a namespace would leave topics or keys there: an id of `default` is claimed and
+    Where the ledger is on servers a namespace would leave topics or keys there: an id of `namespace` is claimed and
     released instead. `folders`: the data folder and the witness's, where a deleted namespace's remains are removed.
     """
     ledger = parse_url(str(reached.ask("v1/capabilities")["ledger"]))[0]
     if ledger in ("log", "memory"):
         yield from _in_scratch(reached, folders)
     else:
-        yield from _released(reached)
+        yield from _released(reached, namespace)
 
 
 def _in_scratch(reached: Reached, folders: Callable[[], tuple[Path, Path]] | None) -> Iterator[Finding]:
@@ -113,8 +139,8 @@ def _removed(
         (witness / DELETED_NAME / f"{name}.{ledger}.witness").unlink(missing_ok=True)
 
 
-def _released(reached: Reached) -> Iterator[Finding]:
-    place, name = "v1/namespaces/default", secrets.token_hex(8)
+def _released(reached: Reached, namespace: str) -> Iterator[Finding]:
+    place, name = f"v1/namespaces/{namespace}", secrets.token_hex(8)
     try:
         first = _claimed(reached, place, name)
         second = _claimed(reached, place, name)
@@ -124,7 +150,7 @@ def _released(reached: Reached) -> Iterator[Finding]:
         return
     verdicts = [answer["verdicts"][0]["verdict"] for answer in (first, second)]
     if verdicts == ["GRANTED", "BUSY"]:
-        yield ok("claim", "an id of namespace default was granted, busy for others, and is released")
+        yield ok("claim", f"an id of namespace {namespace} was granted, busy for others, and is released")
     else:
         told = f"an id was told {verdicts[0]}, then {verdicts[1]} to another attempt"
         yield wrong("claim", told, "GRANTED and BUSY are right", "stop its writers and report it with the log")

@@ -5,20 +5,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
-from oncegate.engine.names import DEFAULT_NAMESPACE
 
 NOT_THERE = "the ledger is there: without it nothing is decided"
 REACH = "see that it runs and that this machine reaches it"
 
 
-def kafka(place: str) -> Iterator[Finding]:
-    """Asks the brokers what `oncegate kafka plan --check` asks, for the default namespace."""
+def kafka(place: str, namespace: str) -> Iterator[Finding]:
+    """Asks the brokers what `oncegate kafka plan --check` asks, for one namespace."""
     from oncegate.ledgers.kafka.address import parse_address
     from oncegate.ledgers.kafka.plan.look import look
     from oncegate.ledgers.kafka.plan.needs import needs_of
 
     address = parse_address(place)
-    found = asyncio.run(look(needs_of(address, [DEFAULT_NAMESPACE], None, []), address))
+    found = asyncio.run(look(needs_of(address, [namespace], None, []), address))
     topics = [one for one in found if one.item.startswith("topic")]
     if topics and all(said.startswith("missing") for one in topics for said in one.wrong or ("right",)):
         yield warning(

@@ -11,11 +11,13 @@ import typer
 
 from oncegate.cli.doctor import data, gateway, machine, secrets, servers
 from oncegate.cli.doctor.findings import Finding, Level, warning, wrong
+from oncegate.cli.ledger import OneNamespace
 from oncegate.cli.operating.options import AsJsonLines
 from oncegate.cli.refusals import refusing
 from oncegate.cli.running.requests import Ca, Certificate
 from oncegate.cli.serve import serve_flags, taking_serve_flags
 from oncegate.core.errors import NotFound, OncegateError
+from oncegate.engine.names import DEFAULT_NAMESPACE
 from oncegate.ledgers import parse_url
 from oncegate.settings import Settings, SettingsError, load
 
@@ -27,7 +29,12 @@ Check = tuple[str, Callable[[], Iterable[Finding]]]
 
 @taking_serve_flags
 def doctor(
-    url: Url = None, as_json: AsJsonLines = False, ca: Ca = None, certificate: Certificate = None, **flags: Any
+    url: Url = None,
+    namespace: OneNamespace = None,
+    as_json: AsJsonLines = False,
+    ca: Ca = None,
+    certificate: Certificate = None,
+    **flags: Any,
 ) -> None:
     """Check an installation from end to end, with the flags and settings of `serve`, and say what is wrong.
 
@@ -38,7 +45,7 @@ def doctor(
     """
     with refusing():
         found = []
-        for finding in _findings(flags, url, ca, certificate):
+        for finding in _findings(flags, url, namespace, ca, certificate):
             sys.stdout.write((json.dumps(finding.members) if as_json else str(finding)) + "\n")
             sys.stdout.flush()
             found.append(finding)
@@ -46,7 +53,9 @@ def doctor(
             raise typer.Exit(1)
 
 
-def _findings(flags: dict[str, Any], url: str | None, ca: Path | None, certificate: Path | None) -> Iterator[Finding]:
+def _findings(
+    flags: dict[str, Any], url: str | None, namespace: str | None, ca: Path | None, certificate: Path | None
+) -> Iterator[Finding]:
     try:
         file, given = serve_flags(**flags)
         settings = load(file, **given)
@@ -56,7 +65,7 @@ def _findings(flags: dict[str, Any], url: str | None, ca: Path | None, certifica
         return
     reached = gateway.Reached(_url(settings) if url is None else url, ca, certificate)
     answers = _answers(reached)
-    for name, check in _checks(settings, scheme, place, answers):
+    for name, check in _checks(settings, scheme, place, answers, namespace):
         yield from _seen(name, check)
     if not answers:
         told = f"no gateway answers at {reached.url}"
@@ -64,19 +73,20 @@ def _findings(flags: dict[str, Any], url: str | None, ca: Path | None, certifica
         yield (warning if url is None else wrong)("gateway", told, why, do)
         return
     folders = partial(data.folders_of, settings, place) if scheme == "log" else None
-    yield from _seen("gateway", lambda: gateway.health(settings, reached))
-    yield from _seen("claim", lambda: gateway.claim(reached, folders))
+    yield from _seen("gateway", lambda: gateway.health(settings, reached, namespace))
+    yield from _seen("claim", lambda: gateway.claim(reached, folders, namespace or DEFAULT_NAMESPACE))
 
 
-def _checks(settings: Settings, scheme: str, place: str, answers: bool) -> Iterator[Check]:
+def _checks(settings: Settings, scheme: str, place: str, answers: bool, namespace: str | None) -> Iterator[Check]:
     yield "python", lambda: machine.python(settings)
     yield "clock", lambda: machine.clock(settings)
     yield "descriptors", lambda: machine.descriptors(settings)
     yield "ports", lambda: machine.ports(settings, answers)
     if scheme == "log":
         yield "data", lambda: data.folders(settings, place, answers)
+        yield "ledgers", lambda: data.ledgers(settings, place, namespace)
     elif scheme == "kafka":
-        yield "ledger", lambda: servers.kafka(place)
+        yield "ledger", lambda: servers.kafka(place, namespace or DEFAULT_NAMESPACE)
     elif scheme in ("redis", "rediss"):
         yield "ledger", lambda: servers.redis(place, scheme == "rediss")
     yield "keys", lambda: secrets.key_file(settings)

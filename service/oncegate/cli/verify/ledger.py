@@ -7,18 +7,18 @@ from pathlib import Path
 import msgspec
 
 from oncegate.cli.progress import counted
-from oncegate.cli.refusals import refusing
+from oncegate.cli.refusals import going_past, refusing
 from oncegate.core.errors import OncegateError
 from oncegate.ledgers import log
 from oncegate.ledgers.log.admin.verify import Verified, VerifiedLedger
 
 
-def verify_ledger(data: Path, witness: str | None, as_json: bool) -> None:
-    """Prints a line for each ledger of the data folder that is whole; ends with status 1 at the first damage."""
+def verify_ledger(data: Path, witness: str | None, namespace: str | None, as_json: bool) -> None:
+    """Prints a line for each ledger of the data folder, or of one namespace; status 1 where one of them is damaged."""
     with refusing(), counted("verifying", data, times=2) as disk:
         try:
-            for one in log.verify(str(data), witness, disk, _rebuild):
-                sys.stdout.write((_json(one) if as_json else _line(one)) + "\n")
+            found = log.verify(str(data), witness, disk, _rebuild, namespace)
+            going_past(found, lambda one: (_line(one), _members(one)), as_json)
         except OncegateError as error:
             if as_json:
                 sys.stdout.write(msgspec.json.encode({"ok": False, "detail": error.detail}).decode() + "\n")
@@ -45,8 +45,8 @@ def _line(one: Verified) -> str:
     )
 
 
-def _json(one: Verified) -> str:
-    fields = {
+def _members(one: Verified) -> dict[str, object]:
+    return {
         "ok": True,
         "namespace": one.namespace,
         "ledger": one.ledger.hex(),
@@ -56,4 +56,3 @@ def _json(one: Verified) -> str:
         "ranges": one.ranges,
         "range_bytes": one.range_bytes,
     }
-    return msgspec.json.encode(fields).decode()

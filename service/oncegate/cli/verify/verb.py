@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from oncegate.cli.explain import Namespace
 from oncegate.cli.ledger import Witness
 from oncegate.cli.operating.options import AsJsonLines, RegistryCa, RegistryUrl, TopicIds
 from oncegate.cli.refusals import refusing
@@ -18,6 +17,13 @@ from oncegate.core.errors import BadRequest
 Against = Annotated[str | None, typer.Option(help="The topic that the input was written to, by the gateway's name.")]
 Given = Annotated[Path | None, typer.Option("--input", help="What was to be written: .parquet, .arrow, .csv, .ndjson.")]
 IdCol = Annotated[list[str], typer.Option(help="The input's column that is the id; once for each of several.")]
+Of = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        help="Of a ledger's files: this one's alone. Of a topic: whose it is.  [default: all; default]",
+    ),
+]
 Output = Annotated[str, typer.Option(help="kafka://HOST:PORT/TOPIC, where rows lie there and not in the gateway.")]
 OutputId = Annotated[
     str,
@@ -37,7 +43,7 @@ def verify(
     given: Given = None,
     id_col: IdCol = [],  # noqa: B006, never changed
     url: Url = "http://127.0.0.1:8080",
-    namespace: Namespace = "default",
+    namespace: Of = None,
     id_set: TopicIds = None,
     output: Output = "",
     output_id: OutputId = "",
@@ -53,7 +59,7 @@ def verify(
     """Read a ledger and see that it is whole; with --against, compare a topic with its input and the ledger.
 
     Of a ledger: lists, witness, frames, rows, and what the entries add up to. Owns nothing: the gateway may be
-    running. Ends with status 1 at the first damage.
+    running. One that is damaged is named, and the others are read. Status 1: one is.
 
     With --against it asks a running gateway, and says which ids are missing, not written, doubled, held, unrecorded
     or foreign. Status 0: none is. An interrupted run goes on with the same command.
@@ -63,12 +69,12 @@ def verify(
     Example: oncegate verify --against orders --input orders.parquet --id-col order
     """
     kafka = output, output_id, state, repair, picture, rows, registry, registry_ca
-    asked = Asked(against, given, id_col, url, namespace, id_set, *kafka)
+    asked = Asked(against, given, id_col, url, namespace or "default", id_set, *kafka)
     with refusing():
         if against is None:
             if asked.more_than_an_address:
                 raise BadRequest("--input, --id-col and what goes with them need --against TOPIC")
-            verify_ledger(data or Path("data"), witness, as_json)
+            verify_ledger(data or Path("data"), witness, namespace, as_json)
         elif data is not None or witness is not None:
             raise BadRequest("--against asks a running gateway (--url): --data and --witness are of a ledger's files")
         else:

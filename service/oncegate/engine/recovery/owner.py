@@ -14,20 +14,25 @@ from oncegate.core.errors import (
     Stop,
 )
 from oncegate.engine.counts.counts import Counts
-from oncegate.engine.failures import error_fields, reason_of
+from oncegate.engine.failures import error_fields, reason_of, without_frames
 from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.recovery.shard_opening import opened_shard
 from oncegate.engine.recovery.shortage import is_shortage
 from oncegate.engine.recovery.unchecked_claims import UncheckedClaims
 from oncegate.engine.recovery.world import World
 from oncegate.engine.shard import Shard
-from oncegate.ports import Followed
+from oncegate.ports import Followed, Mark
 
 # A ledger that failed is opened anew after this long, doubled up to a minute.
 REOPEN_MS = 250
 REOPEN_MS_MAX = 60_000
 # Who stands by is of no use meanwhile.
 FOLLOW_MS_MAX = 2_000
+# A namespace that is DOWN is opened again after this long: a setting, a right or a folder may be mended by then.
+RETRY_MS = 60_000
+# The pause is this many times as long as the attempt was: damage at the end of a long ledger costs a tenth of a disk.
+RETRY_PAUSES = 9
+RETRIED = "and opened again each minute"
 # How often the upkeep looks for what is due.
 MAINTENANCE_MS = 5_000
 # How often it is seen whether ids are to leave memory: at two million a second a million more came meanwhile.
@@ -39,9 +44,10 @@ STATES = ("SERVING", "FULL", "STANDBY", "RECOVERING", "DOWN")
 
 
 class Owner:
-    """Keeps one namespace's shard serving. `failed` says why it stays down.
+    """Keeps one namespace's shard serving. `failed`: why it is DOWN, until it serves or stands by.
 
-    An opening that fails for want of descriptors, memory, threads or room is tried again, the first one too.
+    An opening that fails for want of descriptors, memory, threads or room is repeated soon, the first one too. One that
+    a person must mend is repeated each `RETRY_MS`: it checks all that a start checks, and damage stays untouched.
     """
 
     def __init__(self, world: World, namespace: str) -> None:
@@ -53,6 +59,8 @@ class Owner:
         self._require_alive: Callable[[], None] = _owned
         self._away: Callable[[], OncegateError | None] = _owned
         self._told_away = False
+        # The last durable mark of the shard that served last.
+        self._seen: Mark | None = None
         self.failed: Exception | None = None
         # Why it takes nothing more though the gateway goes on: set by `end`.
         self.ended: OncegateError | None = None
@@ -114,7 +122,9 @@ class Owner:
         return self._unchecked_claims.unchecked
 
     async def started(self) -> None:
-        """Returns once the shard serves; raises why it cannot: Recovering where it is tried again by itself."""
+        """Returns once the shard serves; raises why it does not: Recovering where it is opened again soon."""
+        if self.failed is not None:
+            raise self.failed.with_traceback(None)
         if self.shard is None:
             await asyncio.shield(self._opening)
 
@@ -142,23 +152,36 @@ class Owner:
             self._served = False
             if self._opening.done():
                 self._opening = asyncio.get_running_loop().create_future()
+            begun_ms = self._world.clock.monotonic_ms()
             try:
                 await self._serve()
             except Exception as error:
-                if not self._may_try_again(error):
-                    self.failed = error
-                    self._end_opening(error)
-                    return
+                if not self._goes_on_soon(error):
+                    self._stay_down(error)
+                    took_ms = self._world.clock.monotonic_ms() - begun_ms
+                    await self._pause(RETRY_MS if self._served else max(RETRY_MS, RETRY_PAUSES * took_ms))
+                    continue
                 again = f"namespace {self.namespace} cannot be opened for now ({error}); it is tried again by itself"
                 self._end_opening(Recovering(f"{again}; nothing was written"))
-            if not self._closing:
-                pause_ms = REOPEN_MS if self._served else pause_ms
-                await self._world.clock.sleep_ms(pause_ms)
-                pause_ms = min(2 * pause_ms, FOLLOW_MS_MAX if self._world.standbys else REOPEN_MS_MAX)
+            pause_ms = REOPEN_MS if self._served else pause_ms
+            await self._pause(pause_ms)
+            pause_ms = min(2 * pause_ms, FOLLOW_MS_MAX if self._world.standbys else REOPEN_MS_MAX)
 
-    def _may_try_again(self, error: Exception) -> bool:
-        """Logs what ended the ownership. A first opening is repeated for want of resources alone: all else is a
-        person's to mend, who waits for the answer."""
+    async def _pause(self, pause_ms: int) -> None:
+        if not self._closing:
+            await self._world.clock.sleep_ms(pause_ms)
+
+    def _stay_down(self, error: Exception) -> None:
+        # What was damaged is so until it serves: that nothing can be read now does not make it less so. Frames would
+        # keep an index for as long as the namespace is DOWN.
+        if not isinstance(self.failed, Stop) or isinstance(error, Stop):
+            self.failed = without_frames(error)
+        self._recovery_ms = self._world.clock.monotonic_ms() - self._recovering_ms
+        self._end_opening(self.failed)
+
+    def _goes_on_soon(self, error: Exception) -> bool:
+        """Logs what ended the ownership. A first opening is repeated soon for want of resources alone: all else is a
+        person's to mend."""
         if not self._told:
             self._tell(error)
         self._told = False
@@ -208,8 +231,12 @@ class Owner:
         """Serves for one ownership: from fencing to the end of its group commit."""
         async with AsyncExitStack() as stack:
             shard = await self._open(stack)
-            self._shard, self._served, self._has_served = shard, True, True
+            self._shard, self._served, self._has_served, self.failed = shard, True, True, None
             self.opened, self._recovery_ms = self.opened + 1, self._world.clock.monotonic_ms() - self._recovering_ms
+            if self._told_reason:
+                waited_ms = self._recovery_ms
+                self._world.observer.event("serves_again", namespace=self.namespace, recovery_ms=waited_ms)
+                self._reason = self._told_reason = ""
             shard.group_commit.when_dead = self._lost
             self._unchecked_claims.end(shard)
             self._end_opening(None)
@@ -220,7 +247,7 @@ class Owner:
                 await shard.group_commit.run()
             finally:
                 self._lost()
-                self._shard = None
+                self._shard, self._seen = None, shard.mark
                 await shard.eviction.close()
             if shard.group_commit.dead is not None:
                 raise shard.group_commit.dead
@@ -235,6 +262,7 @@ class Owner:
         stack.callback(self._follow_no_more)
         if standing := self.standing:
             self._unchecked_claims.stop()
+            self.failed = None
             world.observer.event("standing_by", namespace=namespace, detail=standing)
             self._end_opening(Recovering(f"namespace {namespace}: {standing}; nothing was written"))
         shard = await self._begin(stack, followed)
@@ -243,7 +271,7 @@ class Owner:
         return shard
 
     async def _begin(self, stack: AsyncExitStack, followed: Followed) -> Shard:
-        shard, opened = await opened_shard(stack, self._world, self.namespace, followed, self.counts)
+        shard, opened = await opened_shard(stack, self._world, self.namespace, followed, self.counts, self._seen)
         self._require_alive = opened.require_alive or opened.require_owner
         self._away, self._told_away = opened.away, False
         return shard
@@ -256,6 +284,12 @@ class Owner:
 
         Where nothing was written since the last time, there is nothing to look for before the next maintenance.
         """
+        try:
+            self._keep_up(now_ms)
+        except Exception as error:
+            self._world.observer.event("maintenance_failed", namespace=self.namespace, **error_fields(error))
+
+    def _keep_up(self, now_ms: int) -> None:
         self._require_ledger()
         self._tell_away(now_ms)
         shard = self.shard
@@ -265,13 +299,10 @@ class Owner:
             return
         self._looked_at = shard.group_commit.next_position
         self._unchecked_claims.note(shard)
-        try:
-            shard.eviction.step()
-            if now_ms >= self._due_ms:
-                self._due_ms = now_ms + MAINTENANCE_MS
-                shard.scheduler.step()
-        except Exception as error:
-            self._world.observer.event("maintenance_failed", namespace=self.namespace, **error_fields(error))
+        shard.eviction.step()
+        if now_ms >= self._due_ms:
+            self._due_ms = now_ms + MAINTENANCE_MS
+            shard.scheduler.step()
 
     def _require_ledger(self) -> None:
         """Serves no more once another owns the ledger, or it has ended, though nothing is written that would tell."""

@@ -6,7 +6,7 @@ from functools import partial
 
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Opened
-from oncegate.core.errors import BadRequest, LedgerFull
+from oncegate.core.errors import BadRequest, LedgerBehind, LedgerDamaged, LedgerFull
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.maintenance.run_files import RunFiles
@@ -16,16 +16,22 @@ from oncegate.engine.recovery.world import World
 from oncegate.engine.shard import Shard
 from oncegate.hashing.keys import FUNCTION, key_check
 from oncegate.index.shard import ShardIndex
-from oncegate.ports import Followed, OpenLedger
+from oncegate.ports import Followed, Mark, OpenLedger
 
 
 async def opened_shard(
-    stack: AsyncExitStack, world: World, namespace: str, followed: Followed, counts: Counts
+    stack: AsyncExitStack,
+    world: World,
+    namespace: str,
+    followed: Followed,
+    counts: Counts,
+    seen: Mark | None = None,
 ) -> tuple[Shard, OpenLedger]:
     """Applies the ledger to an index, as it is or as it comes, and begins this epoch: only then is anything answered.
 
-    Returns the shard, and the ledger that it owns then; `stack` closes what is opened beside. Raises what opening and
-    replaying do, and BadRequest: the ledger holds no rows.
+    `seen`: the last mark that this process knows of it. Returns the shard, and the ledger that it owns then; `stack`
+    closes what is opened beside. Raises what opening and replaying do; LedgerDamaged: it does not hold what was seen,
+    and nothing was appended; BadRequest: it holds no rows.
     """
     if followed.outputs is None:
         raise BadRequest(
@@ -41,11 +47,25 @@ async def opened_shard(
     now_ms = world.clock.monotonic_ms()
     size_bytes = await replay(index, followed.batches, marks, check, now_ms, again, upkeep=upkeep)
     opened = followed.opened()
+    _require_seen(marks, namespace, seen)
     files = await _old_ids(stack, world, namespace, opened, index, marks)
     await _begin_epoch(world, opened, index, marks)
     shard = _shard_of(world, namespace, opened, index, marks, files, counts)
     shard.journal.size_bytes = size_bytes
     return shard, opened
+
+
+def _require_seen(marks: Marks, namespace: str, seen: Mark | None) -> None:
+    """Raises LedgerDamaged where the ledger ends before what this process acknowledged: no witness need know of it."""
+    if seen is None or seen.ledger != marks.ledger:
+        return
+    try:
+        marks.require(seen)
+    except LedgerBehind as error:
+        raise LedgerDamaged(
+            f"the ledger of namespace {namespace} has lost what this gateway acknowledged: {error.detail}; nothing was "
+            "written, put the newer copy back"
+        ) from error
 
 
 async def _old_ids(

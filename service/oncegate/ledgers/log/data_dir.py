@@ -12,9 +12,10 @@ never lists what its witness does not, and what the witness lists and the folder
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from oncegate.core.errors import BadRequest, LedgerDamaged, LedgerDown, LedgerFull, NotFound
+from oncegate.core.errors import BadRequest, LedgerDamaged, LedgerDown, LedgerFull, NotFound, OncegateError
 from oncegate.ledgers.disk import FULL, TEMPORARY, Disk, make_folders
 from oncegate.ledgers.log.deleted import is_deleted, set_aside, set_witness_aside
 from oncegate.ledgers.log.files.ledger_list import LIST_NAME, read_list, write_list
@@ -49,6 +50,14 @@ def _reason(error: NoRoom | OSError, shown: str) -> str:
         return str(error)
     path = str(error.filename or "")
     return error.strerror if not path or Path(path).name == Path(shown).name else f"{error.strerror}: {path}"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Names a ledger that a verb went past, and why."""
+
+    namespace: str
+    error: OncegateError
 
 
 def _missing(*folders: Path) -> list[Path]:
@@ -188,7 +197,10 @@ class DataDir:
         return found or {}
 
     def _judge(self, listed: dict[str, bytes], witnessed: dict[str, bytes], create: bool) -> bool:
-        """True when neither list names a ledger; else take over what the witness names, if all of it is here."""
+        """True when neither list names a ledger; else take over what the witness names, where any of it is here.
+
+        A listed ledger without its folder is refused by its name, when it is opened (`whole_paths`).
+        """
         if not listed and not witnessed:
             self._require_outside()
             if not create:
@@ -208,19 +220,35 @@ class DataDir:
                     f"{self.shown} lists ledger {ledger.hex()} as {name}, and its witness {self.witness} does not: "
                     "they do not belong together; name the right witness"
                 )
-            if not (self.root / name / SHARD_NAME).is_dir() and not is_deleted(self.root, name, ledger):
-                raise LedgerDamaged(
-                    f"ledger {name} ({ledger.hex()}) is gone from {self.shown}, its witness {self.witness} knows it; "
-                    "put the folder back from a copy, or remove the witness too to begin anew, forgetting all"
-                )
         self.ledgers = self._kept(witnessed)
+        if self.ledgers and not any(self._is_there(name) for name in self.ledgers):
+            raise self._gone(min(self.ledgers), "or remove the witness too to begin again, forgetting all")
         return False
+
+    def _is_there(self, namespace: str) -> bool:
+        return (self.root / namespace / SHARD_NAME).is_dir()
+
+    def _gone(self, namespace: str, or_else: str) -> LedgerDamaged:
+        ledger = self.ledgers[namespace].hex()
+        return LedgerDamaged(
+            f"ledger {namespace} ({ledger}) is gone from {self.shown}, its witness {self.witness} knows it; "
+            f"put the folder back from a copy, {or_else}"
+        )
 
     def _require_outside(self) -> None:
         """BadRequest where a new folder would lie in another data folder, or in a witness: each is of one gateway."""
         for folder in (*self.root.parents, *self.witness.parents):
             if (folder / LIST_NAME).is_file():
                 raise BadRequest(f"{self.shown} would lie in {folder}, which has ledgers of its own; name another")
+
+    def chosen(self, only: str | None) -> list[str]:
+        """Returns the namespaces that a verb is for, sorted: all that are listed, or `only`. NotFound: it is not."""
+        if only is None:
+            return sorted(self.ledgers)
+        if only not in self.ledgers:
+            names = ", ".join(sorted(self.ledgers)) or "none"
+            raise NotFound(f"there is no ledger of namespace {only} in {self.shown}; its namespaces: {names}")
+        return [only]
 
     def create(self, namespace: str, key: bytes | None = None) -> None:
         """Make an empty ledger, with this key or a new one; no effect when it exists."""
@@ -262,8 +290,16 @@ class DataDir:
         for lock in self.locks:
             lock.require()
 
+    def whole_paths(self, namespace: str) -> LedgerPaths:
+        """Returns the paths of a ledger whose folder is there. Raises NotFound; LedgerDamaged: the folder is gone."""
+        paths = self.paths(namespace)
+        if not self._is_there(namespace):
+            ask = f"DELETE /v1/namespaces/{namespace}?confirm={namespace}"
+            raise self._gone(namespace, f"or give its ids up: {ask}")
+        return paths
+
     def paths(self, namespace: str) -> LedgerPaths:
-        """Returns where a ledger stands. Raises NotFound."""
+        """Returns the paths of a ledger. Raises NotFound."""
         if namespace not in self.ledgers:
             raise NotFound(f"namespace {namespace} does not exist; PUT /v1/namespaces/{namespace} creates it")
         path = witness_path(self.witness, namespace)

@@ -32,10 +32,15 @@ def is_deleted(root: Path, namespace: str, ledger: bytes) -> bool:
 def set_aside(disk: Disk, root: Path, witness: Path, namespace: str, ledger: bytes) -> None:
     """Moves a ledger's folder (step 1), durably; no effect where it was moved. LedgerBusy: somebody owns it; OSError.
 
-    Room is taken before it, so that a full disk refuses while nothing is changed.
+    Room is taken before it, so that a full disk refuses while nothing is changed. Of a folder that is gone an empty one
+    is made where it would be: with it the ledger is deleted.
     """
     aside = deleted_path(root, namespace, ledger)
     if aside.is_dir():
+        return
+    if not (root / namespace).exists():
+        make_folders(disk, witness / DELETED_NAME)
+        make_folders(disk, aside)
         return
     lock = FolderLock(root / namespace / SHARD_NAME, f"ledger {namespace}")
     try:

@@ -15,7 +15,7 @@ from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
 from oncegate.ledgers.log.files.outputs import OpenStreams
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ledgers.log.locks import FolderLock
-from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned, inspect, repair
+from oncegate.ledgers.log.opening.recovery import Found, Owned, inspect, repair
 from oncegate.ledgers.log.reserve import Reserve
 from oncegate.ledgers.log.strands import Strand, reading_threads, writing_threads
 from oncegate.ledgers.pause import pause
@@ -103,7 +103,7 @@ class LogLedgers:
         """Implements the port's `Ledgers.open`; NotFound, KeyMismatch, LedgerFull and LedgerDown too: retry."""
         self.is_used = True
         paths = self._folder.paths(namespace)
-        lock, found, owned = await finished(asyncio.to_thread(self._own, paths), _disown)
+        lock, found, owned = await finished(asyncio.to_thread(self._own, namespace), _disown)
 
         def guard() -> None:
             self._folder.require()
@@ -162,18 +162,19 @@ class LogLedgers:
             with contextlib.suppress(RuntimeError):  # no thread can be had now
                 await loop.run_in_executor(self._looking, _look_at, list(self._open))
 
-    def _own(self, paths: LedgerPaths) -> tuple[FolderLock, Found, Owned]:
+    def _own(self, namespace: str) -> tuple[FolderLock, Found, Owned]:
         try:
-            return self._own_now(paths)
+            return self._own_now(namespace)
         except LedgerFull:
             if self._reserve.released:
                 raise
             self._reserve.release()
-            return self._own_now(paths)
+            return self._own_now(namespace)
 
-    def _own_now(self, paths: LedgerPaths) -> tuple[FolderLock, Found, Owned]:
+    def _own_now(self, namespace: str) -> tuple[FolderLock, Found, Owned]:
         with ledger_errors(self._folder.shown):
             self._folder.require()
+            paths = self._folder.whole_paths(namespace)
             lock = FolderLock(paths.shard, f"ledger {paths.namespace} in {self._folder.shown}")
             try:
                 found = inspect(self._folder.disk, paths)

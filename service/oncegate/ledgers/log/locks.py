@@ -56,7 +56,7 @@ class FolderLock:
         if found != self._inode:
             raise LedgerFenced(
                 f"{self._shown} is no longer the folder that was opened: it was moved, removed or replaced; "
-                "put it back, and start the gateway anew; nothing was written"
+                "put it back; nothing was written"
             )
 
     def close(self) -> None:

@@ -181,7 +181,7 @@ async def _answered(
         span.note({"oncegate.namespace": str(message.namespace)[:64]})
     principal = None
     if opened.access is not None:
-        principal = opened.access.permit(method.call, str(message.namespace), _credential(context))
+        principal = opened.access.permit(method.call, str(message.namespace), credential_of(context))
     gateway = opened.gateway
     if gateway is None:
         raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
@@ -194,7 +194,7 @@ async def _answered(
         admitted.release()
 
 
-def _credential(context: Any) -> str | None:
+def credential_of(context: Any) -> str | None:
     """The credential of the metadata; None: there is none, or which of two would count is anybody's guess."""
     given = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
     return bearer(str(given[0])) if len(given) == 1 else None

@@ -9,6 +9,7 @@ import grpc
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection
 
+from oncegate.core.errors import OncegateError
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import KIB, Limits
 from oncegate.ports import Observer
@@ -16,7 +17,8 @@ from oncegate.ports.tracing import Tracer
 from oncegate.transports import health
 from oncegate.transports.access.access import Access
 from oncegate.transports.grpc import streams
-from oncegate.transports.grpc.calls import handler
+from oncegate.transports.grpc.calls import credential_of, handler
+from oncegate.transports.grpc.errors import code_of, detail_of
 from oncegate.transports.grpc.methods import SERVICES, STREAMS
 from oncegate.transports.tls import Pem, Tls
 
@@ -129,10 +131,16 @@ def _unary(answer: Callable[[bytes, Any], Awaitable[bytes]]) -> Any:
 
 def _probe(server: GrpcServer) -> Callable[[Any, Any], Awaitable[Any]]:
     async def check(request: Any, context: Any) -> Any:
-        if request.service and request.service not in SERVICES:
+        service, slash, namespace = request.service.partition("/")
+        if service and service not in SERVICES:
             await context.abort(grpc.StatusCode.NOT_FOUND, f"there is no service {request.service[:80]}")
         states = health_pb2.HealthCheckResponse
-        ok = health.ready(server.gateway).ok
+        try:
+            if slash and server.access is not None:  # its name is no secret to who may call it
+                server.access.permit("getNamespace", namespace, credential_of(context))
+            ok = health.ready(server.gateway, namespace if slash else None).ok
+        except OncegateError as error:
+            await context.abort(code_of(type(error)), detail_of(error))
         return states(status=states.SERVING if ok else states.NOT_SERVING)
 
     return check

@@ -14,11 +14,11 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from oncegate.core.errors import BadRequest, LedgerDamaged, NotFound
+from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, LedgerDown, NotFound
 from oncegate.ledgers.catalog.changes import Location
 from oncegate.ledgers.disk import Disk, make_folders, replace_file
 from oncegate.ledgers.log.data_dir import BACKUP_NAME as LIST_NAME
-from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
+from oncegate.ledgers.log.data_dir import DataDir, Refused, ledger_errors
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.keys import copy_key
 from oncegate.ledgers.log.files.outputs import output_path, require_range
@@ -41,14 +41,17 @@ class Copied:
     end: End
 
 
-def backup(folder: str, to: str, witness: str | None = None, disk: Disk | None = None) -> list[Copied]:
-    """Copy every ledger of a data folder, with all that is acknowledged now, while it may be served.
+def backup(
+    folder: str, to: str, witness: str | None = None, disk: Disk | None = None, only: str | None = None
+) -> list[Copied | Refused]:
+    """Copies every ledger of a data folder, or `only` one, with all that is acknowledged now, while it may be served.
 
-    Nothing that the copy needs is removed meanwhile, and every byte of it has been verified.
+    Nothing that the copy needs is removed meanwhile, and every byte of it has been verified. A ledger that cannot be
+    read is no part of the copy: it is among what is returned as refused, and the others are copied.
 
-    BadRequest: `to` is not empty, or lies in the data. NotFound; LedgerDamaged: of the data, which is not changed.
-    LedgerFull, LedgerDown: of either disk. After an error nothing is left of the copy; one whose process was killed
-    has no list, and is not restored.
+    BadRequest: `to` is not empty, or lies in the data. NotFound; LedgerFull: of the copy's disk. LedgerDamaged,
+    KeyMismatch, LedgerDown: no ledger could be copied. After an error nothing is left of the copy; one whose process
+    was killed has no list, and is not restored.
     """
     data = DataDir(folder, witness, disk or Disk())
     target = Path(to).absolute()
@@ -60,10 +63,14 @@ def backup(folder: str, to: str, witness: str | None = None, disk: Disk | None =
     with ledger_errors(f"backup {target}"), ExitStack() as on_error:
         on_error.callback(_take_back, target, [path for path in (target, *target.parents) if not path.exists()])
         make_folders(data.disk, target)
-        copied = [one for name in sorted(data.ledgers) for one in _backup_unless_deleted(data, name, target / name)]
+        found = [one for name in data.chosen(only) for one in _backup_unless_deleted(data, name, target / name)]
+        copied = [one for one in found if isinstance(one, Copied)]
+        for one in found:
+            if isinstance(one, Refused) and not copied:
+                raise one.error
         write_copies(data.disk, target, copied)
         on_error.pop_all()
-    return copied
+    return found
 
 
 def _take_back(target: Path, made: list[Path]) -> None:
@@ -80,15 +87,14 @@ def _take_back(target: Path, made: list[Path]) -> None:
             folder.rmdir()
 
 
-def _backup_unless_deleted(data: DataDir, namespace: str, target: Path) -> list[Copied]:
-    """The copy of one ledger; none of one that is deleted meanwhile, whose files are gone or another's."""
+def _backup_unless_deleted(data: DataDir, namespace: str, target: Path) -> list[Copied | Refused]:
+    """Copies one ledger, or says why not; none of one that is deleted meanwhile, whose files are gone or another's."""
     try:
-        return [_backup(data.disk, data.paths(namespace), target)]
-    except (OSError, LedgerDamaged):
-        if not data.was_deleted(namespace):
-            raise
-    shutil.rmtree(target, ignore_errors=True)
-    return []
+        with ledger_errors(f"ledger {namespace} of {data.shown}, or its copy {target},"):
+            return [_backup(data.disk, data.whole_paths(namespace), target)]
+    except (LedgerDown, LedgerDamaged, KeyMismatch) as error:
+        shutil.rmtree(target, ignore_errors=True)
+        return [] if data.was_deleted(namespace) else [Refused(namespace, error)]
 
 
 def _backup(disk: Disk, paths: LedgerPaths, target: Path) -> Copied:

@@ -3,9 +3,9 @@
 import os
 from dataclasses import replace
 
-from oncegate.core.errors import BadRequest, LedgerDamaged, NotFound
+from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, LedgerDown, LedgerFull, NotFound
 from oncegate.ledgers.disk import Disk, empty_folder
-from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
+from oncegate.ledgers.log.data_dir import DataDir, Refused, ledger_errors
 from oncegate.ledgers.log.files.ledger_list import write_list
 from oncegate.ledgers.log.opening.recovery import begin_epoch, copy_last_segment, inspect
 from oncegate.ledgers.witness import create_witness, read_witness
@@ -23,32 +23,43 @@ def init(folder: str, witness: str | None = None) -> None:
     data.release()
 
 
-def accept(folder: str, witness: str | None = None) -> list[str]:
-    """Go on with the ledgers as they are in the folder, whatever their witness says; a line about each.
+def accept(folder: str, witness: str | None = None, only: str | None = None) -> list[str | Refused]:
+    """Goes on with the ledgers as they are in the folder, or with `only` one, whatever their witness says.
+
+    Returns a line about each, or why it is not accepted: one that is damaged in itself stays as it is.
 
     Each gets a new id, which records the old one: marks that clients hold of what was lost are then refused as
     those of another ledger. What the folder lost is forgotten for good: its ids will be granted again.
 
-    NotFound, LedgerBusy; LedgerDamaged, KeyMismatch when a ledger is damaged in itself: that cannot be accepted.
+    NotFound, LedgerBusy: nothing was changed. LedgerDown, LedgerFull: some may be accepted, repeat it.
     """
     data = DataDir(folder, witness, Disk())
     try:
         with ledger_errors(data.shown):
-            listed = data.lock_listed()
-            if not listed:
+            data.ledgers = data.lock_listed()
+            if not data.ledgers:
                 raise NotFound(f"there is no list of ledgers in {data.shown}, so there is nothing to accept")
-            found = {name: _accept(data, name, ledger) for name, ledger in listed.items()}
-            write_list(data.disk, data.witness, {name: ledger for name, (ledger, _) in found.items()})
-            write_list(data.disk, data.root, {name: ledger for name, (ledger, _) in found.items()})
-            return [line for _, line in found.values()]
+            return [_accepted(data, name) for name in data.chosen(only)]
     finally:
         data.release()
 
 
-def _accept(data: DataDir, namespace: str, listed: bytes) -> tuple[bytes, str]:
-    """The ledger's new id, and what to tell."""
-    data.ledgers = {namespace: listed}
-    paths = data.paths(namespace)
+def _accepted(data: DataDir, namespace: str) -> str | Refused:
+    """Accepts one ledger, and lists its new id at once, that of others as it was: each is judged by its own witness."""
+    try:
+        with ledger_errors(f"ledger {namespace} of {data.shown}"):
+            new, line = _accept(data, namespace)
+    except (LedgerDamaged, KeyMismatch, LedgerDown, LedgerFull) as error:
+        return Refused(namespace, error)
+    data.ledgers = {**data.ledgers, namespace: new}
+    write_list(data.disk, data.witness, data.ledgers)
+    write_list(data.disk, data.root, data.ledgers)
+    return line
+
+
+def _accept(data: DataDir, namespace: str) -> tuple[bytes, str]:
+    """Returns the ledger's new id, and a line about it. LedgerDamaged, KeyMismatch: nothing was changed."""
+    paths = data.whole_paths(namespace)
     found = inspect(data.disk, paths, accepting=True)
     try:
         saw = f"its witness saw position {read_witness(data.disk, paths.witness).end.position}"

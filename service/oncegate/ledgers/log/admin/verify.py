@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown
 from oncegate.ledgers.disk import Disk
-from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
+from oncegate.ledgers.log.data_dir import DataDir, Refused, ledger_errors
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.outputs import require_range
 from oncegate.ledgers.log.opening.read_ahead import read_ahead
@@ -60,27 +60,29 @@ def verify(
     disk: Disk | None = None,
     also: Callable[[VerifiedLedger], None] = lambda ledger: None,
     only: str | None = None,
-) -> Iterator[Verified]:
-    """Each ledger whose every byte was read and is right; `also` may look at what its entries mean.
+) -> Iterator[Verified | Refused]:
+    """Yields each ledger whose every byte was read and is right, and each that is not; `also` may look at what entries
+    mean.
 
     `only`: this namespace's; None: all.
 
     Lists, witness, frames, chain, state, output ranges. Without the lock: what is appended meanwhile is not looked
-    at, and nothing is removed meanwhile; a ledger that is deleted meanwhile is left out. NotFound; LedgerDamaged,
-    KeyMismatch at the first contradiction.
+    at, and nothing is removed meanwhile; a ledger that is deleted meanwhile is left out. NotFound; LedgerDamaged: of
+    the lists.
     """
     data = DataDir(folder, witness, disk or Disk())
     data.look()
-    for namespace in sorted(data.ledgers.keys() & ({only} if only else data.ledgers.keys())):
+    for namespace in data.chosen(only):
         try:
             yield _verify(data, namespace, also)
-        except (LedgerDown, LedgerDamaged, KeyMismatch):
+        except (LedgerDown, LedgerDamaged, KeyMismatch) as error:
             if not data.was_deleted(namespace):
-                raise
+                yield Refused(namespace, error)
 
 
 def _verify(data: DataDir, namespace: str, also: Callable[[VerifiedLedger], None]) -> Verified:
-    paths = data.paths(namespace)
+    with ledger_errors(data.shown):
+        paths = data.whole_paths(namespace)
     with ledger_errors(data.shown), held(paths.outputs):
         found = inspect(data.disk, paths)
         ranges, range_bytes = verify_ranges(data.disk, paths, found)

@@ -80,6 +80,7 @@ from oncegate.transports.http.messages.service import (
     NamespacesReply,
     PageQuery,
     Problem,
+    ReadyQuery,
     VersionReply,
     WayMessage,
 )
@@ -162,6 +163,7 @@ __all__ = [
     "ProducerRequest",
     "ProducerSummary",
     "ProducersReply",
+    "ReadyQuery",
     "RecordsReply",
     "RefusedPart",
     "ResolveReply",

@@ -100,10 +100,20 @@ class VersionReply(Struct, frozen=True):
 
 
 class HealthReply(Struct, frozen=True):
-    """Answers a probe: the state of each namespace."""
+    """Answers a probe: the state of each namespace; `detail`: which of them do not serve, and why."""
 
     status: str
     namespaces: dict[str, str]
+    detail: str | UnsetType = UNSET
+
+
+class ReadyQuery(Read):
+    """Says of which namespace a probe asks."""
+
+    namespace: Annotated[
+        str | None,
+        Meta(description="whether this one serves; without it, whether any does. With keys it needs a role there"),
+    ] = None
 
 
 class Problem(Struct, frozen=True):

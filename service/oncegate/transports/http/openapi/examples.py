@@ -164,6 +164,7 @@ CAPABILITIES_REPLY = {
 }
 VERSION_REPLY = {"version": "1.0.0rc1", "api": "v1", "semantics": "5f1d8c0a2b3e4f60"}
 HEALTH_REPLY = {"status": "ready", "namespaces": {"default": "SERVING"}}
+READY_QUERY = {"namespace": "default"}
 ERROR_REPLY = {
     "code": "NULL_ID",
     "title": "An id is null or empty",

@@ -282,7 +282,18 @@ ERROR = operation(
 
 
 def health(probe: str) -> parts.Json:
-    """Makes the part of one probe, live, startup or ready."""
+    """Makes the part of one probe, live or startup."""
+    return operation(f"{probe}Probe", _probed(probe), (*parts.PUBLIC, e.Recovering))
+
+
+def _probed(probe: str) -> dict[int, parts.Json]:
     reply = message(messages.HealthReply, {**examples.HEALTH_REPLY, "status": probe})
-    refused = (*parts.PUBLIC, e.Recovering, *((e.Stopping,) if probe == "ready" else ()))
-    return operation(f"{probe}Probe", {200: answer(probe, marked=False, json=reply)}, refused)
+    return {200: answer(probe, marked=False, json=reply)}
+
+
+READY = operation(
+    "readyProbe",
+    _probed("ready"),
+    (*parts.PUBLIC, e.Recovering, e.Stopping, e.NotFound, e.Unauthenticated, e.Forbidden, e.KeysUnread),
+    parts.query(messages.ReadyQuery, **examples.READY_QUERY),
+)

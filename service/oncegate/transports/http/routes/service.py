@@ -12,6 +12,7 @@ from oncegate.core.errors import NotFound, Recovering, Stopping, TooLarge
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import SettingsRequest
 from oncegate.transports import health, promises
+from oncegate.transports.access.keys import bearer
 from oncegate.transports.decode.identifiers import hex_bytes
 from oncegate.transports.http import messages, problems
 from oncegate.transports.http.bodies import read_body
@@ -181,22 +182,26 @@ async def live(request: Request) -> Response:
 
 @router.get("/healthz/startup", tags=["health"], openapi_extra=operations.health("startup"))
 async def startup(request: Request) -> Response:
-    """Tell whether kernels are compiled and every ledger was opened once; 503 until then."""
+    """Tell whether kernels are compiled and a namespace was opened; 503 until then."""
     return _health("started", health.started(request.app.state.gateway), request)
 
 
-@router.get("/healthz/ready", tags=["health"], openapi_extra=operations.health("ready"))
+@router.get("/healthz/ready", tags=["health"], openapi_extra=operations.READY)
 async def ready(request: Request) -> Response:
-    """Tell whether every namespace serves; 503 while one is being rebuilt or is down, or the gateway is drained."""
-    return _health("ready", health.ready(request.app.state.gateway), request)
+    """Tell whether any namespace serves, or this one; 503 while none does, or the gateway is drained."""
+    namespace, access = query(request, messages.ReadyQuery).namespace, request.app.state.access
+    if namespace is not None and access is not None:  # its name is no secret to who may call it
+        access.permit("getNamespace", namespace, bearer(request.headers.get("Authorization")))
+    answer = health.ready(request.app.state.gateway, namespace)
+    return _health("ready", answer, request, named=namespace is not None)
 
 
-def _health(status: str, answer: health.Answer, request: Request) -> Response:
-    if request.app.state.access is not None:  # anybody may probe, and nobody without a key learns a name
+def _health(status: str, answer: health.Answer, request: Request, named: bool = False) -> Response:
+    if request.app.state.access is not None and not named:  # anybody may probe, and without a key learns no name
         answer = health.without_names(answer)
     if not answer.ok:
         raise (Stopping if answer.is_drained else Recovering)(answer.detail, namespaces=answer.namespaces)
-    return json_reply(messages.HealthReply(status, answer.namespaces))
+    return json_reply(messages.HealthReply(status, answer.namespaces, answer.detail or UNSET))
 
 
 @router.get("/openapi.json", include_in_schema=False, openapi_extra=operations.DOCUMENT)
