@@ -98,7 +98,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         sock = stack.enter_context(bound(process.host, process.port, is_guarded(process)))
         port: int = sock.getsockname()[1]
         within_ms = int(_FOR_CALLERS * process.shutdown_ms)
-        serving = listening(app, sock, within_ms, budget.connections, budget.backlog, tls)
+        serving = listening(app, sock, within_ms, budget.connections, budget.backlog, tls, limits.unread_answer_ms)
         server = await stack.enter_async_context(serving)
         grpc = await stack.enter_async_context(_grpc(process, observer, limits, access, tls, tracer))
         with saying_what_is_compiled(log.info):

@@ -1,11 +1,13 @@
 """Room is reserved before a body is read: in requests and in bytes. Limits of one request come before any effect."""
 
+import asyncio
+
 import pytest
 
 from oncegate.core.errors import BadRequest, Overloaded, QuotaExceeded, TooLarge
-from oncegate.engine.admission import Admission
+from oncegate.engine.admission import SMALL_ANSWER_BYTES, Admission
 from oncegate.engine.limits import Limits
-from tests.support.held import said, serving
+from tests.support.held import said, serving, turns
 
 SMALL = Limits(requests_in_flight=2, bytes_in_flight=100, body_bytes=60)
 
@@ -69,3 +71,77 @@ async def test_more_open_claims_than_may_be_are_refused_but_duplicates_and_busy_
             await served.claim("b", token=2)
         assert said(await served.claim("a", token=2)) == ["BUSY"]
         assert said(await served.claim("a")) == ["GRANTED"]
+
+
+def answers_of(bytes_in_flight: int) -> Admission:
+    return Admission(Limits(bytes_in_flight=bytes_in_flight))
+
+
+def test_one_caller_has_an_eighth_of_the_room_for_answers_and_a_first_answer_of_any_size() -> None:
+    admission = answers_of(800)
+    answers = admission.answers
+    assert answers.fits("a", 10_000)
+    first = answers.hold("a", 99)
+    assert (answers.fits("a", 1), answers.fits("a", 2)) == (True, False)
+    assert (answers.fits("b", 701), answers.fits("b", 702)) == (True, False)
+    first.release()
+    first.release()
+    assert (admission.size_bytes, answers.fits("a", 10_000)) == (0, True)
+
+
+def test_bodies_and_answers_share_the_room() -> None:
+    admission = answers_of(100)
+    room = admission.answers.hold("a", 60)
+    with pytest.raises(Overloaded, match="60 bytes in flight, no room for 41"), admission.hold(41):
+        pass
+    with admission.hold(40):
+        assert not admission.answers.fits("b", 1)
+    room.resize(20)
+    with admission.hold(80):
+        assert admission.size_bytes == 100
+
+
+def test_a_request_with_a_large_body_is_refused_while_its_caller_reads_nothing_and_a_small_one_is_not() -> None:
+    admission = answers_of(8 * SMALL_ANSWER_BYTES)
+    room = admission.answers.hold("a", SMALL_ANSWER_BYTES)
+    with pytest.raises(Overloaded, match="not read by their caller, a"):
+        admission.answers.check("a", SMALL_ANSWER_BYTES + 1)
+    admission.answers.check("a", SMALL_ANSWER_BYTES)
+    admission.answers.check("b", SMALL_ANSWER_BYTES + 1)
+    room.release()
+    admission.answers.check("a", SMALL_ANSWER_BYTES + 1)
+
+
+async def test_who_waits_for_room_goes_on_when_there_is_some_and_keeps_no_other_caller_waiting() -> None:
+    admission = answers_of(800)
+    answers = admission.answers
+    held = answers.hold("a", 100)
+    waits = [asyncio.create_task(answers.room("a", size)) for size in (90, 90, 10)]
+    await turns(1)
+    other = await answers.room("b", 100)
+    held.release()
+    await turns(1)
+    assert [wait.done() for wait in waits] == [True, False, True]
+    assert admission.size_bytes == 200
+    waits[1].cancel()
+    for wait in (waits[0], waits[2]):
+        (await wait).release()
+    other.release()
+    assert admission.size_bytes == 0
+
+
+async def test_room_that_does_not_come_in_time_is_overloaded_and_nothing_is_left_of_the_wait() -> None:
+    admission = answers_of(800)
+    held = admission.answers.hold("a", 100)
+    with pytest.raises(Overloaded, match="100 bytes of answers are not read by their caller, a"):
+        await admission.answers.room("a", 1, 0)
+    held.release()
+    assert (admission.size_bytes, admission.refused) == (0, 1)
+
+
+async def test_room_of_an_answer_that_is_dropped_is_given_back() -> None:
+    admission = answers_of(800)
+    room = await admission.answers.room("a", 50)
+    assert admission.size_bytes == 50
+    del room
+    assert admission.size_bytes == 0

@@ -60,6 +60,7 @@ from tests.mutants.named_batches import NAMED_BATCHES
 from tests.mutants.on_down import ON_DOWN
 from tests.mutants.one_namespace import ONE_NAMESPACE
 from tests.mutants.operators import OPERATORS
+from tests.mutants.overload import OVERLOAD
 from tests.mutants.payloads import PAYLOADS
 from tests.mutants.planted import PLANTED
 from tests.mutants.policies import POLICIES
@@ -102,6 +103,7 @@ MUTANTS = (
     *PLANTED,
     *GRPC,
     *SECURITY,
+    *OVERLOAD,
     *SERVING,
     *SURFACE,
     *TOKENS,

@@ -244,7 +244,7 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "a stop waits for who takes nothing",
         f"{HTTP}/server/closing.py",
-        "if size_bytes and looks >= UNREAD_LOOKS])\n",
+        "if size_bytes and looks >= looks_max])\n",
         "if False])\n",
         f"{_CONNECTIONS}::test_a_caller_that_takes_no_answers_does_not_hold_a_shutdown",
     ),

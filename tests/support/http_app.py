@@ -143,8 +143,8 @@ async def asgi(
     sent: list[Any] = []
 
     async def receive() -> Any:
-        if not parts:
-            return {"type": "http.disconnect"}
+        if not parts:  # the caller waits for its answer
+            await asyncio.Event().wait()
         return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
 
     async def send(message: Any) -> None:

@@ -47,6 +47,9 @@ class Told:
     def caller(self) -> str:
         return ""
 
+    def sharer(self) -> str:
+        return "address 127.0.0.1"
+
     def whose(self) -> None:
         return None
 

@@ -1,4 +1,4 @@
-"""Bounds the requests in flight, and the bytes of their bodies, reserved as they come; and whose is decided next."""
+"""Bounds the requests in flight, the bytes of their bodies and of their answers; and whose is decided next."""
 
 import asyncio
 from collections import deque
@@ -16,9 +16,11 @@ class Admission:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.requests = 0
+        # Of bodies that were read or announced, and of answers that were made and not taken.
         self.size_bytes = 0
         # How many were refused for want of room since the process started.
         self.refused = 0
+        self.answers = Answers(self, limits.bytes_in_flight)
 
     @contextmanager
     def hold(self, size_bytes: int) -> Iterator[None]:
@@ -41,18 +43,19 @@ class Admission:
         if size_bytes > self._limits.body_bytes:
             raise TooLarge(f"a body of {size_bytes} bytes; at most {self._limits.body_bytes} are read")
         if self.requests >= self._limits.requests_in_flight:
-            raise self._overloaded(f"{self.requests} requests in flight")
+            raise self.overloaded(f"{self.requests} requests in flight")
         if self.size_bytes + size_bytes > self._limits.bytes_in_flight:
-            raise self._overloaded(f"{self.size_bytes} bytes in flight, no room for {size_bytes}")
+            raise self.overloaded(f"{self.size_bytes} bytes in flight, no room for {size_bytes}")
         self.requests += 1
 
     def grow(self, size_bytes: int) -> None:
         """Reserves room for so many bytes more of a request that was let in. Raises Overloaded."""
         if self.size_bytes + size_bytes > self._limits.bytes_in_flight:
-            raise self._overloaded(f"{self.size_bytes} bytes in flight, no room for {size_bytes} more")
+            raise self.overloaded(f"{self.size_bytes} bytes in flight, no room for {size_bytes} more")
         self.size_bytes += size_bytes
 
-    def _overloaded(self, why: str) -> Overloaded:
+    def overloaded(self, why: str) -> Overloaded:
+        """Counts a refusal for want of room, and returns it."""
         self.refused += 1
         return Overloaded(f"{why}; nothing was written")
 
@@ -60,6 +63,105 @@ class Admission:
         """Ends a request that has entered, and gives back the bytes that it has reserved."""
         self.requests -= 1
         self.size_bytes -= size_bytes
+
+
+# Below this an answer is not counted: it fits into what a connection buffers, and connections are bounded.
+SMALL_ANSWER_BYTES = 64 << 10
+# One caller may leave an eighth of `bytes_in_flight` unread: seven others have theirs, whatever it does.
+ANSWER_SHARES = 8
+
+
+class Room:
+    """Holds room for an answer, from before it is made until its caller has taken it. `release` is idempotent."""
+
+    __slots__ = ("_answers", "_caller", "size_bytes")
+
+    def __init__(self, answers: "Answers", caller: str, size_bytes: int) -> None:
+        self._answers, self._caller, self.size_bytes = answers, caller, size_bytes
+
+    def resize(self, size_bytes: int) -> None:
+        """Holds the answer's size, now that it is made: also where that is more than was estimated."""
+        self._answers.count(self._caller, size_bytes - self.size_bytes)
+        self.size_bytes = size_bytes
+
+    def release(self) -> None:
+        """Gives the room back."""
+        self.resize(0)
+
+    def __del__(self) -> None:
+        """Gives the room of an answer back that is dropped on its way: its caller has gone, or its deadline passed."""
+        if self.size_bytes:
+            self.release()
+
+
+class Answers:
+    """Counts the bytes of answers that are not taken yet, by caller; they share `bytes_in_flight` with bodies.
+
+    An answer of any size fits where there is no other, so that each can be given.
+    """
+
+    def __init__(self, admission: Admission, limit_bytes: int) -> None:
+        self._admission, self._limit_bytes = admission, limit_bytes
+        self._of: dict[str, int] = {}
+        self._waiting: list[tuple[str, int, asyncio.Future[Room]]] = []
+
+    def fits(self, caller: str, size_bytes: int) -> bool:
+        """Returns whether there is room for an answer of so many bytes now."""
+        mine = self._of.get(caller, 0)
+        if mine and mine + size_bytes > self._limit_bytes // ANSWER_SHARES:
+            return False
+        return not self._of or self._admission.size_bytes + size_bytes <= self._limit_bytes
+
+    def check(self, caller: str, size_bytes: int) -> None:
+        """Refuses a request with a body of `size_bytes` while its answer could have no room.
+
+        Raises Overloaded; a request with a small body, whose answer is small, passes.
+        """
+        if size_bytes > SMALL_ANSWER_BYTES and not self.fits(caller, size_bytes):
+            raise self._admission.overloaded(self._unread(caller))
+
+    def _unread(self, caller: str) -> str:
+        return f"{self._of.get(caller, 0)} bytes of answers are not read by their caller, {caller}"
+
+    def hold(self, caller: str, size_bytes: int) -> Room:
+        """Counts an answer that is made already."""
+        self.count(caller, size_bytes)
+        return Room(self, caller, size_bytes)
+
+    async def room(self, caller: str, size_bytes: int, within_s: float | None = None) -> Room:
+        """Waits for room for an answer of so many bytes, estimated, before it is made.
+
+        within_s: how long; None: until there is some. Raises Overloaded when that has passed.
+        """
+        if self.fits(caller, size_bytes):
+            return self.hold(caller, size_bytes)
+        turn: asyncio.Future[Room] = asyncio.get_running_loop().create_future()
+        waiting = (caller, size_bytes, turn)
+        self._waiting.append(waiting)
+        try:
+            async with asyncio.timeout(within_s):
+                return await turn
+        except TimeoutError:
+            raise self._admission.overloaded(self._unread(caller)) from None
+        finally:
+            self._waiting = [one for one in self._waiting if one is not waiting]
+
+    def count(self, caller: str, size_bytes: int) -> None:
+        """Counts so many bytes more, or fewer where it is negative; those that wait go on while there is room."""
+        left = self._of.get(caller, 0) + size_bytes
+        self._admission.size_bytes += size_bytes
+        if left:
+            self._of[caller] = left
+        else:
+            self._of.pop(caller, None)
+        if size_bytes < 0:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Begins those that wait and fit, the first first; one that does not fit keeps no other caller waiting."""
+        for caller, size_bytes, turn in self._waiting:
+            if not turn.done() and self.fits(caller, size_bytes):
+                turn.set_result(self.hold(caller, size_bytes))
 
 
 # What a namespace goes on with in one turn of the loop, in bytes of bodies: as much as is worth a turn, where no other

@@ -45,7 +45,8 @@ class Limits:
     json_cells: int = 1_000_000
     # Kafka's default for one message.
     record_bytes: int = 1 * MIB
-    # Eight of the largest bodies: what a small machine holds beside its index.
+    # Eight of the largest bodies: what a small machine holds beside its index. Of bodies, and of answers until they are
+    # read; one caller may leave an eighth of it unread.
     bytes_in_flight: int = 256 * MIB
     # Ten of the largest requests with ids; what is computed beside a row takes some 50 bytes, however short the row.
     rows_per_request: int = 1_000_000
@@ -53,6 +54,8 @@ class Limits:
     body_bytes_per_second_min: int = 64 * KIB
     # A pause of a writer between the head and its body, or of a network that loses packets.
     body_grace_ms: int = 5_000
+    # A garbage collection or a slow sink of a reader that lives; one that takes no byte for longer is cut off.
+    unread_answer_ms: int = 30_000
     # More than any pool of executors keeps open at once; above it queueing only adds latency.
     requests_in_flight: int = 1_024
     # A Python worker's longest usual pause (garbage, a slow sink) with room to spare.
@@ -134,6 +137,9 @@ class Limits:
     run_ids: int = 16 * MIB
     # One answer of the read route: what a reader can hold at once.
     fetch_rows: int = 1_000_000
+    # Where a page of the read route ends; rows that were written together, up to `body_bytes`, come as one page of
+    # Arrow. The next page is made when it is asked for: a reader that takes its time holds one page.
+    page_bytes: int = 4 * MIB
 
     def disk_floor_bytes(self, total_bytes: int) -> int:
         """Returns how many bytes stay free of stages on a disk of this size."""

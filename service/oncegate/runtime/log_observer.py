@@ -28,6 +28,7 @@ LEVELS = {
     "stopped": "warning",
     "plain_write": "warning",
     "connections_cut": "warning",
+    "readers_cut": "warning",
     "keys_unreadable": "error",
     "issuer_keys_unreadable": "error",
     "certificates_unreadable": "error",

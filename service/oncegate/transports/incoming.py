@@ -2,7 +2,8 @@
 
 1. body length against limits  TooLarge: before a byte of it is read
 2. namespace, marks            NotFound, Recovering, LedgerDown, LedgerBehind
-3. quota, admission            QuotaExceeded, Overloaded: there is no room for the length that was announced
+3. quota, admission            QuotaExceeded, Overloaded: there is no room for the length that was announced, or its
+                               caller does not read its answers
 4. the body itself             reserved as it comes; BadRequest when it ends early, DeadlinePassed or BodyTooSlow when
                                it does not come
 5. its namespace's turn        so that a namespace with much under way does not keep others from theirs
@@ -50,6 +51,9 @@ class Incoming(Protocol):
 
     def caller(self) -> str:
         """Returns the name of the credential that was shown; empty: none was asked for."""
+
+    def sharer(self) -> str:
+        """Returns whose share of the answers in flight this one's is: its credential's, else its address's."""
 
     def whose(self) -> Whose | None:
         """Returns the tenant whose credential was shown; None: none was asked for."""
@@ -103,6 +107,7 @@ async def admit(incoming: Incoming, gateway: Gateway, claims: bool = False) -> A
     shard = claims_at(gateway, namespace := incoming.namespace(), incoming.marks, caller if claims else None)
     set_current_tenant(gateway.tenants.of(incoming.whose()))
     shard.rates.take_bytes(size_bytes)
+    gateway.admission.answers.check(incoming.sharer(), size_bytes)
     gateway.admission.enter(size_bytes)
     room = BodyRoom(gateway.admission)
     try:

@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import http.client
 import io
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -190,6 +192,27 @@ def test_a_hangup_ends_the_program_at_once_and_looks_like_no_bug(tmp_path: Path)
         server.signal(signal.SIGHUP)
         assert server.stop() == -signal.SIGHUP
         assert "Traceback" not in server.log
+
+
+@pytest.mark.server
+def test_a_signal_ends_the_program_with_status_0_though_readers_read_nothing(server: GatewayProcess) -> None:
+    topic = "/v1/namespaces/default/topics/t"
+    row = {"v": "x" * 1_000_000}
+    for call in range(8):
+        asked = {"token": token(), "call": call, "records": [row] * 3}
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        connection.request("POST", f"{topic}/records:produce", json.dumps(asked), {"Content-Type": JSON})
+        assert connection.getresponse().status == 200
+        connection.close()
+    path = f"{topic}/partitions/0/records?offset=0&max_rows=100000"
+    silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
+    for sock in silent:
+        sock.sendall(request("GET", path, Accept=JSON))
+    os.kill(server.pid, signal.SIGTERM)
+    assert server.stop() == 0
+    assert "stopped" in server.log.splitlines()[-1]
+    for sock in silent:
+        sock.close()
 
 
 # Its ledgers are never closed; the program is otherwise the whole one.

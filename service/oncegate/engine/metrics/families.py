@@ -168,7 +168,12 @@ METRICS: tuple[Metric, ...] = (
     _of_gateway(
         "admission_limit_requests", "requests", "that may be", lambda gateway: gateway.limits.requests_in_flight
     ),
-    _of_gateway("admission_bytes", "bytes", "of bodies in flight", lambda gateway: gateway.admission.size_bytes),
+    _of_gateway(
+        "admission_bytes",
+        "bytes",
+        "of bodies in flight, and of answers that are not read",
+        lambda gateway: gateway.admission.size_bytes,
+    ),
     _of_gateway("admission_limit_bytes", "bytes", "that may be", lambda gateway: gateway.limits.bytes_in_flight),
     Metric(
         "admission_refused_requests",

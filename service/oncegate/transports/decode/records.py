@@ -47,19 +47,28 @@ class _Room:
 
 
 async def read(
-    shard: Shard, topic: str, partition: int, offset: int, max_rows: int, bytes_max: int, columns: Sequence[str] = ()
+    shard: Shard,
+    topic: str,
+    partition: int,
+    offset: int,
+    max_rows: int,
+    bytes_max: int,
+    columns: Sequence[str] = (),
+    page_bytes: int | None = None,
 ) -> Window:
     """Reads at most `max_rows` rows from `offset` on, and at most `bytes_max` bytes of them, but one row at least.
 
-    `columns`: only these, in their order; none: all.
+    `columns`: only these, in their order; none: all. `page_bytes`: of whole ranges, after which no other is read, so
+    that a range is read once however large it is; None: `bytes_max`.
 
     Raises OffsetBeyondEnd when `offset` lies beyond the end: who asks has read rows that are not here any more;
     BadRequest for a column that the topic does not have.
     """
     batches: list[Batch] = []
     at, room = offset, _Room(max_rows, bytes_max)
+    page_bytes = bytes_max if page_bytes is None else page_bytes
     while True:
-        fetched = await shard.fetch(topic, partition, at, room.rows, room.size_bytes)
+        fetched = await shard.fetch(topic, partition, at, room.rows, min(room.size_bytes, page_bytes))
         if at > fetched.high_offset:
             raise OffsetBeyondEnd(
                 f"offset {offset} was asked for and the partition ends at {fetched.high_offset}: a wrong offset, or "
@@ -74,7 +83,8 @@ async def read(
         found, is_full = await offload(fetched_bytes, _taken, fetched, schema, at, room, not batches)
         batches += found
         at += sum(batch.num_rows for batch in found)
-        if is_full or not found:
+        page_bytes -= fetched_bytes
+        if is_full or not found or page_bytes <= 0:
             return Window(schema, batches, offset, at, fetched.high_offset)
 
 

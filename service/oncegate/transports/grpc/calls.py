@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Protocol
 from google.protobuf.message import DecodeError
 
 from oncegate.core.errors import BadRequest, OncegateError, Recovering, Stop
+from oncegate.engine.admission import SMALL_ANSWER_BYTES, Room
 from oncegate.engine.counts.tenants import Whose
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
@@ -53,10 +54,16 @@ class Method:
 
 @dataclass(frozen=True)
 class Answer:
-    """Holds the message that answers a request, and the ledger's mark then."""
+    """Holds the message that answers a request, the ledger's mark then, and room for it until it is sent."""
 
     message: Any
     mark: str
+    room: Room | None = None
+
+    def sent(self, *_: object) -> None:
+        """Gives the room back."""
+        if self.room is not None:
+            self.room.release()
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,12 @@ class Call:
         """Returns the name of the credential that the metadata brought; empty: none was asked for."""
         return "" if self._principal is None else self._principal.name
 
+    def sharer(self) -> str:
+        """Returns whose share of the answers in flight this one's is: its credential's, else its address's."""
+        if self._principal is not None:
+            return f"key {self._principal.name}"
+        return f"address {str(self._context.peer()).rpartition(':')[0]}"
+
     def whose(self) -> Whose | None:
         """Returns the tenant whose credential the metadata brought; None: none was asked for."""
         return None if self._principal is None else self._principal.whose
@@ -125,6 +138,8 @@ def handler(opened: Opened, observer: Observer, method: Method, name: str) -> Ca
         if isinstance(end, Refusal):
             await refuse(context, end)
         context.set_trailing_metadata(((LEDGER, end.mark),))
+        if end.room is not None:  # the call ends when its caller has taken the message, or gone
+            context.add_done_callback(end.sent)
         found: bytes = end.message.SerializeToString()
         return found
 
@@ -189,7 +204,10 @@ async def _answered(
     incoming = Call(message, body, context, principal)
     admitted = await admit(incoming, gateway, method.claims)
     try:
-        return Answer(await method.work(message, admitted), identifiers.mark_text(admitted.claims.mark))
+        found, room = await method.work(message, admitted), None
+        if (size_bytes := found.ByteSize()) > SMALL_ANSWER_BYTES:
+            room = gateway.admission.answers.hold(incoming.sharer(), size_bytes)
+        return Answer(found, identifiers.mark_text(admitted.claims.mark), room)
     finally:
         admitted.release()
 

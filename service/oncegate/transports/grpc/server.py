@@ -120,6 +120,9 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.so_reuseport", 0),  # a second gateway on this port is refused, and takes no calls from the first
         ("grpc.max_receive_message_length", limits.body_bytes + MESSAGE_BESIDE_BYTES),
         ("grpc.max_concurrent_streams", CALLS_PER_CONNECTION),
+        # A peer that does not read from its socket answers no ping: it is cut off within `unread_answer_ms`.
+        ("grpc.keepalive_time_ms", limits.unread_answer_ms * 2 // 3),
+        ("grpc.keepalive_timeout_ms", limits.unread_answer_ms // 3),
         ("grpc.max_connection_age_ms", CONNECTION_AGE_MS),
         ("grpc.max_connection_age_grace_ms", CONNECTION_GRACE_MS),
     ]

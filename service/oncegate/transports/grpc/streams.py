@@ -61,7 +61,10 @@ class Stream:
         try:
             while (begun := await self._begun.get()) is not None:
                 # Where the client has gone, the engine runs to its end all the same.
-                yield _answer(await asyncio.shield(begun))
+                end = await asyncio.shield(begun)
+                yield _answer(end)
+                if isinstance(end, Answer):
+                    end.sent()
                 self._room.release()
         finally:
             self._reading.cancel()

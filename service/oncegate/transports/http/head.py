@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from fastapi import Request
 
@@ -32,6 +33,15 @@ def caller_of(request: Request) -> str:
     """Returns the name of the credential; empty where this gateway asks for none."""
     principal: Principal | None = request.scope.get(PRINCIPAL)
     return "" if principal is None else principal.name
+
+
+def sharer_of(scope: Any) -> str:
+    """Returns whose share of the answers in flight a request's is: its credential's, else its address's."""
+    principal: Principal | None = scope.get(PRINCIPAL)
+    if principal is not None:
+        return f"key {principal.name}"
+    client = scope["client"]
+    return f"address {client[0]}" if client else "no address"
 
 
 def note_of(request: Request, who: str | None, why: str) -> Note:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
-from fastapi import Request
+from fastapi import Request, Response
 
 from oncegate.core.errors import BadRequest
+from oncegate.engine.admission import SMALL_ANSWER_BYTES
 from oncegate.engine.counts.tenants import Whose
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
@@ -28,6 +29,7 @@ from oncegate.transports.http.head import (
     header_number,
     marks_of,
     namespace_of,
+    sharer_of,
     timeout_ms,
     whose_is,
 )
@@ -63,6 +65,19 @@ class Inbound:
         """The shard, as of `Admitted`."""
         assert isinstance(self.claims, Shard)
         return self.claims
+
+    async def answer(self, weight: int, make: Callable[..., Response], *arguments: object) -> Response:
+        """Makes an answer of `weight` bytes, estimated, once there is room for it; in a thread where it is large.
+
+        A caller that does not read what it asked for holds its own share of that room, and waits for it here.
+        """
+        if weight < SMALL_ANSWER_BYTES:
+            return await offload(weight, make, *arguments)
+        room = await self.gateway.admission.answers.room(sharer_of(self.request.scope), weight)
+        made = await offload(weight, make, *arguments)
+        room.resize(len(made.body))
+        made.room = room  # type: ignore[attr-defined]
+        return made
 
     def header(self, name: str) -> str:
         """Returns a header that must be there. Raises BadRequest when it is not."""
@@ -175,6 +190,10 @@ class admitted:
     def caller(self) -> str:
         """Returns the name of the credential that was shown; empty: none was asked for."""
         return caller_of(self._request)
+
+    def sharer(self) -> str:
+        """Returns whose share of the answers in flight the request's is."""
+        return sharer_of(self._request.scope)
 
     def whose(self) -> Whose | None:
         """Returns the tenant whose credential was shown; None: none was asked for."""

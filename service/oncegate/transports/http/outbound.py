@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 from fastapi import Response
+from starlette.types import Receive, Scope, Send
 
+from oncegate.engine.admission import Room
 from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.requests import ClaimResult
 from oncegate.engine.shard import Shard
@@ -25,6 +27,9 @@ RAW = {PACKED: codecs.claim_packed, ARROW: codecs.claim_arrow}
 class Answer(Response):
     """A response: a body with its type; `lines`: the header fields as they are sent, made at once."""
 
+    # What is held for it in the admission until it is written.
+    room: Room | None = None
+
     def __init__(self, body: bytes, status: int, media: str, fields: Mapping[str, str], mark: str | None) -> None:
         self.body = body
         self.status_code = status
@@ -33,6 +38,18 @@ class Answer(Response):
         if mark is not None:
             more += f"oncegate-ledger: {mark}\r\n"
         self.lines = f"content-type: {media}\r\ncontent-length: {len(body)}\r\n{more}".encode("latin-1")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends the response; from then on the connection counts what is not read of it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.written()
+
+    def written(self) -> None:
+        """Gives back the room that was held for it."""
+        if self.room is not None:
+            self.room.release()
 
     @property
     def raw_headers(self) -> list[tuple[bytes, bytes]]:  # type: ignore[override]
@@ -55,9 +72,15 @@ def reply(
     shard: Shard | Unchecked | None,
     headers: Mapping[str, str] | None = None,
     status: int = 200,
+    room: Room | None = None,
 ) -> Response:
-    """Makes a response of a body as it is; with `shard`, the last durable mark of its ledger, which covers it."""
-    return Answer(body, status, media, headers or {}, None if shard is None else identifiers.mark_text(shard.mark))
+    """Makes a response of a body as it is; with `shard`, the last durable mark of its ledger, which covers it.
+
+    `room`: held for it, and released once it is written.
+    """
+    answer = Answer(body, status, media, headers or {}, None if shard is None else identifiers.mark_text(shard.mark))
+    answer.room = room
+    return answer
 
 
 def answer_weight(answer: ClaimResult) -> int:

@@ -7,6 +7,7 @@ bodies that it is for, are those the route takes, and every other one is a BadRe
 `openapi`, and a new route cannot forget the check.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any
@@ -119,15 +120,35 @@ def _checked(endpoint: Endpoint, taken: Taken) -> Endpoint:
 
 
 def _reading(endpoint: Endpoint) -> Endpoint:
-    """A route that only reads: it takes no body, and is stopped at the deadline, wherever it is."""
+    """A route that only reads: it takes no body, and is stopped at the deadline, or when its caller has gone."""
 
     @wraps(endpoint)
     async def call(request: Request) -> Response:
         body_length(request, wanted=False)
         deadline = deadline_of(request)
-        return await (endpoint(request) if deadline is None else deadline.reading(endpoint(request)))
+        return await _unless_gone(
+            request, endpoint(request) if deadline is None else deadline.reading(endpoint(request))
+        )
 
     return call
+
+
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, Response]) -> Response:
+    """Awaits what only reads, and cancels it when its caller has gone. Raises BadRequest then, which nobody gets."""
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise BadRequest("the caller has gone away; nothing was changed")
+        return task.result()
+    finally:
+        gone.cancel()
+        task.cancel()
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def unchecked(route: Any) -> tuple[Taken, Endpoint]:

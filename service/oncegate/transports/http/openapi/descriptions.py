@@ -322,6 +322,9 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "ids_per_request": "more are TOO_LARGE: cut the request",
         "id_bytes": "of one id, all its columns together",
         "body_bytes": "of one request",
+        "bytes_in_flight": "of bodies, and of answers that their callers have not read; an eighth of it for answers of "
+        "one caller, which is a credential or, without keys, an address",
+        "unread_answer_ms": "a caller that takes no byte of an answer for so long is cut off",
         "record_bytes": "of one row",
         "lease_ms": "what a claim without lease_ms gets",
         "lease_ms_min": "shorter leases are refused",
@@ -341,6 +344,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "drivers": "in one namespace, for ever",
         "intervals": "of one producer: separate ranges of sequences that were not acked yet",
         "fetch_rows": "of one answer of records",
+        "page_bytes": "of one answer of records, where it ends",
     },
     **descriptions_producers.MEMBERS,
     **descriptions_operators.MEMBERS,

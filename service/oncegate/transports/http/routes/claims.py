@@ -44,7 +44,9 @@ async def claim(request: Request) -> Response:
         result = await inbound.claims.claim(engine_request, inbound.deadline)
         id_set = engine_request.id_set or id_sets.CLAIMED
         result = without_shadow(request, result, inbound.wanted)
-        return await offload(answer_weight(result), verdicts_reply, result, inbound.wanted, inbound.claims, id_set)
+        return await inbound.answer(
+            answer_weight(result), verdicts_reply, result, inbound.wanted, inbound.claims, id_set
+        )
 
 
 def _request_of_json(inbound: Inbound) -> ClaimRequest:
@@ -110,7 +112,7 @@ async def take(request: Request) -> Response:
         engine_request = await offload(inbound.weight, _take_request, inbound)
         id_set = id_sets.chosen(engine_request.id_set, id_sets.TAKEN, inbound.limits)
         result = await inbound.shard.take(engine_request, inbound.deadline)
-        return await offload(answer_weight(result), _without_claim, result, inbound, id_set, messages.TakeReply)
+        return await inbound.answer(answer_weight(result), _without_claim, result, inbound, id_set, messages.TakeReply)
 
 
 def _without_claim(result: ClaimResult, inbound: Inbound, id_set: str, message: type[_Told]) -> Response:
@@ -127,7 +129,9 @@ async def look_up(request: Request) -> Response:
     async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
         asked, id_set = await offload(inbound.weight, _look_up_request, inbound)
         result = await inbound.shard.look_up(asked, inbound.deadline)
-        return await offload(answer_weight(result), _without_claim, result, inbound, id_set, messages.LookUpReply)
+        return await inbound.answer(
+            answer_weight(result), _without_claim, result, inbound, id_set, messages.LookUpReply
+        )
 
 
 def _look_up_request(inbound: Inbound) -> tuple[LookUpRequest, str]:

@@ -106,7 +106,7 @@ async def claim(request: Request) -> Response:
         read = _request_of_json if inbound.media == JSON else _request_of_raw
         engine_request = await offload(inbound.weight, read, inbound)
         result = await inbound.shard.claim_sequences(engine_request, inbound.deadline)
-        return await offload(answer_weight(result), _claimed, result, engine_request.call, inbound)
+        return await inbound.answer(answer_weight(result), _claimed, result, engine_request.call, inbound)
 
 
 def _claimed(result: ClaimResult, call: int, inbound: Inbound) -> Response:

@@ -23,7 +23,7 @@ from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.decode.columns import split_names
 from oncegate.transports.decode.sequences import SequenceColumn
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.head import gateway_of, shard_of
+from oncegate.transports.http.head import gateway_of, shard_of, sharer_of
 from oncegate.transports.http.inbound import Inbound, admitted
 from oncegate.transports.http.negotiation import ARROW, JSON, JSON_TEXTS, PACKED, accepted
 from oncegate.transports.http.openapi import operations
@@ -36,6 +36,8 @@ from oncegate.transports.writes import NamedColumns, ProduceAsked, produce_reque
 
 router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespace}/topics", tags=["topics"])
 
+# A page before it in its caller's share is taken, or its reader cut off; a client asks again sooner than it gives up.
+ROOM_WAIT_S = 5.0
 _PRODUCE = msgspec.json.Decoder(messages.ProduceRequest)
 _TOPIC = msgspec.json.Decoder(messages.TopicRequest)
 
@@ -53,7 +55,7 @@ async def produce(request: Request) -> Response:
         wanted = accepted(request, [JSON] if is_plain else [JSON, PACKED, ARROW])
         result = await inbound.shard.produce(engine_request, inbound.deadline)
         weight = 0 if result.verdicts is None else 32 * len(result.verdicts)
-        return await offload(weight, _produced, engine_request, result, wanted, inbound)
+        return await inbound.answer(weight, _produced, engine_request, result, wanted, inbound)
 
 
 def _request_of_arrow(inbound: Inbound, topic: str) -> ProduceRequest:
@@ -128,20 +130,23 @@ async def fetch(request: Request) -> Response:
     asked = query(request, messages.FetchQuery)
     shard, limits = shard_of(request), gateway_of(request).limits
     columns, rows = split_names(asked.columns), min(asked.max_rows, limits.fetch_rows)
-    with gateway_of(request).admission.hold(0):
-        found = await records.read(
-            shard, request.path_params["topic"], partition, asked.offset, rows, limits.body_bytes, columns
-        )
+    page_bytes, admission = min(limits.page_bytes, limits.body_bytes), gateway_of(request).admission
+    with admission.hold(0):
+        # What is read of the ledger, and what is made of it.
+        room = await admission.answers.room(sharer_of(request.scope), 2 * page_bytes, ROOM_WAIT_S)
+        where = request.path_params["topic"], partition, asked.offset
+        found = await records.read(shard, *where, rows, limits.body_bytes, columns, page_bytes)
         if media == ARROW:
             body, next_offset = await offload(found.size_bytes, records.as_arrow, found), found.next_offset
         else:
-            asking = (found, limits.body_bytes, media == JSON_TEXTS)
+            asking = (found, page_bytes, media == JSON_TEXTS)
             body, next_offset = await offload(found.size_bytes, codecs.records_json, *asking)
+        room.resize(len(body))
     headers = {
         "Oncegate-Next-Offset": str(next_offset),
         "Oncegate-High-Offset": str(found.high_offset),
     }
-    return reply(body, media, shard, headers)
+    return reply(body, media, shard, headers, room=room)
 
 
 @router.put("/{topic}", openapi_extra=operations.CREATE_TOPIC)

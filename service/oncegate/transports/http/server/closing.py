@@ -12,6 +12,9 @@ from uvicorn.server import ServerState
 UNREAD_LOOKS = 30
 _LOOK_S = 0.1
 
+# Of each connection, the bytes that wait to be read, and how many looks have seen as many.
+Unread = dict[object, tuple[int, int]]
+
 
 async def answered(state: ServerState, within_s: float, is_forced: Callable[[], bool]) -> tuple[int, int]:
     """Returns once every connection is closed and every request at its end; what is not is cut off then.
@@ -21,15 +24,25 @@ async def answered(state: ServerState, within_s: float, is_forced: Callable[[], 
     """
     loop, never = asyncio.get_running_loop(), asyncio.Event()
     begun_s, cut = loop.time(), 0
-    unread: dict[object, tuple[int, int]] = {}
+    unread: Unread = {}
     while state.connections or state.tasks:
         if is_forced() or loop.time() - begun_s >= within_s:
             return cut + _cut(state.connections), await _cancelled(state.tasks)
-        unread = {one: _unread(one, unread.get(one)) for one in state.connections}
-        cut += _cut([one for one, (size_bytes, looks) in unread.items() if size_bytes and looks >= UNREAD_LOOKS])
+        unread = looked_at(state, unread)
+        cut += cut_off(unread, UNREAD_LOOKS)
         with suppress(TimeoutError):
             await asyncio.wait_for(never.wait(), _LOOK_S)
     return cut, 0
+
+
+def looked_at(state: ServerState, before: Unread) -> Unread:
+    """Looks at every connection: how many bytes wait to be read, and how many looks have seen as many."""
+    return {one: _unread(one, before.get(one)) for one in state.connections}
+
+
+def cut_off(unread: Unread, looks_max: int) -> int:
+    """Cuts off each connection whose caller took no byte for so many looks; returns how many."""
+    return _cut([one for one, (size_bytes, looks) in unread.items() if size_bytes and looks >= looks_max])
 
 
 def _unread(connection: object, known: tuple[int, int] | None) -> tuple[int, int]:

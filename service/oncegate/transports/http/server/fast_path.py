@@ -158,6 +158,8 @@ class Exchange(RequestResponseCycle):
             raise
         if not self.disconnected:
             self._write(answer)
+        if isinstance(answer, Answer):
+            answer.written()
         return answer.status_code
 
     def _write(self, answer: Response) -> None:

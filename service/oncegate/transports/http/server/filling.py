@@ -95,8 +95,8 @@ class Filling(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         """Implements asyncio's protocol."""
-        self._wire.flow.pause_writing()
+        self._wire.pause_writing()
 
     def resume_writing(self) -> None:
         """Implements asyncio's protocol."""
-        self._wire.flow.resume_writing()
+        self._wire.resume_writing()

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 import httptools
 import uvicorn
@@ -17,9 +18,12 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from oncegate.core.errors import BadRequest, HeadTooLarge, OncegateError, Overloaded, Stopping
+from oncegate.engine.admission import Answers, Room
+from oncegate.engine.limits import Limits
 from oncegate.transports.http import problems
 from oncegate.transports.http.gate import HEAD_BYTES as HEAD_BYTES
 from oncegate.transports.http.gate import TARGET_BYTES, too_long
+from oncegate.transports.http.head import sharer_of
 from oncegate.transports.http.server import closing, fast_path
 from oncegate.transports.tls import Tls
 
@@ -29,6 +33,8 @@ KEEP_ALIVE_S = 75
 HANDSHAKE_S = 5.0
 # How long a client is waited for that is told of the end: one that sleeps on its connection never answers.
 FAREWELL_S = 1.0
+# The server looks at its connections once a second, which is every tenth of uvicorn's ticks.
+TICKS, TICK_MS = 10, 1_000
 _FRAMING = {b"content-length", b"transfer-encoding"}
 
 
@@ -48,6 +54,9 @@ class Protocol(HttpToolsProtocol):
     _begun: object = None
     _head_bytes = 0
     _goes_on = False
+    # Whether a request is being answered; and what is held for an answer that its caller does not read.
+    _answering = False
+    _unread: Room | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begins a connection: it is idle until its first request."""
@@ -129,9 +138,41 @@ class Protocol(HttpToolsProtocol):
             return None
         return fast_path.Exchange(self, route)
 
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        """Begins to answer a request, once the answers before it on this connection are taken."""
+        if self.flow.write_paused:
+            self.flow.pause_reading()
+            self.pipeline.append((cycle, app))
+            return
+        self._answering = True
+        super()._start_asgi_task(cycle, app)
+
+    def pause_writing(self) -> None:
+        """Counts the bytes that wait to be read in what may be in flight, and writes no more until they are."""
+        super().pause_writing()
+        gateway = self.app.state.gateway if self._is_ours else None
+        if gateway is not None and self._unread is None:
+            scope = self.scope if self.cycle is None else self.cycle.scope
+            answers: Answers = gateway.admission.answers
+            self._unread = answers.hold(sharer_of(scope), self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Goes on with the requests that have waited for their caller to read."""
+        self._taken()
+        super().resume_writing()
+        if self.pipeline and not self._answering and not self.transport.is_closing():
+            self.flow.resume_reading()
+            self._start_asgi_task(*self.pipeline.pop())
+
+    def _taken(self) -> None:
+        if self._unread is not None:
+            self._unread.release()
+            self._unread = None
+
     def on_response_complete(self) -> None:
         """Goes on with the next request. The timer of an idle connection is set once and moved on, not set anew."""
         self.server_state.total_requests += 1
+        self._answering = False
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
@@ -172,6 +213,7 @@ class Protocol(HttpToolsProtocol):
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
+        self._taken()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
@@ -203,7 +245,13 @@ class Server(uvicorn.Server):
     """A server that the program stops; `drain` finishes what was begun."""
 
     def __init__(
-        self, app: FastAPI, shutdown_ms: int, connections_max: int, backlog: int, tls: Tls | None = None
+        self,
+        app: FastAPI,
+        shutdown_ms: int,
+        connections_max: int,
+        backlog: int,
+        tls: Tls | None = None,
+        unread_ms: int = Limits.unread_answer_ms,
     ) -> None:
         super().__init__(
             uvicorn.Config(
@@ -222,8 +270,9 @@ class Server(uvicorn.Server):
         )
         logging.getLogger("uvicorn.error").addFilter(closing.no_cancellation)
         self._app, self._tls = app, tls
-        self._within_s = shutdown_ms / 1_000
+        self._within_s, self._unread_looks = shutdown_ms / 1_000, -(-unread_ms // TICK_MS)
         self._task: asyncio.Task[None] | None = None
+        self._unread: closing.Unread = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begins to listen: as uvicorn does, but that nobody holds a connection by a handshake that does not end."""
@@ -242,6 +291,14 @@ class Server(uvicorn.Server):
         )
         self.servers = [await begin(sock=sock) for sock in sockets or []]
         self.started = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Cuts off, once a second, whose callers have taken no byte of what waits for them for too long."""
+        if counter % TICKS == 0:
+            self._unread = closing.looked_at(self.server_state, self._unread)
+            if cut := closing.cut_off(self._unread, self._unread_looks):
+                self._app.state.observer.event("readers_cut", connections=cut)
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accepts nothing more, and ends all connections; whom it cut off is one log line, `connections_cut`."""
@@ -282,12 +339,14 @@ async def listening(
     connections_max: int = 4_096,
     backlog: int = 2_048,
     tls: Tls | None = None,
+    unread_ms: int = Limits.unread_answer_ms,
 ) -> AsyncIterator[Server]:
     """Serves the application on a bound socket, over TLS where there are certificates, and drains it at the end.
 
     A connection beyond `connections_max` is answered OVERLOADED and closed; `backlog` wait to be looked at, at most.
+    One whose caller takes no byte of its answers for `unread_ms` is cut off.
     """
-    server = Server(app, shutdown_ms, connections_max, backlog, tls)
+    server = Server(app, shutdown_ms, connections_max, backlog, tls, unread_ms)
     server.begin(sock)
     try:
         yield server

@@ -1,0 +1,110 @@
+"""Planted bugs of what bounds a gateway: answers that are not read, probes beside connections, overload."""
+
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import ENGINE
+
+HTTP, GRPC = "service/oncegate/transports/http", "service/oncegate/transports/grpc"
+_ADMISSION = "tests/engine/test_admission.py"
+_UNREAD = "tests/transports/http/test_unread_answers.py"
+_UNREAD_CALLS = "tests/transports/grpc/test_unread_answers.py"
+
+OVERLOAD: tuple[Mutant, ...] = (
+    one(
+        "a caller's share of answers ends a byte late",
+        f"{ENGINE}/admission.py",
+        "        if mine and mine + size_bytes > self._limit_bytes // ANSWER_SHARES:",
+        "        if mine and mine + size_bytes > self._limit_bytes // ANSWER_SHARES + 1:",
+        f"{_ADMISSION}::test_one_caller_has_an_eighth_of_the_room_for_answers_and_a_first_answer_of_any_size",
+    ),
+    one(
+        "one caller's answers are everybody's",
+        f"{ENGINE}/admission.py",
+        "        mine = self._of.get(caller, 0)\n",
+        "        mine = sum(self._of.values())\n",
+        f"{_ADMISSION}::test_one_caller_has_an_eighth_of_the_room_for_answers_and_a_first_answer_of_any_size",
+    ),
+    one(
+        "answers have room of their own beside bodies",
+        f"{ENGINE}/admission.py",
+        "        self._admission.size_bytes += size_bytes\n        if left:",
+        "        if left:",
+        f"{_ADMISSION}::test_bodies_and_answers_share_the_room",
+    ),
+    one(
+        "the first that waits for room keeps the others waiting",
+        f"{ENGINE}/admission.py",
+        "            if not turn.done() and self.fits(caller, size_bytes):\n",
+        "            if not self.fits(caller, size_bytes):\n                return\n            if not turn.done():\n",
+        f"{_ADMISSION}::test_who_waits_for_room_goes_on_when_there_is_some_and_keeps_no_other_caller_waiting",
+    ),
+    one(
+        "room of an answer that is dropped is lost",
+        f"{ENGINE}/admission.py",
+        "        if self.size_bytes:\n            self.release()\n",
+        "        pass\n",
+        f"{_ADMISSION}::test_room_of_an_answer_that_is_dropped_is_given_back",
+    ),
+    one(
+        "a small request is refused for answers that are not read",
+        f"{ENGINE}/admission.py",
+        "        if size_bytes > SMALL_ANSWER_BYTES and not",
+        "        if size_bytes >= SMALL_ANSWER_BYTES and not",
+        f"{_ADMISSION}::test_a_request_with_a_large_body_is_refused_while_its_caller_reads_nothing_and_a_small_one_is_not",
+    ),
+    one(
+        "what waits in a connection is not counted",
+        f"{HTTP}/server/protocol.py",
+        "        if gateway is not None and self._unread is None:",
+        "        if gateway is not None and self._unread is not None:",
+        f"{_UNREAD}::test_readers_that_do_not_read_fill_their_own_share_and_others_are_served",
+    ),
+    one(
+        "what was read stays counted",
+        f"{HTTP}/server/protocol.py",
+        "        self._taken()\n        super().resume_writing()",
+        "        super().resume_writing()",
+        f"{_UNREAD}::test_what_follows_an_answer_that_is_not_read_is_not_begun",
+    ),
+    one(
+        "requests are answered behind an answer that is not read",
+        f"{HTTP}/server/protocol.py",
+        "        if self.flow.write_paused:\n            self.flow.pause_reading()\n            self.pipeline",
+        "        if False:\n            self.flow.pause_reading()\n            self.pipeline",
+        f"{_UNREAD}::test_what_follows_an_answer_that_is_not_read_is_not_begun",
+    ),
+    one(
+        "who takes no byte is waited for",
+        f"{HTTP}/server/protocol.py",
+        "            if cut := closing.cut_off(self._unread, self._unread_looks):",
+        "            if cut := closing.cut_off({}, self._unread_looks):",
+        f"{_UNREAD}::test_a_reader_that_takes_no_byte_is_cut_off_and_its_room_is_given_back",
+    ),
+    one(
+        "a page is made for a reader that has gone",
+        f"{HTTP}/taking.py",
+        "        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)",
+        "        await asyncio.wait((task,), return_when=asyncio.FIRST_COMPLETED)",
+        f"{_UNREAD}::test_a_read_whose_caller_has_gone_is_not_made",
+    ),
+    one(
+        "a page goes on behind its end",
+        "service/oncegate/transports/decode/records.py",
+        "        if is_full or not found or page_bytes <= 0:",
+        "        if is_full or not found:",
+        f"{_UNREAD}::test_a_page_ends_at_its_size_and_rows_written_together_come_as_one_page_of_arrow",
+    ),
+    one(
+        "answers over gRPC are not counted",
+        f"{GRPC}/calls.py",
+        "        if (size_bytes := found.ByteSize()) > SMALL_ANSWER_BYTES:",
+        "        if (size_bytes := found.ByteSize()) > SMALL_ANSWER_BYTES << 20:",
+        f"{_UNREAD_CALLS}::test_answers_that_a_peer_does_not_take_are_counted_and_given_back_when_it_goes",
+    ),
+    one(
+        "a large call is let in whatever its caller has not read",
+        "service/oncegate/transports/incoming.py",
+        "    gateway.admission.answers.check(incoming.sharer(), size_bytes)\n",
+        "",
+        f"{_UNREAD_CALLS}::test_large_calls_are_refused_while_their_caller_takes_no_answers_and_small_ones_are_not",
+    ),
+)
