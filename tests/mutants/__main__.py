@@ -39,6 +39,7 @@ from tests.mutants.firsts import FIRSTS
 from tests.mutants.formats import FORMATS
 from tests.mutants.grpc import GRPC
 from tests.mutants.id_sets import ID_SETS
+from tests.mutants.id_values import ID_VALUES
 from tests.mutants.kafka import KAFKA
 from tests.mutants.kafka_headers import KAFKA_HEADERS
 from tests.mutants.kafka_matrix import KAFKA_MATRIX
@@ -126,6 +127,7 @@ MUTANTS = (
     *MEETINGS,
     *BACKGROUND,
     *ID_SETS,
+    *ID_VALUES,
     *LOOK_UP,
     *UNCHECKED,
     *VERIFIER,

@@ -13,7 +13,7 @@ from oncegate_spark.aio.runner import AsyncRunner
 from oncegate_spark.protocol.answers import Claimed, Written
 from oncegate_spark.protocol.calls.attempt import AttemptCalls
 from oncegate_spark.protocol.calls.lease import claim_lease
-from oncegate_spark.protocol.columns import Columns, column_names
+from oncegate_spark.protocol.columns import Columns, column_names, table_of
 from oncegate_spark.protocol.ids import Ids
 from oncegate_spark.spill import Entry
 
@@ -116,7 +116,7 @@ class AsyncAttempt:
     async def produce(
         self,
         topic: str,
-        rows: pa.Table,
+        rows: pa.Table | pa.RecordBatch,
         *,
         id_col: Columns = (),
         key_col: Columns = (),
@@ -143,6 +143,7 @@ class AsyncAttempt:
         is of no driver's batch, and no firsts are asked for. All else fails then while the gateway is down.
         """
         columns = (column_names(id_col), column_names(key_col), column_names(digest_cols))
+        rows = table_of(rows)
         steps = self._calls.produce(topic, rows, *columns, on_conflict, locate)
         if not columns[0] or locate or self._calls.is_scoped:
             return await self.gateway.run(steps)

@@ -324,7 +324,7 @@ class AsyncGateway:
         """Look up what the gateway takes at most, as its JSON has it."""
         return await self.run(self.calls.limits())
 
-    async def explain(self, *columns: str, id_set: str = "") -> dict[str, Any]:
+    async def explain(self, *columns: Any, id_set: str = "") -> dict[str, Any]:
         """Look up what is known of one id (several values: an id of several columns) of a set, as the JSON has it.
         `id_set`: of rows that were produced, their topic's name."""
         return await self.run(self.calls.explain(*columns, id_set=id_set))

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from oncegate_spark.errors import Refused
+from oncegate_spark.errors import BadOption, Refused
+from oncegate_spark.protocol.python_values import type_name
 
 ARROW = "application/vnd.apache.arrow.stream"
 PACKED = "application/vnd.oncegate.packed"
@@ -92,6 +93,15 @@ def _fitting(rows: pa.Table) -> Iterator[tuple[pa.Table, memoryview]]:
     half = rows.num_rows // 2
     yield from _fitting(rows.slice(0, half))
     yield from _fitting(rows.slice(half))
+
+
+def check_body(body: object) -> None:
+    """Raises BadOption for rows that are no Arrow stream; nothing was sent."""
+    if not isinstance(body, bytes | bytearray | memoryview):
+        raise BadOption(
+            f"body is of type {type_name(body)}; it is the bytes of an Arrow IPC stream, and attempt().produce takes "
+            "tables; nothing was sent"
+        )
 
 
 def rows_in(body: bytes | memoryview) -> int:

@@ -1,54 +1,84 @@
 """Ids in whatever form a program has them, as columns, and which columns can be ids. No I/O."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oncegate_spark.errors import BadId
+from oncegate_spark.errors import BadId, Refused
+from oncegate_spark.protocol.python_values import array_of, type_name
 
 ID_TYPES = "strings, binary, integers, decimals, dates or timestamps"
 _ARROW = pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table
-Ids = Iterable[Any]  # str, bytes, int, or tuples of them; an Arrow array; a table of the id columns
+Ids = Iterable[
+    Any
+]  # values of one type, as `python_values`, or tuples of them; an Arrow array; a table of the id columns
 
 
 def listed(ids: Ids) -> Any:
-    """Ids that can be gone through twice: an Arrow array or table as it is, else a list."""
-    if isinstance(ids, str | bytes):
+    """Returns ids that can be iterated twice: an Arrow array or table as it is, else a list.
+
+    Raises BadId for one id, and for a dict or DataFrame, whose iteration gives the names of its columns.
+    """
+    if isinstance(ids, _ARROW):
+        return ids
+    if isinstance(ids, str | bytes | bytearray | memoryview):
         raise BadId(f"ids are given as a list, and {ids[:20]!r} is one of them; nothing was written")
-    return ids if isinstance(ids, _ARROW) else list(ids)
+    if isinstance(ids, Mapping) or hasattr(ids, "columns"):
+        raise BadId(
+            f"ids are given as a list, and a list of {type_name(ids)} has its names: write list(rows['order']) for "
+            "one column, list(zip(rows['order'], rows['line'])) for two, or a pyarrow.Table; nothing was written"
+        )
+    if not isinstance(ids, Iterable):
+        raise BadId(f"ids are given as a list, and this is of type {type_name(ids)}; nothing was written")
+    return list(ids)
 
 
 def id_columns(ids: Any) -> list[pa.Array]:
-    """Columns of equal length, from what `listed` gives. Raises BadId where they cannot be ids; nothing was sent."""
-    if isinstance(ids, pa.RecordBatch | pa.Table):
-        return checked_columns({name: ids.column(n) for n, name in enumerate(ids.schema.names)})
-    if isinstance(ids, pa.Array | pa.ChunkedArray):
-        return checked_columns({"id": ids})
-    if ids and isinstance(ids[0], tuple):
-        if any(not isinstance(one, tuple) or len(one) != len(ids[0]) for one in ids):
-            raise BadId("ids of several columns are tuples of one length; nothing was written")
-        return checked_columns({f"id[{n}]": array_of(part) for n, part in enumerate(zip(*ids, strict=True))})
-    return checked_columns({"id": array_of(ids)})
+    """Returns the columns, of equal length, of ids as `listed` returns them.
+
+    Raises BadId where they cannot be ids; nothing was sent.
+    """
+    return checked_columns(columns_in(ids, "ids", BadId))
 
 
-def array_of(values: Any) -> pa.Array:
-    """Values of one type as an Arrow array; whole numbers of more than 64 bits as their text. Raises BadId."""
-    try:
-        array = pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise BadId(f"ids must be of one type, all str or all bytes: {error}; nothing was written") from error
-    except OverflowError:
-        array = array_of([str(one) if type(one) is int else one for one in values])
-    except UnicodeEncodeError as error:
-        raise BadId(f"an id is no text of Unicode, which UTF-8 could write: {error}; nothing was written") from error
-    return array.cast(pa.string()) if pa.types.is_null(array.type) else array
+def columns_in(given: Any, what: str, refused: type[Refused]) -> dict[str, pa.Array | pa.ChunkedArray]:
+    """Returns ids or payloads by columns: those of a table, those of tuples, or one.
+
+    The keys are for error messages. Raises `refused` for values that have no type in common; `what`: ids or payloads.
+    """
+    if isinstance(given, pa.RecordBatch | pa.Table):
+        names = given.schema.names
+        if not names:
+            raise refused(f"{what} is a table without columns; nothing was written")
+        unique = len(set(names)) == len(names)
+        return {name if unique else f"{what}[{n}] ({name})": given.column(n) for n, name in enumerate(names)}
+    if isinstance(given, pa.Array | pa.ChunkedArray):
+        return {what: given}
+    if not given or not isinstance(given[0], tuple):
+        return {what: array_of(given, lambda n: f"{what}[{n}]", refused)}
+    width = len(given[0])
+    for n, one in enumerate(given):
+        if not isinstance(one, tuple) or len(one) != width or not width:
+            shown = f"a tuple of {len(one)}" if isinstance(one, tuple) else f"of type {type_name(one)}"
+            raise refused(
+                f"{what} of several columns are tuples of one length: {what}[{n}] is {shown}, and {what}[0] is a "
+                f"tuple of {width}; nothing was written"
+            )
+    return {
+        f"{what}[…][{place}]": array_of([one[place] for one in given], _place(what, place), refused)
+        for place in range(width)
+    }
 
 
-def checked_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
-    """The columns that are the ids: strings and binary as they are, integers as canonical decimal strings. Of decimals,
+def _place(what: str, column: int) -> Callable[[int], str]:
+    return lambda n: f"{what}[{n}][{column}]"
+
+
+def checked_columns(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> list[pa.Array]:
+    """Returns the columns that are the ids: strings and binary as they are, integers as decimal digits. Of decimals,
     dates and timestamps the gateway makes the canonical text, which is the same whatever the session's time zone.
 
     Raises BadId as `check_ids`.
@@ -60,19 +90,23 @@ def checked_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
 def check_ids(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> None:
     """Raises BadId for types that cannot be ids, a null in any column, and ids that are empty: one identity for all
     of those rows would write the first and lose the rest.
+
+    Of a null or empty id `extra` has `lacking`, null or empty, and `columns`, the names of the columns.
     """
     for name, column in columns.items():
         if not pa.types.is_integer(column.type) and not is_id(column.type):
-            raise BadId(f"id column {name} is of type {column.type}: {cast_line(name)}; nothing was written")
+            raise BadId(
+                f"id column {name} is of type {column.type}; ids are {ID_TYPES}: cast it to one of these; nothing was "
+                "written"
+            )
     for name, column in columns.items():
         if column.null_count:
-            _refuse("null", column.null_count, len(column), name, f'F.col("{name}").isNotNull()')
+            _refuse("null", pc.is_null(column), [name])
     if any(_is_number_or_time(column.type) for column in columns.values()):
         return  # whose text is never empty
     empty = reduce(pc.and_, (pc.equal(pc.binary_length(column), 0) for column in columns.values()))
     if pc.any(empty).as_py():
-        some = " | ".join(f'(F.length("{name}") > 0)' for name in columns)
-        _refuse("empty", pc.sum(empty).as_py(), len(empty), ", ".join(columns), some)
+        _refuse("empty", empty, list(columns))
 
 
 def _id_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -80,16 +114,24 @@ def _id_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return whole.cast(pa.string()) if pa.types.is_integer(whole.type) else whole
 
 
-def _refuse(what: str, count: int, rows: int, name: str, condition: str) -> None:
+def _refuse(what: str, lacking: pa.BooleanArray | pa.ChunkedArray, names: list[str]) -> None:
     raise BadId(
-        f"id column {name}: {count} of {rows} rows have an id that is {what}, and rows without an id cannot be told "
-        f"apart. Leave them out first: df.where({condition})"
+        f"id column {', '.join(names)}: {pc.sum(lacking).as_py()} of {len(lacking)} rows have an id that is {what}, "
+        f"the first is row {pc.index(lacking, True).as_py()}, and rows without an id cannot be told apart: leave them "
+        "out; nothing was written",
+        lacking=what,
+        columns=names,
     )
 
 
-def cast_line(name: str) -> str:
-    """The line that makes an id of a column of another type, for the end of an error's text."""
-    return f'ids are {ID_TYPES}; write df.withColumn("{name}", F.col("{name}").cast("string"))'
+def text_of(value: Any) -> str | bytes:
+    """Returns the text or bytes of one column of an id. Raises BadId for a time, whose text the gateway makes."""
+    made = array_of([value], lambda n: "the id")
+    made = made.cast(pa.string()) if pa.types.is_integer(made.type) else made
+    if not (pa.types.is_date32(made.type) or _is_text(made.type) or _is_bytes(made.type)) or value is None:
+        raise BadId(f"an id is given as its text here, and {value!r} is of type {type_name(value)}; nothing was sent")
+    found = made[0].as_py()
+    return found if isinstance(found, str | bytes) else found.isoformat()
 
 
 def is_id(kind: pa.DataType) -> bool:

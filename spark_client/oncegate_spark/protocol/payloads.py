@@ -5,12 +5,11 @@ Two things under one id are a bug of whoever made them: one is written, the othe
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 
-from oncegate_spark.errors import BadOption, Outcome, PayloadConflict
-from oncegate_spark.protocol.ids import ID_TYPES, Ids, array_of, is_id, listed
+from oncegate_spark.errors import BadId, BadOption, Outcome, PayloadConflict
+from oncegate_spark.protocol.ids import ID_TYPES, Ids, columns_in, is_id, listed
 
 log = logging.getLogger("oncegate_spark")
 SHOWN, SHOWN_CHARS = 5, 80
@@ -20,7 +19,7 @@ ON_CONFLICT = ("fail", "drop")  # what may be done with an id that comes with an
 def payload_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
     """The bytes that payloads are known by: as ids', but null and empty are values like any other.
 
-    Raises BadOption for a type that ids do not have either, with the line that makes text of it.
+    Raises BadOption for a type that ids do not have either.
     """
     found = []
     for name, given in columns.items():
@@ -28,39 +27,26 @@ def payload_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
         column = column.cast(pa.string()) if pa.types.is_integer(column.type) else column
         column = column.cast(pa.string()) if pa.types.is_null(column.type) else column
         if not is_id(column.type):
-            raise BadOption(f"payload column {name} is of type {column.type}: {text_line(name)}; nothing was written")
+            raise BadOption(
+                f"payload column {name} is of type {column.type}; payloads are {ID_TYPES}: cast it to one of these; "
+                "nothing was written"
+            )
         found.append(column)
     return found
-
-
-def text_line(name: str) -> str:
-    """How a column becomes one that payloads can be known by."""
-    return (
-        f"payloads are {ID_TYPES}; write "
-        f'df.withColumn("{name}_text", F.col("{name}").cast("string")), or F.to_json of a struct, and name that'
-    )
 
 
 def beside(ids: int, payloads: Ids | None) -> list[pa.Array]:
     """What comes with so many ids, in whatever form a program has it. Raises BadOption for another number of them."""
     if payloads is None:
         return []
-    given = listed(payloads)
-    columns = _columns(given)
+    try:
+        given = listed(payloads)
+    except BadId as error:
+        raise BadOption(f"payloads are of the same forms as ids: {error}") from error
+    columns = payload_columns(columns_in(given, "payloads", BadOption))
     if any(len(column) != ids for column in columns):
         raise BadOption(f"{len(columns[0])} payloads for {ids} ids; each id needs its own; nothing was written")
     return columns
-
-
-def _columns(given: Any) -> list[pa.Array]:
-    if isinstance(given, pa.RecordBatch | pa.Table):
-        return payload_columns({name: given.column(n) for n, name in enumerate(given.schema.names)})
-    if isinstance(given, list) and given and isinstance(given[0], tuple):
-        if any(not isinstance(one, tuple) or len(one) != len(given[0]) for one in given):
-            raise BadOption("payloads of several columns are tuples of one length; nothing was written")
-        parts = enumerate(zip(*given, strict=True))
-        return payload_columns({f"payload[{n}]": array_of(part) for n, part in parts})
-    return payload_columns({"payload": array_of(given) if isinstance(given, list) else given})
 
 
 def checked(on_conflict: str) -> str:

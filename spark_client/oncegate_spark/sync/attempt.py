@@ -12,7 +12,7 @@ import pyarrow as pa
 from oncegate_spark.protocol.answers import Claimed, Written
 from oncegate_spark.protocol.calls.attempt import AttemptCalls
 from oncegate_spark.protocol.calls.lease import claim_lease
-from oncegate_spark.protocol.columns import Columns, column_names
+from oncegate_spark.protocol.columns import Columns, column_names, table_of
 from oncegate_spark.protocol.ids import Ids
 from oncegate_spark.spill import Entry
 from oncegate_spark.sync.lease import renewal
@@ -111,7 +111,7 @@ class Attempt:
     def produce(
         self,
         topic: str,
-        rows: pa.Table,
+        rows: pa.Table | pa.RecordBatch,
         *,
         id_col: Columns = (),
         key_col: Columns = (),
@@ -138,6 +138,7 @@ class Attempt:
         is of no driver's batch, and no firsts are asked for. All else fails then while the gateway is down.
         """
         columns = (column_names(id_col), column_names(key_col), column_names(digest_cols))
+        rows = table_of(rows)
         steps = self._calls.produce(topic, rows, *columns, on_conflict, locate)
         if not columns[0] or locate or self._calls.is_scoped:
             return self.gateway.run(steps)

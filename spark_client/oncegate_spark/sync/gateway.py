@@ -313,7 +313,7 @@ class Gateway:
         """Look up what the gateway takes at most, as its JSON has it."""
         return self.run(self.calls.limits())
 
-    def explain(self, *columns: str, id_set: str = "") -> dict[str, Any]:
+    def explain(self, *columns: Any, id_set: str = "") -> dict[str, Any]:
         """Look up what is known of one id (several values: an id of several columns) of a set, as the JSON has it.
         `id_set`: of rows that were produced, their topic's name."""
         return self.run(self.calls.explain(*columns, id_set=id_set))

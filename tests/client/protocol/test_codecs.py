@@ -1,5 +1,6 @@
 """Bytes on the wire, against the service's own words for them."""
 
+import re
 import struct
 
 import pyarrow as pa
@@ -132,18 +133,18 @@ def test_decimals_dates_and_times_are_left_to_the_gateway_which_knows_their_text
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.bool_(), pa.duration("us"), pa.list_(pa.string())])
-def test_other_types_are_refused_with_the_cast_to_write(kind: pa.DataType) -> None:
-    with pytest.raises(BadId, match=r'withColumn\("seen", F\.col\("seen"\)\.cast\("string"\)\)'):
+def test_other_types_are_refused_with_the_types_to_cast_to(kind: pa.DataType) -> None:
+    with pytest.raises(BadId, match=rf"column seen is of type {re.escape(str(kind))}; ids are strings.*cast it"):
         ids(seen=pa.nulls(1, kind))
 
 
-def test_a_null_id_is_refused_with_column_count_and_filter() -> None:
-    with pytest.raises(BadId, match=r'column key: 2 of 4 rows .* null.*df\.where\(F\.col\("key"\)\.isNotNull\(\)\)'):
+def test_a_null_id_is_refused_with_column_count_and_first_row() -> None:
+    with pytest.raises(BadId, match=r"column key: 2 of 4 rows .* null, the first is row 1,.*leave them out"):
         ids(key=pa.array(["a", None, "b", None]))
 
 
 def test_an_empty_id_is_refused_and_an_empty_part_of_an_id_is_not() -> None:
-    with pytest.raises(BadId, match=r"column key: 1 of 2 rows .* empty.*F\.length"):
+    with pytest.raises(BadId, match=r"column key: 1 of 2 rows .* empty, the first is row 0"):
         ids(key=pa.array(["", "b"]))
     assert len(ids(first=pa.array(["", "a"]), second=pa.array(["x", ""]))) == 2
     with pytest.raises(BadId, match="first, second: 1 of 1"):

@@ -1,7 +1,9 @@
 """Rows produced by their ids: asked for until each of them is done. Against a scripted gateway."""
 
+import re
 import struct
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -210,3 +212,29 @@ def test_a_row_over_the_limit_behind_others_is_told_in_one_sentence(
         with pytest.raises(Refused, match=told) as raised:
             produce(connect, stub, pa.concat_tables([rows("a"), rows("x" * 2_000)]))
     assert raised.value.outcome is Outcome.WRITTEN
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ([{"id": "a"}], "write pa.Table.from_pylist(rows)"),
+        ({"id": ["a"]}, "write pa.table(rows)"),
+        (SimpleNamespace(columns=["id"]), "write pa.Table.from_pandas(rows, preserve_index=False)"),
+        (None, "rows is of type NoneType; it is a pyarrow.Table"),
+    ],
+)
+def test_rows_without_types_are_refused_with_the_line_to_write(connect: Connect, rows: Any, line: str) -> None:
+    with StubGateway() as stub, connect(stub.url, clock=SteppedClock()) as gateway:
+        with pytest.raises(BadOption, match=rf"{re.escape(line)}.*nothing was sent$"):
+            gateway.attempt().produce("t", rows, id_col="id")
+        with pytest.raises(
+            BadOption, match=r"^body is of type .*; it is the bytes of an Arrow IPC stream.*nothing was"
+        ):
+            gateway.produce("t", "0" * 32, 0, rows)
+        assert stub.asked == []
+
+
+def test_record_batch_is_rows_like_any_table(connect: Connect) -> None:
+    with StubGateway(produced([GRANTED], (0, 0, 1))) as stub:
+        assert produce(connect, stub, rows("a").to_batches()[0]).rows == 1
+        assert sent(stub.asked[0]) == ["a"]

@@ -3,13 +3,16 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
 
 from oncegate_spark import Gateway
-from oncegate_spark.errors import LedgerBehind, NotCompleted, NotEmpty, NotFound, Refused
+from oncegate_spark.errors import BadId, LedgerBehind, NotCompleted, NotEmpty, NotFound, Refused
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.protocol.names import Name
@@ -101,6 +104,27 @@ def test_an_id_is_one_id_in_every_form_and_through_every_call(client: Any) -> No
     assert client.explain("x1", "", id_set="one")["state"] == "ABSENT"
     assert client.explain("x", "1", id_set="one")["state"] == "DONE"
     assert client.explain("x", "1")["state"] == "ABSENT"
+
+
+def test_ids_of_python_values_meet_those_of_typed_rows(client: Any) -> None:
+    day, noon = date(2026, 11, 20), datetime(2026, 11, 20, 12, tzinfo=UTC)
+    one, amount = UUID(int=7), Decimal("1.50")
+    table = pa.table({"at": pa.array([noon], pa.timestamp("ms", "Asia/Tokyo")), "amount": pa.array([amount])})
+    with client.attempt(id_set="typed") as attempt:
+        attempt.produce("typed", table, id_col="at,amount")
+        assert attempt.claim([(noon, Decimal("1.5"))]).dropped == [(noon, Decimal("1.5"))]
+        with pytest.raises(BadId, match=r"^ids\[1\]\[0\] is of type datetime without a time zone"):
+            attempt.claim([(noon, amount), (noon.replace(tzinfo=None), amount)])
+    # A date in front of a time is no reason to cut it, nor is a time without a zone an instant.
+    for wrong in ([day, noon], [noon, noon.replace(tzinfo=None)]):
+        for call in (client.look_up, lambda ids: client.take("owner", ids)):
+            with pytest.raises(BadId, match=r"^ids\[1\] is of type datetime"):
+                call(wrong)
+    client.take("owner", [one], id_set="typed")
+    assert client.look_up([str(one)], "typed").written == [str(one)]
+    assert client.explain(one, id_set="typed")["state"] == client.explain(str(one), id_set="typed")["state"] == "TAKEN"
+    with pytest.raises(BadId, match="given as its text"):
+        client.explain(noon, id_set="typed")
 
 
 def test_a_row_that_a_live_claim_holds_is_waited_for_and_then_dropped(client: Any, gateway_process: Any) -> None:

@@ -18,6 +18,7 @@ def stage(
     calls: Calls, name: Name, owner: str, token: str, chunk: int, body: bytes | memoryview, key_col: Columns = ()
 ) -> Steps[Staged]:
     """Stage rows, an Arrow stream, for a batch; nobody can read them before its commit."""
+    codecs.check_body(body)
     members = {**name.members(), "owner": owner, "chunk": str(chunk), "key_col": joined(key_col)}
     headers = {"Content-Type": codecs.ARROW, "Content-Digest": codecs.content_digest(body), "Oncegate-Token": token}
     path, what = f"/batches:stage{query(**members)}", f"stage of chunk {chunk} of {token[:8]} for {name}"

@@ -31,7 +31,7 @@ from oncegate_spark.protocol.calls.requests import (
 from oncegate_spark.protocol.calls.steps import Steps, Tries
 from oncegate_spark.protocol.columns import Columns, column_names
 from oncegate_spark.protocol.effort import Reply, Request
-from oncegate_spark.protocol.ids import Ids, id_columns, listed
+from oncegate_spark.protocol.ids import Ids, id_columns, listed, text_of
 from oncegate_spark.protocol.packed.verdicts import Verdicts
 
 T = TypeVar("T")
@@ -173,9 +173,9 @@ class Calls:
         request = Request("GET", "/v1/limits", "look at the limits", "nothing; it only reads", {"Accept": codecs.JSON})
         return self.send(request, members_of)
 
-    def explain(self, *columns: str, id_set: str = "") -> Steps[dict[str, Any]]:
-        """Look up what is known of one id of a set, given as its columns' values."""
-        asked = urlencode([*(("id", column) for column in columns), ("id_set", id_set)])
+    def explain(self, *columns: Any, id_set: str = "") -> Steps[dict[str, Any]]:
+        """Look up what is known of one id of a set, given as its columns' values. Raises BadId; nothing was sent."""
+        asked = urlencode([*(("id", text_of(column)) for column in columns), ("id_set", id_set)])
         return self.get(f"/ids:explain?{asked}", "explain", members_of)
 
     def put(self, path: str, made: str, **given: object) -> Steps[None]:
@@ -193,7 +193,8 @@ class Calls:
         headers: Mapping[str, str] | None = None,
         body: bytes | memoryview = b"",
     ) -> Request:
-        """A call below the namespace; for `send`."""
+        """A call below the namespace; for `send`. Raises BadOption for a body that is not bytes."""
+        codecs.check_body(body)
         return Request("POST", self._root + path, what, unknown, headers or {}, body)
 
     def get(self, path: str, what: str, read: Callable[[Reply], T], accept: str = codecs.JSON) -> Steps[T]:

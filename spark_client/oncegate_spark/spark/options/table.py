@@ -127,7 +127,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "idCol",
         BY_ID,
-        "The columns that are a row's id; several together are one id.",
+        "The columns that are a row's id; several together are one id, in the order given.",
         words=COLUMNS,
         missing="required, unless producerCol and sequenceCol are given",
     ),

@@ -7,10 +7,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from oncegate_spark.errors import BadId, BadOption
-from oncegate_spark.protocol.ids import cast_line
-from oncegate_spark.protocol.payloads import text_line
 from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.options.advice import cast_line, text_line
 from oncegate_spark.spark.options.column_names import found, resolved
 from oncegate_spark.spark.options.table import BY_ID
 from oncegate_spark.spark.task_identity import Task

@@ -12,6 +12,7 @@ from oncegate_spark.errors import NOTHING, OncegateError, Outcome, TaskFailed
 from oncegate_spark.protocol import marks
 from oncegate_spark.spark.checkpoint import local_folder
 from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.options.advice import filter_line
 from oncegate_spark.spark.options.members import in_options
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.sync.gateway import Gateway
@@ -152,5 +153,6 @@ def task_errors(options: Options, task: Task, written: Written) -> Iterator[None
         outcome, ending = written(error)
         where = f"partition {task.partition}, attempt {task.attempt}"
         cause = str(error).removesuffix(NOTHING)  # what the whole task has written follows instead
-        text = f"write={options.write} through {options.url}, {where}: {in_options(cause)}; {ending}"
+        cause = in_options(cause) + filter_line(error)
+        text = f"write={options.write} through {options.url}, {where}: {cause}; {ending}"
         raise TaskFailed(text, outcome=outcome, code=error.code) from error
