@@ -23,7 +23,7 @@ EXHAUSTIVE_SECTORS = 8  # 256 subsets; longer writes get prefixes, suffixes, sin
 
 @dataclass(frozen=True)
 class Op:
-    """One call. `kind`: exists, create, write, truncate, sync, lost, sync_folder, rename, unlink, folder, note."""
+    """`kind`: exists, create, write, truncate, sync, lost, sync_folder, rename, link, unlink, folder or note."""
 
     kind: str
     path: Path
@@ -124,6 +124,9 @@ class _Names:
             self.paths[op.path] = op.file
         elif op.kind == "unlink":
             self.paths.pop(op.path, None)
+        elif op.kind == "link":
+            assert op.new is not None
+            self.paths[op.new] = self.paths[op.path]
         elif op.kind == "rename":
             assert op.new is not None
             for path in [path for path in self.paths if path == op.path or op.path in path.parents]:
@@ -191,7 +194,7 @@ class Crashes:
         if op.kind == "exists":
             self._names.paths[op.path] = op.file
             self._contents[op.file] = op.data
-        elif op.kind in ("create", "folder", "rename", "unlink"):
+        elif op.kind in ("create", "folder", "rename", "link", "unlink"):
             self._pending_names.append(op)
             if op.kind == "create":
                 self._contents[op.file] = b""
@@ -211,8 +214,11 @@ class Crashes:
         """Only what was synced."""
         return self._state(0, dict(self._contents))
 
-    def states(self, rng: random.Random) -> Iterator[State]:
-        """Every state of this moment; many are equal, the caller tells them apart."""
+    def states(self, rng: random.Random, *, blocks_are_lost: bool = True) -> Iterator[State]:
+        """Every state of this moment; many are equal, the caller tells them apart.
+
+        `blocks_are_lost`: whether a torn write takes with it what its block held before.
+        """
         nothing = dict(self._contents)
         everything = {file: self._all(file) for file in self._contents}
         for names in range(len(self._pending_names) + 1):
@@ -226,9 +232,9 @@ class Crashes:
                     continue
                 for missing in range(len(writes) - 1):
                     yield self._state(names, everything | {file: self._without(file, missing)})
-                    for lost in _lost_blocks(self._without(file, missing), writes[-1], rng):
+                    for lost in _lost_blocks(self._without(file, missing), writes[-1], rng) if blocks_are_lost else ():
                         yield self._state(names, everything | {file: lost})
-                for lost in _lost_blocks(before, writes[-1], rng):
+                for lost in _lost_blocks(before, writes[-1], rng) if blocks_are_lost else ():
                     yield self._state(names, everything | {file: lost})
                 for sectors in _tears(writes[-1], rng):
                     torn = _landed(before, writes[-1], sectors)

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from oncegate_spark.delivery.sink import Record
+from oncegate_spark.disk import make_folder, sync_folder
 from oncegate_spark.errors import BadId, SinkRefused
 
 NAME_BYTES_MAX = 200  # a file's name has 255 at most; the rest is for the suffix and for what is being written
@@ -25,7 +26,7 @@ class FolderSink:
 
     def __init__(self, folder: str | Path, suffix: str = "") -> None:
         self._folder, self._suffix = Path(folder), suffix
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder)
 
     def path(self, one: str) -> Path:
         """Return the file of an id. Raises BadId where its name would be too long."""
@@ -45,11 +46,11 @@ class FolderSink:
             ) from error
         for path, body in files:
             self._write(path, body)
-        self._sync()
+        sync_folder(self._folder)
 
     def find(self, ids: Sequence[str]) -> set[str]:
         """Return those that have their file; it was synced before it had its name, and the name is synced here."""
-        self._sync()
+        sync_folder(self._folder)
         return {one for one in ids if self.path(one).exists()}
 
     def close(self) -> None:
@@ -66,10 +67,3 @@ class FolderSink:
                 os.link(beside, path)
         finally:
             beside.unlink(missing_ok=True)
-
-    def _sync(self) -> None:
-        folder = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

@@ -5,9 +5,10 @@ that does not find it in its ledger refuses that request.
 """
 
 import logging
-import os
 from pathlib import Path
 from urllib.parse import quote, unquote
+
+from oncegate_spark.disk import replace_file
 
 HEADER = "Oncegate-Ledger"
 
@@ -68,29 +69,13 @@ def keep(checkpoint: Path | None, namespace: str, mark: str | None) -> None:
         return
     file = _file(checkpoint, namespace)
     try:
-        file.parent.mkdir(exist_ok=True)
-        _replace(file, f"{mark}\n".encode("ascii"))
+        replace_file(file, f"{mark}\n".encode("ascii"))
     except OSError as error:
         log.warning("the ledger's mark cannot be kept in %s (%s); an older ledger would not be noticed", file, error)
 
 
 def _file(checkpoint: Path, namespace: str) -> Path:
     return checkpoint / "oncegate" / f"{quote(namespace, safe='')}.mark"
-
-
-def _replace(file: Path, data: bytes) -> None:
-    """Whole or not at all, also after a power cut."""
-    new = file.with_name(f"{file.name}.{os.getpid()}.new")
-    with new.open("wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
-    new.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _position(mark: str) -> int | None:

@@ -50,6 +50,7 @@ from typing import Any, BinaryIO, Protocol, cast
 import pyarrow as pa
 
 from oncegate_spark import delivery
+from oncegate_spark.disk import make_folder, sync_folder
 from oncegate_spark.errors import NOTHING, BadOption
 
 SUFFIX = ".arrows"
@@ -150,7 +151,7 @@ class FileSink:
         folder = context.options.get("sinkpath")
         if not folder:
             raise BadOption('the file sink needs a folder; add .option("sinkPath", "/data/out")')
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        make_folder(Path(folder))
         self._path = Path(folder) / f"{context.token}{SUFFIX}"
 
     def write(self, rows: pa.RecordBatch) -> None:
@@ -174,11 +175,7 @@ class FileSink:
         assert self._path is not None, "open() comes first"
         self._file = self._path.open("xb")
         self._writer = pa.ipc.new_stream(self._file, schema)
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self._path.parent)
 
 
 def read_files(folder: str | Path) -> pa.Table | None:

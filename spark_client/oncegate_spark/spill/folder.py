@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from oncegate_spark.disk import make_folder, sync_folder
 from oncegate_spark.errors import BadOption, Outcome, SpillFull, Stopped, Unavailable
 from oncegate_spark.spill.entry import DamagedEntry, Entry
 from oncegate_spark.spill.lock import FolderLock
@@ -46,7 +47,7 @@ class Spill:
         self._mutex = threading.Lock()
         self._sending = threading.Lock()
         try:
-            self.folder.mkdir(0o700, parents=True, exist_ok=True)
+            make_folder(self.folder, 0o700)
             self._lock = FolderLock(self.folder)
             try:
                 self._sizes, self._next = self._found()
@@ -180,7 +181,7 @@ class Spill:
         try:
             path.rename(aside)
             self._sizes.pop(number)
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         except OSError as error:
             raise Stopped(
                 f"{path} cannot be set aside: {error}; unknown: whether its rows are sent later",
@@ -196,7 +197,7 @@ class Spill:
         """The sizes of what waits, by number, and the number that comes next."""
         for half in self.folder.glob(f"*{BESIDE}"):  # a process died over it: it was never acknowledged
             half.unlink()
-        _sync_folder(self.folder)
+        sync_folder(self.folder)
         found = {one: self._numbered(one) for one in (SUFFIX, ASIDE)}
         last = max((number for paths in found.values() for number in paths), default=-1)
         return {number: path.stat().st_size for number, path in found[SUFFIX].items()}, last + 1
@@ -228,7 +229,7 @@ class Spill:
             file.flush()
             os.fsync(file.fileno())
         half.rename(path)
-        _sync_folder(self.folder)
+        sync_folder(self.folder)
 
     def _not_laid_down(self, number: int, error: OSError) -> SpillFull:
         """What was written of it is taken away again; where even that fails, a later start may find it and send it."""
@@ -245,11 +246,3 @@ class Spill:
 
 def _system_wall_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
