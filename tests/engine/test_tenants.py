@@ -5,6 +5,8 @@ import asyncio
 import pytest
 
 from oncegate.core.errors import QuotaExceeded
+from oncegate.engine.counts.counts import Counts
+from oncegate.engine.counts.rates import NEVER_REFUSED_BYTES, Rates
 from oncegate.engine.counts.tenants import TENANTS_MAX, Tenants, current_tenant, set_current_tenant
 from oncegate.engine.limits import Limits
 from oncegate.settings import SettingsError, load
@@ -39,6 +41,39 @@ async def test_of_many_claims_at_once_no_more_are_granted_than_the_tenant_may_ha
         found = await asyncio.gather(*(asyncio.create_task(claim(served, "a", n)) for n in range(8)))
         assert sorted(found) == [[REFUSED]] * 6 + [["GRANTED"]] * 2
         assert served.shard.counters()["open_claims"] == 2
+
+
+def test_what_a_tenants_rate_refuses_takes_nothing_from_its_namespaces() -> None:
+    clock, limits = (
+        FakeClock(),
+        Limits(ids_per_second=10, bytes_per_second=10, tenant_ids_per_second=1, tenant_bytes_per_second=1),
+    )
+    rates, tenants = Rates(limits, clock, Counts()), Tenants(limits, clock, lambda _: 0)
+    set_current_tenant(tenants.of(("a", HERE)))
+    rates.take_ids(1)
+    rates.take_bytes(1)
+    for take, count in ((rates.take_ids, 9), (rates.take_bytes, NEVER_REFUSED_BYTES + 1)):
+        with pytest.raises(QuotaExceeded, match="this tenant"):
+            take(count)
+    set_current_tenant(None)
+    for take in (rates.take_ids, rates.take_bytes):
+        take(9)
+        with pytest.raises(QuotaExceeded, match="this namespace"):
+            take(NEVER_REFUSED_BYTES + 1)
+
+
+def test_what_a_namespaces_rate_refuses_takes_nothing_from_a_tenants() -> None:
+    clock, limits = FakeClock(), Limits(ids_per_second=10, tenant_ids_per_second=10)
+    full, empty = (Rates(limits, clock, Counts()) for _ in range(2))
+    tenant = Tenants(limits, clock, lambda _: 0).of(("a", HERE))
+    assert tenant is not None
+    full.take_ids(10)
+    set_current_tenant(tenant)
+    with pytest.raises(QuotaExceeded, match="this namespace"):
+        full.take_ids(10)
+    empty.take_ids(1)
+    assert tenant.ids_wait_ms() == 0
+    set_current_tenant(None)
 
 
 async def test_a_task_tells_its_tenant_to_no_other() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 from itertools import pairwise
 
-from oncegate.engine.admission import ALONE_BYTES, DEBT_TURNS, SHARED_BYTES, Turns
+from oncegate.engine.admission import ALONE_BYTES, DEBT_TURNS, REQUEST_BYTES, SHARED_BYTES, Turns
 from tests.support.grpc_app import both as opened
 from tests.support.held import turns
 from tests.support.http_app import JSON, request
@@ -83,6 +83,15 @@ async def test_a_namespace_that_is_alone_goes_on_in_every_turn() -> None:
     passed = asker.turns_of("hot")
     assert len(passed) == 10
     assert max(passed) <= 11
+
+
+async def test_a_request_that_uses_its_credit_up_to_the_last_byte_leaves_none_for_the_next_in_its_turn() -> None:
+    asker = Asker()
+    asker.ask("hot", ALONE_BYTES - REQUEST_BYTES)
+    asker.ask("hot", SMALL)
+    assert asker.on == [("hot", 0)]
+    await asker.pass_turns(2)
+    assert len(asker.on) == 2
 
 
 async def test_requests_of_one_namespace_keep_their_order() -> None:

@@ -124,6 +124,8 @@ def test_the_newest_mark_of_a_ledger_wins_and_another_ledgers_replaces_it() -> N
     for header in (None, "", "rubbish", mark(5), mark(9), mark(7)):
         newest.note(header)
     assert newest.mark == mark(9)
+    newest.note(mark(9).rpartition(":")[0] + ":0123456789abcdef")  # as far, by another history: the first counts
+    assert newest.mark == mark(9)
     newest.note(f"{mark(2, OTHER)}")
     assert newest.mark == mark(2, OTHER)
 

@@ -156,6 +156,27 @@ def test_an_entry_that_cannot_be_removed_is_told_as_written_and_waits_on(tmp_pat
         assert spill.waiting == 0
 
 
+def test_the_number_of_a_refused_entry_whose_file_stays_is_given_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fails once the entry has its name, and does not take it away again: a later start sends it."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(5, "injected")
+
+    with Spill(tmp_path) as spill:
+        with monkeypatch.context() as patch:
+            patch.setattr("oncegate_spark.spill.folder.sync_folder", fails)
+            patch.setattr(Path, "unlink", fails)
+            with pytest.raises(SpillFull, match="unknown: whether these rows are sent later") as raised:
+                spill.append(entry("a"))
+        assert raised.value.outcome is Outcome.UNKNOWN
+        spill.append(entry("b"))
+        assert spill.waiting == 1
+    with Spill(tmp_path) as later:
+        assert waiting(later) == [["a"], ["b"]]
+
+
 def test_a_folder_that_cannot_be_made_is_told_before_anything_is_sent(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadOption, match="cannot be used"):
