@@ -160,8 +160,8 @@ ON_DOWN: tuple[Mutant, ...] = (
     one(
         "each local user lists the folder of rows that wait",
         f"{CLIENT}/spill/folder.py",
-        "mkdir(0o700, parents",
-        "mkdir(0o755, parents",
+        "make_folder(self.folder, 0o700)",
+        "make_folder(self.folder, 0o755)",
         f"{_OWNERSHIP}::test_rows_that_wait_are_readable_by_their_user_alone",
     ),
     one(

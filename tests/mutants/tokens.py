@@ -115,8 +115,8 @@ TOKENS: tuple[Mutant, ...] = (
     one(
         "keys are looked for where they were for ever",
         f"{ACCESS}/discovery.py",
-        "        url, self._found = self._keys_url(), None\n",
-        "        url = self._found = self._found or self._keys_url()\n",
+        "        known, self._found = self._found, None\n",
+        "        known = self._found and (self._found[0], 1 << 62)\n",
         f"{_DISCOVERY}::test_a_configuration_is_asked_for_again_after_an_hour_and_keys_each_five_minutes",
         f"{_DISCOVERY}::test_keys_that_moved_are_found_where_the_configuration_has_them_now",
     ),

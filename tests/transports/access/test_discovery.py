@@ -11,6 +11,7 @@ import pytest
 
 from oncegate.core.errors import KeysUnread, OncegateError, Unauthenticated
 from oncegate.testing.clock import FakeClock
+from oncegate.transports.access import discovery
 from oncegate.transports.access.access import Access
 from oncegate.transports.access.discovery import DISCOVERED_MS, WELL_KNOWN
 from oncegate.transports.access.issuer_keys import (
@@ -207,6 +208,60 @@ def test_an_issuer_that_never_ends_its_answer_is_given_up_and_asked_anew() -> No
         server.shutdown(socket.SHUT_RDWR)
     accepting.join(30)
     assert not accepting.is_alive()
+
+
+@pytest.mark.parametrize("held", [CONFIGURATION, "/keys"])
+def test_a_reading_that_was_given_up_and_ends_late_leads_back_to_no_older_address(
+    published: Published, monkeypatch: pytest.MonkeyPatch, held: str
+) -> None:
+    late, begun, fetched, readings = threading.Event(), threading.Event(), discovery.fetched, list[threading.Thread]()
+
+    def hangs(address: str) -> bytes:
+        answer = fetched(address)
+        if address.endswith(held):
+            monkeypatch.setattr(discovery, "fetched", fetched)
+            readings.append(threading.current_thread())
+            begun.set()
+            assert late.wait(30)
+        return answer
+
+    monkeypatch.setattr(discovery, "fetched", hangs)
+    gate = Gate(published.name)
+    assert begun.wait(30)
+    published.moved = True
+    gate.clock.advance(READING_MS)
+    gate.refusal(token(published))
+    gate.read(1)
+    late.set()
+    readings[0].join(30)
+    gate.clock.advance(REFRESH_MS)
+    assert gate.refusal(token(published)) is None
+    gate.read(2)
+    assert published.paths[-1] == "/moved"
+    assert published.paths.count(CONFIGURATION) == 2, "where the keys are is known since the second reading"
+
+
+def test_a_reading_that_was_given_up_and_fails_late_is_no_failure_of_the_newest(
+    published: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tokens of keys that the issuer does not have are refused, and not told to come again."""
+    late, begun, fetched = threading.Event(), threading.Event(), discovery.fetched
+
+    def hangs(address: str) -> bytes:
+        monkeypatch.setattr(discovery, "fetched", fetched)
+        begun.set()
+        assert late.wait(30)
+        return b"{"
+
+    monkeypatch.setattr(discovery, "fetched", hangs)
+    gate = Gate(published.name)
+    assert begun.wait(30)
+    gate.clock.advance(READING_MS)
+    gate.refusal(token(published))
+    gate.read(1)
+    late.set()
+    assert "no JSON" in gate.why()
+    assert isinstance(gate.refusal(token(published, header={"kid": "made up"})), Unauthenticated)
 
 
 def test_an_issuer_of_this_machine_is_asked_itself_whatever_proxy_the_environment_names(

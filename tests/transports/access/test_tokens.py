@@ -293,26 +293,28 @@ def test_keys_that_come_after_their_reading_was_given_up_bring_no_withdrawn_key_
     published: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first answer is cut after a minute's silence, and arrives when a newer one is in force."""
-    issuer, late, before = published.issuer, threading.Event(), threading.enumerate()
+    issuer, late, begun, readings = published.issuer, threading.Event(), threading.Event(), list[threading.Thread]()
     issuer.rotate()
     old, both, fetched = issuer.token(issuer.keys[0], exp=issuer.now_s + 3_600), issuer.document, issuer_keys.fetched
 
     def hangs(source: str) -> bytes:
         monkeypatch.setattr(issuer_keys, "fetched", fetched)
+        readings.append(threading.current_thread())
+        begun.set()
         assert late.wait(30)
         return both
 
     monkeypatch.setattr(issuer_keys, "fetched", hangs)
     gate = Gate(published.url)
-    (reading,) = [thread for thread in threading.enumerate() if thread not in before]
+    assert begun.wait(30)
     del issuer.published[0]
     gate.clock.advance(READING_MS)
     gate.refusal(old)
     gate.heard.wait("issuer_keys_read")
     assert "does not publish" in gate.says(old)
     late.set()
-    reading.join(30)
-    assert not reading.is_alive()
+    readings[0].join(30)
+    assert not readings[0].is_alive()
     assert "does not publish" in gate.says(old)
 
 

@@ -15,25 +15,32 @@ DISCOVERED_MS = 3_600_000
 
 
 class Discovery:
-    """Reads the keys of one issuer from where its configuration says; one call at a time, in a thread."""
+    """Reads the keys of one issuer from where its configuration says, in a thread.
+
+    A reading that was given up may end after later ones: it does not change where these look.
+    """
 
     def __init__(self, issuer: str, clock: Clock) -> None:
         """Raises IssuerKeysUnreadable for an issuer whose answer others could change on its way."""
         check_address(issuer)
         self._issuer, self._clock = issuer, clock
         self._found: tuple[str, int] | None = None
+        self._turn = 0
 
     def keys(self) -> bytes:
         """Returns the set of keys as it is published now. Raises IssuerKeysUnreadable."""
-        url, self._found = self._keys_url(), None
+        self._turn = turn = self._turn + 1
+        known, self._found = self._found, None
+        url = self._keys_url(known)
         found = fetched(url[0])
-        self._found = url
+        if turn == self._turn:
+            self._found = url
         return found
 
-    def _keys_url(self) -> tuple[str, int]:
+    def _keys_url(self, known: tuple[str, int] | None) -> tuple[str, int]:
         """Where the keys are, and until when that is taken for known."""
-        if self._found is not None and self._clock.monotonic_ms() < self._found[1]:
-            return self._found
+        if known is not None and self._clock.monotonic_ms() < known[1]:
+            return known
         address = self._issuer.rstrip("/") + WELL_KNOWN
         configuration = _object(fetched(address), address)
         if configuration.get("issuer") != self._issuer:

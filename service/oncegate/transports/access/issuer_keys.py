@@ -110,7 +110,7 @@ class IssuerKeys:
         try:
             keys = _keys_in(source())
         except IssuerKeysUnreadable as error:
-            self._has_failed = True
+            self._has_failed = self._has_failed or turn == self._turn
             self._observer.event("issuer_keys_unreadable", detail=str(error))
         else:
             if turn == self._turn:
