@@ -1,0 +1,97 @@
+"""How appends end for the group commit itself: which numbers a refusal leaves, and which of several ends counts."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from oncegate.core.entries.codec import encode
+from oncegate.core.entries.kinds import Probe
+from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError, TooLarge
+from oncegate.engine.commit.group_commit import GroupCommit
+from oncegate.engine.commit.marks import Marks
+from oncegate.ports import AppendRefused, Mark
+from oncegate.testing.clock import FakeClock
+from tests.support.held import turns
+
+LEDGER = bytes(16)
+
+
+class Ledger:
+    """Refuses its first appends with these errors, and takes the others."""
+
+    def __init__(self, *refusals: Exception) -> None:
+        self.mark, self._refusals = Mark(LEDGER, 0, bytes(8)), list(refusals)
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[Any]) -> Mark:
+        await self.gate.wait()
+        if self._refusals:
+            raise self._refusals.pop(0)
+        self.mark = Mark(LEDGER, self.mark.position + len(entries), bytes(8))
+        return self.mark
+
+
+def submit(commit: GroupCommit, count: int = 1) -> int:
+    return commit.submit([encode(Probe(0))] * count, [], lambda: None, lambda: None)
+
+
+def made(ledger: Ledger) -> GroupCommit:
+    return GroupCommit(ledger, FakeClock(), Marks(LEDGER))  # type: ignore[arg-type]
+
+
+async def test_after_a_refused_append_the_next_one_begins_behind_what_is_durable() -> None:
+    commit = made(Ledger(LedgerFull("no space left on device")))
+    submit(commit, 3)
+    await commit.append_all()
+    assert (commit.mark.position, commit.next_position, commit.next_append) == (0, 1, 1)
+
+
+async def test_after_a_refused_part_of_an_append_the_next_one_begins_behind_what_is_durable() -> None:
+    commit = made(Ledger(AppendRefused(TooLarge("more than the topic takes"))))
+    for _ in range(4):
+        submit(commit, 3)
+    await commit.append_all()
+    assert (commit.mark.position, commit.next_position, commit.next_append) == (0, 13, 1)
+
+
+async def test_what_no_append_had_begun_when_the_ledger_ended_is_not_in_doubt() -> None:
+    """An append of three was refused before; the one that waits now would be its first."""
+    commit = made(Ledger(LedgerFull("no space left on device")))
+    submit(commit, 3)
+    await commit.append_all()
+    waiting = asyncio.create_task(commit.durable(submit(commit)))
+    await turns()
+    commit.end_beside_appends(LedgerDown("its server is away; nothing was written"))
+    with pytest.raises(LedgerDown, match="nothing was written"):
+        await waiting
+
+
+async def test_of_several_ends_the_first_counts_and_is_told_once() -> None:
+    commit, told = made(Ledger()), list[OncegateError]()
+    commit.when_dead = told.append
+    first = LedgerDown("the first")
+    for error in (first, LedgerDown("a later one")):
+        commit.die(error)
+    commit.end_beside_appends(LedgerDown("the last one"))
+    assert (commit.dead, told) == (first, [first])
+    with pytest.raises(LedgerDown, match="the first"):
+        commit.check()
+
+
+async def test_an_append_that_ends_after_the_ledger_was_given_up_answers_nobody() -> None:
+    ledger = Ledger()
+    commit = made(ledger)
+    ledger.gate.clear()
+    waiting = asyncio.create_task(commit.durable(submit(commit)))
+    running = asyncio.create_task(commit.run())
+    await turns()
+    commit.end_beside_appends(LedgerDown("its server is away"))
+    ledger.gate.set()
+    await running
+    with pytest.raises(LedgerDown, match="whether this was written is unknown"):
+        await waiting
+    with pytest.raises(LedgerDown):
+        await commit.durable(1)
