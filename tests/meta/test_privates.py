@@ -1,7 +1,11 @@
 """No file reads a private member of another object: what others need is public, and says what it is."""
 
 import ast
+import re
+import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -65,3 +69,44 @@ def test_every_exception_is_still_needed() -> None:
 def test_a_private_read_is_seen_wherever_it_stands() -> None:
     source = "def f(a, self):\n    a.b._c = self._d\n    return a._e()._f, self.g._h, a._replace, a.__class__\n"
     assert sorted(private_reads(source)) == ["_c", "_e", "_f", "_h"]
+
+
+# Made to be derived from, as their documentation says.
+BASES = {"msgspec", "pydantic", "pydantic_settings"}
+# What is read or written of these is no promise of theirs, and no class is derived.
+INSIDE = {"numba", "llvmlite"}
+
+
+def modules_derived_from(source: str) -> Iterator[str]:
+    """The module of every class that is derived from, and of every attribute that is set in another module."""
+    tree, modules = ast.parse(source), dict[str, str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            modules |= {one.asname or one.name: node.module for one in node.names}
+        if isinstance(node, ast.Import):
+            modules |= {(one.asname or one.name).partition(".")[0]: one.name for one in node.names}
+    for node in ast.walk(tree):
+        bases = node.bases if isinstance(node, ast.ClassDef) else []
+        written = [one for one in getattr(node, "targets", []) if isinstance(one, ast.Attribute)]
+        for one in [*bases, *written]:
+            if (name := re.split(r"[.\[(]", ast.unparse(one))[0]) in modules:
+                yield modules[name].partition(".")[0]
+
+
+def test_a_library_whose_inside_is_used_has_an_upper_bound() -> None:
+    """A newer one would be installed beside us, and fail in its inside and not at its installation."""
+    used = {name for path in CODE for name in modules_derived_from(path.read_text())} | INSIDE
+    foreign = used - BASES - set(sys.stdlib_module_names) - {"oncegate", "oncegate_spark"}
+    assert {"uvicorn", "numba", "starlette", "aiokafka", "pyspark"} <= foreign
+    projects = [
+        tomllib.loads((ROOT / name).read_text())["project"]
+        for name in ("pyproject.toml", "spark_client/pyproject.toml")
+    ]
+    lines = [one for project in projects for one in project["dependencies"]]
+    lines += [one for project in projects for extra in project["optional-dependencies"].values() for one in extra]
+    lines += [line for path in (ROOT / "requirements").glob("*.in") for line in path.read_text().splitlines()]
+    for module in sorted(foreign):
+        named = {one.lower().replace("_", "-") for one in packages_distributions()[module]}
+        wanted = [line for line in lines if re.split(r"[\[<>=! ]", line)[0] in named]
+        assert wanted, f"nothing asks for {module}"
+        assert not [line for line in wanted if not re.search(r"<|==", line.partition("#")[0])], module

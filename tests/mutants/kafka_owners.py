@@ -122,4 +122,25 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         "    each = [named] if isinstance(named, str) else named\n",
         f"{_REFUSALS}::test_a_partition_that_may_not_be_read_is_told_by_its_topic",
     ),
+    one(
+        "a gateway that was followed opens its ledger again",
+        "service/oncegate/engine/recovery/owner.py",
+        "        return is_shortage(error) or (self._has_served and not isinstance(error, Stop | LedgerFenced))\n",
+        "        return is_shortage(error) or (self._has_served and not isinstance(error, Stop))\n",
+        "tests/engine/recovery/test_unknown_end.py::test_a_fenced_owner_stays_down_and_writes_nothing",
+    ),
+    one(
+        "a namespace that is down for its successor tells of a failed ledger",
+        "service/oncegate/engine/gateway.py",
+        "    kind = type(failed) if isinstance(failed, Stop | LedgerFenced) else LedgerDown\n",
+        "    kind = type(failed) if isinstance(failed, Stop) else LedgerDown\n",
+        "tests/engine/recovery/test_unknown_end.py::test_a_fenced_owner_stays_down_and_writes_nothing",
+    ),
+    one(
+        "a gateway that was followed keeps its callers",
+        "service/oncegate/transports/http/problems.py",
+        "    if isinstance(error, BodyTooSlow | ELSEWHERE):\n",
+        "    if isinstance(error, BodyTooSlow):\n",
+        "tests/transports/http/test_problems.py",
+    ),
 )

@@ -6,6 +6,7 @@
     - Recovering, KeysUnread  the index is being rebuilt, or a tokens' issuer asked for its keys: nothing was written
     - QuotaExceeded, LedgerFull  a quota is used up, or there is no room: nothing was written
     - LedgerDown          the ledger failed while writing: unknown whether it was written
+    - LedgerFenced        another gateway owns the ledger now: nothing was written here, ask that one
     - BodyTooSlow, Stopping  the body came too slowly, or the gateway is drained or stopped: nothing was written
     - DeadlinePassed      the caller's deadline passed before the decision, or the end of reading: nothing was written
     - MissingStage        a winner's stage is gone: the batch must be written again
@@ -32,7 +33,7 @@
     - SecondWrite         one run writes twice to one topic under one name
     - BatchConflict, BatchForgotten  other input under a committed number; one that can no longer be compared
     - LedgerBehind, LedgerDamaged  the caller saw a later ledger than this one; it is not what was acknowledged
-    - LedgerBusy, LedgerFenced, KeyMismatch  another process owns it, or has opened it since; another key wrote it
+    - LedgerBusy, KeyMismatch  another process owns the data folder; another key wrote the ledger
 
 A bug is an `assert`, never one of these.
 """
@@ -121,6 +122,13 @@ class LedgerDown(Retryable):
     """Says that the ledger failed: whether this was written is unknown until it is opened anew."""
 
     code, title = "LEDGER_DOWN", "The ledger failed; whether this was written is unknown"
+
+
+class LedgerFenced(Retryable):
+    """Says that this gateway no longer owns the ledger and writes nothing more; its new owner answers the same
+    request."""
+
+    code, title = "LEDGER_FENCED", "This gateway no longer owns the ledger; nothing was written"
 
 
 class DeadlinePassed(Retryable):
@@ -386,12 +394,6 @@ class LedgerBusy(Stop):
     """Says that another process owns the data folder."""
 
     code, title = "LEDGER_BUSY", "Another process owns the data folder"
-
-
-class LedgerFenced(Stop):
-    """Says that a newer owner has opened this ledger; this one writes nothing more."""
-
-    code, title = "LEDGER_FENCED", "A newer owner has opened this ledger"
 
 
 class KeyMismatch(Stop):

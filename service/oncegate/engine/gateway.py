@@ -8,6 +8,7 @@ from typing import Any
 from oncegate.core.errors import (
     BadRequest,
     KeyMismatch,
+    LedgerFenced,
     NotFound,
     OncegateError,
     Recovering,
@@ -311,11 +312,12 @@ def _absent(namespace: str) -> str:
 
 
 def _down(namespace: str, failed: Exception) -> OncegateError:
-    """Returns the error of a request to a namespace that is DOWN: of one code with what ended it, where that is stop.
+    """Returns the error of a request to a namespace that is DOWN: of one code with what ended it, where that is stop or
+    names another owner.
 
     Else it may serve later: Recovering.
     """
-    if isinstance(failed, Stop):
+    if isinstance(failed, Stop | LedgerFenced):
         return type(failed)(f"namespace {namespace} is down, {RETRIED}: {failed}")
     return Recovering(f"namespace {namespace} is down, {RETRIED}: {reason_of(failed)}; nothing was written")
 

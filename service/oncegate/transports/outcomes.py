@@ -57,6 +57,7 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.QuotaExceeded: Outcome(Kind.EXHAUSTED),
     e.LedgerFull: Outcome(Kind.STORAGE_FULL),
     e.LedgerDown: Outcome(Kind.UNAVAILABLE, "unknown"),
+    e.LedgerFenced: Outcome(Kind.UNAVAILABLE),
     e.DeadlinePassed: Outcome(Kind.DEADLINE),
     e.BodyTooSlow: Outcome(Kind.TOO_SLOW),
     e.Stopping: Outcome(Kind.UNAVAILABLE),
@@ -103,7 +104,6 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.LedgerBehind: Outcome(Kind.CONFLICT),
     e.LedgerDamaged: Outcome(Kind.CONFLICT),
     e.LedgerBusy: Outcome(Kind.CONFLICT),
-    e.LedgerFenced: Outcome(Kind.CONFLICT),
     e.KeyMismatch: Outcome(Kind.CONFLICT),
 }
 

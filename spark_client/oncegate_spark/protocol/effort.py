@@ -43,7 +43,7 @@ LEASE_MS = 30_000  # the gateway's default, where an answer names no lease
 SOURCE_OFFSETS_BYTES = 64 << 10  # the gateway's default: longer ones it refuses, and a batch would fail for them
 UNKNOWN_WHEN_ANSWERED = frozenset({"LEDGER_DOWN", "INTERNAL"})  # answered, and yet perhaps written
 # A gateway that is there and cannot decide; one that is only busy (OVERLOADED, QUOTA, DEADLINE) is not down.
-DOWN_WHEN_ANSWERED = frozenset({"LEDGER_DOWN", "LEDGER_FULL", "RECOVERING", "STOPPING", "INTERNAL"})
+DOWN_WHEN_ANSWERED = frozenset({"LEDGER_DOWN", "LEDGER_FENCED", "LEDGER_FULL", "RECOVERING", "STOPPING", "INTERNAL"})
 # Verbs that end what was begun: who gives up on them at once makes of what is written what another one writes again.
 ENDING = frozenset({"complete", "release", "renew", "commit", "abort", "ack", "close"})
 # Says retry, but to whoever owns the batch; or wait for a lease, which may be renewed for longer than a call's time.

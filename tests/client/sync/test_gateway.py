@@ -125,6 +125,15 @@ def test_a_connection_that_the_gateway_closed_meanwhile_is_opened_again(gateway:
         assert stub.connections == 3
 
 
+def test_a_gateway_that_was_followed_is_left_for_the_one_behind_the_same_name(gateway: Connect) -> None:
+    """The reply closes the connection, so that the retry is routed again."""
+    followed = replace(problem(503, "LEDGER_FENCED", "retry", retry_after_ms=1), headers={"Connection": "close"})
+    with StubGateway(followed, granted()) as stub, gateway(stub) as client:
+        assert client.claim("ab" * 16, 0, IDS)[0].granted == 2
+        assert stub.connections == 2
+        assert stub.asked[0].body == stub.asked[1].body
+
+
 def test_without_a_gateway_nothing_was_written_and_the_error_says_so(connect: Connect) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))

@@ -168,6 +168,10 @@ async def test_a_fenced_owner_stays_down_and_writes_nothing(served: Served) -> N
             await served.claim("a")
         await turns()
         assert served.gateway.readiness() == {"default": "DOWN"}
+        with pytest.raises(LedgerFenced, match="is down"):
+            await served.claim("a")
+        await serve_again(served)
+        assert served.gateway.readiness() == {"default": "DOWN"}, "it takes nothing back from its successor"
         assert said(await newer.claim("a", token=2)) == ["GRANTED"]
 
 

@@ -100,7 +100,10 @@ def test_a_gateway_that_slept_while_it_was_followed_tells_nothing_that_it_rememb
             with GatewayProcess(newer, ledger=ledger):
                 ask(asked)
                 first.signal(signal.SIGCONT)
-                assert answer(asked)["code"] == "LEDGER_FENCED"
+                reply = asked.getresponse()
+                problem = json.loads(reply.read())
+                assert (reply.status, problem["code"], problem["action"]) == (503, "LEDGER_FENCED", "retry"), problem
+                assert (problem["effect"], reply.headers["connection"]) == ("none", "close"), problem
         finally:
             first.signal(signal.SIGCONT)
 

@@ -86,6 +86,16 @@ def test_every_refusal_is_a_problem_with_an_example_for_each_code(case: Any) -> 
             msgspec.convert(shown, messages.Problem)
 
 
+@pytest.mark.parametrize("case", [case for case in OPERATIONS if "{namespace}" in case[1]], ids=named)
+def test_every_call_of_a_namespace_names_the_refusals_of_one_that_does_not_serve(case: Any) -> None:
+    responses = case[2]["responses"]
+    for status, codes in (
+        ("503", {"RECOVERING", "LEDGER_DOWN", "LEDGER_FENCED"}),
+        ("409", {"LEDGER_DAMAGED", "LEDGER_BUSY", "LEDGER_BEHIND", "KEY_MISMATCH"}),
+    ):
+        assert codes <= responses[status]["content"]["application/problem+json"]["examples"].keys()
+
+
 def test_what_is_said_of_a_message_is_one_line_whichever_python_wrote_the_document() -> None:
     said = {name: schema.get("description", "") for name, schema in COMMITTED["components"]["schemas"].items()}
     assert "\n* GRANTED" in said.pop("VerdictMessage"), "a list of its own"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fastapi import Request
 
-from oncegate.core.errors import BadRequest, Overloaded
+from oncegate.core.errors import BadRequest, LedgerFenced, OncegateError, Overloaded, Recovering, Stopping
 from oncegate.transports.http import problems
 from tests.support.http_app import open_http
 
@@ -110,3 +110,14 @@ async def test_head_of_what_is_not_there_has_the_status_alone() -> None:
     async with open_http() as http:
         reply = await http.call("HEAD", "/v1/namespaces/nowhere")
     assert (reply.status, reply.body) == (404, b"")
+
+
+@pytest.mark.parametrize("kind", [LedgerFenced, Recovering, Stopping])
+def test_a_refusal_that_another_gateway_would_not_give_ends_the_connection(kind: type[OncegateError]) -> None:
+    """A caller that kept it would send each retry to the same gateway."""
+    reply = problems.response(kind("ask another one"), "0")
+    assert (reply.status_code, reply.headers["connection"], reply.headers["retry-after"]) == (503, "close", "1")
+
+
+def test_a_refusal_of_one_request_keeps_the_connection() -> None:
+    assert "connection" not in problems.response(Overloaded("too much"), "0").headers

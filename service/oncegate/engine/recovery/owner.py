@@ -191,7 +191,7 @@ class Owner:
             self._unchecked_claims.begin()
         if self._world.standbys is not None and isinstance(error, Retryable | LedgerFenced):
             return True
-        return is_shortage(error) or (self._has_served and not isinstance(error, Stop))
+        return is_shortage(error) or (self._has_served and not isinstance(error, Stop | LedgerFenced))
 
     def _tell(self, error: Exception) -> None:
         # As text: its traceback would keep the index of the shard that is lost, beside the next one.
@@ -205,7 +205,7 @@ class Owner:
         if self.failed is None and self._shard is not None and not self._told:
             self._recovering_ms = self._watched_ms = self._world.clock.monotonic_ms()
         if error is not None:
-            if self._shard is not None and not isinstance(error, Stop):
+            if self._shard is not None and not isinstance(error, Stop | LedgerFenced):
                 self._unchecked_claims.prepare(self._shard)
                 if self._shard.group_commit.append_lost:
                     self._unchecked_claims.begin()
@@ -213,7 +213,7 @@ class Owner:
             self._told = True
             # What is asked meanwhile is told the same: nothing will serve again.
             stands_by = self._world.standbys is not None and isinstance(error, LedgerFenced)
-            self.failed = error if isinstance(error, Stop) and not stands_by else None
+            self.failed = error if isinstance(error, Stop | LedgerFenced) and not stands_by else None
 
     def _is_not_down(self) -> bool:
         """Whether nobody may be passed: the shard serves, or this gateway is not to answer for the namespace."""

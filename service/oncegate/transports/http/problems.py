@@ -12,10 +12,13 @@ from starlette.routing import compile_path
 from oncegate.core.errors import (
     BadRequest,
     BodyTooSlow,
+    LedgerFenced,
     MethodNotAllowed,
     NotFound,
     OncegateError,
+    Recovering,
     Stop,
+    Stopping,
     Unauthenticated,
 )
 from oncegate.ports import Observer
@@ -23,6 +26,8 @@ from oncegate.transports.outcomes import Kind, internal, outcome_of
 from oncegate.transports.tracing import note_refusal
 
 PROBLEM = "application/problem+json"
+# Another gateway behind the same name may answer: a caller that keeps its connection would ask this one again.
+ELSEWHERE = LedgerFenced | Recovering | Stopping
 
 STATUS: dict[Kind, int] = {
     Kind.UNAVAILABLE: 503,
@@ -86,13 +91,16 @@ def _plain(value: object) -> str:
 
 
 def response(error: OncegateError, trace_id: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Makes the problem's response, with `Retry-After` in whole seconds where waiting helps."""
+    """Makes the problem's response, with `Retry-After` in whole seconds where waiting helps.
+
+    It closes the connection where what is still to come is no request, or where another gateway may answer the next.
+    """
     sent = dict(headers or {})
     after_ms = error.extra.get("retry_after_ms", error.retry_after_ms)
     if isinstance(after_ms, int):
         sent["Retry-After"] = str(-(-after_ms // 1000))
-    if isinstance(error, BodyTooSlow):
-        sent["Connection"] = "close"  # what is still to come of it is no request
+    if isinstance(error, BodyTooSlow | ELSEWHERE):
+        sent["Connection"] = "close"
     if isinstance(error, Unauthenticated):
         sent["WWW-Authenticate"] = "Bearer"
     note_refusal(error)

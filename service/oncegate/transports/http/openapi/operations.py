@@ -154,7 +154,7 @@ FETCH = operation(
             },
         }
     },
-    (*parts.READS, e.Overloaded, e.OffsetTrimmed, e.OffsetBeyondEnd, e.LedgerDamaged),
+    (*parts.READS, e.Overloaded, e.OffsetTrimmed, e.OffsetBeyondEnd),
     [*reading(NS, "topic", "partition"), *parts.query(messages.FetchQuery, **examples.FETCH_QUERY)],
 )
 TOPIC = operation(
@@ -223,7 +223,7 @@ CREATE_NAMESPACE = operation(
         201: answer("it is new", json=_NAMESPACE),
         200: answer("it was there; its settings are as asked", json=_NAMESPACE),
     },
-    (*parts.BODIES, e.TooManyNamespaces, e.KeyMismatch),
+    (*parts.BODIES, e.TooManyNamespaces),
     writes(NS),
     {**parts.body(json=message(messages.NamespaceRequest, examples.NAMESPACE_REQUEST)), "required": False},
 )

@@ -45,7 +45,9 @@ PUBLIC: Errors = (
     e.HeadTooLarge,
 )
 EVERY: Errors = (*PUBLIC, e.Unauthenticated, e.Forbidden, e.KeysUnread)
-NAMESPACED: Errors = (*EVERY, e.NotFound, e.Recovering, e.LedgerDown, e.LedgerBehind, e.BadRequest)
+# Of a namespace that does not serve: what ended it is the answer to every call.
+DOWN: Errors = (e.Recovering, e.LedgerDown, e.LedgerFenced, e.LedgerDamaged, e.LedgerBusy, e.KeyMismatch)
+NAMESPACED: Errors = (*EVERY, e.NotFound, *DOWN, e.LedgerBehind, e.BadRequest)
 READS: Errors = (*NAMESPACED, e.DeadlinePassed)
 WRITES: Errors = (*NAMESPACED, e.QuotaExceeded, e.Overloaded, e.DeadlinePassed, e.LedgerFull)
 BODIES: Errors = (*WRITES, e.LengthRequired, e.TooLarge, e.UnsupportedMedia, e.BodyTooSlow, e.Stopping)
