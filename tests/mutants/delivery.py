@@ -7,6 +7,7 @@ _ROOM = f"{CLIENT}/delivery"
 _DELIVERY = "tests/client/delivery/test_delivery.py"
 _ASKING = "tests/client/spark/test_asking.py"
 _KAFKA = "tests/client/delivery/test_kafka.py"
+_COLLATIONS = "tests/client/delivery/test_collations.py"
 
 DELIVERY: tuple[Mutant, ...] = (
     one(
@@ -191,5 +192,68 @@ DELIVERY: tuple[Mutant, ...] = (
         "        return {one for one in ids if self.path(one).exists()}\n",
         "        return set()\n",
         "tests/client/delivery/test_folder.py::test_what_a_dead_writer_has_written_is_found",
+    ),
+    one(
+        "a refused row leaves its transaction open",
+        f"{_ROOM}/database.py",
+        "for step in (connection.rollback, connection.close):",
+        "for step in (connection.close,):",
+        f"{_COLLATIONS}::test_row_that_was_there_already_leaves_nothing_locked",
+    ),
+    one(
+        "ids of MySQL are compared by the server's collation",
+        f"{_ROOM}/database.py",
+        '"mysql": "varbinary(1024)"',
+        '"mysql": "varchar(700)"',
+        f"{_COLLATIONS}::test_ids_that_collations_take_as_equal_are_written_each",
+    ),
+    one(
+        "a table that is there is not tried",
+        f"{_ROOM}/database.py",
+        "            wrong = self._fault(_ASCII) if wrong is None else wrong\n",
+        "            wrong = ''\n",
+        f"{_COLLATIONS}::test_table_that_does_not_tell_ids_apart_is_refused_and_stays_as_it_is",
+    ),
+    one(
+        "ids are tried without trailing blanks",
+        f"{_ROOM}/database.py",
+        '_ASCII = ("a", "A", "a ", "-a", "")',
+        '_ASCII = ("a", "A", "-a", "")',
+        f"{_COLLATIONS}::test_table_that_does_not_tell_ids_apart_is_refused_and_stays_as_it_is",
+    ),
+    one(
+        "ids are tried without case",
+        f"{_ROOM}/database.py",
+        '_ASCII = ("a", "A", "a ", "-a", "")',
+        '_ASCII = ("a", "a ", "-a", "")',
+        f"{_COLLATIONS}::test_table_that_does_not_tell_ids_apart_is_refused_and_stays_as_it_is",
+    ),
+    one(
+        "a table without transactions is taken",
+        f"{_ROOM}/database.py",
+        "            if self._equal_to(cursor, ids[0]):\n                cursor.executemany",
+        "            if False:\n                cursor.executemany",
+        f"{_COLLATIONS}::test_table_that_does_not_tell_ids_apart_is_refused_and_stays_as_it_is",
+    ),
+    one(
+        "an id that is equal by a collation is there",
+        f"{_ROOM}/database.py",
+        "{one for one in ids if one in self._equal_to(cursor, one)}",
+        "{one for one in ids if self._equal_to(cursor, one)}",
+        f"{_COLLATIONS}::test_id_that_is_equal_by_a_collation_is_not_there",
+    ),
+    one(
+        "an error in a look leaves its connection open",
+        f"{_ROOM}/database.py",
+        "            self._connection.rollback()\n        except BaseException:\n            self.close()\n            raise\n        return present",
+        "            self._connection.rollback()\n        except BaseException:\n            raise\n        return present",
+        f"{_COLLATIONS}::test_connections_are_closed_after_each_kind_of_error",
+    ),
+    one(
+        "a request that failed halfway leaves its connection",
+        f"{_ROOM}/http_sink.py",
+        "        except BaseException:  # as a body of another type: half a request was sent over the connection\n            self.close()\n",
+        "        except (OSError, http.client.HTTPException):\n            self.close()\n",
+        "tests/client/delivery/test_http.py::test_body_that_cannot_be_sent_leaves_no_connection_with_half_a_request",
     ),
 )

@@ -107,7 +107,7 @@ class HttpSink:
             answer.read(ANSWER_BYTES_MAX)
             if not answer.isclosed():
                 self.close()
-        except (OSError, http.client.HTTPException):
+        except BaseException:  # as a body of another type: half a request was sent over the connection
             self.close()
             raise
         return answer.status, answer.reason
@@ -123,6 +123,7 @@ class HttpSink:
             try:
                 connection.connect()
             except OSError as error:
+                connection.close()  # its socket is open where TLS has failed
                 raise SinkRefused(f"{self._host}: no connection: {error}; nothing was sent; try again later") from error
             self._connection = connection
         return self._connection

@@ -83,8 +83,12 @@ class KafkaSink:
         self.close()
         settings = {**self._config, "transactional.id": self._transactional_id}
         producer: Producer = self._kafka.Producer(settings)
-        producer.init_transactions(self._timeout_s)
         self._producer = producer
+        try:
+            producer.init_transactions(self._timeout_s)
+        except BaseException:
+            self.close()
+            raise
         return producer
 
     def _produce(self, producer: "Producer", record: Record) -> None:

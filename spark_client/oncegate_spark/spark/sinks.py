@@ -166,10 +166,12 @@ class FileSink:
 
     def close(self) -> None:
         """End the stream and close the file."""
-        if self._writer is not None:
-            self._writer.close()
-        if self._file is not None:
-            self._file.close()
+        try:
+            if self._writer is not None:
+                self._writer.close()
+        finally:
+            if self._file is not None:
+                self._file.close()
 
     def _create(self, schema: pa.Schema) -> None:
         assert self._path is not None, "open() comes first"

@@ -1,5 +1,6 @@
 """The HTTP sink against a real server that honours Idempotency-Key, and loses answers."""
 
+import gc
 from contextlib import closing
 
 import pytest
@@ -83,3 +84,19 @@ def test_other_ids_have_other_keys_that_any_header_may_hold() -> None:
 def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(BadOption, match="https://host"):
         HttpSink("localhost:80")
+
+
+def test_body_that_cannot_be_sent_leaves_no_connection_with_half_a_request() -> None:
+    with PaymentsServer() as server, closing(HttpSink(server.url)) as sink:
+        with pytest.raises(UnicodeEncodeError):
+            sink.write([Record("o-1", "\u2603")])
+        sink.write([Record("o-2", b"o-2")])
+    assert server.paid == {"o-2": 1}
+
+
+def test_socket_is_closed_where_the_other_side_speaks_no_tls() -> None:
+    with PaymentsServer() as server, closing(HttpSink(server.url.replace("http:", "https:"))) as sink:
+        with pytest.raises(SinkRefused, match=r"no connection.*nothing was sent"):
+            sink.write(TWO[:1])
+        gc.collect()  # a socket that is left open warns here, which is an error
+    assert server.paid == {}
