@@ -118,6 +118,26 @@ def test_a_folder_sink_has_each_file_that_it_acknowledged_and_shows_none_in_part
         assert found.items() <= bodies.items()
 
 
+def test_a_folder_sink_finds_only_what_a_power_failure_leaves(recorded: RecordedFiles, tmp_path: Path) -> None:
+    """Its writer died when the file had its name, which nobody had synced: who finds it completes its claim."""
+    folder = recorded.root / "out"
+    with recorded.recording():
+        sink = FolderSink(folder)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("oncegate_spark.delivery.folder.sync_folder", dies)
+            with pytest.raises(KeyboardInterrupt):
+                sink.write([Record("a", b"body")])
+        assert FolderSink(folder).find(["a"]) == {"a"}
+        recorded.note("found")
+    for notes, state in recorded.crashes():
+        with left(state, recorded.root, tmp_path / "left") as root:
+            assert "a" in whole_files(root / "out") or "found" not in notes
+
+
+def dies(_: Path) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_file_sink_has_each_batch_that_it_acknowledged_and_reads_back_no_other_rows(
     recorded: RecordedFiles, tmp_path: Path
 ) -> None:

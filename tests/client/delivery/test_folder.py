@@ -1,5 +1,6 @@
 """The folder sink: whole files, each written once, whoever comes late."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,20 @@ def test_what_a_dead_writer_has_written_is_found(gateway: Gateway, tmp_path: Pat
     (tmp_path / ".0123").write_bytes(b"half a fi")  # what it was writing when it died
     assert Delivery(gateway, sink).deliver(TWO) == Delivered(written=1, found=1)
     assert sink.path(".b").read_bytes() == b"second"
+
+
+def test_a_write_that_the_disk_refuses_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    sink = FolderSink(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fails)
+        with pytest.raises(OSError, match="No space"):
+            sink.write(TWO)
+    assert list(tmp_path.iterdir()) == []
+    sink.write(TWO)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize("record", [Record("a", "no bytes"), Record("x" * 300, b"")])

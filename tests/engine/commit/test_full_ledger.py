@@ -38,6 +38,20 @@ async def test_everything_that_waited_is_undone_and_told(served: Served) -> None
     assert served.shard.journal.index.claims.contents() == {}, "also of what was only queued"
 
 
+@pytest.mark.parametrize(("free_bytes", "missing"), [(0, "1 MiB"), (1 - (1 << 20), "1 MiB"), (-(1 << 20), "2 MiB")])
+async def test_a_refusal_says_how_much_room_is_missing_to_the_last_byte(
+    served: Served, free_bytes: int, missing: str
+) -> None:
+    served.disk.free_bytes = (free_bytes, 1 << 30)
+    await fill(served)
+    with pytest.raises(LedgerFull, match=f"; {missing} more must be free"):
+        await served.claim("a")
+    served.disk.free_bytes = (1, 1 << 30)
+    served.clock.advance(PROBE_MS)
+    await turns()
+    assert said(await served.claim("a")) == ["GRANTED"]
+
+
 async def test_what_was_done_before_is_still_a_duplicate_while_full(served: Served) -> None:
     claimed = await served.claim("a")
     await served.settle(Verb.COMPLETE, claimed.claim)
