@@ -32,12 +32,14 @@ def test_ids_of_one_process_grow_also_when_its_clock_goes_back(gateway: Gateway)
     made.append(ids.next())
     assert made == sorted(set(made))
     assert [time_ms_of(one) - NOW_MS for one in made] == [0, 0, 0, 5_000]
+    assert [one.split("-")[1] for one in made] == ["0000", "0001", "0002", "0000"], "numbers begin with a millisecond"
 
 
 def test_a_millisecond_with_more_events_than_numbers_borrows_from_the_next(gateway: Gateway) -> None:
     ids = EventIds(gateway, "host-1", wall_ms=WallClock())
     made = [ids.next() for _ in range(0x1_0003)]
     assert made == sorted(set(made))
+    assert [time_ms_of(made[0x1_0000 + at]) - NOW_MS for at in (-1, 0)] == [0, 1], "not one number sooner"
     assert time_ms_of(made[-1]) == NOW_MS + 1
 
 

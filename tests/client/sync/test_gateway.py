@@ -55,6 +55,19 @@ def test_nothing_is_opened_before_the_first_request(gateway: Connect) -> None:
         assert stub.connections == 1
 
 
+def test_the_answer_of_an_interrupted_request_is_no_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    with StubGateway() as stub, Gateway(stub.url, clock=SteppedClock()) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr("oncegate_spark.sync.response.Response.read", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                client.describe()
+        client.describe()
+        assert (len(stub.asked), stub.connections) == (2, 2), "over a connection of its own, and at once"
+
+
 def test_a_lost_reply_is_asked_for_again_with_the_same_token_and_call(gateway: Connect) -> None:
     with StubGateway(LOST, LOST, granted()) as stub, gateway(stub) as client:
         verdicts, _ = client.claim("ab" * 16, 3, IDS, lease_ms=9_000)

@@ -168,7 +168,7 @@ async def test_few_large_or_refused_claims_go_their_own_way(served: Served, toge
     told = await asyncio.gather(
         served.claim(*large, token=51),
         served.claim("short", lease_ms=1),
-        served.claim("late", timeout_ms=0),
+        served.claim("late", token=60, timeout_ms=0),
         served.claim(token=7, call=7),
         *(served.claim(f"last {n}", token=n, call=3) for n in range(1, FEWEST + 1)),
         return_exceptions=True,
@@ -181,11 +181,16 @@ async def test_few_large_or_refused_claims_go_their_own_way(served: Served, toge
     assert together == [FEWEST]
 
 
-async def test_no_more_are_granted_together_than_may_be_open(together: list[int]) -> None:
+@pytest.mark.parametrize(("claims", "granted_together"), [(6, [6]), (7, []), (8, [])])
+async def test_no_more_are_granted_together_than_may_be_open(
+    together: list[int], claims: int, granted_together: list[int]
+) -> None:
     async with serving(open_claims=6) as served:
-        told = await asyncio.gather(*(served.claim(f"id {n}", token=n) for n in range(1, 9)), return_exceptions=True)
-        assert [isinstance(answer, QuotaExceeded) for answer in told] == [False] * 6 + [True] * 2
-        assert together == []
+        told = await asyncio.gather(
+            *(served.claim(f"id {n}", token=n) for n in range(1, claims + 1)), return_exceptions=True
+        )
+        assert [isinstance(answer, QuotaExceeded) for answer in told] == [False] * 6 + [True] * (claims - 6)
+        assert together == granted_together
 
 
 async def test_many_are_granted_a_bounded_number_at_a_time(served: Served, together: list[int]) -> None:

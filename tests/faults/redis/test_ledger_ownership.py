@@ -56,6 +56,19 @@ async def test_an_append_that_is_lost_twice_is_refused_and_the_next_goes_on(pref
         assert await entries(opened.ledger) == [b"b"]
 
 
+async def test_an_owner_takes_one_fence_for_each_connection(
+    prefix: Prefix, server: RedisServer, proxy: RedisProxy
+) -> None:
+    async with prefix.opened(proxy) as opened:
+        fences = [server.run("HGET", prefix.key("head"), "fence")]
+        for body in (b"a", b"b", b"c"):
+            if body == b"c":
+                proxy.lose_answer(APPEND)
+            await opened.ledger.append([body], [])
+            fences.append(server.run("HGET", prefix.key("head"), "fence"))
+    assert [int(fence) - int(fences[0]) for fence in fences] == [0, 0, 0, 1]
+
+
 async def test_a_late_copy_of_an_append_is_never_written(prefix: Prefix, proxy: RedisProxy) -> None:
     """The server reads it behind the append that took its place: a connection's fence is over with the connection."""
     async with prefix.opened(proxy) as opened:
