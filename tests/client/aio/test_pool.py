@@ -1,0 +1,126 @@
+"""Connections of the asyncio client, against a server of bytes: what is given up or unasked for is no later answer."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from oncegate_spark.aio.clock import AsyncSystemClock
+from oncegate_spark.aio.pool import Pool
+from oncegate_spark.credentials import Credentials
+from oncegate_spark.protocol.calls.steps import Try
+from oncegate_spark.protocol.effort import Request, WireFailure
+
+Serve = Callable[["Server", asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+WAIT_S = 30
+
+
+class Server:
+    """Serves each connection by `serve`; `opened` and `ended` count them."""
+
+    def __init__(self, serve: Serve) -> None:
+        self._serve = serve
+        self.opened, self.ended = 0, asyncio.Semaphore(0)
+        self.extra = asyncio.Event()
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.opened += 1
+        try:
+            await self._serve(self, reader, writer)
+            await reader.read()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+            self.ended.release()
+
+
+@asynccontextmanager
+async def pool_of(serve: Serve, connections_max: int = 2) -> AsyncIterator[tuple[Pool, Server]]:
+    server = Server(serve)
+    listening = await asyncio.start_server(server.connected, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    pool = Pool(f"http://127.0.0.1:{port}", Credentials(), AsyncSystemClock(), connections_max)
+    async with listening:
+        yield pool, server
+        await pool.close()
+
+
+def asked(path: str, timeout_ms: int = WAIT_S * 1_000) -> Try:
+    return Try(Request("GET", path, "asking", "whether it was asked"), timeout_ms, timeout_ms)
+
+
+async def head(reader: asyncio.StreamReader) -> bytes:
+    """Reads a request; returns its path."""
+    return (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1]
+
+
+def answer(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+
+
+async def says_nothing(server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await head(reader)
+
+
+async def test_the_connection_of_a_request_that_is_given_up_is_closed_and_its_place_is_free() -> None:
+    async with pool_of(says_nothing, 1) as (pool, server):
+        for opened in (1, 2):
+            with pytest.raises(WireFailure) as raised:
+                await pool.exchange(asked("/slow", 50))
+            assert raised.value.sent
+            async with asyncio.timeout(WAIT_S):
+                await server.ended.acquire()
+            assert server.opened == opened
+
+
+async def test_the_connection_of_a_request_that_is_cancelled_is_closed_and_its_place_is_free() -> None:
+    async with pool_of(says_nothing, 1) as (pool, server):
+        for opened in (1, 2):
+            asking = asyncio.create_task(pool.exchange(asked("/slow")))
+            async with asyncio.timeout(WAIT_S):
+                while server.opened < opened:
+                    await asyncio.wait([asking], timeout=0.01)
+                asking.cancel()
+                await asyncio.wait([asking])
+                await server.ended.acquire()
+
+
+async def says_more(server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answers with the path, and sends another answer that nobody has asked for."""
+    writer.write(answer(await head(reader)))
+    await server.extra.wait()
+    writer.write(answer(b"late"))
+
+
+async def test_an_answer_that_nobody_asked_for_ends_its_connection_and_answers_no_later_request() -> None:
+    failed = list[dict[str, Any]]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context))
+    async with pool_of(says_more) as (pool, server):
+        assert (await pool.exchange(asked("/first"))).body == b"/first"
+        server.extra.set()
+        async with asyncio.timeout(WAIT_S):
+            await server.ended.acquire()
+        assert (await pool.exchange(asked("/second"))).body == b"/second"
+        assert (server.opened, failed) == (2, [])
+
+
+async def answers_all(server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while True:
+        path = await head(reader)
+        await server.extra.wait()
+        writer.write(answer(path))
+
+
+async def test_a_connection_that_comes_back_after_the_pool_was_closed_is_closed() -> None:
+    async with pool_of(answers_all) as (pool, server):
+        asking = asyncio.create_task(pool.exchange(asked("/under-way")))
+        async with asyncio.timeout(WAIT_S):
+            while not server.opened:
+                await asyncio.wait([asking], timeout=0.01)
+            await pool.close()
+            server.extra.set()
+            assert (await asking).body == b"/under-way"
+            await server.ended.acquire()
