@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFull, OncegateError
-from oncegate.ledgers.disk import BLOCK_BYTES
+from oncegate.ledgers.disk import BLOCK_BYTES, padded
 from oncegate.ledgers.log import dump, open_log, segment_chain
 from oncegate.ledgers.log import ledgers as ledgers_module
 from oncegate.ports import DropRanges, Ledger, TrimRanges
@@ -23,6 +23,11 @@ STAGE: Append = ([b"stage"], [range_of(70, stream="old"), range_of(71, stream="n
 AFTER: Append = ([b"after"], [range_of(90), publish(2, 90)])
 
 
+def output_sizes(data: Path) -> dict[str, int]:
+    """By the blocks that files take: a stream goes on at the next one."""
+    return {path.name: padded(path.stat().st_size) for path in (data / "default" / "0" / "outputs").iterdir()}
+
+
 async def provoke(data: Path, trouble: Trouble, append: Append) -> tuple[Seen, OncegateError | None, FailingDisk]:
     """Two good appends, then `append` with the trouble; what was acknowledged, and what the append said."""
     disk = FailingDisk(trouble)
@@ -30,7 +35,7 @@ async def provoke(data: Path, trouble: Trouble, append: Append) -> tuple[Seen, O
         ledger = opened.ledger
         await ledger.append(*produce(0))
         await ledger.append([b"begun"], [range_of(60, stream="old"), range_of(61), publish(1, 61)])
-        before = await see(ledger)
+        before, sizes = await see(ledger), output_sizes(data)
         trouble.armed = True
         disk.calls.clear()
         try:
@@ -40,6 +45,7 @@ async def provoke(data: Path, trouble: Trouble, append: Append) -> tuple[Seen, O
             failed = error
         if isinstance(failed, LedgerFull):
             assert await see(ledger) == before
+            assert output_sizes(data) == sizes, "what a refused append has written is given back to the full disk"
             end = next(item for item in dump(str(data)) if item.kind == "End")
             assert end.fields["torn_bytes"] == 0, "what was taken back would lie behind the next, shorter append"
             await ledger.append(*append)
