@@ -107,6 +107,19 @@ async def test_an_answer_that_nobody_asked_for_ends_its_connection_and_answers_n
         assert (server.opened, failed) == (2, [])
 
 
+async def says_goodbye(server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(answer(await head(reader)).replace(b"\r\n", b"\r\nconnection: close\r\n", 1))
+
+
+async def test_a_connection_whose_last_answer_says_so_is_used_for_no_other_request() -> None:
+    async with pool_of(says_goodbye) as (pool, server):
+        for opened, path in enumerate(("/first", "/second"), 1):
+            assert (await pool.exchange(asked(path))).body == path.encode()
+            assert server.opened == opened
+            async with asyncio.timeout(WAIT_S):
+                await server.ended.acquire()
+
+
 async def answers_all(server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     while True:
         path = await head(reader)

@@ -39,6 +39,15 @@ async def test_a_stream_shares_a_file_and_ranges_begin_on_blocks(tmp_path) -> No
     ]
 
 
+async def test_a_stream_goes_on_in_a_new_file_once_one_is_full_to_the_last_block(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(outputs, "FILE_BYTES", 2 * BLOCK_BYTES)
+    data = tmp_path / "data"
+    async with open_log(str(data), create=True, disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
+        for number, count in ((1, 1), (2, 1), (3, 2)):
+            await opened.ledger.append([], [range_of(number, stream="a")])
+            assert len(files(data)) == count
+
+
 async def test_a_range_is_known_by_the_digest_that_came_with_it(tmp_path) -> None:
     """Whoever holds rows against the digest that their sender gave has computed it: nobody does so again."""
     told = hashlib.sha256(range_of(1).data).digest()
