@@ -197,7 +197,11 @@ def make_folders(disk: Disk, path: Path) -> None:
     """The folder and whatever is missing above it, durably; no effect when it is there."""
     if not path.is_dir():
         make_folders(disk, path.parent)
-        disk.make_folder(path)
+        try:
+            disk.make_folder(path)
+        except FileExistsError:
+            if not path.is_dir():  # else another process has made it meanwhile
+                raise
         disk.sync_folder(path.parent)
 
 

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
-from oncegate.ledgers.disk import Disk, locked_folder
+from oncegate.ledgers.disk import Disk, locked_folder, make_folders
 from oncegate.ledgers.fold import Fold
 from oncegate.ledgers.frames import End
 from oncegate.ledgers.witness import WITNESS_SUFFIX, WitnessWriter, create_witness, read_witness
@@ -137,9 +137,9 @@ class Witnesses:
         return None if self._folder is None else self._folder / (name.replace("/", ".") + WITNESS_SUFFIX)
 
     def make_folder(self) -> None:
-        """Makes the folder where it is missing; OSError."""
+        """Makes the folder where it is missing, durably; OSError."""
         if self._folder is not None:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folders(self._disk, self._folder)
 
     def of_prefix(self, prefix: str) -> list[Path]:
         """Returns the files of all ledgers below a prefix, sorted; OSError."""
