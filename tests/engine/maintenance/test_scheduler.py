@@ -215,6 +215,17 @@ async def test_rows_beyond_a_topics_bytes_go_but_never_the_newest(served: Served
     assert await low(served) == (2, 3)
 
 
+@pytest.mark.parametrize(("retained", "lowest"), [(3, 0), (2, 1), (1, 2)])
+async def test_rows_of_exactly_a_topics_bytes_stay(served: Served, retained: int, lowest: int) -> None:
+    size_bytes = len(rows_of(0).data)
+    await served.shard.create_topic(TopicRequest("topic", retention_bytes=retained * size_bytes), served.deadline())
+    for call in range(3):
+        await served.produce(rows_of(call), call=call)
+    served.shard.scheduler.step()
+    await turns()
+    assert await low(served) == (lowest, 3)
+
+
 async def test_retention_is_the_same_after_a_restart() -> None:
     ledgers = HeldLedgers()
     async with serving(ledgers) as served:

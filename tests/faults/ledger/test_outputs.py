@@ -122,6 +122,23 @@ async def test_a_file_that_was_dropped_and_not_removed_goes_at_the_next_opening(
     assert files(data) + files(data, "aside") == []
 
 
+def test_a_stream_that_is_closed_is_counted_no_more_whatever_closed_it(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(outputs, "FILE_BYTES", BLOCK_BYTES)
+    for most, close in ((0, "close"), (0, "roll_back"), (1, "settle")):
+        streams = outputs.OpenStreams(most)
+        writer = outputs.OutputWriter(QuietDisk(), tmp_path, most + 1 + len(close), streams)
+        for number in range(2):
+            writer.write([range_of(number, stream="a")])
+            if close == "settle":
+                writer.settle()  # the first file is full, and the next range closes it
+                assert not streams.too_many
+        if close != "settle":
+            assert streams.too_many
+            getattr(writer, close)()
+        assert not streams.too_many
+        writer.close()
+
+
 async def test_streams_beyond_the_limit_start_new_files(tmp_path, monkeypatch) -> None:
     """Descriptors are bounded; nothing that was written through a closed one is lost."""
     monkeypatch.setattr(outputs, "STREAMS_OPEN_MAX", 2)
