@@ -15,7 +15,7 @@ from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFull, Oncegate
 from oncegate.ledgers.disk import BLOCK_BYTES, padded
 from oncegate.ledgers.log import dump, open_log, segment_chain
 from oncegate.ledgers.log import ledgers as ledgers_module
-from oncegate.ports import DropRanges, Ledger, TrimRanges
+from oncegate.ports import DropRanges, Ledger, TrimRanges, WriteRange
 from tests.support.crash_disk import Crashes, LosingDisk, materialize
 from tests.support.ledger_tools import Append, FailingDisk, Seen, Trouble, look, produce, publish, range_of, see
 
@@ -50,6 +50,9 @@ async def provoke(data: Path, trouble: Trouble, append: Append) -> tuple[Seen, O
             assert end.fields["torn_bytes"] == 0, "what was taken back would lie behind the next, shorter append"
             await ledger.append(*append)
             await ledger.append(*AFTER)
+            ranges = sum(isinstance(output, WriteRange) for output in (*append[1], *AFTER[1]))
+            grown = sum(output_sizes(data).values()) - sum(sizes.values())
+            assert grown == ranges * BLOCK_BYTES, "streams go on where the refused append had begun"
             return await see(ledger), failed, disk
         after_failure = len(disk.calls)
         for call in (
