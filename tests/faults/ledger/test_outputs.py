@@ -1,6 +1,7 @@
 """The life of output files: who makes them, who may append, when they go."""
 
 import hashlib
+import os
 import random
 import shutil
 from dataclasses import replace
@@ -120,6 +121,16 @@ async def test_a_file_that_was_dropped_and_not_removed_goes_at_the_next_opening(
     shutil.copy(kept, data / "default/0/outputs/00000001-00000001.out")
     await look(data)
     assert files(data) + files(data, "aside") == []
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+async def test_a_file_that_lacks_the_last_byte_of_a_named_range_is_refused(tmp_path, missing: int) -> None:
+    data = tmp_path / "data"
+    await fill(data, [([], [range_of(1)]), ([b"a"], [range_of(2), publish(0, 1, 2)])])
+    (name,) = files(data)
+    os.truncate(data / "default/0/outputs" / name, BLOCK_BYTES + len(range_of(2).data) - missing)
+    found = await look(data)
+    assert (isinstance(found, Seen), "ends at byte" in str(found)) == (not missing, bool(missing))
 
 
 def test_a_stream_that_is_closed_is_counted_no_more_whatever_closed_it(tmp_path, monkeypatch) -> None:

@@ -129,6 +129,15 @@ def test_single_ids_that_were_done_long_ago_take_no_row_each(compiled: bool) -> 
     assert set(driver.claim("c", 1, range(300)).words) == {"DUPLICATE"}
 
 
+def test_two_ids_that_were_done_together_share_a_row() -> None:
+    driver = VerbDriver(replace(EAGER, capacity=1024))
+    many(driver, 2)
+    before = driver.index.store.rows.in_use
+    go_round(driver)
+    assert driver.index.store.rows.in_use == before - 1
+    assert set(driver.claim("c", 1, range(2)).words) == {"DUPLICATE"}
+
+
 def test_a_list_of_what_was_done_when_shrinks_with_the_rows() -> None:
     driver = VerbDriver(EAGER)
     many(driver, 100)
