@@ -3,6 +3,7 @@
 import errno
 import random
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -191,3 +192,48 @@ async def test_a_data_folder_that_was_moved_is_not_written_to(tmp_path) -> None:
     assert not data.exists()
     (tmp_path / "moved").rename(data)
     assert await runs_at(data) == {"a": b"".join(FIRST)}
+
+
+class HeldDisk(Disk):
+    """Begins each removal and renaming, and ends it when the test says so."""
+
+    def __init__(self) -> None:
+        self.begun, self.going_on = threading.Event(), threading.Event()
+
+    def unlink(self, path: Path) -> None:
+        self._wait()
+        super().unlink(path)
+
+    def rename(self, old: Path, new: Path) -> None:
+        self._wait()
+        super().rename(old, new)
+
+    def _wait(self) -> None:
+        self.begun.set()
+        assert self.going_on.wait(30)
+
+
+@pytest.mark.parametrize("change", ["remove", "write"])
+def test_a_change_of_names_that_is_under_way_has_ended_when_the_folder_is_let_go_of(
+    tmp_path: Path, change: str
+) -> None:
+    """The next owner of the folder gives the same names again."""
+    disk = HeldDisk()
+    runs = runs_module.LocalRuns(disk, tmp_path, 1, lambda: None)
+    (tmp_path / "a").write_bytes(b"old")
+    work, arguments = (runs.remove, ("a",)) if change == "remove" else (runs.write, ("a", [b"new"]))
+    changing = threading.Thread(target=work, args=arguments)
+    changing.start()
+    assert disk.begun.wait(30)
+    closing = threading.Thread(target=runs.close)
+    closing.start()
+    closing.join(0.2)
+    assert closing.is_alive()
+    disk.going_on.set()
+    closing.join(30)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    changing.join(30)
+    assert names == ([] if change == "remove" else ["a"])
+    for late in (lambda: runs.remove("a"), lambda: runs.write("a", [b"late"])):
+        with pytest.raises(LedgerFenced, match="was closed; nothing was written"):
+            late()
