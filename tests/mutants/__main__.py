@@ -40,6 +40,7 @@ from tests.mutants.formats import FORMATS
 from tests.mutants.grpc import GRPC
 from tests.mutants.id_sets import ID_SETS
 from tests.mutants.id_values import ID_VALUES
+from tests.mutants.json_rows import JSON_ROWS
 from tests.mutants.kafka import KAFKA
 from tests.mutants.kafka_headers import KAFKA_HEADERS
 from tests.mutants.kafka_matrix import KAFKA_MATRIX
@@ -107,6 +108,7 @@ MUTANTS = (
     *OVERLOAD,
     *SERVING,
     *SURFACE,
+    *JSON_ROWS,
     *TOKENS,
     *QUOTAS,
     *TURNS,

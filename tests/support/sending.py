@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from oncegate.core.errors import ReadElsewhere, TooLarge
+from oncegate.ledgers.kafka.rows import contract
 from oncegate.ports import (
     DropRanges,
     Ledger,
@@ -41,8 +42,9 @@ class Elsewhere:
             raise TooLarge(f"{waiting_bytes} bytes at once")
         self.checked.append(origin)
 
-    def takes(self, column: str) -> bool:
-        return True
+    @property
+    def columns(self) -> Any:
+        return contract.COLUMNS
 
     def refuse_read(self, topic: str) -> NoReturn:
         raise ReadElsewhere(f"topic {topic} lies elsewhere", brokers=self.where, topic=topic)

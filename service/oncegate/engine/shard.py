@@ -49,6 +49,7 @@ from oncegate.engine.requests import (
     LookUpRequest,
     ProduceRequest,
     ProduceResult,
+    Schema,
     SequenceRequest,
     SettingsRequest,
     SettleResult,
@@ -257,6 +258,11 @@ class Shard:
     def remembered_topic(self, name: str) -> Awaitable[TopicView]:
         """Tells a topic as `topic` does, from memory alone: for a write, which waits for an append of its own."""
         return self._topics.view(name)
+
+    @property
+    def record_columns(self) -> Schema | None:
+        """The columns of records that topics elsewhere have, as `Topics.record_columns`."""
+        return self._topics.record_columns
 
     def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> Awaitable[Fetched]:
         """Reads rows of a partition from an offset on, as `Topics.fetch`."""

@@ -137,8 +137,9 @@ class RowTopics(Protocol):
             LedgerFull: the topic cannot be written now. Nothing was written.
         """
 
-    def takes(self, column: str) -> bool:
-        """Tells whether a record of such topics has something of this name."""
+    @property
+    def columns(self) -> Any:
+        """Returns the Arrow schema of all that a record of such topics has, by which rows without types are read."""
 
     def refuse_read(self, topic: str) -> NoReturn:
         """Raises ReadElsewhere, which says where the topic is read; NotFound: nowhere."""

@@ -1,16 +1,18 @@
 """Topics: produced rows are read back by offset; nothing is seen before it is durable."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from oncegate.core.errors import BadRequest, LedgerFull, NotFound, SchemaMismatch, TooLarge
-from oncegate.engine.requests import Rows, TopicRequest
+from oncegate.engine.requests import ProduceRequest, Rows, TopicRequest
 from oncegate.engine.usecases.partitioning import stream
 from oncegate.transports.decode import records
-from tests.support.held import HeldLedgers, Served, rows_of, serving, turns, winner
+from tests.support.held import HeldLedgers, Served, id16, rows_of, serving, turns, winner
 
 
 @pytest.fixture
@@ -45,6 +47,36 @@ async def test_another_schema_is_refused_with_both_shown(served: Served) -> None
     with pytest.raises(SchemaMismatch, match=r"\(n int64\).*\(n string\)"):
         await served.produce(rows_of("1", kind=pa.string()))
     assert await served.read() == [1]
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+async def test_a_first_write_of_duplicates_only_makes_the_topic_that_it_was_sent_to(
+    served: Served, is_made: bool
+) -> None:
+    ids = np.arange(2, dtype=np.uint64).reshape(1, 2)
+    if is_made:
+        await served.shard.create_topic(TopicRequest("second"), served.deadline())
+    for topic in ("first", "second", "second"):
+        request = ProduceRequest(topic, id16(1), len(served.disk.appends), rows_of(1), ids, id_set="both")
+        result = await served.shard.produce(request, served.deadline())
+        assert result.rows == (1 if topic == "first" else 0)
+    assert await served.read("second") == []
+    view = await served.shard.topic("second")
+    assert (view.schema.names, view.high_offsets) == (["n"], [0])
+    assert sum("Topic" in kind for kinds in served.disk.kinds() for kind in kinds) == (3 if is_made else 2)
+
+
+async def test_a_first_write_of_duplicates_to_a_full_disk_makes_no_topic(served: Served) -> None:
+    ids = np.arange(2, dtype=np.uint64).reshape(1, 2)
+    first = ProduceRequest("first", id16(1), 1, rows_of(1), ids, id_set="both")
+    await served.shard.produce(first, served.deadline())
+    served.disk.faults.append("full")
+    second = replace(first, topic="second", call=2)
+    with pytest.raises(LedgerFull):
+        await served.shard.produce(second, served.deadline())
+    with pytest.raises(NotFound):
+        await served.shard.topic("second")
+    assert (await served.shard.produce(replace(first, call=2), served.deadline())).rows == 0
 
 
 def table_of(**columns: Any) -> Rows:

@@ -244,6 +244,17 @@ def raw(writer: Writer, call: int) -> dict[str, str]:
     return {"Oncegate-Token": writer.token, "Oncegate-Call": str(call), "Accept": JSON}
 
 
+async def test_sequences_that_are_written_elsewhere_still_make_the_topic_that_they_are_sent_to() -> None:
+    async with open_http() as http:
+        writer = Writer(http)
+        await writer.register()
+        for call, (topic, rows) in enumerate([("t", 3), ("u", 0), ("u", 0)]):
+            reply = await http.post_raw(produce(writer, topic), ARROW, stream(ROWS), raw(writer, call))
+            assert reply.json["rows"] == rows
+        assert (await http.get(f"{NS}/topics/u")).json["schema"] == "at int64, n int64"
+        assert (await http.get(f"{NS}/topics/u/partitions/0/records", Accept=JSON)).json["records"] == []
+
+
 async def test_rows_with_sequences_are_written_once_and_done_at_once() -> None:
     async with open_http() as http:
         writer = Writer(http)

@@ -297,8 +297,9 @@ async def test_maps_are_taken_as_arrow_only(kind: Any) -> None:
     """pyarrow would end the process over a map's null entry."""
     async with open_http() as http:
         await put(http, T, {"schema_ipc": schema_text(c=kind)})
-        found = (await produce(http, [{"c": [None]}])).problem(400, "BAD_REQUEST")
+        found = (await produce(http, [{"c": [[["k", 1]]]}])).problem(409, "SCHEMA")
         assert "as Arrow" in found["detail"]
+        assert (await produce(http, [{"c": None}])).json["rows"] == 1
 
 
 async def test_a_time_that_json_cannot_say_is_read_as_arrow() -> None:

@@ -80,6 +80,8 @@ class Records:
         others = self._others(decision)
         if len(decision.fresh) or len(decision.taken) or others.any():
             rests_on, spans = self._write(request, decision, digest, entries, before, others)
+        else:
+            rests_on = max(rests_on, self._topic_alone(request, entries))
         await self._journal.group_commit.durable(rests_on)
         self._journal.counts.add_ids(decision.actions, decision.verdicts, duplicates)
         rows = sum(span.rows for span in spans)
@@ -123,7 +125,8 @@ class Records:
             spans = self._record(request, written, entries, None, _NO_DIGEST, done)[1]
         else:
             producer.quiet_call = max(producer.quiet_call, requests.call)
-        await self._journal.group_commit.durable(producer.position)
+        made_at = 0 if spans else self._topic_alone(request, entries)
+        await self._journal.group_commit.durable(max(producer.position, made_at))
         self._producers.count(decision)
         rows = sum(span.rows for span in spans)
         self._journal.counts.add(PRODUCED_ROWS, rows)
@@ -178,6 +181,13 @@ class Records:
         ids = len(decision.fresh) + len(decision.taken)
         self._index.claims.make_room(ids, journal.clock.monotonic_ms(), len(written), digests=bool(decision.digests))
         return self._record(request, written, entries, decision, digest, before=before)
+
+    def _topic_alone(self, request: ProduceRequest, entries: list[Entry]) -> int:
+        """Makes the topic of rows none of which is written, so that it can be read; returns the last position, or 0."""
+        if not entries or not request.rows.rows or self._topics.are_elsewhere:
+            return 0
+        self._journal.group_commit.check()
+        return self._journal.record(entries)
 
     def _origin(
         self, request: ProduceRequest, rows: NDArray[np.int64] | None = None, before: tuple[Span, ...] = ()

@@ -103,7 +103,7 @@ class Topics:
                 f"topic {topic} lies elsewhere, and its rows are placed by their column key: leave key_col out; "
                 "nothing was written"
             )
-        names = [name for name in rows.schema.names if name not in beside or self._elsewhere.takes(name)]
+        names = [name for name in rows.schema.names if name not in beside or name in self._elsewhere.columns.names]
         fitted = rows if len(names) == len(rows.schema.names) else selected(rows, names)
         await self._elsewhere.check(topic, fitted.schema, fitted.batches, origin)
         return fitted
@@ -117,6 +117,11 @@ class Topics:
     def are_elsewhere(self) -> bool:
         """Tells whether rows are sent to topics that are not the ledger's own: then offsets are not known here."""
         return self._elsewhere is not None
+
+    @property
+    def record_columns(self) -> Schema | None:
+        """Returns the columns of records in topics elsewhere, with their types; None: topics are the ledger's own."""
+        return None if self._elsewhere is None else self._elsewhere.columns
 
     @property
     def tells_origins(self) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import pyarrow as pa
+
 from oncegate.core.errors import BadRequest, NotFound
 from oncegate.ports import Origin
 
@@ -28,9 +30,10 @@ class NoTopics:
             "Nothing was written"
         )
 
-    def takes(self, column: str) -> bool:
-        """Implements the port's `RowTopics.takes`: no record has anything."""
-        return False
+    @property
+    def columns(self) -> Any:
+        """Implements the port's `RowTopics.columns`: no record has anything."""
+        return pa.schema([])
 
     def refuse_read(self, topic: str) -> NoReturn:
         """Raises NotFound: what was written before the setting was changed is there still, and not served."""

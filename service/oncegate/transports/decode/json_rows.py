@@ -1,12 +1,11 @@
 """Makes Arrow rows of JSON records, by the topic's schema or, where there is none yet, by what they look like.
 
-Binary is base64; times, dates and decimals are their text; a column that a record does not name is null there. What
-would end the process inside pyarrow, or take it minutes, is refused before it is seen there: maps, deep nesting.
+A column that a record does not name is null there; `json_values` has the forms of values. What would take minutes is
+refused before anything is made of it: too many cells, deep nesting.
 """
 
-import base64
-import binascii
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from oncegate.engine.requests import Rows, Schema
 from oncegate.engine.usecases.partitioning import stream
 from oncegate.transports.decode.arrow_ipc import leaves, read_rows
 from oncegate.transports.decode.json_scan import DEPTH_MAX
+from oncegate.transports.decode.json_values import Misfit, array_of, first_misfit, shown, type_of
 
 Record = dict[str, Any]
 # Some 5 ms, where they are nested.
@@ -24,16 +24,36 @@ CELLS_AT_ONCE = 50_000
 
 
 def rows_of(records: Sequence[Record], schema: Schema | None, limits: Limits) -> Rows:
-    """Makes rows of records, and checks them as those of an Arrow body.
+    """Makes rows of records, with all columns of a topic, and checks them as those of an Arrow body.
 
-    Raises BadRequest; SchemaMismatch with the column that does not fit the topic's; TooLarge."""
+    `schema`: of the topic; None: nothing was written to it yet, and the rows make it by what they look like.
+
+    Raises BadRequest; SchemaMismatch with the row, the value and the path to it; TooLarge.
+    """
     check_shape(records, 0 if schema is None else len(schema), limits)
-    try:
-        table = _guessed(records) if schema is None else _typed(records, schema)
-        data = stream(table.schema, table.combine_chunks().to_batches())
-    except pa.ArrowException as error:
-        raise BadRequest(f"the records cannot be rows: {str(error).splitlines()[0]}") from error
-    return read_rows(data, limits)
+    names = list(dict.fromkeys(chain.from_iterable(records)))
+    if schema is not None:
+        _refuse_strange(records, schema.names)
+    return _rows(records, _guessed(records, names) if schema is None else list(schema), limits)
+
+
+def records_of(records: Sequence[Record], types: Schema, limits: Limits) -> Rows:
+    """Makes rows that become records of a topic elsewhere, with the columns that one of them has at least.
+
+    `types`: of the columns that records there have. Others, which may be an id that is not written, are of the type
+    that they look like, text where there is null only.
+
+    Raises as `rows_of`.
+    """
+    check_shape(records, 0, limits)
+    names = list(dict.fromkeys(chain.from_iterable(records)))
+    others = {field.name: field for field in _guessed(records, [n for n in names if n not in types.names], pa.string())}
+    return _rows(records, [types.field(name) if name in types.names else others[name] for name in names], limits)
+
+
+def _rows(records: Sequence[Record], fields: Sequence[Any], limits: Limits) -> Rows:
+    table = pa.Table.from_arrays([_column(records, field) for field in fields], schema=pa.schema(fields))
+    return read_rows(stream(table.schema, table.combine_chunks().to_batches()), limits)
 
 
 def warm_up() -> None:
@@ -95,57 +115,45 @@ def _parts(nested: Sequence[Any], length: int) -> list[tuple[int, Sequence[Any]]
     return [(size, part) for size, part in found if part]
 
 
-def _guessed(records: Sequence[Record]) -> pa.Table:
-    names = list(dict.fromkeys(name for record in records for name in record))
-    try:
-        columns = {name: _array([record.get(name) for record in records]) for name in names}
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise BadRequest(f"the records' types cannot be told: {error}; make the topic with a schema first") from error
-    for name, column in columns.items():
-        if pa.types.is_null(column.type):
-            raise BadRequest(f"column {name!r} has no value to tell its type by; make the topic with a schema first")
-    return pa.table(columns)
+def _refuse_strange(records: Sequence[Record], names: Sequence[str]) -> None:
+    """Raises SchemaMismatch with the first row that has a column which is not among these."""
+    if not (strange := set().union(*records) - set(names)):
+        return
+    row = next(number for number, record in enumerate(records) if not strange.isdisjoint(record))
+    found = ", ".join(sorted(strange.intersection(records[row])))
+    raise SchemaMismatch(f"row {row}: the topic has no column {found}; it has {', '.join(names)}; nothing was written")
 
 
-def _typed(records: Sequence[Record], schema: Schema) -> pa.Table:
-    strange = {name for record in records for name in record} - set(schema.names)
-    if strange:
-        raise SchemaMismatch(f"the topic has no column {', '.join(sorted(strange))}; it has {', '.join(schema.names)}")
-    for field in schema:
-        if _has_map(field.type):
+def _guessed(records: Sequence[Record], names: Sequence[str], nulls: Any = None) -> list[Any]:
+    """The fields of columns that no topic has types for. `nulls`: the type of a column that has null only."""
+    fields = []
+    for name in names:
+        values = [record.get(name) for record in records]
+        if nulls is not None and not any(value is not None for value in values):
+            fields.append(pa.field(name, nulls))
+            continue
+        try:
+            fields.append(pa.field(name, type_of(values, name)))
+        except Misfit as misfit:
             raise BadRequest(
-                f"column {field.name!r} has the type {field.type}: JSON has no maps, send these rows as Arrow"
-            )
-    columns = [_column(field, [record.get(field.name) for record in records]) for field in schema]
-    return pa.Table.from_arrays(columns, schema=schema)
+                f"the records' types cannot be told: {misfit.why}; make the topic with a schema first; nothing was "
+                "written"
+            ) from misfit
+    return fields
 
 
-def _array(values: Sequence[Any], kind: Any = None) -> Any:
-    """A column of values, made in pieces: the library holds the interpreter for each."""
-    kind = pa.infer_type(values) if kind is None else kind
-    rows = max(1, CELLS_AT_ONCE // sum(1 for _ in leaves(kind)))
-    starts = range(0, max(len(values), 1), rows)
-    return pa.chunked_array([pa.array(values[start : start + rows], kind) for start in starts], kind)
-
-
-def _column(field: Any, values: list[Any]) -> Any:
-    try:
-        if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
-            values = [None if value is None else base64.b64decode(value, validate=True) for value in values]
-        if _is_text_only(field.type) and any(isinstance(value, str) for value in values):
-            return _array(values, pa.string()).cast(field.type)
-        return _array(values, field.type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
-        raise SchemaMismatch(f"column {field.name!r} is of type {field.type}: {error}") from error
-    except (binascii.Error, TypeError, ValueError) as error:
-        raise SchemaMismatch(f"column {field.name!r} is of type {field.type}, base64 is wanted: {error}") from error
-
-
-def _has_map(kind: Any) -> bool:
-    inside = range(kind.num_fields) if pa.types.is_nested(kind) else ()
-    return bool(pa.types.is_map(kind) or any(_has_map(kind.field(n).type) for n in inside))
-
-
-def _is_text_only(kind: Any) -> bool:
-    """Types that JSON has only as text."""
-    return bool(pa.types.is_temporal(kind) or pa.types.is_decimal(kind))
+def _column(records: Sequence[Record], field: Any) -> Any:
+    """A column, made in pieces: the library holds the interpreter for each. Raises SchemaMismatch."""
+    rows = max(1, CELLS_AT_ONCE // sum(1 for _ in leaves(field.type)))
+    chunks = []
+    for start in range(0, max(len(records), 1), rows):
+        values = [record.get(field.name) for record in records[start : start + rows]]
+        try:
+            chunks.append(array_of(values, field.type))
+        except Misfit as misfit:
+            place = first_misfit(values, field.type)
+            raise SchemaMismatch(
+                f"row {start + place.number}: column '{field.name}{place.path}' cannot be {shown(place.value)}, for "
+                f"its type is {place.kind}: {place.why}; nothing was written"
+            ) from misfit
+    return pa.chunked_array(chunks, field.type)

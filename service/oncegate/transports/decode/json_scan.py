@@ -25,12 +25,17 @@ _U, _MINUS = 0x75, 0x2D
 _ONES, _HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 # The reader takes up to 50 ns for each byte of a long number, and 20 us for one with an exponent of three digits.
 _LONG_NUMBER, _FAR_NUMBER = 32, 300
+# As many digits as a double may need; from so many on a whole number may be between two of them.
+_DIGITS, _WHOLE_DIGITS = 17, 16
 
 
-def check(body: bytes, limits: Limits) -> None:
-    """Refuses a body that holds more than is read as JSON, or a member twice. Raises BadRequest, TooLarge."""
+def check(body: bytes, limits: Limits) -> bool:
+    """Refuses a body that holds more than is read as JSON, or a member twice. Raises BadRequest, TooLarge.
+
+    Returns whether a number with a point or an exponent may say more than a double holds: only then its text is wanted.
+    """
     text = np.frombuffer(body, np.uint8)
-    tokens, depth, at, end = _scan(text, limits.json_tokens)
+    tokens, depth, at, end, is_precise = _scan(text, limits.json_tokens)
     if depth > _DEPTH_MAX:
         raise BadRequest(f"the JSON body is nested more than {DEPTH_MAX} deep; nothing was written")
     if tokens > limits.json_tokens:
@@ -41,6 +46,7 @@ def check(body: bytes, limits: Limits) -> None:
     if at:
         name = body[at : min(end, at + 80)].decode("utf-8", "replace")
         raise BadRequest(f'the JSON member "{name}" is there twice in one object; nothing was written')
+    return bool(is_precise)
 
 
 def warm_up() -> None:
@@ -170,24 +176,33 @@ def _is_digit(byte: int) -> bool:
 
 
 @_helper
-def _number(text: Any, at: int) -> tuple[int, int]:
-    """Where a number ends, and what it counts for: nothing, but for one that is slow to read."""
-    start, size, exponent, digits = at, len(text), False, 0
+def _number(text: Any, at: int) -> tuple[int, int, bool]:
+    """Where a number ends, what it counts for (nothing, but for one that is slow to read), and whether it may say more
+    than a double holds."""
+    start, size, exponent, digits, rises = at, len(text), False, 0, False
+    # Digits from the first on that is not 0, as trailing zeros are not known yet; those before the point alone.
+    significant, whole, point = 0, 0, False
     while at < size and (_is_digit(text[at]) or text[at] in (_MINUS, 0x2B, 0x2E, 0x45, 0x65)):
         if text[at] in (0x45, 0x65):
-            exponent, digits = True, 0
+            exponent, digits, rises = True, 0, at + 1 >= size or text[at + 1] != _MINUS
+        elif text[at] == 0x2E:
+            point, whole = True, significant
         elif _is_digit(text[at]):
             digits += 1
+            significant += not exponent and (significant > 0 or text[at] != 0x30)
         at += 1
     weight = at - start if at - start > _LONG_NUMBER else 0
-    return at, weight + (_FAR_NUMBER if exponent and digits > 2 else 0)
+    is_far = exponent and digits > 2
+    is_whole = significant >= _WHOLE_DIGITS and (whole >= _WHOLE_DIGITS or rises or not point)
+    is_precise = (point or exponent) and (is_far or is_whole or significant > _DIGITS)
+    return at, weight + (_FAR_NUMBER if is_far else 0), is_precise
 
 
 @_helper
-def _count(text: Any, tokens_max: int) -> tuple[int, int, int]:
+def _count(text: Any, tokens_max: int) -> tuple[int, int, int, bool]:
     """How many colons, commas and brackets stand outside of strings, with what numbers count for; how many colons
-    there are; and how deep it is."""
-    at, size, tokens, colons, depth, deepest = 0, len(text), 0, 0, 0, 0
+    there are; how deep it is; and whether a number may say more than a double holds."""
+    at, size, tokens, colons, depth, deepest, precise = 0, len(text), 0, 0, 0, 0, False
     while at < size and tokens <= tokens_max:
         byte = text[at]
         if byte == _QUOTE:
@@ -202,18 +217,19 @@ def _count(text: Any, tokens_max: int) -> tuple[int, int, int]:
             tokens += 1
             colons += byte == _COLON
         elif byte == _MINUS or _is_digit(byte):
-            end, weight = _number(text, at)
-            at, tokens = end - 1, tokens + weight
+            end, weight, is_precise = _number(text, at)
+            at, tokens, precise = end - 1, tokens + weight, precise or is_precise
         at += 1
-    return tokens, colons, deepest
+    return tokens, colons, deepest, precise
 
 
 @compiled
-def _scan(text: Any, tokens_max: int) -> tuple[int, int, int, int]:
-    """Tokens, depth, and the bytes of the first member that is in its object for the second time; 0, 0: none is."""
-    tokens, colons, deepest = _count(text, tokens_max)
+def _scan(text: Any, tokens_max: int) -> tuple[int, int, int, int, bool]:
+    """Tokens, depth, the bytes of the first member that is in its object for the second time (0, 0: none is), and
+    whether a number may say more than a double holds."""
+    tokens, colons, deepest, precise = _count(text, tokens_max)
     if tokens > tokens_max or deepest > _DEPTH_MAX or colons == 0:
-        return tokens, deepest, 0, 0
+        return tokens, deepest, 0, 0, precise
     size_bits = 1
     while 1 << size_bits < 2 * colons + 2:
         size_bits += 1
@@ -228,7 +244,7 @@ def _scan(text: Any, tokens_max: int) -> tuple[int, int, int, int]:
             digest = (digest ^ (around[depth] * _SPREAD)) * _PRIME
             digest ^= digest >> np.uint64(32)
             if _is_known(table, digest | np.uint64(1)):
-                return tokens, deepest, at + 1, end
+                return tokens, deepest, at + 1, end, precise
             at, names_next, names = end, False, names + 1
         elif byte == _QUOTE:
             at = _end_of_string(text, at + 1)
@@ -243,4 +259,4 @@ def _scan(text: Any, tokens_max: int) -> tuple[int, int, int, int]:
         elif byte == _COMMA:
             names_next = True
         at += 1
-    return tokens, deepest, 0, 0
+    return tokens, deepest, 0, 0, precise

@@ -1,17 +1,23 @@
 """Reads rows back: the part of the fetched ranges that was asked for."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest, NotAcceptable, OffsetBeyondEnd
 from oncegate.engine.requests import Batch, Fetched, Schema
 from oncegate.engine.shard import Shard
 from oncegate.engine.usecases.partitioning import stream
+from oncegate.hashing.arrow_types import is_list
 from oncegate.transports.decode.arrow_ipc import record_bytes
+from oncegate.transports.decode.json_values import NS_PER, shortest
 from oncegate.transports.incoming import offload
 
 # Each is opened on its own, for some 50 us: what is left is read with the next request.
@@ -19,6 +25,8 @@ RANGES_MAX = 4_096
 # Some 2 ms in which nothing else runs.
 CELLS_AT_ONCE = 2_000
 BYTES_AT_ONCE = 1 << 20
+# 1973: since then the offset of each zone is one of whole minutes; Liberia was the last.
+_WHOLE_MINUTES_SINCE_S = 94_694_400
 
 
 @dataclass(frozen=True)
@@ -153,9 +161,86 @@ def pieces(found: Window) -> Iterator[Batch]:
 
 
 def as_dicts(piece: Batch) -> list[dict[str, Any]]:
-    """Writes rows as Python values, a dict each. Raises NotAcceptable for times beyond the year 9999."""
+    """Writes rows as Python values, a dict each, by the forms of `json_values`. Raises NotAcceptable for times beyond
+    the year 9999."""
     try:
-        found: list[dict[str, Any]] = piece.to_pylist()
+        found: list[dict[str, Any]] = values_of(piece.to_struct_array())
     except (OverflowError, ValueError) as error:
         raise NotAcceptable(f"a value of these rows has no JSON ({error}); read them as Arrow") from error
     return found
+
+
+def values_of(array: Any) -> list[Any]:
+    """Returns the values of an array as Python has them, those that `array_of` makes the same array of.
+
+    Raises OverflowError, ValueError: one of them is a time that Python does not have.
+    """
+    kind = array.type
+    if pa.types.is_struct(kind):
+        members = [values_of(member) for member in array.flatten()]
+        names = [field.name for field in kind]
+        if len(set(names)) < len(names):
+            raise ValueError(f"it has two members of one name: {', '.join(names)}")
+        rows: list[Any] = [dict(zip(names, row, strict=True)) for row in zip(*members, strict=True)]
+    elif pa.types.is_fixed_size_list(kind):
+        rows = _cut(array.values, np.arange(len(array) + 1) * kind.list_size + array.offset * kind.list_size)
+    elif is_list(kind) or pa.types.is_map(kind):
+        rows = _cut(array.values, array.offsets.to_numpy())
+    else:
+        return _scalars(array, kind)
+    if pa.types.is_map(kind):
+        rows = [[tuple(entry.values()) for entry in row] for row in rows]
+    if array.null_count:
+        rows = [row if there else None for row, there in zip(rows, array.is_valid().to_pylist(), strict=True)]
+    return rows
+
+
+def _cut(items: Any, ends: NDArray[np.integer[Any]]) -> list[Any]:
+    """The items of each list, which ends where the next one begins."""
+    first = int(ends[0])
+    values, at = values_of(items[first : int(ends[-1])]), (ends - first).tolist()
+    return [values[start:end] for start, end in pairwise(at)]
+
+
+def _scalars(array: Any, kind: Any) -> list[Any]:
+    if pa.types.is_floating(kind):
+        wide = array if pa.types.is_float64(kind) else shortest(array)
+        found: list[Any] = wide.to_pylist()
+        if pc.all(pc.is_finite(wide)).as_py() is False:
+            found = [one if one is None or math.isfinite(one) else _not_finite(one) for one in found]
+        return found
+    if pa.types.is_timestamp(kind):
+        return _times_of(array, kind)
+    if pa.types.is_time64(kind) and kind.unit == "ns":
+        array = array.cast(pa.string())
+    if pa.types.is_duration(kind) and kind.unit == "ns":
+        return [one if one is None else _seconds(one) for one in array.cast(pa.int64()).to_pylist()]
+    values: list[Any] = array.to_pylist()
+    return values
+
+
+def _times_of(array: Any, kind: Any) -> list[Any]:
+    """Zones once had offsets of hours, minutes and seconds, which JSON has no text for: such times are in UTC."""
+    local, oldest = _in_zone(array, kind), pc.min(array).value
+    if kind.tz is None or oldest is None or oldest >= _WHOLE_MINUTES_SINCE_S * (10**9 // NS_PER[kind.unit]):
+        return local
+    in_utc = pa.timestamp(kind.unit, "UTC")
+    both = zip(local, _in_zone(array.cast(in_utc), in_utc), strict=True)
+    return [there if there is None or str(there)[:4] > "1972" else utc for there, utc in both]
+
+
+def _in_zone(array: Any, kind: Any) -> list[Any]:
+    if kind.unit == "ns":
+        array = pc.replace_substring(array.cast(pa.string()), " ", "T")
+        array = pc.replace_substring_regex(array, r"([+-]\d\d)(\d\d)$", r"\1:\2")
+    values: list[Any] = array.to_pylist()
+    return values
+
+
+def _not_finite(number: float) -> str:
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+
+
+def _seconds(ns: int) -> str:
+    seconds, rest = divmod(abs(ns), 10**9)
+    return f"{'-' if ns < 0 else ''}PT{seconds}{f'.{rest:09}'.rstrip('0') if rest else ''}S"

@@ -26,7 +26,17 @@ _TYPES = {
     "partition": "int",
     "timestamp": "timestamp",
 }
-COLUMNS = frozenset(_TYPES)
+# By which rows are read that bring no types; times as fine as Kafka keeps them.
+COLUMNS = pa.schema(
+    [
+        ("key", pa.string()),
+        ("value", pa.string()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("timestamp", pa.timestamp("ms", "UTC")),
+    ]
+)
 # A row's partition where none was given; no number of Kafka's, so that a wrong one is not taken for it.
 UNGIVEN = -(1 << 32)
 

@@ -81,9 +81,10 @@ class UserTopics:
         await self.ask([option] if option is not None else await _aside(size_bytes, topics_in, schema, batches))
         await _aside(size_bytes, check_rows, schema, batches, option, self.counts, origin)
 
-    def takes(self, column: str) -> bool:
-        """Implements the port's `RowTopics.takes`."""
-        return column in COLUMNS
+    @property
+    def columns(self) -> Any:
+        """Implements the port's `RowTopics.columns`."""
+        return COLUMNS
 
     def refuse_read(self, topic: str) -> NoReturn:
         """Implements the port's `RowTopics.refuse_read`."""

@@ -184,7 +184,8 @@ _MEMBERS: dict[str, dict[str, str]] = {
     "LookUpReply": {"id_set": _ANSWERED_SET},
     "ProduceRequest": {
         "call": "n-th request of this attempt, from 0, claims and produces together",
-        "records": "one object a row; its members are the columns, one that is left out is null",
+        "records": "one object a row; its members are the columns, one that is left out is null; a value that its "
+        "column's type cannot give back is 409 SCHEMA. Times, durations and decimals are text, binary is base64",
         "id_col": "columns that are a row's id; none: `plain`, a repeat is written again",
         "key_col": _SHARED["key_col"],
         **_SCOPE,

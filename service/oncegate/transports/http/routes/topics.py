@@ -14,7 +14,7 @@ from oncegate.engine.requests import (
     ClaimResult,
     ProduceRequest,
     ProduceResult,
-    Schema,
+    Rows,
     TopicRequest,
     TopicView,
 )
@@ -71,19 +71,22 @@ def _request_of_arrow(inbound: Inbound, topic: str) -> ProduceRequest:
 async def _request_of_json(inbound: Inbound, topic: str) -> ProduceRequest:
     message = await inbound.message(_PRODUCE)
     token = identifiers.hex_bytes(message.token, 16, "token")
-    try:
-        schema = (await inbound.shard.remembered_topic(topic)).schema
-    except NotFound:  # its first write makes it
-        schema = None
     # Each record is as wide as all of them together.
     weight = len(inbound.body) * len(message.records)
-    return await offload(weight, _request_of_records, inbound, topic, token, message, schema)
+    if (types := inbound.shard.record_columns) is not None:
+        rows = await offload(weight, json_rows.records_of, message.records, types, inbound.limits)
+    else:
+        try:
+            schema = (await inbound.shard.remembered_topic(topic)).schema
+        except NotFound:  # its first write makes it
+            schema = None
+        rows = await offload(weight, json_rows.rows_of, message.records, schema, inbound.limits)
+    return await offload(weight, _request_of_rows, inbound, topic, token, message, rows)
 
 
-def _request_of_records(
-    inbound: Inbound, topic: str, token: bytes, message: messages.ProduceRequest, schema: Schema | None
+def _request_of_rows(
+    inbound: Inbound, topic: str, token: bytes, message: messages.ProduceRequest, rows: Rows
 ) -> ProduceRequest:
-    rows = json_rows.rows_of(message.records, schema, inbound.limits)
     named = NamedColumns(message.id_col or [], message.key_col or [], message.digest_col or [])
     sequences, scope = _sequence_column(message), scope_of(message.driver, message.batch)
     where, spilled = located(inbound.request), spilled_at(message.spilled_ms, inbound.caller)
