@@ -22,8 +22,6 @@ OF_THE_CHART = frozenset(
         "log_format",
         "shutdown_ms",
         "standby",
-        # The image lacks the library of the other filter.
-        "cold_filter",
     }
 )
 _MILLISECONDS = {"type": "integer", "minimum": 1}

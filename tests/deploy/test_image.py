@@ -1,14 +1,18 @@
 """The Dockerfile: what it says, what a linter says, and the image itself where buildah or Docker can build it."""
 
 import importlib
+import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from oncegate.settings import load
 from tests.support.images import Builder, builder
 from tests.support.tree import ROOT
 
@@ -62,6 +66,42 @@ print(sorted((one["name"], one["version"]) for one in listed))
 print(sorted((one.name, one.version) for one in importlib.metadata.distributions()))
 """
 
+# Starts the gateway with each of several files of settings, on ports and folders of their own. Says of each `ready`, or
+# the lines with which it was refused; whoever is to be asked for tokens or shows a certificate has the files for it.
+STARTS = """
+import datetime as dt, json, pathlib, subprocess, sys, tempfile, time
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization as made
+from cryptography.hazmat.primitives.asymmetric import ec
+from base64 import urlsafe_b64encode as b64
+folder, run, files = pathlib.Path(tempfile.mkdtemp(dir={room!r})), {run!r}, json.loads({files!r})
+key = ec.generate_private_key(ec.SECP256R1())
+name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "oncegate")])
+now = dt.datetime.now(dt.timezone.utc)
+until = now + dt.timedelta(days=1)
+built = x509.CertificateBuilder(name, name, key.public_key(), 1, now, until).sign(key, hashes.SHA256())
+pem = made.Encoding.PEM
+(folder / "tls.pem").write_bytes(built.public_bytes(pem))
+(folder / "tls.key").write_bytes(key.private_bytes(pem, made.PrivateFormat.PKCS8, made.NoEncryption()))
+numbers = key.public_key().public_numbers()
+x, y = (b64(one.to_bytes(32, "big")).rstrip(b"=").decode() for one in (numbers.x, numbers.y))
+(folder / "jwks.json").write_text(json.dumps({{"keys": [{{"kty": "EC", "crv": "P-256", "kid": "1", "x": x, "y": y}}]}}))
+for name, text in files.items():
+    own = folder / name
+    own.mkdir()
+    (own / "oncegate.toml").write_text(text.replace("FOLDER", str(folder)))
+    flags = ["--config", own / "oncegate.toml", "--data", own / "data", "--host", "127.0.0.1", "--port", "0"]
+    with (own / "log").open("w") as log:
+        served = subprocess.Popen([*run, "serve", *flags, "--port-file", own / "port"], stdout=log, stderr=log)
+    while served.poll() is None and not (own / "port").exists():
+        time.sleep(0.01)
+    is_ready = served.poll() is None
+    served.terminate()
+    status = served.wait(60)
+    said = "ready" if is_ready and status == 0 else (own / "log").read_text()
+    print(json.dumps([name, said]), flush=True)
+"""
+
 
 def test_what_the_dockerfile_imports_exists() -> None:
     found = re.findall(r"from (oncegate[\w.]*) import (\w+)", DOCKERFILE)
@@ -89,6 +129,83 @@ def test_the_image_holds_what_every_ledger_needs_in_the_versions_that_are_tested
     pins = {name: pinned(name) for name in ("image", "dev")}
     assert {"aiokafka", "redis", "grpcio", "numba"} <= pins["image"].keys()
     assert pins["image"].items() <= pins["dev"].items()
+
+
+def test_the_image_holds_every_extra_and_every_extra_that_the_gateway_asks_for_is_one() -> None:
+    """Nobody can install a package in a container; what says so names one of these."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    pins = pinned("image")
+    missing = {
+        (extra, package)
+        for extra, packages in extras.items()
+        for package in (canonical(re.split(r"[\[<>=~!]", one)[0]) for one in packages)
+        if package not in pins
+    }
+    assert missing == set()
+    sources = (path.read_text() for path in (ROOT / "service/oncegate").rglob("*.py"))
+    asked = {
+        name for text in sources for names in re.findall(r"oncegate\[([\w,]+)\]", text) for name in names.split(",")
+    }
+    assert asked <= extras.keys()
+    assert {"jwt", "pybloom", "formats"} <= asked
+
+
+def canonical(package: str) -> str:
+    """A package's name as pins have it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", package).lower()
+
+
+# Files that some settings are about, and settings that go together: one alone is refused.
+JWT = {"jwt_issuer": "https://issuer.example", "jwt_audience": "oncegate", "jwt_keys": "FOLDER/jwks.json"}
+TLS = {"tls_certificate": "FOLDER/tls.pem", "tls_key": "FOLDER/tls.key", "tls_client_ca": "FOLDER/tls.pem"}
+SAMPLES = {**JWT, **TLS, "duplicates_topic": "duplicates", "jwt_tenant_claim": "tenant", "cold_filter": "pybloom"}
+# What cannot be had alone, or without a ledger on Kafka.
+REFUSED = {"duplicates_topic", *(set(JWT) - {"jwt_keys"}), "jwt_keys", "tls_key", "tls_client_ca"}
+
+
+def configurations() -> dict[str, str]:
+    """A file of settings as the chart makes it for each setting that it offers, and for those that go together."""
+    offered = json.loads((ROOT / "helm/oncegate/values.schema.json").read_text())["properties"]["settings"][
+        "properties"
+    ]
+    maps = [one for one in yaml.safe_load_all((ROOT / "tests/golden/chart/embedded.yaml").read_text()) if one]
+    (rendered,) = [one["data"]["oncegate.toml"] for one in maps if "oncegate.toml" in one.get("data", {})]
+    # Flags give these.
+    given = re.sub(r"^(?:ledger|host|port|keys) = .*\n", "", rendered, flags=re.MULTILINE)
+    defaults = load()
+    found = {}
+    for name in offered:
+        value = (
+            SAMPLES[name] if name in SAMPLES else getattr(defaults.limits, name, getattr(defaults.process, name, None))
+        )
+        assert value is not None, f"{name} has no default: give it a sample"
+        found[name] = f"{given}{name} = {json.dumps(value)}\n"
+    for name, several in (("jwt", JWT), ("tls", TLS)):
+        found[name] = given + "".join(f"{key} = {json.dumps(value)}\n" for key, value in several.items())
+    return found
+
+
+def check_starts(said: str, wanted: set[str]) -> None:
+    """Each configuration is ready, or refused in one line that asks for no package."""
+    starts = dict(json.loads(line) for line in said.splitlines())
+    assert starts.keys() == wanted
+    refused = {name: told for name, told in starts.items() if told != "ready"}
+    assert refused.keys() <= REFUSED, refused
+    for name, told in refused.items():
+        lines = told.strip().splitlines()
+        assert lines[-1].startswith("oncegate: "), (name, told)
+        assert sum(line.startswith("oncegate: ") for line in lines) == 1, (name, told)
+        assert not re.search("Traceback|pip install", told), (name, told)
+
+
+@pytest.mark.server
+def test_settings_that_ask_for_an_extra_start_or_are_refused_in_one_line(tmp_path: Path) -> None:
+    """With what is installed here; in the image all of them are tried."""
+    files = {name: text for name, text in configurations().items() if name in ("jwt", "jwt_issuer", "cold_filter")}
+    lines = STARTS.format(room=str(tmp_path), run=[sys.executable, "-m", "oncegate"], files=json.dumps(files))
+    done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    check_starts(done.stdout, set(files))
 
 
 def pinned(name: str) -> dict[str, str]:
@@ -165,3 +282,10 @@ def test_times_of_sources_are_whole_seconds_which_layers_keep(image: Builder) ->
         "print(max(path.stat().st_mtime_ns % 10**9 for path in paths))"
     )
     assert said == "0"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+def test_each_setting_that_the_chart_offers_starts_in_the_image_or_is_refused_in_one_line(image: Builder) -> None:
+    files = configurations()
+    check_starts(image.python(STARTS.format(room="/data", run=["oncegate"], files=json.dumps(files))), set(files))

@@ -23,6 +23,20 @@ CHART: tuple[Mutant, ...] = (
         f"{_IMAGE}::test_the_image_holds_what_every_ledger_needs_in_the_versions_that_are_tested",
     ),
     one(
+        "the image lacks what checks tokens",
+        "requirements/image.txt",
+        "joserfc==1.8.0",
+        "",
+        f"{_IMAGE}::test_the_image_holds_every_extra_and_every_extra_that_the_gateway_asks_for_is_one",
+    ),
+    one(
+        "the chart does not offer the filter that the image has",
+        "helm/oncegate/values.schema.json",
+        '        "cold_filter": {\n',
+        '        "cold_sieve": {\n',
+        f"{_IMAGE}::test_settings_that_ask_for_an_extra_start_or_are_refused_in_one_line",
+    ),
+    one(
         "a misspelt value is taken",
         "deploy/k8s/schema.py",
         'return {"type": "object", "additionalProperties": False, "properties": {}}',
