@@ -1,7 +1,7 @@
 """Many clients on one event loop, one request in flight each: prepared bytes out, answers told by their length.
 
 Closed loop: a client sends its next request when it has its answer. Open loop: requests have intended times, and a
-latency counts from there, also when no client was free (what Gil Tene calls coordinated omission is then not left out).
+latency counts from there, also when no client was free: it does not suffer from coordinated omission (Gil Tene).
 """
 
 import asyncio

@@ -77,8 +77,8 @@ def test_every_name_in_backticks_stands_in_the_source(page: Page) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_a_name_stands_in_the_file_that_is_named_beside_it(page: Page) -> None:
-    """As in: `Limits.lease_of` (`service/…/limits.py`)."""
-    for name, place in re.findall(r"`([\w.]+)`[^`(]{0,20}\(`([\w./]+\.py)`", page.prose):
+    """As in: `Limits.lease_of` (`service/…/limits.py`), or `Limits.lease_of` in `service/…/limits.py`."""
+    for name, place in re.findall(r"`([\w.]+)`(?:[^`(]{0,20}\(|\s+in\s+)`([\w./]+\.py)`", page.prose):
         found = place_of(place)
         assert found is not None, place
         assert set(name.split(".")) <= set(re.findall(r"\w+", found.read_text())), (name, place)

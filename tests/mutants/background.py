@@ -14,25 +14,18 @@ _CLAIMS_COLLECTED = "tests/engine/maintenance/test_claims_collected.py"
 
 BACKGROUND: tuple[Mutant, ...] = (
     one(
-        "a namespace that is only claimed in is never compacted",
+        "a namespace that is only written in is compacted once",
         f"{ENGINE}/maintenance/scheduler.py",
-        "journal.index.producers.superseded + journal.index.claims.superseded\n",
-        "journal.index.producers.superseded\n",
-        f"{_CLAIMS_COLLECTED}::test_ids_that_were_let_go_of_or_taken_over_are_compacted_again_and_again",
+        "        if journal.size_bytes < threshold_bytes:\n",
+        "        if journal.size_bytes < threshold_bytes or self._snapshot_bytes:\n",
+        f"{_CLAIMS_COLLECTED}::test_a_ledger_of_new_ids_alone_is_compacted_again_and_again",
     ),
     one(
-        "ids that are taken over leave nothing to compact",
-        f"{INDEX}/claims/apply.py",
-        "    store.superseded += bool(losers)\n",
-        "",
-        f"{_CLAIMS_COLLECTED}::test_ids_that_were_let_go_of_or_taken_over_are_compacted_again_and_again",
-    ),
-    one(
-        "completions alone make a namespace be compacted",
-        f"{INDEX}/claims/apply.py",
-        "    store.superseded += state == RELEASED\n",
-        "    store.superseded += 1\n",
-        f"{_CLAIMS_COLLECTED}::test_entries_that_all_mean_something_are_left_as_they_are",
+        "a snapshot is written for each little that came since",
+        f"{ENGINE}/maintenance/scheduler.py",
+        "max(journal.limits.collect_bytes, 2 * self._snapshot_bytes)",
+        "journal.limits.collect_bytes",
+        f"{_CLAIMS_COLLECTED}::test_a_ledger_of_new_ids_alone_is_compacted_again_and_again",
     ),
     one(
         "a second snapshot in the window of the first",

@@ -48,8 +48,8 @@ SEALING: tuple[Mutant, ...] = (
     one(
         "compacted in the middle of a round",
         f"{ENGINE}/maintenance/scheduler.py",
-        "        if self._eviction.busy:\n            return\n        if self._eviction.evicted_some",
-        "        if self._eviction.evicted_some",
+        "        if self._eviction.busy:\n            return\n        if journal.size_bytes",
+        "        if journal.size_bytes",
         f"{_TIMES}::test_nothing_is_collected_in_the_middle_of_a_round",
     ),
     Mutant(

@@ -1,4 +1,4 @@
-"""A namespace that is only claimed in: its entries are compacted once some mean nothing, and not before."""
+"""A namespace that is only claimed in: its entries are compacted once they are much more than the last snapshot."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -6,11 +6,12 @@ import pytest
 
 from oncegate.core.claims import Verb
 from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
-from tests.support.held import Served, serving, until
+from tests.support.held import HeldLedgers, Served, said, serving, until
 
 COLLECT_BYTES = 4 << 10
 # A claim that is over stays known by its name for a while, so a snapshot is not small: twice as much is waited for.
 ROUNDS, CLAIMS_MAX = 100, 1_500
+ROUNDS_OF_NEW = 40
 LEASE_MS = 1_000
 Round = Callable[[Served, int], Awaitable[None]]
 
@@ -59,6 +60,23 @@ async def test_ids_that_were_let_go_of_or_taken_over_are_compacted_again_and_aga
     assert max(took) <= CLAIMS_MAX
 
 
-async def test_entries_that_all_mean_something_are_left_as_they_are(served: Served) -> None:
-    assert await claims_until_compacted(served, completed, 10_000) > CLAIMS_MAX
-    assert served.shard.journal.size_bytes > 10 * COLLECT_BYTES
+async def test_a_ledger_of_new_ids_alone_is_compacted_again_and_again() -> None:
+    """A start then reads the last snapshot, and at most twice as much; and each id is written a few times at most."""
+    ledgers = HeldLedgers()
+    sizes: list[int] = []
+    async with serving(ledgers, collect_bytes=COLLECT_BYTES) as served:
+        for number in range(ROUNDS_OF_NEW):
+            for token in range(ROUNDS):
+                await completed(served, number * ROUNDS + token)
+            served.clock.advance(COMPACT_AGAIN_MS)
+            served.shard.scheduler.step()
+            await until(lambda: not served.shard.snapshotter.compacting)
+            sizes = [int(str(one["size_bytes"])) for name, one in served.events.seen if name == "compaction"]
+            last = sizes[-1] if sizes else 0
+            assert served.shard.journal.size_bytes < max(COLLECT_BYTES, 2 * last)
+    assert len(sizes) > 2, "not the first time alone"
+    assert sum(sizes) < 3 * sizes[-1]
+    async with serving(ledgers) as again:
+        assert again.shard.journal.size_bytes < max(COLLECT_BYTES, 2 * sizes[-1])
+        for number in (0, ROUNDS_OF_NEW * ROUNDS - 1):
+            assert said(await again.claim(f"id {number}", token=99_999, call=number)) == ["DUPLICATE"]

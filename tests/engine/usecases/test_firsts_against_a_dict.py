@@ -74,7 +74,7 @@ class Walk:
 
     def compact(self) -> None:
         scheduler = self.served.shard.scheduler
-        scheduler._something_went, scheduler._snapshot_bytes = True, 0
+        scheduler._snapshot_bytes = 0
         scheduler.compact()
 
     async def together(self, count: int) -> None:

@@ -54,7 +54,6 @@ class Eviction:
         self._from_ms = 0
         # Why the last round failed; empty: it did not.
         self.error = ""
-        self.evicted_some = False
         # Called whenever nothing is on its way out: what must not come in between has its turn.
         self.between_rounds: Callable[[], None] = _nothing
         self._claims.cold.when_damaged = self.step
@@ -179,7 +178,6 @@ class Eviction:
             ids = sum(archive.ids for archive, _ in made)
             self._claims.cold.replace([], [run])
             await self._drop(made)
-            self.evicted_some = True
             event = {"ids": ids, "hot_ids": self._claims.ids}
             self._journal.observer.event("evicted", namespace=self._journal.namespace, **event)
         if refused is not None:

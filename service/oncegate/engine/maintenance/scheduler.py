@@ -28,8 +28,7 @@ class Scheduler:
         self._stages = stages
         self._eviction = eviction
         self._retired_ms = journal.clock.monotonic_ms()
-        self._something_went = True
-        self._snapshot_bytes = self._superseded = 0
+        self._snapshot_bytes = 0
         # Bytes of the snapshot under way, and of the entries that it replaces.
         self._sizes = (0, 0)
         self._compact_from_ms = 0
@@ -68,7 +67,6 @@ class Scheduler:
         # Later than all before it, though the wall clock may stand behind the ledger's.
         journal.record([Retired(before_ms, journal.wall_ms() + 1)], archive_log.trim(journal, before_ms))
         if before_ms:
-            self._something_went = True
             journal.observer.event("retired", namespace=journal.namespace, before_wall_ms=before_ms)
 
     def trim(self) -> None:
@@ -82,29 +80,23 @@ class Scheduler:
                     due.append(Trimmed(name, number, before, wall_ms))
         due = due[: journal.limits.trims_per_step]
         if due:
-            self._something_went = True
             journal.record(due, [TrimRanges(entry.topic, entry.partition, entry.before_offset) for entry in due])
 
     def compact(self) -> None:
-        """Requests a snapshot in place of the entries, once these are much more and some mean nothing now.
+        """Requests a snapshot in place of the entries, once these are much more.
 
-        At twice the size of the last snapshot, what a year writes is written three times at most.
+        At twice the size of the last snapshot, what a year writes is written three times at most. Also where each entry
+        still means something: a start reads a snapshot faster than what it was made of.
         """
         journal, now_ms = self._journal, self._journal.clock.monotonic_ms()
         threshold_bytes = max(journal.limits.collect_bytes, 2 * self._snapshot_bytes)
         if self._eviction.busy:
             return
-        if self._eviction.evicted_some:
-            self._something_went, self._eviction.evicted_some = True, False
-        superseded = journal.index.producers.superseded + journal.index.claims.superseded
-        if superseded > self._superseded:
-            self._something_went, self._superseded = True, superseded
-        if not self._something_went or journal.size_bytes < threshold_bytes:
+        if journal.size_bytes < threshold_bytes:
             return
         if self._snapshotter.compacting or not journal.group_commit.open:
             return
         if now_ms >= self._compact_from_ms:
-            self._something_went = False
             self._snapshotter.compact(self.save, self._compacted)
 
     def save(self) -> Generator[list[bytes], None, None]:
@@ -129,7 +121,7 @@ class Scheduler:
             self.compacted_ms = self._journal.clock.monotonic_ms()
             return
         self._journal.counts.add(FAILED_COMPACTIONS)
-        self._something_went, self.compaction_error = True, str(why["error"])
+        self.compaction_error = str(why["error"])
         self._compact_from_ms = self._journal.clock.monotonic_ms() + COMPACT_AGAIN_MS
         self._journal.observer.event("compaction_failed", namespace=self._journal.namespace, **why)
 

@@ -133,7 +133,6 @@ def _grant(store: ClaimStore, position: int, grant: Grant, now_ms: int) -> Undo:
             rows.first_offset[row] = _first_offset(grant, takeover)
     granted = tuple(row for row, *_ in change.puts)
     losers = _losers(change)
-    store.superseded += bool(losers)
     rows.pin(losers)
     change.pinned, store.last_granted = (*granted, *losers), granted
     if grant.known:
@@ -213,7 +212,6 @@ def _settle_claim(store: ClaimStore, position: int, entry: Completed | Released,
         holders.position[row], rows.wall_ms[row], rows.ended_ms[row] = position, entry.wall_ms, now_ms
         if state == DONE:
             store.expiry.add(row)
-    store.superseded += state == RELEASED
     if isinstance(entry, Completed) and entry.result:
         rows.results.put(record.rows, entry.result)
     store.registry.is_ending(entry.claim)

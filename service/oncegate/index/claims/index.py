@@ -120,11 +120,6 @@ class ClaimIndex:
         return self.store.open_claims
 
     @property
-    def superseded(self) -> int:
-        """Counts the entries that this process has applied and that left ids of earlier ones without a meaning."""
-        return self.store.superseded
-
-    @property
     def takeovers(self) -> int:
         """Counts the ids that were ever granted by takeover."""
         return self.store.takeovers

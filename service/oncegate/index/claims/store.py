@@ -84,8 +84,6 @@ class ClaimStore:
     takeovers: ids ever granted by takeover. open_claims: claims that hold ids. ids: held, done or taken in the table.
     evicted_ids: those that left the table for an archive, never counted down. wall_ms: the latest time in any entry;
     the ledger's clock never goes back behind it. All counted by apply, replay and evict.
-    superseded: how many entries this process has applied that leave ids of earlier ones without a meaning: releases,
-    and grants of ids that stood in other rows. Never counted down.
     """
 
     def __init__(self, widths: Widths | None = None, compiled: bool = True) -> None:
@@ -108,7 +106,6 @@ class ClaimStore:
         self.ids = 0
         self.evicted_ids = 0
         self.wall_ms = 0
-        self.superseded = 0
 
     def let_expire(self, expiry: LeaseExpiry) -> None:
         """Puts the tables in force that say what becomes of ids whose lease ran out, from the next decision on."""

@@ -49,10 +49,8 @@ def apply(store: ProducerStore, position: int, entry: Entry, now_ms: int = 0) ->
         case SequencesClaimed():
             return _claim(store, position, entry, now_ms)
         case SequencesCompleted() | SequencesReleased():
-            store.superseded += 1
             return _settle(store, position, entry)
         case Acked():
-            store.superseded += 1
             return _ack(store, position, entry)
         case Resolved() if entry.producer_id:
             return _resolve(store, position, entry)

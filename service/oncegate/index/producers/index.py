@@ -66,11 +66,6 @@ class ProducerIndex:
         """Counts the sequences that were ever granted by takeover."""
         return self.store.takeovers
 
-    @property
-    def superseded(self) -> int:
-        """Counts the settlings and acks that this process has applied: entries that a compaction makes fewer."""
-        return self.store.superseded
-
     def call_state(self, producer: Producer, call: int) -> ClaimState:
         """Returns what is known about a call of the epoch in force."""
         earlier = producer.calls.get(call)

@@ -97,8 +97,7 @@ class ProducerStore:
     blocks_ack: bool by kind of interval, what no ack passes over; never changed. producers, drivers: by name.
     by_number: the producers again; `put` files one in both.
     saved_producers, saved_drivers: told by `producers.apply` before one changes in place; None: no snapshot is made.
-    takeovers: sequences ever granted by takeover. superseded: how many settlings and acks this process has applied:
-    a producer is a few intervals, however many entries made them, so a compacted ledger is much shorter.
+    takeovers: sequences ever granted by takeover.
     """
 
     def __init__(self) -> None:
@@ -108,7 +107,7 @@ class ProducerStore:
         self.producers: dict[str, Producer] = {}
         self.drivers: dict[str, Driver] = {}
         self.by_number: dict[int, Producer] = {}
-        self.takeovers = self.superseded = 0
+        self.takeovers = 0
         self.saved_producers: MomentCopy[str, Producer, Any] | None = None
         self.saved_drivers: MomentCopy[str, Driver, Any] | None = None
 
