@@ -43,13 +43,14 @@ class Told:
         nonce: int = 1,
         digest: bytes | None = INPUT,
         winners: tuple[Winner, ...] = (winner(),),
+        reads: bytes = b"",
     ) -> None:
         rows, fingerprint = totals(winners)
         tokens = tuple(one.token + one.chunks.to_bytes(4, "little") for one in winners)
-        self.tell(Committed(name, run, id16(nonce), tokens, digest, fingerprint, rows, (), 0))
+        self.tell(Committed(name, run, id16(nonce), tokens, digest, fingerprint, rows, (), 0, reads_digest=reads))
 
-    def asked(self, name: Name, run: bytes | None, nonce: int, outcome: str) -> None:
-        self.tell(Asked(name, run, id16(nonce), outcome, 10, 1, 0))
+    def asked(self, name: Name, run: bytes | None, nonce: int, outcome: str, digest: bytes = b"") -> None:
+        self.tell(Asked(name, run, id16(nonce), outcome, 10, 1, 0, digest))
 
     def facts(
         self,
@@ -60,8 +61,9 @@ class Told:
         digest: bytes | None = INPUT,
         previous: bytes | None = None,
         first_wins: bool = False,
+        reads: bytes | None = None,
     ) -> Facts:
-        return self.index.facts(name, run, id16(nonce), winners, digest, previous, first_wins)
+        return self.index.facts(name, run, id16(nonce), winners, digest, previous, first_wins, reads)
 
 
 def batch(version: str, write_id: str = "") -> Name:
@@ -106,17 +108,39 @@ def _again(
     committed_run: bytes | None = RUN,
     asked_by: bytes | None = None,
     later_names: int = 0,
+    reads: bytes | None = None,
+    committed_reads: bytes = b"",
 ) -> Facts:
     told = Told()
-    told.committed(BATCH, run=committed_run, digest=committed_digest)
+    told.committed(BATCH, run=committed_run, digest=committed_digest, reads=committed_reads)
     if asked_by is not None:
         told.asked(BATCH, asked_by, 2, "DUPLICATE")
     for number in range(later_names):
         told.committed(batch(str(6 + number)), nonce=100 + number)
     brought = (winner(rows=rows, fingerprint=fingerprint),)
-    return told.facts(BATCH, run, nonce, brought, digest, None, first_wins)
+    return told.facts(BATCH, run, nonce, brought, digest, None, first_wins, reads)
 
 
+def _after(*committed: str, version: str = "5", run: bytes | None = None, previous: bytes | None = None) -> Facts:
+    """A commit of a version by a job, where these are committed; all of it is staged."""
+    told = Told()
+    for number, one in enumerate(committed):
+        told.committed(batch(one), run=None, nonce=100 + number, digest=None)
+    told.staged(batch(version))
+    return told.facts(batch(version), run, digest=None, previous=previous)
+
+
+def _behind_a_restored(previous: bytes) -> Facts:
+    """Batch 5, where batch 4 was committed, and read again by a restored checkpoint under another entry."""
+    told = Told()
+    told.committed(batch("4"), digest=BEFORE, reads=READ)
+    told.asked(batch("4"), LATER_RUN, 2, "DUPLICATE", OTHER_BEFORE)
+    told.staged(BATCH)
+    return told.facts(BATCH, previous=previous)
+
+
+READ, OTHER_READ = id16(41) * 2, id16(42) * 2
+_LOWER, _SAME_READS = "new, a higher version is committed", "other entry, same files and offsets"
 _BEFORE = "the batch before was committed with other input"
 _MISSING, _NEW = "new, a stage is missing", "new, every winner is there"
 _AGAIN, _SECOND = "this very commit again", "this run has asked for this name before"
@@ -147,6 +171,46 @@ SCENARIOS: dict[str, Scenario] = {
     "a version of 5,000 digits has nothing before it": Scenario(
         _NEW, lambda: _new(True, batch("4"), batch("5" * 5000))
     ),
+    "a job's version below one that is committed": Scenario(_LOWER, lambda: _after("6")),
+    "a version below the highest of several": Scenario(_LOWER, lambda: _after("9", "10", "1")),
+    "numbers are compared as numbers": Scenario(_NEW, lambda: _after("9", version="10")),
+    "a version of 19 digits below another": Scenario(_LOWER, lambda: _after(f"{2**63 - 1}", version=f"{2**63 - 2}")),
+    "a version above all that are committed": Scenario(_NEW, lambda: _after("3", "4")),
+    "a version that is a date has no order": Scenario(_NEW, lambda: _after("2026-11-20", version="2026-11-19")),
+    "a number above a text": Scenario(_NEW, lambda: _after("z")),
+    "a text below a number": Scenario(_NEW, lambda: _after("6", version="05")),
+    "a query's batch below one that is committed": Scenario(_NEW, lambda: _after("6", run=RUN)),
+    "a batch that names the one before": Scenario(_NEW, lambda: _after("6", previous=BEFORE)),
+    "a version long below": Scenario(_LOWER, lambda: _after(*map(str, range(6, 8 + NAMES_REMEMBERED)))),
+    "a version below one that only the older names have": Scenario(
+        _LOWER, lambda: _after("6", *(f"x{number}" for number in range(NAMES_REMEMBERED)))
+    ),
+    "a restored checkpoint reads the same again": Scenario(
+        _SAME_READS, lambda: _again(digest=OTHER_INPUT, reads=READ, committed_reads=READ)
+    ),
+    "the same with other rows": Scenario(
+        _SAME_READS, lambda: _again(digest=OTHER_INPUT, rows=11, reads=READ, committed_reads=READ)
+    ),
+    "a restored checkpoint reads the same again, long after": Scenario(
+        _SAME_READS,
+        lambda: _again(digest=OTHER_INPUT, reads=READ, committed_reads=READ, later_names=NAMES_REMEMBERED),
+    ),
+    "one run writes twice what it has read": Scenario(
+        _SECOND, lambda: _again(RUN, digest=OTHER_INPUT, reads=READ, committed_reads=READ)
+    ),
+    "a restored checkpoint reads something else": Scenario(
+        _OTHER, lambda: _again(digest=OTHER_INPUT, reads=OTHER_READ, committed_reads=READ)
+    ),
+    "other reads under an unknown entry": Scenario(
+        _OTHER, lambda: _again(digest=None, reads=OTHER_READ, committed_reads=READ)
+    ),
+    "a batch from before reads were kept": Scenario(_OTHER, lambda: _again(digest=OTHER_INPUT, reads=READ)),
+    "a batch from before reads were kept, replayed": Scenario(_SAME, lambda: _again(reads=READ)),
+    "a client that brings no reads": Scenario(_OTHER, lambda: _again(digest=OTHER_INPUT, committed_reads=READ)),
+    "the batch behind one that a restored checkpoint read again": Scenario(
+        _NEW, lambda: _behind_a_restored(OTHER_BEFORE)
+    ),
+    "the same by the driver from before": Scenario(_BEFORE, lambda: _behind_a_restored(BEFORE)),
     "a stage never came": Scenario(_MISSING, lambda: _new(False)),
     "the last chunk of a stage is missing": Scenario(_MISSING, lambda: _two_chunks(3, 15, 2)),
     "a stage has a chunk more than its message": Scenario(_MISSING, lambda: _two_chunks(1, 10, 2**128 - 1)),

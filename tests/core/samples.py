@@ -142,6 +142,21 @@ SAMPLES: dict[str, Entry] = {
         WALL_MS,
         b'[{"events":{"0":17}}]',
     ),
+    "committed_with_reads": Committed(
+        Name("flights", "42", "departures"),
+        b"5f0c",
+        b16(0xA0),
+        (),
+        bytes(range(32, 64)),
+        bytes(16),
+        0,
+        (),
+        WALL_MS,
+        reads_digest=bytes(range(64, 96)),
+    ),
+    "asked_with_another_digest": Asked(
+        Name("flights", "42", "departures"), b"5f0d", b16(0xA1), "DUPLICATE", 1_000, 1, WALL_MS, bytes(range(32, 64))
+    ),
     "asked": Asked(Name("flights", "42", "departures"), b"5f0d", b16(0xA1), "DUPLICATE", 1_000, 2, WALL_MS),
     "probe": Probe(WALL_MS),
     "topic_set": TopicSet("départs", b"schema", 3_600_000, 2**37, WALL_MS),

@@ -79,6 +79,25 @@ def test_each_committed_record_is_written_once_through_a_kill_a_replay_and_anoth
     assert source.written("s") == everything
 
 
+def test_a_restored_checkpoint_goes_on_where_it_reads_the_same_and_stops_where_it_does_not(
+    broker: Broker, gateway: Gateway, tmp_path: Path
+) -> None:
+    """Also where the topic was made again, and so has other rows at the same offsets."""
+    where = [gateway.url, gateway.namespace, str(tmp_path), broker.cluster.bootstrap]
+    command = [sys.executable, "-m", "tests.spark.jobs.kafka_restored", *where]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr[-4000:]
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert {name: "BATCH_CONFLICT" in text for name, text in told.items() if text} == {
+        "another input": True,
+        "a topic that was made again": True,
+    }
+    table = gateway.read("s")
+    assert table is not None
+    assert Counter(table.column("value").to_pylist()) == Counter(["a1", "a2", "a3", "b1", "b2", "c1"])
+    assert "DUPLICATE rows=2 suppressed=2" in done.stderr
+
+
 def by_sequence(log: str) -> list[tuple[int, int]]:
     """(rows, written) of each batch by sequence, in their order."""
     lines = re.findall(r"by sequence to topic t: rows=(\d+) written=(\d+)", log)

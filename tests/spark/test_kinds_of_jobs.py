@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from demo.matrix.plans import OUTPUTS_OF_ONE, PLANS, Input, Plan
 from oncegate_spark import foreach_batch
-from tests.spark.jobs.faults import FaultySource
+from tests.spark.jobs.faults import FaultySource, OlderSource
 from tests.spark.jobs.job import Job
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -106,17 +107,38 @@ def each_row(given: Input) -> Iterator[str]:
     return (f"id-{n}" for n in given.all_numbers())
 
 
-def test_a_restored_checkpoint_of_the_same_files_is_a_conflict(job: Job) -> None:
-    """The offset log's entry carries a time, so the batch is another one, though its files are the same."""
+def test_a_restored_checkpoint_of_the_same_files_goes_on(job: Job) -> None:
+    """The offset log's entry carries a time, so it is another one, though what the batch reads is the same."""
+
+    def stream() -> Any:
+        return job.stream().withColumn("at", F.current_timestamp()).withColumn("random", F.expr("uuid()"))
+
     job.add_file(1, 2)
-    job.run(job.stream())
+    job.run(stream())
     saved = job.save_checkpoint()
+    for number in (3, 4):
+        job.add_file(number)
+        job.run(stream())
+    job.restore_checkpoint(saved)
+    job.add_file(5)
+    job.run(stream())
+    job.add_file(6)
+    job.run(stream())
+    assert job.published() == dict.fromkeys((1, 2, 3, 4, 5, 6), 1)
+    assert job.counters()["duplicate_commits"] == 2
+
+
+def test_a_query_of_a_client_that_did_not_tell_what_batches_read_goes_on(job: Job) -> None:
+    """What it has committed is known by the entries of its offset log alone, which a replay has again."""
+    job.spark.dataSource.register(OlderSource)
+    job.add_file(1, 2)
+    job.run(job.stream(), OlderSource.name(), **job.options())
+    job.forget_last_commit()
+    job.run(job.stream())
     job.add_file(3)
     job.run(job.stream())
-    job.restore_checkpoint(saved)
-    with pytest.raises(Exception, match=r"BATCH_CONFLICT.*batch 1 of .* to topic t"):
-        job.run(job.stream())
     assert job.published() == {1: 1, 2: 1, 3: 1}
+    assert job.counters()["duplicate_commits"] == 1
 
 
 def test_a_restored_checkpoint_of_the_same_files_writes_nothing_again_by_id(job: Job) -> None:

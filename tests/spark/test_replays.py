@@ -89,15 +89,36 @@ def test_a_restored_checkpoint_with_another_input_stops_the_job(job: Job) -> Non
     assert job.published() == {1: 1, 2: 1, 3: 1, 4: 1, 5: 1}
 
 
-def test_a_deleted_checkpoint_is_a_conflict_with_a_named_application(job: Job) -> None:
+def test_a_named_application_goes_on_with_a_new_checkpoint_where_it_reads_the_same_files(job: Job) -> None:
     options = job.options(txnAppId="departures")
     job.add_file(1, 2)
     job.run(job.stream(), **options)
     shutil.rmtree(job.checkpoint)
     job.add_file(3)
+    job.run(job.stream(), **options)
+    assert job.published() == {1: 1, 2: 1, 3: 1}
+
+
+def test_a_deleted_checkpoint_is_a_conflict_with_a_named_application_that_reads_other_files(job: Job) -> None:
+    options = job.options(txnAppId="departures")
+    job.add_file(1, 2)
+    job.run(job.stream(), **options)
+    shutil.rmtree(job.checkpoint)
+    sorted(job.input.iterdir())[-1].unlink()
+    job.add_file(3)
     with pytest.raises(Exception, match=r"BATCH_CONFLICT.*batch 0 of departures"):
         job.run(job.stream(), **options)
     assert job.published() == {1: 1, 2: 1}
+
+
+def test_a_lower_number_as_txn_version_is_skipped_with_a_warning_and_a_date_is_not(job: Job) -> None:
+    for version, number in (("10", 1), ("9", 2), ("11", 3), ("2026-11-20", 4), ("2026-11-19", 5)):
+        job.write(job.rows(number), **job.options(txnAppId="load", txnVersion=version))
+    assert job.published() == dict.fromkeys((1, 3, 4, 5), 1)
+    assert job.counters()["lower_versions"] == 1
+    (told,) = [line for line in job.log().splitlines() if "is skipped, as Delta Lake skips it" in line]
+    assert "version 9 of load to topic t" in told
+    assert "all 1 rows are suppressed and none is written: version 10 is committed" in job.log()
 
 
 def test_a_deleted_checkpoint_without_a_name_publishes_again_and_warns_with_the_count(job: Job) -> None:

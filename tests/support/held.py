@@ -250,9 +250,10 @@ class Served:
         previous: bytes | None = None,
         first_wins: bool = False,
         timeout_ms: int | None = None,
+        reads: bytes | None = None,
     ) -> Any:
         name = name if name is not None else BATCH
-        ask = CommitRequest(name, run, id16(nonce), winners, digest, previous, first_wins)
+        ask = CommitRequest(name, run, id16(nonce), winners, digest, previous, first_wins, reads_digest=reads)
         return await self.shard.commit(ask, self.deadline(timeout_ms))
 
     async def abort(self, *tokens: int, name: Name | None = None) -> Any:

@@ -3,7 +3,8 @@
 Rule 1: everything that decides about a commit stands in this file.
 Rule 2: this file reads no clock and does no I/O; the facts are arguments.
 
-A name is (app, version, topic, write_id); the input digest is the SHA-256 of Spark's offset-log entry.
+A name is (app, version, topic, write_id); names that differ in the version alone are a series. The input digest is the
+SHA-256 of Spark's offset-log entry; the digest of what is read is of the files and offsets that the entry stands for.
 """
 
 from collections.abc import Callable
@@ -21,6 +22,7 @@ class Outcome(Enum):
     SECOND_WRITE = "SECOND_WRITE"
     MISSING_STAGE = "MISSING_STAGE"
     BATCH_FORGOTTEN = "BATCH_FORGOTTEN"
+    LOWER_VERSION = "LOWER_VERSION"
 
 
 class Digests(Enum):
@@ -45,6 +47,8 @@ class Facts:
     previous: digest of batch n-1 as committed against the one brought with this commit.
     run_asked: this run (never null) has asked for this name before with another nonce.
     rows_equal: row count and fingerprint equal the recorded ones; None when those were dropped.
+    higher_version: a higher number of the series is committed, and the caller's versions are not Spark's batch ids.
+    reads: the digest of what is read, as committed against the one brought with this commit.
     """
 
     committed: bool
@@ -55,6 +59,8 @@ class Facts:
     digests: Digests = Digests.UNKNOWN
     rows_equal: bool | None = None
     first_wins: bool = False
+    higher_version: bool = False
+    reads: Digests = Digests.UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,12 @@ COMMIT: tuple[Row, ...] = (
         lambda f: not f.committed and f.previous is Digests.DIFFERENT,
         Outcome.BATCH_CONFLICT,
         "a zombie wrote the commit log of a restored checkpoint; its rows and these come from different histories",
+    ),
+    Row(
+        "new, a higher version is committed",
+        lambda f: not f.committed and f.higher_version,
+        Outcome.LOWER_VERSION,
+        "numbers rise with each run of a job, as in Delta Lake: a lower one is a late repeat, and is skipped",
     ),
     Row(
         "new, a stage is missing",
@@ -100,8 +112,14 @@ COMMIT: tuple[Row, ...] = (
         "a replay of one input: the first output wins, also when the plan is not deterministic",
     ),
     Row(
+        "other entry, same files and offsets",
+        lambda f: f.reads is Digests.EQUAL,
+        Outcome.DUPLICATE,
+        "a restored checkpoint reads again what was published, and wrote the number down at another time",
+    ),
+    Row(
         "other input",
-        lambda f: f.digests is Digests.DIFFERENT,
+        lambda f: Digests.DIFFERENT in (f.digests, f.reads),
         Outcome.BATCH_CONFLICT,
         "a restored or deleted checkpoint used the number again; skipping would drop data in silence",
     ),

@@ -79,6 +79,9 @@ DUPLICATE_COMMITS = CounterRow("duplicate_commits", "commits", "answered DUPLICA
 OTHER_REPLAYS = CounterRow(
     "other_replays", "commits", "of these, those that brought other rows than were committed: the first output stays"
 )
+LOWER_VERSIONS = CounterRow(
+    "lower_versions", "commits", "skipped, and answered DUPLICATE: a higher version of the job is committed"
+)
 LANE_DUPLICATES = CounterRow(
     "lane_duplicates",
     "ids",
@@ -191,6 +194,7 @@ COUNTERS: tuple[CounterRow, ...] = (
     COMMITTED_ROWS,
     DUPLICATE_COMMITS,
     OTHER_REPLAYS,
+    LOWER_VERSIONS,
     LANE_DUPLICATES,
     LANE_DOUBLES,
     QUOTA_IDS,

@@ -250,7 +250,8 @@ class StageResult:
 class CommitRequest:
     """Asks for the winners' rows to be published under a name; `nonce`: 16 bytes, the same in every repeat.
 
-    source_offsets: where its source is to be read on behind this batch, kept as it is; empty: not known.
+    digest: of the batch's input; reads_digest: of what it reads, the same also where digest is another; 32 bytes or
+    None. source_offsets: where its source is to be read on behind this batch, kept as it is; empty: not known.
     """
 
     name: Name
@@ -261,13 +262,15 @@ class CommitRequest:
     previous_digest: bytes | None
     first_wins: bool
     source_offsets: bytes = b""
+    reads_digest: bytes | None = None
 
 
 @dataclass(frozen=True)
 class CommitResult:
     """Tells what a commit came to: COMMITTED or DUPLICATE. suppressed_rows: staged or brought, and not published.
 
-    first_of_app: COMMITTED, and no other of the last names in the topic is of this app.
+    first_of_app: COMMITTED, and no other of the last names in the topic is of this app. higher_version: DUPLICATE,
+    since this version is committed and the name's is lower; None: the name itself is committed.
     """
 
     outcome: str
@@ -277,6 +280,7 @@ class CommitResult:
     takeover_rows: int
     warning: str | None = None
     first_of_app: bool = False
+    higher_version: str | None = None
 
 
 @dataclass(frozen=True)

@@ -116,20 +116,25 @@ class BatchIndex:
         digest: bytes | None,
         previous_digest: bytes | None,
         first_wins: bool,
+        reads: bytes | None = None,
     ) -> Facts:
-        """Collects what `core.batches.COMMIT` needs to know about this commit."""
+        """Collects what `core.batches.COMMIT` needs to know about this commit. reads: the digest of what it reads."""
         record = self.committed.get(name)
         if record is None:
             before = self._name_before(name)
             known = None if before is None else before.digest
             previous = Digests.compare(known, short_digest(previous_digest))
-            return Facts(False, self.stages_there(name, winners), previous)
+            # Spark numbers a query's batches one by one, and one without tasks commits nothing: rows may come later.
+            is_ordered = run is None and previous_digest is None
+            higher = is_ordered and self.committed.higher_name(name) is not None
+            return Facts(False, self.stages_there(name, winners), previous, higher_version=higher)
         rows, fingerprint = totals(winners)
         return Facts(
             committed=True,
             same_nonce=short_nonce(nonce) == record.nonce,
             run_asked=run is not None and any(r == run and n != nonce for r, n in record.asks),
             digests=Digests.compare(record.digest, short_digest(digest)),
+            reads=Digests.compare(record.reads, short_digest(reads)),
             rows_equal=None if record.fingerprint is None else (record.rows, record.fingerprint) == (rows, fingerprint),
             first_wins=first_wins,
         )
@@ -196,6 +201,7 @@ class BatchIndex:
             run=entry.run,
             nonce=short_nonce(entry.nonce),
             digest=short_digest(entry.digest),
+            reads=short_digest(entry.reads_digest or None),
             rows=entry.rows,
             fingerprint=entry.fingerprint,
             spans=entry.spans,
@@ -216,7 +222,9 @@ class BatchIndex:
         return undo
 
     def _asked(self, position: int, entry: Asked) -> Undo:
-        known, undo_ask = self.committed.ask(position, entry.name, (entry.run, entry.nonce))
+        known, undo_ask = self.committed.ask(
+            position, entry.name, (entry.run, entry.nonce), short_digest(entry.digest or None)
+        )
         suppressed = 0 if known or entry.outcome != "DUPLICATE" else entry.rows
         self.suppressed_rows += suppressed
 

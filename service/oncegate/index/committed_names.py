@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from oncegate.core.entries.kinds import Name, Span
-from oncegate.index.older_names import OlderName, OlderNames
+from oncegate.index.older_names import OlderName, OlderNames, number_of
 
 Undo = Callable[[], None]
 Ask = tuple[bytes | None, bytes]
-# A few hours of micro-batches, by app, topic and write_id; of older ones 60 bytes are kept, for ever.
+# A few hours of micro-batches, by app, topic and write_id; of older ones 60 bytes are kept for ever, or 120 where the
+# digest of what they read is known.
 NAMES_REMEMBERED = 1_000
 # Of all series: some 100 MB. A hundred streams have their thousand each.
 NAMES_REMEMBERED_IN_ALL = 100_000
@@ -25,8 +26,9 @@ ASK_BYTES = 160
 class CommittedName:
     """Describes a committed name; `asks` holds (run, nonce) of the last commits asked for under it.
 
-    position: of the entry that committed it. kept_position: of the entry that made it one of the last. nonce,
-    digest: in short (`older_names`). Of an older name fingerprint, run, spans, suppressed rows and asks are forgotten.
+    position: of the entry that committed it. kept_position: of the entry that made it one of the last. nonce, digest
+    (of the input) and reads (of what was read): in short (`older_names`). Of an older name fingerprint, run, spans,
+    suppressed rows and asks are forgotten.
     """
 
     run: bytes | None
@@ -40,6 +42,7 @@ class CommittedName:
     position: int
     kept_position: int
     asks: tuple[Ask, ...]
+    reads: bytes | None = None
 
 
 class CommittedNames:
@@ -51,6 +54,8 @@ class CommittedNames:
     def __init__(self) -> None:
         self.last: dict[Name, CommittedName] = {}
         self.older = OlderNames()
+        # Of those whose reads are known: their digest in place of that of the input.
+        self.older_reads = OlderNames()
         self.older_position = 0
         self._count = 0
         self._names: dict[int, Name] = {}
@@ -74,8 +79,24 @@ class CommittedNames:
         older = self.older.get(name)
         if older is None:
             return None
-        at = self.older_position
-        return CommittedName(None, older.nonce, older.digest, older.rows, None, (), 0, older.wall_ms, at, at, ())
+        at, read = self.older_position, self.older_reads.get(name)
+        reads = None if read is None else read.digest
+        return CommittedName(None, older.nonce, older.digest, older.rows, None, (), 0, older.wall_ms, at, at, (), reads)
+
+    def higher_name(self, name: Name) -> Name | None:
+        """Finds the highest number of the name's series that is committed, where it is above the name's; None where
+        there is none, or the name's version is no number."""
+        number = number_of(name.version)
+        if number is None:
+            return None
+        positions = self._series.get(_series_of(name), [])
+        names = (self._names[position] for position in positions)
+        numbers = [(found, one) for one in names if (found := number_of(one.version)) is not None]
+        older = self.older.highest(name)
+        if older is not None:
+            numbers.append((older, replace(name, version=str(older))))
+        highest, found_name = max(numbers, key=lambda one: one[0], default=(-1, name))
+        return found_name if highest > number else None
 
     def is_first(self, name: Name) -> bool:
         """Tells whether the last names have no other one of this app and topic, whatever its version and write_id."""
@@ -92,13 +113,17 @@ class CommittedNames:
 
         return undo
 
-    def ask(self, position: int, name: Name, ask: Ask) -> tuple[bool, Undo]:
-        """Takes note of a commit asked for under a committed name; tells whether it was known."""
+    def ask(self, position: int, name: Name, ask: Ask, digest: bytes | None = None) -> tuple[bool, Undo]:
+        """Takes note of a commit asked for under a committed name; returns whether it was known, and what undoes it.
+
+        digest: of the input from now on, in short; None: it stays.
+        """
         record = self.get(name)
         assert record is not None, "only of a committed name is an ask an entry"
         if ask in record.asks:
             return True, _nothing
-        asked = replace(record, asks=(*record.asks, ask)[-ASKS_REMEMBERED:])
+        asks = (*record.asks, ask)[-ASKS_REMEMBERED:]
+        asked = replace(record, asks=asks, digest=record.digest if digest is None else digest)
         if name not in self.last:
             return False, self._keep(name, replace(asked, kept_position=position))
         self._ask(name, asked)
@@ -166,12 +191,16 @@ class CommittedNames:
         gone, what = self._names[oldest], self.last[self._names[oldest]]
         self._take_out(oldest)
         is_new = self.older.add(gone, OlderName(what.digest, what.rows, what.wall_ms, what.nonce))
+        if is_new and what.reads is not None:
+            self.older_reads.add(gone, OlderName(what.reads, what.rows, what.wall_ms, what.nonce))
         self.older_position = record.kept_position
 
         def undo() -> None:
             self._take_out(record.kept_position)
             if is_new:
                 self.older.remove(gone)
+                if what.reads is not None:
+                    self.older_reads.remove(gone)
             self._put(gone, what)
             self.older_position = before
 

@@ -4,7 +4,8 @@ A record: key 20, digest of the input 16 (zeros: unknown), rows u64, wall_ms u64
 Digest and nonce are hashes of what the client brought, for it need not be random in its first bytes.
 
 The key of a name whose version is a number is a hash of the rest (12 bytes) and that number (big-endian), so that the
-names of a stream lie side by side and its blocks are full; of any other it is a hash of all of it. Hashes are SHA-256,
+names of a stream lie side by side and its blocks are full; of any other it is a hash of all of it. So it was of numbers
+of 19 digits: they are looked up by both. Hashes are SHA-256,
 cut: that two of a million names have one key is less likely than a flipped bit that no disk notices.
 
 They have no secret key. Who searches for two names with one key (2^48 hashes) needs to choose both, and so takes one of
@@ -28,7 +29,8 @@ _RECORD = struct.Struct("<20s16sQQ8s")
 _SIZE_BYTES, _KEY_BYTES, _SERIES_BYTES = _RECORD.size, 20, 12
 # A key as three numbers, in its order.
 _KEYS = np.dtype([("first", ">u8"), ("second", ">u8"), ("third", ">u4"), ("rest", "V40")])
-_NUMBER = re.compile("0|[1-9][0-9]{0,17}")
+_NUMBER = re.compile("0|[1-9][0-9]{0,18}")
+_SHORT_DIGITS = 18
 
 
 class OlderName(NamedTuple):
@@ -57,19 +59,33 @@ class OlderNames:
 
     def get(self, name: Name) -> OlderName | None:
         """Finds a name; None when it is not there."""
-        key = _key(name)
-        number, at = self._place(key)
-        if not self._is_at(number, at, key):
+        for key in _keys(name):
+            number, at = self._place(key)
+            if self._is_at(number, at, key):
+                break
+        else:
             return None
         _, digest, rows, wall_ms, nonce = _RECORD.unpack_from(self._blocks[number], at)
         return OlderName(digest if any(digest) else None, rows, wall_ms, nonce)
 
+    def highest(self, name: Name) -> int | None:
+        """Returns the highest number among the versions of a name's series; None where none is there.
+
+        Numbers of 19 digits that an earlier version of this program has kept are not among them.
+        """
+        series = _series(name)
+        number, at = self._place(series + b"\xff" * (_KEY_BYTES - _SERIES_BYTES))
+        if not self._blocks or at == 0:
+            return None
+        key = self._blocks[number][at - _SIZE_BYTES : at - _SIZE_BYTES + _KEY_BYTES]
+        return int.from_bytes(key[_SERIES_BYTES:], "big") if key.startswith(series) else None
+
     def add(self, name: Name, what: OlderName) -> bool:
         """Adds a name; False, and no effect, when it is there."""
-        key = _key(name)
-        number, at = self._place(key)
-        if self._is_at(number, at, key):
+        if self.get(name) is not None:
             return False
+        key = _keys(name)[0]
+        number, at = self._place(key)
         record = _RECORD.pack(key, what.digest or bytes(_DIGEST_BYTES), what.rows, what.wall_ms, what.nonce)
         block = self._blocks[number] if self._blocks else b""
         if len(block) < BLOCK_RECORDS * _SIZE_BYTES:
@@ -87,7 +103,7 @@ class OlderNames:
 
     def remove(self, name: Name) -> None:
         """Takes back an `add`."""
-        number, at = self._place(_key(name))
+        number, at = self._place(_keys(name)[0])
         rest = self._blocks[number][:at] + self._blocks[number][at + _SIZE_BYTES :]
         self._put(number, *([rest] if rest else []))
 
@@ -150,9 +166,24 @@ def _is_next(block: bytes, at: int, key: bytes) -> bool:
     return block[at - _SIZE_BYTES : at - _SIZE_BYTES + _SERIES_BYTES] == key[:_SERIES_BYTES]
 
 
-def _key(name: Name) -> bytes:
-    rest = "".join(f"{len(part)}:{part}" for part in (name.app, name.topic, name.write_id))
-    if _NUMBER.fullmatch(name.version):
-        series = hashlib.sha256(rest.encode()).digest()[:_SERIES_BYTES]
-        return series + int(name.version).to_bytes(_KEY_BYTES - _SERIES_BYTES, "big")
-    return hashlib.sha256(f"{rest}:{name.version}".encode()).digest()[:_KEY_BYTES]
+def number_of(version: str) -> int | None:
+    """Returns a version as a number; None where it is not one as Spark writes it, in at most 19 digits."""
+    return int(version) if _NUMBER.fullmatch(version) else None
+
+
+def _keys(name: Name) -> list[bytes]:
+    """Returns the key of a name, and behind it the one by which earlier versions of this program have kept it."""
+    number = number_of(name.version)
+    by_text = hashlib.sha256(f"{_rest(name)}:{name.version}".encode()).digest()[:_KEY_BYTES]
+    if number is None:
+        return [by_text]
+    by_number = _series(name) + number.to_bytes(_KEY_BYTES - _SERIES_BYTES, "big")
+    return [by_number] if len(name.version) <= _SHORT_DIGITS else [by_number, by_text]
+
+
+def _series(name: Name) -> bytes:
+    return hashlib.sha256(_rest(name).encode()).digest()[:_SERIES_BYTES]
+
+
+def _rest(name: Name) -> str:
+    return "".join(f"{len(part)}:{part}" for part in (name.app, name.topic, name.write_id))

@@ -69,7 +69,8 @@ class Committed:
     """The result of a commit.
 
     `outcome` is COMMITTED (visible at `offsets`) or DUPLICATE (an earlier commit of the name holds). `first_of_app`:
-    COMMITTED, and the gateway remembers nothing else that was committed to the topic under this app.
+    COMMITTED, and the gateway remembers nothing else that was committed to the topic under this app. `higher_version`:
+    DUPLICATE, since this version is committed and that of the name is a lower number; None: the name is committed.
     """
 
     outcome: str
@@ -79,6 +80,7 @@ class Committed:
     takeover_rows: int
     first_of_app: bool
     warning: str | None
+    higher_version: str | None = None
 
     @property
     def rows_before(self) -> int:

@@ -242,3 +242,22 @@ def test_a_refusal_without_a_document_is_still_one(connect: Connect) -> None:
     with StubGateway(Answer(status=404, body=b"")) as stub, connect(stub.url) as gateway:  # noqa: SIM117
         with pytest.raises(Refused, match="HTTP_404"):
             gateway.topic("t")
+
+
+def test_a_gateway_that_does_not_know_what_is_read_is_asked_without_it(connect: Connect) -> None:
+    """As one of the version before, which compares by the other digests."""
+    refused = problem(400, "BAD_REQUEST", "fix", detail="Object contains unknown field `reads_digest`")
+    counts = {"rows": 0, "offsets": [], "suppressed_rows": 0, "takeover_rows": 0, "first_of_app": True}
+    order = {"nonce": "0" * 32, "winners": [], "digest": "ab" * 32, "reads_digest": "cd" * 32}
+    with StubGateway(refused, said(outcome="COMMITTED", **counts)) as stub, connect(stub.url) as gateway:
+        assert gateway.commit(Name("app", "0", "t"), order).outcome == "COMMITTED"
+        first, second = map(members, stub.asked)
+    assert first.pop("reads_digest") == "cd" * 32
+    assert second == first
+
+
+def test_another_refusal_of_a_commit_is_raised(connect: Connect) -> None:
+    with StubGateway(problem(400, "BAD_REQUEST", "fix")) as stub, connect(stub.url) as gateway:
+        with pytest.raises(Refused):
+            gateway.commit(Name("app", "0", "t"), {"nonce": "0" * 32, "winners": [], "reads_digest": "cd" * 32})
+        assert len(stub.asked) == 1

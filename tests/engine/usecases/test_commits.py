@@ -6,7 +6,15 @@ import pyarrow as pa
 import pytest
 
 from oncegate.core.entries.kinds import Name
-from oncegate.core.errors import BadRequest, BatchConflict, BatchForgotten, MissingStage, SchemaMismatch, SecondWrite
+from oncegate.core.errors import (
+    BadRequest,
+    BatchConflict,
+    BatchForgotten,
+    LedgerFull,
+    MissingStage,
+    SchemaMismatch,
+    SecondWrite,
+)
 from oncegate.engine.requests import Winner
 from oncegate.index import committed_names
 from oncegate.index.batches import totals
@@ -222,4 +230,64 @@ async def test_two_commits_of_one_name_at_once_publish_one(served: Served) -> No
     ]
     await served.disk.let_go()
     assert [task.result().outcome for task in tasks] == ["COMMITTED", "DUPLICATE"]
+    assert await served.read() == [1]
+
+
+async def test_a_lower_version_of_a_job_is_skipped_with_all_that_it_staged(served: Served) -> None:
+    low, high = Name("load", "9", "topic"), Name("load", "10", "topic")
+    await served.commit(await staged(served, 1, 2, name=high), name=high, run=None)
+    brought = [await staged(served, 3, token=2, name=low), await staged(served, 4, 5, token=3, name=low)]
+    skipped = await served.commit(*brought, name=low, run=None, nonce=2)
+    assert (skipped.outcome, skipped.rows, skipped.suppressed_rows, skipped.spans) == ("DUPLICATE", 0, 3, ())
+    assert skipped.higher_version == "10"
+    assert "version 9 of load to topic topic is skipped" in skipped.warning
+    assert await served.read() == [1, 2]
+    counters = served.shard.counters()
+    assert (counters["lower_versions"], counters["duplicate_commits"]) == (1, 0)
+    assert served.shard.counters()["stage_bytes"] == 0, "what was staged under it is gone"
+    again = await served.commit(*brought, name=low, run=None, nonce=2)
+    assert (again.outcome, again.higher_version) == ("DUPLICATE", "10"), "its stages are not missed"
+
+
+async def test_a_lower_version_of_another_job_topic_or_write_is_published(served: Served) -> None:
+    await served.commit(await staged(served, 1, name=LATER), name=LATER, run=None)
+    others = [Name("other", "5", "topic"), Name("query", "5", "elsewhere"), Name("query", "5", "topic", "second")]
+    for number, name in enumerate(others):
+        done = await served.commit(await staged(served, 2, name=name), name=name, run=None, nonce=2 + number)
+        assert (done.outcome, done.higher_version) == ("COMMITTED", None)
+
+
+async def test_a_skipped_version_is_told_once_the_higher_one_is_durable() -> None:
+    async with serving() as served:
+        low, high = Name("load", "9", "topic"), Name("load", "10", "topic")
+        brought = await staged(served, 1, name=high)
+        served.disk.hold()
+        first = await served.begin(served.commit(brought, name=high, run=None))
+        second = await served.begin(served.commit(name=low, run=None, nonce=2))
+        assert not second.done()
+        served.disk.faults.append("full")
+        await served.disk.let_go()
+        with pytest.raises(LedgerFull):
+            await first
+        with pytest.raises(LedgerFull):
+            await second
+
+
+async def test_a_restored_checkpoint_goes_on_where_it_reads_the_same(served: Served) -> None:
+    """Batch 5 is read again under another entry of the offset log, which batch 6 names as the one before it."""
+    read, entry, later_entry = b"r" * 32, b"a" * 32, b"b" * 32
+    await served.commit(await staged(served, 1), digest=entry, reads=read)
+    replay = await served.commit(await staged(served, 1, token=2), run="2", nonce=2, digest=later_entry, reads=read)
+    assert (replay.outcome, replay.suppressed_rows) == ("DUPLICATE", 1)
+    follows = await staged(served, 2, token=3, name=LATER)
+    done = await served.commit(follows, name=LATER, run="2", nonce=3, digest=b"c" * 32, previous=later_entry)
+    assert done.outcome == "COMMITTED"
+    assert await served.read() == [1, 2]
+
+
+async def test_a_restored_checkpoint_that_reads_something_else_stops_and_writes_nothing(served: Served) -> None:
+    await served.commit(await staged(served, 1), digest=b"a" * 32, reads=b"r" * 32)
+    other = await staged(served, 2, token=2)
+    with pytest.raises(BatchConflict):
+        await served.commit(other, run="2", nonce=2, digest=b"b" * 32, reads=b"s" * 32, first_wins=True)
     assert await served.read() == [1]

@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,20 @@ class FaultySource(OncegateSource):
 
     def _faulty(self, writer: Any) -> Any:
         writer.writer = FaultyWriter(writer.writer, self.faults)
+        return writer
+
+
+class OlderSource(OncegateSource):
+    """format("oncegate_older"): as of a client that knows a batch by its entry in the offset log alone."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "oncegate_older"
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+        writer = super().streamWriter(schema, overwrite)
+        if (read := writer.writer.read) is not None:
+            writer.writer.read = replace(read, reads=None)
         return writer
 
 

@@ -95,3 +95,18 @@ async def test_tools_are_told_what_there_is_to_call_only_where_the_setting_says_
 async def test_without_the_setting_there_is_no_grpc() -> None:
     async with served() as program:
         assert program.program.grpc is None
+
+
+async def test_a_commit_says_which_higher_version_its_own_is_skipped_for_and_takes_what_was_read() -> None:
+    async with both() as doors:
+
+        def asked(version: str, nonce: int, **more: bytes) -> pb.CommitRequest:
+            name = pb.BatchName(app="load", version=version, topic="departures")
+            return pb.CommitRequest(namespace="default", name=name, nonce=bytes([nonce]) * 16, **more)
+
+        first = await doors.call("Commit", asked("10", 1, digest=b"a" * 32, reads_digest=b"r" * 32))
+        assert (first.outcome, first.HasField("higher_version")) == (pb.COMMIT_OUTCOME_COMMITTED, False)
+        again = await doors.call("Commit", asked("10", 2, digest=b"b" * 32, reads_digest=b"r" * 32))
+        assert again.outcome == pb.COMMIT_OUTCOME_DUPLICATE
+        skipped = await doors.call("Commit", asked("9", 3))
+        assert (skipped.outcome, skipped.higher_version) == (pb.COMMIT_OUTCOME_DUPLICATE, "10")

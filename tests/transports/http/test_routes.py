@@ -302,3 +302,24 @@ async def test_a_reader_gets_every_row_once_and_in_order_whatever_it_asks_for() 
                 seen += [record["n"] for record in found["records"]]
                 assert found["next_offset"] == len(seen)
             assert seen == list(range(60))
+
+
+async def test_a_lower_version_of_a_job_is_answered_with_the_higher_one() -> None:
+    async with open_http() as http:
+        low, high = ({"app": "load", "version": version, "topic": "departures"} for version in ("9", "10"))
+        await http.post_json(f"{NS}/batches:commit", {"name": high, "nonce": token(), "winners": []})
+        reply = await http.post_json(f"{NS}/batches:commit", {"name": low, "nonce": token(), "winners": []})
+        assert (reply.json["outcome"], reply.json["higher_version"]) == ("DUPLICATE", "10")
+        assert "version 9 of load" in reply.json["warning"]
+
+
+async def test_equal_reads_under_another_digest_are_a_replay() -> None:
+    async with open_http() as http:
+        first, second = token(), token()
+        staged = await stage(http, first)
+        await commit(http, [winner(first, staged)], digest="ab" * 32, reads_digest="11" * 32)
+        brought = [winner(second, await stage(http, second))]
+        again = await commit(http, brought, digest="cd" * 32, reads_digest="11" * 32)
+        assert again.json["outcome"] == "DUPLICATE"
+        (await commit(http, brought, digest="ef" * 32, reads_digest="22" * 32)).problem(409, "BATCH_CONFLICT")
+        (await commit(http, brought, digest="ef" * 32, reads_digest="2" * 63)).problem(400, "BAD_REQUEST")

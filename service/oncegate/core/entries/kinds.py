@@ -76,6 +76,8 @@ TakenAt = Annotated[bytes, "blob", Tag(129)]
 SpilledMs = Annotated[int, "u64", Tag(130)]
 SpilledBy = Annotated[str, "text", Tag(131)]
 SourceOffsets = Annotated[bytes, "blob", Tag(128)]
+ReadsDigest = Annotated[bytes, "blob", Tag(129)]
+NewDigest = Annotated[bytes, "blob", Tag(128)]
 RecordHeaders = Annotated[int, "u8", Tag(1)]
 LeaseExpiryNumber = Annotated[int, "u8", Tag(2)]
 IdTimeNumber = Annotated[int, "u8", Tag(3)]
@@ -227,6 +229,7 @@ class Committed:
     """Publishes all rows of the winners, a span for each partition; every other stage of the name is dropped.
 
     source_offsets: where the batch's source is to be read on, as whoever reads it has it; empty: nobody said.
+    reads_digest: of what the batch read, 32 bytes; empty: nobody said.
     """
 
     KIND: ClassVar[int] = 9
@@ -240,11 +243,15 @@ class Committed:
     spans: Spans
     wall_ms: U64
     source_offsets: SourceOffsets = b""
+    reads_digest: ReadsDigest = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Records a later commit of a committed name, durable before its answer, so that a second write is known as one."""
+    """Records a later commit of a committed name, durable before its answer, so that a second write is known as one.
+
+    digest: of the input from now on, where it is another for the same files and offsets; empty: it stays.
+    """
 
     KIND: ClassVar[int] = 10
     name: Named
@@ -254,6 +261,7 @@ class Asked:
     rows: U64
     rows_equal: U8
     wall_ms: U64
+    digest: NewDigest = b""
 
 
 @dataclass(frozen=True, slots=True)

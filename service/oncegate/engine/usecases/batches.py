@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.core.batches import Outcome, decide
+from oncegate.core.batches import Digests, Outcome, decide
 from oncegate.core.causes import Cause
 from oncegate.core.entries.kinds import Asked, Committed, Entry, Name, Part, Span, Staged
 from oncegate.core.errors import BadRequest, ChunkAltered, MissingStage, NotFound
 from oncegate.engine.commit import origins
 from oncegate.engine.commit.journal import Journal
-from oncegate.engine.counters import COMMITTED_ROWS, DUPLICATE_COMMITS, OTHER_REPLAYS, STAGED_ROWS
+from oncegate.engine.counters import COMMITTED_ROWS, DUPLICATE_COMMITS, LOWER_VERSIONS, OTHER_REPLAYS, STAGED_ROWS
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_source_offsets
 from oncegate.engine.requests import AbortRequest, AbortResult, CommitRequest, CommitResult, StageRequest, StageResult
@@ -140,10 +140,13 @@ class Batches:
             request.digest,
             request.previous_digest,
             request.first_wins,
+            request.reads_digest,
         )
         row = decide(facts)
         if row.outcome is Outcome.COMMITTED:
             return await self._publish(request, run)
+        if row.outcome is Outcome.LOWER_VERSION:
+            return await self._skip(request)
         if not facts.committed:
             raise refusal(row.outcome, row.reason, request, None)
         record = self._index.committed.get(request.name)
@@ -156,7 +159,10 @@ class Batches:
         rows, _ = totals(request.winners)
         rows_equal = {None: 2, False: 0, True: 1}[facts.rows_equal]
         wall_ms = journal.wall_ms()
-        decision = Asked(request.name, run, request.nonce, row.outcome.value, rows, rows_equal, wall_ms)
+        # What comes behind a restored checkpoint names this entry of the offset log as the one before it.
+        is_other = row.outcome is Outcome.DUPLICATE and facts.digests is Digests.DIFFERENT
+        digest = (request.digest or b"") if is_other else b""
+        decision = Asked(request.name, run, request.nonce, row.outcome.value, rows, rows_equal, wall_ms, digest)
         await journal.group_commit.durable(journal.record([decision]))
         if row.outcome is not Outcome.DUPLICATE:
             raise refusal(row.outcome, row.reason, request, record)
@@ -178,6 +184,28 @@ class Batches:
             self._journal.observer.event("replay_differs", namespace=self._journal.namespace, detail=warning)
         return CommitResult("DUPLICATE", record.rows, self._topics.told(record.spans), rows, 0, warning)
 
+    async def _skip(self, request: CommitRequest) -> CommitResult:
+        """Drops what is staged under a version below one that is committed; durable when it returns."""
+        journal, name = self._journal, request.name
+        higher = self._index.committed.higher_name(name)
+        assert higher is not None, "facts say that a higher version is committed"
+        staged = [winner.token for winner in request.winners if self._index.stage(name, winner.token) is not None]
+        if staged:
+            journal.group_commit.check()
+            self._stages.drop(name, staged, "a higher version is committed")
+        skipped, _ = totals(request.winners)
+        # What is not there may be gone by an entry that still waits, and so may the higher version's commit.
+        await journal.group_commit.all_durable()
+        warning = (
+            f"version {name.version} of {name.app} to topic {name.topic} is skipped, as Delta Lake skips it: version "
+            f"{higher.version} is committed, and numbers rise with each run. None of its {skipped} rows is written. A "
+            "version that is no number, as 2026-11-20, has no order"
+        )
+        journal.counts.add(LOWER_VERSIONS)
+        journal.counts.add_cause(Cause.BATCH_REPLAY, skipped)
+        journal.observer.event("version_skipped", namespace=journal.namespace, detail=warning)
+        return CommitResult("DUPLICATE", 0, (), skipped, 0, warning, higher_version=higher.version)
+
     async def _publish(self, request: CommitRequest, run: bytes | None) -> CommitResult:
         journal, name = self._journal, request.name
         journal.group_commit.check()
@@ -197,6 +225,7 @@ class Batches:
                 spans=spans,
                 wall_ms=journal.wall_ms(),
                 source_offsets=request.source_offsets,
+                reads_digest=request.reads_digest or b"",
             )
         )
         losers = self._losers(name, {winner.token for winner in request.winners})

@@ -2,6 +2,7 @@
 
 names/<n>        some of the last committed names
 older_names/<n>  records of older ones, as `index.older_names` describes them
+older_reads/<n>  the same, with the digest of what they read in place of that of their input
 stages/<n>       some of the stages
 batches          the rest, behind the others
 """
@@ -16,7 +17,8 @@ from oncegate.core.entries.kinds import Name
 from oncegate.index.batches import BatchIndex, Stage
 from oncegate.index.committed_names import CommittedName
 
-KINDS = ("names", "older_names", "stages", "batches")
+KINDS = ("names", "older_names", "older_reads", "stages", "batches")
+_RECORDS = ("older_names", "older_reads")
 # Encoded in one step, in a millisecond or two; blocks are bytes already, a MiB of them.
 _NAMES_PER_PIECE, _STAGES_PER_PIECE, _BLOCKS_PER_PIECE = 500, 500, 34
 
@@ -36,14 +38,16 @@ class BatchesSnapshot:
 
 def snapshot_steps(index: BatchIndex) -> Generator[list[Piece], None, None]:
     """Makes pieces of everything that is known at the call, a step at a time; anything may change between."""
-    names, older = list(index.committed.last.items()), index.committed.older.frozen()
+    committed = index.committed
+    names, older, reads = list(committed.last.items()), committed.older.frozen(), committed.older_reads.frozen()
     stages = [(name, Stage(stage.owner, stage.token, dict(stage.chunks))) for name, stage in index.all_stages()]
     lists: list[tuple[str, list[Any], int]] = [
         ("names", names, _NAMES_PER_PIECE),
         ("older_names", older, _BLOCKS_PER_PIECE),
+        ("older_reads", reads, _BLOCKS_PER_PIECE),
         ("stages", stages, _STAGES_PER_PIECE),
     ]
-    return _steps(lists, index.suppressed_rows, index.committed.older_position)
+    return _steps(lists, index.suppressed_rows, committed.older_position)
 
 
 def _steps(
@@ -53,7 +57,7 @@ def _steps(
     for kind, listed, count in lists:
         for number, at in enumerate(range(0, len(listed), count)):
             some = listed[at : at + count]
-            yield [(f"{kind}/{number}", b"".join(some) if kind == "older_names" else _encode(some))]
+            yield [(f"{kind}/{number}", b"".join(some) if kind in _RECORDS else _encode(some))]
             pieces += 1
     yield [("batches", _encode(BatchesSnapshot(suppressed_rows, older_position, pieces)))]
 
@@ -79,6 +83,8 @@ class BatchesReader:
             self._names += msgspec.msgpack.decode(data, type=list[_Named])
         elif kind == "stages":
             self._stages += msgspec.msgpack.decode(data, type=list[tuple[Name, Stage]])
+        elif kind == "older_reads":
+            self._index.committed.older_reads.extend(data)
         else:
             self._index.committed.older.extend(data)
 

@@ -309,7 +309,7 @@ class Winner(_message.Message):
     def __init__(self, token: _Optional[bytes] = ..., chunks: _Optional[int] = ..., rows: _Optional[int] = ..., fingerprint: _Optional[bytes] = ...) -> None: ...
 
 class CommitRequest(_message.Message):
-    __slots__ = ("namespace", "name", "nonce", "winners", "run", "digest", "previous_digest", "on_replay_mismatch", "source_offsets")
+    __slots__ = ("namespace", "name", "nonce", "winners", "run", "digest", "previous_digest", "on_replay_mismatch", "source_offsets", "reads_digest")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
@@ -319,6 +319,7 @@ class CommitRequest(_message.Message):
     PREVIOUS_DIGEST_FIELD_NUMBER: _ClassVar[int]
     ON_REPLAY_MISMATCH_FIELD_NUMBER: _ClassVar[int]
     SOURCE_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    READS_DIGEST_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     name: BatchName
     nonce: bytes
@@ -328,10 +329,11 @@ class CommitRequest(_message.Message):
     previous_digest: bytes
     on_replay_mismatch: ReplayMismatch
     source_offsets: str
-    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[_Union[BatchName, _Mapping]] = ..., nonce: _Optional[bytes] = ..., winners: _Optional[_Iterable[_Union[Winner, _Mapping]]] = ..., run: _Optional[str] = ..., digest: _Optional[bytes] = ..., previous_digest: _Optional[bytes] = ..., on_replay_mismatch: _Optional[_Union[ReplayMismatch, str]] = ..., source_offsets: _Optional[str] = ...) -> None: ...
+    reads_digest: bytes
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[_Union[BatchName, _Mapping]] = ..., nonce: _Optional[bytes] = ..., winners: _Optional[_Iterable[_Union[Winner, _Mapping]]] = ..., run: _Optional[str] = ..., digest: _Optional[bytes] = ..., previous_digest: _Optional[bytes] = ..., on_replay_mismatch: _Optional[_Union[ReplayMismatch, str]] = ..., source_offsets: _Optional[str] = ..., reads_digest: _Optional[bytes] = ...) -> None: ...
 
 class CommitResponse(_message.Message):
-    __slots__ = ("outcome", "rows", "offsets", "suppressed_rows", "takeover_rows", "first_of_app", "warning")
+    __slots__ = ("outcome", "rows", "offsets", "suppressed_rows", "takeover_rows", "first_of_app", "warning", "higher_version")
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     OFFSETS_FIELD_NUMBER: _ClassVar[int]
@@ -339,6 +341,7 @@ class CommitResponse(_message.Message):
     TAKEOVER_ROWS_FIELD_NUMBER: _ClassVar[int]
     FIRST_OF_APP_FIELD_NUMBER: _ClassVar[int]
     WARNING_FIELD_NUMBER: _ClassVar[int]
+    HIGHER_VERSION_FIELD_NUMBER: _ClassVar[int]
     outcome: CommitOutcome
     rows: int
     offsets: _containers.RepeatedCompositeFieldContainer[PartitionOffset]
@@ -346,7 +349,8 @@ class CommitResponse(_message.Message):
     takeover_rows: int
     first_of_app: bool
     warning: str
-    def __init__(self, outcome: _Optional[_Union[CommitOutcome, str]] = ..., rows: _Optional[int] = ..., offsets: _Optional[_Iterable[_Union[PartitionOffset, _Mapping]]] = ..., suppressed_rows: _Optional[int] = ..., takeover_rows: _Optional[int] = ..., first_of_app: _Optional[bool] = ..., warning: _Optional[str] = ...) -> None: ...
+    higher_version: str
+    def __init__(self, outcome: _Optional[_Union[CommitOutcome, str]] = ..., rows: _Optional[int] = ..., offsets: _Optional[_Iterable[_Union[PartitionOffset, _Mapping]]] = ..., suppressed_rows: _Optional[int] = ..., takeover_rows: _Optional[int] = ..., first_of_app: _Optional[bool] = ..., warning: _Optional[str] = ..., higher_version: _Optional[str] = ...) -> None: ...
 
 class RegisterProducerRequest(_message.Message):
     __slots__ = ("namespace", "producer", "token", "driver", "lease_ms", "gaps")

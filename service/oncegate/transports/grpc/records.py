@@ -100,6 +100,7 @@ async def commit(message: pb.CommitRequest, admitted: Admitted) -> pb.CommitResp
         takeover_rows=result.takeover_rows,
         first_of_app=result.first_of_app,
         warning=result.warning,
+        higher_version=result.higher_version,
     )
 
 
@@ -118,6 +119,7 @@ def _commit_request(message: pb.CommitRequest, limits: Limits) -> CommitRequest:
         optional_sized(message, "previous_digest", _SHA256_BYTES),
         _FIRST_WINS[message.on_replay_mismatch],
         message.source_offsets.encode(),
+        optional_sized(message, "reads_digest", _SHA256_BYTES),
     )
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
+from oncegate_spark.errors import Refused
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Committed, Staged
 from oncegate_spark.protocol.calls.namespace import Calls
@@ -10,8 +11,10 @@ from oncegate_spark.protocol.calls.replies import offsets_of
 from oncegate_spark.protocol.calls.requests import JSON, joined, json_body, query
 from oncegate_spark.protocol.calls.steps import Steps
 from oncegate_spark.protocol.columns import Columns
-from oncegate_spark.protocol.effort import Reply
+from oncegate_spark.protocol.effort import Reply, Request
 from oncegate_spark.protocol.names import Name
+
+NEW_MEMBER = "reads_digest"
 
 
 def stage(
@@ -35,15 +38,25 @@ def stage(
 def commit(calls: Calls, name: Name, order: Mapping[str, object]) -> Steps[Committed]:
     """Publish what was staged under a batch's name, all or nothing."""
     members = ("outcome", "rows", "suppressed_rows", "takeover_rows", "first_of_app")
-    body, what = json_body({"name": name.members(), **order}), f"commit of {name}"
-    request = calls.post("/batches:commit", what, "whether the batch is published", JSON, body)
+
+    def request(order: Mapping[str, object]) -> Request:
+        body, what = json_body({"name": name.members(), **order}), f"commit of {name}"
+        return calls.post("/batches:commit", what, "whether the batch is published", JSON, body)
 
     def read(reply: Reply) -> Committed:
         document = json.loads(reply.body)
         counts = {member: document[member] for member in members}
-        return Committed(**counts, offsets=offsets_of(document), warning=document.get("warning"))
+        more = {member: document.get(member) for member in ("warning", "higher_version")}
+        return Committed(**counts, offsets=offsets_of(document), **more)
 
-    return calls.send(request, read)
+    try:
+        return (yield from calls.send(request(order), read))
+    except Refused as error:
+        # A gateway of the version before does not know this member, and compares by the others.
+        if NEW_MEMBER not in order or NEW_MEMBER not in str(error):
+            raise
+        less = {member: value for member, value in order.items() if member != NEW_MEMBER}
+        return (yield from calls.send(request(less), read))
 
 
 def abort(calls: Calls, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> Steps[bool]:

@@ -3,8 +3,10 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from oncegate_spark.spark.checkpoint.offset_log import Input
+from oncegate_spark.spark.checkpoint.reads import Reads
 
 
 @dataclass(frozen=True)
@@ -26,5 +28,10 @@ class DriverNotes:
         if not text:
             return None
         notes = json.loads(text)
-        read = Input(**notes["input"]) if notes["input"] else None
+        read = _input(notes["input"]) if notes["input"] else None
         return cls(read, notes["checkpoint"], notes["run"], notes["marks"])
+
+
+def _input(fields: Mapping[str, Any]) -> Input:
+    reads = fields["reads"]
+    return Input(**{**fields, "reads": None if reads is None else Reads(**reads)})

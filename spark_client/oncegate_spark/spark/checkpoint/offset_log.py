@@ -12,6 +12,7 @@ from functools import cache
 
 from oncegate_spark.protocol.effort import SOURCE_OFFSETS_BYTES
 from oncegate_spark.spark.checkpoint.places import Place
+from oncegate_spark.spark.checkpoint.reads import Reads, reads_of
 from oncegate_spark.spark.checkpoint.stores import OutOfReach, Store, open_store, open_url
 
 NO_PLACE = "Spark tells no place of its checkpoint"
@@ -24,8 +25,10 @@ class Input:
     """Names the input of a batch: the SHA-256 of the offset-log entries of batch `number` and of the one before it, in
     hexadecimal. `query`: the id of the query whose checkpoint it is, None where that is not to be read. `offsets`:
     where each of its sources is to be read on, as the entry has it, in a JSON list; None where that is not known.
+    `reads`: what the batch reads; None where that is not known.
 
-    Byte for byte the same when a batch is honestly replayed; another after a checkpoint was restored or deleted.
+    The digest is the same when a batch is honestly replayed, and another one after a checkpoint was restored or
+    deleted, since an entry holds a time; what is read may be the same then.
     """
 
     number: int
@@ -33,6 +36,7 @@ class Input:
     previous: str | None
     query: str | None = None
     offsets: str | None = None
+    reads: Reads | None = None
 
 
 class NoOffsets(Exception):
@@ -67,9 +71,11 @@ def newest_input(store: Store) -> Input:
     try:
         numbers = sorted(int(name) for name in store.names("offsets") if name.isdigit())
         number = numbers[-1]
-        previous = _digest(store.read(f"offsets/{number - 1}")) if number - 1 in numbers else None
+        before = store.read(f"offsets/{number - 1}") if number - 1 in numbers else None
         entry = store.read(f"offsets/{number}")
-        return Input(number, _digest(entry), previous, _query(store), source_offsets(entry))
+        previous = None if before is None else _digest(before)
+        reads = reads_of(store, number, before, entry)
+        return Input(number, _digest(entry), previous, _query(store), source_offsets(entry), reads)
     except (FileNotFoundError, NotADirectoryError, IndexError):
         raise NoOffsets(f"{store} holds no offsets, as it does when a batch begins") from None
     except OSError as error:

@@ -240,7 +240,9 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "txnVersion",
         ("staged",),
-        "Which run of the job this is: a re-run under the same name and version takes no effect. Goes with txnAppId.",
+        "Which run of the job this is: a re-run under the same name and version takes no effect. Numbers rise, as in "
+        "Delta Lake: one below a number that is committed is skipped, with a warning. Other texts, as 2026-11-20, have "
+        "no order. Goes with txnAppId.",
         missing="the id of the micro-batch",
         only=(WRITE, FOREACH_BATCH),
     ),

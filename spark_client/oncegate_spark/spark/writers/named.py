@@ -118,6 +118,7 @@ def _order(read: Input, run: str | None) -> dict[str, object]:
         "winners": [],
         "digest": read.digest,
         "previous_digest": read.previous,
+        "reads_digest": read.reads.digest if read.reads is not None and read.reads.is_whole else None,
         "on_replay_mismatch": "fail",
         "source_offsets": read.offsets,
     }

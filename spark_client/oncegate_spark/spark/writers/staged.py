@@ -167,6 +167,7 @@ class StagedWriter:
             "winners": winners,
             "digest": read.digest if read else None,
             "previous_digest": read.previous if read else None,
+            "reads_digest": _reads_digest(read, messages),
             "on_replay_mismatch": "first_wins" if self.options.first_wins else "fail",
             "source_offsets": next((one.source_offsets for one in messages if one.source_offsets), None),
         }
@@ -177,6 +178,14 @@ class StagedWriter:
             return
         with driver_gateway(self.options, [message.task_mark for message in messages]) as gateway:
             _drop(gateway, messages[0].name, [message.token for message in messages])
+
+
+def _reads_digest(read: Input | None, messages: Sequence[Staged]) -> str | None:
+    """The digest of what the batch reads; with its rows, where offsets do not say which rows they were."""
+    if read is None or read.reads is None:
+        return None
+    rows = sum(message.rows for message in messages)
+    return read.reads.digest_with(rows, sum(message.fingerprint for message in messages) % (1 << 128))
 
 
 def _drop(gateway: Gateway, name: Name, tokens: list[str]) -> None:
@@ -244,8 +253,10 @@ def _tell(first: Staged, done: Committed) -> None:
         done.rows_before,
     )
     if done.outcome == "DUPLICATE" and done.suppressed_rows:
-        why = "a batch of this name is committed, and its rows stand"
-        log_all_suppressed(str(first.name), done.suppressed_rows, f"{why}: {REPEATED}")
+        why = f"a batch of this name is committed, and its rows stand: {REPEATED}"
+        if done.higher_version is not None:
+            why = f"version {done.higher_version} is committed, and a lower one is skipped, as in Delta Lake"
+        log_all_suppressed(str(first.name), done.suppressed_rows, why)
     if done.warning:
         log.warning("%s: %s", first.name, done.warning)
     # Of several writes of one batch the later ones find the rows of the first: those are the query's own.

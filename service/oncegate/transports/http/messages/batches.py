@@ -64,6 +64,7 @@ class CommitRequest(Read):
     run: Named | None = None
     digest: Hex64 | None = None
     previous_digest: Hex64 | None = None
+    reads_digest: Hex64 | None = None
     on_replay_mismatch: Literal["fail", "first_wins"] = "fail"
     source_offsets: SourceOffsets | None = None
 
@@ -78,6 +79,7 @@ class CommitReply(Struct, frozen=True):
     takeover_rows: Int64
     first_of_app: bool
     warning: str | UnsetType = UNSET
+    higher_version: str | UnsetType = UNSET
 
 
 class OffsetsQuery(Read):

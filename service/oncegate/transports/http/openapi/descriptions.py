@@ -231,8 +231,11 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "digest": "SHA-256 of what the batch was made from, by the caller's rule; null: not known, rows are compared",
         "previous_digest": "that of the batch before, `version` less one, as the caller knows it: other than what was "
         "committed is BATCH_CONFLICT; null: not compared",
+        "reads_digest": "SHA-256 of what the batch reads, the same also where `digest` is another, as after a "
+        "checkpoint was restored: equal ones are a replay; null: not known",
         "nonce": "drawn for this commit; its repeats after a lost answer keep it",
-        "on_replay_mismatch": "first_wins: a replay with other rows is DUPLICATE, and not refused as BATCH_CONFLICT",
+        "on_replay_mismatch": "first_wins: a replay with other rows, whose digests are not known on both sides, is "
+        "DUPLICATE, and not refused as BATCH_CONFLICT; digests that differ are refused in either case",
         "source_offsets": "where the source is to be read on behind this batch; null: not known, and what the batch "
         "before said is forgotten",
     },
@@ -253,6 +256,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "takeover_rows": "0: nothing is taken over in a named batch",
         "first_of_app": "COMMITTED, and no other of the names remembered in this topic is of this app",
         "warning": "what a person should know",
+        "higher_version": "DUPLICATE: this version is committed, and that of the name, a lower number, is skipped",
     },
     "AbortRequest": {"tokens": "whose stages are removed"},
     "AbortReply": {"outcome": f"ABORTED; or {_SHARED['outcome']}, it stays", "removed": "stages that were there"},

@@ -127,10 +127,17 @@ is a character of `{ALPHABET}`. The bytes {_EXAMPLE.hex()} are `{claim_text(_EXA
 
 `digest` is the SHA-256 of what the batch was made from, by the caller's rule, the same at every run of this batch: the
 gateway compares it and knows nothing else of it. When a name is committed again, equal digests are a replay and
-DUPLICATE, whatever its rows; different ones are BATCH_CONFLICT. `previous_digest` is the digest of the batch before,
-`version` less one, as the caller knows it: where the gateway has committed that one with another, this caller's history
-is not the gateway's, and the commit is BATCH_CONFLICT. Either may be null: not known, not compared. Then the rows are:
-the same number and fingerprint is DUPLICATE, any other BATCH_CONFLICT, unless `on_replay_mismatch` is `first_wins`: the
-caller says that a replay may differ and that what was published first stays, and is told DUPLICATE. It never settles
-two digests that differ. `nonce` is drawn for each commit: its repeats after a lost answer keep it.
+DUPLICATE, whatever its rows; different ones are BATCH_CONFLICT. `reads_digest` is a second one, of what the batch
+reads: where it is the same although `digest` is not, as in Spark after a checkpoint was restored, it is a replay too.
+`previous_digest` is the digest of the batch before, `version` less one, as the caller knows it: where the gateway has
+committed that one with another, this caller's history is not the gateway's, and the commit is BATCH_CONFLICT. Each may
+be null: not known, not compared. Then the rows are: the same number and fingerprint is DUPLICATE, any other
+BATCH_CONFLICT, unless `on_replay_mismatch` is `first_wins`: the caller says that a replay may differ and that what was
+published first stays, and is told DUPLICATE. It never settles two digests that differ. `nonce` is drawn for each
+commit: its repeats after a lost answer keep it.
+
+A `version` that is a number (digits, no leading zero, 19 at most) has an order within its app, topic and write_id, as
+in Delta Lake: where a higher one is committed, a lower one that is not is answered DUPLICATE with `higher_version`, and
+nothing of it is written. Any other text has no order: `2026-11-19` may be committed after `2026-11-20`. The batches of
+a query, which bring their `run` or a `previous_digest`, are numbered by Spark and have no such order.
 """

@@ -65,6 +65,7 @@ async def commit(request: Request) -> Response:
             result.takeover_rows,
             result.first_of_app,
             msgspec.UNSET if result.warning is None else result.warning,
+            msgspec.UNSET if result.higher_version is None else result.higher_version,
         )
         return json_reply(reply, inbound.wanted, shard=inbound.shard)
 
@@ -85,6 +86,7 @@ def _commit_request(message: messages.CommitRequest, limits: Limits) -> CommitRe
         _optional_digest(message.previous_digest, "previous_digest"),
         message.on_replay_mismatch == "first_wins",
         (message.source_offsets or "").encode(),
+        _optional_digest(message.reads_digest, "reads_digest"),
     )
 
 

@@ -1,0 +1,112 @@
+"""Staged queries behind Spark's Kafka source whose checkpoint is set back, and whose topic is made again.
+
+    python -m tests.spark.jobs.kafka_restored URL NAMESPACE FOLDER BOOTSTRAP
+
+FOLDER/told.json has how each query ended: empty, or what stopped it.
+"""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+from deploy.kafka.jars import CONNECTOR, fetched
+
+SOURCE, WAIT_S = "events", 30
+
+
+class Events:
+    """The source: a topic of one partition, which may be made again."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.config = {"bootstrap.servers": bootstrap}
+        self.admin = AdminClient(self.config)
+        self.make()
+
+    def make(self) -> None:
+        self.admin.create_topics([NewTopic(SOURCE, 1, 1)])[SOURCE].result(WAIT_S)
+
+    def make_again(self) -> None:
+        self.admin.delete_topics([SOURCE], operation_timeout=WAIT_S)[SOURCE].result(WAIT_S)
+        while True:
+            try:
+                self.make()
+                return
+            except KafkaException:  # brokers are still at it
+                self.admin.list_topics(timeout=WAIT_S)
+
+    def hold(self, *values: str) -> None:
+        """Have these more."""
+        producer = Producer(self.config)
+        for value in values:
+            producer.produce(SOURCE, value.encode())
+        assert producer.flush(WAIT_S) == 0
+
+
+class Query:
+    """A query over it, and its checkpoint."""
+
+    def __init__(self, url: str, namespace: str, folder: str, bootstrap: str) -> None:
+        self.folder, self.bootstrap = Path(folder), bootstrap
+        self.gateway = {"url": url, "namespace": namespace}
+        self.checkpoint = self.folder / "checkpoint"
+        jars = ",".join(str(jar) for jar in sorted(fetched(CONNECTOR).glob("*.jar")))
+        builder = SparkSession.builder.master("local[2]").config("spark.jars", jars)
+        builder = builder.config("spark.ui.enabled", "false").config("spark.local.dir", f"{folder}/local")
+        self.spark = builder.getOrCreate()
+
+    def rows(self) -> Any:
+        given = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": SOURCE, "startingOffsets": "earliest"}
+        given["kafka.isolation.level"] = "read_committed"
+        return self.spark.readStream.format("kafka").options(**given).load()
+
+    def run(self, rows: Any, **options: str) -> str:
+        """Takes all there is; returns what stopped the query."""
+        writer = rows.writeStream.format("oncegate").options(**self.gateway, **options)
+        writer = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)
+        try:
+            writer.start().awaitTermination()
+        except Exception as error:
+            return str(error)
+        return ""
+
+    def staged(self) -> str:
+        return self.run(self.rows().selectExpr("cast(value as string) as value"), topic="s", txnAppId="etl")
+
+    def save(self) -> Path:
+        return Path(shutil.copytree(self.checkpoint, self.folder / "saved"))
+
+    def restore(self, saved: Path | None) -> None:
+        shutil.rmtree(self.checkpoint)
+        if saved is not None:
+            shutil.copytree(saved, self.checkpoint)
+
+
+def main(url: str, namespace: str, folder: str, bootstrap: str) -> None:
+    events, query, told = Events(bootstrap), Query(url, namespace, folder, bootstrap), {}
+    events.hold("a1", "a2", "a3")
+    told["first"] = query.staged()
+    saved = query.save()
+    events.hold("b1", "b2")
+    told["second"] = query.staged()
+    query.restore(saved)
+    told["the same again"] = query.staged()
+    events.hold("c1")
+    told["behind it"] = query.staged()
+    query.restore(saved)
+    told["another input"] = query.staged()
+    query.restore(None)
+    events.make_again()
+    events.hold("x1", "x2", "x3")
+    told["a topic that was made again"] = query.staged()
+    (query.folder / "told.json").write_text(json.dumps(told))
+    query.spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
