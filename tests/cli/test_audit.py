@@ -75,6 +75,29 @@ def test_a_folder_of_files_is_one_table_and_an_id_may_have_several_columns(tmp_p
     assert (found["rows"], found["ids"], found["duplicates"]) == (4, 3, 1)
 
 
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+def test_ids_of_text_are_counted_as_they_are_in_the_file(tmp_path: Path, kind: str) -> None:
+    texts = ["00501", "501", "2.50", "2.5", "NA", "null", "2026-11-20", "2026-11-20 00:00:00", "2.50"]
+    times = [
+        "2026-11-01",
+        "2026-11-01T01:00:00Z",
+        "2026-11-01 00:00:00",
+        str(BEGIN_MS),
+        "",
+        "2026-11-01T01:00:00.5+01:00",
+    ]
+    for number, order in enumerate((texts, texts[::-1])):
+        rows = [(one, times[n % len(times)]) for n, one in enumerate(order)]
+        lines = [f"{one},{at}" for one, at in rows]
+        if kind == "ndjson":
+            lines = [json.dumps({"order": one, "at": at}) for one, at in rows]
+        (tmp_path / f"{number}.{kind}").write_text("\n".join(["order,at", *lines, ""][kind == "ndjson" :]))
+    found = audited(tmp_path / f"0.{kind}", "--id-col", "order")
+    assert (found["rows"], found["ids"], found["duplicates"], found["without_id"]) == (9, 8, 1, 0)
+    found = audited(tmp_path, "--id-col", "order", "--time-col", "at")
+    assert (found["rows"], found["ids"], found["duplicates"]) == (18, 8, 10)
+
+
 def test_counts_are_those_of_a_dictionary_whatever_is_flushed_when(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,7 +97,40 @@ def test_a_folder_of_text_is_read_by_the_topics_types(where: Where, tmp_path: Pa
     assert replayed(where, tmp_path) == {"rows": 102, "written": 51, "duplicates": 51}
     assert written(where) == ids(*range(551))
     (tmp_path / "3.csv").write_text("order,cents\no-551,a lot\n")
-    assert "column 'cents' is int64 in the topic" in refused(where, tmp_path)
+    assert "line 2: column 'cents' is int64 in the topic, and \"a lot\" is none" in refused(where, tmp_path)
+
+
+ZIPS = ["00501", "501", "NA", "2.50", "2.5", "2026-11-20", "2026-11-20 00:00:00", "1E5"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+def test_ids_of_text_are_those_that_the_job_wrote_whatever_they_look_like(
+    where: Where, tmp_path: Path, kind: str
+) -> None:
+    """Row by row and all at once: a neighbour, a block and another file change nothing."""
+    rows = pa.table({"order": ZIPS, "cents": pa.array(range(len(ZIPS)), pa.int64())})
+    with where.client() as client, client.attempt() as attempt:
+        attempt.produce("orders", rows, id_col="order")
+    lines = [json.dumps(row) if kind == "ndjson" else f"{row['order']},{row['cents']}" for row in rows.to_pylist()]
+    head = [] if kind == "ndjson" else ["order,cents"]
+    for number, line in enumerate(lines):
+        (tmp_path / f"{number}.{kind}").write_text("\n".join([*head, line, ""]))
+    (tmp_path / f"all.{kind}").write_text("\n".join([*head, *lines, ""]))
+    assert replayed(where, tmp_path) == {"rows": 2 * len(ZIPS), "duplicates": 2 * len(ZIPS)}
+    (tmp_path / f"all.{kind}").write_text("\n".join([*head, *(line.replace("00501", "00502") for line in lines), ""]))
+    assert replayed(where, tmp_path / f"all.{kind}") == {"rows": len(ZIPS), "written": 1, "duplicates": len(ZIPS) - 1}
+    assert [one for one in written(where) if not one.startswith("o-")] == sorted([*ZIPS, "00502"])
+
+
+def test_row_that_the_topic_has_no_place_for_ends_it_before_anything_is_written(where: Where, tmp_path: Path) -> None:
+    source = tmp_path / "orders.ndjson"
+    for line, told in (
+        ('{"order": "o-501", "cents": 10.5}', "line 2: column 'cents' is int64 in the topic, and 10.5 is none"),
+        ('{"order": "o-501", "cents": 1, "more": 2}', "line 2: the topic has no column more"),
+    ):
+        source.write_text('{"order": "o-0", "cents": 0}\n' + line + "\n")
+        assert told in refused(where, source)
+    assert written(where) == ids(*range(ROWS // 2))
 
 
 def test_a_dry_run_says_what_would_be_written_and_writes_nothing(where: Where, tmp_path: Path) -> None:

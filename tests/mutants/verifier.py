@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant, one
 
 _ROOM = "service/oncegate/verifier"
+_TEXT = "tests/verifier/test_text_inputs.py"
 _COMPARE = "tests/verifier/test_compare.py"
 _TOPICS = "tests/verifier/test_gateway_topics.py"
 _SPARK_IDS = "spark_client/oncegate_spark/spark/verify/id_text.py"
@@ -178,5 +179,61 @@ VERIFIER: tuple[Mutant, ...] = (
         '_HELD = _bytes_of(_BUSY + _those("FREE", takeover=True))',
         '_HELD = _bytes_of(_those("FREE", takeover=True))',
         "tests/client/sync/test_firsts.py::test_a_look_up_tells_what_is_written_and_what_is_held_and_grants_nothing",
+    ),
+    one(
+        "whole numbers of text lose their zeros",
+        f"{_ROOM}/sources/text_values.py",
+        "        if not len(differs):\n            return made\n",
+        "        return made\n",
+        _TEXT,
+    ),
+    one(
+        "text that is empty is null",
+        f"{_ROOM}/sources/text_values.py",
+        "    if pa.types.is_string(kind) or pa.types.is_large_string(kind):\n        return column.cast(kind)\n",
+        "",
+        _TEXT,
+    ),
+    one(
+        "members that the topic does not have are left out",
+        f"{_ROOM}/sources/text_values.py",
+        "        if strange := record.keys() - set(schema.names):\n",
+        "        if False and (strange := record.keys() - set(schema.names)):\n",
+        _TEXT,
+    ),
+    one(
+        "numbers are written as text where no topic has a type",
+        f"{_ROOM}/sources/inputs.py",
+        "numbers=columns is not None)",
+        "numbers=True)",
+        _TEXT,
+    ),
+    one(
+        "a line break in a value is none where a block ends",
+        f"{_ROOM}/sources/inputs.py",
+        "newlines_in_values=True",
+        "newlines_in_values=False",
+        _TEXT,
+    ),
+    one(
+        "a line is counted from 0",
+        f"{_ROOM}/sources/inputs.py",
+        "enumerate(file, 1) if line.strip()",
+        "enumerate(file) if line.strip()",
+        _TEXT,
+    ),
+    one(
+        "text is verified without the types of the topic",
+        f"{_ROOM}/verify.py",
+        "        given = given.typed(gateway.schema(question.topic))\n",
+        "",
+        f"{_TOPICS}::test_text_is_compared_and_repaired_by_the_types_of_the_topic",
+    ),
+    one(
+        "text is replayed without the types of the topic",
+        "service/oncegate/cli/operating/replay.py",
+        "given=[one.typed(schema) for one in order.given]",
+        "given=order.given",
+        "tests/cli/test_replay.py::test_row_that_the_topic_has_no_place_for_ends_it_before_anything_is_written",
     ),
 )

@@ -1,9 +1,12 @@
 """`oncegate verify --against` over a real gateway and a topic of its own: what was planted is found, and repaired."""
 
+import json
 import zlib
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from oncegate.testing import LocalGateway
@@ -54,6 +57,27 @@ def test_what_was_written_once_is_ok_and_nothing_else_is_said(where: Where, give
     assert (status, report["ok"], report["ids"]["ok"]) == (0, True, ROWS)
     assert (wrong(report), report["findings"]) == ({}, {})
     assert not (given.parent / "state").exists(), "what is over leaves nothing behind"
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+def test_text_is_compared_and_repaired_by_the_types_of_the_topic(where: Where, tmp_path: Path, kind: str) -> None:
+    """An id that is a decimal is one id as 2.50 and as 2.5; one that is text is another."""
+    amounts = ["2.50", "10.00", "0.05"]
+    rows = pa.table({"order": pa.array(map(Decimal, amounts), pa.decimal128(10, 2)), "zip": ["00501", "NA", "2.50"]})
+    with where.client() as gateway, gateway.attempt() as attempt:
+        attempt.produce("orders", rows.slice(0, 2), id_col="order,zip")
+    lines = [f"{one['order']},{one['zip']}" for one in rows.to_pylist()]
+    if kind == "ndjson":
+        lines = [json.dumps({"order": str(one["order"]), "zip": one["zip"]}) for one in rows.to_pylist()]
+    given = tmp_path / f"orders.{kind}"
+    given.write_text("\n".join(["order,zip", *lines, ""][kind == "ndjson" :]))
+    status, report = verify(where, given, "--id-col", "zip", "--repair")
+    assert (status, report["ids"]["ok"], wrong(report)) == (1, 2, {"not_written": 1})
+    assert report["repaired"]["written"] == 1
+    status, report = verify(where, given, "--id-col", "zip")
+    assert (status, report["ids"]["ok"], wrong(report)) == (0, 3, {})
+    with where.client() as gateway:
+        assert gateway.read("orders").sort_by("zip").to_pylist() == rows.sort_by("zip").to_pylist()
 
 
 def test_each_planted_fault_is_named_by_its_id_and_place(where: Where, given: Path) -> None:

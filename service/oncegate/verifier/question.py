@@ -33,4 +33,6 @@ class Question:
         # Runs of before know no registry.
         left_out = {"registry_ca"} if self.registry else {"registry", "registry_ca"}
         told = {name: value for name, value in told.items() if name not in left_out}
+        if self.input.suffix.lower() in {".csv", ".ndjson", ".jsonl", ".json"}:
+            told["text"] = "exact"  # runs of before took types from the rows around
         return {**told, "url": "", "input_bytes": known.st_size, "input_changed_ns": known.st_mtime_ns}

@@ -75,7 +75,7 @@ class Counts:
 class Order:
     """Says what is sent where: files, the topic with its set of ids, and the columns that are id and payload.
 
-    schema: of the topic, None: nothing was written to it yet. drops_conflicts: else the first one ends the run.
+    drops_conflicts: else the first one ends the run.
     """
 
     given: Sequence[Input]
@@ -84,7 +84,6 @@ class Order:
     id_columns: Sequence[str]
     digest_columns: Sequence[str] = ()
     drops_conflicts: bool = False
-    schema: pa.Schema | None = None
 
 
 class Replay:
@@ -102,9 +101,9 @@ class Replay:
         After an error the rows that are not in `counts` may be written or not; the next run finds out.
         """
         order, named = self._order, list(self._order.id_columns)
-        for one, first, table, _ in self._batches(told):
+        for first, table, _ in self._batches(told):
             row = first
-            for piece in pieces(_typed(table, order.schema) if one.is_text else table):
+            for piece in pieces(table):
                 call = order.id_set, self._token, self._call, order.digest_columns
                 repeats = self._gateway.repeats
                 verdicts = self._gateway.produce(order.topic, piece, named, *call)
@@ -129,7 +128,7 @@ class Replay:
         for *_, ids in self._batches(told):
             self.counts.add(self._gateway.look_up(ids, self._order.id_set))
 
-    def _batches(self, told: Told, step: str = "rows") -> Iterator[tuple[Input, int, pa.Table, pa.Table]]:
+    def _batches(self, told: Told, step: str = "rows") -> Iterator[tuple[int, pa.Table, pa.Table]]:
         """Every batch of every file, with its ids, which all rows have; the bar is moved behind each."""
         sizes = [one.rows for one in self._order.given]
         total, done = None if None in sizes else sum(size or 0 for size in sizes), 0
@@ -141,7 +140,7 @@ class Replay:
                 if not there.all():
                     row = first + int(np.argmin(there))
                     raise BadRequest(f"row {row} of {one.path} has a null or empty id, which no write by id takes")
-                yield one, first, table, ids
+                yield first, table, ids
                 done += len(table)
                 told(step, done, total)
 
@@ -152,18 +151,6 @@ class Replay:
                 f"{len(at)} rows have an id that is written with other content, the first of them row "
                 f"{first + int(at[0])}: find out which one is right; --on-conflict drop leaves such rows out"
             )
-
-
-def _typed(table: pa.Table, schema: pa.Schema | None) -> pa.Table:
-    """Gives columns of text the topic's types. Raises BadRequest: a value is none of its column's type."""
-    for number, field in enumerate(table.schema):
-        kind = field.type if schema is None or field.name not in schema.names else schema.field(field.name).type
-        if kind != field.type:
-            try:
-                table = table.set_column(number, pa.field(field.name, kind), table[number].cast(kind))
-            except pa.ArrowException as error:
-                raise BadRequest(f"column {field.name!r} is {kind} in the topic: {error}") from error
-    return table
 
 
 def _count(rows: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> int:

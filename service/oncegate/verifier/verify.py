@@ -38,12 +38,13 @@ def verify(
     The folder is removed once the report is made. Raises OncegateError and OSError: what was done is kept there, and
     where nothing was, there is no folder.
     """
-    given = Input(question.input, question.columns)
+    given = Input(question.input)
     given.check(question.columns, "--id-col")
     asking = Gateway(question.url, question.namespace, trusted=trusted)
     with closing(asking) as gateway, closing(_output(question, gateway)) as output:
         # What is misspelt, or does not answer, is told before the input is read.
         output.bounds()
+        given = given.typed(gateway.schema(question.topic))
         with opened(folder, question.identity) as (state, _):
             gateway.mark = state.mark or gateway.mark
             run = Run(folder, state, question, given, gateway, progress)

@@ -109,7 +109,7 @@ def _order(
     from oncegate.verifier.replay import Order
     from oncegate.verifier.sources.inputs import inputs_of
 
-    given = inputs_of(source, id_col, "the source")
+    given = inputs_of(source, "the source")
     for one in given:
         one.check(id_col, "--id-col")
         one.check(digest_col, "--digest-col")
@@ -118,7 +118,10 @@ def _order(
 
 
 def _with_schema(order: "Order", ask: Callable[[str], Any]) -> "Order":
-    """The order with the topic's schema. Raises OncegateError: there is no such topic, or all rows would pass."""
+    """The order, with files that are read by the topic's types.
+
+    Raises OncegateError: there is no such topic, or all rows would pass.
+    """
     import pyarrow as pa
 
     if ask("")["shadow"]:
@@ -126,7 +129,7 @@ def _with_schema(order: "Order", ask: Callable[[str], Any]) -> "Order":
     # A topic is made by its first write: of a misspelt name every row would be new.
     known = ask(f"/topics/{quote(order.topic, safe='')}")["schema_ipc"]
     schema = None if known is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(known)))
-    return replace(order, schema=schema)
+    return replace(order, given=[one.typed(schema) for one in order.given])
 
 
 def _check_known(run: "Replay", order: "Order", namespace: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from oncegate.arraytypes import I64, U32
 from oncegate.core.errors import BadRequest
@@ -22,7 +23,7 @@ class TableRows:
 
     def __init__(self, path: Path, ids: Sequence[str], time: str, attempt: str, batch: str) -> None:
         """Raises BadRequest: there is no such file, none of a kind that is read, or one lacks a column."""
-        self._inputs = inputs_of(path, ids, "the table")
+        self._inputs = inputs_of(path, "the table")
         named = {"--id-col": [*ids], "--time-col": [time], "--attempt": [attempt], "--batch": [batch]}
         for option, names in named.items():
             for one in self._inputs if any(names) else ():
@@ -49,9 +50,30 @@ class TableRows:
         return numbers_of(table[name].to_pylist()) if name else np.zeros(len(table), np.uint32)
 
 
+def _times_of_text(column: pa.ChunkedArray, name: str) -> I64:
+    """Whole milliseconds, or a date or time in ISO 8601, in UTC without an offset; empty is 0. Raises BadRequest."""
+    null = pa.scalar(None, pa.string())
+    column = pc.if_else(pc.equal(column, ""), null, column).combine_chunks()
+    number = pc.match_substring_regex(column, r"^-?\d{1,18}$")
+    zoned = pc.match_substring_regex(column, r"^\d{4}-\d\d-\d\d[T ].*(Z|[+-]\d\d(:?\d\d)?)$")
+    try:
+        numbers = pc.if_else(number, column, null).cast(pa.int64())
+        local = pc.if_else(pc.or_(number, zoned), null, column).cast(pa.timestamp("ns")).cast(pa.int64())
+        zone = pc.if_else(zoned, column, null).cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
+    except pa.ArrowException as error:
+        raise BadRequest(
+            f"--time-col {name} has the type {column.type}: whole milliseconds, a date or a time in ISO 8601 are read "
+            f"({str(error).splitlines()[0]})"
+        ) from error
+    found = pc.coalesce(numbers, pc.divide(pc.coalesce(local, zone), 1_000_000))
+    return np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+
+
 def _times(table: pa.Table, name: str) -> I64:
     """The column as milliseconds; null is 0. Raises BadRequest."""
     column = table[name]
+    if pa.types.is_string(column.type):
+        return _times_of_text(column, name)
     if pa.types.is_integer(column.type):
         found = column.cast(pa.int64())
     elif pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):

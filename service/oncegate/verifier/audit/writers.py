@@ -18,7 +18,7 @@ def numbers_of(names: Iterable[Any]) -> U32:
 
     Two of n names meet by accident with a probability of n^2 / 2^33: then a copy counts under the wrong cause.
     """
-    return np.array([0 if name is None else _number(name) for name in names], np.uint32)
+    return np.array([0 if name in (None, "") else _number(name) for name in names], np.uint32)
 
 
 @lru_cache(_KEPT)

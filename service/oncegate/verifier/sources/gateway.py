@@ -3,6 +3,7 @@
 Each call may be repeated: looking up and reading change nothing, and a produce keeps its token and call.
 """
 
+import base64
 import http.client
 import json
 import os
@@ -26,6 +27,10 @@ TRIED_S = 90.0
 _TIMEOUT_S = 60.0
 _PAUSE_S = 1.0
 _HEAD_BYTES = 24
+
+
+class TopicUnknown(OncegateError):
+    """The gateway answers, and has no such namespace or topic."""
 
 
 class Gateway:
@@ -67,6 +72,15 @@ class Gateway:
         _, body = self._call("GET", f"/topics/{quote(name, safe='')}", {"Accept": _JSON})
         known = json.loads(body)
         return list(zip(known["low_offsets"], known["high_offsets"], strict=True))
+
+    def schema(self, topic: str) -> pa.Schema | None:
+        """Returns the types of a topic's columns; None: there is no such topic, or nothing was written to it yet."""
+        try:
+            _, body = self._call("GET", f"/topics/{quote(topic, safe='')}", {"Accept": _JSON})
+        except TopicUnknown:
+            return None
+        found = json.loads(body)["schema_ipc"]
+        return None if found is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(found)))
 
     def fetch(self, topic: str, partition: int, offset: int, rows: int, columns: list[str]) -> tuple[pa.Table, int]:
         """Reads rows of a partition from an offset on, fewer than `rows` perhaps; and where to read on."""
@@ -145,6 +159,8 @@ def _refusal(status: int, headers: Mapping[str, str], body: bytes, is_last: bool
         detail, action = problem["detail"], problem["action"]
     except (ValueError, KeyError):
         raise OncegateError(f"the gateway answered {status}") from None
+    if problem.get("code") == "NOT_FOUND":
+        raise TopicUnknown(f"{detail} ({action})")
     if action != "retry" or is_last:
         raise OncegateError(f"{detail} ({action})")
     return max(_PAUSE_S, float(headers.get("retry-after", 0)))

@@ -3,21 +3,26 @@
 The numbers of rows count from 0 in the order of the file, CSV's header not counted.
 """
 
-import io
+import csv
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.json
 import pyarrow.parquet
 
 from oncegate.core.errors import BadRequest
 from oncegate.transports.decode.columns import check_present
 from oncegate.verifier.ids import BATCH_ROWS
+from oncegate.verifier.sources.text_values import Unfit, columns_of, of_csv, record_of, texts_of, typed_records
 
 # A block of lines that is read at once.
 _BLOCK_BYTES = 8 << 20
+_READING = pa.csv.ReadOptions(block_size=_BLOCK_BYTES)
+# Else a line break inside of a value is one or none by where blocks of the file end.
+_PARSING = pa.csv.ParseOptions(newlines_in_values=True)
 KINDS = {
     ".parquet": "parquet",
     ".arrow": "arrow",
@@ -31,7 +36,7 @@ KINDS = {
 }
 
 
-def inputs_of(path: Path, id_columns: Sequence[str], shown: str) -> list["Input"]:
+def inputs_of(path: Path, shown: str) -> list["Input"]:
     """Opens one file, or all files of these kinds below a folder, in the order of their paths.
 
     Raises BadRequest: there is no such file, or none of a kind that is read below the folder.
@@ -41,20 +46,28 @@ def inputs_of(path: Path, id_columns: Sequence[str], shown: str) -> list["Input"
         paths = sorted(one for one in path.rglob("*") if one.suffix.lower() in KINDS and one.is_file())
         if not paths:
             raise BadRequest(f"no file below {path} ends in {', '.join(KINDS)}")
-    return [Input(one, id_columns, shown) for one in paths]
+    return [Input(one, shown) for one in paths]
 
 
 class Input:
-    """Reads one file. `columns`: those that are read, None: all. Ids of CSV are text as it stands there."""
+    """Reads one file.
 
-    def __init__(self, path: Path, id_columns: Sequence[str], shown: str = "--input") -> None:
-        """`shown`: what errors call it. BadRequest: its ending is of no kind that is read, or it is not there."""
+    Parquet and Arrow have types. Values of CSV and NDJSON get those of a topic, `schema`, and are text without one.
+    What a value becomes does not depend on other rows, and one that its type would not give back is refused.
+    """
+
+    def __init__(self, path: Path, shown: str = "--input", schema: pa.Schema | None = None) -> None:
+        """`shown`: its name in errors. BadRequest: its ending is of no kind that is read, or it is not there."""
         if path.suffix.lower() not in KINDS:
             raise BadRequest(f"{shown} {path}: what it is, its ending says: {', '.join(KINDS)}")
         if not path.is_file():
             raise BadRequest(f"{shown} {path} is no file")
-        self._path, self._ids, self._shown = path, list(id_columns), shown
+        self._path, self._shown, self._schema = path, shown, schema
         self._kind = KINDS[path.suffix.lower()]
+
+    def typed(self, schema: pa.Schema | None) -> "Input":
+        """Returns the same file, read by the types of a topic; None: nothing was written to it yet."""
+        return Input(self._path, self._shown, schema)
 
     @property
     def path(self) -> Path:
@@ -62,29 +75,31 @@ class Input:
         return self._path
 
     @property
-    def is_text(self) -> bool:
-        """Tells whether its values are text whose types are guessed."""
-        return self._kind in {"csv", "ndjson"}
-
-    @property
     def rows(self) -> int | None:
         """Returns how many rows there are, where the file says so; None: it has to be read for that."""
         return pa.parquet.ParquetFile(self._path).metadata.num_rows if self._kind == "parquet" else None
 
     def check(self, names: Sequence[str], option: str) -> None:
-        """Reads its first rows. Raises BadRequest: they lack a column, or the file cannot be read."""
-        is_parquet = self._kind == "parquet"
-        if is_parquet:
-            try:
-                check_present(names, pa.parquet.read_schema(self._path).names, option)
-            except pa.ArrowException as error:
-                raise BadRequest(f"{self._shown} {self._path} cannot be read: {error}") from error
-        for _, table in self.batches(columns=list(names) if is_parquet else None):
-            check_present(names, table.column_names, option)
-            return
+        """Reads the names of its columns, of NDJSON in its first rows. BadRequest: one is missing, or it is damaged."""
+        try:
+            check_present(names, self._names(), option)
+        except (pa.ArrowException, UnicodeDecodeError) as error:
+            raise BadRequest(f"{self._shown} {self._path} cannot be read: {error}") from error
+
+    def _names(self) -> Sequence[str]:
+        if self._kind == "parquet":
+            return list(pa.parquet.read_schema(self._path).names)
+        if self._kind == "csv":
+            return self._header()
+        if self._kind == "ndjson":
+            first = next(self._lines(is_typed=False), None)
+            return [] if first is None else list(dict.fromkeys(name for record in first[1] for name in record))
+        return next((table.column_names for table in self._arrow()), [])
 
     def batches(self, first_row: int = 0, columns: Sequence[str] | None = None) -> Iterator[tuple[int, pa.Table]]:
         """Yields tables of at most BATCH_ROWS rows from a row on, each with the number of its first row.
+
+        `columns`: only those are made, of NDJSON without a topic numbers as their text; None: whole rows.
 
         The same file is cut the same way whatever row it begins at a multiple of BATCH_ROWS from. BadRequest: it
         cannot be read.
@@ -105,8 +120,10 @@ class Input:
             for group in range(file.num_row_groups):
                 yield file.read_row_group(group, columns=None if columns is None else list(columns))
             return
-        for table in {"arrow": self._arrow, "csv": self._csv, "ndjson": self._ndjson}[self._kind]():
-            yield table if columns is None else table.select(list(columns))
+        if self._kind == "arrow":
+            yield from (table if columns is None else table.select(list(columns)) for table in self._arrow())
+        else:
+            yield from (self._csv if self._kind == "csv" else self._ndjson)(columns)
 
     def _arrow(self) -> Iterator[pa.Table]:
         with pa.memory_map(str(self._path)) as source:
@@ -119,13 +136,77 @@ class Input:
             for number in range(reader.num_record_batches):
                 yield pa.Table.from_batches([reader.get_batch(number)])
 
-    def _csv(self) -> Iterator[pa.Table]:
-        texts = pa.csv.ConvertOptions(column_types={name: pa.string() for name in self._ids})
-        reading = pa.csv.ReadOptions(block_size=_BLOCK_BYTES)
-        with pa.csv.open_csv(self._path, read_options=reading, convert_options=texts) as reader:
-            yield from (pa.Table.from_batches([batch]) for batch in reader)
+    def _header(self) -> list[str]:
+        with pa.csv.open_csv(self._path, parse_options=_PARSING, read_options=_READING) as reader:
+            return list(reader.schema.names)
 
-    def _ndjson(self) -> Iterator[pa.Table]:
+    def _csv(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+        names = self._header()
+        if columns is not None:
+            check_present(columns, names, "the columns")
+        texts = pa.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            include_columns=list(columns or ()),
+            strings_can_be_null=False,
+        )
+        row = 0
+        with pa.csv.open_csv(
+            self._path, parse_options=_PARSING, read_options=_READING, convert_options=texts
+        ) as reader:
+            for batch in reader:
+                try:
+                    made = [self._of_csv(batch.column(n), name) for n, name in enumerate(batch.schema.names)]
+                except Unfit as error:
+                    raise self._unfit(self._csv_line(row + error.number), error) from error
+                yield pa.Table.from_arrays(made, names=batch.schema.names)
+                row += len(batch)
+
+    def _of_csv(self, column: pa.Array, name: str) -> pa.Array:
+        is_typed = self._schema is not None and name in self._schema.names
+        return of_csv(column, self._schema.field(name)) if self._schema is not None and is_typed else column
+
+    def _csv_line(self, row: int) -> int:
+        """The line on which a row ends: a value may have line breaks in it, and empty lines are no rows."""
+        with self._path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            for number, _ in enumerate(filter(None, reader)):
+                if number == row + 1:
+                    break
+            return reader.line_num
+
+    def _ndjson(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
+        for lines, records in self._lines(self._schema is not None or columns is None):
+            try:
+                yield self._rows(records, columns)
+            except Unfit as error:
+                raise self._unfit(lines[error.number], error) from error
+
+    def _rows(self, records: list[dict[str, Any]], columns: Sequence[str] | None) -> pa.Table:
+        if self._schema is None:
+            names = list(dict.fromkeys(name for one in records for name in one)) if columns is None else columns
+            return texts_of(records, names, numbers=columns is not None)
+        if columns is None:
+            return typed_records(records, self._schema)
+        # A column that the topic does not have, as an id that is not written with its row, is text.
+        fields = [self._schema.field(name) for name in columns if name in self._schema.names]
+        others = texts_of(records, [name for name in columns if name not in self._schema.names], numbers=True)
+        made = columns_of(records, fields)
+        return pa.Table.from_arrays(
+            [made[name] if name in made.column_names else others[name] for name in columns], names=list(columns)
+        )
+
+    def _lines(self, is_typed: bool) -> Iterator[tuple[list[int], list[dict[str, Any]]]]:
+        """Up to BATCH_ROWS records at a time, each with the number of its line, from 1 on; empty lines are none."""
         with self._path.open("rb") as file:
-            while lines := file.readlines(_BLOCK_BYTES):
-                yield pa.json.read_json(io.BytesIO(b"".join(lines)))
+            there = ((number, line) for number, line in enumerate(file, 1) if line.strip())
+            while some := list(islice(there, BATCH_ROWS)):
+                records = []
+                for number, line in some:
+                    try:
+                        records.append(record_of(line, is_typed))
+                    except Unfit as error:
+                        raise self._unfit(number, error) from error
+                yield [number for number, _ in some], records
+
+    def _unfit(self, line: int, error: Unfit) -> BadRequest:
+        return BadRequest(f"{self._shown} {self._path}, line {line}: {error.why}")
