@@ -1,6 +1,7 @@
 """An audit of rows that are there already, on Spark: a DataFrame, and files as a streaming job has left them."""
 
 import datetime as dt
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,27 @@ def test_the_files_of_a_path_tell_when_they_were_written(spark: Any, tmp_path: P
     assert (found.rows, found.ids, found.duplicates) == (30, 20, 10)
     assert seen(found) == ({"1": 10, "2": 10}, {"up to 1 minute": 10})
     assert found.longest_apart_s == 30
+
+
+def test_ids_of_text_and_of_folders_are_the_text_that_they_are(spark: Any, tmp_path: Path) -> None:
+    """A number, a date or another folder beside them changes nothing."""
+    texts = ["00501", "501", "2.50", "2.5", "NA", "2026-11-20", "1e5", "00501"]
+    for number, text in enumerate(texts):
+        (tmp_path / "csv").mkdir(exist_ok=True)
+        (tmp_path / "csv" / f"{number}.csv").write_text(f"{text}\n")
+        (tmp_path / "json").mkdir(exist_ok=True)
+        (tmp_path / "json" / f"{number}.json").write_text(json.dumps({"order": text}) + "\n")
+    (tmp_path / "json" / "number.json").write_text('{"order": 501}\n{"order": 7.5}\n')
+    for folder in ("00501", "501"):
+        spark.range(1).write.parquet(str(tmp_path / "folders" / f"order={folder}"))
+    before = spark.conf.get("spark.sql.sources.partitionColumnTypeInference.enabled")
+    found = oncegate_spark.audit(str(tmp_path / "csv"), "_c0", format="csv")
+    assert (found.rows, found.ids, found.duplicates, found.most_copied) == (8, 7, 1, '{"_c0":"00501"}')
+    found = oncegate_spark.audit(str(tmp_path / "json"), "order", format="json")
+    assert (found.rows, found.ids, found.duplicates) == (10, 8, 2)
+    found = oncegate_spark.audit(str(tmp_path / "folders"), "order")
+    assert (found.rows, found.ids, found.duplicates) == (2, 2, 0)
+    assert spark.conf.get("spark.sql.sources.partitionColumnTypeInference.enabled") == before
 
 
 def test_an_id_of_several_columns_is_known_by_all_of_them(spark: Any) -> None:

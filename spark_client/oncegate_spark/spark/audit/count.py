@@ -15,9 +15,12 @@ from oncegate_spark.spark.options.column_names import is_case_sensitive, resolve
 from oncegate_spark.spark.writers import check_ids
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 TIMES = {"timestamp", "timestamp_ntz", "date"}
+# Of values in the names of folders, as order=00501.
+_INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
+_TEXT_OPTIONS = {"json": ("primitivesAsString",), "csv": ("inferSchema",), "xml": ("inferSchema",)}
 UNKNOWN, LONGER = -1, len(APART_S)  # beside the numbers of APART_S
 
 
@@ -30,7 +33,8 @@ def audit(
               empty, are counted for themselves, and are nobody's duplicates
     time_col  a timestamp or date: when a row was written. Of a path it is the time of a row's file where none is given;
               of a DataFrame the distances are not known then
-    format    what the path holds, as `spark.read.format` takes it
+    format    what the path holds, as `spark.read.format` takes it; values of json, csv and xml, and those in the names
+              of folders, are the text that they are
 
     Reads every row once, two columns of it, with one shuffle by id; asks no gateway and writes nothing. `print` shows
     it as tables and bars, a notebook as a picture. Raises BadOption, BadId and Refused (a stream) before a job starts.
@@ -55,7 +59,7 @@ def _read(df_or_path: "DataFrame | str", time_col: str | None, kind: str) -> tup
         spark = SparkSession.getActiveSession()
         if spark is None:
             raise BadOption("audit of a path needs a Spark session that is active here; or give spark.read.load(path)")
-        df, time = spark.read.format(kind).load(df), F.col("_metadata.file_modification_time")
+        df, time = _loaded(spark, df, kind), F.col("_metadata.file_modification_time")
     if time_col is None:
         return df, time
     types = {field.name: field.dataType.typeName() for field in df.schema.fields}
@@ -67,6 +71,17 @@ def _read(df_or_path: "DataFrame | str", time_col: str | None, kind: str) -> tup
             f'df.withColumn("{time_col}", F.col("{time_col}").cast("timestamp"))'
         )
     return df, F.col(_quoted(time_col))
+
+
+def _loaded(spark: "SparkSession", path: str, kind: str) -> "DataFrame":
+    """The files of a path. Text has no types but text: those that Spark infers depend on all rows and folders."""
+    exact = {name: "false" if name == "inferSchema" else "true" for name in _TEXT_OPTIONS.get(kind.lower(), ())}
+    before = spark.conf.get(_INFERENCE)
+    spark.conf.set(_INFERENCE, "false")
+    try:
+        return spark.read.format(kind).options(**exact).load(path)
+    finally:
+        spark.conf.set(_INFERENCE, before)
 
 
 def _buckets(df: "DataFrame", names: tuple[str, ...], time: "Column | None") -> "DataFrame":
