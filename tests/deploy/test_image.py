@@ -160,7 +160,7 @@ JWT = {"jwt_issuer": "https://issuer.example", "jwt_audience": "oncegate", "jwt_
 TLS = {"tls_certificate": "FOLDER/tls.pem", "tls_key": "FOLDER/tls.key", "tls_client_ca": "FOLDER/tls.pem"}
 SAMPLES = {**JWT, **TLS, "duplicates_topic": "duplicates", "jwt_tenant_claim": "tenant", "cold_filter": "pybloom"}
 # What cannot be had alone, or without a ledger on Kafka.
-REFUSED = {"duplicates_topic", *(set(JWT) - {"jwt_keys"}), "jwt_keys", "tls_key", "tls_client_ca"}
+REFUSED = {"duplicates_topic", *JWT, *TLS}
 
 
 def configurations() -> dict[str, str]:
