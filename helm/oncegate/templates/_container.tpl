@@ -20,7 +20,7 @@ ports:
   - {name: grpc, containerPort: {{ .Values.grpc.port | int }}}
   {{- end }}
 # Started: the ledgers were opened once, also of a standby. Live: the event loop answers, whatever becomes of the ledger.
-# Ready: every namespace is served from here, so of several pods only the owner is.
+# Ready: a namespace is served from here, so of several pods only the owner is.
 startupProbe:
   httpGet: {path: /healthz/startup, port: http}
   periodSeconds: {{ .Values.probes.startup.periodSeconds | int }}
