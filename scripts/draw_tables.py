@@ -14,6 +14,7 @@ from typing import Any
 
 from oncegate.core.acks import ACK_BATCH, ACK_NUMBER, RESOLVE, Finding, Leftover
 from oncegate.core.batches import COMMIT
+from oncegate.core.causes import CAUSES, STAGE_ATTEMPT, Relation
 from oncegate.core.cells import Cell
 from oncegate.core.claims import (
     CLAIM,
@@ -64,6 +65,15 @@ from scripts.reference_tables import (
 
 FreeIds = dict[tuple[IdState, Asker], Cell[Action]]
 # What may be asked about free ids: the table, and the state of an id that is granted.
+# How a field of one writer is to that of the first.
+_SAID = {
+    Relation.NEITHER: "named by neither",
+    Relation.SAME: "the same",
+    Relation.ONE: "named by one alone",
+    Relation.OTHER: "another",
+    Relation.OLDER: "older",
+    Relation.NEWER: "newer",
+}
 VERBS: dict[str, tuple[FreeIds, str]] = {
     "claim": (CLAIM, "CLAIMED"),
     "produce": (PRODUCE, "DONE"),
@@ -168,6 +178,29 @@ def importing() -> str:
     return table(["told here", "there it is", "effect"], rows) + because(*IMPORT.values())
 
 
+def causes() -> str:
+    """Draws why something came again, by two writers, in the order in which rows are tried; and what stands for a
+    stage's attempt."""
+    said = {None: "", False: ", one attempt at a time", True: ", attempts side by side"}
+    rows = [
+        [
+            str(i + 1),
+            f"{words(row.field)} {_SAID[row.relation]}{said[row.speculates]}",
+            f"`{words_of(row.cause.name).replace(' ', '_')}`",
+            row.reason,
+        ]
+        for i, row in enumerate(CAUSES)
+    ]
+    stages = [[_SAID[serial], _SAID[attempt], _SAID[told]] for (serial, attempt), told in STAGE_ATTEMPT.items()]
+    return "\n\n".join(
+        (
+            table(["", "the first that fits", "cause", "why"], rows),
+            "Where neither names its stage's attempt, `serial` and `attempt` tell it; else they tell nothing of it:",
+            table(["serial", "attempt", "stage attempt"], stages),
+        )
+    )
+
+
 def gap() -> str:
     """Draws where a claim of sequences is looked at for a gap."""
     rows = [[words(gaps), *(words(GAP[gaps, named].effect) for named in (False, True))] for gaps in Gaps]
@@ -239,7 +272,12 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "spark-guide.md": {"promises": spark_promises},
     "settings.md": {"settings": settings},
     "operations.md": {"counters": counters},
-    "metrics.md": {"metrics": metrics, "verdicts": partial(by_label, "verdict"), "causes": partial(by_label, "cause")},
+    "metrics.md": {
+        "metrics": metrics,
+        "verdicts": partial(by_label, "verdict"),
+        "causes": partial(by_label, "cause"),
+        "writers": causes,
+    },
 }
 
 

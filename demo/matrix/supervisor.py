@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from demo import processes
@@ -24,17 +24,21 @@ from oncegate_spark.spark.sinks import read_files
 LOCAL = {"local": "local[2,4]", "local-cluster": "local-cluster[2,1,512]"}
 _TICK_S = 0.2
 _RUN_S_MAX = 240  # without any run of the fault coming to its end
+# Of the gateway's counters, those of duplicates by cause.
+_CAUSE = "duplicates_"
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What came of one run, in ids. `duplicated`: copies beyond the first, and what was never to come."""
+    """What came of one run, in ids. `duplicated`: copies beyond the first, and what was never to come. `causes`: why
+    rows came again that the gateway left out, by its counters; those that counted none are left out."""
 
     run: Run
     hit: bool
     duplicated: int
     lost: int
     takeovers: int
+    causes: dict[str, int] = field(default_factory=dict)
 
 
 class Runs:
@@ -135,8 +139,10 @@ class Runs:
         """What came out against what was to come."""
         with Gateway(f"http://{processes.HOST}:{self._gateway.port}", run.name) as gateway:
             rows = read_files(Path(run.folder) / "out") if run.way == "claim" else gateway.read(TOPIC)
-            takeovers = gateway.describe()["counters"]["takeovers"]
+            counters = gateway.describe()["counters"]
         came = Counter() if rows is None else Counter(rows.column("id").to_pylist())
         wanted = PLANS[run.plan].expected(run.input)
         more, less = (came - wanted).total(), (wanted - came).total()
-        return Counted(run, hit(run, self._events[run].all()), more, less, takeovers)
+        causes = {name.removeprefix(_CAUSE): count for name, count in counters.items() if name.startswith(_CAUSE)}
+        told = {cause: count for cause, count in causes.items() if count}
+        return Counted(run, hit(run, self._events[run].all()), more, less, counters["takeovers"], told)

@@ -2,10 +2,11 @@
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
-from deploy.grafana.panels import Query, bars, board, chosen, lines, number, quantile, rate, share
+from deploy.grafana.panels import Query, bars, board, chosen, lines, number, of_gateways, quantile, rate, share
 
 _ANSWERED = "oncegate_answered_ids_total"
 _DUPLICATES = "oncegate_duplicates_total"
+_OF_CLIENTS = "oncegate_client_duplicates_total", "oncegate_client_ids_total"
 _AGE = "oncegate_duplicate_age_seconds"
 _OF_DUPLICATES = 'verdict=~"duplicate|own_duplicate"'
 # A horizon, and how a bucket's label writes it.
@@ -31,7 +32,7 @@ def _missed(bound: str) -> str:
 def duplicates() -> Dashboard:
     """Builds it."""
     begun = board("oncegate-duplicates", "Oncegate: duplicates", "What came again, and was kept out.")
-    return _outages(_ages(_rates(_now(begun))))
+    return _outages(_ages(_clients(_rates(_now(begun)))))
 
 
 def _now(made: Dashboard) -> Dashboard:
@@ -118,6 +119,32 @@ def _rates(made: Dashboard) -> Dashboard:
                 "Ids, sequences and rows that came again: whose writers bring them.",
                 "short",
                 Query(f"sum by (namespace) (increase({chosen(_DUPLICATES)}[$__range]))", "{{namespace}}"),
+            )
+        )
+    )
+
+
+def _clients(made: Dashboard) -> Dashboard:
+    by = "client, version"
+    duplicates, ids = (f"sum by ({by}) (rate({of_gateways(name)}[$__rate_interval]))" for name in _OF_CLIENTS)
+    causes = f"sum by (client, cause) (rate({of_gateways(_OF_CLIENTS[0])}[$__rate_interval]))"
+    return (
+        made.with_row(Row("Clients, of all namespaces"))
+        .with_panel(
+            lines(
+                "Duplicate share by client and version",
+                "The program that brings them, as its User-Agent names it: a new version may do what the old did not.",
+                "percentunit",
+                Query(share(duplicates, ids), "{{client}} {{version}}"),
+            )
+        )
+        .with_panel(
+            lines(
+                "Duplicates a second, by client and cause",
+                "Whose duplicates come for which cause; `unknown` is of clients that do not name their writer.",
+                "short",
+                Query(causes, "{{client}} {{cause}}"),
+                stacked=True,
             )
         )
     )

@@ -7,7 +7,7 @@ from deploy.grafana.panels import Query, board, chosen, latest, lines, number, r
 _PUBLISHED, _SUPPRESSED = "oncegate_committed_rows_total", "oncegate_suppressed_rows_total"
 _DUPLICATES = "oncegate_duplicates_total"
 # Causes that only tasks, batches and attempts of jobs have.
-_OF_JOBS = 'cause=~"task_retry|batch_replay|zombie|other_job"'
+_OF_JOBS = 'cause=~"task_retry|stage_retry|speculation|batch_replay|zombie|other_job"'
 
 
 def jobs() -> Dashboard:
@@ -52,8 +52,8 @@ def _now(made: Dashboard) -> Dashboard:
         )
         .with_panel(
             number(
-                "Zombies' sequences",
-                "Brought by attempts of a fenced epoch, in this range, and refused.",
+                "Of zombies",
+                "Brought in this range by attempts or runs that were given up, and not written.",
                 "short",
                 _grown(_DUPLICATES, 'cause="zombie"'),
             )

@@ -66,6 +66,7 @@ from oncegate_spark.protocol.answers import (
     Written,
 )
 from oncegate_spark.protocol.calls.look_ups import LookedUp
+from oncegate_spark.protocol.names import WriterId
 from oncegate_spark.protocol.packed.firsts import Place
 from oncegate_spark.spark import pickling
 from oncegate_spark.spark.acks import acknowledger
@@ -85,8 +86,7 @@ from oncegate_spark.spill import Spill
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.producers import Driver, Producer
-
-__version__ = "1.0.0rc1"
+from oncegate_spark.version import __version__ as __version__
 
 
 def register(spark: Any) -> None:
@@ -174,6 +174,7 @@ __all__ = [
     "Unsettled",
     "Verified",
     "WriteCounts",
+    "WriterId",
     "Written",
     "acknowledger",
     "assign_ids",

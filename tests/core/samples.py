@@ -47,9 +47,12 @@ from oncegate.core.entries.producers import (
     SequencesCompleted,
     SequencesReleased,
 )
+from oncegate.core.writers import WriterId
+from oncegate.core.writers import encode as encode_writer
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "entries"
 WALL_MS = 1_795_219_200_123
+WRITER = encode_writer(WriterId("départs", "5f0c", "41", 3, 1, 11, 2, 40, True))
 
 
 def b16(first: int) -> bytes:
@@ -78,12 +81,14 @@ SAMPLES: dict[str, Entry] = {
     "claimed": CLAIMED,
     "claimed_with_payloads": replace(CLAIMED, digests=bytes(range(12))),
     "claimed_in_a_set": replace(CLAIMED, digests=bytes(range(12)), id_set="départs"),
+    "claimed_by_a_writer": replace(CLAIMED, writer=WRITER),
     "completed": Completed(b16(0x20), WALL_MS),
     "completed_with_a_result": Completed(b16(0x20), WALL_MS, b"\x00departed 18:05"),
     "released": Released(b16(0x20), WALL_MS),
     "topic_created": TopicCreated("départs", 12, b"schema", 86_400_000, 2**36, WALL_MS),
     "produced": PRODUCED,
     "produced_over_another": replace(PRODUCED, taken_at=bytes((1, 0, 0, 0))),
+    "produced_by_a_writer": replace(PRODUCED, writer=WRITER),
     "produced_spilled": replace(PRODUCED, spilled_ms=WALL_MS - 60_000, spilled_by="loader-3"),
     "produced_plain": Produced(
         "departures", 0, 2**40, 10_000, 2**20, b16(0x20), b16(0x30), 6, bytes(16), WALL_MS, b"", b""
@@ -114,6 +119,20 @@ SAMPLES: dict[str, Entry] = {
         (Part(3, 1, 512, b16(0x90)),),
         WALL_MS,
         key_partitions=4,
+    ),
+    "staged_by_a_writer": Staged(
+        Name("flights", "41", "departures"),
+        "job:5f0c",
+        b16(0x30),
+        0,
+        bytes(range(32)),
+        1,
+        512,
+        b16(0x80),
+        b"schema",
+        (Part(3, 1, 512, b16(0x90)),),
+        WALL_MS,
+        writer=WRITER,
     ),
     "dropped": Dropped(Name("flights", "41", "departures"), (b16(0x30), b16(0x31)), "aborted", WALL_MS),
     "committed": Committed(
@@ -164,6 +183,7 @@ SAMPLES: dict[str, Entry] = {
     "trimmed": Trimmed("departures", 11, 2**41, WALL_MS),
     "taken": Taken(b16(0xC0), WALL_MS, b16(0x50) + b16(0x60), b16(0x70)),
     "taken_in_a_set": Taken(b16(0xC0), WALL_MS, b16(0x50), b"", ""),
+    "taken_by_a_writer": Taken(b16(0xC0), WALL_MS, b16(0x50), b"", writer=WRITER),
     "retired": Retired(WALL_MS - 604_800_000, WALL_MS),
     "namespace_set": NamespaceSet(604_800_000, 1, WALL_MS),
     "namespace_set_with_record_headers": NamespaceSet(604_800_000, 1, WALL_MS, 1),
@@ -176,6 +196,9 @@ SAMPLES: dict[str, Entry] = {
     "driver_registered": DriverRegistered("flights", 3, b16(0x30), WALL_MS),
     "producer_registered_dense": ProducerRegistered("p", 1, 1, b16(0x30), "flights", 30_000, WALL_MS, 1),
     "producer_registered": ProducerRegistered("events-3", 2**33, 9, b16(0x30), "flights", 30_000, WALL_MS),
+    "producer_registered_by_a_writer": ProducerRegistered(
+        "events-3", 2**33, 9, b16(0x30), "flights", 30_000, WALL_MS, writer=WRITER
+    ),
     "sequences_claimed": SequencesClaimed(
         2**33, 9, 4, b16(0x40), 30_000, WALL_MS, struct.pack("<4Q", 2**40, 2**40 + 9, 2**41, 2**41), bytes(range(16))
     ),

@@ -32,10 +32,11 @@ def sent(local: LocalGateway, command: str) -> Any:
     words = shlex.split(command.replace("\\\n", " "))
     options = dict(itertools.pairwise(words))
     url = next(word for word in words if "/v1/" in word).replace("127.0.0.1:8080", local.url)
-    header = options.get("-H", "accept: application/json").partition(": ")
+    given = [header for option, header in itertools.pairwise(words) if option == "-H"] or ["accept: application/json"]
+    headers = dict(header.split(": ", 1) for header in given)
     body = options["-d"].encode() if "-d" in options else None
     method = options.get("-X", "GET" if body is None else "POST")
-    request = Request(url, body, {header[0]: header[2]}, method=method)
+    request = Request(url, body, headers, method=method)
     with urlopen(request, timeout=30) as answer:
         return json.load(answer)
 

@@ -1,41 +1,26 @@
 """Why something came again: what the ledger and the request know of it, and nothing that they do not."""
 
 import asyncio
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from oncegate.core.causes import KNOWN_FROM, Cause
 from oncegate.core.claims import Verb
 from oncegate.core.errors import Fenced
 from oncegate.engine.counts.counts import AGE_MS
-from oncegate.engine.requests import ProduceRequest, Scope
-from tests.support.held import Served, id16, rows_of, serving, winner
+from tests.support.counted_causes import causes, produce
+from tests.support.held import Served, rows_of, serving, winner
 from tests.support.producing_lanes import lanes
 from tests.support.sealed import done, eviction, seal, take
 
 HOUR_MS = 3_600_000
 
 
-def causes(served: Served) -> dict[str, int]:
-    counters = served.shard.counters()
-    named = {cause.name.lower(): counters[f"duplicates_{cause.name.lower()}"] for cause in Cause}
-    return {name: count for name, count in named.items() if count}
-
-
 def ages(served: Served) -> dict[int, int]:
     """How many duplicates were at most so old, and older than the bound before, in ms; 0: older than all bounds."""
     counts = served.shard.journal.counts.ages.counts
     return {bound: count for bound, count in zip([*AGE_MS, 0], counts, strict=True) if count}
-
-
-async def produce(served: Served, *ids: str, token: int, call: int = 1, batch: int | None = None) -> Any:
-    prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
-    scope = None if batch is None else Scope("d", batch)
-    ask = ProduceRequest("topic", id16(token), call, rows_of(*range(len(ids))), prints, scope=scope)
-    return await served.shard.produce(ask, served.deadline())
 
 
 def test_every_cause_says_what_it_is_known_from() -> None:

@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tests.mutants.background import BACKGROUND
+from tests.mutants.causes import CAUSES
 from tests.mutants.chart import CHART
 from tests.mutants.checkpoints import CHECKPOINTS
 from tests.mutants.contract import CONTRACT
@@ -136,6 +137,7 @@ MUTANTS = (
     *VERBS,
     *DELETION,
     *METRICS,
+    *CAUSES,
     *DUPLICATE_LOG,
     *SPARK_DRIVER,
     *KAFKA,

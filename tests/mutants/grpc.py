@@ -13,8 +13,8 @@ GRPC: tuple[Mutant, ...] = (
     one(
         "marks over gRPC passed over",
         f"{_GRPC}/calls.py",
-        "if key == LEDGER]",
-        "if key == LEDGER and not value]",
+        "        given = self._metadata(LEDGER)\n",
+        "        given = self._metadata(LEDGER)[:0]\n",
         f"{_CLAIMS}::test_a_gateway_that_is_behind_what_the_caller_saw_refuses_to_decide",
     ),
     one(

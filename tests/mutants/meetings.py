@@ -245,10 +245,10 @@ MEETINGS: tuple[Mutant, ...] = (
         "room reserved before the namespace is known",
         "service/oncegate/transports/incoming.py",
         "    shard = claims_at(gateway, namespace := incoming.namespace(), incoming.marks, caller if claims else None)\n"
-        "    set_current_tenant(gateway.tenants.of(incoming.whose()))\n    shard.rates.take_bytes(size_bytes)\n"
-        "    gateway.admission.answers.check(incoming.sharer(), size_bytes)\n    gateway.admission.enter(size_bytes)\n",
+        "    set_current_tenant(gateway.tenants.of(incoming.whose()))\n",
         "    gateway.admission.enter(size_bytes)\n    shard = "
-        "claims_at(gateway, namespace := incoming.namespace(), incoming.marks, caller if claims else None)\n",
+        "claims_at(gateway, namespace := incoming.namespace(), incoming.marks, caller if claims else None)\n"
+        "    set_current_tenant(gateway.tenants.of(incoming.whose()))\n",
         f"{_INCOMING}::test_of_several_refusals_the_first_of_the_order_is_told_and_nothing_stays_reserved",
     ),
     one(

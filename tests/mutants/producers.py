@@ -76,8 +76,8 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "stale before the ack is durable",
         f"{ENGINE}/usecases/producers.py",
-        "        await self._journal.group_commit.durable(producer.position)\n        self.count(decision)\n        ret",
-        "        self.count(decision)\n        ret",
+        "        await self._journal.group_commit.durable(producer.position)\n        self.count(request, producer, decision)\n        ret",
+        "        self.count(request, producer, decision)\n        ret",
         f"{_DURABLE}::test_stale_waits_for_the_ack_it_rests_on",
     ),
     one(

@@ -29,6 +29,8 @@ def test_a_stage_that_runs_again_for_lost_shuffle_files_writes_each_row_once(tmp
     assert is_once(found["ids"])
     assert found["plain"].hit
     assert found["plain"].duplicated > 0, "the baseline: the fault does bite"
+    assert set(found["ids"].causes) == {"stage_retry"}
+    assert set(found["staged"].causes) == {"stage_retry"}
 
 
 def test_two_attempts_of_a_task_at_once_write_each_count_of_a_stream_once(tmp_path: Path) -> None:
@@ -38,3 +40,5 @@ def test_two_attempts_of_a_task_at_once_write_each_count_of_a_stream_once(tmp_pa
     assert is_once(found["ids"])
     assert found["plain"].hit
     assert found["plain"].duplicated > 0, "the baseline: the fault does bite"
+    assert set(found["ids"].causes) == {"speculation"}
+    assert set(found["staged"].causes) == {"speculation"}

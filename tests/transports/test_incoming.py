@@ -53,6 +53,12 @@ class Told:
     def whose(self) -> None:
         return None
 
+    def writer(self, limits: Limits) -> bytes:
+        return b""
+
+    def user_agent(self) -> None:
+        return None
+
     def marks(self) -> Iterable[Mark]:
         return self.seen
 

@@ -16,6 +16,7 @@ from oncegate.core.errors import (
     TooManyNamespaces,
 )
 from oncegate.engine.admission import Admission, Turns
+from oncegate.engine.counts.clients import Clients
 from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.counts.tenants import Tenant, Tenants
 from oncegate.engine.deadline import Deadline
@@ -56,6 +57,7 @@ class Gateway:
         self.duplicates = world.duplicates
         # What traces the requests of its doors; None: nothing does.
         self.tracer: Tracer | None = None
+        self.clients = Clients()
         self.tenants = Tenants(world.limits, world.clock, self._open_claims)
 
     def shard(self, namespace: str) -> Shard:

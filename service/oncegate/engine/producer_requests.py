@@ -1,6 +1,6 @@
 """Describes what is asked of and answered about drivers, producers, lanes and what a dead task leaves; plain data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,7 @@ from oncegate.core.claims import ClaimState
 from oncegate.core.errors import OncegateError
 from oncegate.core.producers import Gaps
 from oncegate.ports import LanePlace
+from oncegate.ports.writers import current_writer
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class DriverResult:
 class ProducerRequest:
     """Asks for a producer's next epoch.
 
-    driver: owns the producer for ever. lease_ms None: the default. gaps: whether sequences may be passed over.
+    driver: owns the producer for ever. lease_ms None: the default. gaps: whether sequences may be passed over. writer:
+    as of ClaimRequest.
     """
 
     producer: str
@@ -39,6 +41,7 @@ class ProducerRequest:
     driver: str
     lease_ms: int | None = None
     gaps: Gaps = Gaps.ALLOW
+    writer: bytes = field(default_factory=current_writer)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 First free ids and rows, then batches and topics; those of producers and drivers are in `producer_requests`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from oncegate.core.entries.kinds import Name, Span
 from oncegate.index.batches import Winner
 from oncegate.index.claims.results import Located
 from oncegate.ports import Chunk
+from oncegate.ports.writers import current_writer
 
 Schema = Any  # pyarrow ships no types
 Batch = Any
@@ -47,7 +48,8 @@ class ClaimRequest:
     ids: fingerprints in their set, (n, 2) uint64. lease_ms None: the default. scope None: ids count for ever. digests:
     uint32[n], of the payload that comes with each id; None: they come alone. id_set: the set that was named, for the
     ledger's readers; None: none was. locate: the answer is to say where the first of each duplicate is. made_ms:
-    uint64[n], when each id was made, where the namespace's ids say so.
+    uint64[n], when each id was made, where the namespace's ids say so. writer: bytes of `core.writers`, as the door
+    noted it; empty: the caller did not name itself.
     """
 
     token: bytes
@@ -59,6 +61,7 @@ class ClaimRequest:
     id_set: str | None = None
     locate: bool = False
     made_ms: NDArray[np.uint64] | None = None
+    writer: bytes = field(default_factory=current_writer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +114,8 @@ class Rows:
 class TakeRequest:
     """Asks for ids to be an owner's for good.
 
-    owner: 16 bytes that stand for the owner's name. ids: fingerprints, (n, 2) uint64. id_set, locate, made_ms: as of
-    ClaimRequest.
+    owner: 16 bytes that stand for the owner's name. ids: fingerprints, (n, 2) uint64. id_set, locate, made_ms, writer:
+    as of ClaimRequest.
     """
 
     owner: bytes
@@ -121,6 +124,7 @@ class TakeRequest:
     id_set: str | None = None
     locate: bool = False
     made_ms: NDArray[np.uint64] | None = None
+    writer: bytes = field(default_factory=current_writer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +142,7 @@ class SequenceRequest:
     """Asks for a claim of a producer's sequences. Calls of one epoch count up.
 
     sequences: uint64[n], strictly increasing. prev_sequence: the one before the first of them in the source; that says
-    that nothing lies between. lease_ms None: as registered.
+    that nothing lies between. lease_ms None: as registered. writer: as of ClaimRequest.
     """
 
     producer: str
@@ -148,6 +152,7 @@ class SequenceRequest:
     sequences: NDArray[np.uint64]
     prev_sequence: int | None = None
     lease_ms: int | None = None
+    writer: bytes = field(default_factory=current_writer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +171,8 @@ class ProduceRequest:
     """Asks for rows to be appended to a topic.
 
     ids: fingerprints, (n, 2) uint64, a row each; None: rows without ids. keys: uint64[n], a hash of each row's key,
-    which chooses its partition; None: the request goes whole to the next partition. digests, id_set, locate, made_ms:
-    as of ClaimRequest.
+    which chooses its partition; None: the request goes whole to the next partition. digests, id_set, locate, made_ms,
+    writer: as of ClaimRequest.
     sequenced: instead of ids, a sequence each; its token and call are the request's. beside: columns that are an id, a
     digest or a sequence, and need not be written where a record has nothing of their name. spilled: rows with ids that
     had waited; None: they come at once.
@@ -187,6 +192,7 @@ class ProduceRequest:
     made_ms: NDArray[np.uint64] | None = None
     beside: tuple[str, ...] = ()
     spilled: Spilled | None = None
+    writer: bytes = field(default_factory=current_writer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +230,7 @@ class StageRequest:
     """Asks for one chunk of rows to be kept until its batch is committed.
 
     owner: the run, or the batch job's own uuid; a later owner's stages replace an older one's. fingerprint: 16 bytes,
-    of the rows. keys: as of ProduceRequest.
+    of the rows. keys: as of ProduceRequest. writer: as of ClaimRequest.
     """
 
     name: Name
@@ -235,6 +241,7 @@ class StageRequest:
     rows: Rows
     fingerprint: bytes
     keys: NDArray[np.uint64] | None = None
+    writer: bytes = field(default_factory=current_writer)
 
 
 @dataclass(frozen=True)
@@ -252,6 +259,7 @@ class CommitRequest:
 
     digest: of the batch's input; reads_digest: of what it reads, the same also where digest is another; 32 bytes or
     None. source_offsets: where its source is to be read on behind this batch, kept as it is; empty: not known.
+    writer: as of ClaimRequest.
     """
 
     name: Name
@@ -263,6 +271,7 @@ class CommitRequest:
     first_wins: bool
     source_offsets: bytes = b""
     reads_digest: bytes | None = None
+    writer: bytes = field(default_factory=current_writer)
 
 
 @dataclass(frozen=True)

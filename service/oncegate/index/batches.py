@@ -17,7 +17,7 @@ _LATER_BATCH_ID = re.compile("[1-9][0-9]{0,18}")
 class StagedChunk:
     """Holds what is known of one staged chunk: `sha256` of its bytes, the rows' fingerprint (16 bytes), the topic's
     schema in IPC form, the ranges that hold its rows, the ledger's position that staged it, among how many partitions
-    its rows lie by their keys (0: they have none).
+    its rows lie by their keys (0: they have none), who staged it, as of `core.writers` (empty: it is not known).
     """
 
     sha256: bytes
@@ -28,6 +28,7 @@ class StagedChunk:
     parts: tuple[Part, ...]
     position: int
     key_partitions: int = 0
+    writer: bytes = b""
 
 
 @dataclass(slots=True)
@@ -48,6 +49,11 @@ class Stage:
         """Adds up the chunks' fingerprints modulo 2^128: 16 bytes, whatever the order of rows and chunks."""
         total = sum(int.from_bytes(chunk.fingerprint, "little") for chunk in self.chunks.values())
         return (total % (1 << 128)).to_bytes(16, "little")
+
+    @property
+    def writer(self) -> bytes:
+        """Returns who staged it, as of `core.writers`; empty: it is not known."""
+        return next((chunk.writer for chunk in self.chunks.values()), b"")
 
     @property
     def first_position(self) -> int:
@@ -171,6 +177,7 @@ class BatchIndex:
             entry.parts,
             position,
             entry.key_partitions,
+            entry.writer,
         )
         self.stage_bytes += entry.size_bytes
 

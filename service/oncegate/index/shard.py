@@ -7,7 +7,18 @@ from functools import partial
 import numpy as np
 
 from oncegate.core.claims import LeaseExpiry
-from oncegate.core.entries.kinds import Claimed, Completed, Entry, NamespaceSet, Released, Retired, SnapshotPiece, Taken
+from oncegate.core.entries.kinds import (
+    Claimed,
+    Completed,
+    Entry,
+    NamespaceSet,
+    Released,
+    Retired,
+    SnapshotPiece,
+    Staged,
+    Taken,
+)
+from oncegate.core.entries.producers import ProducerRegistered
 from oncegate.index.audit_trail import AuditTrail
 from oncegate.index.batches import BatchIndex
 from oncegate.index.claims.apply import Undo as ClaimUndo
@@ -47,6 +58,8 @@ def buckets_kept(horizon_ms: int) -> int:
 
 # Entries that mean nothing to any part but the claims: most of them all.
 _OF_CLAIMS = (Claimed, Completed, Released, Taken)
+# Entries whose writers the claims do not see.
+_OF_RUNS = (Staged, ProducerRegistered)
 
 
 class ShardIndex:
@@ -69,6 +82,8 @@ class ShardIndex:
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
         """Applies one entry; returns what takes it back, and what settles it once it is durable."""
         claims = self.claims.apply(position, entry, now_ms)
+        if isinstance(entry, _OF_RUNS):
+            self.claims.store.runs.note(entry.writer)
         if claims is not None and isinstance(entry, _OF_CLAIMS):
             return partial(self.claims.undo, claims), partial(self.claims.settle, claims)
         undos = [self.topics.apply(position, entry), self.batches.apply(position, entry), self._set(position, entry)]
@@ -121,6 +136,8 @@ class ShardIndex:
 
     def replayed(self, position: int, entry: Entry) -> None:
         """Takes in, for good, what is no claim's alone; the claims have seen it already."""
+        if isinstance(entry, _OF_RUNS):
+            self.claims.store.runs.note(entry.writer)
         self.topics.apply(position, entry)
         self.batches.apply(position, entry)
         self.producers.apply(position, entry)

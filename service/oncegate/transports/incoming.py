@@ -1,7 +1,7 @@
 """How a request that writes is let in, the same for each transport. In this order, all before any effect:
 
 1. body length against limits  TooLarge: before a byte of it is read
-2. namespace, marks            NotFound, Recovering, LedgerDown, LedgerBehind
+2. namespace, marks, writer    NotFound, Recovering, LedgerDown, LedgerBehind, BadRequest
 3. quota, admission            QuotaExceeded, Overloaded: there is no room for the length that was announced, or its
                                caller does not read its answers
 4. the body itself             reserved as it comes; BadRequest when it ends early, DeadlinePassed or BodyTooSlow when
@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 
 from oncegate.core.errors import TooLarge
 from oncegate.engine.admission import Admission
+from oncegate.engine.counts.clients import set_current_client
 from oncegate.engine.counts.tenants import Whose, set_current_tenant
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
@@ -24,6 +25,7 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.shard import Shard
 from oncegate.ports import Mark
+from oncegate.ports.writers import set_current_writer
 
 # Reading a body above this takes longer than handing it to a thread does.
 OFFLOAD_BYTES = 256 << 10
@@ -34,7 +36,8 @@ T = TypeVar("T")
 class Incoming(Protocol):
     """What a transport tells of a request before its body is read.
 
-    Each method raises BadRequest for what it cannot read; `size_bytes` LengthRequired where the length is unknown.
+    Each method raises BadRequest for what it cannot read; `writer` TooLarge too, `size_bytes` LengthRequired where the
+    length is unknown.
     """
 
     def timeout_ms(self) -> int | None:
@@ -57,6 +60,12 @@ class Incoming(Protocol):
 
     def whose(self) -> Whose | None:
         """Returns the tenant whose credential was shown; None: none was asked for."""
+
+    def writer(self, limits: Limits) -> bytes:
+        """Returns the writer that the caller names, as of `core.writers`; empty: it names none."""
+
+    def user_agent(self) -> str | None:
+        """Returns the text by which the calling program names itself; None: it does not."""
 
     def marks(self) -> Iterable[Mark]:
         """Returns the marks of the namespace's ledger that the caller has seen."""
@@ -106,6 +115,8 @@ async def admit(incoming: Incoming, gateway: Gateway, claims: bool = False) -> A
         raise TooLarge(f"a body of {size_bytes} bytes; at most {bytes_max} are read of this kind")
     shard = claims_at(gateway, namespace := incoming.namespace(), incoming.marks, caller if claims else None)
     set_current_tenant(gateway.tenants.of(incoming.whose()))
+    set_current_writer(incoming.writer(gateway.limits))
+    set_current_client(gateway.clients.of(incoming.user_agent()))
     shard.rates.take_bytes(size_bytes)
     gateway.admission.answers.check(incoming.sharer(), size_bytes)
     gateway.admission.enter(size_bytes)

@@ -28,7 +28,7 @@ from oncegate_spark.protocol.calls.steps import End, Pause, Step, Steps, Tries
 from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.effort import TIMEOUT_MS, WireFailure
 from oncegate_spark.protocol.ids import Ids
-from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.names import Name, WriterId
 from oncegate_spark.protocol.outage import BLOCK, is_patient
 from oncegate_spark.protocol.packed.verdicts import Verdicts
 from oncegate_spark.spill import Entry, Spill
@@ -51,7 +51,7 @@ class AsyncGateway:
     `on_down`: what calls do while the gateway is down. "block" tries for `timeout_ms`; "fail" raises Unavailable at
     once; "spill" does too, but for rows with ids that an attempt produces: they are laid down in `spill` and sent in
     order once it is back. What ends work that was begun (complete, release, commit, ack) is tried for `timeout_ms`.
-    """
+    `writer`: who writes, for the gateway's counts of duplicates."""
 
     def __init__(
         self,
@@ -63,14 +63,14 @@ class AsyncGateway:
         credentials: Credentials = NONE,
         on_down: str = BLOCK,
         spill: Spill | None = None,
+        writer: WriterId | None = None,
         clock: AsyncClock | None = None,
         rng: Random | None = None,
         connections_max: int = CONNECTIONS_MAX,  # sync: -
     ) -> None:
         self.clock: AsyncClock = clock or AsyncSystemClock()
         self.rng: Random = rng or SystemRandom()
-        self._connections_max = connections_max  # sync: -
-        self.credentials = credentials
+        self._connections_max, self.credentials = connections_max, credentials  # sync: self.credentials = credentials
         self._pool = Pool(  # sync: self._pool = Connection(
             url,
             credentials,
@@ -81,10 +81,10 @@ class AsyncGateway:
         self.url = url.rstrip("/")
         self.namespace = namespace
         self.timeout_ms = checked_timeout(timeout_ms)
-        now_ms = self.clock.monotonic_ms
         self.on_down, self.spill = on_down, spill
-        patient = is_patient(on_down, spill is not None)
+        now_ms, patient = self.clock.monotonic_ms, is_patient(on_down, spill is not None)
         tries = Tries(self.url, timeout_ms=timeout_ms, mark=mark, now_ms=now_ms, rng=self.rng, patient=patient)
+        tries.writer = writer
         self.calls = Calls(tries, namespace)
         self._spilling = None if spill is None else AsyncSpilling(self, spill, namespace)
 
@@ -113,6 +113,7 @@ class AsyncGateway:
             credentials=self.credentials,
             on_down=self.on_down,
             spill=self.spill,
+            writer=self.calls.tries.writer,
             clock=self.clock,
             rng=self.rng,
             connections_max=self._connections_max,  # sync: -

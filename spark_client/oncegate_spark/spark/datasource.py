@@ -5,6 +5,7 @@ returned. Whatever `commit` needs travels in those messages: in streaming it run
 """
 
 from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -142,10 +143,11 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
     def __init__(self, writer: Writer, empty: EmptyWrite) -> None:
         self.writer = writer
         self.empty = empty
+        self.name = new_token()  # of this write: made on the driver, the same in all of its tasks
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         """In a task: write a partition under a fresh token of this attempt. Raises TaskFailed."""
-        return _written(self.writer, iterator)
+        return _written(self.writer, iterator, self.name)
 
     def commit(self, messages: list[Message | None]) -> None:
         """On the driver: every task has succeeded. Raises BrokenMessages where one has not."""
@@ -184,8 +186,8 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         self.writer.abort([message.body for message in messages if message is not None])
 
 
-def _written(writer: Writer, iterator: Iterator[pa.RecordBatch]) -> Message:
-    token, counted, task = new_token(), Counted(iterator), task_identity.of_task()
+def _written(writer: Writer, iterator: Iterator[pa.RecordBatch], name: str | None = None) -> Message:
+    token, counted, task = new_token(), Counted(iterator), replace(task_identity.of_task(), write=name)
     numbers = {"spark.partition": task.partition, "spark.attempt": task.attempt, "spark.batch": task.batch}
     with task_span("write a partition", numbers):
         return Message(writer.write(iter(counted), token, task), counted.rows)

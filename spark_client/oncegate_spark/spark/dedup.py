@@ -185,7 +185,8 @@ class IdTaker:
     id_set: str | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with self.endpoint.open() as gateway:
+        writer = task_identity.writer_of(task_identity.of_task(), self.owner)
+        with self.endpoint.open(writer) as gateway:
             for batch in batches:
                 yield batch.append_column(TAKEN, self._owned_or_failed(gateway, batch))
 

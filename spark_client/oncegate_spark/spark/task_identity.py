@@ -6,11 +6,11 @@ a name: task, partition and attempt numbers (a new driver counts again), a job i
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from oncegate_spark.errors import BrokenMessages, NoIdentity
-from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.names import Name, WriterId
 from oncegate_spark.spark.checkpoint import DriverNotes, Input
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.column_names import CASE
@@ -27,16 +27,26 @@ class Task:
 
     `run`: the query's run id, new at every start; None outside a streaming query. `observed`: the folder where a
     listener waits for counts. `is_case_sensitive`: the session tells columns apart by case; known in tasks alone.
+
+    `serial`: Spark's number of this very attempt, greater than that of any that started before it in this driver; of
+    the stage's attempt Python learns nothing.
+
+    `speculates`: Spark may start a second attempt of a task beside the first. `write`: one `df.write`, the same in all
+    of its tasks.
     """
 
     partition: int = 0
     attempt: int = 0
+    stage: int = 0
+    serial: int = 0
+    speculates: bool = False
     query: str | None = None
     batch: str | None = None
     run: str | None = None
     notes: DriverNotes | None = None
     observed: str | None = None
     is_case_sensitive: bool = False
+    write: str | None = None
 
     @property
     def number(self) -> int | None:
@@ -59,13 +69,43 @@ def of_task() -> Task:
     return Task(
         partition=context.partitionId(),
         attempt=context.attemptNumber(),
+        stage=context.stageId(),
+        serial=context.taskAttemptId() % 2**31,
+        speculates=_is_true(context.getLocalProperty("spark.speculation")),
         query=query,
         batch=context.getLocalProperty("streaming.sql.batchId"),
         run=run,
         notes=notes,
         observed=context.getLocalProperty(OBSERVED),
-        is_case_sensitive=(context.getLocalProperty(CASE) or "").lower() == "true",  # Spark hands SQL settings on
+        is_case_sensitive=_is_true(context.getLocalProperty(CASE)),  # Spark hands settings on
     )
+
+
+def writer_of(task: Task, job: str | None = None, version: str | None = None) -> WriterId:
+    """Names an attempt of a task for the gateway's counts; `driver_of_task` names its driver.
+
+    A query's id names the job, also inside foreachBatch; elsewhere `job` does, with `version` as its batch, or this
+    very write where it has no name.
+    """
+    noted = task.notes.input if task.notes else None
+    query, number = task.query or (noted.query if noted else None), task.number
+    if query is not None:
+        named = WriterId(job=query, run=task.run, batch=None if number is None else str(number))
+    else:
+        named = WriterId(job=job or f"df.write {task.write}", run=task.write, batch=version)
+    return replace(
+        named,
+        stage=task.stage,
+        task=task.partition,
+        attempt=task.attempt,
+        serial=task.serial,
+        speculation=task.speculates,
+    )
+
+
+def driver_of_task(writer: WriterId) -> WriterId:
+    """Names the driver of a task's attempt: the job, its run and its batch."""
+    return WriterId(job=writer.job, run=writer.run, batch=writer.batch)
 
 
 def batch_of(df: Any) -> str | None:
@@ -120,6 +160,10 @@ def input_of(task: Task, version: str, own: Input | None) -> Input | None:
 def offsets_of(task: Task, read: Input | None) -> str | None:
     """Where the sources of a batch are to be read on, for the message of one of its tasks; None for the others."""
     return read.offsets if read is not None and task.partition == 0 else None
+
+
+def _is_true(value: str | None) -> bool:
+    return (value or "").lower() == "true"
 
 
 def _is_uuid(text: str | None) -> bool:

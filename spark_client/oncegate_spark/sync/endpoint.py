@@ -6,6 +6,7 @@ from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.address import Address, checked_timeout
 from oncegate_spark.protocol.effort import TIMEOUT_MS
+from oncegate_spark.protocol.names import WriterId
 from oncegate_spark.protocol.outage import BLOCK, check_without_rows
 from oncegate_spark.sync.gateway import Gateway
 
@@ -44,7 +45,7 @@ class Endpoint:
             raise
         check_without_rows(self.on_down)
 
-    def open(self) -> Gateway:
+    def open(self, writer: WriterId | None = None) -> Gateway:
         """Return a gateway of its own, which connects with its first request; the caller closes it."""
         return Gateway(
             self.url,
@@ -52,4 +53,5 @@ class Endpoint:
             timeout_ms=self.timeout_ms,
             credentials=self.credentials,
             on_down=self.on_down,
+            writer=writer,
         )

@@ -51,6 +51,8 @@ class FaultyWriter:
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Any:
         if self.fault == "zombie":
             return self._zombie(batches, token, task)
+        if self.fault == "late_zombie":
+            return self._late_zombie(list(batches), token, task)
         if self.fault == "twin":
             return self._twin(list(batches), token, task)
         message = self.writer.write(batches, token, task)
@@ -68,6 +70,21 @@ class FaultyWriter:
         first_time(self.folder, "zombie-waits")
         wait_for(self.folder, "aborted")
         message = self.writer.write(batches, token, task)
+        first_time(self.folder, "zombie-wrote")
+        return message
+
+    def _late_zombie(self, batches: list[pa.RecordBatch], token: str, task: Task) -> Any:
+        """Partition 0 fails for good when partition 1 has written half its rows; that one writes the other half when
+        the batch was replayed."""
+        if task.partition == 0:
+            wait_for(self.folder, "half-written")
+            raise RuntimeError("partition 0 was told to fail")
+        rows = pa.Table.from_batches(batches).combine_chunks()
+        half = rows.num_rows // 2
+        self.writer.write(iter(rows[:half].to_batches()), token, task)
+        first_time(self.folder, "half-written")
+        wait_for(self.folder, "replayed")
+        message = self.writer.write(iter(rows[half:].to_batches()), new_token(), task)
         first_time(self.folder, "zombie-wrote")
         return message
 

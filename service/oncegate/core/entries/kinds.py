@@ -84,6 +84,7 @@ IdTimeNumber = Annotated[int, "u8", Tag(3)]
 Shadowed = Annotated[int, "u8", Tag(4)]
 OnLedgerDownNumber = Annotated[int, "u8", Tag(5)]
 KnownFromMs = Annotated[int, "u64", Tag(128)]
+WrittenBy = Annotated[bytes, "blob", Tag(132)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ class Claimed:
 
     digests: of their payloads, in this order, 4 bytes each, little-endian, 0 for none; empty: none has one.
     id_set: the set of ids that was named; None: the one that this kind of call uses. The fingerprints have it in them.
+    writer: of `core.writers`; empty: the caller did not name itself.
     """
 
     KIND: ClassVar[int] = 2
@@ -118,6 +120,7 @@ class Claimed:
     taken: Blob
     digests: Digests = b""
     id_set: IdSet = None
+    writer: WrittenBy = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,7 @@ class Produced:
 
     spilled_ms: when the client had laid the rows down, by its wall clock, since the gateway was down; 0: it had not.
     spilled_by: the name of its credential, empty where none was asked for.
+    writer: as of a claim.
     """
 
     KIND: ClassVar[int] = 6
@@ -189,13 +193,15 @@ class Produced:
     taken_at: TakenAt = b""
     spilled_ms: SpilledMs = 0
     spilled_by: SpilledBy = ""
+    writer: WrittenBy = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
     """Records that one chunk of one attempt was staged. `parts`: its rows by partition.
 
-    key_partitions: among how many their keys have put them; 0: they have no keys, and may lie in any.
+    key_partitions: among how many their keys have put them; 0: they have no keys, and may lie in any. writer: as of a
+    claim.
     """
 
     KIND: ClassVar[int] = 7
@@ -211,6 +217,7 @@ class Staged:
     parts: Parts
     wall_ms: U64
     key_partitions: KeyPartitions = 0
+    writer: WrittenBy = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +307,8 @@ class Trimmed:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Records ids that belong to an owner from now on, without lease or settling; `fresh`, `taken` and `id_set` as of
-    a claim."""
+    """Records ids that belong to an owner from now on, without lease or settling; `fresh`, `taken`, `id_set` and
+    `writer` as of a claim."""
 
     KIND: ClassVar[int] = 14
     owner: B16
@@ -309,6 +316,7 @@ class Taken:
     fresh: Blob
     taken: Blob
     id_set: IdSet = None
+    writer: WrittenBy = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ HeldBack = Annotated[bytes, "blob", Tag(1)]
 AckedTopic = Annotated[str, "text", Tag(128)]
 AckedOffsets = Annotated[bytes, "blob", Tag(129)]
 GapsRule = Annotated[int, "u8", Tag(1)]
+RegisteredBy = Annotated[bytes, "blob", Tag(132)]
 ResolvedBy = Annotated[str, "text", Tag(128)]
 ResolvedIds = Annotated[int, "u64", Tag(129)]
 ResolvedProducer = Annotated[str, "text", Tag(130)]
@@ -29,7 +30,7 @@ class DriverRegistered:
 class ProducerRegistered:
     """Begins an epoch in which `token` writes; the first one names the producer's number and driver for ever.
 
-    gaps: of this epoch, as `core.producers.Gaps`."""
+    gaps: of this epoch, as `core.producers.Gaps`. writer: of `core.writers`; empty: the caller did not name itself."""
 
     KIND: ClassVar[int] = 21
     producer: Text
@@ -40,6 +41,7 @@ class ProducerRegistered:
     lease_ms: U32
     wall_ms: U64
     gaps: GapsRule = 0
+    writer: RegisteredBy = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Counts what one process answers for a shard, by the table of `engine.counters`."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from oncegate.arraytypes import U8
@@ -7,6 +9,7 @@ from oncegate.core.causes import Cause
 from oncegate.core.producers import Action as SequenceAction
 from oncegate.core.verdicts import Flag
 from oncegate.engine.counters import BY_CAUSE, COUNTERS, DUPLICATES, OWN_DUPLICATES, CounterRow
+from oncegate.engine.counts.clients import current_client
 from oncegate.engine.counts.duplicate_log import DuplicateLog
 from oncegate.engine.counts.histogram import Histogram
 from oncegate.index.claims.firsts import Duplicates
@@ -26,7 +29,6 @@ AGE_MS = (_S, 10 * _S, 60 * _S, 600 * _S, _H, 6 * _H, _D, 3 * _D, 7 * _D, 14 * _
 _OWN_BIT = int(Flag.OWN)
 _BY_ACTION = {action: row.name for row in COUNTERS for action in row.actions}
 _BY_SEQUENCE_ACTION = {action: row.name for row in COUNTERS for action in row.sequence_actions}
-_UPSTREAM = BY_CAUSE[Cause.UPSTREAM].name
 # Up to so many answers a list costs less than an array's functions do.
 _FEW = 32
 
@@ -57,18 +59,32 @@ class Counts:
 
     def add_cause(self, cause: Cause, count: int) -> None:
         """Counts so many rows, or sequences, that came again for this cause."""
-        self._counts[BY_CAUSE[cause].name] += count
+        self._add_causes([count if one is cause else 0 for one in Cause])
+        self.add_brought(count)
+
+    def add_brought(self, count: int) -> None:
+        """Counts so many ids, sequences or rows for the client whose request it is."""
+        if (client := current_client()) is not None:
+            client.ids += count
+
+    def _add_causes(self, by_cause: Sequence[int]) -> None:
+        """Counts duplicates by cause, for the namespace and for the client whose request it is."""
+        for row, count in zip(BY_CAUSE, by_cause, strict=True):
+            self._counts[row.name] += count
+        if (client := current_client()) is not None:
+            client.add(by_cause)
 
     def add_ids(self, actions: U8, verdicts: U8, duplicates: Duplicates | None) -> None:
         """Counts one request's ids: what was done about each (`core.claims.Action`, SAME_INDEX), and its verdict; and
         what is known of those that are duplicates, None: none is."""
+        self.add_brought(len(actions))
+        if same := actions.tobytes().count(SAME_INDEX):
+            self._add_causes([same if one is Cause.UPSTREAM else 0 for one in Cause])
         if duplicates is not None:
-            for row, count in zip(BY_CAUSE, np.bincount(duplicates.causes, minlength=len(Cause)).tolist(), strict=True):
-                self._counts[row.name] += count
+            self._add_causes(np.bincount(duplicates.causes, minlength=len(Cause)).tolist())
             self.ages.add(self.ages.tally(duplicates.ages_ms))
             if self._log is not None:
                 self._log.add(duplicates.seen, len(duplicates.causes))
-        self._counts[_UPSTREAM] += actions.tobytes().count(SAME_INDEX)
         if len(actions) > _FEW:
             self._add(_BY_ACTION, actions, verdicts)
             return
@@ -76,12 +92,15 @@ class Counts:
         for action, verdict in zip(actions.tolist(), verdicts.tolist(), strict=True):
             counts[OWN_DUPLICATES.name if verdict & _OWN_BIT else _BY_ACTION[action]] += 1
 
-    def add_sequences(self, actions: U8, verdicts: U8) -> None:
-        """Counts one request's sequences: what was done about each (`core.producers.Action`), and its verdict."""
+    def add_sequences(self, actions: U8, verdicts: U8, cause: Cause = Cause.TASK_RETRY) -> None:
+        """Counts one request's sequences: what was done about each (`core.producers.Action`), its verdict, and why
+        those came again that other attempts wrote."""
         self._add(_BY_SEQUENCE_ACTION, actions, verdicts)
-        own = int(np.count_nonzero(verdicts & Flag.OWN))
-        self.add_cause(Cause.CLIENT_RETRY, own)
-        self.add_cause(Cause.TASK_RETRY, int(np.count_nonzero(actions == SequenceAction.DUPLICATE)) - own)
+        own, by_cause = int(np.count_nonzero(verdicts & Flag.OWN)), [0] * len(Cause)
+        by_cause[Cause.CLIENT_RETRY] = own
+        by_cause[cause] = int(np.count_nonzero(actions == SequenceAction.DUPLICATE)) - own
+        self._add_causes(by_cause)
+        self.add_brought(len(actions))
 
     def _add(self, names: dict[int, str], actions: U8, verdicts: U8) -> None:
         by_action = np.bincount(actions, minlength=256)

@@ -22,5 +22,5 @@ def duplicates_in(
         return None
     scope = None if request.scope is None else (request.scope.driver, request.scope.batch)
     call = None if isinstance(request, TakeRequest) else request.call
-    asked = AskedBy(call or 0, decision.claim is not None, call is None, scope, seen_max)
+    asked = AskedBy(call or 0, decision.claim is not None, call is None, scope, request.writer, seen_max)
     return index.duplicates_of(request.ids, decision.verdicts, decision.archives, asked, wall_ms)

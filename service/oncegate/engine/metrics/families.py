@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 import oncegate
+from oncegate.core.causes import Cause
 from oncegate.engine.counters import COUNTERS, CounterRow
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.counts.duplicate_log import OUTCOMES, DuplicateLogs
@@ -196,6 +197,26 @@ METRICS: tuple[Metric, ...] = (
         ("outcome",),
         OUTCOMES,
         of_gateway=lambda gateway: _outcomes(gateway.duplicates),
+    ),
+    Metric(
+        "client_ids",
+        Kind.COUNTER,
+        "ids",
+        "that clients brought, sequences and rows of batches too, by the program and version that `User-Agent` names",
+        ("client", "version"),
+        of_gateway=lambda gateway: {name: client.ids for name, client in gateway.clients.by_name.items()},
+    ),
+    Metric(
+        "client_duplicates",
+        Kind.COUNTER,
+        "ids",
+        "of these, that came again and were not written, by what is known of the cause",
+        ("client", "version", "cause"),
+        of_gateway=lambda gateway: {
+            (*name, cause.name.lower()): client.duplicates[cause]
+            for name, client in gateway.clients.by_name.items()
+            for cause in Cause
+        },
     ),
     Metric(
         "trace_spans",

@@ -1,5 +1,7 @@
 """Stages, commits and aborts named batches: all or nothing, when the driver says so; tells where sources go on."""
 
+from collections import Counter
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +22,7 @@ from oncegate.engine.usecases.topics import Topics, check_schema, read_schema
 from oncegate.engine.write_log import log_batch
 from oncegate.index.batches import Stage, StagedChunk, totals
 from oncegate.index.committed_names import CommittedName
+from oncegate.index.writers import cause_between, is_newer_run, task_of
 from oncegate.ports import DropRanges, Origin, OutputChange, WriteRange
 
 
@@ -92,6 +95,7 @@ class Batches:
             parts=parts,
             wall_ms=journal.wall_ms(),
             key_partitions=key_partitions,
+            writer=request.writer,
         )
         journal.counts.add(STAGED_ROWS, rows.rows)
         stream = f"stage:{request.token.hex()}"
@@ -167,7 +171,8 @@ class Batches:
         if row.outcome is not Outcome.DUPLICATE:
             raise refusal(row.outcome, row.reason, request, record)
         journal.counts.add(DUPLICATE_COMMITS)
-        journal.counts.add_cause(Cause.BATCH_REPLAY, rows)
+        is_late = is_newer_run(record.run, request.writer, journal.index.claims.store.runs)
+        journal.counts.add_cause(Cause.ZOMBIE if is_late else Cause.BATCH_REPLAY, rows)
         return self._duplicate(request, record, rows, facts.rows_equal)
 
     def _duplicate(
@@ -231,13 +236,16 @@ class Batches:
         losers = self._losers(name, {winner.token for winner in request.winners})
         if losers:
             outputs.append(DropRanges(tuple(losers)))
+        causes = self._causes(request)
         is_first = self._index.committed.is_first(name)
         position = journal.record(entries, outputs)
         committed = self._index.committed.get(name)
         suppressed = 0 if committed is None else committed.suppressed_rows
         await journal.group_commit.durable(position)
         journal.counts.add(COMMITTED_ROWS, rows)
-        journal.counts.add_cause(Cause.TASK_RETRY, suppressed)
+        journal.counts.add_brought(rows)
+        for cause, count in causes.items():
+            journal.counts.add_cause(cause, count)
         return CommitResult("COMMITTED", rows, self._topics.told(spans), suppressed, 0, first_of_app=is_first)
 
     def _published(self, name: Name, parts: list[Part]) -> tuple[tuple[Span, ...], list[OutputChange]]:
@@ -282,6 +290,22 @@ class Batches:
                     f"rows were staged when topic {topic} had {chunk.key_partitions} partition, and it has "
                     f"{partitions}: write the batch again. Nothing was written"
                 )
+
+    def _causes(self, request: CommitRequest) -> Counter[Cause]:
+        """Counts the rows that are staged and not among the winners', by why they came beside those of their task."""
+        stages, runs = self._index.stages.get(request.name, {}), self._journal.index.claims.store.runs
+        won = {winner.token for winner in request.winners}
+        winners = {task_of(stage.writer): stage.writer for stage in stages.values() if stage.token in won}
+        causes = Counter[Cause]()
+        for stage in stages.values():
+            if stage.token in won:
+                continue
+            winner = winners.get(task_of(stage.writer), b"")
+            cause = cause_between(winner, stage.writer, runs)
+            # The later of the two attempts is the one that came again, whichever was published.
+            cause = cause_between(stage.writer, winner, runs) if cause is Cause.ZOMBIE else cause
+            causes[Cause.TASK_RETRY if cause is Cause.UNKNOWN else cause] += stage.rows
+        return causes
 
     def _losers(self, name: Name, won: set[bytes]) -> list[bytes]:
         stages = self._index.stages.get(name, {}).values()

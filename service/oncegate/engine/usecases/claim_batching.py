@@ -151,7 +151,7 @@ class ClaimBatcher:
         for n, one in enumerate(batch):
             request, name, ids = one.request, names[16 * n : 16 * n + 16], one.request.ids.tobytes()
             call = (name, request.token, request.call, digest_of(request))
-            claims.append(Claimed(*call, one.lease_ms, wall_ms, ids, b"", b"", request.id_set))
+            claims.append(Claimed(*call, one.lease_ms, wall_ms, ids, b"", b"", request.id_set, request.writer))
         self._answer(batch, *journal.record_together(claims, _made_ms(batch)))
 
     def _first_calls(self, batch: list[_Pending], now_ms: int) -> list[_Pending]:
@@ -188,7 +188,7 @@ class ClaimBatcher:
         if Action.DUPLICATE not in claim_batch.answers.actions[at].tobytes():
             return None
         archives = None if claim_batch.archives is None else claim_batch.archives[at]
-        asked = AskedBy(request.call, is_repeat=False, seen_max=self._journal.counts.seen_max)
+        asked = AskedBy(request.call, is_repeat=False, writer=request.writer, seen_max=self._journal.counts.seen_max)
         verdicts = claim_batch.answers.verdicts[at]
         return self._journal.index.claims.duplicates_of(request.ids, verdicts, archives, asked, self._journal.wall_ms())
 

@@ -134,7 +134,7 @@ class Claims:
         claim, wall_ms = journal.random(16), journal.wall_ms()
         fresh, taken = decision.fresh.tobytes(), decision.taken.tobytes()
         call, digests = (claim, request.token, request.call, digest), decision.digests
-        entry = Claimed(*call, lease_ms, wall_ms, fresh, taken, digests, request.id_set)
+        entry = Claimed(*call, lease_ms, wall_ms, fresh, taken, digests, request.id_set, request.writer)
         return claim, journal.record([entry, *scoped(request.scope, claim)])
 
     async def take(self, request: TakeRequest, deadline: Deadline) -> ClaimResult:
@@ -156,7 +156,7 @@ class Claims:
             journal.group_commit.check()
             self._index.make_room(len(decision.fresh) + len(decision.taken), now_ms)
             fresh, taken = decision.fresh.tobytes(), decision.taken.tobytes()
-            entry = Taken(request.owner, journal.wall_ms(), fresh, taken, request.id_set)
+            entry = Taken(request.owner, journal.wall_ms(), fresh, taken, request.id_set, request.writer)
             rests_on = journal.record([entry, *scoped(request.scope, NO_CLAIM)])
         firsts = self._firsts(request.ids, decision.verdicts) if request.locate else None
         await journal.group_commit.durable(rests_on)

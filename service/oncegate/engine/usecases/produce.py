@@ -127,7 +127,7 @@ class Records:
             producer.quiet_call = max(producer.quiet_call, requests.call)
         made_at = 0 if spans else self._topic_alone(request, entries)
         await self._journal.group_commit.durable(max(producer.position, made_at))
-        self._producers.count(decision)
+        self._producers.count(requests, producer, decision)
         rows = sum(span.rows for span in spans)
         self._journal.counts.add(PRODUCED_ROWS, rows)
         return ProduceResult(rows, self._topics.told(spans), decision.verdicts, decision.numbers)
@@ -223,7 +223,8 @@ class Records:
             output = (request.topic, span.partition, span.first_offset, span.rows, span.size_bytes)
             fresh, taken, digests, taken_at = _ids(request, decision, share)
             ids = fresh, taken, digests, request.id_set, taken_at
-            entries.append(Produced(*output, claim, request.token, request.call, digest, wall_ms, *ids, *spilled))
+            call = claim, request.token, request.call, digest, wall_ms
+            entries.append(Produced(*output, *call, *ids, *spilled, request.writer))
             range_id = journal.random(16)
             outputs.append(WriteRange(range_id, f"topic:{request.topic}:{span.partition}", span.rows, share.data))
             origin = self._origin(request, share.row_indices, (*before, *spans))

@@ -20,6 +20,7 @@ from oncegate.engine.usecases import producer_refusals as refusals
 from oncegate.index.producers.decide import SequenceDecision, registrant, standing
 from oncegate.index.producers.index import DONE_INTERVALS_MAX
 from oncegate.index.producers.store import Producer
+from oncegate.index.writers import cause_between
 
 
 class Producers:
@@ -65,7 +66,7 @@ class Producers:
         # Numbers count up, and none is free again: no producer is ever forgotten.
         number, epoch = (len(producers) + 1, 1) if registered is None else (registered.number, registered.epoch + 1)
         who, times = (request.producer, number, epoch, request.token, request.driver), (lease_ms, journal.wall_ms())
-        journal.record([ProducerRegistered(*who, *times, request.gaps)])
+        journal.record([ProducerRegistered(*who, *times, request.gaps, request.writer)])
 
     def _answer(self, producer: Producer) -> ProducerResult:
         done = self._index.done(producer)
@@ -105,7 +106,7 @@ class Producers:
             producer.quiet_call = max(producer.quiet_call, request.call)
             producer.lease_ms, producer.lease_until_ms = lease_ms, self._journal.clock.monotonic_ms() + lease_ms
         await self._journal.group_commit.durable(producer.position)
-        self.count(decision)
+        self.count(request, producer, decision)
         return ClaimResult(None, lease_ms, decision.verdicts, decision.numbers)
 
     def decide(self, request: SequenceRequest, person: bytes) -> tuple[Producer, SequenceDecision, bytes]:
@@ -166,9 +167,15 @@ class Producers:
         claimed = self.claimed(request, producer, decision, digest, lease_ms)
         return [claimed, SequencesCompleted(producer.number, producer.epoch, request.call, claimed.wall_ms)]
 
-    def count(self, decision: SequenceDecision) -> None:
-        """Adds one request's answers to the counters."""
-        self._journal.counts.add_sequences(decision.actions, decision.verdicts)
+    def count(self, request: SequenceRequest, producer: Producer, decision: SequenceDecision) -> None:
+        """Adds one request's answers to the counters.
+
+        No entry holds which epoch wrote a sequence: those of older epochs are compared with the writer of the last one.
+        """
+        writer, runs = request.writer or producer.writer, self._journal.index.claims.store.runs
+        cause = cause_between(writer, producer.writer_before, runs)
+        cause = Cause.TASK_RETRY if cause is Cause.UNKNOWN else cause
+        self._journal.counts.add_sequences(decision.actions, decision.verdicts, cause)
 
     async def settle(
         self, verb: Verb, name: str, epoch: int, token: bytes, call: int, deadline: Deadline

@@ -143,6 +143,7 @@ def _grant(store: ClaimStore, position: int, grant: Grant, now_ms: int) -> Undo:
     store.takeovers += len(grant.taken)
     store.open_claims += (grant.state == OPEN and not was_open and bool(granted)) - emptied(store, losers)
     store.wall_ms = max(store.wall_ms, grant.wall_ms)
+    store.runs.note(grant.writer)
     return change
 
 

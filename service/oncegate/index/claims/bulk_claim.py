@@ -18,6 +18,7 @@ from oncegate.index.claims.store import ClaimStore
 from oncegate.index.table.arrays import NO_ROW, NO_TIMES, Answers, BatchGrants, IdTimes
 from oncegate.index.table.grants import NO_CLAIM, NO_TOPIC
 from oncegate.index.table.rows import OPEN, Rows
+from oncegate.index.writers import words_of
 
 # What a claim rests on that was left alone.
 LEFT = -1
@@ -124,6 +125,7 @@ def _count_in(
     for claim, row in zip(entries, rows, strict=True):
         registered.append(put(claim.claim, ClaimRecord(claim.token, claim.call, claim.digest, (row,))))
         store.wall_ms = max(store.wall_ms, claim.wall_ms)
+        store.runs.note(claim.writer)
     store.open_claims += len(rows)
     store.last_granted = tuple(rows[-1:])
     return registered
@@ -145,6 +147,7 @@ def _take_all(rows: Rows, claims: Sequence[Claimed], now_ms: int) -> I64:
     for zero in (holders.takeover, holders.named, holders.slots, rows.ended_ms, rows.partition, rows.first_offset):
         zero[at] = 0
     rows.beside[at], rows.scoped[at] = 0, 0
+    rows.writer[at] = [words_of(claim.writer) for claim in claims]
     return at
 
 

@@ -21,6 +21,7 @@ from oncegate.index.claims.store import ClaimStore
 from oncegate.index.table.arrays import TAKEN
 from oncegate.index.table.grants import NO_TOPIC, first_offset_of
 from oncegate.index.table.rows import DONE, Rows
+from oncegate.index.writers import causes_of
 
 
 class Unread(NamedTuple):
@@ -44,13 +45,14 @@ class Firsts:
 
 
 class AskedBy(NamedTuple):
-    """Says who asks: the call, whether it is known already, whether it takes for an owner, and for which batch of
-    which driver. `seen_max`: how many of its duplicates are to be described one by one."""
+    """Says who asks: the call, whether it is known already, whether it takes for an owner, for which batch of which
+    driver, and which writer it is, in bytes. `seen_max`: how many of its duplicates are to be described one by one."""
 
     call: int
     is_repeat: bool
     takes: bool = False
     scope: tuple[str, int] | None = None
+    writer: bytes = b""
     seen_max: int = 0
 
 
@@ -105,6 +107,9 @@ def duplicates_of(
     if asked.scope is not None:
         causes[held & np.isin(found, store.scopes.rows_in(*asked.scope))] = Cause.TASK_RETRY
     causes[(held & is_taken) | asked.takes] = Cause.OTHER_JOB
+    if asked.writer:
+        by_writer = _by_writer(store, np.where(held, found, -1), asked.writer)
+        causes = np.where(by_writer == Cause.UNKNOWN, causes, by_writer)
     causes[is_own] = Cause.UPSTREAM
     causes[is_own & (asked.is_repeat | (held & (holders.call[found] == asked.call)))] = Cause.CLIENT_RETRY
     times_ms = [store.rows.wall_ms[found[held]]]
@@ -117,6 +122,17 @@ def duplicates_of(
         # Copies: they wait in a queue, and a view would keep what the whole request was.
         seen = _seen(store, ids[at[few]], causes[few].copy(), rows, archive, wall_ms)
     return Duplicates(causes, np.maximum(wall_ms - np.concatenate(times_ms), 0), seen)
+
+
+def _by_writer(store: ClaimStore, rows: I64, writer: bytes) -> U8:
+    """Returns why ids came that these rows hold, by their writers, uint8 (k,); UNKNOWN for -1.
+
+    Ids that one request wrote come together as a rule: each stretch of one row is compared once.
+    """
+    begins = np.flatnonzero(np.diff(rows, prepend=-2))
+    firsts = store.rows.writer[rows[begins]] * (rows[begins] >= 0)[:, np.newaxis]
+    causes = causes_of(firsts.astype(np.uint32), writer, store.runs)
+    return causes.repeat(np.diff(begins, append=len(rows)))
 
 
 def _seen(store: ClaimStore, ids: U64, causes: U8, found: I64, archives: I64 | None, wall_ms: int) -> Seen:

@@ -108,6 +108,7 @@ class _Replay:
             if grant.known:
                 store.registry.is_ending(grant.claim)
         store.wall_ms = max(store.wall_ms, grant.wall_ms)
+        store.runs.note(grant.writer)
         added = self._waiting.add(ids, row)
         while added < len(ids):
             self.insert_waiting()

@@ -19,6 +19,7 @@ from oncegate.index.table.arrays import Rules
 from oncegate.index.table.kernels import COMPILED, PLAIN, Kernels
 from oncegate.index.table.rows import ROWS_PER_CLAIM, Rows
 from oncegate.index.table.table import CopyOnWrite, Table
+from oncegate.index.writers import RunOrder
 
 # When rows have run out for good, this part of them is freed at once, so that not every claim has to.
 _ROWS_KEPT_FREE = 1 / 16
@@ -79,6 +80,7 @@ class ClaimStore:
     archives: ids that left the table, archive by archive; changed by apply, `dropped` by evict.
     cold: the runs that archived ids are looked up in; the engine's maintenance replaces runs.
     standing_rows: int32, by kind of archived ids the row that stands for all of them, and last -1; grown by decide.
+    runs: in which order the runs of a job began to write; changed by apply and replay, and by a restore.
     topics: names of topics, by the number that rows have; appended to by apply and replay.
     last_granted: rows of the last entry that granted ids, for a `Scoped` that follows it; set by apply and replay.
     takeovers: ids ever granted by takeover. open_claims: claims that hold ids. ids: held, done or taken in the table.
@@ -99,6 +101,7 @@ class ClaimStore:
         self.archives = ArchiveIndex()
         self.cold = ColdTier(self.archives)
         self.standing_rows: I32 = np.full(1, -1, np.int32)
+        self.runs = RunOrder()
         self.topics: list[str] = []
         self.last_granted: tuple[int, ...] = ()
         self.takeovers = 0

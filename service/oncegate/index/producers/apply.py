@@ -91,6 +91,8 @@ def _register(store: ProducerStore, position: int, entry: ProducerRegistered, no
         calls={},
         intervals=old.intervals.relabelled(_left(old.intervals.label)),
         position=position,
+        writer=entry.writer,
+        writer_before=old.writer,
     )
     store.put(new)
 

@@ -62,7 +62,8 @@ class Producer:
 
     intervals: everything above `watermark` that was ever claimed, by label. last_call: the last that was granted.
     quiet_call: the last that was decided and granted nothing; it and `lease_until_ms` live in memory only.
-    position: of the last entry about it.
+    position: of the last entry about it. writer, writer_before: who registered this epoch, and the one before, as of
+    `core.writers`; empty: it is not known.
     """
 
     name: str
@@ -81,6 +82,8 @@ class Producer:
     calls: dict[int, Call] = field(default_factory=dict)
     intervals: Intervals = field(default_factory=Intervals.empty)
     position: int = 0
+    writer: bytes = b""
+    writer_before: bytes = b""
 
     def lease_left_ms(self, now_ms: int) -> int:
         """Returns the ms that are left of the lease, 0 when it has run out."""

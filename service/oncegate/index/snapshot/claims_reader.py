@@ -16,12 +16,13 @@ from oncegate.arraytypes import I64, U32, U64
 from oncegate.core.errors import Overloaded
 from oncegate.index.claims.by_name import ClaimRecord
 from oncegate.index.claims.store import ClaimStore
-from oncegate.index.snapshot.claims_writer import HEAD, VERSION
+from oncegate.index.snapshot.claims_writer import HEAD, VERSION, WritersSnapshot
 from oncegate.index.table.arrays import NO_DIGESTS, TAKEN
 from oncegate.index.table.bulk_insert import ALONE
 from oncegate.index.table.grants import NO_TOPIC
 from oncegate.index.table.rows import DONE, LASTING, LIVE, PAYLOADS, Rows
 from oncegate.index.table.table import Table
+from oncegate.index.writers import WORDS
 
 # Put into the table at once: large enough for two threads, small enough to be read into the same memory again.
 BATCH_IDS = 1 << 21
@@ -182,6 +183,16 @@ def restore_results(store: ClaimStore, results: Sequence[tuple[int, bytes]] | No
     for row, result in results:
         _check(0 <= row < rows.made and rows.holders.state[row] == DONE, "a result is of a row that is not done")
         rows.results.put([row], result)
+
+
+def restore_writers(store: ClaimStore, saved: WritersSnapshot) -> None:
+    """Restores who made the claims, once their rows are there: as of `claims_writer.Begun`. Raises ValueError."""
+    numbers, words, runs = saved
+    rows, at = store.rows, np.frombuffer(numbers, "<u4")
+    of_rows = np.frombuffer(words, "<u4").astype(np.uint32).reshape(len(at), WORDS)
+    _check(not len(at) or int(at.max()) < rows.made, "a writer is of a row that is not there")
+    rows.column("writer")[at] = of_rows
+    store.runs.restore(runs)
 
 
 class _Head(NamedTuple):

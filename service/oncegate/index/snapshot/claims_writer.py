@@ -37,6 +37,7 @@ _SLOTS_PER_PIECE = 65_536
 
 
 Piece = tuple[str, bytes]
+WritersSnapshot = tuple[bytes, bytes, dict[int, list[int]]]
 
 
 class SnapshotStopped(Exception):
@@ -58,22 +59,34 @@ def snapshot_steps(store: ClaimStore) -> Generator[list[Piece], None, None]:
     Each step brings the strings that are complete by then. To be gone through to the end, or closed.
     A step raises SnapshotStopped when a change has been undone since, or rows ran out: then it is begun anew.
     """
-    return begin(store)[0]
+    return begin(store).steps
 
 
-def begin(store: ClaimStore) -> tuple[Generator[list[Piece], None, None], list[tuple[int, bytes]]]:
-    """Begins a snapshot: its steps, as of `snapshot_steps`, and what it has beside them: the results of claims, in the
-    order they came, by the number that their row is saved under."""
+class Begun(NamedTuple):
+    """Holds a snapshot that has begun: its steps, as of `snapshot_steps`, and what it has beside them.
+
+    results: of claims, in the order they came, by the number that their row is saved under. writers: the rows that have
+    one, by the same number, uint32 (n,), and their words, uint32 (n, WORDS), as little-endian bytes; and the order of
+    runs.
+    """
+
+    steps: Generator[list[Piece], None, None]
+    results: list[tuple[int, bytes]]
+    writers: WritersSnapshot
+
+
+def begin(store: ClaimStore) -> Begun:
+    """Begins a snapshot."""
     made = _ClaimsSnapshot(store)
     steps = made.steps()
     # It has begun: closing it, or throwing it away, sets the store free.
     next(steps)
-    return steps, made.results
+    return Begun(steps, made.results, made.writers)
 
 
 class _ClaimsSnapshot:
-    """Makes one snapshot. `numbers`: by row, what it is saved as; NO_ROW for one that held nothing. `results`: see
-    `begin`."""
+    """Makes one snapshot. `numbers`: by row, what it is saved as; NO_ROW for one that held nothing. `results`,
+    `writers`: as of `Begun`."""
 
     def __init__(self, store: ClaimStore) -> None:
         rows, order = store.rows, _rows_in_order(store)
@@ -85,6 +98,9 @@ class _ClaimsSnapshot:
         self._numbers[order[live]] = np.flatnonzero(live).astype(np.uint32)
         numbered = ((int(self._numbers[row]), result) for row, result in rows.results.by_row.items())
         self.results = [(number, result) for number, result in numbered if number != NO_ROW]
+        words = rows.column("writer")[order]
+        said = np.flatnonzero(words.any(axis=1)).astype("<u4")
+        self.writers: WritersSnapshot = said.tobytes(), words[said].astype("<u4").tobytes(), store.runs.snapshot()
         self._digests = len(store.table.slots.digests) > 0
         tag_bits, counters = int(store.table.tag_mask).bit_length(), (store.takeovers, store.open_claims)
         head = HEAD.pack(VERSION, tag_bits, self._count, store.ids, *counters, store.wall_ms)

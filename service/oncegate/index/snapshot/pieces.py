@@ -17,10 +17,11 @@ from oncegate.index.producers.index import ProducerIndex
 from oncegate.index.snapshot.batches import KINDS as BATCHES_KINDS
 from oncegate.index.snapshot.batches import BatchesReader
 from oncegate.index.snapshot.batches import snapshot_steps as batches_steps
-from oncegate.index.snapshot.claims_reader import ClaimsReader, restore_results
+from oncegate.index.snapshot.claims_reader import ClaimsReader, restore_results, restore_writers
+from oncegate.index.snapshot.claims_writer import WritersSnapshot
 from oncegate.index.snapshot.claims_writer import begin as begin_claims
 from oncegate.index.snapshot.producers import KINDS as PRODUCERS_KINDS
-from oncegate.index.snapshot.producers import ProducersReader
+from oncegate.index.snapshot.producers import ProducersReader, ProducerWriters, producer_writers
 from oncegate.index.snapshot.producers import snapshot_steps as producers_steps
 from oncegate.index.snapshot.topics import KINDS as TOPICS_KINDS
 from oncegate.index.snapshot.topics import TopicsReader
@@ -35,9 +36,10 @@ PIECE_BYTES = 16 << 20
 SettingsSnapshot = tuple[NamespaceSet, tuple[int, ...]]
 _CLAIMS, _SETTINGS, _END = "claims/", "settings", "end"
 _SCOPES, _EVICTED, _RESULTS, _SOURCE_OFFSETS = "scopes", "sealed", "results", "source_offsets"
-_LANES, _AUDIT, _SPILLED = "lanes", "audit_trail", "spilled_rows"
-# What claims were completed with, by row: beside the claims' own pieces, so that older builds pass it over, as they do
-# with source offsets.
+_LANES, _AUDIT, _SPILLED, _WRITERS = "lanes", "audit_trail", "spilled_rows", "writers"
+_PRODUCER_WRITERS = "producer_writers"
+# What claims were completed with, and who made them, by row: beside the claims' own pieces, so that older builds pass
+# it over, as they do with source offsets.
 ResultsSnapshot = list[tuple[int, bytes]]
 
 
@@ -58,11 +60,13 @@ def snapshot_steps(
 
     A step raises SnapshotStopped when the claims could not be gone through to the end. To be gone through, or closed.
     """
-    steps, results = begin_claims(claims.store)
+    steps, results, writers = begin_claims(claims.store)
     others = (
         (_EVICTED, msgspec.msgpack.encode(claims.archives.snapshot())),
         (_SETTINGS, msgspec.msgpack.encode(settings)),
         (_RESULTS, msgspec.msgpack.encode(results)),
+        (_WRITERS, msgspec.msgpack.encode(writers)),
+        (_PRODUCER_WRITERS, msgspec.msgpack.encode(producer_writers(producers.store))),
         (_SOURCE_OFFSETS, msgspec.msgpack.encode(source_offsets.snapshot())),
         (_AUDIT, msgspec.msgpack.encode(audit_trail.snapshot())),
         (_SPILLED, msgspec.msgpack.encode(audit_trail.spilled.snapshot())),
@@ -162,6 +166,12 @@ class SnapshotReader:
                 self._audit_trail.spilled.restore(spilled)
             if _LANES in self._whole:
                 self._lanes.restore(msgspec.msgpack.decode(self._whole[_LANES], type=LanesSnapshot))
+            writers: WritersSnapshot = b"", b"", {}
+            if _WRITERS in self._whole:
+                writers = msgspec.msgpack.decode(self._whole[_WRITERS], type=WritersSnapshot)
+            of_producers: ProducerWriters = []
+            if _PRODUCER_WRITERS in self._whole:
+                of_producers = msgspec.msgpack.decode(self._whole[_PRODUCER_WRITERS], type=ProducerWriters)
             if _EVICTED in self._whole:
                 self._claims.archives.restore(msgspec.msgpack.decode(self._whole[_EVICTED], type=ArchivesSnapshot))
         except (KeyError, msgspec.MsgspecError) as error:
@@ -171,6 +181,8 @@ class SnapshotReader:
         for reader in (self._reader, self._batches, self._topics, self._producers):
             reader.finish()
         restore_results(self._claims.store, results)
+        restore_writers(self._claims.store, writers)
+        self._producers.restore_writers(of_producers)
         self._claims.scopes.restore(self._scopes)
         self._whole, self._reader, self._scopes = {}, None, []
         return settings

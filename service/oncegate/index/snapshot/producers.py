@@ -18,12 +18,14 @@ from oncegate.index.producers.store import Call, Driver, Producer, ProducerStore
 from oncegate.moment import MomentCopy
 
 # What lives in memory only, and what is saved in a form of its own.
-_OTHER_FIELDS = ("lease_until_ms", "quiet_call", "calls", "intervals", "past", "token")
+_OTHER_FIELDS = ("lease_until_ms", "quiet_call", "calls", "intervals", "past", "token", "writer", "writer_before")
 KINDS = ("producers", "drivers")
 # Copied and encoded in one step, in a few milliseconds: so many, or intervals of so many bytes.
 _PER_PIECE, _PIECE_BYTES = 200, 1 << 20
 
 Piece = tuple[str, bytes]
+# Name, writer of the epoch in force, and of the one before: a piece beside the others, which older builds pass over.
+ProducerWriters = list[tuple[str, bytes, bytes]]
 _encode = msgspec.msgpack.Encoder().encode
 _PLAIN_FIELDS = [field.name for field in fields(Producer) if field.name not in _OTHER_FIELDS]
 
@@ -96,6 +98,12 @@ def _some(producers: Iterator[ProducerSnapshot]) -> list[ProducerSnapshot]:
     return some
 
 
+def producer_writers(store: ProducerStore) -> ProducerWriters:
+    """Returns who registered the producers, as far as they said it."""
+    every = store.producers.values()
+    return [(one.name, one.writer, one.writer_before) for one in every if one.writer or one.writer_before]
+
+
 class ProducersReader:
     """Restores an empty store from its pieces, in their order; `reset_leases` is to follow.
 
@@ -125,6 +133,14 @@ class ProducersReader:
         """Ends the restore: that was all."""
         if not self._whole:
             raise ValueError("the saved index has no producers")
+
+    def restore_writers(self, writers: ProducerWriters) -> None:
+        """Restores who registered the producers, once these are there. Raises ValueError."""
+        for name, writer, before in writers:
+            if name not in self._store.producers:
+                raise ValueError(f"a writer is of producer {name}, which is not there")
+            producer = self._store.producers[name]
+            producer.writer, producer.writer_before = writer, before
 
     def _end(self, rest: ProducersSnapshot) -> None:
         if rest.pieces != self._taken:

@@ -25,6 +25,7 @@ class Grant:
     topic (a number of the index's own, NO_TOPIC for none), partition, first_offset: where the rows were written.
     digests: of the payloads of the fresh, then of the taken ids, 0 for none; no elements: none has one.
     taken_at: where the taken ids stand among the rows written; no elements: there are no others, or it is not known.
+    writer: bytes of `core.writers`; empty: it is not known.
     """
 
     claim: bytes
@@ -41,6 +42,7 @@ class Grant:
     first_offset: int = 0
     digests: U32 = field(default_factory=lambda: NO_DIGESTS)
     taken_at: U32 = field(default_factory=lambda: NO_DIGESTS)
+    writer: bytes = b""
 
     @property
     def known(self) -> bool:
@@ -55,7 +57,7 @@ def grant_of(entry: Claimed | Produced | Taken, topic: int = NO_TOPIC) -> Grant:
     """
     fresh, taken = (np.frombuffer(raw, np.uint64).reshape(-1, 2) for raw in (entry.fresh, entry.taken))
     if isinstance(entry, Taken):
-        return Grant(NO_CLAIM, entry.owner, 0, NO_CLAIM, TAKEN, 0, entry.wall_ms, fresh, taken)
+        return Grant(NO_CLAIM, entry.owner, 0, NO_CLAIM, TAKEN, 0, entry.wall_ms, fresh, taken, writer=entry.writer)
     state = int(ClaimState.DONE if isinstance(entry, Produced) else ClaimState.OPEN)
     lease_ms = REPEATS_KNOWN_MS if isinstance(entry, Produced) else entry.lease_ms
     digests = np.frombuffer(entry.digests, np.uint32)
@@ -66,8 +68,8 @@ def grant_of(entry: Claimed | Produced | Taken, topic: int = NO_TOPIC) -> Grant:
         taken_at = np.frombuffer(entry.taken_at, np.uint32)
         if len(taken_at) not in (0, len(taken)):
             raise ValueError(f"{len(taken_at)} places of {len(taken)} taken ids")
-        return Grant(*common, topic, entry.partition, entry.first_offset, digests, taken_at)
-    return Grant(*common, digests=digests)
+        return Grant(*common, topic, entry.partition, entry.first_offset, digests, taken_at, entry.writer)
+    return Grant(*common, digests=digests, writer=entry.writer)
 
 
 def first_offset_of(kept: int) -> int:

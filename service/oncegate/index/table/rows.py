@@ -17,6 +17,7 @@ from oncegate.core.claims import ClaimState
 from oncegate.index.table.arrays import TAKEN, Holders
 from oncegate.index.table.grants import Grant
 from oncegate.index.table.reserve import reserve
+from oncegate.index.writers import WORDS, words_of
 
 # As plain integers: an enum's members are slow to reach, and these are reached for every claim.
 OPEN, DONE, RELEASED, UNKNOWN = (int(state) for state in ClaimState)
@@ -53,6 +54,7 @@ _LAYOUT: dict[str, tuple[Any, int]] = {
     "first_offset": (np.int64, 1),
     "beside": (np.uint8, 1),
     "scoped": (np.uint8, 1),
+    "writer": (np.uint32, WORDS),
 }
 # What a row is and was made for, without leases: what a snapshot keeps of it.
 LASTING = (
@@ -72,6 +74,7 @@ class Rows:
     `ended_ms`: when the claim was settled, on the clock of `now_ms`. `granted`: how many ids the row was made for.
     `beside`: what is kept beside its ids: PAYLOADS where one came with a payload that is to be known again, so that it
     cannot leave memory; RESULT where its claim was completed with a result, which `results` has.
+    `writer`: (n, WORDS), who made the claim, as `index.writers` has it.
     capacity: as far as the arrays go now; growing them costs nothing, for their address space is there.
     """
 
@@ -87,6 +90,7 @@ class Rows:
     first_offset: I64
     beside: U8
     scoped: U8
+    writer: U32
     used: NDArray[np.bool_]
     spare: U32
 
@@ -146,6 +150,7 @@ class Rows:
         self.ended_ms[row] = 0 if grant.state == OPEN else now_ms
         self.topic[row], self.partition[row], self.first_offset[row] = grant.topic, grant.partition, grant.first_offset
         self.beside[row], self.scoped[row] = PAYLOADS if len(grant.digests) else 0, 0
+        self.writer[row] = words_of(grant.writer)
         holders.named[row] = holders.slots[row] = 0
         holders.pins[row] = 1
         return row

@@ -25,8 +25,9 @@ from oncegate.transports.grpc.errors import DETAILS, code_of, detail_of, details
 from oncegate.transports.incoming import Admitted, admit
 from oncegate.transports.outcomes import internal
 from oncegate.transports.tracing import note_refusal, request_span, trace_id_of
+from oncegate.transports.writers import HEADER, writer_bytes
 
-LEDGER = "oncegate-ledger"
+LEDGER, WRITER = "oncegate-ledger", HEADER.lower()
 
 
 class Opened(Protocol):
@@ -115,9 +116,23 @@ class Call:
         """Returns the tenant whose credential the metadata brought; None: none was asked for."""
         return None if self._principal is None else self._principal.whose
 
+    def writer(self, limits: Limits) -> bytes:
+        """Returns the writer that the metadata names; empty: it names none. Raises BadRequest, TooLarge."""
+        named = self._metadata(WRITER)
+        if len(named) > 1:
+            raise BadRequest(f"the metadata {WRITER} is there twice; nothing was written")
+        return writer_bytes(named[0] if named else None, limits)
+
+    def user_agent(self) -> str | None:
+        """Returns the text by which the client's library names itself; None: it does not."""
+        return next(iter(self._metadata("user-agent")), None)
+
+    def _metadata(self, name: str) -> list[str]:
+        return [str(value) for key, value in self._context.invocation_metadata() or () if key == name]
+
     def marks(self) -> Sequence[Mark]:
         """Returns the marks that the metadata brings. Raises BadRequest."""
-        given = [value for key, value in self._context.invocation_metadata() or () if key == LEDGER]
+        given = self._metadata(LEDGER)
         return identifiers.marks(",".join(given)) if given else ()
 
     async def read(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes | memoryview:

@@ -37,6 +37,7 @@ from oncegate.transports.http.messages.fields import ID_SET
 from oncegate.transports.http.messages.json_body import decoded
 from oncegate.transports.http.negotiation import ARROW, JSON, negotiated
 from oncegate.transports.incoming import Admitted, admit, offload
+from oncegate.transports.writers import HEADER, writer_bytes
 
 T = TypeVar("T")
 
@@ -198,6 +199,14 @@ class admitted:
     def whose(self) -> Whose | None:
         """Returns the tenant whose credential was shown; None: none was asked for."""
         return whose_is(self._request)
+
+    def writer(self, limits: Limits) -> bytes:
+        """Returns the writer that Oncegate-Writer names; empty: there is none. Raises BadRequest, TooLarge."""
+        return writer_bytes(self._request.headers.get(HEADER), limits)
+
+    def user_agent(self) -> str | None:
+        """Returns the text of User-Agent; None: there is none."""
+        return self._request.headers.get("User-Agent")
 
     def marks(self) -> Sequence[Mark]:
         """Returns the marks of Oncegate-Ledger. Raises BadRequest."""

@@ -11,9 +11,13 @@ from typing import TypeVar
 
 from oncegate_spark.protocol.effort import Effort, Reply, Request, WireFailure
 from oncegate_spark.protocol.marks import HEADER, Newest
+from oncegate_spark.protocol.names import WRITER, WriterId, takes_writer
 from oncegate_spark.protocol.outage import Outage
+from oncegate_spark.version import user_agent
 
 T = TypeVar("T")
+# Of a gateway that is older than the header; before any effect.
+_NO_WRITER = b"the header Oncegate-Writer is not taken here"
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,8 @@ Steps = Generator[Step, End, T]
 class Tries:
     """Requests to one namespace of one gateway, each tried until the gateway answers with a decision.
 
-    `patient`: also while it is down; without it only what ends work that was begun is.
+    `patient`: also while it is down; without it only what ends work that was begun is. `writer`: named by the requests
+    that write; None where nobody said it, or the gateway does not know the header.
     """
 
     def __init__(
@@ -54,6 +59,7 @@ class Tries:
         patient: bool = True,
     ) -> None:
         self.patient = patient
+        self.writer: WriterId | None = None
         self.address = address
         self.timeout_ms = timeout_ms
         self.now_ms = now_ms
@@ -73,6 +79,9 @@ class Tries:
             try_ms = effort.begin(now_ms)
             end = yield Try(self._headed(request, try_ms), try_ms, effort.left_ms(now_ms))
             assert end is not None, "a try ends in a reply or a failure"
+            if isinstance(end, Reply) and end.status == 400 and _NO_WRITER in end.body:
+                self.writer = None
+                continue
             now_ms = self.now_ms()
             self.outage.note(end, now_ms, effort.left_ms(now_ms) if patient else 0)
             pause_ms = effort.ended(end, now_ms)
@@ -83,9 +92,12 @@ class Tries:
             yield Pause(pause_ms)
 
     def _headed(self, request: Request, try_ms: int) -> Request:
+        headers = {**request.headers, "User-Agent": user_agent()}
         if not request.path.startswith("/v1/namespaces/"):
-            return request  # of the gateway itself, which takes neither there
-        headers = {**request.headers, "Oncegate-Timeout-Ms": str(try_ms)}
+            return replace(request, headers=headers)  # of the gateway itself, which takes no more there
+        headers["Oncegate-Timeout-Ms"] = str(try_ms)
+        if self.writer is not None and takes_writer(request.path):
+            headers[WRITER] = self.writer.header()
         if self.marks.mark:
             headers[HEADER] = self.marks.mark
         return replace(request, headers=headers)

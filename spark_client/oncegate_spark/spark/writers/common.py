@@ -10,11 +10,12 @@ from typing import TypeVar
 
 from oncegate_spark.errors import NOTHING, OncegateError, Outcome, TaskFailed
 from oncegate_spark.protocol import marks
+from oncegate_spark.protocol.names import WriterId
 from oncegate_spark.spark.checkpoint import local_folder
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.advice import filter_line
 from oncegate_spark.spark.options.members import in_options
-from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.spark.task_identity import Task, driver_of_task, writer_of
 from oncegate_spark.sync.gateway import Gateway
 
 REPEATED = "it is a replay of this batch, a re-run of the job"
@@ -26,10 +27,12 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class TaskMark:
-    """Tells the driver the newest mark that a task has seen, and the checkpoint beside which marks are kept."""
+    """Tells the driver the newest mark that a task has seen, the checkpoint beside which marks are kept, and who wrote:
+    the job, its run and its batch."""
 
     checkpoint: str | None
     mark: str | None
+    writer: WriterId | None = None
 
 
 def task_gateway(options: Options, mark: str | None, task: Task) -> Gateway:
@@ -38,15 +41,16 @@ def task_gateway(options: Options, mark: str | None, task: Task) -> Gateway:
     It brings the newest mark that the driver knew when the batch began.
     """
     noted = task.notes.marks.get(options.namespace) if task.notes else None
-    return _gateway(options, mark or noted)
+    return _gateway(options, mark or noted, writer=writer_of(task, options.app, options.version))
 
 
 def driver_gateway(options: Options, tasks: Iterable[TaskMark]) -> Gateway:
     """Make the gateway of commit and abort. It brings the newest mark that any task has seen."""
-    newest = marks.Newest()
+    newest, writer = marks.Newest(), None
     for one in tasks:
         newest.note(one.mark)
-    return _gateway(options, newest.mark)
+        writer = writer or one.writer
+    return _gateway(options, newest.mark, writer=writer)
 
 
 def planning_gateway(options: Options, timeout_ms: int | None = None) -> Gateway:
@@ -57,7 +61,9 @@ def planning_gateway(options: Options, timeout_ms: int | None = None) -> Gateway
     return _gateway(options, stored_mark(options), timeout_ms)
 
 
-def _gateway(options: Options, mark: str | None, timeout_ms: int | None = None) -> Gateway:
+def _gateway(
+    options: Options, mark: str | None, timeout_ms: int | None = None, writer: WriterId | None = None
+) -> Gateway:
     return Gateway(
         options.url,
         options.namespace,
@@ -65,6 +71,7 @@ def _gateway(options: Options, mark: str | None, timeout_ms: int | None = None) 
         mark=mark,
         credentials=options.credentials,
         on_down=options.on_down,
+        writer=writer,
     )
 
 
@@ -75,7 +82,8 @@ def stored_mark(options: Options) -> str | None:
 
 def task_mark(options: Options, task: Task, gateway: Gateway) -> TaskMark:
     """Return what a task tells the driver about the ledger."""
-    return TaskMark(options.checkpoint or (task.notes.checkpoint if task.notes else None), gateway.mark)
+    writer = driver_of_task(writer_of(task, options.app, options.version))
+    return TaskMark(options.checkpoint or (task.notes.checkpoint if task.notes else None), gateway.mark, writer)
 
 
 def store_mark(options: Options, tasks: Iterable[TaskMark], mark: str | None) -> None:

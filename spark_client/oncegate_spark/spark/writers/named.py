@@ -16,6 +16,7 @@ from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption, NoIdentity
 from oncegate_spark.protocol import marks, names
 from oncegate_spark.protocol.effort import TIMEOUT_MS
+from oncegate_spark.protocol.names import WriterId
 from oncegate_spark.protocol.outage import BLOCK, check_without_rows
 from oncegate_spark.spark.checkpoint import DriverNotes, Input, local_folder
 from oncegate_spark.sync.gateway import Gateway
@@ -94,6 +95,7 @@ class NamedBatches:
             mark=notes.marks.get(self.namespace),
             credentials=self.credentials,
             on_down=self.on_down,
+            writer=WriterId(job=query or app, run=notes.run, batch=str(read.number)),
         ) as gateway:
             fence = gateway.driver(job).register().epoch
             is_committed = gateway.abort(name, ())

@@ -100,6 +100,7 @@ from oncegate.transports.http.messages.verdicts import (
     VerdictMessage,
     verdict_members,
 )
+from oncegate.transports.writers import WriterMessage
 
 __all__ = [
     "AbortReply",
@@ -187,5 +188,6 @@ __all__ = [
     "WatermarkMessage",
     "WayMessage",
     "WinnerMessage",
+    "WriterMessage",
     "verdict_members",
 ]

@@ -119,6 +119,15 @@ TOPIC_REPLY = {
     "low_offsets": [0],
     "high_offsets": [336_776],
 }
+WRITER: dict[str, Any] = {
+    "job": "b2c1f0de-0000-4000-8000-1234567890ab",
+    "run": "7d4e5f8a-0000-4000-8000-6f1c2a9e4b7d",
+    "batch": "18",
+    "stage": 4,
+    "stage_attempt": 0,
+    "task": 3,
+    "attempt": 1,
+}
 PAGE_QUERY: dict[str, Any] = {"limit": 100, "after": "arrivals"}
 TOPICS_REPLY = {"topics": ["departures"], "next": "departures"}
 RECORDS_REPLY = {

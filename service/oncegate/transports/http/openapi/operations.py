@@ -5,7 +5,16 @@ from oncegate.engine.limits import Limits
 from oncegate.transports.http import messages
 from oncegate.transports.http.negotiation import ARROW, JSON
 from oncegate.transports.http.openapi import examples, parts
-from oncegate.transports.http.openapi.parts import answer, answer_by_id, message, operation, path, reading, writes
+from oncegate.transports.http.openapi.parts import (
+    answer,
+    answer_by_id,
+    message,
+    operation,
+    path,
+    reading,
+    writes,
+    writes_as,
+)
 
 NS = "namespace"
 _NAMES = "names, sorted; `next` leads to the page behind"
@@ -23,7 +32,7 @@ CLAIM = operation(
     },
     (*parts.BODIES, e.NullId, e.TokenReused),
     [
-        *writes(NS),
+        *writes_as(NS),
         parts.LOCATE,
         parts.SHADOW,
         parts.TOKEN_RAW,
@@ -48,7 +57,7 @@ TAKE = operation(
         )
     },
     (*parts.BODIES, e.NullId),
-    [*writes(NS), parts.LOCATE, parts.SHADOW, parts.OWNER_RAW, parts.ID_SET_RAW, *parts.SCOPE_RAW],
+    [*writes_as(NS), parts.LOCATE, parts.SHADOW, parts.OWNER_RAW, parts.ID_SET_RAW, *parts.SCOPE_RAW],
     parts.body(
         json=message(messages.TakeRequest, examples.TAKE_REQUEST), packed=parts.PACKED_IDS, arrow=parts.ARROW_ROWS
     ),
@@ -125,7 +134,7 @@ PRODUCE = operation(
     },
     (*parts.BODIES, e.SchemaMismatch, e.NullId, e.TokenReused, e.UnknownProducer, e.Fenced, e.Gap, e.OutOfOrder),
     [
-        *writes(NS, "topic"),
+        *writes_as(NS, "topic"),
         parts.LOCATE,
         parts.SHADOW,
         *parts.query(messages.ProduceQuery, ARROW, **examples.PRODUCE_QUERY),
@@ -187,7 +196,7 @@ STAGE = operation(
         )
     },
     (*parts.BODIES, *parts.STAGES),
-    [*writes(NS), *parts.query(messages.StageQuery, **examples.STAGE), parts.TOKEN, parts.DIGEST],
+    [*writes_as(NS), *parts.query(messages.StageQuery, **examples.STAGE), parts.TOKEN, parts.DIGEST],
     parts.body(arrow=parts.ARROW_ROWS),
 )
 COMMIT = operation(
@@ -199,7 +208,7 @@ COMMIT = operation(
         )
     },
     (*parts.BODIES, *parts.COMMITS),
-    writes(NS),
+    writes_as(NS),
     parts.body(json=message(messages.CommitRequest, examples.COMMIT)),
 )
 OFFSETS = operation(

@@ -4,7 +4,7 @@ from oncegate.core import errors as e
 from oncegate.transports.http import messages
 from oncegate.transports.http.openapi import examples_producers, parts
 from oncegate.transports.http.openapi.operations import NS
-from oncegate.transports.http.openapi.parts import answer, message, operation, reading, writes
+from oncegate.transports.http.openapi.parts import answer, message, operation, reading, writes, writes_as
 
 _PACKED: parts.Json = {
     "schema": {
@@ -57,7 +57,7 @@ REGISTER = operation(
         )
     },
     (*parts.BODIES, e.ProducerBusy, e.OtherDriver, e.Fenced),
-    writes(NS, "producer"),
+    writes_as(NS, "producer"),
     parts.body(json=message(messages.ProducerRequest, examples_producers.PRODUCER_REQUEST)),
 )
 CLAIM = operation(
@@ -71,7 +71,7 @@ CLAIM = operation(
         )
     },
     (*parts.BODIES, *_HELD, e.Gap, e.OutOfOrder, e.TokenReused),
-    [*writes(NS, "producer"), parts.SHADOW, parts.TOKEN_RAW, parts.CALL_RAW, _EPOCH, _PREV, parts.LEASE_RAW],
+    [*writes_as(NS, "producer"), parts.SHADOW, parts.TOKEN_RAW, parts.CALL_RAW, _EPOCH, _PREV, parts.LEASE_RAW],
     parts.body(
         json=message(messages.SequencesRequest, examples_producers.SEQUENCES_REQUEST),
         packed=_PACKED,
@@ -140,7 +140,7 @@ ASK_LANE = operation(
         )
     },
     (*parts.BODIES, e.NotFound, e.LedgerDamaged),
-    writes(NS, "topic"),
+    writes_as(NS, "topic"),
     parts.body(json=message(messages.AskLaneRequest, examples_producers.ASK_LANE)),
 )
 

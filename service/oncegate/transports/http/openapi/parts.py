@@ -19,6 +19,7 @@ from oncegate.transports.http.openapi import descriptions, examples
 from oncegate.transports.http.taking import BODIES as FOR_BODIES
 from oncegate.transports.metrics import OPENMETRICS, TEXT
 from oncegate.transports.outcomes import Internal, public_errors
+from oncegate.transports.writers import HEADER as WRITER_HEADER
 
 # In an operation: the roles of which a key needs one; none: any key will do.
 ROLES = "x-oncegate-roles"
@@ -180,6 +181,15 @@ def scope(*bodies: str) -> list[Json]:
 
 
 SCOPE_RAW, SCOPE_ARROW = scope(*_RAW), scope(ARROW)
+# One with content instead of a schema, as OpenAPI has parameters that are JSON.
+WRITER: Json = {
+    "name": WRITER_HEADER,
+    "in": "header",
+    "description": "who writes, as JSON in ASCII: kept beside what is written, and never part of an id. A duplicate is "
+    "counted by the cause that its writer and that of the first tell (`duplicates_*` of the namespace); without, most "
+    "are `unknown`",
+    "content": {JSON: {"schema": ref(messages.WriterMessage), "example": examples.WRITER}},
+}
 TIMEOUT = _number(
     "Oncegate-Timeout-Ms",
     "how long the caller waits: what is not decided by then is refused (DEADLINE), what is decided is answered late",
@@ -375,6 +385,11 @@ def refusal_examples() -> Json:
 def writes(*names: str) -> list[Json]:
     """Makes the parameters of every call that writes, after those of its path."""
     return [*path(*names), TIMEOUT, MARKS]
+
+
+def writes_as(*names: str) -> list[Json]:
+    """Makes the parameters of every call that writes rows or ids, and keeps who did: as `writes`."""
+    return [*writes(*names), WRITER]
 
 
 def reading(*names: str) -> list[Json]:

@@ -1,0 +1,22 @@
+"""Why duplicates came, by the counters of a gateway under test; and rows with ids to bring again."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from oncegate.core.causes import Cause
+from oncegate.engine.requests import ProduceRequest, Scope
+from tests.support.held import Served, id16, rows_of
+
+
+def causes(served: Served) -> dict[str, int]:
+    counters = served.shard.counters()
+    named = {cause.name.lower(): counters[f"duplicates_{cause.name.lower()}"] for cause in Cause}
+    return {name: count for name, count in named.items() if count}
+
+
+async def produce(served: Served, *ids: str, token: int, call: int = 1, batch: int | None = None) -> Any:
+    prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
+    scope = None if batch is None else Scope("d", batch)
+    ask = ProduceRequest("topic", id16(token), call, rows_of(*range(len(ids))), prints, scope=scope)
+    return await served.shard.produce(ask, served.deadline())
