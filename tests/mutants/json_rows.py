@@ -1,6 +1,7 @@
 """Planted bugs of rows as JSON: values that change on their way into a topic, or back."""
 
 from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import CLIENT
 
 _VALUES = "service/oncegate/transports/decode/json_values.py"
 _ROWS = "service/oncegate/transports/decode/json_rows.py"
@@ -194,5 +195,19 @@ JSON_ROWS: tuple[Mutant, ...] = (
         "        self._journal.group_commit.check()\n        return self._journal.record(entries)\n",
         "        return self._journal.record(entries)\n",
         f"{_TOPICS}::test_a_first_write_of_duplicates_to_a_full_disk_makes_no_topic",
+    ),
+    one(
+        "a variant is a struct in its topic",
+        f"{CLIENT}/spark/writers/columns/widening.py",
+        "nullable_inside(one.type), metadata=one.metadata) for one in fields])\n",
+        "nullable_inside(one.type)) for one in fields])\n",
+        "tests/client/spark/test_columns.py::test_a_variant_is_a_variant_in_its_topic",
+    ),
+    one(
+        "a write of variants to a topic of structs is not logged",
+        f"{CLIENT}/spark/writers/columns/planning.py",
+        "    if plan.retyped:\n",
+        "    if False:\n",
+        "tests/client/spark/test_columns.py::test_a_variant_is_a_variant_in_its_topic",
     ),
 )

@@ -130,3 +130,14 @@ def test_dedup_finds_on_the_driver_what_no_python_task_can_read(job: Job) -> Non
     months = one(job, "'a' id, interval '1' year lasts")
     with pytest.raises(Exception, match=r"lasts is of type interval year.*which cannot be written"):
         dedup(months, "id", job_key="k", gateway=job.gateway.url)
+
+
+def test_a_variant_comes_back_as_a_variant_also_where_it_is_null(job: Job) -> None:
+    inside = "array(parse_json('7'), null) l, named_struct('in', parse_json('\"x\"')) s, map('k', parse_json('1.5')) m"
+    job.write(one(job, f"'a' id, parse_json('{{\"k\":[1,null]}}') v, {inside}"), **given(job, "plain", "1"))
+    job.write(one(job, "'b' id, cast(null as variant) v"), **given(job, "plain", "2"))
+    read = job.spark.read.format("oncegate").options(**job.options()).load().orderBy("id")
+    kinds = [field.dataType.simpleString() for field in read.schema.fields]
+    assert kinds == ["string", "variant", "array<variant>", "struct<in:variant>", "map<string,variant>"]
+    shown = read.selectExpr("to_json(v)", "to_json(l[0])", "to_json(l[1])", "to_json(s.in)", "to_json(m['k'])")
+    assert [list(row) for row in shown.collect()] == [['{"k":[1,null]}', "7", None, '"x"', "1.5"], [None] * 5]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
+from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
 from oncegate_spark import Gateway
 from oncegate_spark.errors import BadId, BatchConflict, Refused, TaskFailed
@@ -15,7 +16,7 @@ from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.spark.datasource import Message, OncegateSource
 from oncegate_spark.spark.options.column_names import paired
 from oncegate_spark.spark.task_identity import Task
-from oncegate_spark.spark.writers.columns.widening import widens
+from oncegate_spark.spark.writers.columns.widening import nullable_inside, widens
 
 pytestmark = pytest.mark.server
 WAYS: dict[str, dict[str, str]] = {
@@ -208,3 +209,27 @@ def test_an_id_column_that_is_a_fraction_in_the_topic_is_refused(gateway: Gatewa
 )
 def test_only_a_type_that_holds_every_value_is_wider(ours: pa.DataType, theirs: pa.DataType, is_safe: bool) -> None:
     assert widens(ours, theirs) is is_safe
+
+
+VARIANT = StructType([StructField("id", StringType()), StructField("v", VariantType())])
+
+
+def test_a_variant_is_a_variant_in_its_topic(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+    """Arrow has it as a struct of bytes, which it is in a topic that an earlier version made: that is logged."""
+    struct = pa.struct(
+        [pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)]
+    )
+    value = {"value": b"\x0c\x01", "metadata": b"\x01\x00\x00"}
+    rows = pa.record_batch({"id": ["a", "b"], "v": pa.array([value, None], struct)})
+    for topic, old in [("t", False), ("old", True)]:
+        if old:
+            gateway.create_topic(topic, schema=pa.schema([("id", pa.string()), ("v", nullable_inside(struct))]))
+        options = {"url": gateway.url, "namespace": gateway.namespace, "topic": topic, "write": "plain"}
+        writer = OncegateSource(options).writer(VARIANT, False)
+        writer.writer.write(iter([rows]), new_token(), Task())
+        known = gateway.topic(topic).schema
+        assert known is not None
+        assert isinstance(from_arrow_type(known.field("v").type), VariantType) is not old
+        assert gateway.read(topic).column("v").to_pylist() == [value, None]  # type: ignore[union-attr]
+        warned = "v is variant and struct<value:binary,metadata:binary> there" in caplog.text
+        assert warned is old

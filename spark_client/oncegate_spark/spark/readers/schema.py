@@ -3,6 +3,7 @@
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
@@ -71,12 +72,37 @@ def _column(rows: pa.Table, field: pa.Field, partition: int, first_offset: int) 
     if column.type == field.type:
         return column
     try:
-        return column.cast(field.type)
+        return pa.chunked_array([_flagged(chunk, field.type) for chunk in column.chunks], field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise Refused(
             f"column {field.name} is {column.type} in the topic, and Spark's {field.type} cannot hold it: {error}; "
             'leave it out with .option("columns", …)'
         ) from error
+
+
+def _flagged(array: pa.Array, kind: pa.DataType) -> Any:
+    """The array as this type. Where a struct is null, so are its members, also those that Spark says never are: in it
+    each VARIANT is a struct of two such members. Raises ArrowInvalid: another one of them is null."""
+    if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
+        members = [_member(array, array.field(field.name), field) for field in kind]
+        return pa.StructArray.from_arrays(members, fields=kind.fields, mask=array.is_null())
+    if not (pa.types.is_list(kind) and pa.types.is_list(array.type)) and not pa.types.is_map(kind):
+        return array.cast(kind)
+    first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    ends, nulls = pc.subtract(array.offsets, first), array.is_null()
+    if pa.types.is_map(kind):
+        keys, items = array.keys[first:last].cast(kind.key_type), _flagged(array.items[first:last], kind.item_type)
+        return pa.MapArray.from_arrays(ends, keys, items, type=kind, mask=nulls)
+    return pa.ListArray.from_arrays(ends, _flagged(array.values[first:last], kind.value_type), type=kind, mask=nulls)
+
+
+def _member(whole: pa.StructArray, member: pa.Array, field: pa.Field) -> Any:
+    flagged = _flagged(member, field.type)
+    if field.nullable or not flagged.null_count:
+        return flagged
+    if pc.any(pc.and_(flagged.is_null(), whole.is_valid())).as_py():
+        raise pa.ArrowInvalid(f"its member {field.name} is null")
+    return pc.fill_null(flagged, pa.scalar(b"" if pa.types.is_binary(field.type) else 0, field.type))
 
 
 def _spark_type(field: pa.Field, topic: str) -> Any:

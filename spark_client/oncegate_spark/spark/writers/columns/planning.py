@@ -1,5 +1,6 @@
 """Plans on the driver how the rows of a write become those of its topic, or says what they differ in."""
 
+import logging
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -9,9 +10,12 @@ from pyspark.sql.types import StructType
 
 from oncegate_spark.errors import NOTHING, Refused
 from oncegate_spark.protocol.answers import Topic
+from oncegate_spark.spark import logs
 from oncegate_spark.spark.options.column_names import paired, quoted
 from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
 from oncegate_spark.spark.writers.columns.widening import nullable_inside, widens
+
+log = logging.getLogger("oncegate_spark")
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,15 @@ class Plan:
         places = {name: place for place, name in enumerate(self.ours.names)}
         columns = tuple((places[column], self.theirs.field(name)) for name, column in self.pairs.items())
         return Fit(columns, tuple((column, name) for name, column in self.pairs.items() if name != column))
+
+    @property
+    def retyped(self) -> tuple[str, ...]:
+        """Columns that Spark reads back as another type, each with both: Arrow has one for them, as for VARIANT."""
+        pairs = [
+            (column, self.ours.field(column).type, self.theirs.field(name).type) for name, column in self.pairs.items()
+        ]
+        named = [(column, _spark_name(mine), _spark_name(kind)) for column, mine, kind in pairs if mine == kind]
+        return tuple(f"{column} is {mine} and {kind} there" for column, mine, kind in named if mine != kind)
 
     def check(self, topic: str) -> None:
         """Raises Refused, with the difference and the `select` that fits, unless the rows fit."""
@@ -103,6 +116,11 @@ def planned(topic: Topic | None, schema: StructType, name: str) -> Fit:
         return Fit(tuple(enumerate(ours)))
     plan = Plan.of(ours, topic.schema)
     plan.check(name)
+    if plan.retyped:
+        logs.be_heard()
+        log.warning(
+            "topic %s gives columns back as another type: %s; write them to a new topic", name, ", ".join(plan.retyped)
+        )
     return plan.fit
 
 

@@ -25,9 +25,12 @@ def widens(ours: pa.DataType, theirs: pa.DataType) -> bool:
 
 
 def nullable_inside(kind: pa.DataType) -> pa.DataType:
-    """The type with all that is inside of it nullable: what a plan can prove of nulls changes with the plan."""
+    """The type with all that is inside of it nullable: what a plan can prove of nulls changes with the plan.
+
+    Metadata of a struct's fields stays: by it alone Spark knows a VARIANT, or a GEOMETRY, from a struct."""
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, nullable_inside(field.type)) for field in kind.fields])
+        fields = kind.fields
+        return pa.struct([pa.field(one.name, nullable_inside(one.type), metadata=one.metadata) for one in fields])
     if pa.types.is_map(kind):
         return pa.map_(nullable_inside(kind.key_type), nullable_inside(kind.item_type))
     if pa.types.is_list(kind):
