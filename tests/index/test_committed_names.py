@@ -149,6 +149,25 @@ def test_asks_of_all_names_take_a_bounded_memory_and_the_newest_of_each_stays(mo
     assert [len(asks) for asks in kept[:50]] == [1] * 50
 
 
+def test_asks_of_exactly_the_limit_stay_and_come_back_when_a_commit_beyond_it_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [replace(STREAM, version=str(number)) for number in range(10)]
+    index = index_of(names)
+    limit = index.committed.asks_bytes + 9 * committed_names.ASK_BYTES
+    monkeypatch.setattr(committed_names, "ASKS_BYTES_IN_ALL", limit)
+    for number in range(11, 20):
+        index.apply(number, Asked(names[0], None, id16(number), "DUPLICATE", 1, 1, 0))
+    before = index.committed.get(names[0])
+    assert before is not None
+    assert (index.committed.asks_bytes, len(before.asks)) == (limit, 10)
+    undo = index.apply(20, commit(replace(STREAM, version="new"), 20))
+    assert index.committed.get(names[0]) == replace(before, asks=before.asks[-1:])
+    assert undo is not None
+    undo()
+    assert (index.committed.asks_bytes, index.committed.get(names[0])) == (limit, before)
+
+
 def test_asks_that_were_given_up_come_back_with_what_they_were_given_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committed_names, "ASKS_BYTES_IN_ALL", 20 * committed_names.ASK_BYTES)
     names = [replace(STREAM, version=str(number)) for number in range(10)]

@@ -95,3 +95,26 @@ async def test_an_append_that_ends_after_the_ledger_was_given_up_answers_nobody(
         await waiting
     with pytest.raises(LedgerDown):
         await commit.durable(1)
+
+
+@pytest.mark.parametrize("end", ["durable", "ended beside", "refused", "lost"])
+async def test_who_has_gone_away_meanwhile_keeps_the_end_from_no_other(end: str) -> None:
+    refusals = {"refused": LedgerFull("no space left on device"), "lost": OSError(5, "Input/output error")}
+    ledger = Ledger(*([refusals[end]] if end in refusals else []))
+    commit = made(ledger)
+    ledger.gate.clear()
+    waiting = [asyncio.create_task(commit.durable(submit(commit))) for _ in range(3)]
+    await turns()
+    appending = asyncio.create_task(commit.append_all())
+    await turns()
+    waiting[1].cancel()
+    await turns()
+    if end == "ended beside":
+        commit.end_beside_appends(LedgerDown("its server is away"))
+    ledger.gate.set()
+    async with asyncio.timeout(30):
+        await appending
+        ends = await asyncio.gather(*waiting, return_exceptions=True)
+    assert isinstance(ends[1], asyncio.CancelledError)
+    kind = {"durable": type(None), "refused": LedgerFull}.get(end, LedgerDown)
+    assert [type(one) for one in ends[::2]] == [kind, kind]
