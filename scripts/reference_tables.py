@@ -109,6 +109,8 @@ OTHERS = {
     "tls_key": "PEM file of its private key, if not in the same file",
     "tls_client_ca": "PEM file of authorities: callers must show a certificate that one of them has signed",
     "port": "0: any free one",
+    "health_port": "probes alone are answered there, on the same address: `/healthz/live`, `ready` and `startup`, in "
+    "plain HTTP; 0: any free one",
     "grpc_port": "gRPC is served there too, on the same address; 0: any free one ([how](grpc-guide.md))",
     "grpc_reflection": "whether tools may ask over gRPC what there is to call",
     "port_file": "the port is written here once the gateway is ready",

@@ -18,6 +18,7 @@ OF_THE_CHART = frozenset(
         "port",
         "grpc_port",
         "grpc_reflection",
+        "health_port",
         "port_file",
         "log_format",
         "shutdown_ms",

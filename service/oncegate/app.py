@@ -31,7 +31,7 @@ from oncegate.ports import Observer
 from oncegate.ports.tracing import Tracer
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
-from oncegate.runtime.descriptors import needed, raise_limit, shared_out
+from oncegate.runtime.descriptors import PROBES, needed, raise_limit, shared_out
 from oncegate.runtime.kernel_cache import saying_what_is_compiled
 from oncegate.runtime.last_resort import end_within
 from oncegate.runtime.log_observer import LogObserver
@@ -41,6 +41,7 @@ from oncegate.settings import ProcessSettings, Settings, SettingsError
 from oncegate.transports.access.access import Access
 from oncegate.transports.decode import ids, json_rows, json_scan, staged_rows
 from oncegate.transports.http.app import About, create_app
+from oncegate.transports.http.server.probes import probed
 from oncegate.transports.http.server.protocol import Server, listening
 from oncegate.transports.promises import OPEN, promise_line
 from oncegate.transports.tls import Tls
@@ -51,16 +52,22 @@ if TYPE_CHECKING:
 Log = structlog.typing.FilteringBoundLogger
 # Of the time to shut down, for callers that are being answered; the rest is for closing the ledgers.
 _FOR_CALLERS = 0.9
+# A probe is answered at once; what is left of one when all else is closed is not waited for.
+PROBES_END_MS = 100
 
 
 @dataclass(frozen=True)
 class Program:
-    """Holds a gateway that serves, its HTTP server and port, and its gRPC server; None: no gRPC."""
+    """Holds a gateway that serves, its HTTP server and port, and its gRPC server; None: no gRPC.
+
+    health_port: where probes alone are answered; None: nowhere.
+    """
 
     gateway: Gateway
     server: Server
     port: int
     grpc: "GrpcServer | None" = None
+    health_port: int | None = None
 
     def is_new(self, namespace: str) -> bool:
         """Tells whether the ledger holds only the entry that says this process owns it: the first that ever did."""
@@ -79,8 +86,9 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
 
     Raises SettingsError, and what `open_ledgers` and `open_gateway` raise: nothing was written.
     """
-    process = settings.process
-    budget = shared_out(raise_limit(), settings.limits.connections, settings.limits.namespaces)
+    process, health_port = settings.process, None
+    kept = 0 if process.health_port is None else PROBES
+    budget = shared_out(raise_limit(), settings.limits.connections, settings.limits.namespaces, kept)
     limits = replace(settings.limits, connections=budget.connections, namespaces=budget.namespaces)
     allowed_address(process.host, is_guarded(process))
     observer = LogObserver(log)
@@ -90,11 +98,15 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
             process.ledger, create=True, witness=process.witness, reserve_bytes=limits.disk_reserve_bytes
         )
         ledgers = await stack.enter_async_context(opening)
-        require_descriptors(len(ledgers.names()))
+        require_descriptors(len(ledgers.names()), kept)
         runs = run_folders(process.ledger)
         tracer = await stack.enter_async_context(traced(observer))
         told = About(process.ledger, settings.semantic.fingerprint(), _names(process), credentials(process))
         app = create_app(observer, told, access=access, tracer=tracer)
+        if process.health_port is not None:  # the first to be opened is the last to be closed
+            beside = stack.enter_context(bound(process.host, process.health_port, is_guarded(process)))
+            health_port = beside.getsockname()[1]
+            await stack.enter_async_context(probed(app, beside, PROBES_END_MS))
         sock = stack.enter_context(bound(process.host, process.port, is_guarded(process)))
         port: int = sock.getsockname()[1]
         within_ms = int(_FOR_CALLERS * process.shutdown_ms)
@@ -118,7 +130,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         app.state.gateway = gateway
         if grpc is not None:
             grpc.gateway = gateway
-        yield Program(gateway, server, port, grpc)
+        yield Program(gateway, server, port, grpc, health_port)
 
 
 @asynccontextmanager
@@ -211,13 +223,13 @@ def _warm_decoding() -> None:
     staged_rows.warm_up()
 
 
-def require_descriptors(namespaces: int) -> None:
-    """Raises SettingsError unless the process may open the files of so many namespaces."""
+def require_descriptors(namespaces: int, kept: int = 0) -> None:
+    """Raises SettingsError unless the process may open the files of so many namespaces, beside those `kept`."""
     limit = raise_limit()
-    if shared_out(limit, 1, namespaces).namespaces < namespaces:
+    if shared_out(limit, 1, namespaces, kept).namespaces < namespaces:
         raise SettingsError(
             f"the process may have {limit} files open, too few for {namespaces} namespaces and connections to them: "
-            f"raise the limit (ulimit -n {needed(namespaces)}; LimitNOFILE of systemd)"
+            f"raise the limit (ulimit -n {needed(namespaces, kept)}; LimitNOFILE of systemd)"
         )
 
 
@@ -275,6 +287,8 @@ def announce(program: Program, process: ProcessSettings, log: Log) -> None:
     log.info(f"listening on {'https' if secure else 'http'}://{host}:{program.port}")
     if program.grpc is not None:
         log.info(f"listening for gRPC on {host}:{program.grpc.port}")
+    if program.health_port is not None:
+        log.info(f"listening for probes on http://{host}:{program.health_port}")
     if process.port_file is not None:
         part = process.port_file.with_name(process.port_file.name + ".part")
         part.write_text(f"{program.port}\n")

@@ -131,6 +131,8 @@ class ProcessSettings(_Half):
     # Where gRPC is served beside HTTP; none: it is not.
     grpc_port: int | None = None
     grpc_reflection: bool = False
+    # Where probes alone are answered, in plain HTTP, however many connections the other ports have; none: nowhere.
+    health_port: int | None = None
     port_file: Path | None = None
     log_format: Literal["text", "json"] = "text"
     shutdown_ms: int = 30_000

@@ -7,6 +7,7 @@ HTTP, GRPC = "service/oncegate/transports/http", "service/oncegate/transports/gr
 _ADMISSION = "tests/engine/test_admission.py"
 _UNREAD = "tests/transports/http/test_unread_answers.py"
 _UNREAD_CALLS = "tests/transports/grpc/test_unread_answers.py"
+_PROBES = "tests/transports/http/test_probes.py"
 
 OVERLOAD: tuple[Mutant, ...] = (
     one(
@@ -106,5 +107,33 @@ OVERLOAD: tuple[Mutant, ...] = (
         "    gateway.admission.answers.check(incoming.sharer(), size_bytes)\n",
         "",
         f"{_UNREAD_CALLS}::test_large_calls_are_refused_while_their_caller_takes_no_answers_and_small_ones_are_not",
+    ),
+    one(
+        "probes are refused once others hold their port",
+        f"{HTTP}/server/probes.py",
+        "        if len(self.connections) >= self.connections_max:",
+        "        if len(self.connections) > self.connections_max:",
+        f"{_PROBES}::test_one_connection_more_than_there_may_be_ends_the_oldest_that_is_idle",
+    ),
+    one(
+        "the newest connection of a probe is ended for another",
+        f"{HTTP}/server/probes.py",
+        "            oldest = min(self.connections, key=_order)",
+        "            oldest = max(self.connections, key=_order)",
+        f"{_PROBES}::test_one_connection_more_than_there_may_be_ends_the_oldest_that_is_idle",
+    ),
+    one(
+        "the port of probes answers everything",
+        f"{HTTP}/server/probes.py",
+        '        if scope["path"] in PATHS:',
+        '        if scope["path"]:',
+        f"{_PROBES}::test_probes_are_answered_there_and_nothing_else_is",
+    ),
+    one(
+        "descriptors of probes are given to connections",
+        "service/oncegate/runtime/descriptors.py",
+        "    left = limit - AT_REST - kept - limit",
+        "    left = limit - AT_REST - limit",
+        "tests/faults/server/test_descriptors.py::test_the_shares_together_are_below_the_limit",
     ),
 )

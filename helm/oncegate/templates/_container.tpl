@@ -16,23 +16,24 @@ env:
   {{- with .Values.extraEnv }}{{ toYaml . | nindent 2 }}{{ end }}
 ports:
   - {name: http, containerPort: 8080}
+  - {name: health, containerPort: 8081}
   {{- if .Values.grpc.enabled }}
   - {name: grpc, containerPort: {{ .Values.grpc.port | int }}}
   {{- end }}
 # Started: the ledgers were opened once, also of a standby. Live: the event loop answers, whatever becomes of the ledger.
 # Ready: a namespace is served from here, so of several pods only the owner is.
 startupProbe:
-  httpGet: {path: /healthz/startup, port: http}
+  httpGet: {path: /healthz/startup, port: health}
   periodSeconds: {{ .Values.probes.startup.periodSeconds | int }}
   failureThreshold: {{ .Values.probes.startup.failureThreshold | int }}
   timeoutSeconds: 3
 livenessProbe:
-  httpGet: {path: /healthz/live, port: http}
+  httpGet: {path: /healthz/live, port: health}
   periodSeconds: {{ .Values.probes.liveness.periodSeconds | int }}
   failureThreshold: {{ .Values.probes.liveness.failureThreshold | int }}
   timeoutSeconds: 5
 readinessProbe:
-  httpGet: {path: /healthz/ready, port: http}
+  httpGet: {path: /healthz/ready, port: health}
   periodSeconds: {{ .Values.probes.readiness.periodSeconds | int }}
   failureThreshold: {{ .Values.probes.readiness.failureThreshold | int }}
   timeoutSeconds: 2

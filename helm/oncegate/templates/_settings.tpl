@@ -7,6 +7,7 @@ witness = {{ . | quote }}
 {{- end }}
 host = {{ ternary "::" "0.0.0.0" (eq .Values.service.ipFamily "IPv6") | quote }}
 port = 8080
+health_port = 8081
 {{- if .Values.keys.existingSecret }}
 keys = "/etc/oncegate/keys/keys.json"
 {{- else }}

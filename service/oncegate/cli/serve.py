@@ -40,6 +40,9 @@ Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0: any free on
 GrpcPort = Annotated[
     int | None, typer.Option(min=0, max=65535, help="Serve gRPC there too; 0: any free port.  [default: no gRPC]")
 ]
+HealthPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Answer probes alone there, in plain HTTP.  [default: nowhere]")
+]
 PortFile = Annotated[Path | None, typer.Option(help="Write the port here when ready.")]
 Config = Annotated[Path | None, typer.Option(help="Settings file.  [default: ./oncegate.toml if it is there]")]
 Standby = Annotated[
@@ -61,6 +64,7 @@ def serve_flags(
     keys: Keys = None,
     insecure_without_keys: Insecure = None,
     grpc_port: GrpcPort = None,
+    health_port: HealthPort = None,
     tls_certificate: TlsCertificate = None,
     tls_key: TlsKey = None,
     tls_client_ca: TlsClientCa = None,
@@ -72,6 +76,7 @@ def serve_flags(
     given: dict[str, Any] = {"ledger": ledger_url(data, ledger), "witness": witness, "host": host, "port": port}
     given |= {"port_file": port_file, "log_format": log_format, "standby": standby}
     given |= {"keys": keys, "insecure_without_keys": insecure_without_keys, "grpc_port": grpc_port}
+    given |= {"health_port": health_port}
     given |= {"tls_certificate": tls_certificate, "tls_key": tls_key, "tls_client_ca": tls_client_ca}
     return config, given
 

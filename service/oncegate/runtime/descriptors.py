@@ -10,6 +10,8 @@ from dataclasses import dataclass
 AT_REST = 32
 # Its lock, segment and witness, a file that is written beside them, and four runs of old ids that are mapped.
 PER_NAMESPACE = 8
+# Connections to the port of probes, where there is one, and the port itself.
+PROBES = 9
 # Connections that the system has made and the loop has yet to look at: all may come at once. uvicorn's own default.
 BACKLOG_MAX = 2_048
 # Of the limit: files of topics that are appended to (`ledgers.log`), and the backlog.
@@ -32,14 +34,17 @@ def raise_limit() -> int:
     return hard
 
 
-def shared_out(limit: int, connections: int, namespaces: int) -> Budget:
-    """Shares a limit out: so many connections and namespaces as are wanted, where it is large enough for them."""
+def shared_out(limit: int, connections: int, namespaces: int, kept: int = 0) -> Budget:
+    """Shares a limit out: so many connections and namespaces as are wanted, where it is large enough for them.
+
+    `kept`: descriptors that neither gets.
+    """
     backlog = min(BACKLOG_MAX, limit // _SHARE)
-    left = limit - AT_REST - limit // _SHARE - backlog
+    left = limit - AT_REST - kept - limit // _SHARE - backlog
     connections = max(1, min(connections, left // 2))
     return Budget(connections, max(1, min(namespaces, (left - connections) // PER_NAMESPACE)), backlog)
 
 
-def needed(namespaces: int) -> int:
+def needed(namespaces: int, kept: int = 0) -> int:
     """Returns the lowest limit that leaves room for so many namespaces, and as much again for connections."""
-    return -(-(2 * namespaces * PER_NAMESPACE + AT_REST) * _SHARE // (_SHARE - 2))
+    return -(-(2 * namespaces * PER_NAMESPACE + AT_REST + kept) * _SHARE // (_SHARE - 2))

@@ -1,5 +1,6 @@
 """A gateway whose process may open few files: what is beyond its share is refused, and it goes on serving."""
 
+import http.client
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -7,9 +8,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from oncegate.runtime.descriptors import AT_REST, PER_NAMESPACE, needed, shared_out
+from deploy.ports import free_port
+from oncegate.runtime.descriptors import AT_REST, PER_NAMESPACE, PROBES, needed, shared_out
 from tests.support.gateway_process import GatewayProcess
 
 FILES_MAX = 64
@@ -45,6 +48,31 @@ def ask_until_admitted(gateway: GatewayProcess, method: str, path: str) -> tuple
 
 
 @pytest.mark.server
+def test_probes_on_their_own_port_are_answered_whatever_connections_are_open(tmp_path: Path) -> None:
+    port = free_port()
+    with GatewayProcess(tmp_path, "--health-port", str(port), files_max=FILES_MAX + PROBES) as gateway:
+        with ExitStack() as stack:
+            for _ in range(CONNECTIONS):
+                stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port), timeout=20))
+            assert gateway.ask("GET", "/healthz/live")[0] == 503
+            for name in ("live", "ready", "startup"):
+                assert probe(port, f"/healthz/{name}") == 200
+            for _ in range(3 * CONNECTIONS):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            assert probe(port, "/healthz/live") == 200
+            assert len(psutil.Process(gateway.pid).net_connections()) <= FILES_MAX + PROBES
+        assert gateway.stop() == 0
+
+
+def probe(port: int, path: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("GET", path)
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+@pytest.mark.server
 def test_namespaces_beyond_the_descriptors_are_refused_and_the_same_limit_serves_again(gateway: GatewayProcess) -> None:
     limit = gateway.ask("GET", "/v1/limits")[1]["namespaces"]
     for number in range(1, limit):
@@ -75,13 +103,17 @@ def test_a_limit_too_low_for_the_namespaces_there_are_is_refused_with_the_number
 
 
 @pytest.mark.parametrize("limit", [64, 256, 1_024, 4_096, 20_000, 1 << 20])
-def test_the_shares_together_are_below_the_limit(limit: int) -> None:
-    budget = shared_out(limit, 4_096, 1_000)
+@pytest.mark.parametrize("kept", [0, PROBES])
+def test_the_shares_together_are_below_the_limit(limit: int, kept: int) -> None:
+    limit = max(limit + kept, needed(1, kept))
+    budget = shared_out(limit, 4_096, 1_000, kept)
     streams = limit // 8
-    assert budget.connections + PER_NAMESPACE * budget.namespaces + budget.backlog + streams + AT_REST <= limit
+    shares = budget.connections + PER_NAMESPACE * budget.namespaces + budget.backlog + streams
+    assert shares + AT_REST + kept <= limit
     assert min(budget.connections, budget.namespaces, budget.backlog) >= 1
 
 
 @pytest.mark.parametrize("namespaces", [1, 5, 330, 1_000])
 def test_what_is_needed_is_enough(namespaces: int) -> None:
     assert shared_out(needed(namespaces), 4_096, namespaces).namespaces == namespaces
+    assert shared_out(needed(namespaces, PROBES), 4_096, namespaces, PROBES).namespaces == namespaces

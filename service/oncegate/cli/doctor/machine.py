@@ -87,7 +87,11 @@ def ports(settings: Settings, answers: bool) -> Iterator[Finding]:
     except SettingsError as error:
         yield wrong("ports", str(error), "no start succeeds so", "change host, or name keys")
         return
-    for name, port in (("port", process.port), ("grpc_port", process.grpc_port)):
+    for name, port in (
+        ("port", process.port),
+        ("grpc_port", process.grpc_port),
+        ("health_port", process.health_port),
+    ):
         if port is None or (answers and port):
             continue
         if (taken := _taken(str(address), port)) is not None:

@@ -48,6 +48,7 @@ class Protocol(HttpToolsProtocol):
 
     # How many may be open; `Server` sets it.
     connections_max = 4_096
+    keep_alive_s = KEEP_ALIVE_S
     _idle_since = 0.0
     # The last head that is whole; the one that is not, and how much has come of it; a head that is only repeated.
     _headed: object = None
@@ -246,17 +247,18 @@ class Server(uvicorn.Server):
 
     def __init__(
         self,
-        app: FastAPI,
+        app: Any,
         shutdown_ms: int,
         connections_max: int,
         backlog: int,
         tls: Tls | None = None,
         unread_ms: int = Limits.unread_answer_ms,
+        protocol: type[Protocol] = Protocol,
     ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http=type("Protocol", (Protocol,), {"connections_max": connections_max}),
+                http=type("Protocol", (protocol,), {"connections_max": connections_max}),
                 backlog=backlog,
                 ws="none",
                 lifespan="off",
@@ -265,7 +267,7 @@ class Server(uvicorn.Server):
                 log_level="error",
                 server_header=False,
                 proxy_headers=False,
-                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_keep_alive=protocol.keep_alive_s,
             )
         )
         logging.getLogger("uvicorn.error").addFilter(closing.no_cancellation)
