@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+import oncegate.transports.grpc  # noqa: F401 (before anything imports the library that it sets up)
 from oncegate.doors import access_of, allowed_address, bound, credentials, is_guarded, is_loopback, tls_of, traced
 from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.gateway import Gateway, open_gateway

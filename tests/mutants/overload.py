@@ -136,4 +136,18 @@ OVERLOAD: tuple[Mutant, ...] = (
         "    left = limit - AT_REST - limit",
         "tests/faults/server/test_descriptors.py::test_the_shares_together_are_below_the_limit",
     ),
+    one(
+        "gRPC speaks TLS 1.2",
+        f"{GRPC}/__init__.py",
+        'os.environ["GRPC_SSL_CIPHER_SUITES"] = "ECDHE-PSK-CHACHA20-POLY1305"\n',
+        "",
+        "tests/transports/test_tls.py::test_both_doors_speak_tls_1_3_alone_and_no_session_goes_on_in_a_later_connection",
+    ),
+    one(
+        "a session over gRPC goes on in a later connection",
+        f"{GRPC}/server.py",
+        "    return grpc.dynamic_ssl_server_credentials(newest(), newest, tls.asks_callers)",
+        "    return grpc.dynamic_ssl_server_credentials(newest(), lambda: None, tls.asks_callers)",
+        "tests/transports/test_tls.py::test_both_doors_speak_tls_1_3_alone_and_no_session_goes_on_in_a_later_connection",
+    ),
 )

@@ -173,15 +173,15 @@ SECURITY: tuple[Mutant, ...] = (
     one(
         "gRPC keeps the certificate of its start",
         "service/oncegate/transports/grpc/server.py",
-        "        if newest is given:\n",
-        "        if True:\n",
+        "    def newest() -> Any:\n        return _configuration(tls.pem())\n",
+        "    pem = tls.pem()\n\n    def newest() -> Any:\n        return _configuration(pem)\n",
         f"{_TLS}::test_both_doors_take_only_callers_of_the_authority_that_their_files_name_now",
     ),
     one(
         "gRPC takes callers without a certificate",
         "service/oncegate/transports/grpc/server.py",
-        "changed, tls.asks_callers)",
-        "changed, False)",
+        "(newest(), newest, tls.asks_callers)",
+        "(newest(), newest, False)",
         f"{_TLS}::test_both_doors_take_only_callers_of_the_authority_that_their_files_name_now",
     ),
     one(

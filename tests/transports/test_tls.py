@@ -140,6 +140,39 @@ def test_both_doors_take_only_callers_of_the_authority_that_their_files_name_now
         callers_of_an_authority_that_is_no_longer_named_are_refused(process, grpc_port, files)
 
 
+@pytest.mark.parametrize("asks", [False, True], ids=["server's alone", "mutual"])
+@pytest.mark.server
+def test_both_doors_speak_tls_1_3_alone_and_no_session_goes_on_in_a_later_connection(files: Files, asks: bool) -> None:
+    grpc_port = free_port()
+    with gateway(files, "--grpc-port", str(grpc_port), asks=asks) as process:
+        for port, protocol, first in ((process.port, "http/1.1", LIVE), (grpc_port, "h2", PREFACE)):
+            tls = files.shown.tls()
+            tls.set_alpn_protocols([protocol])
+            version, _, session = spoken(port, tls, first, None)
+            assert (version, spoken(port, tls, first, session)[:2]) == ("TLSv1.3", ("TLSv1.3", False))
+            older = files.shown.tls()
+            older.set_alpn_protocols([protocol])
+            older.minimum_version, older.maximum_version = ssl.TLSVersion.MINIMUM_SUPPORTED, ssl.TLSVersion.TLSv1_2
+            with pytest.raises(OSError):
+                spoken(port, older, first, None)
+        assert probed(grpc_port, files) == SERVING
+
+
+LIVE = b"GET /healthz/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+
+
+def spoken(port: int, tls: ssl.SSLContext, first: bytes, session: ssl.SSLSession | None) -> tuple[Any, ...]:
+    """The version that a door speaks, whether it went on with a session, and the session that it offers."""
+    with (
+        socket.create_connection((HERE, port), 20) as sock,
+        tls.wrap_socket(sock, server_hostname=HERE, session=session) as secured,
+    ):
+        secured.sendall(first)
+        assert secured.recv(100)  # tickets come before it
+        return secured.version(), secured.session_reused, secured.session
+
+
 def strangers_are_refused(process: GatewayProcess, grpc_port: int, files: Files) -> None:
     other, other_key = files.signed("other", Authority("another authority"))
     assert "callers must show one" in process.log

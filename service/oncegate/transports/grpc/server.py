@@ -97,18 +97,17 @@ async def listening(
 
 
 def _secured(tls: Tls) -> Any:
-    """What a port takes; for each connection the library asks whether the certificates are others now."""
-    given = tls.pem()
+    """What a port takes: TLS 1.3 alone, and no session that goes on in a later connection, as over HTTP.
 
-    def changed() -> Any:
-        nonlocal given
-        newest = tls.pem()
-        if newest is given:
-            return None
-        given = newest
-        return _configuration(newest)
+    The library has an option for neither: what keeps older versions out is in the package's `__init__`. For each
+    connection it asks for the certificates, and makes a context of those that it gets, whose keys of sessions no other
+    connection has: so they are given each time, as they are then.
+    """
 
-    return grpc.dynamic_ssl_server_credentials(_configuration(given), changed, tls.asks_callers)
+    def newest() -> Any:
+        return _configuration(tls.pem())
+
+    return grpc.dynamic_ssl_server_credentials(newest(), newest, tls.asks_callers)
 
 
 def _configuration(pem: Pem) -> Any:
