@@ -274,7 +274,8 @@ def announce(program: Program, process: ProcessSettings, log: Log) -> None:
         if state in ("RECOVERING", "DOWN"):
             log.warning(f"namespace {name} does not serve: {state} ({program.gateway.reason(name) or 'it is opened'})")
         else:
-            log.info(promise_line(name, process.ledger, program.is_new(name), program.durability(name)))
+            lowering = program.gateway.shard(name).settings.lowering if state in ("SERVING", "FULL") else ()
+            log.info(promise_line(name, process.ledger, program.is_new(name), program.durability(name), *lowering))
     say = log.warning if credentials(process) == OPEN else log.info
     say(f"credentials: {credentials(process)}")
     secure = process.tls_certificate is not None

@@ -45,6 +45,64 @@ WRITE_MODES: tuple[WriteMode, ...] = (
     ),
 )
 
+
+@dataclass(frozen=True)
+class Lowered:
+    """Holds what a namespace's setting leaves of the promise of some write modes. `setting`: its name."""
+
+    setting: str
+    modes: tuple[str, ...]
+    promise: str
+    meaning: str
+
+
+# The first one that is in force counts: it leaves the least.
+SHADOW = Lowered(
+    "shadow",
+    ("ids", "claim"),
+    "at least once",
+    "shadow mode: every verdict is GRANTED, so nothing is deduplicated; duplicates are counted, and written again",
+)
+PASS_MARKED = Lowered(
+    "on_ledger_down",
+    ("claim",),
+    "at least once, duplicates bounded by takeovers and by claims that pass unchecked while the ledger is down",
+    "as ever while the ledger is up; while it is down (on_ledger_down is pass_marked) every id is GRANTED and marked "
+    "unchecked, so it may be written again, which is counted",
+)
+
+
+@dataclass(frozen=True)
+class Promised:
+    """Holds what one write mode promises in a namespace. lowered_by: the setting that leaves less; None: none does."""
+
+    promise: str
+    meaning: str
+    lowered_by: str | None = None
+
+
+def promised(ledger: str, shadow: bool = False, pass_marked: bool = False) -> dict[str, Promised]:
+    """Returns what each write mode promises that this ledger, by its URL, offers, in a namespace of these settings."""
+    lowered = [one for one, is_set in ((SHADOW, shadow), (PASS_MARKED, pass_marked)) if is_set]
+    found: dict[str, Promised] = {}
+    for mode in WRITE_MODES:
+        if not _is_offered(mode, ledger):
+            continue
+        less = next((one for one in lowered if mode.name in one.modes), None)
+        if less is None:
+            found[mode.name] = Promised(mode.promise, mode.meaning)
+        else:
+            found[mode.name] = Promised(less.promise, less.meaning, less.setting)
+    return found
+
+
+def _is_offered(mode: WriteMode, ledger: str) -> bool:
+    """Says whether rows can be written so: `direct` into Kafka alone, and none where a server keeps claims only."""
+    scheme, _, rest = ledger.partition(":")
+    is_known = mode.ledger in (None, scheme)
+    return is_known and (mode.name == "claim" or "outputs=none" not in rest.partition("?")[2].split("&"))
+
+
 CREDENTIALS = "none: this gateway listens on loopback only"
 KEYS = "keys: each call needs one whose role allows it"
 TOKENS = "tokens: each call needs one whose roles allow it, of the issuer"
@@ -63,19 +121,20 @@ _DURABILITY = {
 _BARE = {"kafka": "topics", "redis": "server", "rediss": "server"}
 
 
-def promise_line(namespace: str, ledger: str, created: bool, found: str = "") -> str:
+def promise_line(
+    namespace: str, ledger: str, created: bool, found: str = "", shadow: bool = False, pass_marked: bool = False
+) -> str:
     """Writes the log's first line about a namespace; `created`: its ledger is new.
 
-    `found`: what an append outlives, where a server's settings decide that.
+    `found`: what an append outlives, where a server's settings decide that. `shadow`, `pass_marked`: its settings.
     """
     scheme = ledger.partition(":")[0]
     durability = found or _DURABILITY.get(scheme, _DURABILITY["log"])
     if scheme in _BARE and "bare_key=yes" in ledger:
         durability += f", keys BARE: whoever reads its {_BARE[scheme]} can tell which ids are known"
     names: dict[str, list[str]] = {}
-    for mode in WRITE_MODES:
-        if mode.ledger in (None, scheme):
-            names.setdefault(mode.promise, []).append(mode.name)
+    for mode, of in promised(ledger, shadow, pass_marked).items():
+        names.setdefault(of.promise, []).append(mode)
     modes = "; ".join(_promised(promise, named) for promise, named in names.items())
     new = " NEW, EMPTY;" if created else ""
     return f"namespace {namespace}:{new} ledger {ledger} ({durability}); {modes}"

@@ -18,22 +18,17 @@ _Name = Annotated[str, Meta(extra_json_schema={"minLength": 1})]
 
 
 class WriterMessage(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Says who writes, as far as the caller knows: it is kept beside what is written, and tells causes of duplicates.
+    """Names who writes, as far as the caller knows; kept beside what is written, for causes of duplicates."""
 
-    job: what writes, the same at each start. run: one start of it. batch: a part of its input. stage, task, and the
-    numbers of their attempts: as Spark counts them. serial: counts the attempts of all tasks of a run, as they start.
-    speculation: attempts of one task may run side by side.
-    """
-
-    job: _Name
-    run: _Name | None = None
-    batch: _Name | None = None
-    stage: _Number | None = None
-    stage_attempt: _Number | None = None
-    task: _Number | None = None
-    attempt: _Number | None = None
-    serial: _Number | None = None
-    speculation: bool = False
+    job: Annotated[_Name, Meta(description="what writes, the same at each start: a query's id, or any name")]
+    run: Annotated[_Name | None, Meta(description="one start of the job")] = None
+    batch: Annotated[_Name | None, Meta(description="a part of the job's input, whichever run reads it")] = None
+    stage: Annotated[_Number | None, Meta(description="a part of the batch's work, as Spark counts it")] = None
+    stage_attempt: Annotated[_Number | None, Meta(description="counts the tries of the stage")] = None
+    task: Annotated[_Number | None, Meta(description="a part of the stage's rows: Spark's partition")] = None
+    attempt: Annotated[_Number | None, Meta(description="counts the tries of the task in one of its stage's")] = None
+    serial: Annotated[_Number | None, Meta(description="counts all attempts of a run's tasks, as they start")] = None
+    speculation: Annotated[bool, Meta(description="attempts of one task may run side by side")] = False
 
 
 _DECODER = msgspec.json.Decoder(WriterMessage)

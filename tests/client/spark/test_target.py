@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -206,10 +207,37 @@ def test_a_gateway_that_starts_again_is_waited_for_and_said_to_be(
         status=503, body=json.dumps({"code": "STARTING", "action": "retry", "retry_after_ms": 2_000}).encode()
     )
     known = json.dumps({"topic": "t", "low_offsets": [0], "high_offsets": [0], "retention_ms": 0, "retention_bytes": 0})
-    with StubGateway(away, Answer(body=known.encode())) as stub, caplog.at_level(logging.WARNING, "oncegate_spark"):
+    with (
+        StubGateway(away, Answer(), Answer(body=known.encode())) as stub,
+        caplog.at_level(logging.WARNING, "oncegate_spark"),
+    ):
         begin(gateway, url=stub.url, timeoutMs="20000")
     assert "STARTING" in caplog.text
     assert "asked for 20000 ms in all" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "write", "warned"),
+    [
+        ({}, "ids", None),
+        ({"shadow": True}, "ids", "write=ids into namespace .* is at least once, by its setting shadow"),
+        ({"shadow": True}, "claim", "is at least once, by its setting shadow: shadow mode: every verdict is GRANTED"),
+        ({"shadow": True}, "staged", None),
+        ({"on_ledger_down": "pass_marked"}, "claim", "by claims that pass unchecked .*, by its setting on_ledger_down"),
+        ({"on_ledger_down": "pass_marked"}, "ids", None),
+    ],
+)
+def test_a_namespace_whose_settings_leave_less_of_the_promise_is_warned_of_before_any_task(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture, settings: dict[str, Any], write: str, warned: str | None
+) -> None:
+    gateway.create_namespace(**settings)
+    more = {"staged": {}, "ids": {"idCol": "id"}, "claim": {"idCol": "id", "sink": "a:b"}}[write]
+    for _ in range(2):  # with a topic that is not there yet, and with one that is
+        with caplog.at_level(logging.WARNING, "oncegate_spark"):
+            caplog.clear()
+            begin(gateway, write=write, **more)
+        assert bool(re.search(warned or "by its setting", caplog.text)) is (warned is not None), caplog.text
+        gateway.create_topic("t")
 
 
 def test_an_older_ledger_is_noticed_before_any_task(gateway: Gateway, tmp_path: Path) -> None:

@@ -86,6 +86,12 @@ class Settings:
         return told | ({"shadow": "every verdict is told as GRANTED"} if self.shadow else {})
 
     @property
+    def lowering(self) -> tuple[bool, bool]:
+        """Returns whether shadow mode is on, and whether claims pass while the ledger is down: each leaves less of what
+        is promised."""
+        return self.shadow, self.on_ledger_down is OnLedgerDown.PASS_MARKED
+
+    @property
     def read_time(self) -> Read | None:
         """Returns what reads from ids when they were made; None: they do not say it."""
         return _READ[self.id_time]

@@ -5,6 +5,7 @@ namespace that nobody made, a topic whose columns are others. A write by tasks s
 """
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -136,8 +137,9 @@ def _target_of(options: Options, schema: Any, timeout_ms: int) -> Target:
         columns, size_bytes = least_size(schema)
         if options.write != "claim" and max(columns, size_bytes) > _WIDE:
             check_size(columns, size_bytes, gateway.limits())
+        namespace = gateway.describe()
+        _warn_of_less(options, namespace)
         if options.write == "claim":
-            gateway.describe()
             return Target()
         topic, missing = None, None
         try:
@@ -146,10 +148,27 @@ def _target_of(options: Options, schema: Any, timeout_ms: int) -> Target:
             missing = error
         if topic is not None and topic.schema is not None:
             return Target(topic)
-        namespace = gateway.describe()
         if "topics_at" not in namespace and missing is not None and not namespace["auto_create_topics"]:
             raise missing
         return Target(topic, namespace.get("topics_at", ""))
+
+
+def _warn_of_less(options: Options, namespace: Mapping[str, Any]) -> None:
+    """Warns where the namespace's settings leave less of this write mode's promise than it has elsewhere.
+
+    Gateways of before do not name their promises by namespace.
+    """
+    of_mode = namespace.get("writes", {}).get(options.write, {})
+    if "lowered_by" in of_mode:
+        logs.be_heard()
+        log.warning(
+            "write=%s into namespace %s is %s, by its setting %s: %s",
+            options.write,
+            options.namespace,
+            of_mode["promise"],
+            of_mode["lowered_by"],
+            of_mode["means"],
+        )
 
 
 def _worded(error: OncegateError) -> OncegateError:

@@ -70,6 +70,7 @@ from oncegate.transports.http.messages.producers import (
     WatermarkMessage,
 )
 from oncegate.transports.http.messages.service import (
+    CapabilitiesQuery,
     CapabilitiesReply,
     DeletedReply,
     ErrorReply,
@@ -113,6 +114,7 @@ __all__ = [
     "AuditQuery",
     "AuditReply",
     "BatchName",
+    "CapabilitiesQuery",
     "CapabilitiesReply",
     "ClaimReply",
     "ClaimRequest",

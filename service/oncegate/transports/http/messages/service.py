@@ -42,8 +42,16 @@ class DeletedReply(Struct, frozen=True):
     namespace: str
 
 
+class WayMessage(Struct, frozen=True):
+    """Holds what one write mode promises. lowered_by: the namespace's setting that leaves less of it."""
+
+    promise: str
+    means: str
+    lowered_by: str | UnsetType = UNSET
+
+
 class NamespaceReply(Struct, frozen=True):
-    """Describes a namespace: its ledger, its settings, what does not succeed in it, its counters."""
+    """Describes a namespace: its ledger, its settings, what does not succeed in it, its counters, what it promises."""
 
     namespace: str
     ledger: str
@@ -56,6 +64,7 @@ class NamespaceReply(Struct, frozen=True):
     on_ledger_down: OnLedgerDown
     failing: dict[str, str]
     counters: dict[str, Int64]
+    writes: Annotated[dict[str, WayMessage], Meta(description="by write mode, what it promises in this namespace")]
     topics_at: str | UnsetType = UNSET
     durability: str | UnsetType = UNSET
 
@@ -74,21 +83,27 @@ class NamespacesReply(Struct, frozen=True):
     next: str | None
 
 
-class WayMessage(Struct, frozen=True):
-    """Says what one write mode promises."""
+class CapabilitiesQuery(Read):
+    """Names the namespace that is asked about."""
 
-    promise: str
-    means: str
+    namespace: Annotated[
+        str | None,
+        Meta(
+            description="what its settings leave of each promise; without it, what a namespace promises whose settings "
+            "are as by default. With keys it needs a role there"
+        ),
+    ] = None
 
 
 class CapabilitiesReply(Struct, frozen=True):
-    """Says what each write mode promises, and which encodings are read."""
+    """Holds what each write mode promises, and which encodings are read. namespace: whose promises these are."""
 
     writes: dict[str, WayMessage]
     ids: list[str]
     rows: list[str]
     ledger: str
     credentials: str
+    namespace: str | UnsetType = UNSET
 
 
 class VersionReply(Struct, frozen=True):

@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 
 from oncegate.engine.limits import Limits
-from oncegate.transports.promises import CREDENTIALS, WRITE_MODES
+from oncegate.transports.promises import CREDENTIALS, promised
 
 TOKEN = "6f1c2a9e4b7d4e5f8a0b1c2d3e4f5a6b"  # noqa: S105 - an attempt's name, no secret
 CLAIM = "4d1kz8q0v3m7x2c9b5n6t1r0hj"
@@ -136,6 +136,7 @@ RECORDS_REPLY = {
     "next_offset": 1,
     "high_offset": 336_776,
 }
+_WRITES = {name: {"promise": one.promise, "means": one.meaning} for name, one in promised("log:./data").items()}
 NAMESPACE_REPLY = {
     "namespace": "mail",
     "ledger": LEDGER,
@@ -148,6 +149,7 @@ NAMESPACE_REPLY = {
     "on_ledger_down": "reject",
     "failing": {},
     "counters": {"granted": 3, "duplicates": 1},
+    "writes": _WRITES,
 }
 DELETION = {"confirm": "mail"}
 DELETED_REPLY = {"namespace": "mail"}
@@ -165,12 +167,13 @@ EXPLAIN_REPLY = {
 }
 LIMITS_REPLY = asdict(Limits())
 CAPABILITIES_REPLY = {
-    "writes": {mode.name: {"promise": mode.promise, "means": mode.meaning} for mode in WRITE_MODES},
+    "writes": _WRITES,
     "ids": ["application/json", "application/vnd.oncegate.packed", "application/vnd.apache.arrow.stream"],
     "rows": ["application/vnd.apache.arrow.stream", "application/json"],
     "ledger": "log:./data",
     "credentials": CREDENTIALS,
 }
+CAPABILITIES_QUERY = {"namespace": "default"}
 VERSION_REPLY = {"version": "1.0.0rc1", "api": "v1", "semantics": "5f1d8c0a2b3e4f60"}
 HEALTH_REPLY = {"status": "ready", "namespaces": {"default": "SERVING"}}
 READY_QUERY = {"namespace": "default"}

@@ -266,11 +266,13 @@ CAPABILITIES = operation(
     "getCapabilities",
     {
         200: answer(
-            "what each write mode promises",
+            "what each write mode promises, in the namespace that is named",
             marked=False,
             json=message(messages.CapabilitiesReply, examples.CAPABILITIES_REPLY),
         )
     },
+    (*parts.EVERY, e.NotFound, e.Recovering, e.LedgerDown),
+    parts.query(messages.CapabilitiesQuery, **examples.CAPABILITIES_QUERY),
 )
 VERSION = operation(
     "getVersion",

@@ -11,6 +11,7 @@ from oncegate.core.claims import IdTime, LeaseExpiry, OnLedgerDown
 from oncegate.core.errors import NotFound, Recovering, Stopping, TooLarge
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import SettingsRequest
+from oncegate.engine.shard import Shard
 from oncegate.transports import health, promises
 from oncegate.transports.access.keys import bearer
 from oncegate.transports.decode.identifiers import hex_bytes
@@ -120,6 +121,7 @@ def _namespace(request: Request, media: str, status: int) -> Response:
         on_ledger_down,
         shard.failing(),
         shard.counters(),
+        _writes(request, shard),
         shard.topics_at or UNSET,
         shard.durability() or UNSET,
     )
@@ -149,13 +151,31 @@ async def limits(request: Request) -> Response:
 
 @router.get("/v1/capabilities", tags=["service"], openapi_extra=operations.CAPABILITIES)
 async def capabilities(request: Request) -> Response:
-    """Tell what each write mode promises, and which encodings are read."""
+    """Return what each write mode promises, in a namespace or by default, and which encodings are read."""
     media = accepted(request, [JSON])
-    modes = {mode.name: messages.WayMessage(mode.promise, mode.meaning) for mode in promises.WRITE_MODES}
+    named, access = query(request, messages.CapabilitiesQuery).namespace, request.app.state.access
+    if named is not None and access is not None:
+        access.permit("getNamespace", named, bearer(request.headers.get("Authorization")))
+    shard = None if named is None else gateway_of(request).shard(named)
+    about = request.app.state.about
     reply = messages.CapabilitiesReply(
-        modes, [JSON, PACKED, ARROW], [ARROW, JSON], request.app.state.about.ledger, request.app.state.about.credentials
+        _writes(request, shard),
+        [JSON, PACKED, ARROW],
+        [ARROW, JSON],
+        about.ledger,
+        about.credentials,
+        UNSET if named is None else named,
     )
     return json_reply(reply, media)
+
+
+def _writes(request: Request, shard: Shard | None) -> dict[str, messages.WayMessage]:
+    """Returns what each write mode promises in a namespace; None: in one whose settings are as by default."""
+    ledger, of = request.app.state.about.ledger, () if shard is None else shard.settings.lowering
+    modes = promises.promised(ledger, *of)
+    return {
+        name: messages.WayMessage(mode.promise, mode.meaning, mode.lowered_by or UNSET) for name, mode in modes.items()
+    }
 
 
 @router.get("/version", tags=["service"], openapi_extra=operations.VERSION)
