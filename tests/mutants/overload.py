@@ -8,6 +8,7 @@ _ADMISSION = "tests/engine/test_admission.py"
 _UNREAD = "tests/transports/http/test_unread_answers.py"
 _UNREAD_CALLS = "tests/transports/grpc/test_unread_answers.py"
 _PROBES = "tests/transports/http/test_probes.py"
+_ARRIVE = "tests/transports/http/test_refusals_arrive.py"
 
 OVERLOAD: tuple[Mutant, ...] = (
     one(
@@ -149,5 +150,26 @@ OVERLOAD: tuple[Mutant, ...] = (
         "    return grpc.dynamic_ssl_server_credentials(newest(), newest, tls.asks_callers)",
         "    return grpc.dynamic_ssl_server_credentials(newest(), lambda: None, tls.asks_callers)",
         "tests/transports/test_tls.py::test_both_doors_speak_tls_1_3_alone_and_no_session_goes_on_in_a_later_connection",
+    ),
+    one(
+        "a refusal is followed by a reset",
+        f"{HTTP}/server/protocol.py",
+        "        if (self.cycle is not None and self.cycle.more_body) or self.pipeline or self._goes_on:\n",
+        "        if False:\n",
+        f"{_ARRIVE}::test_who_is_refused_before_its_body_has_come_gets_the_refusal_and_no_reset",
+    ),
+    one(
+        "who connects beyond the limit is answered before it has asked",
+        f"{HTTP}/server/protocol.py",
+        "        if beyond > refused_max(self.connections_max):",
+        "        if beyond > 0:",
+        f"{_ARRIVE}::test_who_connects_beyond_the_limit_is_told_so_once_it_has_asked",
+    ),
+    one(
+        "a refused connection is kept until its caller closes it",
+        f"{HTTP}/server/closing.py",
+        "    return asyncio.get_running_loop().call_later(LINGER_S, transport.abort)",
+        "    return asyncio.get_running_loop().call_later(1_000 * LINGER_S, transport.abort)",
+        f"{_ARRIVE}::test_who_does_not_close_after_a_refusal_is_cut_off",
     ),
 )

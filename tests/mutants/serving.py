@@ -32,8 +32,8 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "heads that never end are waited for",
         f"{HTTP}/server/protocol.py",
-        "        else:\n            self._rest()\n\n    def data_received",
-        "\n    def data_received",
+        "        if beyond <= 0:\n            self._rest()\n",
+        "        if beyond <= 0:\n",
         f"{_DIRECT}::test_a_connection_without_a_whole_head_is_closed_after_its_time",
     ),
     one(

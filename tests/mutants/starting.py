@@ -312,8 +312,8 @@ STARTING: tuple[Mutant, ...] = (
     one(
         "connections without a bound",
         "service/oncegate/transports/http/server/protocol.py",
-        "        if len(self.connections) > self.connections_max:\n",
-        "        if False:\n",
+        "        if beyond <= 0:\n",
+        "        if beyond <= 1 << 30:\n",
         f"{_DESCRIPTORS}::test_connections_beyond_the_descriptors_are_refused_and_nothing_else_suffers",
     ),
 )

@@ -12,6 +12,8 @@ AT_REST = 32
 PER_NAMESPACE = 8
 # Connections to the port of probes, where there is one, and the port itself.
 PROBES = 9
+# For so many connections that are served one more is refused, and has a descriptor until its caller has heard it.
+REFUSED = 8
 # Connections that the system has made and the loop has yet to look at: all may come at once. uvicorn's own default.
 BACKLOG_MAX = 2_048
 # Of the limit: files of topics that are appended to (`ledgers.log`), and the backlog.
@@ -41,8 +43,9 @@ def shared_out(limit: int, connections: int, namespaces: int, kept: int = 0) -> 
     """
     backlog = min(BACKLOG_MAX, limit // _SHARE)
     left = limit - AT_REST - kept - limit // _SHARE - backlog
-    connections = max(1, min(connections, left // 2))
-    return Budget(connections, max(1, min(namespaces, (left - connections) // PER_NAMESPACE)), backlog)
+    connections = max(1, min(connections, left // 2 * REFUSED // (REFUSED + 1)))
+    rest = left - connections - -(-connections // REFUSED)
+    return Budget(connections, max(1, min(namespaces, rest // PER_NAMESPACE)), backlog)
 
 
 def needed(namespaces: int, kept: int = 0) -> int:

@@ -13,6 +13,7 @@ import pytest
 
 from deploy.ports import free_port
 from oncegate.runtime.descriptors import AT_REST, PER_NAMESPACE, PROBES, needed, shared_out
+from oncegate.transports.http.server.protocol import refused_max
 from tests.support.gateway_process import GatewayProcess
 
 FILES_MAX = 64
@@ -108,7 +109,13 @@ def test_the_shares_together_are_below_the_limit(limit: int, kept: int) -> None:
     limit = max(limit + kept, needed(1, kept))
     budget = shared_out(limit, 4_096, 1_000, kept)
     streams = limit // 8
-    shares = budget.connections + PER_NAMESPACE * budget.namespaces + budget.backlog + streams
+    shares = (
+        budget.connections
+        + refused_max(budget.connections)
+        + PER_NAMESPACE * budget.namespaces
+        + budget.backlog
+        + streams
+    )
     assert shares + AT_REST + kept <= limit
     assert min(budget.connections, budget.namespaces, budget.backlog) >= 1
 

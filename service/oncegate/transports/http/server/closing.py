@@ -1,4 +1,4 @@
-"""Ends the connections of a server that stops: answers are waited for as long as their callers take them."""
+"""Ends connections so that their last answers arrive, and those of a server that stops."""
 
 import asyncio
 import logging
@@ -11,6 +11,29 @@ from uvicorn.server import ServerState
 # Looks and not time: who waits for this process's turn is not to blame.
 UNREAD_LOOKS = 30
 _LOOK_S = 0.1
+
+# A caller that is refused before it has sent all of its request is read on for so long, and what it sends dropped: a
+# socket that is closed with bytes in it is reset, and the reset may overtake the refusal (RFC 9112, 9.6).
+LINGER_S = 5.0
+
+
+class LastAnswer:
+    """Stands in for a connection's transport in an exchange, which closes it after its last answer."""
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self._transport, self.close = transport, close
+
+    def __getattr__(self, name: str) -> object:
+        """Gives the rest of the transport."""
+        return getattr(self._transport, name)
+
+
+def linger(transport: asyncio.Transport) -> asyncio.TimerHandle:
+    """Sends nothing more on a connection, and closes it when its caller does, or after `LINGER_S`."""
+    if transport.can_write_eof():
+        transport.write_eof()
+    return asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
+
 
 # Of each connection, the bytes that wait to be read, and how many looks have seen as many.
 Unread = dict[object, tuple[int, int]]

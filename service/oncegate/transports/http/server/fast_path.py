@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from fastapi import Request, Response
 from starlette.datastructures import Headers
 from starlette.types import Scope
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from oncegate.transports.http import problems
 from oncegate.transports.http.outbound import Answer
@@ -105,9 +105,9 @@ class Call(Request):
 class Exchange(RequestResponseCycle):
     """One request of a hot route and its answer; for uvicorn's protocol a cycle like any other."""
 
-    def __init__(self, wire: HttpToolsProtocol, route: Route) -> None:
+    def __init__(self, wire: Any, route: Route) -> None:
         """What the protocol and `receive` use of a cycle, and no more."""
-        self.scope, self.transport, self.flow = wire.scope, wire.transport, wire.flow
+        self.scope, self.transport, self.flow = wire.scope, wire.ending, wire.flow
         self.message_event = asyncio.Event()
         self.keep_alive = wire.parser.should_keep_alive()
         self.body, self.more_body = bytearray(), True

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import httptools
 import uvicorn
@@ -58,18 +58,33 @@ class Protocol(HttpToolsProtocol):
     # Whether a request is being answered; and what is held for an answer that its caller does not read.
     _answering = False
     _unread: Room | None = None
+    # Why no request is served here; and the timer of a connection that is only read until its caller closes it.
+    _full: Overloaded | None = None
+    _lingering: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begins a connection: it is idle until its first request."""
         super().connection_made(transport)
         self._is_ours = isinstance(self.app, FastAPI)
-        if len(self.connections) > self.connections_max:
-            self._refuse(Overloaded(f"{self.connections_max} connections are open; nothing was written"))
-        else:
+        self.ending = closing.LastAnswer(transport, self._close)
+        beyond = len(self.connections) - self.connections_max
+        if beyond <= 0:
             self._rest()
+            return
+        self._full = Overloaded(f"{self.connections_max} connections are open; nothing was written")
+        if beyond > refused_max(self.connections_max):
+            self._refuse(self._full)
+            transport.close()
+        else:  # answered behind the first bytes: clients take no answer before they have asked
+            self._lingering = self.loop.call_later(closing.LINGER_S, transport.abort)
 
     def data_received(self, data: bytes) -> None:
         """Reads what came, and never switches the protocol: that another is offered is passed over (RFC 9110, 7.8)."""
+        if self._full is not None:
+            full, self._full = self._full, None
+            self._refuse(full)
+        if self._lingering is not None:
+            return
         try:
             self._feed(data)
         except httptools.HttpParserError:
@@ -110,6 +125,7 @@ class Protocol(HttpToolsProtocol):
         if exchange is None:
             self.url = self.url[: TARGET_BYTES + 2]  # whose parser takes no more; it is refused all the same
             super().on_headers_complete()
+            self.cycle.transport = cast(asyncio.Transport, self.ending)
             return
         before, self.cycle = self.cycle, exchange
         if before is None or before.response_complete:
@@ -215,6 +231,8 @@ class Protocol(HttpToolsProtocol):
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
         self._taken()
+        if self._lingering is not None:
+            self._lingering.cancel()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
@@ -234,12 +252,32 @@ class Protocol(HttpToolsProtocol):
             return
         body = problems.encode(error, secrets.token_hex(16))
         status = HTTPStatus(problems.status_of(type(error)))
+        after = "" if error.retry_after_ms is None else f"retry-after: {-(-error.retry_after_ms // 1_000)}\r\n"
         head = (
-            f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: {problems.PROBLEM}\r\n"
+            f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: {problems.PROBLEM}\r\n{after}"
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
         )
         self.transport.write(head.encode("ascii") + body)
-        self.transport.close()
+        self._linger()
+
+    def _close(self) -> None:
+        """Closes the connection after its last answer; where its request has not come whole, reads on for a while."""
+        if (self.cycle is not None and self.cycle.more_body) or self.pipeline or self._goes_on:
+            self._linger()
+        else:
+            self.transport.close()
+
+    def _linger(self) -> None:
+        if self._lingering is not None:
+            self._lingering.cancel()
+        self.pipeline.clear()
+        self._lingering = closing.linger(self.transport)
+        self.flow.resume_reading()
+
+
+def refused_max(connections_max: int) -> int:
+    """Returns how many connections beyond those that are served are told so, each until it has heard it."""
+    return -(-connections_max // 8)
 
 
 class Server(uvicorn.Server):
