@@ -198,7 +198,7 @@ DELIVERY: tuple[Mutant, ...] = (
         f"{_ROOM}/database.py",
         "for step in (connection.rollback, connection.close):",
         "for step in (connection.close,):",
-        f"{_COLLATIONS}::test_row_that_was_there_already_leaves_nothing_locked",
+        f"{_COLLATIONS}::test_cursor_of_the_rows_function_that_stays_open_locks_nothing",
     ),
     one(
         "ids of MySQL are compared by the server's collation",

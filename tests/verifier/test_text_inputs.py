@@ -163,6 +163,8 @@ def test_numbers_of_ndjson_are_their_digits_as_ids_and_no_rows_of_text(tmp_path:
     assert [one["id"] for one in read(path, columns=["id"])] == ["2.50", "17", "00501", "1E5", None]
     with pytest.raises(BadRequest, match=r"line 1: column 'id' has 2.5, and is text: no topic has a type for it$"):
         read(path)
+    with pytest.raises(BadRequest, match=r"line 1: column 'id' has 17, and is text: no topic has a type for it$"):
+        read(json_of(tmp_path / "whole.ndjson", '{"id":17}'))
     path = json_of(tmp_path / "b.ndjson", '{"id":"a"}', '{"id":true}')
     with pytest.raises(BadRequest, match=r"line 2: column 'id' has true, and is text"):
         read(path, columns=["id"])

@@ -29,7 +29,8 @@ class DatabaseSink:
     """Calls a function of yours to write rows, and enters their ids into a table beside them, in one transaction.
 
     connect: makes a connection, with autocommit off. rows: `rows(cursor, records)` writes them, and neither commits nor
-    rolls back; an error of the database that it catches may have undone all, and is raised then. table: of the ids,
+    rolls back; an error of the database that it catches may have undone all, and is raised then. It closes the cursors
+    it makes: one with rows left to read keeps a file of SQLite locked that has no write-ahead log. table: of the ids,
     made by `create_table`. placeholder: the driver's, `%s` of psycopg, `?` of sqlite3.
 
     Promise: once. The ids are a primary key, so of two transactions with one id the database undoes the later; a

@@ -132,6 +132,31 @@ def test_row_that_was_there_already_leaves_nothing_locked(gateway: Gateway, plac
     assert sorted(place.run("SELECT n FROM orders")) == [0, 7]
 
 
+def test_cursor_of_the_rows_function_that_stays_open_locks_nothing(place: Place) -> None:
+    """A connection of SQLite that is only closed keeps its transaction while a cursor has rows left to read."""
+    with closing(place.connect()) as database:
+        if isinstance(database, sqlite3.Connection):  # else what is read locks the file too, which no rollback ends
+            database.execute("PRAGMA journal_mode=WAL")
+    place.run("INSERT INTO orders VALUES (1)", "INSERT INTO orders VALUES (2)")
+    kept: list[Any] = []
+
+    def rows(cursor: Any, records: Sequence[Record]) -> None:
+        kept.append(cursor.connection.cursor())
+        kept[0].execute("SELECT n FROM orders")
+        kept[0].fetchone()
+        cursor.execute("INSERT INTO orders VALUES (3)")
+        raise ValueError("no")
+
+    sink = DatabaseSink(place.connect, rows, placeholder=place.mark)
+    sink.create_table()
+    with closing(sink):
+        with pytest.raises(SinkRefused, match="no; nothing was written"):
+            sink.write(RECORDS[:1])
+        place.run("INSERT INTO orders VALUES (4)")
+    assert sorted(place.run("SELECT n FROM orders")) == [1, 2, 4]
+    assert place.ids == []
+
+
 def test_connections_are_closed_after_each_kind_of_error(place: Place) -> None:
     opened: list[Any] = []
     closed: list[Any] = []
