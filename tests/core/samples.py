@@ -11,6 +11,7 @@ from pathlib import Path
 
 from oncegate.core.entries.audit import Audited
 from oncegate.core.entries.codec import encode
+from oncegate.core.entries.id_sets import SetForgotten, SetWritten
 from oncegate.core.entries.kinds import (
     Archived,
     Asked,
@@ -218,6 +219,8 @@ SAMPLES: dict[str, Entry] = {
     "acked": Acked("flights", 3, 42, struct.pack("<4Q", 2**33, 2**40, 7, 2**41), WALL_MS),
     "scoped": Scoped(b16(0x20), "flights", 42),
     "lane_opened": LaneOpened(2**33, "départs", "events-3", 3, WALL_MS),
+    "set_forgotten": SetForgotten("commandes", b16(0x70), WALL_MS),
+    "set_written": SetWritten("commandes", "départs", b16(0x80), WALL_MS),
     "lane_written": LaneWritten(2**33, 2**41, struct.pack("<4Q", 17, 18, 20, 2**64 - 2), WALL_MS),
 }
 

@@ -32,6 +32,7 @@
     - NotDone, OlderBatch  acked over something claimed and not done, or a batch before the last that was acked
     - SecondWrite         one run writes twice to one topic under one name
     - BatchConflict, BatchForgotten  other input under a committed number; one that can no longer be compared
+    - TopicReplaced       the topic was deleted and made again: what its set of ids knows is not there
     - LedgerBehind, LedgerDamaged  the caller saw a later ledger than this one; it is not what was acknowledged
     - LedgerBusy, KeyMismatch  another process owns the data folder; another key wrote the ledger
 
@@ -376,6 +377,12 @@ class BatchForgotten(Stop):
     """Says that this batch was committed too long ago to be compared."""
 
     code, title = "BATCH_FORGOTTEN", "This batch was committed too long ago to be compared"
+
+
+class TopicReplaced(Stop):
+    """Says that a topic elsewhere was deleted and made again since ids were written to it; nothing was written."""
+
+    code, title = "TOPIC_REPLACED", "The topic was made again since these ids were written to it; nothing was written"
 
 
 class LedgerBehind(Stop):

@@ -3,6 +3,7 @@
 First free ids and rows, then batches and topics; those of producers and drivers are in `producer_requests`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -176,6 +177,7 @@ class ProduceRequest:
     sequenced: instead of ids, a sequence each; its token and call are the request's. beside: columns that are an id, a
     digest or a sequence, and need not be written where a record has nothing of their name. spilled: rows with ids that
     had waited; None: they come at once.
+    topic_ids: of the topics elsewhere that rows with ids go to, by name, as they are now.
     """
 
     topic: str
@@ -193,6 +195,7 @@ class ProduceRequest:
     beside: tuple[str, ...] = ()
     spilled: Spilled | None = None
     writer: bytes = field(default_factory=current_writer)
+    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -109,7 +109,7 @@ class Shard:
     ) -> None:
         self.namespace = namespace
         self.marks = marks
-        self.id_sets, self.key_check = IdSets(key), key_check(key)
+        self.id_sets, self.key_check = IdSets(key, index.id_sets.generation), key_check(key)
         self.row_fingerprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
         counts = Counts() if counts is None else counts
         self.group_commit = GroupCommit(ledger, clock, marks, free_bytes, counts)

@@ -10,7 +10,7 @@ same in every set.
 A null is no id, and neither is an empty one: callers look for them before any effect.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
 import numpy as np
@@ -29,23 +29,33 @@ SETS_KEPT = 256
 
 
 class IdSets:
-    """Gives each set of ids of a namespace its fingerprinter. Any number of threads may use one object."""
+    """Gives each set of ids of a namespace its fingerprinter. Any number of threads may use one object.
 
-    def __init__(self, key: bytes) -> None:
-        self.of = lru_cache(SETS_KEPT)(partial(Fingerprinter, key))
+    generation_of: how often a set was forgotten as a whole, as of now.
+    """
+
+    def __init__(self, key: bytes, generation_of: Callable[[str], int] = lambda _: 0) -> None:
+        self._made, self._generation_of = lru_cache(SETS_KEPT)(partial(Fingerprinter, key)), generation_of
+
+    def of(self, id_set: str) -> "Fingerprinter":
+        """Returns the fingerprinter of a set, as it is since it was forgotten last."""
+        return self._made(id_set, self._generation_of(id_set))
 
 
 class Fingerprinter:
     """Computes the fingerprints of one set of ids under one namespace's key; the set's name may be empty.
+
+    `generation`: how often the set was forgotten: each has fingerprints of its own.
 
     Any number of threads may use one object. made_ms: when the ids were made; None: they do not say it.
     """
 
     made_ms: NDArray[np.uint64] | None = None
 
-    def __init__(self, key: bytes, id_set: str = "") -> None:
-        # No purpose has a colon: two sets never have one key, nor has a set the key of anything else.
-        name = b":" + id_set.encode() if id_set else b""
+    def __init__(self, key: bytes, id_set: str = "", generation: int = 0) -> None:
+        # No purpose has a colon or ends in a number: two sets never have one key, nor two generations of one, nor has a
+        # set the key of anything else.
+        name = (b" %d" % generation if generation else b"") + (b":" + id_set.encode() if id_set else b"")
         self._cmac = Cmac(derive(key, b"ids" + name))
         # A key of their own: bytes sent as one id cannot be made to look like several columns joined.
         self._joined = Cmac(derive(key, b"joined ids" + name))

@@ -26,6 +26,7 @@ from oncegate.index.claims.evict import drop
 from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.claims.replay import replay
 from oncegate.index.claims.store import ClaimStore
+from oncegate.index.id_sets import IdSetIndex
 from oncegate.index.lanes import LaneIndex
 from oncegate.index.lsm import tier
 from oncegate.index.producers.index import ProducerIndex
@@ -74,6 +75,7 @@ class ShardIndex:
         self.topics = TopicIndex()
         self.producers = ProducerIndex()
         self.source_offsets, self.lanes, self.audit_trail = SourceOffsets(), LaneIndex(), AuditTrail()
+        self.id_sets = IdSetIndex()
         self.settings = NamespaceSet(0, 1, 0)
         self.settings_position = 0
         self.buckets: tuple[int, ...] = ()
@@ -89,6 +91,7 @@ class ShardIndex:
         undos = [self.topics.apply(position, entry), self.batches.apply(position, entry), self._set(position, entry)]
         undos += [self.producers.apply(position, entry, now_ms), self.source_offsets.apply(position, entry)]
         undos += [self.lanes.apply(position, entry), self.audit_trail.apply(position, entry)]
+        undos.append(self.id_sets.apply(position, entry))
 
         def undo() -> None:
             for step in reversed(undos):
@@ -106,9 +109,10 @@ class ShardIndex:
     @property
     def _parts(
         self,
-    ) -> tuple[BatchIndex, TopicIndex, ProducerIndex, SourceOffsets, LaneIndex, AuditTrail]:
+    ) -> tuple[BatchIndex, TopicIndex, ProducerIndex, SourceOffsets, LaneIndex, AuditTrail, IdSetIndex]:
         """All that a snapshot holds beside the claims and the settings."""
-        return self.batches, self.topics, self.producers, self.source_offsets, self.lanes, self.audit_trail
+        indexes = self.batches, self.topics, self.producers, self.source_offsets, self.lanes, self.audit_trail
+        return *indexes, self.id_sets
 
     def held(self) -> dict[str, int]:
         """Counts what a deletion would forget, by kind, kinds of which there is none left out: all but the settings."""
@@ -144,6 +148,7 @@ class ShardIndex:
         self.source_offsets.apply(position, entry)
         self.audit_trail.apply(position, entry)
         self.lanes.apply(position, entry)
+        self.id_sets.apply(position, entry)
         self._set(position, entry)
         if isinstance(entry, SnapshotPiece):
             self.settings, self.buckets = self._reader.take(entry) or (self.settings, self.buckets)

@@ -3,7 +3,7 @@
 Changes of outputs go through `Ledger.append`, in one commit with the entries; reading is what `Outputs` offers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -125,8 +125,12 @@ class RowTopics(Protocol):
         batches: Sequence[Any],
         origin: Origin | None = None,
         waiting_bytes: int = 0,
-    ) -> None:
+        identified: bool = False,
+    ) -> Mapping[str, bytes]:
         """Checks Arrow rows for a topic before any effect: whatever would be refused of them when they are sent.
+
+        Returns the id of each topic that they go to, asked for since the call, where they are to be `identified`: 16
+        bytes that a topic which is deleted and made again does not keep.
 
         `origin`: as of `SendRanges`; its numbers count for nothing here. `waiting_bytes`: of all that is to be sent at
         once, where it waits for that.

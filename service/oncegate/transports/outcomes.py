@@ -101,6 +101,7 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.SecondWrite: Outcome(Kind.CONFLICT),
     e.BatchConflict: Outcome(Kind.CONFLICT),
     e.BatchForgotten: Outcome(Kind.CONFLICT),
+    e.TopicReplaced: Outcome(Kind.CONFLICT),
     e.LedgerBehind: Outcome(Kind.CONFLICT),
     e.LedgerDamaged: Outcome(Kind.CONFLICT),
     e.LedgerBusy: Outcome(Kind.CONFLICT),

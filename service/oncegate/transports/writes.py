@@ -6,6 +6,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.engine.id_sets import produced
 from oncegate.engine.limits import Limits
 from oncegate.engine.names import check_name
+from oncegate.engine.producer_requests import Note
 from oncegate.engine.requests import ProduceRequest, Rows, Scope, Spilled
 from oncegate.engine.shard import Shard
 from oncegate.transports.decode import ids, payloads
@@ -80,3 +81,13 @@ def source_of_ack(topic: str | None, source_offsets: str | None, limits: Limits)
     elif source_offsets is not None:
         raise BadRequest("source_offsets come with the topic that is written to: add `topic`; nothing was acked")
     return topic or "", (source_offsets or "").encode()
+
+
+def noted(caller: str, who: str | None, why: str) -> Note:
+    """Says who asks for an operator's action, and why: the credential's name, and beside it what the caller says.
+
+    Raises BadRequest: neither names anybody.
+    """
+    if not caller and not who:
+        raise BadRequest("who is missing: this gateway asks for no key, so nothing else says it; nothing was changed")
+    return Note(f"{caller} ({who})" if caller and who and who != caller else caller or who or "", why)

@@ -123,6 +123,12 @@ def _check(index: "ShardIndex", ids_only: bool, without_open: bool) -> None:
     if held and not ids_only:
         listed = ", ".join(f"{count} {kind}" for kind, count in held.items())
         raise BadRequest(f"there are {listed}, which are not exported: say --ids-only; nothing was written")
+    if forgotten := index.id_sets.forgotten_sets:
+        names = ", ".join(map(repr, forgotten))
+        raise BadRequest(
+            f"sets {names} of ids were forgotten as a whole, and another ledger would know their ids by what they were "
+            "before: move the whole ledger instead; nothing was written"
+        )
     if index.claims.open_claims and not without_open:
         raise BadRequest(
             f"{index.claims.open_claims} claims are open, and whether their ids are written nobody has said: drain the "

@@ -1,6 +1,7 @@
 """Defines the verb `oncegate forget`."""
 
 import json
+import secrets
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +17,11 @@ from oncegate.core.errors import BadRequest
 Ids = Annotated[list[str] | None, typer.Argument(help="The ids; of several columns: one id, with --columns.")]
 File = Annotated[Path | None, typer.Option("--file", help="A file with one id a line, instead.")]
 Columns = Annotated[bool, typer.Option("--columns", help="The words are the columns of one id.")]
-IdSet = Annotated[str, typer.Option(help="The set the ids are of: for rows that were produced, their topic's name.")]
+IdSet = Annotated[
+    str | None, typer.Option(help="The set the ids are of: for rows that were produced, their topic's name.")
+]
+All = Annotated[bool, typer.Option("--all", help="Every id of the set that --id-set names.")]
+Confirm = Annotated[str | None, typer.Option(help="With --all: the set's name once more; else it is asked for.")]
 
 
 def forget(
@@ -24,7 +29,9 @@ def forget(
     ids: Ids = None,
     file: File = None,
     columns: Columns = False,
-    id_set: IdSet = "",
+    id_set: IdSet = None,
+    every: All = False,
+    confirm: Confirm = None,
     who: Who = None,
     url: Url = "http://127.0.0.1:8080",
     namespace: Namespace = "default",
@@ -34,11 +41,22 @@ def forget(
 ) -> None:
     """Forget ids that are done or taken, so that the next write of them passes. All of them, or none.
 
-    What was written stays where it is: it is there twice then. Ids that a claim holds are refused.
+    What was written stays where it is: it is there twice then. Ids that a claim holds are refused. With --all every
+    id of a set is forgotten, also those that have left memory: where its topic in Kafka was made again.
 
     Example: oncegate forget --id-set orders a-1 a-2 --reason "their rows were lost, ticket 4711"
     """
     with refusing():
+        if every:
+            if ids or file is not None or columns:
+                raise BadRequest("--all is every id of the set: name none; nothing was forgotten")
+            if id_set is None:
+                raise BadRequest("--all wants the set's name: --id-set NAME; nothing was forgotten")
+            _forget_all(id_set, confirm, note(reason, who), (url, namespace), (ca, certificate), as_json)
+            return
+        if confirm is not None:
+            raise BadRequest("--confirm is for --all; nothing was forgotten")
+        id_set = id_set or ""
         message = {"ids": _ids(ids or [], file, columns), "id_set": id_set, **note(reason, who)}
         body = answer_about(url, namespace, "ids:forget", message, ca, certificate)
         count, asked_for = json.loads(body)["forgotten"], len(message["ids"])
@@ -49,6 +67,25 @@ def forget(
                 f"; {asked_for - count} not known in set {id_set!r} of namespace {namespace} (--id-set names another)"
             )
         sys.stdout.write((body if as_json else line) + "\n")
+
+
+def _forget_all(
+    id_set: str,
+    confirm: str | None,
+    said: dict[str, str],
+    where: tuple[str, str],
+    trusted: tuple[Path | None, Path | None],
+    as_json: bool,
+) -> None:
+    if confirm is None:
+        if not sys.stdin.isatty():
+            raise BadRequest(f"--all wants --confirm with the set's name, {id_set!r}; nothing was forgotten")
+        confirm = typer.prompt(f"Type the name of the set whose ids are all forgotten ({id_set!r})", default="")
+    message = {"id_set": id_set, "confirm": confirm, "token": secrets.token_hex(16), **said}
+    body = answer_about(*where, "ids:forget_all", message, *trusted)
+    times = json.loads(body)["times"]
+    line = f"every id of set {id_set!r} is forgotten ({times} times by now)"
+    sys.stdout.write((body if as_json else line) + "\n")
 
 
 def _ids(ids: list[str], file: Path | None, columns: bool) -> list[str] | list[list[str]]:

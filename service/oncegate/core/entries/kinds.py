@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, get_args
 
 from oncegate.core.entries.audit import Audited
 from oncegate.core.entries.fields import B16, U8, U32, U64, Blob, Blobs, Opt, Tag, Text
+from oncegate.core.entries.id_sets import SetForgotten, SetWritten
 from oncegate.core.entries.lanes import LaneOpened, LaneWritten
 from oncegate.core.entries.producers import (
     Acked,
@@ -401,5 +402,7 @@ Entry = (
     | Audited
     | LaneOpened
     | LaneWritten
+    | SetForgotten
+    | SetWritten
 )
 KINDS: dict[int, type[Any]] = {cls.KIND: cls for cls in get_args(Entry)}

@@ -18,6 +18,7 @@ from oncegate.engine.commit.places import Places
 from oncegate.engine.counters import PRODUCED_ROWS
 from oncegate.engine.counts.duplicates import duplicates_in
 from oncegate.engine.deadline import Deadline
+from oncegate.engine.id_sets import chosen, produced
 from oncegate.engine.names import cut_name
 from oncegate.engine.requests import ProduceRequest, ProduceResult, SequenceRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
@@ -56,8 +57,11 @@ class Records:
             raise BadRequest("locate names the first of an id, and these rows have none; nothing was written")
         if self._topics.are_elsewhere:
             origin = self._origin(request)
-            fitted = await self._topics.fitted(request.topic, request.rows, request.keys, request.beside, origin)
-            request = replace(request, rows=fitted)
+            identified = request.ids is not None
+            fitted, topic_ids = await self._topics.fitted(
+                request.topic, request.rows, request.keys, request.beside, origin, identified
+            )
+            request = replace(request, rows=fitted, topic_ids=topic_ids)
         if request.sequenced is not None:
             return await self._sequenced(request, request.sequenced, deadline)
         if request.ids is None:
@@ -70,6 +74,9 @@ class Records:
         if request.scope is not None and await is_over(self._journal, request.scope):
             return ProduceResult(0, (), *stale(self._journal, len(ids)))
         entries, digest = self._topics.creation(request.topic, request.rows.schema), _digest(request)
+        met = self._topics.written(
+            chosen(request.id_set, produced(request.topic), self._journal.limits), request.topic_ids
+        )
         now_ms = self._journal.clock.monotonic_ms()
         decision = self._decide(request, ids, digest, now_ms)
         wall_ms, seen_max = self._journal.wall_ms(), self._journal.counts.seen_max
@@ -79,9 +86,9 @@ class Records:
         spans: tuple[Span, ...] = ()
         others = self._others(decision)
         if len(decision.fresh) or len(decision.taken) or others.any():
-            rests_on, spans = self._write(request, decision, digest, entries, before, others)
+            rests_on, spans = self._write(request, decision, digest, [*entries, *met], before, others)
         else:
-            rests_on = max(rests_on, self._topic_alone(request, entries))
+            rests_on = max(rests_on, self._topic_alone(request, entries, met))
         await self._journal.group_commit.durable(rests_on)
         self._journal.counts.add_ids(decision.actions, decision.verdicts, duplicates)
         rows = sum(span.rows for span in spans)
@@ -182,12 +189,14 @@ class Records:
         self._index.claims.make_room(ids, journal.clock.monotonic_ms(), len(written), digests=bool(decision.digests))
         return self._record(request, written, entries, decision, digest, before=before)
 
-    def _topic_alone(self, request: ProduceRequest, entries: list[Entry]) -> int:
-        """Makes the topic of rows none of which is written, so that it can be read; returns the last position, or 0."""
-        if not entries or not request.rows.rows or self._topics.are_elsewhere:
+    def _topic_alone(self, request: ProduceRequest, entries: list[Entry], met: list[Entry]) -> int:
+        """Makes the topic of rows none of which is written, so that it can be read, and records `met`, where a set that
+        is older than ids of topics goes to; returns the last position, or 0."""
+        alone = [*([] if self._topics.are_elsewhere else entries), *met]
+        if not alone or not request.rows.rows:
             return 0
         self._journal.group_commit.check()
-        return self._journal.record(entries)
+        return self._journal.record(alone)
 
     def _origin(
         self, request: ProduceRequest, rows: NDArray[np.int64] | None = None, before: tuple[Span, ...] = ()

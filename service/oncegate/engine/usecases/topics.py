@@ -1,12 +1,14 @@
 """Makes topics by name or by their first write, sets them up, reads them back by offset."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from oncegate.core.entries.id_sets import SetWritten
 from oncegate.core.entries.kinds import Entry, Span, TopicCreated, TopicSet
-from oncegate.core.errors import BadRequest, NotFound, OtherPartitions, SchemaMismatch, TooLarge
+from oncegate.core.errors import BadRequest, NotFound, OtherPartitions, SchemaMismatch, TooLarge, TopicReplaced
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import Fetched, Rows, Schema, TopicRequest, TopicView
@@ -88,16 +90,23 @@ class Topics:
         return schema_bytes(merged), len(new)
 
     async def fitted(
-        self, topic: str, rows: Rows, keys: object = None, beside: Sequence[str] = (), origin: Origin | None = None
-    ) -> Rows:
+        self,
+        topic: str,
+        rows: Rows,
+        keys: object = None,
+        beside: Sequence[str] = (),
+        origin: Origin | None = None,
+        identified: bool = False,
+    ) -> tuple[Rows, Mapping[str, bytes]]:
         """Returns the rows as a topic takes them, where it lies elsewhere: checked before any effect, and without
         those of the columns `beside` that no record there has. `origin`: where records are to tell it.
 
+        Returns beside them the id of each topic elsewhere that they go to, where they are to be `identified`.
         Raises BadRequest: they come with the hashes of keys, which place them in topics of the ledger alone; what
         `RowTopics.check` does.
         """
         if self._elsewhere is None:
-            return rows
+            return rows, {}
         if keys is not None and self._elsewhere.where:
             raise BadRequest(
                 f"topic {topic} lies elsewhere, and its rows are placed by their column key: leave key_col out; "
@@ -105,8 +114,8 @@ class Topics:
             )
         names = [name for name in rows.schema.names if name not in beside or name in self._elsewhere.columns.names]
         fitted = rows if len(names) == len(rows.schema.names) else selected(rows, names)
-        await self._elsewhere.check(topic, fitted.schema, fitted.batches, origin)
-        return fitted
+        topic_ids = await self._elsewhere.check(topic, fitted.schema, fitted.batches, origin, identified=identified)
+        return fitted, topic_ids
 
     async def check_writable(self, topic: str, schema: Schema, staged_bytes: int) -> None:
         """Checks that what was staged may be written now, all of it at once; raises what `RowTopics.check` does."""
@@ -174,6 +183,25 @@ class Topics:
             check_fits(topic, read_schema(known.schema), schema)
             return []
         return [TopicSet(topic, schema_bytes(schema), known.retention_ms, known.retention_bytes, wall_ms)]
+
+    def written(self, id_set: str, topic_ids: Mapping[str, bytes]) -> list[Entry]:
+        """Returns the entries that say which topics elsewhere a set's rows go to, of those that it has not gone to yet.
+
+        Raises TopicReplaced: one of them was deleted and made again since; nothing was written.
+        """
+        id_sets, wall_ms = self._journal.index.id_sets, self._journal.wall_ms()
+        for topic, topic_id in topic_ids.items():
+            if id_sets.topic_id(id_set, topic) not in (None, topic_id):
+                raise TopicReplaced(
+                    f"topic {topic} was deleted and made again since ids of set {id_set!r} were written to it: they "
+                    "are known, and their rows are gone. Write under a new id_set; or forget the set with: oncegate "
+                    f"forget --id-set {shlex.quote(id_set)} --all --namespace {self._journal.namespace}. "
+                    "Nothing was written",
+                    topic=topic,
+                    id_set=id_set,
+                )
+        new = {topic: one for topic, one in topic_ids.items() if id_sets.topic_id(id_set, topic) is None}
+        return [SetWritten(id_set, topic, topic_id, wall_ms) for topic, topic_id in new.items()]
 
     def layout(self, topic: str) -> tuple[int, int]:
         """Tells how many partitions a topic has, or would be made with; and how many writes it has had."""

@@ -11,6 +11,7 @@ from oncegate.index.audit_trail import AuditSnapshot, AuditTrail
 from oncegate.index.batches import BatchIndex
 from oncegate.index.claims.batch_scopes import ScopesSnapshot
 from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.id_sets import IdSetIndex, IdSetsSnapshot
 from oncegate.index.lanes import LaneIndex, LanesSnapshot
 from oncegate.index.lsm.archives import ArchivesSnapshot
 from oncegate.index.producers.index import ProducerIndex
@@ -37,7 +38,7 @@ SettingsSnapshot = tuple[NamespaceSet, tuple[int, ...]]
 _CLAIMS, _SETTINGS, _END = "claims/", "settings", "end"
 _SCOPES, _EVICTED, _RESULTS, _SOURCE_OFFSETS = "scopes", "sealed", "results", "source_offsets"
 _LANES, _AUDIT, _SPILLED, _WRITERS = "lanes", "audit_trail", "spilled_rows", "writers"
-_PRODUCER_WRITERS = "producer_writers"
+_PRODUCER_WRITERS, _ID_SETS = "producer_writers", "id_sets"
 # What claims were completed with, and who made them, by row: beside the claims' own pieces, so that older builds pass
 # it over, as they do with source offsets.
 ResultsSnapshot = list[tuple[int, bytes]]
@@ -51,6 +52,7 @@ def snapshot_steps(
     source_offsets: SourceOffsets,
     lanes: LaneIndex,
     audit_trail: AuditTrail,
+    id_sets: IdSetIndex,
     settings: SettingsSnapshot,
 ) -> Generator[list[SnapshotPiece], None, None]:
     """Makes pieces of everything that is known at the call, what waits for the ledger included.
@@ -71,6 +73,7 @@ def snapshot_steps(
         (_AUDIT, msgspec.msgpack.encode(audit_trail.snapshot())),
         (_SPILLED, msgspec.msgpack.encode(audit_trail.spilled.snapshot())),
         (_LANES, msgspec.msgpack.encode(lanes.snapshot())),
+        (_ID_SETS, msgspec.msgpack.encode(id_sets.snapshot())),
     )
     scopes = ([(_SCOPES, msgspec.msgpack.encode(some))] for some in claims.scopes.snapshot())
     saved = batches_steps(batches), topics_steps(topics), producers_steps(producers.store), scopes
@@ -111,9 +114,11 @@ class SnapshotReader:
         source_offsets: SourceOffsets,
         lanes: LaneIndex,
         audit_trail: AuditTrail,
+        id_sets: IdSetIndex,
     ) -> None:
         self._claims, self._producers = claims, ProducersReader(producers.store)
         self._source_offsets, self._lanes, self._audit_trail = source_offsets, lanes, audit_trail
+        self._id_sets = id_sets
         self._scopes: ScopesSnapshot = []
         self._batches, self._topics = BatchesReader(batches), TopicsReader(topics)
         self._whole: dict[str, bytes] = {}
@@ -172,6 +177,8 @@ class SnapshotReader:
             of_producers: ProducerWriters = []
             if _PRODUCER_WRITERS in self._whole:
                 of_producers = msgspec.msgpack.decode(self._whole[_PRODUCER_WRITERS], type=ProducerWriters)
+            if _ID_SETS in self._whole:
+                self._id_sets.restore(msgspec.msgpack.decode(self._whole[_ID_SETS], type=IdSetsSnapshot))
             if _EVICTED in self._whole:
                 self._claims.archives.restore(msgspec.msgpack.decode(self._whole[_EVICTED], type=ArchivesSnapshot))
         except (KeyError, msgspec.MsgspecError) as error:

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,7 @@ from aiokafka.structs import TopicPartition
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.kafka.address import Address
+from oncegate.ledgers.kafka.markers.wire import TopicIds
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import LOOKING, SHORTENING, BrokersRefuse, Caller, refusal_of
 from oncegate.ledgers.kafka.watch import Watch
@@ -85,6 +86,11 @@ def wanted(address: Address, names: Sequence[str], configs: Mapping[str, str], p
 
 class Admin(AIOKafkaAdminClient):  # type: ignore[misc]
     """Asks a broker that is there what any broker may be asked; aiokafka's own client takes one by chance."""
+
+    async def topic_ids(self, topics: Collection[str]) -> dict[str, bytes]:
+        """Returns the id of each of these topics that is there, 16 bytes; KafkaError."""
+        answer = (await self._send_request(TopicIds(topics))).to_object()
+        return {one["topic"]: one["topic_id"] for one in answer["topics"] if not one["error_code"]}
 
     async def _send_request(self, request: Any, node_id: int | None = None) -> Any:
         return await self._client.send(await self._any_node() if node_id is None else node_id, request)

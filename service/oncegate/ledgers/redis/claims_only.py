@@ -23,7 +23,8 @@ class NoTopics:
         batches: Sequence[Any],
         origin: Origin | None = None,
         waiting_bytes: int = 0,
-    ) -> None:
+        identified: bool = False,
+    ) -> NoReturn:
         """Implements the port's `RowTopics.check`: BadRequest, whatever the rows are."""
         raise BadRequest(
             f"topic {topic} takes no rows: {_WHY}; claim the ids and write the rows elsewhere, or leave outputs out. "

@@ -78,6 +78,7 @@ CALLS: dict[str, Right] = {
     "resolveClaim": ADMIN,
     "resolveProducer": ADMIN,
     "forgetIds": ADMIN,
+    "forgetIdSet": ADMIN,
     "importIds": ADMIN,
     "fenceProducer": ADMIN,
     "noteAction": ADMIN,

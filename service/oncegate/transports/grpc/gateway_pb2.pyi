@@ -537,3 +537,27 @@ class AskLaneResponse(_message.Message):
     producer: str
     duplicates: _containers.RepeatedCompositeFieldContainer[Interval]
     def __init__(self, producer: _Optional[str] = ..., duplicates: _Optional[_Iterable[_Union[Interval, _Mapping]]] = ...) -> None: ...
+
+class ForgetIdSetRequest(_message.Message):
+    __slots__ = ("namespace", "id_set", "confirm", "token", "why", "who")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    ID_SET_FIELD_NUMBER: _ClassVar[int]
+    CONFIRM_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    id_set: str
+    confirm: str
+    token: bytes
+    why: str
+    who: str
+    def __init__(self, namespace: _Optional[str] = ..., id_set: _Optional[str] = ..., confirm: _Optional[str] = ..., token: _Optional[bytes] = ..., why: _Optional[str] = ..., who: _Optional[str] = ...) -> None: ...
+
+class ForgetIdSetResponse(_message.Message):
+    __slots__ = ("id_set", "times")
+    ID_SET_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
+    id_set: str
+    times: int
+    def __init__(self, id_set: _Optional[str] = ..., times: _Optional[int] = ...) -> None: ...

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from oncegate.transports.grpc import claims, producers, records
+from oncegate.transports.grpc import claims, operators, producers, records
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.calls import Method
 
@@ -13,6 +13,7 @@ SERVICES: dict[str, dict[str, Method]] = {
         ("RecordService", records.PRODUCE),
         ("BatchService", records.BATCHES),
         ("ProducerService", producers.METHODS),
+        ("OperatorService", operators.METHODS),
     )
 }
 

@@ -18,6 +18,7 @@ from oncegate.transports.decode import identifiers
 from oncegate.transports.decode.identifiers import whole_number
 from oncegate.transports.http.messages.fields import HEADER_NUMBERS
 from oncegate.transports.incoming import shard_at
+from oncegate.transports.writes import noted
 
 # Whose request it is, in its scope, where the gateway asks for keys.
 PRINCIPAL = "oncegate.principal"
@@ -50,13 +51,7 @@ def note_of(request: Request, who: str | None, why: str) -> Note:
     Raises BadRequest: neither names anybody.
     """
     principal: Principal | None = request.scope.get(PRINCIPAL)
-    if principal is None:
-        if not who:
-            raise BadRequest(
-                "who is missing: this gateway asks for no key, so nothing else says it; nothing was changed"
-            )
-        return Note(who, why)
-    return Note(f"{principal.name} ({who})" if who and who != principal.name else principal.name, why)
+    return noted("" if principal is None else principal.name, who, why)
 
 
 def gateway_of(request: Request) -> Gateway:

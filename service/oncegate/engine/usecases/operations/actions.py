@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oncegate.core.claims import Action
+from oncegate.core.entries.id_sets import SetForgotten
 from oncegate.core.entries.kinds import Claimed, Entry, Released
 from oncegate.core.entries.producers import ProducerRegistered
 from oncegate.core.errors import BadRequest, LeaseLive, Overloaded, TooLarge, UnknownProducer
@@ -15,6 +16,7 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.proven import answers_when_proven
 from oncegate.engine.counts.rates import Rates
 from oncegate.engine.deadline import Deadline
+from oncegate.engine.names import check_length
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.usecases.operations.trail import Done, Trail
 from oncegate.hashing.requests import digest_of_ids
@@ -88,6 +90,31 @@ class Actions:
                 "those; nothing was forgotten"
             )
         return np.array([effect is Forgetting.FORGET for effect in effects], np.bool_)
+
+    @answers_when_proven
+    async def forget_all(self, id_set: str, confirm: str, token: bytes, note: Note, deadline: Deadline) -> int:
+        """Forgets every id of a set, also those that have left memory: the next that asks for one is granted it.
+
+        Returns how often the set was forgotten by now. A repeat under the same `token` forgets nothing more. Claims
+        that are open go on, and what they complete is forgotten. The ids keep their room until the horizon.
+
+        Raises BadRequest: `confirm` is not the set's name; TooLarge, LedgerFull, DeadlinePassed: nothing was
+        forgotten; LedgerDown: unknown, repeat it with the same token.
+        """
+        if confirm != id_set:
+            raise BadRequest(f"confirm is {confirm[:80]!r}, not the set's name {id_set[:80]!r}; nothing was forgotten")
+        check_length("id_set", id_set, self._journal.limits)
+        self._trail.check(note, deadline)
+        journal, id_sets = self._journal, self._journal.index.id_sets
+        if id_sets.forgotten_by(id_set) == token:
+            await journal.group_commit.all_durable()
+            return id_sets.generation(id_set)
+        journal.group_commit.check()
+        done = Done("forget --all", f"ids of set {id_set!r}", 0, note)
+        position = self._trail.submit(done, [SetForgotten(id_set, token, journal.wall_ms())])
+        times = id_sets.generation(id_set)
+        await self._trail.durable(position, done)
+        return times
 
     @answers_when_proven
     async def fence(self, name: str, note: Note, deadline: Deadline) -> int:

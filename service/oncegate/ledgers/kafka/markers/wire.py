@@ -1,6 +1,8 @@
-"""Three requests of Kafka's protocol that aiokafka has not: DescribeProducers, DescribeTransactions, WriteTxnMarkers.
+"""Four requests of Kafka's protocol that aiokafka has not: DescribeProducers, DescribeTransactions, WriteTxnMarkers,
+and Metadata with the ids of topics.
 
-Each in the first version that brokers from 4.0 on take (KIP-664; WriteTxnMarkers v1).
+Each in the first version that brokers from 4.0 on take (KIP-664; WriteTxnMarkers v1), Metadata in the first that has
+the ids (KIP-516) and no cluster's rights.
 """
 
 from collections.abc import Iterable
@@ -138,3 +140,74 @@ class WriteMarker(Request[_MarkersAsked]):  # type: ignore[misc]
         topic, number = self._partition
         topics = [(topic, [number], _NO_TAGS)]
         return request_struct_class([(*self._said, topics, self._coordinator_epoch, _NO_TAGS)], _NO_TAGS)
+
+
+class _TopicId:
+    """16 bytes as they are."""
+
+    @classmethod
+    def encode(cls, value: bytes) -> bytes:
+        return value
+
+    @classmethod
+    def decode(cls, data: Any) -> bytes:
+        return bytes(data.read(16))
+
+    @classmethod
+    def repr(cls, value: bytes) -> str:
+        return value.hex()
+
+
+class _TopicIdsAnswer(Response):  # type: ignore[misc]
+    API_KEY, API_VERSION = 3, 12
+    _BROKER = (("node_id", Int32), ("host", _TEXT), ("port", Int32), ("rack", _TEXT), _TAGS)
+    _PARTITION = (
+        ("error_code", Int16),
+        ("partition", Int32),
+        ("leader", Int32),
+        ("leader_epoch", Int32),
+        ("replicas", CompactArray(Int32)),
+        ("isr", CompactArray(Int32)),
+        ("offline_replicas", CompactArray(Int32)),
+        _TAGS,
+    )
+    _TOPIC = (
+        ("error_code", Int16),
+        ("topic", _TEXT),
+        ("topic_id", _TopicId),
+        ("is_internal", Boolean),
+        ("partitions", CompactArray(*_PARTITION)),
+        ("operations", Int32),
+        _TAGS,
+    )
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("brokers", CompactArray(*_BROKER)),
+        ("cluster_id", _TEXT),
+        ("controller_id", Int32),
+        ("topics", CompactArray(*_TOPIC)),
+        _TAGS,
+    )
+
+
+class _TopicIdsAsked(RequestStruct):  # type: ignore[misc]
+    API_KEY, API_VERSION, FLEXIBLE_VERSION, RESPONSE_TYPE = 3, 12, True, _TopicIdsAnswer
+    SCHEMA = Schema(
+        ("topics", CompactArray(("topic_id", _TopicId), ("topic", _TEXT), _TAGS)),
+        ("make_topics", Boolean),
+        ("operations", Boolean),
+        _TAGS,
+    )
+
+
+class TopicIds(Request[_TopicIdsAsked]):  # type: ignore[misc]
+    """Asks any broker for the ids of topics by their names; none is made."""
+
+    API_KEY = 3
+
+    def __init__(self, topics: Iterable[str]) -> None:
+        self._topics = list(topics)
+
+    def build(self, request_struct_class: Any) -> Any:
+        """Implements aiokafka's `Request.build`."""
+        return request_struct_class([(bytes(16), topic, _NO_TAGS) for topic in self._topics], False, False, _NO_TAGS)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any, NoReturn
 
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError, for_code
 
@@ -15,8 +14,9 @@ from oncegate.ledgers.kafka.compression import Compression
 from oncegate.ledgers.kafka.record_batch import BATCH_BYTES
 from oncegate.ledgers.kafka.refusals import Caller, refusal_of
 from oncegate.ledgers.kafka.rows.contract import COLUMNS, check_schema, topics_in
+from oncegate.ledgers.kafka.rows.identities import Identities
 from oncegate.ledgers.kafka.rows.stream import check_rows, option_of
-from oncegate.ledgers.kafka.topics import admin_of
+from oncegate.ledgers.kafka.topics import Admin, admin_of
 from oncegate.ledgers.kafka.watch import DEFAULT_DEADLINES
 from oncegate.ports import Origin
 
@@ -53,7 +53,8 @@ class UserTopics:
         self.compression = compression
         self._sending_ms = sending_ms
         self._one = asyncio.Lock()
-        self._admin: AIOKafkaAdminClient | None = None
+        self._identities = Identities(self._ids_of)
+        self._admin: Admin | None = None
         self._connection = AsyncExitStack()
         self._asked: dict[str, float] = {}
         self._suspended: dict[str, tuple[float, str]] = {}
@@ -72,14 +73,24 @@ class UserTopics:
         batches: Sequence[Any],
         origin: Origin | None = None,
         waiting_bytes: int = 0,
-    ) -> None:
+        identified: bool = False,
+    ) -> Mapping[str, bytes]:
         """Implements the port's `RowTopics.check`."""
         self._require_time(topic, waiting_bytes)
         size_bytes = sum(batch.nbytes for batch in batches)
         option = option_of(topic, schema)
         check_schema(schema, option)
-        await self.ask([option] if option is not None else await _aside(size_bytes, topics_in, schema, batches))
+        topics = [option] if option is not None else await _aside(size_bytes, topics_in, schema, batches)
+        await self.ask(topics)
         await _aside(size_bytes, check_rows, schema, batches, option, self.counts, origin)
+        if not identified:
+            return {}
+        found = await self._identities.of(topics)
+        if gone := [topic for topic in topics if topic not in found]:
+            self.forget(gone)
+            await self.ask(gone)
+            raise LedgerFull(f"topics {', '.join(gone)} cannot be identified now; {_NOTHING}")
+        return found
 
     @property
     def columns(self) -> Any:
@@ -168,7 +179,7 @@ class UserTopics:
             raise LedgerFull(f"topic {topic} cannot be written now: {what} no leader; {_NOTHING}")
         return len(partitions)
 
-    async def _require_room(self, admin: AIOKafkaAdminClient, topics: Sequence[str]) -> None:
+    async def _require_room(self, admin: Admin, topics: Sequence[str]) -> None:
         """Raises TooLarge for a topic that takes smaller batches than are written. One that may not be asked passes:
         its brokers tell at the write, by the same error."""
         name = "max.message.bytes"
@@ -182,7 +193,19 @@ class UserTopics:
                         f"raise it; {_NOTHING}"
                     )
 
-    async def _connected(self) -> AIOKafkaAdminClient:
+    async def _ids_of(self, topics: Collection[str]) -> Mapping[str, bytes]:
+        """Asks a broker for the ids of topics now. LedgerFull: none tells it; NotFound."""
+        async with self._one:
+            try:
+                found = await (await self._connected()).topic_ids(topics)
+            except (KafkaError, OSError) as error:
+                await self._disconnect()
+                why = refusal_of(error, self._caller) or repr(error)
+                named = ", ".join(topics)
+                raise LedgerFull(f"topics {named} cannot be asked about now ({why}); {_NOTHING}") from error
+        return found
+
+    async def _connected(self) -> Admin:
         if self._admin is None:
             self._admin = await self._connection.enter_async_context(admin_of(self._settings))
         return self._admin

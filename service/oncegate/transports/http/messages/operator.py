@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from oncegate.transports.http.messages.fields import Ids, IdSet, Int64, Named, Read, UInt64
+from oncegate.transports.http.messages.fields import Ids, IdSet, Int64, Named, Read, Token, UInt64
 from oncegate.transports.pages import LIMIT, LIMIT_MAX
 
 
@@ -21,6 +21,23 @@ class ForgetReply(Struct, frozen=True):
     """Says how many ids are not known any more."""
 
     forgotten: UInt64
+
+
+class ForgetAllRequest(Read):
+    """Asks for every id of a set to be forgotten. The same token again forgets nothing more."""
+
+    id_set: IdSet
+    confirm: IdSet
+    token: Token
+    why: Named
+    who: Named | None = None
+
+
+class ForgetAllReply(Struct, frozen=True):
+    """Says how often the set was forgotten by now, this time included."""
+
+    id_set: str
+    times: UInt64
 
 
 class ImportQuery(Read):

@@ -4,6 +4,14 @@ _WHO = "who asks, where no credential says it; beside one it stands in brackets"
 _WHY = "for whoever reads the trail"
 MEMBERS: dict[str, dict[str, str]] = {
     "ForgetRequest": {"who": _WHO, "why": _WHY, "id_set": "the set the ids are of; rows' ids: their topic's name"},
+    "ForgetAllRequest": {
+        "who": _WHO,
+        "why": _WHY,
+        "id_set": "the set; empty: that of claims",
+        "confirm": "the set's name once more",
+        "token": "128 random bits as hex: a repeat under it forgets nothing more",
+    },
+    "ForgetAllReply": {"times": "how often the set was forgotten by now"},
     "ForgetReply": {"forgotten": "each once; the others were not known"},
     "ImportReply": {"imported": "each once; the others were known here already"},
     "FenceRequest": {"who": _WHO, "why": _WHY},

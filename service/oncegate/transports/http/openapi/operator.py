@@ -42,6 +42,21 @@ FORGET = operation(
     writes(NS),
     parts.body(json=message(messages.ForgetRequest, {"ids": ["a-1", "a-2"], "id_set": "orders", **_NOTE})),
 )
+FORGET_ALL = operation(
+    "forgetIdSet",
+    {
+        200: answer(
+            "none of its ids is known any more, also of those that have left memory; topics of Kafka that it was "
+            "written to may be other ones from now on",
+            json=message(messages.ForgetAllReply, {"id_set": "orders", "times": 1}),
+        )
+    },
+    parts.BODIES,
+    writes(NS),
+    parts.body(
+        json=message(messages.ForgetAllRequest, {"id_set": "orders", "confirm": "orders", "token": TOKEN, **_NOTE})
+    ),
+)
 IMPORT = operation(
     "importIds",
     {

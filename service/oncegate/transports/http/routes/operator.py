@@ -27,6 +27,7 @@ router = Routes(default_response_class=Response, tags=["operators"])
 
 _NAMESPACE = "/v1/namespaces/{namespace}"
 _FORGET = msgspec.json.Decoder(messages.ForgetRequest)
+_FORGET_ALL = msgspec.json.Decoder(messages.ForgetAllRequest)
 _FENCE = msgspec.json.Decoder(messages.FenceRequest)
 _NOTE = msgspec.json.Decoder(messages.NoteRequest)
 _DRAIN = msgspec.json.Decoder(messages.DrainRequest)
@@ -42,6 +43,17 @@ async def forget(request: Request) -> Response:
         note = note_of(request, message.who, message.why)
         forgotten = await shard.operations.actions.forget(found, message.id_set, note, inbound.deadline)
         return json_reply(messages.ForgetReply(forgotten), inbound.wanted, shard=shard)
+
+
+@router.post(_NAMESPACE + "/ids:forget_all", openapi_extra=operator.FORGET_ALL)
+async def forget_all(request: Request) -> Response:
+    """Forget every id of a set, confirmed by its name. Repeating it under the same token forgets nothing more."""
+    async with admitted(request, [JSON], [JSON]) as inbound:
+        message, shard = await inbound.message(_FORGET_ALL), inbound.shard
+        note, token = note_of(request, message.who, message.why), identifiers.hex_bytes(message.token, 16, "token")
+        asked = message.id_set, message.confirm, token, note
+        times = await shard.operations.actions.forget_all(*asked, inbound.deadline)
+        return json_reply(messages.ForgetAllReply(message.id_set, times), inbound.wanted, shard=shard)
 
 
 @router.post(_NAMESPACE + "/ids:import", openapi_extra=operator.IMPORT)

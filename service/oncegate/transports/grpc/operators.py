@@ -1,0 +1,20 @@
+"""What operators do by hand over gRPC: forget a set of ids."""
+
+from oncegate.transports.grpc import gateway_pb2 as pb
+from oncegate.transports.grpc.calls import Method
+from oncegate.transports.grpc.fields import given, sized
+from oncegate.transports.incoming import Admitted
+from oncegate.transports.writes import noted
+
+
+async def forget_id_set(message: pb.ForgetIdSetRequest, admitted: Admitted) -> pb.ForgetIdSetResponse:
+    """Forgets every id of a set, confirmed by its name."""
+    asked = message.id_set, message.confirm, sized(message.token, "token")
+    note = noted(admitted.caller, given(message, "who"), message.why)
+    times = await admitted.shard.operations.actions.forget_all(*asked, note, admitted.deadline)
+    return pb.ForgetIdSetResponse(id_set=message.id_set, times=times)
+
+
+METHODS: dict[str, Method] = {
+    "ForgetIdSet": Method(pb.ForgetIdSetRequest, forget_id_set, "forgetIdSet"),
+}

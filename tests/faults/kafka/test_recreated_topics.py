@@ -1,0 +1,136 @@
+"""A topic that was deleted and made again: what is known of it is refused, and both ways on are tried."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from oncegate_spark import Gateway
+from oncegate_spark.errors import OncegateError, Outcome
+from tests.faults.kafka.test_served import url
+from tests.support.gateway_process import GatewayProcess
+from tests.support.kafka_broker import WAIT_S, Broker
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def gateway(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path_factory.mktemp("served"), ledger=url(broker, "recreated")) as gateway:
+        yield gateway
+
+
+def write(gateway: GatewayProcess, topic: str, ids: list[str], id_set: str | None = None) -> int:
+    rows = pa.table({"key": ids, "value": ids})
+    with Gateway(gateway.url) as client, client.attempt(id_set=id_set) as attempt:
+        return attempt.produce(topic, rows, id_col="key").rows
+
+
+def make_again(broker: Broker, topic: str, partitions: int = 1) -> None:
+    broker.admin.delete_topics([topic])[topic].result(WAIT_S)
+    while topic in broker.admin.list_topics(timeout=WAIT_S).topics:
+        pass
+    broker.topic(partitions, topic)
+
+
+def refused(gateway: GatewayProcess, topic: str, ids: list[str]) -> OncegateError:
+    with pytest.raises(OncegateError) as found:
+        write(gateway, topic, ids)
+    assert (found.value.code, found.value.outcome) == ("TOPIC_REPLACED", Outcome.NOT_WRITTEN), found.value
+    return found.value
+
+
+def forget_all(gateway: GatewayProcess, id_set: str) -> None:
+    verb = [sys.executable, "-m", "oncegate", "forget", "--id-set", id_set, "--all", "--confirm", id_set]
+    said = ["--reason", "its topic was made again", "--who", "ada", "--url", gateway.url]
+    subprocess.run([*verb, *said], check=True, capture_output=True)
+
+
+def test_ids_of_a_topic_that_was_made_again_are_refused_with_both_ways_on(
+    broker: Broker, gateway: GatewayProcess
+) -> None:
+    partition = broker.topic()
+    topic = partition.topic
+    assert write(gateway, topic, ["a", "b"]) == 2
+    make_again(broker, topic)
+    for ids in (["a"], ["new"]):
+        error = refused(gateway, topic, ids)
+        assert "Write under a new id_set" in str(error)
+        assert f"oncegate forget --id-set {topic} --all --namespace default" in str(error)
+    assert broker.committed(partition) == []
+    assert write(gateway, topic, ["a", "b"], id_set=f"{topic}-2") == 2
+    assert sorted(broker.committed(partition)) == [b"a", b"b"]
+    forget_all(gateway, topic)
+    assert write(gateway, topic, ["a", "c"]) == 2
+    assert write(gateway, topic, ["a", "c"]) == 0
+    assert sorted(broker.committed(partition)) == [b"a", b"a", b"b", b"c"]
+    status, audit = gateway.ask("GET", "/v1/namespaces/default/audit")
+    assert (status, audit["actions"][0]["action"]) == (200, "forget --all")
+
+
+def test_it_is_seen_after_a_restart_and_the_way_on_outlives_another(broker: Broker, gateway: GatewayProcess) -> None:
+    topic = broker.topic().topic
+    assert write(gateway, topic, ["a"]) == 1
+    gateway.kill()
+    make_again(broker, topic, partitions=3)
+    gateway.start()
+    refused(gateway, topic, ["a"])
+    forget_all(gateway, topic)
+    gateway.kill()
+    gateway.start()
+    assert write(gateway, topic, ["a"]) == 1
+    gateway.kill()
+    gateway.start()
+    assert write(gateway, topic, ["a"]) == 0
+
+
+def test_a_standby_that_takes_over_knows_which_topic_it_was(broker: Broker, tmp_path: Path) -> None:
+    topic, ledger = broker.topic().topic, url(broker, "taken-over")
+    for name in ("owner", "standby"):
+        (tmp_path / name).mkdir()
+    with GatewayProcess(tmp_path / "owner", "--standby", ledger=ledger) as owner:
+        assert write(owner, topic, ["a"]) == 1
+        standby = GatewayProcess(tmp_path / "standby", "--standby", ledger=ledger).stand_by()
+        try:
+            make_again(broker, topic)
+            owner.kill()
+            standby.wait_until("takes over", standby.is_ready)
+            refused(standby, topic, ["a"])
+            forget_all(standby, topic)
+            assert write(standby, topic, ["a"]) == 1
+        finally:
+            standby.__exit__()
+
+
+def test_a_topic_that_got_more_partitions_is_the_same_one(broker: Broker, gateway: GatewayProcess) -> None:
+    from confluent_kafka.admin import NewPartitions
+
+    topic = broker.topic().topic
+    assert write(gateway, topic, ["a"]) == 1
+    broker.admin.create_partitions([NewPartitions(topic, 4)])[topic].result(WAIT_S)
+    assert write(gateway, topic, ["a", "b"]) == 1
+
+
+def test_each_topic_of_a_column_is_looked_at_and_named(broker: Broker, gateway: GatewayProcess) -> None:
+    one, other = broker.topic().topic, broker.topic().topic
+    rows = pa.table({"key": ["a", "b"], "value": ["a", "b"], "topic": [one, other]})
+    with Gateway(gateway.url) as client, client.attempt() as attempt:
+        assert attempt.produce("mixed", rows, id_col="key").rows == 2
+        make_again(broker, other)
+        assert attempt.produce("mixed", rows.slice(0, 1), id_col="key").rows == 0
+        with pytest.raises(OncegateError, match=f"topic {other} was deleted and made again"):
+            attempt.produce("mixed", rows, id_col="key")
+
+
+def test_a_topic_that_is_gone_is_not_found_and_nothing_is_written(broker: Broker, gateway: GatewayProcess) -> None:
+    topic = broker.topic().topic
+    assert write(gateway, topic, ["a"]) == 1
+    broker.admin.delete_topics([topic])[topic].result(WAIT_S)
+    while topic in broker.admin.list_topics(timeout=WAIT_S).topics:
+        pass
+    with pytest.raises(OncegateError) as found:
+        write(gateway, topic, ["a"])
+    assert found.value.code == "NOT_FOUND"

@@ -1,0 +1,65 @@
+"""Sets of ids: how often each was forgotten, and which topics elsewhere its rows went to."""
+
+from oncegate.core.entries.id_sets import SetForgotten, SetWritten
+from oncegate.core.entries.kinds import Entry, SnapshotPiece
+from oncegate.hashing.ids import Fingerprinter, IdSets
+from oncegate.index.id_sets import IdSetIndex
+from oncegate.index.shard import ShardIndex
+
+ONE, TWO = bytes(15) + b"1", bytes(15) + b"2"
+
+
+def state(index: IdSetIndex) -> object:
+    return index.snapshot()
+
+
+def test_a_set_that_is_forgotten_knows_no_topic_and_other_sets_keep_theirs() -> None:
+    index = IdSetIndex()
+    for entry in (SetWritten("a", "t", ONE, 0), SetWritten("b", "t", ONE, 0), SetForgotten("a", TWO, 0)):
+        index.apply(1, entry)
+    assert (index.topic_id("a", "t"), index.topic_id("b", "t")) == (None, ONE)
+    assert [(index.generation(name), index.forgotten_by(name)) for name in ("a", "b")] == [(1, TWO), (0, b"")]
+    assert index.forgotten_sets == ["a"]
+
+
+def test_what_is_undone_is_as_it_was() -> None:
+    index, states, undos = IdSetIndex(), list[object](), list[object]()
+    entries: list[Entry] = [
+        SetWritten("a", "t", ONE, 0),
+        SetWritten("a", "t", TWO, 0),
+        SetForgotten("a", ONE, 0),
+        SetForgotten("a", TWO, 0),
+        SetWritten("a", "u", ONE, 0),
+    ]
+    for entry in entries:
+        states.append(state(index))
+        undos.append(index.apply(1, entry))
+    for before, undo in zip(reversed(states), reversed(undos), strict=True):
+        undo()  # type: ignore[operator]
+        assert state(index) == before
+
+
+def test_a_snapshot_keeps_what_was_forgotten_and_the_identity_of_topics() -> None:
+    index, restored = ShardIndex(), ShardIndex()
+    for position, entry in enumerate(
+        (SetForgotten("a", ONE, 0), SetForgotten("a", TWO, 0), SetWritten("a", "t", ONE, 0)), 1
+    ):
+        index.apply(position, entry, 0)
+    for piece in index.snapshot():
+        assert isinstance(piece, SnapshotPiece)
+        restored.replayed(1, piece)
+    assert restored.id_sets.snapshot() == index.id_sets.snapshot()
+    assert (restored.id_sets.generation("a"), restored.id_sets.topic_id("a", "t")) == (2, ONE)
+
+
+def test_a_forgotten_set_has_other_fingerprints_than_any_set_has() -> None:
+    key, index = bytes(32), IdSetIndex()
+    sets = IdSets(key, index.generation)
+    ids = [b"a-1"]
+    seen = [sets.of(name).of_few(ids).tobytes() for name in ("", "a", " 1", "1", "1:a", " 1:a")]
+    for _ in range(2):
+        for name in ("", "a"):
+            index.apply(1, SetForgotten(name, ONE, 0))
+            seen.append(sets.of(name).of_few(ids).tobytes())
+    assert len(set(seen)) == len(seen)
+    assert Fingerprinter(key, "a").of_few(ids).tobytes() == seen[1], "a set that was never forgotten keeps its own"
