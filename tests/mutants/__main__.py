@@ -56,6 +56,7 @@ from tests.mutants.kafka_topics import KAFKA_TOPICS
 from tests.mutants.lakes import LAKES
 from tests.mutants.lanes import LANES
 from tests.mutants.look_up import LOOK_UP
+from tests.mutants.made_again import MADE_AGAIN
 from tests.mutants.meetings import MEETINGS
 from tests.mutants.metrics import METRICS
 from tests.mutants.mutant import Mutant
@@ -149,6 +150,7 @@ MUTANTS = (
     *REFUSED_PART,
     *KAFKA_SINK,
     *KAFKA_TOPICS,
+    *MADE_AGAIN,
     *FORMATS,
     *KAFKA_HEADERS,
     *KAFKA_STANDBY,

@@ -1,0 +1,42 @@
+"""The ids of topics are asked for once for all who ask meanwhile, and never before a request came."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+
+from oncegate.ledgers.kafka.rows.identities import Identities
+from tests.support.held import turns
+
+OLD, NEW = bytes(15) + b"1", bytes(15) + b"2"
+
+
+class Brokers:
+    """Answers each question when a test lets it, as it was when the question came."""
+
+    def __init__(self) -> None:
+        self.now = OLD
+        self.asked: list[set[str]] = []
+        self.answers: list[asyncio.Event] = []
+
+    async def ids(self, topics: Collection[str]) -> Mapping[str, bytes]:
+        self.asked.append(set(topics))
+        self.answers.append(answer := asyncio.Event())
+        found = dict.fromkeys(set(topics) - {"gone"}, self.now)
+        await answer.wait()
+        return found
+
+
+async def test_a_request_that_comes_while_brokers_are_asked_has_an_answer_from_after_it() -> None:
+    brokers = Brokers()
+    identities = Identities(brokers.ids)
+    first = asyncio.create_task(identities.of(["a"]))
+    await turns()
+    brokers.now = NEW
+    later = [asyncio.create_task(identities.of([topic])) for topic in ("a", "b", "gone")]
+    await turns()
+    assert brokers.asked == [{"a"}], "one question at a time"
+    brokers.answers[0].set()
+    await turns()
+    assert brokers.asked == [{"a"}, {"a", "b", "gone"}], "one for all that came meanwhile"
+    brokers.answers[1].set()
+    assert await first == {"a": OLD}
+    assert await asyncio.gather(*later) == [{"a": NEW}, {"b": NEW}, {}]
