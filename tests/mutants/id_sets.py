@@ -14,8 +14,8 @@ ID_SETS: tuple[Mutant, ...] = (
     one(
         "an id is one in all sets",
         _HASHING,
-        '        name = b":" + id_set.encode() if id_set else b""\n',
-        '        name = b""\n',
+        ' + (b":" + id_set.encode() if id_set else b"")\n',
+        "\n",
         _PRINTS,
         _TOPICS,
     ),

@@ -66,9 +66,9 @@ OPERATORS = (
     ),
     one(
         "whoever asks is who they say",
-        f"{HTTP}/head.py",
-        "    if principal is None:\n        if not who",
-        "    if principal is None or who:\n        if not who",
+        "service/oncegate/transports/writes.py",
+        "caller and who and who != caller else caller or who or",
+        "False else who or caller or",
         f"{_DOOR}::test_the_name_in_the_trail_is_the_credentials_and_what_a_caller_says_stands_beside_it",
     ),
     one(

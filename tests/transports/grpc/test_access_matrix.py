@@ -124,11 +124,11 @@ def test_every_method_of_the_proto_is_in_the_table() -> None:
     assert set(REQUESTS) == {field.name for field in pb.StreamClaimsRequest.DESCRIPTOR.fields}
 
 
-def test_only_acks_need_the_role_of_drivers_and_all_else_that_of_writers() -> None:
+def test_acks_need_the_role_of_drivers_forgetting_that_of_admins_and_all_else_that_of_writers() -> None:
     """By hand: a slip in the table would else agree with itself."""
     needs = {path.rpartition("/")[2]: CALLS[method.call].roles for path, method in METHODS.items()}
-    acks = {"RegisterDriver", "Ack"}
-    assert needs == {name: {Role.ACK if name in acks else Role.WRITE} for name in needs}
+    roles = {"RegisterDriver": Role.ACK, "Ack": Role.ACK, "ForgetIdSet": Role.ADMIN}
+    assert needs == {name: {roles.get(name, Role.WRITE)} for name in needs}
 
 
 async def test_another_tenants_namespace_and_one_that_is_nowhere_are_refused_in_the_same_words(tmp_path: Path) -> None:
