@@ -120,7 +120,7 @@ GRPC: tuple[Mutant, ...] = (
         f"{_GRPC}/producers.py",
         'Method(pb.AckRequest, ack, "ackProducers")',
         'Method(pb.AckRequest, ack, "claimIds")',
-        f"{_MATRIX}::test_only_acks_need_the_role_of_drivers_and_all_else_that_of_writers",
+        f"{_MATRIX}::test_acks_need_the_role_of_drivers_forgetting_that_of_admins_and_all_else_that_of_writers",
     ),
     one(
         "a stream is read for as long as its client sends",
