@@ -177,7 +177,7 @@ JSON_ROWS: tuple[Mutant, ...] = (
     one(
         "rows that are all duplicates make no topic",
         _PRODUCE,
-        "            rests_on = max(rests_on, self._topic_alone(request, entries))\n",
+        "            rests_on = max(rests_on, self._topic_alone(request, entries, met))\n",
         "            pass\n",
         f"{_TOPICS}::test_a_first_write_of_duplicates_only_makes_the_topic_that_it_was_sent_to",
     ),
@@ -192,8 +192,8 @@ JSON_ROWS: tuple[Mutant, ...] = (
     one(
         "a topic is made on a full disk",
         _PRODUCE,
-        "        self._journal.group_commit.check()\n        return self._journal.record(entries)\n",
-        "        return self._journal.record(entries)\n",
+        "        self._journal.group_commit.check()\n        return self._journal.record(alone)\n",
+        "        return self._journal.record(alone)\n",
         f"{_TOPICS}::test_a_first_write_of_duplicates_to_a_full_disk_makes_no_topic",
     ),
     one(

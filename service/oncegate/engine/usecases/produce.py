@@ -189,7 +189,7 @@ class Records:
         self._index.claims.make_room(ids, journal.clock.monotonic_ms(), len(written), digests=bool(decision.digests))
         return self._record(request, written, entries, decision, digest, before=before)
 
-    def _topic_alone(self, request: ProduceRequest, entries: list[Entry], met: list[Entry]) -> int:
+    def _topic_alone(self, request: ProduceRequest, entries: list[Entry], met: Sequence[Entry] = ()) -> int:
         """Makes the topic of rows none of which is written, so that it can be read, and records `met`, where a set that
         is older than ids of topics goes to; returns the last position, or 0."""
         alone = [*([] if self._topics.are_elsewhere else entries), *met]
