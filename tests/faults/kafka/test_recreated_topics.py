@@ -10,11 +10,14 @@ import pytest
 
 from oncegate_spark import Gateway
 from oncegate_spark.errors import OncegateError, Outcome
-from tests.faults.kafka.test_served import url
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import WAIT_S, Broker
 
 pytestmark = pytest.mark.slow
+
+
+def url(broker: Broker, prefix: str) -> str:
+    return f"kafka://{broker.cluster.bootstrap}/{prefix}?replication=1&min_insync=1&bare_key=yes"
 
 
 @pytest.fixture(scope="module")
