@@ -186,7 +186,7 @@ METRICS: tuple[Mutant, ...] = (
         "ids named twice in a request have no cause",
         f"{ENGINE}/counts/counts.py",
         "            self._add_causes([same if one is Cause.UPSTREAM else 0 for one in Cause])\n",
-        "",
+        "            self._add_causes([0 for _ in Cause])\n",
         f"{_CAUSES}::test_every_duplicate_has_one_cause_whichever_way_it_was_decided",
     ),
     one(
