@@ -47,15 +47,15 @@ def test_results_and_places_cost_memory_only_where_they_are_asked_for() -> None:
         json.loads(run(*asked, *more)[1]) for more in ((), ("--result-bytes", "100"), ("--places",))
     )
     assert without["memory_bytes"]["results"] == without["memory_bytes"]["places"] == 0
-    assert results["memory_bytes"]["results"] == results["hot_ids"] * (160 + 100 + 140)
-    assert places["memory_bytes"]["places"] == places["hot_ids"] * 140
+    assert results["memory_bytes"]["results"] == results["hot_ids"] * (160 + 100 + 172)
+    assert places["memory_bytes"]["places"] == places["hot_ids"] * 172
     for found in (results, places):
         assert found["disk_bytes"]["snapshot"] > without["disk_bytes"]["snapshot"]
 
 
 def test_results_stay_within_their_budget() -> None:
     found = json.loads(run("--rate", "1000", "--horizon", "30d", "--batch", "10", "--result-bytes", "256", "--json")[1])
-    assert 64 << 20 < found["memory_bytes"]["results"] < 90 << 20, "the budget, and the rows of those claims"
+    assert 64 << 20 < found["memory_bytes"]["results"] < 92 << 20, "the budget, and the rows of those claims"
 
 
 def test_names_and_ranges_are_counted_where_they_are_told() -> None:

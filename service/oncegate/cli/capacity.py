@@ -15,7 +15,7 @@ PROCESS_BYTES = 200 * MIB
 # A slot of the table, and how full it is on the average between two steps of a segment's ladder.
 SLOT_BYTES, TABLE_LOAD = 16, 0.57
 # A claim's row in all arrays, and what Python's dictionaries hold of a claim that can still be named.
-ROW_BYTES, NAMED_BYTES = 140, 300
+ROW_BYTES, NAMED_BYTES = 172, 300
 # How long a settled claim can be named at least, in leases; and how many are, where there is time for more.
 NAMED_LEASES = 2
 SETTLED_MAX = Limits.settled_claims_bytes // (ROW_BYTES + NAMED_BYTES)

@@ -1,4 +1,4 @@
-"""Lets small done claims share a row: one of one id then costs 16 bytes of slots, and no row of 140 bytes for ever.
+"""Lets small done claims share a row: one of one id then costs 16 bytes of slots, and no row of 172 bytes for ever.
 
 From two leases after its settling on, nothing is asked of a done claim but that its ids are done, and since when. So
 the slots of such small ones are given to one row for each bucket of time, a bounded part of the table at a request. The
@@ -16,7 +16,7 @@ from oncegate.index.table.kernels import Kernels
 from oncegate.index.table.rows import DONE, Rows
 from oncegate.index.table.table import Table
 
-# A row of 140 bytes for as many ids costs an eighth of what their slots do.
+# A row of 172 bytes for as many ids costs a tenth of what their slots do.
 IDS_MOST = 64
 # Looked at at one request: some 10 µs while rows are at hand, 100 where each is fetched from memory.
 SLOTS_AT_ONCE = 1_024
