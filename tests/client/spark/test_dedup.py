@@ -12,7 +12,9 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType, Yea
 
 from oncegate_spark import Gateway, dedup
 from oncegate_spark.errors import BadId, BadOption, StillBusy
+from oncegate_spark.spark import task_identity
 from oncegate_spark.spark.dedup import IdTaker, taken
+from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.sync.endpoint import Endpoint
 from tests.support.client_clock import SteppedClock
 from tests.support.stub_gateway import Answer, Asked, StubGateway
@@ -47,7 +49,8 @@ def test_a_holder_that_neither_completes_nor_lets_go_is_not_waited_for_for_ever(
         assert len(stub.asked) > 10
 
 
-def test_no_rows_are_no_request() -> None:
+def test_no_rows_are_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_identity, "of_task", Task)  # of no running Spark
     with StubGateway() as stub:
         assert ask(stub) == []
         taker = IdTaker(Endpoint(stub.url, "default", 1_000), "load", ("id",))
