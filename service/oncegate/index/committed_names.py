@@ -17,7 +17,7 @@ NAMES_REMEMBERED = 1_000
 NAMES_REMEMBERED_IN_ALL = 100_000
 # Of one name: each is a restart of its job, or a repeat with another nonce. The oldest goes.
 ASKS_REMEMBERED = 100
-# Of all names, reckoned as objects: two and a half asks of each. Beyond, names kept longest give up all but their last.
+# Of all names, reckoned as objects: three asks of each. Beyond, names kept longest give up all but their last.
 ASKS_BYTES_IN_ALL = 64 << 20
 ASK_BYTES = 160
 

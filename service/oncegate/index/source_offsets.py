@@ -14,7 +14,7 @@ from oncegate.core.entries.producers import Acked
 Undo = Callable[[], None]
 Key = tuple[str, str, str]
 SourceOffsetsSnapshot = list[tuple[Key, tuple[int, bytes]]]
-# Of all jobs: a hundred thousand sources of a few partitions each. Beyond, those that were told first are forgotten.
+# Of all jobs: some 45,000 sources of a few partitions each. Beyond, those that were told first are forgotten.
 BYTES_IN_ALL = 16 << 20
 # What a job's own cost beside them, as objects.
 _OVERHEAD_BYTES = 300
