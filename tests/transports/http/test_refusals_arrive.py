@@ -137,9 +137,10 @@ async def test_clients_read_the_refusal_of_an_overloaded_gateway(client: str, wh
             held = [await asyncio.open_connection("127.0.0.1", http.program.port) for _ in range(8)]
         url = f"http://127.0.0.1:{http.program.port}{CLAIM}"
         ended = await asyncio.create_subprocess_exec(
-            *run, url, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=tmp_path
+            *run, url, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
         )
-        said, _ = await asyncio.wait_for(ended.communicate(), 240)
+        said, errors = await asyncio.wait_for(ended.communicate(), 240)
+        assert ended.returncode == 0, errors.decode()
         status, after, *rest = said.decode().split()
         assert (status, rest) == ("503", ["true", "<nil>"]), said
         assert int(after) >= 1
