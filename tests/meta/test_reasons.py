@@ -21,9 +21,14 @@ from oncegate.index.topics import KEPT
 from oncegate.ledgers import snapshot_pieces
 from oncegate.ledgers.catalog import catalog
 from oncegate.ledgers.disk import BLOCK_BYTES
+from oncegate.ledgers.kafka import ledgers as kafka_ledgers
+from oncegate.ledgers.kafka import record_batch, watch
+from oncegate.ledgers.kafka.shard import ledger as kafka_shard
+from oncegate.ledgers.kafka.transactions import guard
 from oncegate.ledgers.log import ledgers as log_ledgers
 from oncegate.ledgers.log import segment_chain
 from oncegate.ledgers.log.files import frames, outputs
+from oncegate.ledgers.remote import election
 from oncegate.packed import BLOCK_RECORDS
 from oncegate.transports import pages
 from oncegate.transports.grpc import server as grpc_server
@@ -135,3 +140,13 @@ def test_clients_cut_their_requests_as_the_gateway_bounds_them() -> None:
     assert topic_calls.PAGE_NAMES == producer_calls.PAGE_INTERVALS == pages.LIMIT_MAX
     assert limits.ids_per_request >= verifier_ids.BATCH_ROWS
     assert limits.body_bytes // 2 == repair.PIECE_BYTES
+
+
+def test_ledgers_on_servers_wait_and_look_within_what_their_brokers_keep() -> None:
+    assert guard.IDLE_S == 3_600 < 7 * 24 * 3_600, "brokers forget a transactional id after seven days"
+    assert record_batch.BATCH_BYTES < 1_048_588, "what a broker takes"
+    assert watch.SESSION_PART == 0.5, "what is left lasts for the transaction"
+    assert election.LOOK_S < election.BEAT_S
+    assert kafka_ledgers.WITNESS_S == log_ledgers.WITNESS_SYNC_S
+    assert kafka_ledgers.WITNESS_S < kafka_shard.BEHIND_S < kafka_ledgers.CHECK_S
+    assert kafka_shard.BEHIND_S * 1_000 == MINUTE_MS
