@@ -45,6 +45,7 @@ from oncegate.core.producers import (
     REGISTER_DRIVER,
     REGISTER_PRODUCER,
     SEQUENCE,
+    SOURCE,
     Gaps,
     Registrant,
     SequenceState,
@@ -250,6 +251,7 @@ DECISIONS: dict[str, Callable[[], str]] = {
     "register": partial(
         two, ["who registers", "a producer", "a driver"], REGISTER_PRODUCER, REGISTER_DRIVER, Registrant
     ),
+    "source": partial(effects, "the source that is brought", SOURCE),
     "entrance": partial(two, ["epoch and token", "who claims, settles", "who acks"], PRODUCER, DRIVER, Standing),
     "sequence": sequence,
     "gap": gap,

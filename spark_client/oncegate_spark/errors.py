@@ -23,6 +23,7 @@
     - PayloadConflict         ids that are written with another payload than they come with
     - BatchForgotten          committed so long ago that rows can no longer be compared
     - MissingStage            a winner's stage is gone: Spark's next try writes the batch again
+    - SourceReplaced          the producer's sequences are of another source: its topic was made again
     - LedgerBehind            the gateway knows less than it has told us before
     - LostClaim               the claim is unknown or released: unknown
     - Fenced                  a newer attempt has the producer, or a newer driver the retries
@@ -198,6 +199,10 @@ class MissingStage(Stopped):
     """The staged rows of a winner are gone; Spark's next try writes the batch again."""
 
 
+class SourceReplaced(Stopped):
+    """The producer's sequences are of another source than the caller's, as after its topic was made again."""
+
+
 class LedgerBehind(Stopped):
     """The gateway knows less than it has told us before: it serves an older copy of its ledger."""
 
@@ -309,6 +314,7 @@ BY_CODE: dict[str, type[OncegateError]] = {
     "RELEASED_CLAIM": LostClaim,
     "PRODUCER_BUSY": ProducerBusy,
     "OTHER_DRIVER": OtherDriver,
+    "SOURCE_REPLACED": SourceReplaced,
     "UNKNOWN_PRODUCER": NotRegistered,
     "UNKNOWN_DRIVER": NotRegistered,
     "FENCED": Fenced,

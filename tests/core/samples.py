@@ -47,6 +47,7 @@ from oncegate.core.entries.producers import (
     SequencesClaimed,
     SequencesCompleted,
     SequencesReleased,
+    SourceNamed,
 )
 from oncegate.core.writers import WriterId
 from oncegate.core.writers import encode as encode_writer
@@ -174,6 +175,7 @@ SAMPLES: dict[str, Entry] = {
         WALL_MS,
         reads_digest=bytes(range(64, 96)),
     ),
+    "source_named": SourceNamed("départs", "events-3@départs", "AbCdEfGhIjKlMnOpQrStUv", WALL_MS),
     "asked_with_another_digest": Asked(
         Name("flights", "42", "departures"), b"5f0d", b16(0xA1), "DUPLICATE", 1_000, 1, WALL_MS, bytes(range(32, 64))
     ),

@@ -42,6 +42,7 @@ FORCED = {
     "spark_client/oncegate_spark/spark/writers/explain_job.py": {"_jdf"},
     "spark_client/oncegate_spark/spark/checkpoint/hadoop.py": {"_jsparkSession", "_jvm"},
     "spark_client/oncegate_spark/spark/checkpoint/session.py": {"_jsparkSession", "_jvm"},
+    "spark_client/oncegate_spark/spark/sources/kafka.py": {"_jvm"},
 }
 
 

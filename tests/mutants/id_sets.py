@@ -57,8 +57,8 @@ ID_SETS: tuple[Mutant, ...] = (
     one(
         "a lane is one for all targets",
         f"{CLIENT}/spark/writers/sequenced.py",
-        '            full = f"{name}@{self._target}"\n',
-        "            full = name\n",
+        'full, attempt = f"{own}@{self._target}", {',
+        "full, attempt = own, {",
         _LANES,
     ),
     one(

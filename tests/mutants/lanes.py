@@ -9,6 +9,7 @@ _LANES = "tests/client/spark/test_sequenced.py"
 _ACKS_HTTP = "tests/transports/http/test_acks.py"
 _PRODUCERS = "tests/transports/http/test_producers.py"
 _CLIENT = "tests/client/sync/test_producers.py"
+_SOURCES = "tests/engine/usecases/test_source_ids.py"
 _PLANS = "tests/client/spark/test_assign_sequences.py::test_whatever_may_split_or_shuffle_a_lane_is_refused"
 
 LANES: tuple[Mutant, ...] = (
@@ -145,5 +146,47 @@ LANES: tuple[Mutant, ...] = (
         "    return SequenceRequest(producer, epoch, token, call, found, asked.prev_sequence)\n",
         "    return SequenceRequest(producer, epoch, token, call, found)\n",
         f"{_PRODUCERS}::test_a_gap_is_told_in_every_encoding",
+    ),
+    one(
+        "rows of a topic that was made again are dropped as written",
+        "service/oncegate/index/source_ids.py",
+        "        return SourceKnown.SAME if named[0] == source_id else SourceKnown.OTHER\n",
+        "        return SourceKnown.SAME\n",
+        f"{_LANES}::test_rows_of_a_topic_that_was_made_again_are_refused_and_a_name_of_its_own_takes_them",
+    ),
+    one(
+        "a producer from before sources were named is refused",
+        "service/oncegate/index/source_ids.py",
+        "            return SourceKnown.FIRST\n",
+        "            return SourceKnown.OTHER\n",
+        f"{_SOURCES}::test_a_producer_from_before_sources_were_named_goes_on_and_is_completed",
+    ),
+    one(
+        "sources are forgotten by a snapshot",
+        "service/oncegate/index/snapshot/pieces.py",
+        "            if _SOURCE_IDS in self._whole:\n",
+        "            if False:\n",
+        f"{_SOURCES}::test_a_source_is_known_after_a_compaction_and_one_that_was_refused_is_not",
+    ),
+    one(
+        "a source is told before it is durable",
+        "service/oncegate/engine/usecases/producers.py",
+        '        position = max(producer.position, source_ids.position_of(self._journal, "", request.producer))\n',
+        "        position = producer.position\n",
+        f"{_SOURCES}::test_a_source_is_recorded_before_it_is_told",
+    ),
+    one(
+        "a lane of write=direct has no source",
+        "service/oncegate/engine/usecases/direct/lanes.py",
+        "        if named:\n            self._journal.group_commit.check()\n",
+        "        if False:\n            self._journal.group_commit.check()\n",
+        f"{_SOURCES}::test_a_lane_knows_its_source_too",
+    ),
+    one(
+        "first rows that another epoch has written are not told",
+        f"{CLIENT}/protocol/packed/verdicts.py",
+        '_ELSEWHERE = _those("DUPLICATE") + _those("STALE")\n',
+        '_ELSEWHERE = _those("STALE")\n',
+        f"{_LANES}::test_first_rows_that_another_epoch_has_written_are_counted_until_the_first_that_is_new",
     ),
 )

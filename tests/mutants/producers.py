@@ -90,8 +90,8 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "epoch said before it is durable",
         f"{ENGINE}/usecases/producers.py",
-        "        answer = self._answer(producer)\n        await self._journal.group_commit.durable(producer.position)\n",
-        "        answer = self._answer(producer)\n",
+        "        await self._journal.group_commit.durable(position)\n        return answer\n",
+        "        return answer\n",
         _DURABLE,
     ),
     one(

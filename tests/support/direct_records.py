@@ -92,8 +92,8 @@ class DirectLanes:
         counters = journal.counts.all(journal.index)
         return [counters[name] for name in names]
 
-    async def open(self, topic: str = "t", producer: str = "p") -> LaneOpening:
-        return await self.served.shard.open_lane(topic, producer, self.served.deadline())
+    async def open(self, topic: str = "t", producer: str = "p", source_id: str | None = None) -> LaneOpening:
+        return await self.served.shard.open_lane(topic, producer, self.served.deadline(), source_id)
 
     async def ask(
         self,

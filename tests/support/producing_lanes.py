@@ -44,8 +44,9 @@ class Lanes:
         driver: str = "d",
         lease_ms: int | None = None,
         gaps: Gaps = Gaps.ALLOW,
+        source_id: str | None = None,
     ) -> ProducerResult:
-        ask = ProducerRequest(producer, id16(token), driver, lease_ms, gaps)
+        ask = ProducerRequest(producer, id16(token), driver, lease_ms, gaps, source_id=source_id)
         return await self.shard.register(ask, self.served.deadline())
 
     async def claim(

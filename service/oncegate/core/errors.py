@@ -27,6 +27,7 @@
     - OtherDriver         the producer belongs to another driver
   + Stop                this attempt is over; a person or the caller's owner must look
     - UnknownClaim, ReleasedClaim
+    - SourceReplaced      the producer's sequences are of another source, as before its topic was made again
     - Gap, OutOfOrder   sequences before these were never claimed, or later ones were: split or shuffled
     - Fenced, NotDriver   a later registration has taken this one's place; only the driver acks
     - NotDone, OlderBatch  acked over something claimed and not done, or a batch before the last that was acked
@@ -311,6 +312,12 @@ class OtherDriver(Rejected):
     """Says that the producer belongs to another driver; nothing was changed."""
 
     code, title = "OTHER_DRIVER", "The producer belongs to another driver"
+
+
+class SourceReplaced(Stop):
+    """Says that the producer's sequences are of another source than the caller's; nothing was changed."""
+
+    code, title = "SOURCE_REPLACED", "The producer's sequences are of another source"
 
 
 class UnknownClaim(Stop):

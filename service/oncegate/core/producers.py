@@ -126,6 +126,44 @@ REGISTER_DRIVER: dict[Registrant, Cell[Registration]] = {
 }
 
 
+class SourceKnown(IntEnum):
+    """Names how the source that a registration brings stands to the one that is recorded of the producer.
+
+    UNNAMED: it brings none. FIRST: none is recorded, as of producers from before sources were named.
+    """
+
+    UNNAMED = 0
+    FIRST = 1
+    SAME = 2
+    OTHER = 3
+
+
+class SourceNaming(IntEnum):
+    """Names what becomes of the source that a registration brings."""
+
+    GO_ON = 0
+    RECORD = 1
+    REFUSE_REPLACED = 2
+
+
+SOURCE: dict[SourceKnown, Cell[SourceNaming]] = {
+    SourceKnown.UNNAMED: Cell(
+        SourceNaming.GO_ON, "who names no source is not asked for one", "only some sources have an id"
+    ),
+    SourceKnown.FIRST: Cell(
+        SourceNaming.RECORD,
+        "the first source that is named is the producer's",
+        "what was written before anybody named one counts as this source's (P1)",
+    ),
+    SourceKnown.SAME: Cell(SourceNaming.GO_ON, "the same source goes on", "its sequences are what they were"),
+    SourceKnown.OTHER: Cell(
+        SourceNaming.REFUSE_REPLACED,
+        "a source that was made again is another producer's",
+        "its sequences begin again, and its rows would be dropped as written (LOSS)",
+    ),
+}
+
+
 class Gaps(IntEnum):
     """Names what a registration says about sequences that are passed over. ALLOW: its source may have holes."""
 

@@ -34,6 +34,7 @@ class ProducerRequest:
 
     driver: owns the producer for ever. lease_ms None: the default. gaps: whether sequences may be passed over. writer:
     as of ClaimRequest.
+    source_id: of the source that the sequences are of, as it is recorded for ever; None: not named.
     """
 
     producer: str
@@ -42,6 +43,7 @@ class ProducerRequest:
     lease_ms: int | None = None
     gaps: Gaps = Gaps.ALLOW
     writer: bytes = field(default_factory=current_writer)
+    source_id: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -219,9 +219,11 @@ class Shard:
         return self._producers.close(name, epoch, token)
 
     @answers_when_proven
-    def open_lane(self, topic: str, producer: str, deadline: Deadline) -> Awaitable[LaneOpening]:
+    def open_lane(
+        self, topic: str, producer: str, deadline: Deadline, source_id: str | None = None
+    ) -> Awaitable[LaneOpening]:
         """Makes or finds the lane by which a client writes itself, as `DirectLanes.open`."""
-        return self._direct.open(topic, producer, deadline)
+        return self._direct.open(topic, producer, deadline, source_id)
 
     @answers_when_proven
     def ask_lane(self, question: LaneQuestion, deadline: Deadline) -> Awaitable[LaneAnswer]:

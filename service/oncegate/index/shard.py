@@ -92,6 +92,7 @@ class ShardIndex:
         undos += [self.producers.apply(position, entry, now_ms), self.source_offsets.apply(position, entry)]
         undos += [self.lanes.apply(position, entry), self.audit_trail.apply(position, entry)]
         undos.append(self.id_sets.apply(position, entry))
+        undos.append(self.producers.source_ids.apply(position, entry))
 
         def undo() -> None:
             for step in reversed(undos):
@@ -148,6 +149,7 @@ class ShardIndex:
         self.source_offsets.apply(position, entry)
         self.audit_trail.apply(position, entry)
         self.lanes.apply(position, entry)
+        self.producers.source_ids.apply(position, entry)
         self.id_sets.apply(position, entry)
         self._set(position, entry)
         if isinstance(entry, SnapshotPiece):

@@ -90,6 +90,7 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.UnknownProducer: Outcome(Kind.NOT_FOUND),
     e.UnknownDriver: Outcome(Kind.NOT_FOUND),
     e.OtherDriver: Outcome(Kind.CONFLICT),
+    e.SourceReplaced: Outcome(Kind.CONFLICT),
     e.UnknownClaim: Outcome(Kind.NOT_FOUND),
     e.ReleasedClaim: Outcome(Kind.CONFLICT),
     e.Fenced: Outcome(Kind.CONFLICT),

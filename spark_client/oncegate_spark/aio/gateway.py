@@ -151,13 +151,15 @@ class AsyncGateway:
         token: str | None = None,
         lease_ms: int | None = None,
         gaps: str = "allow",
+        source_id: str | None = None,
     ) -> AsyncProducer:
         """Make the writer of one lane of a source, for one attempt; `driver` names who owns its retries.
 
         Registered by `async with`. `gaps="refuse"`: its source has no holes, so a claim that passes one over raises
-        Gap, also without `prev_sequence`.
+        Gap, also without `prev_sequence`. `source_id`: of what the sequences number, as Kafka's topic id; the first
+        that is named is recorded for ever, and registering with another one raises SourceReplaced.
         """
-        return AsyncProducer(self, name, driver=driver, token=token, lease_ms=lease_ms, gaps=gaps)
+        return AsyncProducer(self, name, driver=driver, token=token, lease_ms=lease_ms, gaps=gaps, source_id=source_id)
 
     def driver(self, name: str, token: str | None = None) -> AsyncDriver:
         """Make the owner of producers' retries, which acks what nobody retries any more. Registered by `async with`."""
@@ -258,12 +260,13 @@ class AsyncGateway:
         """
         return await self.run(batches.source_offsets(self.calls, app, topic, write_id))
 
-    async def open_lane(self, topic: str, producer: str) -> Lane:
+    async def open_lane(self, topic: str, producer: str, source_id: str | None = None) -> Lane:
         """Make or find the lane by which a client writes a producer's rows into a topic of Kafka itself.
 
-        From then on the topic is written by lanes alone. `oncegate_spark.direct` writes as one.
+        From then on the topic is written by lanes alone. `oncegate_spark.direct` writes as one. `source_id`: as
+        `producer` takes it.
         """
-        return await self.run(lanes.open_lane(self.calls, topic, producer))
+        return await self.run(lanes.open_lane(self.calls, topic, producer, source_id))
 
     async def ask_lane(self, topic: str, producer: str, first: int, last: int, acked: int | None = None) -> lanes.Spans:
         """Ask which sequences of a lane are written, from `first` to `last`: inclusive spans, in order.

@@ -32,6 +32,8 @@ class DirectWriter:
     brokers abort a transaction, bounded by their `transaction.max.timeout.ms`; None: 60,000, or `timeout_ms` if that is
     more. BadOption where it is less than `timeout_ms`.
 
+    source_id: of what the sequences number, as Kafka's topic id; where another one is recorded, SourceReplaced.
+
     Promise: each sequence once, for who reads committed records, whatever dies or is lost in between, as long as the
     namespace is there. RELIABILITY.md of Oncegate says what is not promised.
     """
@@ -46,12 +48,13 @@ class DirectWriter:
         timeout_ms: int = TIMEOUT_MS,
         transaction_ms: int | None = None,
         tries_max: int = TRIES_MAX,
+        source_id: str | None = None,
     ) -> None:
         self._gateway, self._target = gateway, (topic, producer)
         self._config = dict(checked_config(config or {}))
         transaction_ms = transaction_time(transaction_ms, timeout_ms, self._config)
         self._times = {"timeout_ms": timeout_ms, "transaction_ms": transaction_ms}
-        self._tries_max = tries_max
+        self._tries_max, self._source_id = tries_max, source_id
         self._lane: Lane | None = None
 
     def __enter__(self) -> Self:
@@ -86,7 +89,7 @@ class DirectWriter:
 
     def _once(self, rows: Sequence[DirectRow], acked: int | None) -> DirectWritten:
         if self._lane is None:
-            self._lane = self._gateway.open_lane(*self._target)
+            self._lane = self._gateway.open_lane(*self._target, self._source_id)
         with LaneTransaction(self._gateway, self._target, self._lane, self._config, **self._times) as transaction:
             transaction.start()
             written = transaction.ask(rows[0].sequence, rows[-1].sequence, acked)

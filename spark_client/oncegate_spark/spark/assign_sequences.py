@@ -6,13 +6,14 @@ the ways that work there. What comes behind `assign_sequences` is no longer seen
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from oncegate_spark.errors import BadOption, Refused
 from oncegate_spark.spark import logs
 from oncegate_spark.spark.options.column_names import is_case_sensitive
 from oncegate_spark.spark.sources.kafka import SOURCE, UNCOMMITTED, reads_uncommitted
+from oncegate_spark.spark.sources.kafka import topic_ids as look_up
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,9 +34,19 @@ WAYS = (
 
 
 def assign_sequences(
-    df: "DataFrame", *, producer: str = "oncegate_producer", sequence: str = "oncegate_sequence"
+    df: "DataFrame",
+    *,
+    producer: str = "oncegate_producer",
+    sequence: str = "oncegate_sequence",
+    prefix: str = "",
+    topic_ids: Mapping[str, str] | None = None,
 ) -> "DataFrame":
-    """`df` with two more columns, for `producerCol` and `sequenceCol`: "<topic>-<partition>" and the offset.
+    """`df` with two more columns, for `producerCol` and `sequenceCol`: "<topic>-<partition>#<topic id>" and the offset.
+
+    The gateway knows a lane by what stands before the #, and compares Kafka's id of the topic: rows of a topic that was
+    deleted and made again are refused (SourceReplaced), and not taken for those of the topic before. `prefix` stands
+    before the name, and makes another lane of it, whose rows are all new. `topic_ids`: the ids of topics, in place of
+    those that brokers say; topics that are not named have none, and are not compared.
 
     `df` is a stream with the columns topic, partition, offset of the Kafka source. Raises Refused, with the way that
     works there, where a lane would be split over tasks or shuffled, or where that is not to be seen; BadOption for a
@@ -63,7 +74,11 @@ def assign_sequences(
     if reads_uncommitted(options):
         logs.be_heard()
         log.warning("assign_sequences: %s", UNCOMMITTED)
-    lane = F.concat(F.col("topic"), F.lit("-"), F.col("partition").cast("string"))
+    ids = look_up(df.sparkSession, options) if topic_ids is None else topic_ids
+    lane = F.concat(F.lit(prefix), F.col("topic"), F.lit("-"), F.col("partition").cast("string"))
+    if ids:
+        pairs = (F.lit(one) for topic, topic_id in ids.items() for one in (topic, f"#{topic_id}"))
+        lane = F.concat(lane, F.coalesce(F.element_at(F.create_map(*pairs), F.col("topic")), F.lit("")))
     return df.withColumn(producer, lane).withColumn(sequence, F.col("offset"))
 
 

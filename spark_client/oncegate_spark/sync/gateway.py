@@ -141,13 +141,15 @@ class Gateway:
         token: str | None = None,
         lease_ms: int | None = None,
         gaps: str = "allow",
+        source_id: str | None = None,
     ) -> Producer:
         """Make the writer of one lane of a source, for one attempt; `driver` names who owns its retries.
 
         Registered by `with`. `gaps="refuse"`: its source has no holes, so a claim that passes one over raises
-        Gap, also without `prev_sequence`.
+        Gap, also without `prev_sequence`. `source_id`: of what the sequences number, as Kafka's topic id; the first
+        that is named is recorded for ever, and registering with another one raises SourceReplaced.
         """
-        return Producer(self, name, driver=driver, token=token, lease_ms=lease_ms, gaps=gaps)
+        return Producer(self, name, driver=driver, token=token, lease_ms=lease_ms, gaps=gaps, source_id=source_id)
 
     def driver(self, name: str, token: str | None = None) -> Driver:
         """Make the owner of producers' retries, which acks what nobody retries any more. Registered by `with`."""
@@ -248,12 +250,13 @@ class Gateway:
         """
         return self.run(batches.source_offsets(self.calls, app, topic, write_id))
 
-    def open_lane(self, topic: str, producer: str) -> Lane:
+    def open_lane(self, topic: str, producer: str, source_id: str | None = None) -> Lane:
         """Make or find the lane by which a client writes a producer's rows into a topic of Kafka itself.
 
-        From then on the topic is written by lanes alone. `oncegate_spark.direct` writes as one.
+        From then on the topic is written by lanes alone. `oncegate_spark.direct` writes as one. `source_id`: as
+        `producer` takes it.
         """
-        return self.run(lanes.open_lane(self.calls, topic, producer))
+        return self.run(lanes.open_lane(self.calls, topic, producer, source_id))
 
     def ask_lane(self, topic: str, producer: str, first: int, last: int, acked: int | None = None) -> lanes.Spans:
         """Ask which sequences of a lane are written, from `first` to `last`: inclusive spans, in order.

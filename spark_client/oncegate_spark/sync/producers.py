@@ -90,9 +90,10 @@ class Producer:
         token: str | None = None,
         lease_ms: int | None = None,
         gaps: str = "allow",
+        source_id: str | None = None,
     ) -> None:
         self.gateway = gateway
-        self._calls = ProducerCalls(gateway.calls, name, driver, token, lease_ms, gaps)
+        self._calls = ProducerCalls(gateway.calls, name, driver, token, lease_ms, gaps, source_id)
 
     @property
     def name(self) -> str:

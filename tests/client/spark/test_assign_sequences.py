@@ -6,7 +6,7 @@ import pytest
 
 from oncegate_spark.errors import Refused
 from oncegate_spark.spark.assign_sequences import check_lanes
-from oncegate_spark.spark.sources.kafka import kafka_options, reads_uncommitted
+from oncegate_spark.spark.sources.kafka import kafka_options, reads_uncommitted, source_of
 
 
 class Children(list[Any]):
@@ -102,3 +102,19 @@ def test_a_kafka_source_reads_uncommitted_rows_unless_it_is_told_otherwise(
 
 def test_other_sources_have_no_isolation_level() -> None:
     assert list(kafka_options(Leaf("rate"))) == []
+
+
+@pytest.mark.parametrize(
+    ("lane", "name", "source_id"),
+    [
+        ("events-3#AbCdEfGhIjKlMnOpQr_-uv", "events-3", "AbCdEfGhIjKlMnOpQr_-uv"),
+        ("events-3", "events-3", None),
+        ("a#b-3", "a#b-3", None),
+        ("#AbCdEfGhIjKlMnOpQr_-uv", "#AbCdEfGhIjKlMnOpQr_-uv", None),
+        ("events-3#AbCdEfGhIjKlMnOpQr_-u", "events-3#AbCdEfGhIjKlMnOpQr_-u", None),
+    ],
+)
+def test_a_lane_is_known_by_its_name_and_its_source_by_what_stands_behind_it(
+    lane: str, name: str, source_id: str | None
+) -> None:
+    assert source_of(lane) == (name, source_id)

@@ -17,6 +17,7 @@ from oncegate_spark.errors import (
     Outcome,
     OutOfOrder,
     ProducerBusy,
+    SourceReplaced,
     StillBusy,
     TaskFailed,
 )
@@ -65,6 +66,43 @@ def test_a_retry_drops_what_is_written_and_writes_the_rest(gateway: Gateway, kep
         again.settle(lane("a", 1, 2, 3))
         assert (again.progress.written, again.progress.suppressed, again.progress.takeovers) == (1, 2, 0)
     assert Kept.rows == [("a", 1), ("a", 2), ("a", 3)]
+
+
+def test_first_rows_that_another_epoch_has_written_are_counted_until_the_first_that_is_new(
+    gateway: Gateway, kept: Any
+) -> None:
+    with settler(gateway, Kept().write) as first:
+        first.settle(rows(("a", 1), ("a", 2), ("a", 4), ("b", 7)))
+        assert first.leading == {}
+    with settler(gateway, Kept().write) as again:
+        again.settle(lane("a", 1))
+        again.settle(lane("a", 2))
+        assert again.leading == {"a@sink": 2}
+        again.settle(lane("a", 4, 5))
+        assert again.leading == {"a@sink": 3}
+        again.settle(lane("a", 6, 7))
+        again.settle(lane("b", 8))
+        assert again.leading == {"a@sink": 3}
+
+
+def test_rows_of_a_topic_that_was_made_again_are_refused_and_a_name_of_its_own_takes_them(
+    gateway: Gateway, kept: Any
+) -> None:
+    first, second = "#AbCdEfGhIjKlMnOpQr_-uv", "#ZzCdEfGhIjKlMnOpQr_-uv"
+    with settler(gateway, Kept().write) as before:
+        before.settle(lane("a-3", 1, 2))
+    with settler(gateway, Kept().write) as named:
+        named.settle(lane(f"a-3{first}", 1, 2, 3))
+        assert (named.progress.written, named.progress.suppressed) == (1, 2), (
+            "what was written before counts as its own"
+        )
+        assert named.upto == {"a-3@sink": 3}
+    with settler(gateway, Kept().write) as again, pytest.raises(SourceReplaced, match=r'prefix="<a new text>-"'):
+        again.settle(lane(f"a-3{second}", 1, 2))
+    with settler(gateway, Kept().write) as anew:
+        anew.settle(lane(f"again-a-3{second}", 1, 2))
+        assert anew.progress.written == 2
+    assert [sequence for _, sequence in Kept.rows] == [1, 2, 3, 1, 2]
 
 
 def test_what_a_dead_attempt_left_is_taken_over_and_counted(gateway: Gateway, kept: Any) -> None:

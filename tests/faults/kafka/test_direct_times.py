@@ -1,12 +1,12 @@
-"""Transactions of write=direct that are too slow, or left open, on a real broker."""
+"""Transactions of write=direct that are too slow, left open, or of another source, on a real broker."""
 
 from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from oncegate_spark import Fenced, Gateway
-from oncegate_spark.direct import DirectWritten
+from oncegate_spark import Fenced, Gateway, SourceReplaced
+from oncegate_spark.direct import DirectWriter, DirectWritten
 from oncegate_spark.direct.transaction import LaneTransaction
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_lanes import TRANSACTION_MS, rows, serving, writer, written
@@ -88,3 +88,15 @@ def stable_end(broker: Broker, topic: str) -> int:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), 30)[1])
     finally:
         consumer.close()
+
+
+def test_rows_of_a_source_that_was_made_again_are_refused_before_any_is_written(
+    gateway: Gateway, broker: Broker, topic: str
+) -> None:
+    first, second = "AbCdEfGhIjKlMnOpQrStUv", "ZzCdEfGhIjKlMnOpQrStUv"
+    assert writer(gateway, topic).write(rows(0, 1)) == DirectWritten(2, 0)
+    assert DirectWriter(gateway, topic, "p", source_id=first).write(rows(0, 1, 2)) == DirectWritten(1, 2)
+    with pytest.raises(SourceReplaced, match="Two ways on"):
+        DirectWriter(gateway, topic, "p", source_id=second).write(rows(0, 1, 2, 3))
+    assert written(broker, topic) == [0, 1, 2]
+    assert DirectWriter(gateway, topic, "again-p", source_id=second).write(rows(0, 1)) == DirectWritten(2, 0)

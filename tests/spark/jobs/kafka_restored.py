@@ -5,17 +5,19 @@
 FOLDER/told.json has how each query ended: empty, or what stopped it.
 """
 
+import base64
 import json
 import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from deploy.kafka.jars import CONNECTOR, fetched
+from oncegate_spark import assign_sequences
 
 SOURCE, WAIT_S = "events", 30
 
@@ -39,6 +41,12 @@ class Events:
                 return
             except KafkaException:  # brokers are still at it
                 self.admin.list_topics(timeout=WAIT_S)
+
+    def topic_id(self) -> str:
+        """Kafka's id of the topic as it is now, as its own tools write it."""
+        found = self.admin.describe_topics(TopicCollection([SOURCE]))[SOURCE].result(WAIT_S).topic_id
+        number = (found.get_most_significant_bits() % 2**64 << 64) + found.get_least_significant_bits() % 2**64
+        return base64.urlsafe_b64encode(number.to_bytes(16, "big")).decode().rstrip("=")
 
     def hold(self, *values: str) -> None:
         """Have these more."""
@@ -69,6 +77,7 @@ class Query:
         """Takes all there is; returns what stopped the query."""
         writer = rows.writeStream.format("oncegate").options(**self.gateway, **options)
         writer = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)
+        print("a query begins", options, file=sys.stderr, flush=True)
         try:
             writer.start().awaitTermination()
         except Exception as error:
@@ -87,6 +96,25 @@ class Query:
             shutil.copytree(saved, self.checkpoint)
 
 
+def by_sequence(events: Events, query: Query, told: dict[str, str]) -> None:
+    """Rows by sequence into topic q, first without the topic's id, as clients did that knew none."""
+    options = {"write": "ids", "producerCol": "oncegate_producer", "sequenceCol": "oncegate_sequence"}
+
+    def run(**more: Any) -> str:
+        rows = query.rows().selectExpr("topic", "partition", "offset", "cast(value as string) as value")
+        query.restore(None)
+        return query.run(assign_sequences(rows, **more), **options, topic="q", txnAppId="by sequence")
+
+    told["by sequence, without ids"] = run(topic_ids={})
+    told["by sequence, the same topic"] = run()
+    topic_id = events.topic_id()
+    events.make_again()
+    events.hold("y1", "y2")
+    told["by sequence, a topic that was made again"] = run()
+    told["by sequence, taken for the same"] = run(topic_ids={SOURCE: topic_id})
+    told["by sequence, under another name"] = run(prefix="again-")
+
+
 def main(url: str, namespace: str, folder: str, bootstrap: str) -> None:
     events, query, told = Events(bootstrap), Query(url, namespace, folder, bootstrap), {}
     events.hold("a1", "a2", "a3")
@@ -100,6 +128,7 @@ def main(url: str, namespace: str, folder: str, bootstrap: str) -> None:
     told["behind it"] = query.staged()
     query.restore(saved)
     told["another input"] = query.staged()
+    by_sequence(events, query, told)
     query.restore(None)
     events.make_again()
     events.hold("x1", "x2", "x3")

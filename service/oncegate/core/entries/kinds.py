@@ -17,6 +17,7 @@ from oncegate.core.entries.producers import (
     SequencesClaimed,
     SequencesCompleted,
     SequencesReleased,
+    SourceNamed,
 )
 
 
@@ -404,5 +405,6 @@ Entry = (
     | LaneWritten
     | SetForgotten
     | SetWritten
+    | SourceNamed
 )
 KINDS: dict[int, type[Any]] = {cls.KIND: cls for cls in get_args(Entry)}

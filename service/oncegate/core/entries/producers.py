@@ -45,6 +45,19 @@ class ProducerRegistered:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceNamed:
+    """Records which source the sequences of a producer are of, for ever, by an id that a later source has not.
+
+    topic: of the lane whose producer it is; empty: the producer registers, and has no lane."""
+
+    KIND: ClassVar[int] = 33
+    topic: Text
+    producer: Text
+    source_id: Text
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
 class SequencesClaimed:
     """Records what was granted to a producer's call.
 

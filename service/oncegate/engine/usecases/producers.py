@@ -17,6 +17,7 @@ from oncegate.engine.names import check_name
 from oncegate.engine.producer_requests import ProducerRequest, ProducerResult, ProducerView, SequenceSettled
 from oncegate.engine.requests import ClaimResult, SequenceRequest
 from oncegate.engine.usecases import producer_refusals as refusals
+from oncegate.engine.usecases import source_ids
 from oncegate.index.producers.decide import SequenceDecision, registrant, standing
 from oncegate.index.producers.index import DONE_INTERVALS_MAX
 from oncegate.index.producers.store import Producer
@@ -33,8 +34,9 @@ class Producers:
     async def register(self, request: ProducerRequest, deadline: Deadline) -> ProducerResult:
         """Gives this token an epoch, the same again for the same token; from then on older ones are fenced.
 
-        Raises ProducerBusy while another's lease is live, Fenced when a later one has followed, OtherDriver, TooLarge,
-        BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
+        Raises ProducerBusy while another's lease is live, Fenced when a later one has followed, OtherDriver,
+        SourceReplaced, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown,
+        repeat it.
         """
         check_name("producer", request.producer, self._journal.limits)
         check_name("driver", request.driver, self._journal.limits)
@@ -45,15 +47,20 @@ class Producers:
         if registered is not None and registered.driver != request.driver:
             raise refusals.other_driver(registered, request.driver)
         left_ms = 0 if registered is None else registered.lease_left_ms(now_ms)
+        named = source_ids.entries_of(self._journal, "", request.producer, request.source_id)
         effect = REGISTER_PRODUCER[registrant(registered, request.token, left_ms)].effect
         if effect is Registration.NEXT_EPOCH:
             self._next_epoch(request, registered, lease_ms)
         elif effect is not Registration.SAME_EPOCH:
             raise refusals.not_registered(effect, request, left_ms)
+        if named:
+            self._journal.group_commit.check()
+            self._journal.record(named)
         producer = self._index.producers[request.producer]
         producer.lease_ms, producer.lease_until_ms = lease_ms, now_ms + lease_ms
         answer = self._answer(producer)
-        await self._journal.group_commit.durable(producer.position)
+        position = max(producer.position, source_ids.position_of(self._journal, "", request.producer))
+        await self._journal.group_commit.durable(position)
         return answer
 
     def _next_epoch(self, request: ProducerRequest, registered: Producer | None, lease_ms: int) -> None:

@@ -14,16 +14,21 @@ from oncegate.core.producers import ACK, AckEffect, SequenceState
 from oncegate.index.producers.apply import Undo, apply
 from oncegate.index.producers.decide import SequenceDecision, decide
 from oncegate.index.producers.store import DONE, GIVEN, OWN, Driver, Producer, ProducerStore
+from oncegate.index.source_ids import SourceIds
 
 # The most intervals of what is done that a registration is answered with: some 20 kB of JSON.
 DONE_INTERVALS_MAX = 1_000
 
 
 class ProducerIndex:
-    """Answers for the producers and drivers of one shard, over its `store`."""
+    """Answers for the producers and drivers of one shard, over its `store`.
+
+    source_ids: of what the sequences of producers and lanes are; it applies entries by itself.
+    """
 
     def __init__(self) -> None:
         self.store = ProducerStore()
+        self.source_ids = SourceIds()
 
     def decide(
         self, producer: Producer, call: int, digest: bytes, sequences: U64, prev: int | None

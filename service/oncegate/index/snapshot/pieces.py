@@ -27,6 +27,7 @@ from oncegate.index.snapshot.producers import snapshot_steps as producers_steps
 from oncegate.index.snapshot.topics import KINDS as TOPICS_KINDS
 from oncegate.index.snapshot.topics import TopicsReader
 from oncegate.index.snapshot.topics import snapshot_steps as topics_steps
+from oncegate.index.source_ids import SourceIdsSnapshot
 from oncegate.index.source_offsets import SourceOffsets, SourceOffsetsSnapshot
 from oncegate.index.spilled_rows import SpilledSnapshot
 from oncegate.index.topics import TopicIndex
@@ -38,7 +39,7 @@ SettingsSnapshot = tuple[NamespaceSet, tuple[int, ...]]
 _CLAIMS, _SETTINGS, _END = "claims/", "settings", "end"
 _SCOPES, _EVICTED, _RESULTS, _SOURCE_OFFSETS = "scopes", "sealed", "results", "source_offsets"
 _LANES, _AUDIT, _SPILLED, _WRITERS = "lanes", "audit_trail", "spilled_rows", "writers"
-_PRODUCER_WRITERS, _ID_SETS = "producer_writers", "id_sets"
+_PRODUCER_WRITERS, _ID_SETS, _SOURCE_IDS = "producer_writers", "id_sets", "source_ids"
 # What claims were completed with, and who made them, by row: beside the claims' own pieces, so that older builds pass
 # it over, as they do with source offsets.
 ResultsSnapshot = list[tuple[int, bytes]]
@@ -74,6 +75,7 @@ def snapshot_steps(
         (_SPILLED, msgspec.msgpack.encode(audit_trail.spilled.snapshot())),
         (_LANES, msgspec.msgpack.encode(lanes.snapshot())),
         (_ID_SETS, msgspec.msgpack.encode(id_sets.snapshot())),
+        (_SOURCE_IDS, msgspec.msgpack.encode(producers.source_ids.snapshot())),
     )
     scopes = ([(_SCOPES, msgspec.msgpack.encode(some))] for some in claims.scopes.snapshot())
     saved = batches_steps(batches), topics_steps(topics), producers_steps(producers.store), scopes
@@ -117,6 +119,7 @@ class SnapshotReader:
         id_sets: IdSetIndex,
     ) -> None:
         self._claims, self._producers = claims, ProducersReader(producers.store)
+        self._source_ids = producers.source_ids
         self._source_offsets, self._lanes, self._audit_trail = source_offsets, lanes, audit_trail
         self._id_sets = id_sets
         self._scopes: ScopesSnapshot = []
@@ -179,6 +182,8 @@ class SnapshotReader:
                 of_producers = msgspec.msgpack.decode(self._whole[_PRODUCER_WRITERS], type=ProducerWriters)
             if _ID_SETS in self._whole:
                 self._id_sets.restore(msgspec.msgpack.decode(self._whole[_ID_SETS], type=IdSetsSnapshot))
+            if _SOURCE_IDS in self._whole:
+                self._source_ids.restore(msgspec.msgpack.decode(self._whole[_SOURCE_IDS], type=SourceIdsSnapshot))
             if _EVICTED in self._whole:
                 self._claims.archives.restore(msgspec.msgpack.decode(self._whole[_EVICTED], type=ArchivesSnapshot))
         except (KeyError, msgspec.MsgspecError) as error:

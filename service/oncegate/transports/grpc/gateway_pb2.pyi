@@ -353,20 +353,22 @@ class CommitResponse(_message.Message):
     def __init__(self, outcome: _Optional[_Union[CommitOutcome, str]] = ..., rows: _Optional[int] = ..., offsets: _Optional[_Iterable[_Union[PartitionOffset, _Mapping]]] = ..., suppressed_rows: _Optional[int] = ..., takeover_rows: _Optional[int] = ..., first_of_app: _Optional[bool] = ..., warning: _Optional[str] = ..., higher_version: _Optional[str] = ...) -> None: ...
 
 class RegisterProducerRequest(_message.Message):
-    __slots__ = ("namespace", "producer", "token", "driver", "lease_ms", "gaps")
+    __slots__ = ("namespace", "producer", "token", "driver", "lease_ms", "gaps", "source_id")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     DRIVER_FIELD_NUMBER: _ClassVar[int]
     LEASE_MS_FIELD_NUMBER: _ClassVar[int]
     GAPS_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_ID_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     producer: str
     token: bytes
     driver: str
     lease_ms: int
     gaps: Gaps
-    def __init__(self, namespace: _Optional[str] = ..., producer: _Optional[str] = ..., token: _Optional[bytes] = ..., driver: _Optional[str] = ..., lease_ms: _Optional[int] = ..., gaps: _Optional[_Union[Gaps, str]] = ...) -> None: ...
+    source_id: str
+    def __init__(self, namespace: _Optional[str] = ..., producer: _Optional[str] = ..., token: _Optional[bytes] = ..., driver: _Optional[str] = ..., lease_ms: _Optional[int] = ..., gaps: _Optional[_Union[Gaps, str]] = ..., source_id: _Optional[str] = ...) -> None: ...
 
 class Interval(_message.Message):
     __slots__ = ("first", "last")
@@ -487,14 +489,16 @@ class AckResponse(_message.Message):
     def __init__(self, driver: _Optional[str] = ..., watermarks: _Optional[_Iterable[_Union[Watermark, _Mapping]]] = ..., batch: _Optional[int] = ..., refused: _Optional[_Iterable[_Union[RefusedPart, _Mapping]]] = ...) -> None: ...
 
 class OpenLaneRequest(_message.Message):
-    __slots__ = ("namespace", "topic", "producer")
+    __slots__ = ("namespace", "topic", "producer", "source_id")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_ID_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     topic: str
     producer: str
-    def __init__(self, namespace: _Optional[str] = ..., topic: _Optional[str] = ..., producer: _Optional[str] = ...) -> None: ...
+    source_id: str
+    def __init__(self, namespace: _Optional[str] = ..., topic: _Optional[str] = ..., producer: _Optional[str] = ..., source_id: _Optional[str] = ...) -> None: ...
 
 class OpenLaneResponse(_message.Message):
     __slots__ = ("producer", "lane", "ledger", "brokers", "topic", "partition", "transactional_id")

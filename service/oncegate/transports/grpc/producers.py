@@ -21,7 +21,8 @@ async def register_producer(message: pb.RegisterProducerRequest, admitted: Admit
     if message.gaps not in _GAPS:
         raise BadRequest(f"gaps: there is no {message.gaps}; nothing was changed")
     token, lease_ms = sized(message.token, "token"), given(message, "lease_ms")
-    request = ProducerRequest(message.producer, token, message.driver, lease_ms, _GAPS[message.gaps])
+    gaps, source_id = _GAPS[message.gaps], given(message, "source_id")
+    request = ProducerRequest(message.producer, token, message.driver, lease_ms, gaps, source_id=source_id)
     result = await admitted.shard.register(request, admitted.deadline)
     return pb.RegisterProducerResponse(
         producer=message.producer,
@@ -66,7 +67,8 @@ async def ack(message: pb.AckRequest, admitted: Admitted) -> pb.AckResponse:
 
 async def open_lane(message: pb.OpenLaneRequest, admitted: Admitted) -> pb.OpenLaneResponse:
     """Makes or finds the lane by which a client writes a producer's rows into a topic of Kafka itself."""
-    opened = await admitted.shard.open_lane(message.topic, message.producer, admitted.deadline)
+    source_id = given(message, "source_id")
+    opened = await admitted.shard.open_lane(message.topic, message.producer, admitted.deadline, source_id)
     place = opened.place
     return pb.OpenLaneResponse(
         producer=message.producer,

@@ -1,11 +1,12 @@
 """The calls about lanes, by which a client writes a producer's rows into a topic of Kafka itself. No I/O."""
 
 import json
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from oncegate_spark.protocol.answers import Lane
 from oncegate_spark.protocol.calls.namespace import Calls
-from oncegate_spark.protocol.calls.producers import checked
+from oncegate_spark.protocol.calls.producers import checked, with_source
 from oncegate_spark.protocol.calls.requests import JSON
 from oncegate_spark.protocol.calls.steps import Steps
 from oncegate_spark.protocol.effort import Reply
@@ -13,18 +14,22 @@ from oncegate_spark.protocol.effort import Reply
 Spans = tuple[tuple[int, int], ...]
 
 
-def open_lane(calls: Calls, topic: str, producer: str) -> Steps[Lane]:
+def open_lane(calls: Calls, topic: str, producer: str, source_id: str | None = None) -> Steps[Lane]:
     """Make or find a lane; the answer is the same for ever. Raises BadOption before anything is sent."""
     path, what = _path(topic, "open"), f"opening of the lane of {producer} to {topic}"
-    body = json.dumps({"producer": checked(producer, "producer")}).encode()
-    request = calls.post(path, what, "whether there is a lane; asking again is harmless", JSON, body)
+    fields = {"producer": checked(producer, "producer")}
 
     def read(reply: Reply) -> Lane:
         told = json.loads(reply.body)
         names = ("lane", "brokers", "topic", "partition", "transactional_id")
         return Lane(ledger=bytes.fromhex(told["ledger"]), **{name: told[name] for name in names})
 
-    return calls.send(request, read)
+    def ask(asked: Mapping[str, object]) -> Steps[Lane]:
+        body = json.dumps(asked).encode()
+        request = calls.post(path, what, "whether there is a lane; asking again is harmless", JSON, body)
+        return calls.send(request, read)
+
+    return with_source(ask, fields, source_id)
 
 
 def ask_lane(calls: Calls, topic: str, producer: str, first: int, last: int, acked: int | None = None) -> Steps[Spans]:

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 import pyarrow as pa
 
-from oncegate_spark.errors import BadOption, NotCompleted, ProducerBusy, StillBusy
+from oncegate_spark.errors import BadOption, NotCompleted, ProducerBusy, Refused, StillBusy
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import (
     Acked,
@@ -34,6 +34,8 @@ from oncegate_spark.protocol.packed.verdicts import Verdicts
 from oncegate_spark.protocol.sequences import Sequences, packed, sequence_array
 
 PAGE_INTERVALS = 1_000  # as many of each kind as one answer may have
+
+SOURCE_ID = "source_id"
 
 T = TypeVar("T")
 
@@ -81,6 +83,7 @@ class ProducerCalls:
         token: str | None = None,
         lease_ms: int | None = None,
         gaps: str = "allow",
+        source_id: str | None = None,
     ) -> None:
         self.name, self.driver = checked(name, "producer"), checked(driver, "driver")
         self.token = token or new_token()
@@ -88,7 +91,7 @@ class ProducerCalls:
         self.lease_ms = lease_ms
         if gaps not in ("allow", "refuse"):
             raise BadOption(f"gaps is allow or refuse, not {gaps!r}; nothing was written")
-        self._gaps = gaps
+        self._gaps, self._source_id = gaps, source_id
         self._calls = calls
         self._next = 0
         self._open: dict[int, ClaimedSequences] = {}
@@ -116,7 +119,11 @@ class ProducerCalls:
             fields["lease_ms"] = self.lease_ms
         if self._gaps != "allow":
             fields["gaps"] = self._gaps
-        return self._post("register", fields, _registered, "whether it is registered; asking again is harmless")
+
+        def ask(asked: Mapping[str, object]) -> Steps[Registered]:
+            return self._post("register", asked, _registered, "whether it is registered; asking again is harmless")
+
+        return with_source(ask, fields, self._source_id)
 
     def claim(
         self, sequences: Sequences, prev_sequence: int | None, lease_ms: int | None = None
@@ -249,6 +256,20 @@ class ProducerCalls:
         what = f"{verb} of producer {self.name}"
         request = self._calls.post(self._path(verb), what, unknown, JSON, json.dumps(fields).encode())
         return self._calls.send(request, read, timeout_ms)
+
+
+def with_source(
+    ask: Callable[[Mapping[str, object]], Steps[T]], fields: Mapping[str, object], source_id: str | None
+) -> Steps[T]:
+    """Asks with the source that the sequences are of; without it where the gateway is older and knows no sources."""
+    if source_id is None:
+        return (yield from ask(fields))
+    try:
+        return (yield from ask({**fields, SOURCE_ID: source_id}))
+    except Refused as error:
+        if SOURCE_ID not in str(error):
+            raise
+        return (yield from ask(fields))
 
 
 def checked(name: str, what: str) -> str:

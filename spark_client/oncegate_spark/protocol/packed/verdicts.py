@@ -54,6 +54,7 @@ _UNCHECKED = _bytes_of(_those("GRANTED", unchecked=True))
 _CONFLICT = _bytes_of(_those("CONFLICT"))
 _WRITTEN = _bytes_of(_bytes_by_verdict("DUPLICATE"))
 _HELD = _bytes_of(_BUSY + _those("FREE", takeover=True))
+_ELSEWHERE = _those("DUPLICATE") + _those("STALE")
 _IN_DOUBT = _bytes_of(_those("IN_DOUBT"))
 
 
@@ -183,6 +184,11 @@ class Verdicts:
     def suppressed(self) -> int:
         """Rows that are not written because they are, or will be, written elsewhere. Our own work is not counted."""
         return self.count("DUPLICATE") + self.count("STALE") + self.count("SAME", number="of_index")
+
+    @property
+    def leading(self) -> int:
+        """How many of the first, without a gap, are written or settled by somebody else."""
+        return len(self.data) - len(self.data.lstrip(_ELSEWHERE))
 
     @property
     def unsettled(self) -> int:

@@ -1,7 +1,7 @@
 """What `write=ids` and `write=claim` share: the report of a task, and what the driver does with the reports."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from oncegate_spark.protocol.outage import warn_unchecked
 from oncegate_spark.spark.acks import AckPart, ack_part, batch_number, check_batch, note
@@ -15,6 +15,7 @@ from oncegate_spark.spark.writers.common import (
     TaskMark,
     log_all_suppressed,
     log_conflicts,
+    log_leading,
     store_mark,
     stored_mark,
     task_mark,
@@ -47,12 +48,16 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True)
 class Report(Counts):
-    """What one task tells the driver. `read`: the number of the batch's input, None where nothing is acked."""
+    """What one task tells the driver. `read`: the number of the batch's input, None where nothing is acked.
+
+    `leading`: how many of the first rows of each producer another epoch has written.
+    """
 
     task_mark: TaskMark
     ack: AckPart | None
     read: int | None
     mailbox: Mailbox | None = None
+    leading: Mapping[str, int] = field(default_factory=dict)
 
 
 class ByIdWriter:
@@ -69,10 +74,12 @@ class ByIdWriter:
         """Raises BrokenMessages where the task's batch is not the one that its input was read for."""
         check_batch(self.read, batch_number(task))
 
-    def report(self, task: Task, gateway: Gateway, upto: dict[str, int], **counts: int) -> Report:
+    def report(
+        self, task: Task, gateway: Gateway, upto: dict[str, int], leading: Mapping[str, int], **counts: int
+    ) -> Report:
         """The task's message. `upto`: the last sequence of each producer it has met; `counts`: as in `Counts`."""
         mark, ack = task_mark(self.options, task, gateway), ack_part(self.options, task, upto, self.source)
-        return Report(**counts, task_mark=mark, ack=ack, read=self.read, mailbox=mailbox_of(task))
+        return Report(**counts, task_mark=mark, ack=ack, read=self.read, mailbox=mailbox_of(task), leading=leading)
 
     def record(self, reports: Sequence[Report], batch_id: int | None) -> Counts:
         """On the driver: keep marks and what is to be acked later, warn of conflicts; the sums of all tasks, which are
@@ -90,6 +97,7 @@ class ByIdWriter:
         if reports:
             leave(reports[0].mailbox, self._counts(total))
         log_conflicts(total.conflicts, batch_id)
+        log_leading([report.leading for report in reports], batch_id)
         warn_unchecked(total.unchecked, written_by(batch_id))
         if total.row_count and total.suppressed == total.row_count:
             why = f"each is written already, by its {self.options.known_by}"

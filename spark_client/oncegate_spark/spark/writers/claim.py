@@ -56,6 +56,7 @@ class ClaimWriter(ByIdWriter):
                 task,
                 gateway,
                 settler.upto,
+                settler.leading if isinstance(settler, LaneSettler) else {},
                 row_count=done.row_count,
                 written=done.written,
                 suppressed=done.suppressed,

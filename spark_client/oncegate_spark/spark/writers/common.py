@@ -1,7 +1,8 @@
 """Holds what the writers share: the gateway of a task and of the driver, marks, and the error of a failed task."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -18,6 +19,7 @@ from oncegate_spark.spark.options.members import in_options
 from oncegate_spark.spark.task_identity import Task, driver_of_task, writer_of
 from oncegate_spark.sync.gateway import Gateway
 
+PRODUCERS_LOGGED = 10  # of those that a warning is for, one line each
 REPEATED = "it is a replay of this batch, a re-run of the job"
 
 log = logging.getLogger("oncegate_spark")
@@ -111,6 +113,22 @@ def log_conflicts(count: int, batch_id: int | None) -> None:
             "%s: conflicts=%d rows dropped, whose ids are written with other payloads (onConflict=drop)",
             written_by(batch_id),
             count,
+        )
+
+
+def log_leading(each: Iterable[Mapping[str, int]], batch_id: int | None) -> None:
+    """Warn on the driver of producers whose first rows another epoch has written; logs nothing where there are none."""
+    found: Counter[str] = Counter()
+    for leading in each:
+        found.update(leading)
+    for producer, rows in sorted(found.items())[:PRODUCERS_LOGGED]:
+        log.warning(
+            "%s: the first %d rows of producer %s are suppressed: another epoch wrote their sequences. That is right "
+            "after a replay or with a new checkpoint; where a topic was made again it loses rows, unless its id is "
+            "compared (assign_sequences)",
+            written_by(batch_id),
+            rows,
+            producer,
         )
 
 

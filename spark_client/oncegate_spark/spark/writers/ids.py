@@ -41,11 +41,12 @@ class IdsWriter(ByIdWriter):
         ):
             self.check_batch(task)
             write = self._by_id if options.lane_names is None else self._by_lane
-            row_count, upto = write(gateway, self.fit.applied(batches, task), token, task, done)
+            row_count, upto, leading = write(gateway, self.fit.applied(batches, task), token, task, done)
             return self.report(
                 task,
                 gateway,
                 upto,
+                leading,
                 row_count=row_count,
                 written=done.rows,
                 own=done.own,
@@ -56,7 +57,7 @@ class IdsWriter(ByIdWriter):
 
     def _by_id(
         self, gateway: Gateway, batches: Iterator[pa.RecordBatch], token: str, task: Task, done: Written
-    ) -> tuple[int, dict[str, int]]:
+    ) -> tuple[int, dict[str, int], dict[str, int]]:
         options, row_count = self.options, 0
         with gateway.attempt(token, scope_of(options, task), id_set=options.id_set) as attempt:
 
@@ -73,11 +74,11 @@ class IdsWriter(ByIdWriter):
             for rows, one in pipelined(produce, codecs.gathered(batches, codecs.IDS_MAX)):
                 row_count += rows.num_rows
                 done.count(one)
-        return row_count, {}
+        return row_count, {}, {}
 
     def _by_lane(
         self, gateway: Gateway, batches: Iterator[pa.RecordBatch], token: str, task: Task, done: Written
-    ) -> tuple[int, dict[str, int]]:
+    ) -> tuple[int, dict[str, int], dict[str, int]]:
         options, row_count = self.options, 0
         assert options.lane_names is not None
         with closing(Lanes(gateway, options.lane_names, options.target, driver_of(options, task), token)) as lanes:
@@ -87,7 +88,7 @@ class IdsWriter(ByIdWriter):
                     sent = part.drop_columns(list(self.fit.used_up))
                     for one in produced(lane, options.topic, sent, options.lane_names[1], options.key_names):
                         done.add(one)
-            return row_count, lanes.upto
+            return row_count, lanes.upto, lanes.leading
 
     def commit(self, messages: Sequence[Report], batch_id: int | None) -> None:
         """On the driver: record what was done and log it; every row was done when its task was."""

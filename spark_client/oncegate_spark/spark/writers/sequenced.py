@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oncegate_spark.errors import NOTHING, BadId, OncegateError, OutOfOrder, StillBusy, Unavailable
+from oncegate_spark.errors import NOTHING, BadId, OncegateError, OutOfOrder, SourceReplaced, StillBusy, Unavailable
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Produced
 from oncegate_spark.protocol.packed.verdicts import Verdicts
 from oncegate_spark.protocol.sequences import increasing, uint64_column
+from oncegate_spark.spark.sources.kafka import replaced, source_of
 from oncegate_spark.spark.writers.claim_loop import Progress, Write
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.lease import Holder
@@ -37,11 +38,20 @@ log = logging.getLogger("oncegate_spark")
 class Lane:
     """Follows one lane of the source through a task.
 
-    One lane as this task writes it. `last`: the last sequence that this task has seen of it.
+    One lane as this task writes it. `last`: the last sequence that this task has seen of it. `leading`: how many of its
+    first rows another epoch has written; `leads`: all so far.
     """
 
     producer: Producer
     last: int | None = None
+    leading: int = 0
+    leads: bool = True
+
+    def note(self, verdicts: Verdicts) -> None:
+        """Count what is not this task's of the first rows."""
+        if self.leads:
+            self.leading += verdicts.leading
+            self.leads = verdicts.leading == len(verdicts.data)
 
 
 class Lanes:
@@ -72,6 +82,11 @@ class Lanes:
     def upto(self) -> dict[str, int]:
         """The last sequence seen of each producer, by the gateway's name for it."""
         return {lane.producer.name: lane.last for lane in self._lanes.values() if lane.last is not None}
+
+    @property
+    def leading(self) -> dict[str, int]:
+        """How many of the first rows of each producer another epoch has written, where any are."""
+        return {lane.producer.name: lane.leading for lane in self._lanes.values() if lane.leading}
 
     def parts(self, rows: pa.Table, size: int = codecs.IDS_MAX) -> Iterator[tuple[Lane, pa.Table, pa.UInt64Array]]:
         """The rows lane by lane with their sequences, at most `size` together; each is to be done before the next.
@@ -108,9 +123,13 @@ class Lanes:
         lane = self._lanes.get(name)
         if lane is None:
             # A target is percent-encoded: what stands behind the last @ is the target, whatever the row's name has.
-            full = f"{name}@{self._target}"
-            producer = self._gateway.producer(full, driver=self._driver, token=self._token, lease_ms=self._lease_ms)
-            producer.register()
+            own, source_id = source_of(name)
+            full, attempt = f"{own}@{self._target}", {"driver": self._driver, "token": self._token}
+            producer = self._gateway.producer(full, **attempt, lease_ms=self._lease_ms, source_id=source_id)
+            try:
+                producer.register()
+            except SourceReplaced as error:
+                raise replaced(error) from error
             lane = self._lanes[name] = Lane(producer)
         return lane
 
@@ -143,6 +162,11 @@ class LaneSettler:
         """What the driver may ack once nobody runs this task again: the last sequence of each producer."""
         return self._lanes.upto
 
+    @property
+    def leading(self) -> dict[str, int]:
+        """As of `Lanes`."""
+        return self._lanes.leading
+
     def close(self) -> None:
         """Wait for the last renewal, and end every lane's lease."""
         self._holder.close()
@@ -157,6 +181,7 @@ class LaneSettler:
     def _settle(self, lane: Lane, rows: pa.Table, sequences: pa.UInt64Array) -> None:
         claimed = lane.producer.claim(sequences, prev_sequence=lane.last)
         verdicts, progress = claimed.verdicts, self.progress
+        lane.note(verdicts)
         progress.suppressed += verdicts.suppressed
         if verdicts.granted:
             if not self._holder.fresh(claimed):
@@ -179,6 +204,7 @@ def produced(lane: Lane, topic: str, rows: pa.Table, sequence_col: str, keys: Se
         done = lane.producer.produce(topic, body, sequence_col=sequence_col, prev_sequence=prev, key_col=keys)
         yield done
         if done.verdicts is not None:
+            lane.note(done.verdicts)
             all_ours(done.verdicts, lane.producer)
         prev = part.column(sequence_col)[-1].as_py()
 

@@ -13,6 +13,7 @@ from oncegate.engine.counters import LANE_DUPLICATES
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_name
 from oncegate.engine.producer_requests import LaneAnswer, LaneOpening, LaneQuestion
+from oncegate.engine.usecases import source_ids
 from oncegate.engine.usecases.direct.entering import DirectEntering, Reached
 from oncegate.engine.usecases.direct.record import SPANS_MAX
 from oncegate.index.lanes import Lane
@@ -36,17 +37,19 @@ class DirectLanes:
         self._records = records
         self._entering = None if records is None else DirectEntering(journal, records)
 
-    async def open(self, topic: str, producer: str, deadline: Deadline) -> LaneOpening:
+    async def open(self, topic: str, producer: str, deadline: Deadline, source_id: str | None = None) -> LaneOpening:
         """Makes a lane, or finds it, and tells with what it is written; from then on its topic has no other writers.
 
-        Raises BadRequest: the topic was written otherwise; NotFound: the ledger is not on Kafka; TooLarge, LedgerFull,
-        DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
+        source_id: of the source that the sequences are of, as `ProducerRequest` has it. Raises BadRequest: the topic
+        was written otherwise; SourceReplaced: it is another source; NotFound: the ledger is not on Kafka; TooLarge,
+        LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
         """
         check_name("topic", topic, self._journal.limits)
         check_name("producer", producer, self._journal.limits)
         records = self._place()
         deadline.check()
         lane = self._index.get(topic, producer)
+        named = source_ids.entries_of(self._journal, topic, producer, source_id)
         if lane is None:
             self._check_new(topic)
             self._journal.group_commit.check()
@@ -54,7 +57,11 @@ class DirectLanes:
             made = LaneOpened(number, topic, producer, number % records.partitions, self._journal.wall_ms())
             self._journal.record([made])
             lane = self._lane(topic, producer)
-        await self._journal.group_commit.durable(lane.position)
+        if named:
+            self._journal.group_commit.check()
+            self._journal.record(named)
+        position = max(lane.position, source_ids.position_of(self._journal, topic, producer))
+        await self._journal.group_commit.durable(position)
         return LaneOpening(lane.number, records.place(lane.number, lane.partition))
 
     def _check_new(self, topic: str) -> None:

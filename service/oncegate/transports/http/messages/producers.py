@@ -95,6 +95,7 @@ class ProducerRequest(Read):
     driver: Named
     lease_ms: Lease | None = None
     gaps: Literal["allow", "refuse"] = "allow"
+    source_id: Named | None = None
 
 
 class ProducerReply(Struct, frozen=True):
@@ -181,6 +182,7 @@ class OpenLaneRequest(Read):
     """Opens the lane by which a client writes a producer's rows into a topic itself."""
 
     producer: Named
+    source_id: Named | None = None
 
 
 class OpenLaneReply(Struct, frozen=True):

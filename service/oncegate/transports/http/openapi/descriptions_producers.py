@@ -35,6 +35,10 @@ they are forgotten when it is acked, not by a horizon, and a request of an acked
 ids.
 """
 
+_SOURCE = (
+    "of what the sequences number, as Kafka's topic id: the first that is named is recorded for ever, and another one "
+    "is SOURCE_REPLACED; null: not compared"
+)
 _DRIVER = "who owns the retries of its producers"
 _EPOCH = "as registering answered"
 _NUMBERS = {
@@ -83,6 +87,7 @@ MEMBERS: dict[str, dict[str, str]] = {
         "driver": f"{_DRIVER}; the same for ever",
         "lease_ms": "between lease_ms_min and lease_ms_max of /v1/limits; without it, lease_ms of /v1/limits",
         "gaps": "refuse: its source has no holes, so a claim that passes one over is a GAP, also without prev_sequence",
+        "source_id": _SOURCE,
     },
     "ProducerReply": {"producer": "as in the path", "lease_ms": "from the gateway's answer on", **_NUMBERS},
     "SequencesRequest": {
@@ -130,7 +135,10 @@ MEMBERS: dict[str, dict[str, str]] = {
         "partition": "of that topic, the lane's for ever",
         "transactional_id": "the lane's own: a producer that starts with it fences the one before",
     },
-    "OpenLaneRequest": {"producer": "whose rows the client writes: a part of its source, the same at every run"},
+    "OpenLaneRequest": {
+        "producer": "whose rows the client writes: a part of its source, the same at every run",
+        "source_id": _SOURCE,
+    },
     "AskLaneRequest": {
         "producer": "of a lane that was opened",
         "first": "the first that is asked for",

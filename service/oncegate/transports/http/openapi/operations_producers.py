@@ -56,7 +56,7 @@ REGISTER = operation(
             json=message(messages.ProducerReply, examples_producers.PRODUCER_REPLY),
         )
     },
-    (*parts.BODIES, e.ProducerBusy, e.OtherDriver, e.Fenced),
+    (*parts.BODIES, e.ProducerBusy, e.OtherDriver, e.SourceReplaced, e.Fenced),
     writes_as(NS, "producer"),
     parts.body(json=message(messages.ProducerRequest, examples_producers.PRODUCER_REQUEST)),
 )
@@ -127,7 +127,7 @@ OPEN_LANE = operation(
             json=message(messages.OpenLaneReply, examples_producers.OPEN_LANE_REPLY),
         )
     },
-    (*parts.BODIES, e.NotFound),
+    (*parts.BODIES, e.NotFound, e.SourceReplaced),
     writes(NS, "topic"),
     parts.body(json=message(messages.OpenLaneRequest, examples_producers.OPEN_LANE)),
 )

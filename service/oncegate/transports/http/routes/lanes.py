@@ -23,7 +23,7 @@ async def open_lane(request: Request) -> Response:
     """Make or find the lane by which a client writes a producer's rows into a topic of Kafka itself."""
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, topic = await inbound.message(_OPEN), inbound.request.path_params["topic"]
-        opened = await inbound.shard.open_lane(topic, message.producer, inbound.deadline)
+        opened = await inbound.shard.open_lane(topic, message.producer, inbound.deadline, message.source_id)
         place = opened.place
         reply = messages.OpenLaneReply(
             message.producer,

@@ -83,7 +83,8 @@ async def register(request: Request) -> Response:
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, producer = await inbound.message(_PRODUCER), inbound.request.path_params["producer"]
         token, driver = identifiers.hex_bytes(message.token, 16, "token"), message.driver
-        engine_request = ProducerRequest(producer, token, driver, message.lease_ms, Gaps[message.gaps.upper()])
+        gaps, source_id = Gaps[message.gaps.upper()], message.source_id
+        engine_request = ProducerRequest(producer, token, driver, message.lease_ms, gaps, source_id=source_id)
         result = await inbound.shard.register(engine_request, inbound.deadline)
         reply = messages.ProducerReply(
             producer,

@@ -12,9 +12,19 @@ import pyarrow.compute as pc
 
 from oncegate_spark.direct.transaction import TIMEOUT_MS, DirectRow, LaneTransaction, transaction_time
 from oncegate_spark.direct.writer import missing
-from oncegate_spark.errors import NOTHING, BadId, BadOption, OncegateError, Outcome, OutOfOrder, Refused
+from oncegate_spark.errors import (
+    NOTHING,
+    BadId,
+    BadOption,
+    OncegateError,
+    Outcome,
+    OutOfOrder,
+    Refused,
+    SourceReplaced,
+)
 from oncegate_spark.protocol.sequences import increasing, uint64_column
 from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.sources.kafka import replaced, source_of
 from oncegate_spark.spark.writers.sequenced import WAYS_ON
 from oncegate_spark.sync.gateway import Gateway
 
@@ -23,10 +33,13 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass
 class _Lane:
-    """One lane in a task. `last`: the last sequence that was met."""
+    """One lane in a task. `last`: the last sequence that was met. `leading`: how many of its first rows were written
+    before; `leads`: all so far."""
 
     transaction: LaneTransaction
     last: int = -1
+    leading: int = 0
+    leads: bool = True
 
 
 @dataclass
@@ -65,6 +78,10 @@ class TaskLanes:
             raise OutOfOrder(f"rows of producer {name} do not come in the order of their sequences: {WAYS_ON}{NOTHING}")
         first, last = sequences[0].as_py(), sequences[-1].as_py()
         found = list(missing(rows_of(rows, sequences), self._written(name, lane, first, last)))
+        if lane.leads:
+            is_new = pc.equal(sequences, pa.scalar(found[0].sequence, pa.uint64())) if found else None
+            lane.leading += len(sequences) if is_new is None else pc.index(is_new, True).as_py()
+            lane.leads = not found
         lane.last = last
         self.rows += len(sequences)
         self.suppressed += len(sequences) - len(found)
@@ -72,7 +89,7 @@ class TaskLanes:
 
     def _written(self, name: str, lane: _Lane, first: int, last: int) -> Sequence[tuple[int, int]]:
         """Which of its sequences are written; the first question about a lane brings the ack of the batches before."""
-        acked = self.acked.get(name) if lane.last < 0 else None
+        acked = self.acked.get(source_of(name)[0]) if lane.last < 0 else None
         if acked is None:
             return lane.transaction.ask(first, last)
         if first <= acked:
@@ -89,14 +106,23 @@ class TaskLanes:
     @property
     def upto(self) -> dict[str, int]:
         """The last sequence of each producer that was met."""
-        return {name: lane.last for name, lane in self.lanes.items()}
+        return {source_of(name)[0]: lane.last for name, lane in self.lanes.items()}
+
+    @property
+    def leading(self) -> dict[str, int]:
+        """How many of the first rows of each producer were written before, where any were."""
+        return {source_of(name)[0]: lane.leading for name, lane in self.lanes.items() if lane.leading}
 
     def _lane(self, name: str) -> _Lane:
         if name not in self.lanes:
             options = self.options
-            opened = self.gateway.open_lane(options.topic, name)
+            own, source_id = source_of(name)
+            try:
+                opened = self.gateway.open_lane(options.topic, own, source_id)
+            except SourceReplaced as error:
+                raise replaced(error) from error
             transaction = LaneTransaction(
-                self.gateway, (options.topic, name), opened, self.config, **times_of(options, self.config)
+                self.gateway, (options.topic, own), opened, self.config, **times_of(options, self.config)
             )
             self.open.enter_context(transaction)
             transaction.start()

@@ -8,7 +8,7 @@ commit.
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ from oncegate_spark.spark.writers.common import (
     REPEATED,
     TaskMark,
     log_all_suppressed,
+    log_leading,
     pipelined,
     store_mark,
     stored_mark,
@@ -49,6 +50,7 @@ class DirectReport:
     upto: Mapping[str, int]
     batch: int | None
     mailbox: Mailbox | None = None
+    leading: Mapping[str, int] = field(default_factory=dict)
 
 
 class DirectRowsWriter:
@@ -73,7 +75,7 @@ class DirectRowsWriter:
                 lanes.commit()
             counts = lanes.rows, lanes.written, lanes.suppressed
             mark = task_mark(options, task, gateway)
-            return DirectReport(*counts, mark, lanes.upto, task.number, mailbox_of(task))
+            return DirectReport(*counts, mark, lanes.upto, task.number, mailbox_of(task), lanes.leading)
 
     def commit(self, messages: Sequence[DirectReport], batch_id: int | None) -> None:
         """On the driver: keep the mark and what is to be acked, tell the counts; every row was there with its task."""
@@ -90,6 +92,7 @@ class DirectRowsWriter:
         if messages:
             counts = WriteCounts(mode="direct", target=topic, rows=rows, written=written, suppressed=suppressed)
             leave(messages[0].mailbox, counts)
+        log_leading([message.leading for message in messages], batch_id)
         if rows and rows == suppressed:
             log_all_suppressed(f"{written_by(batch_id)} to topic {topic}", rows, REPEATED)
         log.info(
