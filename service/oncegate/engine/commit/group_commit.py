@@ -157,6 +157,13 @@ class GroupCommit:
         """Returns the position to wait for: of a probe, where nothing is on its way that would do."""
         if self.next_position > since:
             return since
+        return self.probe()
+
+    def probe(self) -> int:
+        """Appends an entry without meaning, which finds out whether the ledger takes one; returns its position.
+
+        Raises as `check`.
+        """
         self.check()
         return self._submit_probe()
 

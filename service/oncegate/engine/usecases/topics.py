@@ -8,7 +8,15 @@ import pyarrow as pa
 
 from oncegate.core.entries.id_sets import SetWritten
 from oncegate.core.entries.kinds import Entry, Span, TopicCreated, TopicSet
-from oncegate.core.errors import BadRequest, NotFound, OtherPartitions, SchemaMismatch, TooLarge, TopicReplaced
+from oncegate.core.errors import (
+    BadRequest,
+    LedgerFull,
+    NotFound,
+    OtherPartitions,
+    SchemaMismatch,
+    TooLarge,
+    TopicReplaced,
+)
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import Fetched, Rows, Schema, TopicRequest, TopicView
@@ -114,7 +122,12 @@ class Topics:
             )
         names = [name for name in rows.schema.names if name not in beside or name in self._elsewhere.columns.names]
         fitted = rows if len(names) == len(rows.schema.names) else selected(rows, names)
-        topic_ids = await self._elsewhere.check(topic, fitted.schema, fitted.batches, origin, identified=identified)
+        try:
+            topic_ids = await self._elsewhere.check(topic, fitted.schema, fitted.batches, origin, identified=identified)
+        except LedgerFull:
+            # The topic's servers are the ledger's: an append finds out whether they are away for all, and reports it.
+            self._journal.group_commit.probe()
+            raise
         return fitted, topic_ids
 
     async def check_writable(self, topic: str, schema: Schema, staged_bytes: int) -> None:
