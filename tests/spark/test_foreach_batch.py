@@ -101,9 +101,10 @@ def test_another_input_under_an_old_number_stops_the_job_inside_too(job: Job) ->
     job.run_each(job.stream(), wrapped(job, fn, True))
     (job.checkpoint / "commits" / "0").unlink()
     (job.checkpoint / "commits" / ".0.crc").unlink()
-    (job.checkpoint / "offsets" / ".0.crc").unlink()
-    offsets = job.checkpoint / "offsets" / "0"
-    offsets.write_bytes(offsets.read_bytes().replace(b'"batchTimestampMs":1', b'"batchTimestampMs":2'))
+    for log, member in (("offsets", b'"batchTimestampMs":'), ("sources/0", b'"timestamp":')):
+        (job.checkpoint / log / ".0.crc").unlink()
+        entry = job.checkpoint / log / "0"
+        entry.write_bytes(entry.read_bytes().replace(member + b"1", member + b"2"))
     with pytest.raises(Exception, match="BATCH_CONFLICT"):
         job.run_each(job.stream(), wrapped(job, fn, True))
     assert job.published() == {1: 1}
