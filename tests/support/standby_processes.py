@@ -33,7 +33,7 @@ def take_over_from_a_killed_owner(gateway: Gateway, within_s: float | None = Non
             standby.wait_until("takes over", standby.is_ready)
             assert within_s is None or time.monotonic() < killed_s + within_s
             assert claim(standby, "open", "done", "new")[1] == ["BUSY", "DUPLICATE", "GRANTED"]
-            assert standby.states() == {"default": "SERVING", "mail": "SERVING"}
+            standby.wait_until("serves both", lambda: standby.states() == {"default": "SERVING", "mail": "SERVING"})
             assert "took_over" in standby.log
             assert standby.stop() == 0
         finally:
