@@ -42,6 +42,7 @@ from oncegate.core.entries.producers import (
     SequencesClaimed,
     SequencesCompleted,
     SequencesReleased,
+    SourceNamed,
 )
 from oncegate.core.writers import WriterId
 from oncegate.core.writers import encode as writer_of
@@ -115,6 +116,7 @@ BEFORE: Sequence[Entry] = (
     Acked("flights", 1, 3, spans(1, 4), 0, spans(2)),
     Audited("forget", "ids of set 'orders'", 3, "ada", "lost with a disk", 1),
     LaneOpened(1, "lanes", "p", 0, 0),
+    SourceNamed("lanes", "p", "first source", 0),
     LaneOpened(2, "lanes", "q", 1, 0),
     LaneWritten(1, 10, spans(0, 3), 0),
     SetForgotten("orders", id16(1), 0),
@@ -149,6 +151,7 @@ AFTER: Sequence[Entry] = (
     Audited("forget", "ids of set 'others'", 4, "bob", "another", 2),
     LaneWritten(1, 20, spans(5, 9), 1),
     LaneOpened(3, "lanes", "r", 0, 1),
+    SourceNamed("lanes", "r", "second source", 1),
     SetForgotten("orders", id16(3), 1),
     SetForgotten("commands", id16(3), 1),
     SetWritten("more", "sink", id16(4), 1),

@@ -21,6 +21,7 @@ from oncegate.engine.usecases.topics import Topics
 from oncegate.index.batches import BatchIndex
 from oncegate.index.lanes import LaneIndex
 from oncegate.index.topics import TopicIndex
+from oncegate.index.writers import RunOrder
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
 from tests.model.batches.rows import Item, unpack
@@ -34,10 +35,10 @@ PARTITIONS = 2
 class BatchShard:
     """What `ShardIndex` is, without free ids."""
 
-    claims = types.SimpleNamespace(wall_ms=0)
     settings = NamespaceSet(0, 1, 0)
 
     def __init__(self) -> None:
+        self.claims = types.SimpleNamespace(wall_ms=0, store=types.SimpleNamespace(runs=RunOrder()))
         self.batches = BatchIndex()
         self.topics = TopicIndex()
         self.lanes = LaneIndex()

@@ -164,8 +164,8 @@ class Batches:
         rows_equal = {None: 2, False: 0, True: 1}[facts.rows_equal]
         wall_ms = journal.wall_ms()
         # What comes behind a restored checkpoint names this entry of the offset log as the one before it.
-        is_other = row.outcome is Outcome.DUPLICATE and facts.digests is Digests.DIFFERENT
-        digest = (request.digest or b"") if is_other else b""
+        is_same = row.outcome is Outcome.DUPLICATE and facts.reads is Digests.EQUAL
+        digest = (request.digest or b"") if is_same and facts.digests is not Digests.EQUAL else b""
         decision = Asked(request.name, run, request.nonce, row.outcome.value, rows, rows_equal, wall_ms, digest)
         await journal.group_commit.durable(journal.record([decision]))
         if row.outcome is not Outcome.DUPLICATE:
