@@ -5,11 +5,33 @@ from tests.mutants.mutant import Mutant, one
 _TOPICS = "service/oncegate/engine/usecases/topics.py"
 _ACTIONS = "service/oncegate/engine/usecases/operations/actions.py"
 _INDEX = "service/oncegate/index/id_sets.py"
+_ELSEWHERE = "tests/engine/usecases/test_rows_elsewhere.py"
 _AGAIN = "tests/faults/kafka/test_recreated_topics.py"
 _BOTH_WAYS = f"{_AGAIN}::test_ids_of_a_topic_that_was_made_again_are_refused_with_both_ways_on"
 _ALL = "tests/transports/http/test_forget_all.py"
 
 MADE_AGAIN: tuple[Mutant, ...] = (
+    one(
+        "servers that cannot be asked about topics are looked at by nothing",
+        _TOPICS,
+        "                self._journal.group_commit.probe()\n",
+        "                pass\n",
+        _ELSEWHERE,
+    ),
+    one(
+        "a commit whose topic cannot be asked about leaves the ledger as it is",
+        _TOPICS,
+        "            await self._checked(self._elsewhere.check(topic, schema, (), waiting_bytes=staged_bytes))\n",
+        "            await self._elsewhere.check(topic, schema, (), waiting_bytes=staged_bytes)\n",
+        _ELSEWHERE,
+    ),
+    one(
+        "a full ledger is named in place of the topic that cannot be asked about",
+        _TOPICS,
+        "            with suppress(OncegateError):\n",
+        "            if True:\n",
+        _ELSEWHERE,
+    ),
     one(
         "a topic that was made again is taken for the one before",
         _TOPICS,

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from oncegate.core.errors import ReadElsewhere, TooLarge
+from oncegate.core.errors import LedgerFull, ReadElsewhere, TooLarge
 from oncegate.ledgers.kafka.rows import contract
 from oncegate.ports import (
     DropRanges,
@@ -22,7 +22,10 @@ from tests.support.held import Disk, HeldLedger, HeldLedgers
 
 
 class Elsewhere:
-    """`ports.RowTopics` of all rows, and so many bytes at once; `checked`: the origins that they were checked with."""
+    """`ports.RowTopics` of all rows, and so many bytes at once; `checked`: the origins that they were checked with.
+
+    away: why its servers cannot be asked about topics; empty: they can.
+    """
 
     where = "elsewhere:9092"
     topic_id = bytes(15) + b"1"
@@ -30,6 +33,7 @@ class Elsewhere:
     def __init__(self, bytes_max: int = 1 << 30) -> None:
         self.bytes_max = bytes_max
         self.checked: list[Origin | None] = []
+        self.away = ""
 
     async def check(
         self,
@@ -40,6 +44,8 @@ class Elsewhere:
         waiting_bytes: int = 0,
         identified: bool = False,
     ) -> Mapping[str, bytes]:
+        if self.away:
+            raise LedgerFull(self.away)
         if waiting_bytes > self.bytes_max:
             raise TooLarge(f"{waiting_bytes} bytes at once")
         self.checked.append(origin)

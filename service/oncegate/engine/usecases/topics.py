@@ -1,7 +1,8 @@
 """Makes topics by name or by their first write, sets them up, reads them back by offset."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from oncegate.core.errors import (
     BadRequest,
     LedgerFull,
     NotFound,
+    OncegateError,
     OtherPartitions,
     SchemaMismatch,
     TooLarge,
@@ -122,18 +124,26 @@ class Topics:
             )
         names = [name for name in rows.schema.names if name not in beside or name in self._elsewhere.columns.names]
         fitted = rows if len(names) == len(rows.schema.names) else selected(rows, names)
-        try:
-            topic_ids = await self._elsewhere.check(topic, fitted.schema, fitted.batches, origin, identified=identified)
-        except LedgerFull:
-            # The topic's servers are the ledger's: an append finds out whether they are away for all, and reports it.
-            self._journal.group_commit.probe()
-            raise
-        return fitted, topic_ids
+        checking = self._elsewhere.check(topic, fitted.schema, fitted.batches, origin, identified=identified)
+        return fitted, await self._checked(checking)
 
     async def check_writable(self, topic: str, schema: Schema, staged_bytes: int) -> None:
         """Checks that what was staged may be written now, all of it at once; raises what `RowTopics.check` does."""
         if self._elsewhere is not None:
-            await self._elsewhere.check(topic, schema, (), waiting_bytes=staged_bytes)
+            await self._checked(self._elsewhere.check(topic, schema, (), waiting_bytes=staged_bytes))
+
+    async def _checked(self, checking: Awaitable[Mapping[str, bytes]]) -> Mapping[str, bytes]:
+        """Returns what `RowTopics.check` returns, and raises its errors.
+
+        The servers of these topics are the ledger's. Where they cannot be asked, an append finds out whether they are
+        away for all, and reports it; the caller gets the refusal, after which nothing was written.
+        """
+        try:
+            return await checking
+        except LedgerFull:
+            with suppress(OncegateError):
+                self._journal.group_commit.probe()
+            raise
 
     @property
     def are_elsewhere(self) -> bool:
