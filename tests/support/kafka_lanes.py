@@ -12,6 +12,7 @@ from oncegate.ledgers.kafka.partition import Partition
 from oncegate_spark import Gateway
 from oncegate_spark.direct import DirectRow, DirectWriter
 from oncegate_spark.direct.record import lane_record
+from oncegate_spark.direct.transaction import LaneTransaction
 from oncegate_spark.protocol.answers import Lane
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import WAIT_S, Broker
@@ -45,6 +46,12 @@ def writer(gateway: Gateway, topic: str, producer: str = "p", bootstrap: str | N
     config = {"topic.metadata.refresh.interval.ms": 1_000}
     config |= {} if bootstrap is None else {"bootstrap.servers": bootstrap}
     return DirectWriter(gateway, topic, producer, config=config, timeout_ms=9_000, transaction_ms=TRANSACTION_MS)
+
+
+def transaction(gateway: Gateway, topic: str) -> LaneTransaction:
+    """One transaction of the lane of producer "p", not entered yet."""
+    lane = gateway.open_lane(topic, "p")
+    return LaneTransaction(gateway, (topic, "p"), lane, timeout_ms=9_000, transaction_ms=TRANSACTION_MS)
 
 
 def written(broker: Broker, topic: str) -> list[int]:

@@ -1,45 +1,30 @@
-"""A real PostgreSQL for tests, on a free port of 127.0.0.1 and in a data folder of its own.
+"""A real PostgreSQL for tests, on a free port of 127.0.0.1."""
 
-Where none is installed their tests are skipped; with CI=true they fail.
-"""
-
-import os
 import shutil
-import subprocess
-import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
-import pytest
 
 from deploy.ports import free_port
+from tests.support.own_server import OwnServer, program
 
-USER = "postgres"  # the server refuses to run as root
+USER = "postgres"
 
 
 def _program(name: str) -> str:
     """This machine's, of the newest version; Debian keeps them out of the path."""
     found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
-    path = str(found[-1]) if found else shutil.which(name)
-    if path is None:
-        say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        say("PostgreSQL is not installed: apt-get install postgresql")
-    return path
+    return program(str(found[-1]) if found else shutil.which(name), "PostgreSQL", "postgresql")
 
 
-class PostgresServer:
+class PostgresServer(OwnServer):
     """One server that is started and stopped; `dsn` is where clients connect."""
 
     def __init__(self) -> None:
         self._initdb, self._postgres = _program("initdb"), _program("postgres")
-        self._folder = Path(tempfile.mkdtemp(prefix="postgres-"))  # pytest's own folders are closed to other users
+        super().__init__(USER)
         self._port = free_port()
-        self._as: dict[str, Any] = {}
-        if os.geteuid() == 0:
-            shutil.chown(self._folder, USER, USER)
-            self._as = {"user": USER, "group": USER, "extra_groups": []}
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def dsn(self) -> str:
@@ -51,22 +36,12 @@ class PostgresServer:
         with psycopg.connect(self.dsn) as database:
             return database.execute(query).fetchall()
 
-    def __enter__(self) -> "PostgresServer":
-        data = str(self._folder / "data")
+    def __enter__(self) -> Self:
+        data = str(self.folder / "data")
         make = [self._initdb, "-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--no-sync"]
-        subprocess.run(make, check=True, capture_output=True, cwd=self._folder, **self._as)
         serve = [self._postgres, "-D", data, "-h", "127.0.0.1", "-p", str(self._port), "-k", ""]
-        with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(serve, stdout=log, stderr=log, cwd=self._folder, **self._as)
-        while not self._answers():
-            assert self._process.poll() is None, (self._folder / "log").read_text()[-2000:]
+        self.start(make, serve, self._answers)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait(60)
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _answers(self) -> bool:
         try:

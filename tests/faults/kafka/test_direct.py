@@ -18,18 +18,17 @@ from oncegate.engine.usecases.direct.entering import TRIM_RECORDS
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate_spark import Fenced, Gateway, Refused, SinkRefused
 from oncegate_spark.direct import DirectRow, DirectWriter, DirectWritten
-from oncegate_spark.direct.transaction import LaneTransaction
 from oncegate_spark.errors import BadId, BadOption, OncegateError, OutOfOrder, TaskFailed
 from oncegate_spark.spark.writers.direct import acked
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_lanes import (
-    TRANSACTION_MS,
     ProxyBeside,
     open_record,
     proxy_beside,
     rows,
     serving,
+    transaction,
     writer,
     written,
 )
@@ -55,11 +54,6 @@ def gateway(served: GatewayProcess) -> Iterator[Gateway]:
 @pytest.fixture
 def topic(broker: Broker) -> str:
     return broker.topic().topic
-
-
-def transaction(gateway: Gateway, topic: str) -> LaneTransaction:
-    lane = gateway.open_lane(topic, "p")
-    return LaneTransaction(gateway, (topic, "p"), lane, timeout_ms=9_000, transaction_ms=TRANSACTION_MS)
 
 
 def test_each_row_is_written_once_however_often_it_is_brought(gateway: Gateway, broker: Broker, topic: str) -> None:

@@ -7,9 +7,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from oncegate_spark import Fenced, Gateway, SourceReplaced
 from oncegate_spark.direct import DirectWriter, DirectWritten
-from oncegate_spark.direct.transaction import LaneTransaction
 from tests.support.kafka_broker import Broker
-from tests.support.kafka_lanes import TRANSACTION_MS, rows, serving, writer, written
+from tests.support.kafka_lanes import TRANSACTION_MS, rows, serving, transaction, writer, written
 
 pytestmark = pytest.mark.slow
 
@@ -23,11 +22,6 @@ def gateway(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture
 def topic(broker: Broker) -> str:
     return broker.topic().topic
-
-
-def transaction(gateway: Gateway, topic: str) -> LaneTransaction:
-    lane = gateway.open_lane(topic, "p")
-    return LaneTransaction(gateway, (topic, "p"), lane, timeout_ms=9_000, transaction_ms=TRANSACTION_MS)
 
 
 class Slow:
