@@ -152,6 +152,7 @@ def test_ids_of_two_types_are_refused_with_first_that_differs(values: tuple[list
         ([np.array("a")], r"^ids\[0\] is of type numpy.ndarray"),
         ([("a", "b"), "c"], r"ids\[1\] is of type str, and ids\[0\] is a tuple of 2"),
         ([("a", "b"), ("c",)], r"ids\[1\] is a tuple of 1"),
+        ([("a", "b"), ("c", "d", "e")], r"ids\[1\] is a tuple of 3"),
         (["a", ("b", "c")], r"ids\[1\] is of type tuple"),
         ([()], r"ids\[0\] is a tuple of 0"),
         (["a", None], r"id column ids: 1 of 2 rows have an id that is null, the first is row 1"),
