@@ -1,6 +1,7 @@
 """The ids of topics are asked for once for all who ask meanwhile, and never before a request came."""
 
 import asyncio
+import gc
 from collections.abc import Collection, Mapping
 
 from oncegate.ledgers.kafka.rows.identities import Identities
@@ -40,3 +41,27 @@ async def test_a_request_that_comes_while_brokers_are_asked_has_an_answer_from_a
     brokers.answers[1].set()
     assert await first == {"a": OLD}
     assert await asyncio.gather(*later) == [{"a": NEW}, {"b": NEW}, {}]
+
+
+async def test_a_question_that_its_caller_gave_up_fails_for_nobody_and_the_next_one_is_asked() -> None:
+    unheard: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
+    answers: list[asyncio.Future[Mapping[str, bytes]]] = []
+
+    async def ids(_: Collection[str]) -> Mapping[str, bytes]:
+        answers.append(answer := asyncio.get_running_loop().create_future())
+        return await answer
+
+    identities = Identities(ids)
+    given_up = asyncio.create_task(identities.of(["a"]))
+    await turns()
+    given_up.cancel()
+    await turns()
+    later = asyncio.create_task(identities.of(["a"]))
+    answers[0].set_exception(OSError("no broker answers"))
+    await turns()
+    answers[1].set_result({"a": NEW})
+    assert await later == {"a": NEW}
+    del answers[:], given_up
+    gc.collect()
+    assert not unheard
