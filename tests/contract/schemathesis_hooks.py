@@ -52,6 +52,13 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     if operation["operationId"] == "drainGateway" and isinstance(case.body, dict) and case.body.get("draining") is True:
         # A drained gateway refuses all that comes behind.
         case.body["draining"] = False
+    if operation["operationId"] == "forgetIdSet" and isinstance(case.body, dict):
+        # A schema cannot say that two members are equal; tests/transports has those that are not.
+        if isinstance(case.body.get("confirm"), str) and isinstance(case.body.get("id_set"), str):
+            case.body["confirm"] = case.body["id_set"]
+    if isinstance(case.body, dict) and all(type(case.body.get(one)) is int for one in ("first", "last")):
+        # Nor that one is not less than another.
+        case.body["first"], case.body["last"] = sorted((case.body["first"], case.body["last"]))
     if case.media_type == ARROW and isinstance(case.body, bytes):
         if operation["operationId"] == "claimSequences":
             case.body = stream(n=pa.array([3, 4, 9]))

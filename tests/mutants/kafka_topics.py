@@ -24,8 +24,8 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
     one(
         "a batch is begun that no transaction is long enough for",
         f"{_ENGINE}/topics.py",
-        "            await self._elsewhere.check(topic, schema, (), waiting_bytes=staged_bytes)\n",
-        "            await self._elsewhere.check(topic, schema, ())\n",
+        "            await self._checked(self._elsewhere.check(topic, schema, (), waiting_bytes=staged_bytes))\n",
+        "            await self._checked(self._elsewhere.check(topic, schema, ()))\n",
         f"{_ELSEWHERE}::test_a_batch_that_cannot_be_sent_at_once_is_refused_before_any_effect",
     ),
     one(

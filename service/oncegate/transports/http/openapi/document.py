@@ -53,6 +53,10 @@ def document(app: FastAPI) -> dict[str, Any]:
     return found
 
 
+# Members that are refused without another one of their message, which the types of the messages cannot say.
+_WITH = {"AckRequest": ("source_offsets", "topic")}
+
+
 def schemas() -> dict[str, Any]:
     """Returns the schema of every message, by its name, with its members' descriptions."""
     kinds = [kind for _, kind in inspect.getmembers(messages, inspect.isclass)]
@@ -61,6 +65,9 @@ def schemas() -> dict[str, Any]:
     for schema in components.values():
         if "description" in schema:  # a docstring, whose lines Python 3.13 indents no more
             schema["description"] = " ".join(schema["description"].split())
+    for name, (member, other) in _WITH.items():
+        components[name]["if"] = {"required": [member], "properties": {member: {"type": "string"}}}
+        components[name]["then"] = {"required": [other], "properties": {other: {"type": "string"}}}
     found: dict[str, Any] = _with_tuples(descriptions.described(components))
     return found
 
