@@ -77,6 +77,7 @@
 {{- if and $v.tests.existingSecret (not $v.keys.existingSecret) }}{{ fail "tests.existingSecret holds a key, and there are none without keys.existingSecret" }}{{ end }}
 {{- if and $v.image.digest $v.image.tag }}{{ fail "image.digest and image.tag contradict each other: give one" }}{{ end }}
 {{- if and $v.grpc.enabled (eq ($v.grpc.port | int) 8080) }}{{ fail "grpc.port 8080 is the port of HTTP inside of the pod: take another" }}{{ end }}
+{{- if and $v.grpc.enabled (eq ($v.grpc.port | int) 8081) }}{{ fail "grpc.port 8081 is the port of health inside of the pod: take another" }}{{ end }}
 {{- if and $v.grpc.enabled (eq ($v.grpc.port | int) ($v.service.port | int)) }}{{ fail "grpc.port and service.port are the same: take another" }}{{ end }}
 {{- $needed := addf $v.drain.preStopSeconds (divf $v.drain.shutdownMs 1000) }}
 {{- if le (float64 $v.drain.terminationGracePeriodSeconds) $needed }}{{ fail (printf "drain.terminationGracePeriodSeconds=%v has to be more than preStopSeconds and shutdownMs together, %v s: what was begun would be cut off" (int $v.drain.terminationGracePeriodSeconds) $needed) }}{{ end }}

@@ -38,7 +38,7 @@ def main() -> None:
 
     def logged(df: Any) -> str:
         logging.getLogger("oncegate_spark").addHandler(heard := Lines())
-        assign_sequences(df)
+        assign_sequences(df, topic_ids={})  # there is no broker to ask
         return "\n".join(heard.lines)
 
     told = {

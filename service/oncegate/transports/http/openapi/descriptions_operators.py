@@ -11,7 +11,7 @@ MEMBERS: dict[str, dict[str, str]] = {
         "confirm": "the set's name once more",
         "token": "128 random bits as hex: a repeat under it forgets nothing more",
     },
-    "ForgetAllReply": {"times": "how often the set was forgotten by now"},
+    "ForgetAllReply": {"id_set": "the set that was forgotten", "times": "how often the set was forgotten by now"},
     "ForgetReply": {"forgotten": "each once; the others were not known"},
     "ImportReply": {"imported": "each once; the others were known here already"},
     "FenceRequest": {"who": _WHO, "why": _WHY},
