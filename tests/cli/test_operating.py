@@ -1,7 +1,12 @@
 """Operators' verbs against a real gateway: each says what it did, and the log who and why; a refusal leaves none."""
 
 import json
-from collections.abc import Iterator
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -58,6 +63,108 @@ def test_ids_are_forgotten_from_words_and_from_a_file(url: str, tmp_path: Path) 
         assert log("forgetting") == [("forget", "ada", "its rows were lost")] * 3
         shown = run("log", "--namespace", "forgetting")[1]
         assert "its rows were lost" in shown
+
+
+FORGET_ALL = ("forget", "--all", "--id-set", "orders", *WHY)
+
+
+@contextmanager
+def one_known(namespace: str) -> Iterator[Callable[[], list[str]]]:
+    """A namespace whose set `orders` knows one id; yields a call that returns which of it a new attempt is granted."""
+    with Gateway(os.environ["ONCEGATE_URL"], namespace=namespace) as client:
+        client.create_namespace()
+        with client.attempt(id_set="orders") as attempt:
+            attempt.complete(attempt.claim(["a"]))
+
+        def granted() -> list[str]:
+            with client.attempt(id_set="orders") as attempt:
+                claimed = attempt.claim(["a"])
+                attempt.release(claimed)
+                return [str(one) for one in claimed.granted]
+
+        yield granted
+
+
+def typed(keys: bytes, *arguments: str) -> tuple[int, str]:
+    """Runs a verb in a terminal of its own and types `keys` once it has asked; its status, and what it showed."""
+    ours, its = pty.openpty()
+    try:
+        command = (sys.executable, "-m", "oncegate", *arguments)
+        process = subprocess.Popen(command, stdin=its, stdout=its, stderr=its, start_new_session=True)
+        os.close(its)
+        shown, is_typed = b"", False
+        with suppress(OSError):  # a terminal that its last program has left
+            while some := os.read(ours, 4_096):
+                shown += some
+                if not is_typed and shown.rstrip().endswith(b":"):
+                    os.write(ours, keys)
+                    is_typed = True
+        return process.wait(), shown.decode()
+    finally:
+        os.close(ours)
+
+
+def test_a_set_is_forgotten_once_its_name_is_confirmed_by_an_option(url: str) -> None:
+    with one_known("forgetting-all") as granted:
+        here = (*FORGET_ALL, "--namespace", "forgetting-all", "--who", "ada")
+        shown = "every id of set 'orders' is forgotten (1 times by now)\n"
+        assert run(*here, "--confirm", "orders")[:2] == (0, shown)
+        assert granted() == ["a"]
+        assert json.loads(run(*here, "--confirm", "orders", "--json")[1]) == {"id_set": "orders", "times": 2}
+        assert log("forgetting-all") == [("forget --all", "ada", "its rows were lost")] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--confirm", "order"), "confirm is 'order', not the set's name 'orders'; nothing was forgotten (fix)"),
+        (("--confirm", "Orders"), "confirm is 'Orders', not the set's name 'orders'; nothing was forgotten (fix)"),
+        (("--confirm", ""), "confirm is '', not the set's name 'orders'; nothing was forgotten (fix)"),
+        ((), "--all wants --confirm with the set's name, 'orders'; nothing was forgotten"),
+        (("a", "--confirm", "orders"), "--all is every id of the set: name none; nothing was forgotten"),
+        (("--file", "ids", "--confirm", "orders"), "--all is every id of the set: name none; nothing was forgotten"),
+        (("--columns", "--confirm", "orders"), "--all is every id of the set: name none; nothing was forgotten"),
+    ],
+)
+def test_a_set_is_not_forgotten_without_its_name_and_nothing_is_noted(
+    url: str, words: tuple[str, ...], says: str
+) -> None:
+    """The fourth has no terminal that could be asked."""
+    with one_known("refusing-all") as granted:
+        assert run(*FORGET_ALL, *words, "--namespace", "refusing-all") == (1, "", f"oncegate: {says}\n")
+        assert granted() == []
+        assert log("refusing-all") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--all",), "--all wants the set's name: --id-set NAME; nothing was forgotten"),
+        (("a", "--id-set", "orders", "--confirm", "orders"), "--confirm is for --all; nothing was forgotten"),
+    ],
+)
+def test_all_and_confirm_go_together_with_a_set(url: str, words: tuple[str, ...], says: str) -> None:
+    assert run("forget", *words, *WHY) == (1, "", f"oncegate: {says}\n")
+
+
+@pytest.mark.parametrize(
+    ("keys", "status", "says"),
+    [
+        (b"orders\n", 0, "every id of set 'orders' is forgotten (1 times by now)"),
+        (b"order\n", 1, "confirm is 'order', not the set's name 'orders'; nothing was forgotten"),
+        (b"\n", 1, "confirm is '', not the set's name 'orders'; nothing was forgotten"),
+        (b"\x04", 1, "Aborted"),
+    ],
+    ids=["its name", "another", "nothing", "end of input"],
+)
+def test_a_terminal_is_asked_for_the_name_of_the_set(url: str, keys: bytes, status: int, says: str) -> None:
+    namespace = f"asking-{status}-{len(keys)}"
+    with one_known(namespace) as granted:
+        ended, shown = typed(keys, *FORGET_ALL, "--namespace", namespace)
+        assert "Type the name of the set whose ids are all forgotten ('orders'):" in shown
+        assert (ended, says in shown) == (status, True), shown
+        assert granted() == (["a"] if status == 0 else [])
+        assert len(log(namespace)) == (status == 0)
 
 
 def test_a_verb_that_changes_something_is_misused_without_a_reason(url: str) -> None:

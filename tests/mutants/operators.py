@@ -6,6 +6,7 @@ ENGINE, INDEX, HTTP = "service/oncegate/engine", "service/oncegate/index", "serv
 _ACTIONS = f"{ENGINE}/usecases/operations/actions.py"
 _ENGINE = "tests/engine/usecases/test_operators.py"
 _DOOR = "tests/transports/http/test_operators.py"
+_FORGET, _VERBS = "service/oncegate/cli/operating/forget.py", "tests/cli/test_operating.py"
 
 OPERATORS = (
     one(
@@ -161,5 +162,26 @@ OPERATORS = (
         "script-src {_hash_of(_SCRIPT)}",
         "script-src 'unsafe-inline'",
         f"{_DOOR}::test_the_console_is_a_page_for_everybody_that_may_ask_nobody_but_its_gateway",
+    ),
+    one(
+        "a set is forgotten by whoever has no terminal",
+        _FORGET,
+        "        if not sys.stdin.isatty():\n",
+        "        if False:\n",
+        f"{_VERBS}::test_a_set_is_not_forgotten_without_its_name_and_nothing_is_noted",
+    ),
+    one(
+        "a set is forgotten without the question",
+        _FORGET,
+        '        confirm = typer.prompt(asked, default="", show_default=False)\n',
+        "        confirm = id_set\n",
+        f"{_VERBS}::test_a_terminal_is_asked_for_the_name_of_the_set",
+    ),
+    one(
+        "ids beside --all are ignored",
+        _FORGET,
+        "            if ids or file is not None or columns:\n",
+        "            if columns:\n",
+        f"{_VERBS}::test_a_set_is_not_forgotten_without_its_name_and_nothing_is_noted",
     ),
 )

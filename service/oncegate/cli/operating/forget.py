@@ -80,7 +80,8 @@ def _forget_all(
     if confirm is None:
         if not sys.stdin.isatty():
             raise BadRequest(f"--all wants --confirm with the set's name, {id_set!r}; nothing was forgotten")
-        confirm = typer.prompt(f"Type the name of the set whose ids are all forgotten ({id_set!r})", default="")
+        asked = f"Type the name of the set whose ids are all forgotten ({id_set!r})"
+        confirm = typer.prompt(asked, default="", show_default=False)
     message = {"id_set": id_set, "confirm": confirm, "token": secrets.token_hex(16), **said}
     body = answer_about(*where, "ids:forget_all", message, *trusted)
     times = json.loads(body)["times"]
