@@ -158,4 +158,25 @@ REDIS: tuple[Mutant, ...] = (
         "        if False:\n",
         f"{_CLAIMS}::test_rows_that_were_written_and_staged_before_stay_and_are_served_once_rows_are_kept_again",
     ),
+    one(
+        "an append beside a look at the head passes for a server that was set back",
+        f"{_SHARD}/writer.py",
+        "        end = self.fold.end\n        head = await read_head(link, self._place)\n        if",
+        "        head = await read_head(link, self._place)\n        end = self.fold.end\n        if",
+        f"{_OWNERS}::test_an_append_beside_a_look_at_the_head_does_not_make_an_honest_server_one_that_was_set_back",
+    ),
+    one(
+        "rows that a refused append was to drop stay for ever",
+        f"{_SHARD}/ledger.py",
+        "            gone = self._gone[:DROPPED_AT_ONCE]\n",
+        "            gone, self._gone = self._gone[:DROPPED_AT_ONCE], self._gone[DROPPED_AT_ONCE:]\n",
+        f"{_OWNERS}::test_rows_that_a_refused_append_was_to_drop_leave_the_server_later",
+    ),
+    one(
+        "an append whose frame is the first that is kept is unknown",
+        f"{_SHARD}/writer.py",
+        "first > end.serial:",
+        "first >= end.serial:",
+        f"{_OWNERS}::test_an_append_in_doubt_is_known_for_as_long_as_its_successor_keeps_the_frame",
+    ),
 )

@@ -9,7 +9,11 @@ import pytest
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
 from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.frames import End
+from oncegate.ledgers.redis.connection import Link
 from oncegate.ledgers.redis.scripts import APPEND, OWN, PIECE
+from oncegate.ledgers.redis.shard import writer
+from oncegate.ledgers.redis.shard.head import Head
+from oncegate.ledgers.redis.shard.place import RedisPlace
 from oncegate.ledgers.redis.witnesses import Witness
 from oncegate.ports import DropRanges, OpenLedger
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
@@ -173,6 +177,27 @@ async def test_an_owner_that_was_followed_learns_it_without_writing(prefix: Pref
         newer.require_owner()
 
 
+async def test_an_append_beside_a_look_at_the_head_does_not_make_an_honest_server_one_that_was_set_back(
+    prefix: Prefix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look's answer left the server before the append did, and is read after it."""
+    async with prefix.opened() as opened:
+        read = writer.read_head
+
+        async def late(link: Link, place: RedisPlace) -> Head:
+            head = await read(link, place)
+            await opened.ledger.append([b"meanwhile"], [])
+            return head
+
+        await opened.ledger.append([b"before"], [])
+        with monkeypatch.context() as patched:
+            patched.setattr(writer, "read_head", late)
+            await opened.ledger.keep_up()  # type: ignore[attr-defined]
+        opened.require_owner()
+        await opened.ledger.append([b"after"], [])
+        assert await entries(opened.ledger) == [b"before", b"meanwhile", b"after"]
+
+
 async def test_a_zombie_whose_connection_was_lost_does_not_take_the_ledger_back(
     prefix: Prefix, proxy: RedisProxy, server: RedisServer
 ) -> None:
@@ -218,6 +243,30 @@ async def test_an_append_in_doubt_whose_owner_was_followed_is_told_as_what_it_is
                 proxy.release()
                 await newer.ledger.append([b"b"], [])
                 assert await entries(newer.ledger) == [b"a", b"in doubt", b"b"]
+
+
+@pytest.mark.parametrize(("replaced", "is_known"), [(1, True), (2, False)])
+async def test_an_append_in_doubt_is_known_for_as_long_as_its_successor_keeps_the_frame(
+    prefix: Prefix, proxy: RedisProxy, server: RedisServer, replaced: int, is_known: bool
+) -> None:
+    """Kept as the very first frame it is known still; replaced by a snapshot it is unknown, and not refused."""
+    async with prefix.opened(proxy) as older:
+        await older.ledger.append([b"a"], [])
+        proxy.hold_answer(APPEND)
+        appending = asyncio.create_task(older.ledger.append([b"in doubt"], []))
+        await proxy.held.wait()
+        in_doubt = server.run("XREVRANGE", prefix.key("frames"), "+", "-", "COUNT", "1")[0][0]
+        async with prefix.opened() as newer:
+            await newer.ledger.compact(replaced, snapshot_of(b"state"))
+            await newer.ledger.keep_up()  # type: ignore[attr-defined]
+            first = server.run("XRANGE", prefix.key("frames"), "-", "+", "COUNT", "1")[0][0]
+            assert (first == in_doubt) is is_known
+            proxy.release()
+            if is_known:
+                assert (await appending).position == 2
+            else:
+                with pytest.raises(LedgerDown, match="replaced since"):
+                    await appending
 
 
 async def test_an_opening_that_comes_late_owns_nothing(prefix: Prefix, proxy: RedisProxy) -> None:
@@ -283,6 +332,23 @@ async def test_what_a_newer_owner_has_replaced_and_deleted_is_no_damage(prefix: 
             with pytest.raises(LedgerFenced):
                 await entries(first.ledger)
             await second.ledger.append([b"c"], [])
+
+
+async def test_rows_that_a_refused_append_was_to_drop_leave_the_server_later(
+    prefix: Prefix, server: RedisServer
+) -> None:
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [range_of(1, 3)])
+        await opened.ledger.append([b"b"], [DropRanges((range_of(1, 3).range_id,))])
+        server.run("CONFIG", "SET", "maxmemory", 1)
+        try:
+            with pytest.raises(LedgerFull):
+                await opened.ledger.append([b"c"], [])
+        finally:
+            server.run("CONFIG", "SET", "maxmemory", 0)
+        await opened.ledger.append([b"d"], [])
+        assert server.run("XLEN", prefix.key("rows")) == 0
+        assert await entries(opened.ledger) == [b"a", b"b", b"d"]
 
 
 async def test_what_was_replaced_or_given_up_leaves_the_server(prefix: Prefix, server: RedisServer) -> None:
