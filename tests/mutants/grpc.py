@@ -164,4 +164,21 @@ GRPC: tuple[Mutant, ...] = (
         "",
         "tests/faults/server/test_http2_floods.py::test_calls_that_are_begun_and_cancelled_without_end_cost_nobody_else_a_call",
     ),
+    one(
+        "what a drained gateway refuses over gRPC keeps its place",
+        f"{_GRPC}/calls.py",
+        "    draining.check(method.call, gateway)\n    incoming = Call(message, body, context, principal)\n"
+        "    admitted = await admit(incoming, gateway, method.claims)\n",
+        "    incoming = Call(message, body, context, principal)\n"
+        "    admitted = await admit(incoming, gateway, method.claims)\n    draining.check(method.call, gateway)\n",
+        f"{_DOOR}::test_a_drained_gateway_refuses_new_work_keeps_no_room_for_it_and_finishes_what_is_open",
+    ),
+    one(
+        "answers on a stream are counted no more before they are taken",
+        f"{_GRPC}/streams.py",
+        "                yield _answer(end)\n                if isinstance(end, Answer):\n                    end.sent()\n",
+        "                if isinstance(end, Answer):\n                    end.sent()\n                yield _answer(end)\n",
+        "tests/transports/grpc/test_unread_answers.py::"
+        "test_streams_whose_answers_are_not_taken_are_counted_and_given_back_when_the_peer_goes",
+    ),
 )

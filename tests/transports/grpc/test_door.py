@@ -13,7 +13,7 @@ from oncegate.transports.grpc import gateway_pb2 as pb
 from tests.support.grpc_app import Both, both
 from tests.support.held import until
 from tests.support.held_appends import Gate
-from tests.support.http_app import served
+from tests.support.http_app import JSON, request, served
 
 TOKEN, A = bytes(range(16)), b"a" * 16
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
@@ -39,6 +39,23 @@ async def test_a_claim_on_its_way_is_answered_while_the_gateway_stops(monkeypatc
             assert not stopping.done()
         assert verdicts(await asked) == ["GRANTED"]
         await stopping
+
+
+async def test_a_drained_gateway_refuses_new_work_keeps_no_room_for_it_and_finishes_what_is_open() -> None:
+    async with both() as doors:
+        admission, claimed = doors.http.program.gateway.admission, await doors.claim(A, token=TOKEN)
+        position = doors.http.position
+        drain = request("POST", "/v1/gateway:drain", b'{"draining":true,"who":"ada","why":"x"}', Content_Type=JSON)
+        assert (await doors.http.send(drain)).status == 200
+        refused = {
+            "Claim": pb.ClaimRequest(namespace="default", token=TOKEN, call=1, packed=b"b" * 16),
+            "RegisterDriver": pb.RegisterDriverRequest(namespace="default", driver="d", token=TOKEN),
+        }
+        for name, message in refused.items():
+            assert (await doors.refused(name, message)).info.reason == "STOPPING"
+        assert (admission.requests, admission.size_bytes, doors.http.position) == (0, 0, position + 1)
+        done = await doors.call("Complete", pb.CompleteRequest(namespace="default", claim=claimed.claim))
+        assert done.settled.settled == 1
 
 
 async def test_a_call_left_by_its_caller_runs_to_its_end_and_its_retry_gets_the_answer(

@@ -44,6 +44,7 @@ async def test_answers_that_a_peer_does_not_take_are_counted_and_given_back_when
             peer.send(asked(CLAIM, claim(IDS, 0).SerializeToString(), 1))
             await until(lambda: admission.size_bytes >= IDS and admission.requests == 0)
             assert (await doors.claim(b"other" + bytes(11), token=b"o" * 16)).verdicts
+            assert admission.size_bytes >= IDS, "it is counted for as long as it is not taken"
         await until(lambda: admission.size_bytes == 0)
 
 
@@ -58,6 +59,8 @@ async def test_streams_whose_answers_are_not_taken_are_counted_and_given_back_wh
             body = pb.StreamClaimsRequest(claim=claim(IDS, 0)).SerializeToString()
             peer.send(asked(STREAM, body, 1))
             await until(lambda: admission.size_bytes >= IDS and admission.requests == 0)
+            assert (await doors.claim(b"other" + bytes(11), token=b"o" * 16)).verdicts
+            assert admission.size_bytes >= IDS, "it is counted for as long as it is not taken"
         await until(lambda: admission.size_bytes == 0)
 
 
