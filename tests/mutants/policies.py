@@ -7,6 +7,7 @@ _EXPIRY = "tests/engine/usecases/test_lease_expiry.py"
 _DOORS = "tests/transports/test_policies.py"
 _SHADOW = "tests/engine/usecases/test_shadow.py"
 _TIMES = "tests/engine/usecases/test_id_times.py"
+_PROMISES = "tests/transports/http/test_promises.py"
 _CLIENT = "tests/client/sync/test_in_doubt.py"
 
 POLICIES: tuple[Mutant, ...] = (
@@ -164,5 +165,26 @@ POLICIES: tuple[Mutant, ...] = (
         "    counts.add(SHADOWED, int(np.count_nonzero(~_MAY_WRITE[verdicts])))\n",
         "",
         f"{_DOORS}::test_every_door_grants_all_in_shadow_mode_and_says_what_it_would_have_said",
+    ),
+    one(
+        "capabilities promise each namespace what one of no settings does",
+        "service/oncegate/transports/http/routes/service.py",
+        "() if shard is None else shard.settings.lowering\n",
+        "()\n",
+        f"{_PROMISES}::test_a_namespace_promises_what_its_settings_leave",
+    ),
+    one(
+        "a namespace in shadow mode is promised what it has without",
+        "service/oncegate/transports/promises.py",
+        "((SHADOW, shadow), (PASS_MARKED, pass_marked))",
+        "((PASS_MARKED, pass_marked), (SHADOW, shadow))",
+        f"{_PROMISES}::test_a_namespace_promises_what_its_settings_leave",
+    ),
+    one(
+        "shadow mode lowers nothing of claims",
+        "service/oncegate/transports/promises.py",
+        '    "shadow",\n    ("ids", "claim"),\n',
+        '    "shadow",\n    ("ids",),\n',
+        f"{_PROMISES}::test_a_namespace_promises_what_its_settings_leave",
     ),
 )

@@ -325,4 +325,19 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
             "test_every_output_is_there_once_after_a_kill_and_a_replay[repartition-staged]",
         ),
     ),
+    one(
+        "an offset that is trimmed and is not is asked for without end",
+        f"{CLIENT}/spark/readers/fetch.py",
+        "error.low_offset <= left.start",
+        "error.low_offset < left.start",
+        "tests/spark/test_source_readers.py::"
+        "test_an_answer_that_offsets_are_trimmed_which_it_says_are_kept_fails_the_task",
+    ),
+    one(
+        "a promise that a namespace lowers is not warned of",
+        f"{CLIENT}/spark/writers/target.py",
+        '    if "lowered_by" in of_mode:\n',
+        "    if False:\n",
+        f"{_TARGET}::test_a_namespace_whose_settings_leave_less_of_the_promise_is_warned_of_before_any_task",
+    ),
 )

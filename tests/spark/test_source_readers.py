@@ -13,7 +13,7 @@ from oncegate_spark.errors import BadOption, LedgerBehind, OncegateError, Stoppe
 from oncegate_spark.spark.datasource import OncegateSource
 from oncegate_spark.spark.readers import ReadOptions, schema
 from tests.spark.jobs.stub_topic import Read, StubTopic, rows
-from tests.support.stub_gateway import Answer
+from tests.support.stub_gateway import Answer, problem
 
 LEAST = {"url": "http://127.0.0.1:1", "topic": "t"}
 
@@ -114,6 +114,20 @@ def test_rows_that_are_trimmed_while_a_task_reads_are_treated_alike(
     with caplog.at_level(logging.WARNING, "oncegate_spark"):
         assert len(rows(lenient, [part])) == left
     assert f"{lost} rows of topic t" in caplog.text
+
+
+@pytest.mark.parametrize("low", [0, 3])
+def test_an_answer_that_offsets_are_trimmed_which_it_says_are_kept_fails_the_task(
+    read: Read, monkeypatch: pytest.MonkeyPatch, low: int
+) -> None:
+    """Asked again for ever, it would never fail: the offset to go on from is the one that was asked for, or before."""
+    reader, records = read.stream(failOnDataLoss="false"), read.topic.records
+    (part,) = reader.partitions({"0": 3, "1": 3}, {"0": 7, "1": 3})
+    spoilt = [problem(410, "OFFSET_TRIMMED", "fix", low_offset=low)]
+    monkeypatch.setattr(read.topic, "records", lambda *asked: spoilt.pop() if spoilt else records(*asked))
+    with pytest.raises(TaskFailed) as told:
+        rows(reader, [part])
+    assert told.value.code == "OFFSET_TRIMMED"
 
 
 def test_a_stream_takes_at_most_its_limit_and_goes_on_where_it_ended(read: Read) -> None:
