@@ -17,7 +17,7 @@ from oncegate.ledgers.remote import election
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_ledger import Prefix, entries
-from tests.support.kafka_proxy import END_TXN, INIT_PRODUCER_ID, PRODUCE, KafkaProxy
+from tests.support.kafka_proxy import DELETE_RECORDS, END_TXN, INIT_PRODUCER_ID, PRODUCE, KafkaProxy
 
 pytestmark = pytest.mark.slow
 
@@ -223,6 +223,19 @@ async def test_a_mark_stays_what_it_was_once_the_frame_that_gave_it_was_deleted(
         assert (await again.ledger.append([b"b"], [])).position == 2
     async with prefix.opened() as again:
         assert await entries(again.ledger) == [b"state", b"b"]
+
+
+async def test_what_a_compaction_replaced_is_deleted_after_a_deletion_that_failed(
+    prefix: Prefix, broker: Broker, proxy: KafkaProxy
+) -> None:
+    async with prefix.opened(proxied=True) as opened:
+        await opened.ledger.append([b"a"], [])
+        proxy.lose(DELETE_RECORDS)
+        await opened.ledger.compact(1, snapshot_of(b"state"))
+        for _ in range(2):
+            await opened.ledger.keep_up()  # type: ignore[attr-defined]
+        assert proxy.struck[DELETE_RECORDS] == 1
+        assert broker.low(prefix.frames) > 0
 
 
 async def test_brokers_that_went_away_are_told_and_written_to_again_when_they_are_back(
