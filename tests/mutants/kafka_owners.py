@@ -143,4 +143,20 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         "    if isinstance(error, BodyTooSlow):\n",
         "tests/transports/http/test_problems.py",
     ),
+    one(
+        "an opener asks who came after it before its own producer is started",
+        f"{_SHARD}/ownership.py",
+        "        await guard.start()\n        try:\n            await self._list.refresh()\n"
+        "            self._require_highest(self._list.listed)\n",
+        "        try:\n            await self._list.refresh()\n            self._require_highest(self._list.listed)\n"
+        "            await guard.start()\n",
+        f"{_OWNERS}::test_a_gateway_that_slept_between_its_number_and_its_producer_owns_nothing",
+    ),
+    one(
+        "a deletion that failed is taken for done",
+        f"{_SHARD}/ledger.py",
+        "        before = {self._place.frames: self._fold.ledger_from, ",
+        "        self._shortened_to = compacted.position\n        before = {self._place.frames: self._fold.ledger_from, ",
+        f"{_OWNERS}::test_what_a_compaction_replaced_is_deleted_after_a_deletion_that_failed",
+    ),
 )

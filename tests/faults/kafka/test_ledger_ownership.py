@@ -129,14 +129,16 @@ async def test_an_owner_in_doubt_that_was_followed_leaves_its_successor_alone(
             assert await entries(newer.ledger) == [b"by the older", b"by the newer", b"and on"]
 
 
+@pytest.mark.parametrize("before_its_own", [1, 0], ids=["as it ends the one before", "as it starts its own"])
 async def test_a_gateway_that_slept_between_its_number_and_its_producer_owns_nothing(
-    prefix: Prefix, proxy: KafkaProxy
+    prefix: Prefix, proxy: KafkaProxy, before_its_own: int
 ) -> None:
+    """Whatever it read of the list before its own producer was started tells nothing of who came meanwhile."""
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
-    # The list's own producer is started first, twice where the topics are new.
+    # The list's own producer is started first, twice where the topics are new; then the one of the generation before.
     sleeping = asyncio.create_task(opened_and_appended(prefix))
-    proxy.hold(INIT_PRODUCER_ID, after=1)
+    proxy.hold(INIT_PRODUCER_ID, after=2 - before_its_own)
     await proxy.held.wait()
     async with prefix.opened() as newer:
         await newer.ledger.append([b"b"], [])
