@@ -167,6 +167,19 @@ def test_a_terminal_is_asked_for_the_name_of_the_set(url: str, keys: bytes, stat
         assert len(log(namespace)) == (status == 0)
 
 
+def test_the_enter_key_alone_forgets_no_claims_whose_set_has_an_empty_name(url: str) -> None:
+    here = ("forget", "--all", "--id-set", "", *WHY, "--namespace", "unnamed")
+    with Gateway(url, namespace="unnamed") as client:
+        client.create_namespace()
+        with client.attempt() as attempt:
+            attempt.complete(attempt.claim(["a"]))
+        says = "oncegate: --all wants --confirm with the set's name, ''; nothing was forgotten"
+        assert typed(b"\n", *here) == (1, f"{says}\r\n")
+        assert (list(client.attempt().claim(["a"]).granted), log("unnamed")) == ([], [])
+        assert run(*here, "--confirm", "")[0] == 0
+        assert list(client.attempt().claim(["a"]).granted) == ["a"]
+
+
 def test_a_verb_that_changes_something_is_misused_without_a_reason(url: str) -> None:
     for words in (
         ("forget", "a"),

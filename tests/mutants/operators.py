@@ -166,9 +166,16 @@ OPERATORS = (
     one(
         "a set is forgotten by whoever has no terminal",
         _FORGET,
-        "        if not sys.stdin.isatty():\n",
+        "        if not id_set or not sys.stdin.isatty():\n",
         "        if False:\n",
         f"{_VERBS}::test_a_set_is_not_forgotten_without_its_name_and_nothing_is_noted",
+    ),
+    one(
+        "the Enter key forgets all claims",
+        _FORGET,
+        "        if not id_set or not sys.stdin.isatty():\n",
+        "        if not sys.stdin.isatty():\n",
+        f"{_VERBS}::test_the_enter_key_alone_forgets_no_claims_whose_set_has_an_empty_name",
     ),
     one(
         "a set is forgotten without the question",

@@ -78,7 +78,8 @@ def _forget_all(
     as_json: bool,
 ) -> None:
     if confirm is None:
-        if not sys.stdin.isatty():
+        # The set of claims has an empty name, which a terminal would be given by the Enter key alone.
+        if not id_set or not sys.stdin.isatty():
             raise BadRequest(f"--all wants --confirm with the set's name, {id_set!r}; nothing was forgotten")
         asked = f"Type the name of the set whose ids are all forgotten ({id_set!r})"
         confirm = typer.prompt(asked, default="", show_default=False)
