@@ -179,4 +179,26 @@ REDIS: tuple[Mutant, ...] = (
         "first >= end.serial:",
         f"{_OWNERS}::test_an_append_in_doubt_is_known_for_as_long_as_its_successor_keeps_the_frame",
     ),
+    one(
+        "a trim that failed is taken for done",
+        f"{_SHARD}/ledger.py",
+        "        async with self._one:\n            self._require_alive()\n            await self._dying(self._writer.trim(self._place.frames, ",
+        "        self._shortened_to = compacted.position\n        async with self._one:\n            self._require_alive()\n"
+        "            await self._dying(self._writer.trim(self._place.frames, ",
+        f"{_SERVER}::test_what_nothing_needs_is_deleted_after_a_deletion_that_failed",
+    ),
+    one(
+        "rows whose deletion failed stay for ever",
+        f"{_SHARD}/ledger.py",
+        "                await self._dying(self._writer.drop(some))\n                self._gone[: len(some)] = []\n",
+        "                self._gone[: len(some)] = []\n                await self._dying(self._writer.drop(some))\n",
+        f"{_SERVER}::test_what_nothing_needs_is_deleted_after_a_deletion_that_failed",
+    ),
+    one(
+        "a witness is looked at before its folder is locked",
+        f"{_REDIS}/witnesses.py",
+        "        with locked_folder(self._path.parent):\n            if self._has_followed(self._path, fence):\n                return\n",
+        "        if self._has_followed(self._path, fence):\n            return\n        with locked_folder(self._path.parent):\n",
+        f"{_OWNERS}::test_a_witness_stays_with_the_later_owner_that_had_the_folder_first",
+    ),
 )

@@ -340,4 +340,11 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         "    if False:\n",
         f"{_TARGET}::test_a_namespace_whose_settings_leave_less_of_the_promise_is_warned_of_before_any_task",
     ),
+    one(
+        "a sink whose open raised is not closed",
+        f"{CLIENT}/spark/writers/claim.py",
+        "        with closing(made):\n            _named(made.open)(context)\n",
+        "        _named(made.open)(context)\n        with closing(made):\n",
+        "tests/client/spark/test_writers.py::test_a_sink_is_closed_once_whatever_its_calls_raised",
+    ),
 )

@@ -58,6 +58,11 @@ class RedisProxy:
         """Lets go of what is held."""
         self._released.set()
 
+    @property
+    def is_due(self) -> bool:
+        """Whether a fault is left that nothing has met."""
+        return bool(self._due)
+
     def forget(self) -> None:
         """Forgets the faults that nothing has met."""
         self._due.clear()

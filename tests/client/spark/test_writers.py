@@ -59,6 +59,42 @@ def test_a_sinks_error_says_what_is_written_and_what_is_unknown(
     assert raised.value.outcome is Outcome.UNKNOWN
 
 
+class ClosedSink:
+    """Raises in the call that `breaks` names, and counts how often it was closed."""
+
+    breaks, closed = "", 0
+
+    def open(self, context: sinks.SinkContext) -> None:
+        self._called("open")
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self._called("write")
+
+    def close(self) -> None:
+        ClosedSink.closed += 1
+
+    def _called(self, name: str) -> None:
+        if name == self.breaks:
+            raise OSError("no route to host")
+
+
+@pytest.mark.parametrize(("breaks", "outcome"), [("open", Outcome.NOT_WRITTEN), ("write", Outcome.UNKNOWN), ("", None)])
+def test_a_sink_is_closed_once_whatever_its_calls_raised(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, breaks: str, outcome: Outcome | None
+) -> None:
+    monkeypatch.setattr(ClosedSink, "breaks", breaks)
+    monkeypatch.setattr(ClosedSink, "closed", 0)
+    monkeypatch.setattr(sinks, "files", ClosedSink)
+    write = Write(gateway, None, write="claim", idCol="id", sink="oncegate_spark.spark.sinks:files")
+    if breaks:
+        with pytest.raises(TaskFailed, match=rf"the sink's {breaks}\(\) raised OSError: no route") as raised:
+            write.writer.write(batches(1), new_token(), Task())
+        assert raised.value.outcome is outcome
+    else:
+        assert write.writer.write(batches(1), new_token(), Task()).written == 1
+    assert ClosedSink.closed == 1
+
+
 def test_a_sink_that_is_not_there_fails_with_its_name(gateway: Gateway) -> None:
     write = Write(gateway, None, write="claim", idCol="id", sink="my_job.sinks:open")
     with pytest.raises(TaskFailed, match=r"my_job.*every executor needs the module") as raised:

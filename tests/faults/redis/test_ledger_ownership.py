@@ -1,14 +1,16 @@
 """Appends of a ledger on Redis whose answer is lost or that come late, and owners that follow each other."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
-from oncegate.ledgers.disk import Disk
+from oncegate.ledgers.disk import Disk, locked_folder
 from oncegate.ledgers.frames import End
+from oncegate.ledgers.redis import witnesses
 from oncegate.ledgers.redis.connection import Link
 from oncegate.ledgers.redis.scripts import APPEND, OWN, PIECE
 from oncegate.ledgers.redis.shard import writer
@@ -320,6 +322,27 @@ async def test_a_witness_stays_with_the_later_owner(tmp_path: Path) -> None:
     await newer.see(End(4, 9, bytes(16)))
     await next_start.begin()
     assert next_start.seen == End(4, 9, bytes(16))
+
+
+async def test_a_witness_stays_with_the_later_owner_that_had_the_folder_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waited for the folder looks at the file once it has the folder."""
+    path, ledger, end = tmp_path / "p.default.1.witness", bytes(16), End(3, 7, bytes(16))
+    older, newer, next_start = (Witness(Disk(), path, ledger) for _ in range(3))
+
+    @contextmanager
+    def waited_for(folder: Path) -> Iterator[None]:
+        with monkeypatch.context() as patched:
+            patched.setattr(witnesses, "locked_folder", locked_folder)
+            asyncio.run(newer.own(2, end))
+        with locked_folder(folder):
+            yield
+
+    monkeypatch.setattr(witnesses, "locked_folder", waited_for)
+    await older.own(1, End(2, 5, bytes(16)))
+    await next_start.begin()
+    assert next_start.seen == end
 
 
 async def test_what_a_newer_owner_has_replaced_and_deleted_is_no_damage(prefix: Prefix) -> None:

@@ -9,6 +9,8 @@ from redis.exceptions import ResponseError
 from deploy.ports import free_port
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFull
 from oncegate.ledgers.redis.ledgers import open_redis
+from oncegate.ledgers.redis.scripts import DROP, TRIM, Script
+from oncegate.ports import DropRanges
 from oncegate.testing.ledger_places import publish, range_of, snapshot_of
 from tests.support.redis_ledger import Prefix, entries
 from tests.support.redis_proxy import RedisProxy, proxied
@@ -39,6 +41,22 @@ async def test_a_full_server_refuses_appends_and_takes_them_again_by_itself(
         await opened.ledger.keep_up()  # type: ignore[attr-defined]
         assert opened.free_bytes() == (1, 1)
         assert await entries(opened.ledger) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("script", [TRIM, DROP], ids=["frames and states", "rows"])
+async def test_what_nothing_needs_is_deleted_after_a_deletion_that_failed(
+    prefix: Prefix, proxy: RedisProxy, server: RedisServer, script: Script
+) -> None:
+    async with prefix.opened(proxy) as opened:
+        await opened.ledger.append([b"a"], [range_of(1, 3)])
+        proxy.lose(script)
+        await opened.ledger.compact(1, snapshot_of(b"state"))
+        await opened.ledger.append([b"b"], [DropRanges((range_of(1, 3).range_id,))])
+        for _ in range(2):
+            await opened.ledger.keep_up()  # type: ignore[attr-defined]
+        assert not proxy.is_due, "a deletion failed"
+        assert [server.run("XLEN", prefix.key(what)) for what in ("frames", "rows")] == [2, 0]
+        assert await entries(opened.ledger) == [b"state", b"b"]
 
 
 async def test_a_server_that_evicts_is_refused_before_anything_is_written(server: RedisServer) -> None:
