@@ -43,4 +43,12 @@ KAFKA_STAGES: tuple[Mutant, ...] = (
         "        return next((data for (_, place), data in self._blobs.items() if place == at), None)\n",
         f"{_TESTS}::test_ledgers_share_a_bound_and_each_has_its_own_bytes",
     ),
+    one(
+        "what was given up while stages were deleted is taken for deleted",
+        "service/oncegate/ledgers/kafka/shard/ledger.py",
+        "        self._stages_shortened_to = stages_to\n",
+        "        self._stages_shortened_to = self._stages_to\n",
+        "tests/faults/kafka/test_stages.py::"
+        "test_a_stage_that_is_given_up_while_others_are_deleted_goes_with_the_next_deletion",
+    ),
 )

@@ -9,6 +9,7 @@ from oncegate.ports import DropRanges, TrimRanges
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of
 from tests.support.kafka_broker import WAIT_S, Broker
 from tests.support.kafka_ledger import Prefix
+from tests.support.kafka_proxy import DELETE_RECORDS, KafkaProxy
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +34,26 @@ async def test_stages_that_are_needed_no_more_go_and_those_that_wait_stay(broker
     async with prefix.opened() as opened:
         await opened.ledger.append([b"committed"], [publish(0, 1)])
         assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 5))]
+
+
+async def test_a_stage_that_is_given_up_while_others_are_deleted_goes_with_the_next_deletion(
+    broker: Broker, proxy: KafkaProxy
+) -> None:
+    prefix = Prefix(broker)
+    stages = f"{prefix.name}.default.stages"
+    async with prefix.opened(proxied=True) as opened:
+        for number in range(3):
+            await opened.ledger.append([b"staged"], [range_of(number, 5)])
+        _, second, last = (record.offset() for record in broker.messages(Partition(stages, 0)))
+        proxy.hold(DELETE_RECORDS)
+        await opened.ledger.append([b"dropped"], [DropRanges((range_of(0, 5).range_id,))])
+        deleting = asyncio.create_task(opened.ledger.keep_up())  # type: ignore[attr-defined]
+        await proxy.held.wait()
+        await opened.ledger.append([b"dropped"], [DropRanges((range_of(1, 5).range_id,))])
+        proxy.release()
+        await deleting
+        await opened.ledger.keep_up()  # type: ignore[attr-defined]
+        assert second < broker.low(stages) <= last
 
 
 async def test_what_is_published_as_it_is_written_lies_apart(broker: Broker) -> None:
