@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from oncegate.core.errors import BadRequest, Overloaded, QuotaExceeded, TooLarge
-from oncegate.engine.admission import SMALL_ANSWER_BYTES, Admission
+from oncegate.engine.admission import QUEUE_MS, QUEUE_REQUESTS, SMALL_ANSWER_BYTES, Admission, Backlog
 from oncegate.engine.limits import Limits
 from tests.support.held import said, serving, turns
 
@@ -145,3 +145,72 @@ async def test_room_of_an_answer_that_is_dropped_is_given_back() -> None:
     assert admission.size_bytes == 50
     del room
     assert admission.size_bytes == 0
+
+
+def backlog_of(requests: int, each_ms: int) -> Backlog:
+    """So many requests without bodies wait, and such a one has taken so long until now."""
+    backlog = Backlog()
+    for number in range(100):
+        backlog.enter(0, number * each_ms)
+        backlog.leave(0, (number + 1) * each_ms)
+    for _ in range(requests):
+        backlog.enter(0, 100 * each_ms)
+    return backlog
+
+
+def test_a_wait_is_the_work_before_a_request_over_the_rate_of_such_work() -> None:
+    backlog = Backlog()
+    backlog.enter(0, 0)
+    backlog.enter(0, 10)
+    backlog.leave(0, 49)
+    assert backlog.wait_ms == 0, "too little was measured"
+    backlog.leave(0, 50)
+    assert backlog.wait_ms == 0, "nothing waits"
+    backlog.enter(0, 1_000_000)
+    backlog.enter(0, 1_000_000)
+    assert (backlog.requests, backlog.wait_ms) == (2, 50), "two took 50 ms"
+    backlog.enter(16 << 10, 1_000_000)
+    assert backlog.wait_ms == 100, "16 KiB are as much work as a decision"
+    backlog.leave(0, 1_000_025)
+    assert backlog.wait_ms == 75, "time without any is not of the service"
+
+
+def test_service_that_was_slow_is_forgotten() -> None:
+    backlog, now_ms = Backlog(), 0
+    for each_ms in (60_000, *[1] * 3_000):
+        backlog.enter(0, now_ms)
+        now_ms += each_ms
+        backlog.leave(0, now_ms)
+    backlog.enter(0, now_ms)
+    assert backlog.wait_ms == 1
+
+
+def test_without_a_deadline_a_request_waits_for_50_ms_or_behind_fewer_than_32_others() -> None:
+    admission = Admission(Limits())
+    admission.queue(backlog_of(QUEUE_MS, 1), None)
+    admission.queue(backlog_of(QUEUE_REQUESTS - 1, 10_000), None)
+    assert admission.refused == 0
+    for long in (backlog_of(QUEUE_MS + 1, 1), backlog_of(QUEUE_REQUESTS, 10_000)):
+        with pytest.raises(Overloaded, match=f"{long.requests} requests wait before this one.*nothing was written"):
+            admission.queue(long, None)
+    assert admission.refused == 2
+
+
+def test_a_request_that_would_wait_beyond_its_deadline_is_refused_and_told_when_to_come_again() -> None:
+    admission, few = Admission(Limits()), backlog_of(3, 500)
+    admission.queue(few, 3_000)
+    with pytest.raises(Overloaded, match="for 1500 ms, and it has 2999 ms until the deadline") as refused:
+        admission.queue(few, 2_999)
+    assert refused.value.extra == {"retry_after_ms": 1_500}
+    with pytest.raises(Overloaded) as refused:
+        admission.queue(backlog_of(50, 1), 99)
+    assert refused.value.extra == {"retry_after_ms": 200}, "not sooner than after another refusal"
+    admission.queue(Backlog(), 0)
+
+
+def test_a_burst_that_is_served_before_its_deadlines_is_not_refused() -> None:
+    admission, backlog = Admission(Limits()), backlog_of(0, 75)
+    for _ in range(200):
+        admission.queue(backlog, 30_000)
+        backlog.enter(0, 7_500)
+    assert (backlog.wait_ms, admission.refused) == (15_000, 0)

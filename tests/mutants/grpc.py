@@ -167,9 +167,9 @@ GRPC: tuple[Mutant, ...] = (
     one(
         "what a drained gateway refuses over gRPC keeps its place",
         f"{_GRPC}/calls.py",
-        "    draining.check(method.call, gateway)\n    incoming = Call(message, body, context, principal)\n"
+        "    draining.check(method.call, gateway)\n    incoming = Call(method.call, message, body, context, principal)\n"
         "    admitted = await admit(incoming, gateway, method.claims)\n",
-        "    incoming = Call(message, body, context, principal)\n"
+        "    incoming = Call(method.call, message, body, context, principal)\n"
         "    admitted = await admit(incoming, gateway, method.claims)\n    draining.check(method.call, gateway)\n",
         f"{_DOOR}::test_a_drained_gateway_refuses_new_work_keeps_no_room_for_it_and_finishes_what_is_open",
     ),

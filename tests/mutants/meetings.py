@@ -237,8 +237,8 @@ MEETINGS: tuple[Mutant, ...] = (
     one(
         "room kept for whoever went away",
         "service/oncegate/transports/incoming.py",
-        "    except BaseException:\n        gateway.admission.give(room.size_bytes)\n",
-        "    except Exception:\n        gateway.admission.give(room.size_bytes)\n",
+        "    except BaseException:\n        deadline.decided()\n",
+        "    except Exception:\n        deadline.decided()\n",
         f"{_INCOMING}::test_whoever_goes_away_while_its_body_is_read_gives_its_room_back",
     ),
     one(

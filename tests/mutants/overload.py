@@ -9,6 +9,9 @@ _UNREAD = "tests/transports/http/test_unread_answers.py"
 _UNREAD_CALLS = "tests/transports/grpc/test_unread_answers.py"
 _PROBES = "tests/transports/http/test_probes.py"
 _ARRIVE = "tests/transports/http/test_refusals_arrive.py"
+_OVERLOAD = "tests/transports/http/test_overload.py"
+_ACCEPTOR = "tests/transports/http/test_acceptor.py"
+_INCOMING, _INCOMING_FILE = "tests/transports/test_incoming.py", "service/oncegate/transports/incoming.py"
 
 OVERLOAD: tuple[Mutant, ...] = (
     one(
@@ -58,7 +61,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         f"{HTTP}/server/protocol.py",
         "        if gateway is not None and self._unread is None:",
         "        if gateway is not None and self._unread is not None:",
-        f"{_UNREAD}::test_readers_that_do_not_read_fill_their_own_share_and_others_are_served",
+        f"{_UNREAD}::test_what_follows_an_answer_that_is_not_read_is_not_begun",
     ),
     one(
         "what was read stays counted",
@@ -105,7 +108,7 @@ OVERLOAD: tuple[Mutant, ...] = (
     one(
         "a large call is let in whatever its caller has not read",
         "service/oncegate/transports/incoming.py",
-        "    gateway.admission.answers.check(incoming.sharer(), size_bytes)\n",
+        "    admission.answers.check(incoming.sharer(), size_bytes)\n",
         "",
         f"{_UNREAD_CALLS}::test_large_calls_are_refused_while_their_caller_takes_no_answers_and_small_ones_are_not",
     ),
@@ -161,8 +164,8 @@ OVERLOAD: tuple[Mutant, ...] = (
     one(
         "who connects beyond the limit is answered before it has asked",
         f"{HTTP}/server/protocol.py",
-        "        if beyond > refused_max(self.connections_max):",
-        "        if beyond > 0:",
+        "        self._lingering = self.loop.call_later(closing.LINGER_S, transport.abort)\n\n",
+        "        self._refuse(self._full)\n\n",
         f"{_ARRIVE}::test_who_connects_beyond_the_limit_is_told_so_once_it_has_asked",
     ),
     one(
@@ -171,5 +174,162 @@ OVERLOAD: tuple[Mutant, ...] = (
         "    return asyncio.get_running_loop().call_later(LINGER_S, transport.abort)",
         "    return asyncio.get_running_loop().call_later(1_000 * LINGER_S, transport.abort)",
         f"{_ARRIVE}::test_who_does_not_close_after_a_refusal_is_cut_off",
+    ),
+    one(
+        "nobody waits too long",
+        f"{ENGINE}/admission.py",
+        "        wait_ms = backlog.wait_ms\n",
+        "        wait_ms = 0\n",
+        f"{_ADMISSION}::test_without_a_deadline_a_request_waits_for_50_ms_or_behind_fewer_than_32_others",
+        f"{_OVERLOAD}::test_callers_beyond_what_can_be_answered_in_time_are_refused_at_once_and_each_is_answered",
+    ),
+    one(
+        "who would wait for 50 ms is refused",
+        f"{ENGINE}/admission.py",
+        "            if wait_ms <= QUEUE_MS or",
+        "            if wait_ms < QUEUE_MS or",
+        f"{_ADMISSION}::test_without_a_deadline_a_request_waits_for_50_ms_or_behind_fewer_than_32_others",
+    ),
+    one(
+        "who is behind 31 large requests is refused",
+        f"{ENGINE}/admission.py",
+        "backlog.requests < QUEUE_REQUESTS",
+        "backlog.requests < QUEUE_REQUESTS - 1",
+        f"{_ADMISSION}::test_without_a_deadline_a_request_waits_for_50_ms_or_behind_fewer_than_32_others",
+    ),
+    one(
+        "who is behind 32 large requests is let in",
+        f"{ENGINE}/admission.py",
+        "backlog.requests < QUEUE_REQUESTS",
+        "backlog.requests <= QUEUE_REQUESTS",
+        f"{_ADMISSION}::test_without_a_deadline_a_request_waits_for_50_ms_or_behind_fewer_than_32_others",
+    ),
+    one(
+        "what is answered at its deadline is refused",
+        f"{ENGINE}/admission.py",
+        "        elif DEADLINE_WAITS * wait_ms <= left_ms:",
+        "        elif DEADLINE_WAITS * wait_ms < left_ms:",
+        f"{_ADMISSION}::test_a_request_that_would_wait_beyond_its_deadline_is_refused_and_told_when_to_come_again",
+    ),
+    one(
+        "a deadline is as far off as the wait, and the answer comes after it",
+        f"{ENGINE}/admission.py",
+        "DEADLINE_WAITS = 2",
+        "DEADLINE_WAITS = 1",
+        f"{_ADMISSION}::test_a_request_that_would_wait_beyond_its_deadline_is_refused_and_told_when_to_come_again",
+    ),
+    one(
+        "a deadline counts for nothing",
+        f"{ENGINE}/admission.py",
+        "        if left_ms is None:\n            if wait_ms",
+        "        if left_ms is None or left_ms > 0:\n            if wait_ms",
+        f"{_ADMISSION}::test_a_burst_that_is_served_before_its_deadlines_is_not_refused",
+    ),
+    one(
+        "who is refused for its wait is not told how long it is",
+        f"{ENGINE}/admission.py",
+        "raise self.overloaded(why, retry_after_ms=after_ms)",
+        "raise self.overloaded(why)",
+        f"{_ADMISSION}::test_a_request_that_would_wait_beyond_its_deadline_is_refused_and_told_when_to_come_again",
+    ),
+    one(
+        "time without requests is counted as service",
+        f"{ENGINE}/admission.py",
+        "        if not self.requests:\n            self._since_ms = now_ms",
+        "        if self.requests == -1:\n            self._since_ms = now_ms",
+        f"{_ADMISSION}::test_a_wait_is_the_work_before_a_request_over_the_rate_of_such_work",
+    ),
+    one(
+        "an hour of slow service counts as the last second",
+        f"{ENGINE}/admission.py",
+        "            self._busy_ms, self._done_bytes = self._busy_ms / 2, self._done_bytes / 2\n",
+        "            break\n",
+        f"{_ADMISSION}::test_service_that_was_slow_is_forgotten",
+    ),
+    one(
+        "what would wait too long is refused behind its body",
+        _INCOMING_FILE,
+        "    if is_sheddable:\n        admission.queue(backlog, deadline.left_ms)\n    admission.answers",
+        "    admission.answers",
+        f"{_INCOMING}::test_what_would_wait_too_long_is_refused_before_its_body_is_read",
+    ),
+    one(
+        "what came while a body was read is not counted",
+        _INCOMING_FILE,
+        "            admission.queue(backlog, deadline.left_ms)\n        backlog",
+        "            pass\n        backlog",
+        f"{_INCOMING}::test_who_would_wait_too_long_by_the_time_its_body_is_here_is_refused",
+    ),
+    one(
+        "what settles a claim is refused for the wait of others",
+        _INCOMING_FILE,
+        "    is_sheddable = incoming.call() not in SETTLING\n",
+        "    is_sheddable = True\n",
+        f"{_INCOMING}::test_what_settles_something_is_not_refused_for_its_wait",
+        f"{_OVERLOAD}::test_what_a_claim_is_settled_by_is_not_refused_at_either_door",
+    ),
+    one(
+        "who goes away is waited for",
+        _INCOMING_FILE,
+        "        deadline.decided()\n        admission.give",
+        "        admission.give",
+        f"{_INCOMING}::test_a_request_waits_until_it_is_decided_refused_or_given_up",
+    ),
+    one(
+        "what was refused before its decision is waited for",
+        _INCOMING_FILE,
+        "        self.deadline.decided()\n",
+        "",
+        f"{_INCOMING}::test_a_request_waits_until_it_is_decided_refused_or_given_up",
+    ),
+    one(
+        "what waits for the ledger is waited for",
+        f"{ENGINE}/deadline.py",
+        "        self.decided()\n",
+        "",
+        f"{_INCOMING}::test_a_request_waits_until_it_is_decided_refused_or_given_up",
+    ),
+    one(
+        "all namespaces wait together",
+        _INCOMING_FILE,
+        "gateway.turns.backlog(namespace)",
+        'gateway.turns.backlog("default")',
+        f"{_OVERLOAD}::test_probes_metrics_and_other_namespaces_are_answered_while_one_refuses",
+    ),
+    one(
+        "probes are refused for the wait of a namespace",
+        f"{HTTP}/taking.py",
+        "        body_length(request, wanted=False)\n",
+        "        gateway = request.app.state.gateway\n"
+        '        gateway.admission.queue(gateway.turns.backlog("default"), None)\n',
+        f"{_OVERLOAD}::test_probes_metrics_and_other_namespaces_are_answered_while_one_refuses",
+    ),
+    one(
+        "one connection is accepted a turn",
+        f"{HTTP}/server/acceptor.py",
+        "        for _ in range(self._per_turn):",
+        "        for _ in range(1):",
+        f"{_ACCEPTOR}::test_all_connections_that_wait_are_accepted_in_one_turn_of_the_loop",
+    ),
+    one(
+        "connections are made without room",
+        f"{HTTP}/server/acceptor.py",
+        "            if not self._has_room(len(self._making)):",
+        "            if not self._has_room(0):",
+        f"{_ACCEPTOR}::test_connections_without_room_are_answered_whole_and_none_is_reset",
+    ),
+    one(
+        "a connection without room is reset",
+        f"{HTTP}/server/acceptor.py",
+        "                    while accepted.recv(_READ_BYTES):\n                        pass\n",
+        "                    pass\n",
+        f"{_ACCEPTOR}::test_connections_without_room_are_answered_whole_and_none_is_reset",
+    ),
+    one(
+        "nothing is accepted after a pause",
+        f"{HTTP}/server/acceptor.py",
+        "        self._pause = self._loop.call_later(PAUSE_S, self._go_on)\n",
+        "",
+        f"{_ACCEPTOR}::test_after_an_error_of_the_system_connections_are_accepted_again",
     ),
 )

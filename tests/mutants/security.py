@@ -194,14 +194,14 @@ SECURITY: tuple[Mutant, ...] = (
     one(
         "a handshake may take for ever",
         "service/oncegate/transports/http/server/protocol.py",
-        "            ssl_handshake_timeout=HANDSHAKE_S,\n",
+        '                "ssl_handshake_timeout": HANDSHAKE_S,\n',
         "",
         f"{_TLS}::test_a_handshake_that_does_not_end_is_cut_off",
     ),
     one(
         "a stop waits for clients that sleep on a connection of TLS",
         "service/oncegate/transports/http/server/protocol.py",
-        "            ssl_shutdown_timeout=FAREWELL_S,\n",
+        '                "ssl_shutdown_timeout": FAREWELL_S,\n',
         "",
         f"{_TLS}::test_both_clients_write_and_read_over_tls_bodies_of_any_size",
     ),

@@ -125,8 +125,8 @@ SURFACE: tuple[Mutant, ...] = (
     one(
         "room taken by what is only announced",
         "service/oncegate/transports/incoming.py",
-        "    room = BodyRoom(gateway.admission)\n",
-        "    room = BodyRoom(gateway.admission)\n    room.arrived(size_bytes)\n",
+        "    room = BodyRoom(admission)\n    try:\n        body = await",
+        "    room = BodyRoom(admission)\n    room.arrived(size_bytes)\n    try:\n        body = await",
         f"{_BAD}::test_bodies_that_are_announced_and_do_not_come_take_no_room_from_others",
     ),
     one(

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from oncegate.core.errors import BadRequest, LedgerBehind, NotFound, OncegateError, Overloaded, TooLarge
+from oncegate.engine.admission import QUEUE_REQUESTS, Backlog
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimRequest
 from oncegate.ports import Mark
-from oncegate.transports.incoming import admit
+from oncegate.transports.access.rights import CALLS
+from oncegate.transports.incoming import SETTLING, admit
 from tests.support.held import Served, serving, turns
 
 LIMITS = {"body_bytes": 60, "bytes_in_flight": 100, "requests_in_flight": 2}
@@ -29,11 +31,16 @@ class Told:
     seen: tuple[Mark, ...] = ()
     body: bytes | None = b"body"
     asked: list[str] = field(default_factory=list)
+    left_ms: int | None = None
+    name: str = "claimIds"
+
+    def call(self) -> str:
+        return self.name
 
     def timeout_ms(self) -> int | None:
         if self.timeout:
             raise BadRequest(self.timeout)
-        return None
+        return self.left_ms
 
     def size_bytes(self) -> int:
         return self.announced
@@ -147,3 +154,75 @@ async def test_how_long_a_claim_waits_for_its_turn_is_a_part_of_its_latency(serv
     await admitted.shard.claim(ClaimRequest(bytes(16), 0, np.ones((1, 2), np.uint64)), admitted.deadline)
     assert served.shard.journal.counts.claims.total == 700
     admitted.release()
+
+
+def long_wait(served: Served) -> Backlog:
+    """Has the namespace's requests wait for as long as 32 slow ones take."""
+    backlog = served.gateway.turns.backlog("default")
+    for number in range(10):
+        backlog.enter(0, 1_000 * number)
+        backlog.leave(0, 1_000 * number + 1_000)
+    for _ in range(QUEUE_REQUESTS):
+        backlog.enter(0, 10_000)
+    return backlog
+
+
+async def test_what_would_wait_too_long_is_refused_before_its_body_is_read(served: Served) -> None:
+    backlog, told = long_wait(served), Told()
+    for late in (told, replace(told, left_ms=63_999)):
+        with pytest.raises(Overloaded, match="32 requests wait before this one, for 32000 ms"):
+            await admit(late, served.gateway)
+    assert (told.asked, reserved(served), backlog.requests) == ([], (0, 0), QUEUE_REQUESTS)
+    (await admit(replace(told, left_ms=64_000), served.gateway)).release()
+    assert backlog.requests == QUEUE_REQUESTS
+
+
+async def test_who_would_wait_too_long_by_the_time_its_body_is_here_is_refused(served: Served) -> None:
+    come = asyncio.Event()
+
+    class Slow(Told):
+        async def read(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes:
+            await come.wait()
+            return await super().read(size_bytes, deadline, arrived)
+
+    task = await served.begin(admit(Slow(), served.gateway))
+    backlog = long_wait(served)
+    come.set()
+    with pytest.raises(Overloaded, match="32 requests wait before this one"):
+        await task
+    assert (reserved(served), backlog.requests) == ((0, 0), QUEUE_REQUESTS)
+
+
+@pytest.mark.parametrize("name", sorted(SETTLING))
+async def test_what_settles_something_is_not_refused_for_its_wait(served: Served, name: str) -> None:
+    assert name in CALLS
+    backlog = long_wait(served)
+    (await admit(Told(name=name, left_ms=1), served.gateway)).release()
+    assert backlog.requests == QUEUE_REQUESTS
+
+
+async def test_a_request_waits_until_it_is_decided_refused_or_given_up(served: Served) -> None:
+    backlog = served.gateway.turns.backlog("default")
+    refused = await admit(Told(), served.gateway)
+    assert backlog.requests == 1
+    refused.release()
+    assert backlog.requests == 0
+    for _ in range(2):
+        served.gateway.turns.enter("default", 1 << 30)
+    given_up = asyncio.create_task(admit(Told(), served.gateway))
+    await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, no time
+    assert backlog.requests == 1
+    given_up.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await given_up
+    assert backlog.requests == 0
+    admitted = await admit(Told(), served.gateway)
+    served.disk.gate.clear()
+    claiming = await served.begin(
+        admitted.shard.claim(ClaimRequest(bytes(16), 0, np.ones((1, 2), np.uint64)), admitted.deadline)
+    )
+    assert (backlog.requests, claiming.done()) == (0, False), "it is decided, and waits for the ledger"
+    served.disk.gate.set()
+    await claiming
+    admitted.release()
+    assert backlog.requests == 0

@@ -2,11 +2,12 @@
 
 1. body length against limits  TooLarge: before a byte of it is read
 2. namespace, marks, writer    NotFound, Recovering, LedgerDown, LedgerBehind, BadRequest
-3. quota, admission            QuotaExceeded, Overloaded: there is no room for the length that was announced, or its
-                               caller does not read its answers
+3. quota, admission            QuotaExceeded, Overloaded: it would wait too long to be decided, there is no room for
+                               the length that was announced, or its caller does not read its answers
 4. the body itself             reserved as it comes; BadRequest when it ends early, DeadlinePassed or BodyTooSlow when
                                it does not come
-5. its namespace's turn        so that a namespace with much under way does not keep others from theirs
+5. its namespace's turn        Overloaded as before, since others came meanwhile; then a turn, so that a namespace with
+                               much under way does not keep others from theirs
 """
 
 import asyncio
@@ -30,6 +31,23 @@ from oncegate.ports.writers import set_current_writer
 # Reading a body above this takes longer than handing it to a thread does.
 OFFLOAD_BYTES = 256 << 10
 
+# What ends or keeps something that is open, by the names of `access.rights.CALLS`: were it refused for its wait, leases
+# would run out, and work be done twice.
+SETTLING = frozenset(
+    {
+        "renewClaim",
+        "completeClaim",
+        "releaseClaim",
+        "renewSequences",
+        "completeSequences",
+        "releaseSequences",
+        "closeProducer",
+        "commitBatch",
+        "abortBatch",
+        "ackProducers",
+    }
+)
+
 T = TypeVar("T")
 
 
@@ -39,6 +57,9 @@ class Incoming(Protocol):
     Each method raises BadRequest for what it cannot read; `writer` TooLarge too, `size_bytes` LengthRequired where the
     length is unknown.
     """
+
+    def call(self) -> str:
+        """Returns the name of the call, as of `access.rights.CALLS`."""
 
     def timeout_ms(self) -> int | None:
         """Returns how long the caller waits; None: for ever."""
@@ -100,6 +121,7 @@ class Admitted:
 
     def release(self) -> None:
         """Gives back the share of what may be in flight; to be called once."""
+        self.deadline.decided()
         self.gateway.admission.give(len(self.body))
         self.gateway.turns.leave(self.namespace)
 
@@ -118,16 +140,25 @@ async def admit(incoming: Incoming, gateway: Gateway, claims: bool = False) -> A
     set_current_writer(incoming.writer(gateway.limits))
     set_current_client(gateway.clients.of(incoming.user_agent()))
     shard.rates.take_bytes(size_bytes)
-    gateway.admission.answers.check(incoming.sharer(), size_bytes)
-    gateway.admission.enter(size_bytes)
-    room = BodyRoom(gateway.admission)
+    admission, backlog = gateway.admission, gateway.turns.backlog(namespace)
+    is_sheddable = incoming.call() not in SETTLING
+    if is_sheddable:
+        admission.queue(backlog, deadline.left_ms)
+    admission.answers.check(incoming.sharer(), size_bytes)
+    admission.enter(size_bytes)
+    room = BodyRoom(admission)
     try:
         body = await incoming.read(size_bytes, deadline, room.arrived)
         assert len(body) == size_bytes
+        if is_sheddable:
+            admission.queue(backlog, deadline.left_ms)
+        backlog.enter(size_bytes, gateway.clock.monotonic_ms())
+        deadline.on_decision = lambda: backlog.leave(size_bytes, gateway.clock.monotonic_ms())
         await _turn(gateway, namespace, size_bytes, deadline)
         return Admitted(gateway, namespace, shard, deadline, body, caller)
     except BaseException:
-        gateway.admission.give(room.size_bytes)
+        deadline.decided()
+        admission.give(room.size_bytes)
         raise
 
 

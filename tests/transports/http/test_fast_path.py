@@ -21,6 +21,7 @@ NS = "/v1/namespaces/default"
 HOT = {
     f"{NS}/ids:claim": {"namespace": "default"},
     f"{NS}/ids:take": {"namespace": "default"},
+    f"{NS}/ids:lookup": {"namespace": "default"},
     f"{NS}/claims/abc:renew": {"namespace": "default", "claim": "abc"},
     f"{NS}/claims/abc:complete": {"namespace": "default", "claim": "abc"},
     f"{NS}/claims/a:b:release": {"namespace": "default", "claim": "a:b"},

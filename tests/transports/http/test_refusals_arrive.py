@@ -74,7 +74,8 @@ async def test_who_does_not_close_after_a_refusal_is_cut_off(monkeypatch: pytest
         reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
         writer.write(request("POST", CLAIM, b"x" * 2_000, Content_Type=JSON, Connection="close")[:-1_000])
         (await asyncio.wait_for(read_reply(reader), 20)).problem(413, "TOO_LARGE")
-        await until(lambda: not http.program.server.server_state.connections)
+        async with asyncio.timeout(20):
+            await until(lambda: not http.program.server.server_state.connections)
         writer.close()
 
 

@@ -166,7 +166,7 @@ async def test_closing_answers_what_is_in_flight_and_it_is_on_disk(
         answered = asyncio.create_task(http.send(request("POST", CLAIM, BODY, Content_Type=JSON)))
         await begun.wait()
         closing = asyncio.create_task(http.program.server.drain())
-        while http.program.server.servers[0].is_serving():
+        while http.program.server.acceptors[0].is_open:
             await asyncio.wait([closing], timeout=0.01)
         let_go.set()
         assert (await answered).json["verdicts"][0]["verdict"] == "GRANTED"

@@ -13,7 +13,7 @@ import pytest
 from oncegate.engine.admission import ANSWER_SHARES
 from oncegate.engine.limits import Limits
 from oncegate.transports.http.routes import topics
-from tests.support.held import until
+from tests.support.held import turns, until
 from tests.support.http_app import ARROW, CLAIM, JSON, Served, open_http, read_reply, request, served, stream, token
 
 TOPIC = "/v1/namespaces/default/topics/t"
@@ -113,12 +113,16 @@ async def test_what_follows_an_answer_that_is_not_read_is_not_begun() -> None:
             await until(lambda: unread(http) > 0)
             for _ in range(3):
                 assert (await http.send(request("GET", "/healthz/live"))).status == 200
+            await turns()
             assert (http.position, http.program.gateway.admission.requests) == (before + 1, 0)
+            assert not http.program.server.server_state.tasks
+            assert in_flight(http) > 0
             loop, taken = asyncio.get_running_loop(), b""
             while taken.count(b"HTTP/1.1 200") < 11:
                 taken += await asyncio.wait_for(loop.sock_recv(sock, 1 << 20), 20)
             assert http.position == before + 2
-        await until(lambda: in_flight(http) == 0)
+            async with asyncio.timeout(20):  # before an idle connection is closed
+                await until(lambda: in_flight(http) == 0)
 
 
 async def test_a_read_whose_caller_has_gone_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:

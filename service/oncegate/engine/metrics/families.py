@@ -180,7 +180,7 @@ METRICS: tuple[Metric, ...] = (
         "admission_refused_requests",
         Kind.COUNTER,
         "requests",
-        "answered OVERLOADED because one of these limits was reached",
+        "answered OVERLOADED because one of these limits was reached, or they would wait too long",
         of_gateway=lambda gateway: {(): gateway.admission.refused},
     ),
     _of_gateway(

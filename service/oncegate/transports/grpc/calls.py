@@ -82,8 +82,12 @@ Read = Callable[[bytes], tuple[Method, Any]]
 class Call:
     """One request whose message has come whole. It is the `Incoming` of its request."""
 
-    def __init__(self, message: Any, body: bytes, context: Any, principal: Principal | None) -> None:
-        self._message, self._body, self._context, self._principal = message, body, context, principal
+    def __init__(self, call: str, message: Any, body: bytes, context: Any, principal: Principal | None) -> None:
+        self._call, self._message, self._body, self._context, self._principal = call, message, body, context, principal
+
+    def call(self) -> str:
+        """Returns the name of the method's call."""
+        return self._call
 
     def timeout_ms(self) -> int | None:
         """Returns what is left of the call's deadline; None: it has none."""
@@ -216,7 +220,7 @@ async def _answered(
     if gateway is None:
         raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
     draining.check(method.call, gateway)
-    incoming = Call(message, body, context, principal)
+    incoming = Call(method.call, message, body, context, principal)
     admitted = await admit(incoming, gateway, method.claims)
     try:
         found, room = await method.work(message, admitted), None

@@ -22,6 +22,14 @@ from oncegate.transports.writes import noted
 
 # Whose request it is, in its scope, where the gateway asks for keys.
 PRINCIPAL = "oncegate.principal"
+# The name of its route's call, in its scope.
+CALL = "oncegate.call"
+
+
+def call_of(request: Request) -> str:
+    """Returns the name of the call that a request is for."""
+    name: str = request.scope[CALL]
+    return name
 
 
 def whose_is(request: Request) -> Whose | None:

@@ -24,6 +24,7 @@ from oncegate.transports.decode import batch_scopes, identifiers
 from oncegate.transports.http.bodies import read_body
 from oncegate.transports.http.head import (
     body_length,
+    call_of,
     caller_of,
     gateway_of,
     header_number,
@@ -171,6 +172,10 @@ class admitted:
 
     async def __aexit__(self, *_: object) -> None:
         self._admitted.release()
+
+    def call(self) -> str:
+        """Returns the name of the route's call."""
+        return call_of(self._request)
 
     def timeout_ms(self) -> int | None:
         """Returns how long the caller waits, by Oncegate-Timeout-Ms; None: for ever. Raises BadRequest."""

@@ -20,7 +20,7 @@ from oncegate.transports import draining
 from oncegate.transports.access.access import Access
 from oncegate.transports.access.keys import bearer
 from oncegate.transports.decode.identifiers import percent_decoded, shortened
-from oncegate.transports.http.head import PRINCIPAL, body_length, deadline_of
+from oncegate.transports.http.head import CALL, PRINCIPAL, body_length, deadline_of
 from oncegate.transports.http.negotiation import media_of
 
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -55,6 +55,7 @@ class Taken:
 
         Raises Unauthenticated, Forbidden, Stopping, BadRequest.
         """
+        request.scope[CALL] = self._call
         access: Access | None = request.app.state.access
         if access is not None:
             credential = bearer(request.headers.get("Authorization"))

@@ -28,7 +28,11 @@ Checked = tuple[Taken, Endpoint]
 
 _CLOSE = b"connection: close\r\n"
 _PREFIX: Final = ["", "v1", "namespaces"]
-_IDS: Final[Mapping[str, Checked]] = {"ids:claim": unchecked(claims.claim), "ids:take": unchecked(claims.take)}
+_IDS: Final[Mapping[str, Checked]] = {
+    "ids:claim": unchecked(claims.claim),
+    "ids:take": unchecked(claims.take),
+    "ids:lookup": unchecked(claims.look_up),
+}
 _CLAIMS: Final[Mapping[str, Checked]] = {
     "renew": unchecked(claims.renew),
     "complete": unchecked(claims.complete),

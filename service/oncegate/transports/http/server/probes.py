@@ -37,6 +37,7 @@ class ProbeProtocol(Protocol):
     """Serves one connection of a probe. One more than there may be ends the oldest that is not being answered."""
 
     keep_alive_s = 5
+    accepted_per_turn, makes_room = 1, True
     _made_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -25,6 +25,7 @@ from oncegate.transports.http.gate import HEAD_BYTES as HEAD_BYTES
 from oncegate.transports.http.gate import TARGET_BYTES, too_long
 from oncegate.transports.http.head import sharer_of
 from oncegate.transports.http.server import closing, fast_path
+from oncegate.transports.http.server.acceptor import ACCEPTED_PER_TURN, Acceptor
 from oncegate.transports.tls import Tls
 
 # Longer than the pause between two micro-batches, so that writers keep their connection.
@@ -49,6 +50,8 @@ class Protocol(HttpToolsProtocol):
     # How many may be open; `Server` sets it.
     connections_max = 4_096
     keep_alive_s = KEEP_ALIVE_S
+    # How many are accepted at once; and whether one beyond `connections_max` ends another.
+    accepted_per_turn, makes_room = ACCEPTED_PER_TURN, False
     _idle_since = 0.0
     # The last head that is whole; the one that is not, and how much has come of it; a head that is only repeated.
     _headed: object = None
@@ -71,12 +74,9 @@ class Protocol(HttpToolsProtocol):
         if beyond <= 0:
             self._rest()
             return
-        self._full = Overloaded(f"{self.connections_max} connections are open; nothing was written")
-        if beyond > refused_max(self.connections_max):
-            self._refuse(self._full)
-            transport.close()
-        else:  # answered behind the first bytes: clients take no answer before they have asked
-            self._lingering = self.loop.call_later(closing.LINGER_S, transport.abort)
+        self._full = full(self.connections_max)
+        # Answered behind the first bytes: clients take no answer before they have asked.
+        self._lingering = self.loop.call_later(closing.LINGER_S, transport.abort)
 
     def data_received(self, data: bytes) -> None:
         """Reads what came, and never switches the protocol: that another is offered is passed over (RFC 9110, 7.8)."""
@@ -250,14 +250,7 @@ class Protocol(HttpToolsProtocol):
             cycle.message_event.set()
             self.flow.pause_reading()
             return
-        body = problems.encode(error, secrets.token_hex(16))
-        status = HTTPStatus(problems.status_of(type(error)))
-        after = "" if error.retry_after_ms is None else f"retry-after: {-(-error.retry_after_ms // 1_000)}\r\n"
-        head = (
-            f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: {problems.PROBLEM}\r\n{after}"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        )
-        self.transport.write(head.encode("ascii") + body)
+        self.transport.write(refusal(error))
         self._linger()
 
     def _close(self) -> None:
@@ -273,6 +266,23 @@ class Protocol(HttpToolsProtocol):
         self.pipeline.clear()
         self._lingering = closing.linger(self.transport)
         self.flow.resume_reading()
+
+
+def refusal(error: OncegateError) -> bytes:
+    """Writes an answer that is the last of its connection."""
+    body = problems.encode(error, secrets.token_hex(16))
+    status = HTTPStatus(problems.status_of(type(error)))
+    after = "" if error.retry_after_ms is None else f"retry-after: {-(-error.retry_after_ms // 1_000)}\r\n"
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: {problems.PROBLEM}\r\n{after}"
+        f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + body
+
+
+def full(connections_max: int) -> Overloaded:
+    """Returns the refusal of a connection beyond so many."""
+    return Overloaded(f"{connections_max} connections are open; nothing was written")
 
 
 def refused_max(connections_max: int) -> int:
@@ -309,28 +319,34 @@ class Server(uvicorn.Server):
             )
         )
         logging.getLogger("uvicorn.error").addFilter(closing.no_cancellation)
-        self._app, self._tls = app, tls
+        self._app, self._tls, self._connections_max, self._protocol = app, tls, connections_max, protocol
+        self.acceptors: list[Acceptor] = []
         self._within_s, self._unread_looks = shutdown_ms / 1_000, -(-unread_ms // TICK_MS)
         self._task: asyncio.Task[None] | None = None
         self._unread: closing.Unread = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begins to listen: as uvicorn does, but that nobody holds a connection by a handshake that does not end."""
-        if self._tls is None:
-            await super().startup(sockets)
-            return
+        """Begins to listen. Nobody holds a connection by a handshake that does not end."""
         config, state = self.config, self.lifespan.state
         made = partial(config.http_protocol_class, config=config, server_state=self.server_state, app_state=state)  # type: ignore[call-arg]
-        begin = partial(
-            asyncio.get_running_loop().create_server,
-            made,
-            ssl=self._tls.context(),
-            ssl_handshake_timeout=HANDSHAKE_S,
-            ssl_shutdown_timeout=FAREWELL_S,
-            backlog=config.backlog,
-        )
-        self.servers = [await begin(sock=sock) for sock in sockets or []]
+        tls: dict[str, Any] = {}
+        if self._tls is not None:
+            tls = {
+                "ssl": self._tls.context(),
+                "ssl_handshake_timeout": HANDSHAKE_S,
+                "ssl_shutdown_timeout": FAREWELL_S,
+            }
+        listen = partial(Acceptor, per_turn=self._protocol.accepted_per_turn, tls=tls)
+        self.acceptors = [listen(sock, config.backlog, made, self._has_room, self._full) for sock in sockets or []]
         self.started = True
+
+    def _has_room(self, making: int) -> bool:
+        """Tells whether one connection more is served, or is refused once it has asked."""
+        most = self._connections_max + refused_max(self._connections_max)
+        return self._protocol.makes_room or len(self.server_state.connections) + making < most
+
+    def _full(self) -> bytes:
+        return refusal(full(self._connections_max))
 
     async def on_tick(self, counter: int) -> bool:
         """Cuts off, once a second, whose callers have taken no byte of what waits for them for too long."""
@@ -342,17 +358,14 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accepts nothing more, and ends all connections; whom it cut off is one log line, `connections_cut`."""
-        for server in self.servers:
-            server.close()
-        for sock in sockets or []:
-            sock.close()
+        for acceptor in self.acceptors:
+            acceptor.close()
+            await acceptor.wait_closed()
         for connection in list(self.server_state.connections):
             connection.shutdown()
         connections, requests = await closing.answered(self.server_state, self._within_s, lambda: self.force_exit)
         if connections or requests:
             self._app.state.observer.event("connections_cut", connections=connections, requests=requests)
-        for server in self.servers:
-            await server.wait_closed()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:

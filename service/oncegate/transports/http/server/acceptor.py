@@ -1,0 +1,111 @@
+"""Accepts connections: in one turn of the loop all that wait, so that requests wait where their wait is known."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any
+
+# In one turn, at most: each takes some 40 µs, and what is open already is to go on.
+ACCEPTED_PER_TURN = 256
+# How long nothing is accepted where there is no descriptor.
+PAUSE_S = 0.05
+_READ_BYTES = 256 << 10
+# A connection without TLS is made within two turns of the loop.
+_MADE_S = 0.5
+
+
+class Acceptor:
+    """Accepts on a listening socket.
+
+    uvloop's own server (0.23) accepts one connection in each turn of the loop. Under load all others wait in the
+    system's queue, where their requests cannot be refused; beyond `backlog` the system drops them, and clients try to
+    connect again after 1, 2, 4 and more seconds.
+
+    has_room: returns whether one more may be made, beside so many that are accepted and not yet made.
+    full: returns what one without room is answered before it is closed; without TLS.
+    tls: what `connect_accepted_socket` takes.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        backlog: int,
+        protocol: Callable[[], asyncio.Protocol],
+        has_room: Callable[[int], bool],
+        full: Callable[[], bytes],
+        per_turn: int = ACCEPTED_PER_TURN,
+        tls: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        self._sock, self._protocol, self._has_room, self._full = sock, protocol, has_room, full
+        self._per_turn, self._tls = per_turn, tls
+        self._loop = asyncio.get_running_loop()
+        self._making: set[asyncio.Task[Any]] = set()
+        self._pause: asyncio.TimerHandle | None = None
+        sock.setblocking(False)
+        sock.listen(backlog)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._sock, self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(self._per_turn):
+            try:
+                accepted, _ = self._sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                logging.getLogger("uvicorn.error").error("no connection can be accepted for now: %s", error)
+                self._wait()
+                return
+            accepted.setblocking(False)
+            if not self._has_room(len(self._making)):
+                self._turn_away(accepted)
+                continue
+            making = self._loop.create_task(self._made(accepted))
+            self._making.add(making)
+            making.add_done_callback(self._making.discard)
+
+    async def _made(self, accepted: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._protocol, accepted, **self._tls)
+        except OSError:  # it is gone already, or its handshake failed or took too long
+            accepted.close()
+
+    def _turn_away(self, accepted: socket.socket) -> None:
+        """Answers and closes a connection. What it has sent is read first, so that the system does not reset it."""
+        with accepted, suppress(OSError):
+            if not self._tls:
+                with suppress(BlockingIOError):
+                    while accepted.recv(_READ_BYTES):
+                        pass
+                accepted.send(self._full())
+
+    def _wait(self) -> None:
+        self._loop.remove_reader(self._sock)
+        self._pause = self._loop.call_later(PAUSE_S, self._go_on)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether connections are accepted."""
+        return self._sock.fileno() >= 0
+
+    def close(self) -> None:
+        """Accepts nothing more, and closes the socket. Idempotent."""
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
+        if self.is_open:
+            self._loop.remove_reader(self._sock)
+            self._sock.close()
+
+    async def wait_closed(self) -> None:
+        """Returns once every connection that was accepted is made; handshakes that have not ended are given up."""
+        if self._making:
+            _, late = await asyncio.wait(set(self._making), timeout=_MADE_S)
+            for making in late:
+                making.cancel()

@@ -1,0 +1,84 @@
+"""How connections are accepted: all that wait at once, where there is room for them."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from oncegate.transports.http.server import acceptor
+from oncegate.transports.http.server.acceptor import Acceptor
+from tests.support.held import turns, until
+
+COUNT, FULL = 40, b"there is no room"
+
+
+class Made(asyncio.Protocol):
+    """Counts the connections that are made."""
+
+    count = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        type(self).count += 1
+        self.transport = transport
+
+    def eof_received(self) -> None:
+        self.transport.close()
+
+
+@asynccontextmanager
+async def accepting(
+    has_room: Callable[[int], bool] = lambda _: True, asked: bytes = b"", sock: socket.socket | None = None
+) -> AsyncIterator[list[socket.socket]]:
+    """An acceptor to which so many have connected, all before it was asked for the first."""
+    Made.count = 0
+    with socket.socket() if sock is None else sock as listener:
+        listener.bind(("127.0.0.1", 0))
+        found = Acceptor(listener, COUNT, Made, has_room, lambda: FULL)
+        callers = [socket.create_connection(listener.getsockname(), timeout=20) for _ in range(COUNT)]
+        for caller in callers:
+            caller.sendall(asked)
+        try:
+            yield callers
+        finally:
+            found.close()
+            found.close()
+            assert not found.is_open
+            for caller in callers:
+                caller.close()
+            await found.wait_closed()
+
+
+async def test_all_connections_that_wait_are_accepted_in_one_turn_of_the_loop() -> None:
+    async with accepting():
+        await turns(6)  # one in which they are accepted, and those in which they are made
+        assert Made.count == COUNT
+
+
+async def test_connections_without_room_are_answered_whole_and_none_is_reset() -> None:
+    async with accepting(lambda making: Made.count + making < 10, b"asked " * 10_000) as callers:
+        await until(lambda: Made.count == 10)
+        await turns()
+        assert Made.count == 10
+        for caller in callers[10:]:
+            assert (caller.recv(100), caller.recv(100)) == (FULL, b"")
+
+
+class Failing(socket.socket):
+    """A socket whose system has no descriptor left, at first."""
+
+    failures = 1
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if self.failures:
+            self.failures -= 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return super().accept()
+
+
+async def test_after_an_error_of_the_system_connections_are_accepted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acceptor, "PAUSE_S", 0.01)
+    async with accepting(sock=Failing()):
+        await until(lambda: Made.count == COUNT)
