@@ -48,6 +48,7 @@ check: setup ## ruff, format, mypy --strict, the import contracts, what is gener
 	@$(RUN) $(PY) -m deploy.grafana --check
 	@$(RUN) $(PY) -m deploy.k8s --check
 	@$(RUN) scripts/spectral/lint.sh
+	@$(RUN) $(PY) scripts/structure.py --large
 
 format: setup ## what ruff can mend by itself
 	@$(RUN) ruff check --fix .

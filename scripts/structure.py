@@ -1,6 +1,9 @@
 """Prints the measures of the code's structure: sizes, folders, private reads, and the files on the way of one claim.
 
-    python scripts/structure.py [--walk]
+    python scripts/structure.py [--large | --walk]
+
+`--large` prints only the files, functions and folders above the usual sizes: signals to look at, not limits. What is
+read together stays together.
 
 `--walk` starts a gateway on a log ledger in a temporary folder, sends one `ids:claim` of two ids over HTTP, and counts
 the calls, the files and the changes of file from the socket to the disk and back, threads included.
@@ -18,6 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 SERVICE = ROOT / "service" / "oncegate"
 GENERATED = "generated"
+FILE_LINES, FUNCTION_LINES, FOLDER_FILES = 400, 50, 13
 
 
 def files_of(folder: str) -> list[Path]:
@@ -26,14 +30,14 @@ def files_of(folder: str) -> list[Path]:
     return [path for path in found if GENERATED not in path.read_text()[:120].lower()]
 
 
-def functions_of(path: Path) -> Iterator[int]:
-    """The lines of each function, without its docstring."""
+def functions_of(path: Path) -> Iterator[tuple[str, int]]:
+    """The name and the lines of each function, without its docstring."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0]
             said = ast.get_docstring(node, clean=False)
             lines = (node.end_lineno or 0) - node.lineno + 1
-            yield lines - ((first.end_lineno or 0) - first.lineno + 1 if said is not None else 0)
+            yield node.name, lines - ((first.end_lineno or 0) - first.lineno + 1 if said is not None else 0)
 
 
 def private_reads(path: Path) -> int:
@@ -59,7 +63,7 @@ def sizes(folder: str) -> str:
     """One row: files, lines, and how long files and functions are."""
     paths = files_of(folder)
     lines = [len(path.read_text().splitlines()) for path in paths]
-    functions = [size for path in paths for size in functions_of(path)]
+    functions = [size for path in paths for _, size in functions_of(path)]
     private = sum(private_reads(path) for path in paths)
     return (
         f"{folder:14} {len(paths):5} files {sum(lines):6} lines   a file {spread(lines):16} "
@@ -72,6 +76,18 @@ def fullest_folders(folder: str) -> list[tuple[int, str]]:
     packages = {path.parent for path in (ROOT / folder).rglob("*.py")}
     counts = [(sum(p.name != "__init__.py" for p in one.glob("*.py")), str(one.relative_to(ROOT))) for one in packages]
     return sorted(counts, reverse=True)
+
+
+def large() -> Iterator[str]:
+    """What is above the usual sizes, a line each."""
+    for folder in ("service", "spark_client", "demo", "bench", "scripts", "tests"):
+        for path in files_of(folder):
+            name = path.relative_to(ROOT)
+            if (lines := len(path.read_text().splitlines())) > FILE_LINES:
+                yield f"{name}: {lines} lines"
+            yield from (f"{name}: {one} has {n} lines" for one, n in functions_of(path) if n > FUNCTION_LINES)
+    for folder in ("service", "spark_client"):
+        yield from (f"{name}: {n} files" for n, name in fullest_folders(folder) if n > FOLDER_FILES)
 
 
 class Walk:
@@ -104,7 +120,10 @@ def walk_of_one_claim() -> list[str]:
 
 
 def main() -> None:
-    """Print everything."""
+    """Print everything, or what is asked for."""
+    if "--large" in sys.argv[1:]:
+        print("\n".join(large()))
+        return
     for folder in ("service", "spark_client", "tests", "bench", "demo"):
         print(sizes(folder))
     for folder in ("service", "spark_client"):

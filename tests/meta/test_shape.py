@@ -1,4 +1,4 @@
-"""The house's rules about its own shape: files, functions, folders and ports that a person can hold."""
+"""Rules about the shape of the code; sizes are signals, which `python scripts/structure.py --large` prints."""
 
 import ast
 from collections import Counter
@@ -6,39 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tree import functions, name_of, sources
-
-FILE_LINES_MAX = 440
-FUNCTION_LINES_MAX = 50
-FOLDER_FILES_MAX = 14
-
-PACKAGES = sources("service", "spark_client")
-EVERYTHING = PACKAGES + sources("demo", "bench", "scripts", "tests")
-
-
-@pytest.mark.parametrize("path", EVERYTHING, ids=name_of)
-def test_no_file_is_longer_than_a_person_can_hold(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= FILE_LINES_MAX
-
-
-def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines of a function without its docstring."""
-    lines = (function.end_lineno or 0) - function.lineno + 1
-    first = function.body[0]
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        lines -= (first.end_lineno or 0) - first.lineno + 1
-    return lines
-
-
-@pytest.mark.parametrize("path", EVERYTHING, ids=name_of)
-def test_no_function_is_longer_than_a_screen(path: Path) -> None:
-    long = {function.name: body_lines(function) for function in functions(ast.parse(path.read_text()))}
-    assert not {name: lines for name, lines in long.items() if lines > FUNCTION_LINES_MAX}
-
-
-def test_no_folder_holds_more_files_than_a_person_can_survey() -> None:
-    files = Counter(path.parent for path in PACKAGES if path.name != "__init__.py")
-    assert not {name_of(folder): count for folder, count in files.items() if count > FOLDER_FILES_MAX}
+from tests.support.tree import sources
 
 
 def test_an_option_that_several_verbs_have_is_declared_once() -> None:

@@ -1,6 +1,5 @@
 """The project's own files, as tests about its shape see them."""
 
-import ast
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,8 +61,3 @@ def _walk(folder: Path) -> Iterator[Path]:
             yield from _walk(path)
         elif path.is_file():
             yield path
-
-
-def functions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """All of a module, nested ones too."""
-    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
