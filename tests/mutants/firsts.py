@@ -6,6 +6,8 @@ from tests.mutants.planted import CLIENT, ENGINE, INDEX
 _FIRSTS = "tests/engine/usecases/test_firsts.py"
 _HTTP = "tests/transports/http/test_firsts.py"
 _ROWS = "tests/index/claims/test_firsts.py"
+_SENT = "tests/faults/kafka/test_sent_places.py"
+_ELSEWHERE = "tests/engine/usecases/test_places_elsewhere.py"
 
 FIRSTS: tuple[Mutant, ...] = (
     one(
@@ -18,8 +20,8 @@ FIRSTS: tuple[Mutant, ...] = (
     one(
         "a located place is another request's",
         f"{ENGINE}/commit/places.py",
-        " and entry.claim == unread.claim else None",
-        " else None",
+        " or entry.claim != unread.claim:",
+        ":",
         _FIRSTS,
     ),
     one(
@@ -39,8 +41,8 @@ FIRSTS: tuple[Mutant, ...] = (
     one(
         "an id that is not in the entry has a place",
         f"{ENGINE}/commit/places.py",
-        "    return np.where((written[at] == ids).all(axis=1), entry.first_offset + order[at], -1)\n",
-        "    return entry.first_offset + order[at]\n",
+        "    return np.where((written[at] == ids).all(axis=1), order[at], -1)\n",
+        "    return order[at]\n",
         "tests/engine/commit/test_places.py",
     ),
     one(
@@ -133,5 +135,68 @@ FIRSTS: tuple[Mutant, ...] = (
         '    places["topic"] = np.where(known, located.topic[at], _UNKNOWN)\n',
         '    places["topic"] = np.where(known, located.topic[at], 0)\n',
         _HTTP,
+    ),
+    one(
+        "a row in Kafka is one offset further",
+        "service/oncegate/ports/row_places.py",
+        "    return np.arange(one.first_offset, one.first_offset + one.rows, dtype=np.int64)\n",
+        "    return np.arange(one.first_offset + 1, one.first_offset + one.rows + 1, dtype=np.int64)\n",
+        _SENT,
+    ),
+    one(
+        "a row in Kafka is in its neighbour's partition",
+        "service/oncegate/ports/row_places.py",
+        "        placed_numbers[order], placed_offsets[order] = numbers, offsets\n",
+        "        placed_numbers[:], placed_offsets[:] = numbers, offsets\n",
+        _SENT,
+    ),
+    one(
+        "a range goes on over records of others",
+        "service/oncegate/ledgers/kafka/rows/stream.py",
+        "offset == last.first_offset + last.rows and",
+        "offset >= last.first_offset + last.rows and",
+        _SENT,
+    ),
+    one(
+        "a range begins again where its batches follow each other",
+        "service/oncegate/ledgers/kafka/rows/stream.py",
+        "offset == last.first_offset + last.rows and",
+        "offset == last.first_offset + last.rows + 1 and",
+        _SENT,
+    ),
+    one(
+        "offsets of an aborted try are told",
+        "service/oncegate/ledgers/kafka/shard/ledger.py",
+        "                sent = ranges.sent(first_offsets)\n",
+        "                sent = ranges.sent(first_offsets)\n                ranges.report()\n",
+        f"{_SENT}::test_offsets_of_an_aborted_transaction_are_told_to_nobody",
+    ),
+    one(
+        "places in Kafka are those of the entry before",
+        f"{ENGINE}/commit/journal.py",
+        "        return self.group_commit.next_position + number\n",
+        "        return self.group_commit.next_position + number - 1\n",
+        _ELSEWHERE,
+    ),
+    one(
+        "an id alone in Kafka is where it was counted",
+        f"{INDEX}/claims/firsts.py",
+        " & (rows.first_offset[found] >= 0) & (not elsewhere)\n",
+        " & (rows.first_offset[found] >= 0)\n",
+        _ELSEWHERE,
+    ),
+    one(
+        "places that nobody asked for are waited for",
+        f"{ENGINE}/usecases/produce.py",
+        "deadline if request.locate else deadline.at_most(UNASKED_MS)",
+        "deadline",
+        _ELSEWHERE,
+    ),
+    one(
+        "a place that no broker told is told in part",
+        f"{ENGINE}/commit/places.py",
+        "                if read is None or read.places is None or not read.places.is_known():\n",
+        "                if read is None or read.places is None:\n",
+        _ELSEWHERE,
     ),
 )

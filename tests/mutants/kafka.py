@@ -233,8 +233,8 @@ KAFKA: tuple[Mutant, ...] = (
     one(
         "where rows lie is told by their last batch",
         f"{_ROWS}/stream.py",
-        "        firsts.setdefault(partition, offset)\n",
-        "        firsts[partition] = offset\n",
+        "of_partition[-1] = last._replace(rows=last.rows + count)\n",
+        "of_partition[-1] = last._replace(first_offset=offset, rows=last.rows + count)\n",
         f"{_BROKER_TESTS}::test_both_clients_read_what_was_written_in_every_compression",
     ),
     one(

@@ -81,8 +81,8 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
     one(
         "topics that rows name are known only while the gateway that took them lives",
         f"{_SHARD}/append_ranges.py",
-        "                stream = RowStream(pieces, target, topics.ask)\n",
-        "                stream = RowStream(pieces, target)\n",
+        "                stream = RowStream(pieces, target, topics.ask, by_row=by_row)\n",
+        "                stream = RowStream(pieces, target, by_row=by_row)\n",
         f"{_TESTS}::test_a_batch_goes_to_several_topics_at_once",
     ),
     one(
@@ -129,10 +129,10 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
     ),
     one(
         "rows that are only counted are told as offsets",
-        f"{_ENGINE}/topics.py",
-        "        return () if self.are_elsewhere else spans\n",
-        "        return spans\n",
-        f"{_TESTS}::test_rows_with_ids_are_written_once_whoever_writes_them",
+        f"{_ENGINE}/produce.py",
+        "        if not self._places.elsewhere:\n",
+        "        if True:\n",
+        "tests/engine/usecases/test_places_elsewhere.py::test_the_first_answer_and_the_retry_s_tell_the_same_offsets",
     ),
     one(
         "a stage that waits is deleted with one behind it",

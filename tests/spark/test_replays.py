@@ -128,7 +128,7 @@ def test_a_deleted_checkpoint_without_a_name_publishes_again_and_warns_with_the_
     job.run(job.stream())
     assert job.published() == {1: 2, 2: 2}
     (warned,) = [line for line in job.log().splitlines() if "a query that this gateway has not seen" in line]
-    assert "the topic held 2 rows already" in warned
+    assert "the topic had 2 offsets in use already" in warned
 
 
 def test_a_restored_checkpoint_writes_no_claimed_row_twice(job: Job) -> None:

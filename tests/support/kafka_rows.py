@@ -2,14 +2,32 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.rows import stream
-from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target, Written
+from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target
 from oncegate.ledgers.kafka.transactions.batches import Batch
 from oncegate.ledgers.kafka.transactions.guard import Guard
+from oncegate.ports import RowPlaces
+
+
+class Written(NamedTuple):
+    """What one partition got; `first_offset`: of its first record."""
+
+    partition: Partition
+    first_offset: int
+    records: int
+
+
+def written(places: RowPlaces) -> list[Written]:
+    """What each partition got, in the order of their first batches."""
+    grouped = groupby(places.ranges, lambda one: Partition(one.topic, one.partition))
+    found = [(partition, list(ranges)) for partition, ranges in grouped]
+    return [Written(at, of[0].first_offset, sum(one.rows for one in of)) for at, of in found]
 
 
 async def commit_rows(
@@ -22,7 +40,7 @@ async def commit_rows(
     stream, found = RowStream(in_threads(pieces), target), list[Written]()
 
     def last(offsets: list[int]) -> Sequence[Batch]:
-        found.extend(stream.written(offsets))
+        found.extend(written(stream.written(offsets)))
         return then(found)
 
     await guard.commit(stream.batches(), last)

@@ -1,6 +1,7 @@
 """A gateway over a ledger in memory that sends rows to topics elsewhere; a test looks at what was to be sent."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -15,6 +16,9 @@ from oncegate.ports import (
     Origin,
     OutputChange,
     Outputs,
+    Replayed,
+    RowPlaces,
+    RowRange,
     SendRanges,
     WriteRange,
 )
@@ -59,12 +63,44 @@ class Elsewhere:
         raise ReadElsewhere(f"topic {topic} lies elsewhere", brokers=self.where, topic=topic)
 
 
+class Partitions:
+    """Where rows went that were sent: each row to the partition whose turn it is, at an offset of its own.
+
+    Behind each append an offset is taken by its end, as in Kafka. `by_position`: of the entries that sent them.
+    """
+
+    def __init__(self, count: int = 3) -> None:
+        self.ends = [100 * number for number in range(count)]
+        self.by_position: dict[int, RowPlaces] = {}
+        # Of a ledger that does not keep it.
+        self.is_kept = True
+        # Whether it is read.
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    def place(self, send: SendRanges, rows: int) -> RowPlaces:
+        count = len(self.ends)
+        parts = [len(range(number, rows, count)) for number in range(count)]
+        ranges = tuple(
+            RowRange(send.topic, number, end, part)
+            for number, (end, part) in enumerate(zip(self.ends, parts, strict=True))
+            if part
+        )
+        self.ends = [end + part + 1 for end, part in zip(self.ends, parts, strict=True)]
+        partition_of = bytes(number % count for number in range(rows)) if len(ranges) > 1 else b""
+        return RowPlaces(ranges, partition_of)
+
+
 class SendingLedger(HeldLedger):
     """Gives up what it sends; `sent`: what the appends that were written have sent."""
 
-    def __init__(self, good: Ledger, outputs: Outputs, disk: Disk, sent: list[SendRanges]) -> None:
+    def __init__(
+        self, good: Ledger, outputs: Outputs, disk: Disk, sent: list[SendRanges], partitions: Partitions
+    ) -> None:
         super().__init__(good, outputs, disk)
         self.sent = sent
+        self.partitions = partitions
+        self.rows: dict[bytes, int] = {}
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
         sends = [output for output in outputs if isinstance(output, SendRanges)]
@@ -78,7 +114,19 @@ class SendingLedger(HeldLedger):
         stored = tuple(one for send in sends for one in send.range_ids if one not in written)
         mark = await super().append(entries, [*kept, *([DropRanges(stored)] if stored else [])])
         self.sent += sends
+        self.rows |= {one.range_id: one.rows for one in outputs if isinstance(one, WriteRange)}
+        for send in sends:
+            places = self.partitions.place(send, sum(self.rows[one] for one in send.range_ids))
+            if send.report is not None:
+                self.partitions.by_position[send.report.position] = places
+                send.report.told(places)
         return mark
+
+    async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
+        await self.partitions.gate.wait()
+        by_position = self.partitions.by_position if self.partitions.is_kept else {}
+        async for batch in super().replay(from_position):
+            yield [replace(one, places=by_position.get(one.position)) for one in batch]
 
 
 class SendingLedgers(HeldLedgers):
@@ -88,6 +136,7 @@ class SendingLedgers(HeldLedgers):
         super().__init__()
         self.sent: list[SendRanges] = []
         self.elsewhere = Elsewhere()
+        self.partitions = Partitions()
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
@@ -96,7 +145,7 @@ class SendingLedgers(HeldLedgers):
 
     def held(self, opened: OpenLedger) -> HeldLedger:
         assert opened.outputs is not None
-        return SendingLedger(opened.ledger, opened.outputs, self.disk, self.sent)
+        return SendingLedger(opened.ledger, opened.outputs, self.disk, self.sent, self.partitions)
 
     def origins(self) -> list[Origin | None]:
         """Of what was sent since the last look."""

@@ -52,8 +52,10 @@ def _lines(known: dict[str, Any]) -> list[str]:
     if "lease_left_ms" in known:
         lines.append(f"its lease runs {known['lease_left_ms'] / 1000:.1f} s longer")
     if "topic" in known:
-        place = f"partition {known['partition']}, in the request that begins at offset {known['first_offset']}"
-        lines.append(f"written to topic {known['topic']}, {place}")
+        place = ", where is not known any more"
+        if "partition" in known:
+            place = f", partition {known['partition']}, at offset {known['first_offset']} or behind it"
+        lines.append(f"written to topic {known['topic']}{place}")
     if known.get("digest_kept"):
         lines.append("it came with a payload: with another one it is told CONFLICT, once it is done")
     if known["state"] in {"DONE", "TAKEN"}:

@@ -29,6 +29,11 @@ class Deadline:
         """Milliseconds left, negative once it has passed; None: it never passes."""
         return None if self._end_ms is None else self._end_ms - self._clock.monotonic_ms()
 
+    def at_most(self, ms: int) -> "Deadline":
+        """Returns one that passes in `ms` milliseconds at the latest."""
+        left_ms = self.left_ms
+        return Deadline(self._clock, ms if left_ms is None else min(ms, left_ms))
+
     def check(self) -> None:
         """Raises DeadlinePassed when the time is up; nothing was written. To be called right before the decision."""
         self.decided()

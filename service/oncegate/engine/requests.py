@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oncegate.core.claims import ClaimState, IdTime, LeaseExpiry, OnLedgerDown
-from oncegate.core.entries.kinds import Name, Span
+from oncegate.core.entries.kinds import Name
 from oncegate.index.batches import Winner
 from oncegate.index.claims.results import Located
-from oncegate.ports import Chunk
+from oncegate.ports import Chunk, RowRange
 from oncegate.ports.writers import current_writer
 
 Schema = Any  # pyarrow ships no types
@@ -202,14 +202,15 @@ class ProduceRequest:
 class ProduceResult:
     """Tells how many rows were written by this request, and where. Verdicts as of ClaimResult; None: no ids.
 
-    before: of a repeat, what earlier tries of the very request wrote where. located, shadow: as of ClaimResult.
+    spans: empty where a broker did not tell all offsets. before: of a repeat, where all lies that earlier tries of the
+    very request wrote; empty: nothing, or not all of it is known. located, shadow: as of ClaimResult.
     """
 
     rows: int
-    spans: tuple[Span, ...]
+    spans: tuple[RowRange, ...]
     verdicts: NDArray[np.uint8] | None = None
     numbers: NDArray[np.uint32] | None = None
-    before: tuple[Span, ...] = ()
+    before: tuple[RowRange, ...] = ()
     located: Located | None = None
     shadow: NDArray[np.uint8] | None = None
 
@@ -281,13 +282,15 @@ class CommitRequest:
 class CommitResult:
     """Tells what a commit came to: COMMITTED or DUPLICATE. suppressed_rows: staged or brought, and not published.
 
+    spans: where the name's rows lie; empty where not all of it is known.
+
     first_of_app: COMMITTED, and no other of the last names in the topic is of this app. higher_version: DUPLICATE,
     since this version is committed and the name's is lower; None: the name itself is committed.
     """
 
     outcome: str
     rows: int
-    spans: tuple[Span, ...]
+    spans: tuple[RowRange, ...]
     suppressed_rows: int
     takeover_rows: int
     warning: str | None = None
@@ -353,7 +356,6 @@ __all__ = [
     "SequenceRequest",
     "SettingsRequest",
     "SettleResult",
-    "Span",
     "StageRequest",
     "StageResult",
     "TakeRequest",

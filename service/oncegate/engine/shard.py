@@ -131,7 +131,7 @@ class Shard:
         self._producers, self._drivers = Producers(self.journal), Drivers(self.journal)
         self.operations = Operations(self.journal, lambda: self.eviction.busy, self.rates)
         self._records = Records(self.journal, self._topics, self._producers, places)
-        self._batches = Batches(self.journal, self._topics, self.stages)
+        self._batches = Batches(self.journal, self._topics, self.stages, places)
         self._direct = DirectLanes(self.journal, direct)
 
     def fingerprints(self, named: str | None = None, own: str = CLAIMED) -> Fingerprinter:

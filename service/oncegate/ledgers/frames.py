@@ -17,10 +17,12 @@ import msgspec
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog.changes import Change, Location
 from oncegate.ledgers.chain import chain_of
-from oncegate.ports import Mark, Replayed
+from oncegate.ports import Mark, Replayed, RowPlaces, RowRange
 
 _HEAD = struct.Struct("<4sQQQI16s16s16s")
 _SERIAL = struct.Struct("<Q")
+# First offset and count of a range of records.
+RANGE = struct.Struct("<qI")
 _MAGIC = b"OGK1"
 # Of entries in one append: all of a frame is in memory several times while it is written.
 ENTRIES_BYTES_MAX = 512 << 20
@@ -63,12 +65,23 @@ class Sent(msgspec.Struct, frozen=True, array_like=True, tag=18):
     """Says where records lie that the same transaction has written into a topic of users.
 
     `first_offset`: of the first of them, −1 where the broker did not tell it; records of others may lie between.
+    `position`: of the entry that wrote them; 0: it is not known, nor is the rest. Changes of one entry follow one
+    another. `ranges`: of the partition, each `RANGE`; empty: all records are one. `partition_of`: in the first change
+    of an entry, as of `RowPlaces`. A frame of a version before has none of the three.
     """
 
     topic: str
     partition: int
     first_offset: int
     records: int
+    position: int = 0
+    ranges: bytes = b""
+    partition_of: bytes = b""
+
+    def row_ranges(self) -> list[RowRange]:
+        """Returns the ranges of the partition, in the order of its rows."""
+        ranges = list(RANGE.iter_unpack(self.ranges)) or [(self.first_offset, self.records)]
+        return [RowRange(self.topic, self.partition, first, rows) for first, rows in ranges]
 
 
 AnyChange = Change | Owned | Compacted | Sent
@@ -156,9 +169,21 @@ def decode_frame(data: bytes, offset: int, where: str) -> Frame:
 
 def entries_of(frame: Frame, behind: int = 0) -> list[Replayed]:
     """Returns the entries of a frame whose position is above `behind`."""
-    mark = frame.mark
+    mark, places = frame.mark, places_of(frame.body.changes)
     numbered = enumerate(frame.body.entries, frame.first_position)
-    return [Replayed(position, body, mark) for position, body in numbered if position > behind]
+    return [Replayed(position, body, mark, places.get(position)) for position, body in numbered if position > behind]
+
+
+def places_of(changes: Sequence[AnyChange]) -> dict[int, RowPlaces]:
+    """Returns where rows lie that entries of a frame have sent, by the entry's position."""
+    sent: dict[int, list[Sent]] = {}
+    for change in changes:
+        if isinstance(change, Sent) and change.position:
+            sent.setdefault(change.position, []).append(change)
+    return {
+        position: RowPlaces(tuple(one for part in parts for one in part.row_ranges()), parts[0].partition_of)
+        for position, parts in sent.items()
+    }
 
 
 def damage(where: str, what: str) -> LedgerDamaged:

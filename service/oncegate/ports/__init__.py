@@ -3,6 +3,7 @@
 ledger      the durable log that is the only truth, and where ledgers live
 standby     ledgers that are read on while another process owns them
 outputs     rows beside a ledger, where it holds any
+row_places  where the rows of an entry lie
 direct      records of rows that clients write themselves
 duplicates  where duplicates are told one by one
 runs        the shard's own folder of sorted runs
@@ -23,9 +24,11 @@ from oncegate.ports.outputs import (
     PublishRanges,
     RowTopics,
     SendRanges,
+    SendReport,
     TrimRanges,
     WriteRange,
 )
+from oncegate.ports.row_places import RowPlaces, RowRange, partition_numbers
 from oncegate.ports.runs import RunFolders, Runs
 from oncegate.ports.standby import Followed, Standbys
 from oncegate.ports.world import Clock, Observer
@@ -52,11 +55,15 @@ __all__ = [
     "Outputs",
     "PublishRanges",
     "Replayed",
+    "RowPlaces",
+    "RowRange",
     "RowTopics",
     "RunFolders",
     "Runs",
     "SendRanges",
+    "SendReport",
     "Standbys",
     "TrimRanges",
     "WriteRange",
+    "partition_numbers",
 ]

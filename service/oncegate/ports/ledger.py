@@ -8,6 +8,7 @@ from typing import Protocol
 from oncegate.core.errors import OncegateError
 from oncegate.ports.direct import DirectRecords
 from oncegate.ports.outputs import OutputChange, Outputs, RowTopics
+from oncegate.ports.row_places import RowPlaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,13 @@ class Replayed:
     """Carries one entry read back; `mark` is equal for all entries of one append: it stands at the last of them.
 
     Entries of a snapshot all have one position and one mark: those that stood at the end of what it replaced.
+    `places`: where its rows lie in topics elsewhere; None: it wrote none there, or the ledger did not keep it.
     """
 
     position: int
     body: bytes
     mark: Mark
+    places: RowPlaces | None = None
 
 
 class AppendRefused(Exception):

@@ -3,11 +3,12 @@
 Changes of outputs go through `Ledger.append`, in one commit with the entries; reading is what `Outputs` offers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 from oncegate.arraytypes import U32, U64
+from oncegate.ports.row_places import RowPlaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +69,32 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class SendReport:
+    """Asks where the rows of a send come to lie.
+
+    `position`: of the entry that writes them, by which `Replayed.places` has them again. `by_row`: it is to be kept of
+    each row; else of each partition. `told`: called once the append is durable, and for no other.
+    """
+
+    position: int
+    told: Callable[[RowPlaces], None]
+    by_row: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class SendRanges:
     """Writes the rows of ranges, in this order, into a topic that lies elsewhere (`RowTopics`), and gives them up.
 
     A range that the same append writes is sent as it is, and kept nowhere else. `origin`: of all the rows, which each
     record is then to say; None: none says it. `waiting_bytes`: of ranges that earlier appends wrote, which count as
-    this append's.
+    this append's. `report`: who is to know where the rows lie; None: nobody.
     """
 
     topic: str
     range_ids: tuple[bytes, ...]
     origin: Origin | None = None
     waiting_bytes: int = 0
+    report: SendReport | None = None
 
 
 OutputChange = WriteRange | PublishRanges | DropRanges | TrimRanges | SendRanges

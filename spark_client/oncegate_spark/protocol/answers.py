@@ -57,11 +57,15 @@ class Lane:
 
 @dataclass(frozen=True)
 class Offsets:
-    """A range of offsets: `rows` rows stand in a partition, without holes, from `first_offset` on."""
+    """A range of offsets: `rows` rows stand in a partition, without holes, from `first_offset` on.
+
+    `topic`: where the gateway names one: rows that go into Kafka may name a topic each. None: the one written to.
+    """
 
     partition: int
     first_offset: int
     rows: int
+    topic: str | None = None
 
 
 @dataclass(frozen=True)
@@ -84,8 +88,13 @@ class Committed:
 
     @property
     def rows_before(self) -> int:
-        """How many rows the topic had, at least, before these came."""
-        return sum(one.first_offset for one in self.offsets)
+        """How many offsets of the partitions that these rows went to had been taken before they came: one each row,
+        and in Kafka one each transaction more."""
+        lowest: dict[tuple[str | None, int], int] = {}
+        for one in self.offsets:
+            at = one.topic, one.partition
+            lowest[at] = min(lowest.get(at, one.first_offset), one.first_offset)
+        return sum(lowest.values())
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,7 @@ def test_rows_before_the_first_batch_warn_of_a_deleted_checkpoint_unless_they_ar
     write("r")
     warned = [record.getMessage() for record in caplog.records if "checkpoint was deleted" in record.getMessage()]
     assert len(warned) == 1, "its first write, named or not, finds what another query has written"
-    assert "the topic held 2 rows already. If the query's checkpoint was deleted" in warned[0]
+    assert "the topic had 2 offsets in use already. If the query's checkpoint was deleted" in warned[0]
 
 
 def test_an_unknown_input_is_warned_of_once(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:

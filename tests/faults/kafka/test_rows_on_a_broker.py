@@ -19,7 +19,7 @@ from oncegate.core.errors import BadRequest, MissingStage, NotFound, SchemaMisma
 from oncegate.ledgers.kafka.compression import Compression, compressed
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.record_batch import Field, Records, encode
-from oncegate.ledgers.kafka.rows.stream import Piece, Target, Written
+from oncegate.ledgers.kafka.rows.stream import Piece, Target
 from oncegate.ledgers.kafka.transactions.batches import Batch
 from oncegate.ledgers.kafka.transactions.ends import NotWritten
 from oncegate.ledgers.kafka.transactions.guard import Guard
@@ -27,7 +27,7 @@ from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.ports import Origin
 from oncegate_spark import RecordCheck
 from tests.support.kafka_broker import WAIT_S, Broker
-from tests.support.kafka_rows import check_rows, commit_rows, pieces_of
+from tests.support.kafka_rows import Written, check_rows, commit_rows, pieces_of
 
 pytestmark = pytest.mark.slow
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

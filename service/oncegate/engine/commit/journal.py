@@ -51,6 +51,10 @@ class Journal:
             return self.group_commit.submit(bodies, outputs, *self.index.apply(position, entries[0], now_ms))
         return self.group_commit.submit(bodies, outputs, *self._apply_all(position, entries, now_ms))
 
+    def position_of(self, number: int) -> int:
+        """Returns the position of the entry with this number, from 0, among those that are recorded next."""
+        return self.group_commit.next_position + number
+
     def times(self, made_ms: NDArray[np.uint64] | None) -> IdTimes:
         """Returns when ids were made, and up to when they are past; None: they do not say it."""
         settings = self.index.settings

@@ -9,67 +9,120 @@ import numpy as np
 from oncegate.arraytypes import I64, U64
 from oncegate.core.entries.codec import decode
 from oncegate.core.entries.kinds import Produced
-from oncegate.core.errors import LedgerDamaged
+from oncegate.core.errors import OncegateError
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.deadline import Deadline
-from oncegate.index.claims.firsts import Firsts, Unread
+from oncegate.index.claims.firsts import Firsts
 from oncegate.index.claims.results import Located
-from oncegate.ports import Ledger, Replayed
+from oncegate.ports import Ledger, Replayed, RowPlaces, RowRange
+
+# What an answer waits for places at most that nobody asked for: they are read one request at a time.
+UNASKED_MS = 2_000
+# Of entries that wrote rows elsewhere, newest: most retries come within seconds, and reading asks a broker.
+REMEMBERED = 4_096
 
 
 class Places:
     """Completes what the index knows of the firsts of duplicates, an entry at a time and one request at a time.
 
-    `elsewhere`: rows go to topics that are not the ledger's own, so that nothing here knows an offset.
+    `elsewhere`: rows go to topics that are not the ledger's own: their offsets are beside the entries (`RowPlaces`),
+    and those that the index counts are no offsets there.
     """
 
     def __init__(self, ledger: Ledger, marks: Marks, elsewhere: bool = False) -> None:
         self._ledger = ledger
-        self._elsewhere = elsewhere
+        self.elsewhere = elsewhere
         self._marks = marks
         # A segment may be read for each; requests that are not asking for places wait for none of it.
         self._reading = asyncio.Lock()
+        self._newest: dict[int, tuple[RowRange, ...]] = {}
+
+    def remember(self, position: int, places: RowPlaces) -> None:
+        """Notes where rows lie that the durable entry at a position wrote elsewhere."""
+        if places.is_known():
+            self._newest[position] = places.ranges
+        if len(self._newest) > REMEMBERED:
+            del self._newest[next(iter(self._newest))]
 
     async def located(self, firsts: Firsts, deadline: Deadline) -> Located:
         """Returns all that is known once the entries are read; what they rest on is durable.
 
-        What was compacted, is damaged or is not read before the deadline stays unknown: an answer was given already.
+        What was compacted, cannot be read or is not read before the deadline stays unknown: an answer was given
+        already.
         """
-        if self._elsewhere:
-            firsts.located.offset[:] = -1
-            return firsts.located
+        located = firsts.located
         for unread in firsts.unread:
-            if deadline.left_ms is not None and deadline.left_ms <= 0:
-                break
-            async with self._reading:
-                entry = await self._entry(unread)
-            if entry is not None:
-                firsts.located.offset[unread.at] = await asyncio.to_thread(offsets_in, entry, unread.ids)
-        return firsts.located
+            read = await self._read(unread.position, deadline)
+            entry = None if read is None else await asyncio.to_thread(decode, read.body)
+            if read is None or not isinstance(entry, Produced) or entry.claim != unread.claim:
+                continue
+            if not self.elsewhere:
+                located.offset[unread.at] = await asyncio.to_thread(offsets_in, entry, unread.ids)
+            elif read.places is not None:
+                rows = await asyncio.to_thread(rows_in, entry, unread.ids)
+                place(located, unread.at[rows >= 0], read.places, rows[rows >= 0])
+        return located
 
-    async def _entry(self, unread: Unread) -> Produced | None:
-        """Reads the entry that wrote these; None: there is none any more."""
-        if unread.position <= self._marks.compacted_to:
+    async def ranges(self, positions: Sequence[int], deadline: Deadline) -> tuple[RowRange, ...]:
+        """Returns where all rows lie that the entries at these positions wrote into topics elsewhere.
+
+        Empty: not all of it is known, or not before the deadline.
+        """
+        found: list[RowRange] = []
+        for position in positions:
+            ranges = self._newest.get(position)
+            if ranges is None:
+                read = await self._read(position, deadline)
+                if read is None or read.places is None or not read.places.is_known():
+                    return ()
+                ranges = read.places.ranges
+            found += ranges
+        return tuple(found)
+
+    async def _read(self, position: int, deadline: Deadline) -> Replayed | None:
+        """Reads an entry; None: there is none any more, it cannot be read, or not before the deadline."""
+        if position <= self._marks.compacted_to or (deadline.left_ms is not None and deadline.left_ms <= 0):
             return None
         try:
-            async with aclosing(self._ledger.replay(unread.position)) as batches:
-                body = await _first(batches, unread.position)
-        except (LedgerDamaged, OSError):
+            return await deadline.reading(self._entry(position))
+        except (OncegateError, OSError):
             return None
-        entry = None if body is None else await asyncio.to_thread(decode, body)
-        return entry if isinstance(entry, Produced) and entry.claim == unread.claim else None
+
+    async def _entry(self, position: int) -> Replayed | None:
+        async with self._reading, aclosing(self._ledger.replay(position)) as batches:
+            return await _first(batches, position)
 
 
-async def _first(batches: AsyncGenerator[Sequence[Replayed], None], position: int) -> bytes | None:
+async def _first(batches: AsyncGenerator[Sequence[Replayed], None], position: int) -> Replayed | None:
     """The entry at a position, which is the first of a replay from there unless a snapshot has taken its place."""
     async for batch in batches:
-        return batch[0].body if batch[0].position == position else None
+        return batch[0] if batch[0].position == position else None
     return None
+
+
+def place(located: Located, at: I64, places: RowPlaces, rows: I64) -> None:
+    """Enters where these rows of an entry lie for the ids at `at`; nothing where it is not known."""
+    if (of_rows := places.of_rows()) is None:
+        return
+    ranges, offsets = of_rows
+    first_topic = len(located.topics)
+    numbers = {topic: first_topic + n for n, topic in enumerate(dict.fromkeys(one.topic for one in places.ranges))}
+    located.topics.extend(numbers)
+    topics = np.array([numbers[one.topic] for one in places.ranges], np.int32)
+    partitions = np.array([one.partition for one in places.ranges], np.uint32)
+    located.topic[at], located.partition[at] = topics[ranges[rows]], partitions[ranges[rows]]
+    located.offset[at] = offsets[rows]
 
 
 def offsets_in(entry: Produced, ids: U64) -> I64:
     """Finds the offset of each of `ids`, shape (n, 2), in what an entry wrote; -1: it did not, or does not say
     where."""
+    rows = rows_in(entry, ids)
+    return np.where(rows >= 0, entry.first_offset + rows, -1)
+
+
+def rows_in(entry: Produced, ids: U64) -> I64:
+    """Finds which of an entry's rows each of `ids`, shape (n, 2), is; -1: none, or it does not say which."""
     fresh, taken = (np.frombuffer(raw, np.uint64).reshape(-1, 2) for raw in (entry.fresh, entry.taken))
     order = _order(entry, len(fresh), len(taken))
     if order is None:
@@ -78,7 +131,7 @@ def offsets_in(entry: Produced, ids: U64) -> I64:
     by_word = np.argsort(written[:, 0], kind="stable")
     found = np.searchsorted(written[by_word, 0], ids[:, 0])
     at = by_word[np.minimum(found, len(written) - 1)]
-    return np.where((written[at] == ids).all(axis=1), entry.first_offset + order[at], -1)
+    return np.where((written[at] == ids).all(axis=1), order[at], -1)
 
 
 def _order(entry: Produced, fresh: int, taken: int) -> I64 | None:

@@ -11,6 +11,7 @@ from oncegate.core.entries.kinds import Asked, Committed, Entry, Name, Part, Spa
 from oncegate.core.errors import BadRequest, ChunkAltered, MissingStage, NotFound
 from oncegate.engine.commit import origins
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.commit.places import Places
 from oncegate.engine.counters import COMMITTED_ROWS, DUPLICATE_COMMITS, LOWER_VERSIONS, OTHER_REPLAYS, STAGED_ROWS
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_source_offsets
@@ -23,14 +24,15 @@ from oncegate.engine.write_log import log_batch
 from oncegate.index.batches import Stage, StagedChunk, totals
 from oncegate.index.committed_names import CommittedName
 from oncegate.index.writers import cause_between, is_newer_run, task_of
-from oncegate.ports import DropRanges, Origin, OutputChange, WriteRange
+from oncegate.ports import DropRanges, Origin, OutputChange, RowPlaces, RowRange, SendReport, WriteRange
 
 
 class Batches:
     """Stages, commits and aborts named batches, over one journal."""
 
-    def __init__(self, journal: Journal, topics: Topics, stages: StageQuota) -> None:
+    def __init__(self, journal: Journal, topics: Topics, stages: StageQuota, places: Places) -> None:
         self._journal = journal
+        self._places = places
         self._topics = topics
         self._stages = stages
         self._index = journal.index.batches
@@ -117,7 +119,7 @@ class Batches:
         check_source_offsets(request.source_offsets, self._journal.limits)
         await self._check_writable(request)
         deadline.check()
-        result = await self._commit(request)
+        result = await self._commit(request, deadline)
         log_batch(self._journal, request, result)
         return result
 
@@ -132,7 +134,7 @@ class Batches:
             size_bytes = sum(part.size_bytes for chunk in chunks for part in chunk.parts)
             await self._topics.check_writable(request.name.topic, read_schema(chunks[0].schema), size_bytes)
 
-    async def _commit(self, request: CommitRequest) -> CommitResult:
+    async def _commit(self, request: CommitRequest, deadline: Deadline) -> CommitResult:
         if len({winner.token for winner in request.winners}) < len(request.winners):
             raise BadRequest("one token is named twice among the winners; nothing was written")
         journal, run = self._journal, None if request.run is None else request.run.encode()
@@ -157,8 +159,8 @@ class Batches:
         assert record is not None, "facts say that it is committed"
         if row.outcome is Outcome.COMMITTED_AGAIN:
             await journal.group_commit.durable(record.position)
-            first, told = self._index.committed.is_first(request.name), self._topics.told(record.spans)
-            return CommitResult("COMMITTED", record.rows, told, record.suppressed_rows, 0, first_of_app=first)
+            first, ranges = self._index.committed.is_first(request.name), await self._ranges(request, record, deadline)
+            return CommitResult("COMMITTED", record.rows, ranges, record.suppressed_rows, 0, first_of_app=first)
         journal.group_commit.check()
         rows, _ = totals(request.winners)
         rows_equal = {None: 2, False: 0, True: 1}[facts.rows_equal]
@@ -173,10 +175,22 @@ class Batches:
         journal.counts.add(DUPLICATE_COMMITS)
         is_late = is_newer_run(record.run, request.writer, journal.index.claims.store.runs)
         journal.counts.add_cause(Cause.ZOMBIE if is_late else Cause.BATCH_REPLAY, rows)
-        return self._duplicate(request, record, rows, facts.rows_equal)
+        ranges = await self._ranges(request, record, deadline)
+        return self._duplicate(request, record, ranges, rows, facts.rows_equal)
+
+    async def _ranges(self, request: CommitRequest, record: CommittedName, deadline: Deadline) -> tuple[RowRange, ...]:
+        """Returns where the rows of a committed name lie; empty where that is not known any more."""
+        if self._places.elsewhere:
+            return await self._places.ranges([record.position] if record.spans else [], deadline)
+        return _of_spans(request.name.topic, record.spans)
 
     def _duplicate(
-        self, request: CommitRequest, record: CommittedName, rows: int, rows_equal: bool | None
+        self,
+        request: CommitRequest,
+        record: CommittedName,
+        ranges: tuple[RowRange, ...],
+        rows: int,
+        rows_equal: bool | None,
     ) -> CommitResult:
         warning = None
         if rows_equal is False:
@@ -187,7 +201,7 @@ class Batches:
             )
             self._journal.counts.add(OTHER_REPLAYS)
             self._journal.observer.event("replay_differs", namespace=self._journal.namespace, detail=warning)
-        return CommitResult("DUPLICATE", record.rows, self._topics.told(record.spans), rows, 0, warning)
+        return CommitResult("DUPLICATE", record.rows, ranges, rows, 0, warning)
 
     async def _skip(self, request: CommitRequest) -> CommitResult:
         """Drops what is staged under a version below one that is committed; durable when it returns."""
@@ -215,9 +229,12 @@ class Batches:
         journal, name = self._journal, request.name
         journal.group_commit.check()
         entries, parts = self._winners_parts(request)
-        spans, outputs = self._published(name, parts)
         rows, fingerprint = totals(request.winners)
         winners = tuple(winner.token + winner.chunks.to_bytes(4, "little") for winner in request.winners)
+        sent: list[RowPlaces] = []
+        # By the position of the entry that comes next.
+        report = SendReport(journal.position_of(len(entries)), sent.append, by_row=False)
+        spans, outputs = self._published(name, parts, report)
         entries.append(
             Committed(
                 name=name,
@@ -246,9 +263,16 @@ class Batches:
         journal.counts.add_brought(rows)
         for cause, count in causes.items():
             journal.counts.add_cause(cause, count)
-        return CommitResult("COMMITTED", rows, self._topics.told(spans), suppressed, 0, first_of_app=is_first)
+        ranges = _of_spans(name.topic, spans)
+        if self._places.elsewhere:
+            ranges = (
+                tuple(one for places in sent for one in places.ranges) if all(map(RowPlaces.is_known, sent)) else ()
+            )
+        return CommitResult("COMMITTED", rows, ranges, suppressed, 0, first_of_app=is_first)
 
-    def _published(self, name: Name, parts: list[Part]) -> tuple[tuple[Span, ...], list[OutputChange]]:
+    def _published(
+        self, name: Name, parts: list[Part], report: SendReport
+    ) -> tuple[tuple[Span, ...], list[OutputChange]]:
         """Computes where each partition's rows come to lie, and the changes that put them there."""
         spans: list[Span] = []
         outputs: list[OutputChange] = []
@@ -259,7 +283,9 @@ class Batches:
             rows, size_bytes = sum(part.rows for part in mine), sum(part.size_bytes for part in mine)
             spans.append(Span(partition, first_offset, rows, size_bytes))
             range_ids = tuple(part.range_id for part in mine)
-            outputs.append(self._topics.publication(name.topic, partition, first_offset, range_ids, origin, size_bytes))
+            outputs.append(
+                self._topics.publication(name.topic, partition, first_offset, range_ids, origin, size_bytes, report)
+            )
         empty = [part.range_id for part in parts if part.partition not in {span.partition for span in spans}]
         return tuple(spans), [*outputs, *([DropRanges(tuple(empty))] if empty else [])]
 
@@ -344,6 +370,10 @@ class Batches:
             )
         await self._journal.group_commit.durable(told.position)
         return told.offsets
+
+
+def _of_spans(topic: str, spans: tuple[Span, ...]) -> tuple[RowRange, ...]:
+    return tuple(RowRange(topic, span.partition, span.first_offset, span.rows) for span in spans)
 
 
 def _partition_of(request: StageRequest, partitions: int) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ from oncegate.arraytypes import U8
 from oncegate.core.claims import SETTLE, STATE_AFTER, Action, Effect, Verb
 from oncegate.core.entries.kinds import Claimed, Completed, Released, Taken
 from oncegate.core.errors import BadRequest, QuotaExceeded, ReleasedClaim, TooLarge, UnknownClaim
+from oncegate.core.verdicts import Verdict
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.places import Places
 from oncegate.engine.counters import COMPLETED, LOOKED_UP, QUOTA_CLAIMS, QUOTA_TENANT_CLAIMS, RELEASED
@@ -24,6 +25,11 @@ from oncegate.index.claims.firsts import Duplicates, Firsts
 from oncegate.index.claims.results import ClaimDecision, Explained
 from oncegate.index.table.arrays import NO_DIGESTS
 from oncegate.index.table.grants import NO_CLAIM
+from oncegate.index.table.rows import words
+
+# What an explanation waits for a row's place elsewhere.
+EXPLAIN_MS = 5_000
+_DUPLICATE = np.array([Verdict.DUPLICATE], np.uint8)
 
 
 def digest_of(request: ClaimRequest) -> bytes:
@@ -81,7 +87,7 @@ class Claims:
         return replace(result, located=await self._places.located(firsts, deadline))
 
     def _firsts(self, ids: NDArray[np.uint64], verdicts: U8) -> Firsts:
-        return self._index.firsts_of(ids, verdicts, self._journal.limits.located_entries)
+        return self._index.firsts_of(ids, verdicts, self._journal.limits.located_entries, self._places.elsewhere)
 
     def decide(self, request: ClaimRequest, lease_ms: int, tenant: Tenant | None) -> DecidedClaim:
         """Decides which of these ids may be written, and records what is granted; the answer waits for `rests_on`.
@@ -229,5 +235,13 @@ class Claims:
     async def explain(self, fingerprint: bytes) -> Explained:
         """Tells what is known about one id, by its 16 bytes, once that is durable. Raises Recovering."""
         explained = self._index.explain(fingerprint, self._journal.clock.monotonic_ms())
+        elsewhere = self._places.elsewhere and explained.written_at is not None
+        firsts = self._firsts(words(fingerprint).reshape(1, 2), _DUPLICATE) if elsewhere else None
         await self._journal.group_commit.durable(explained.position)
-        return explained
+        if firsts is None or explained.written_at is None:
+            return explained
+        located = await self._places.located(firsts, Deadline(self._journal.clock, EXPLAIN_MS))
+        if located.offset[0] < 0:
+            return replace(explained, written_at=(explained.written_at[0], None, None))
+        place = located.topics[located.topic[0]], int(located.partition[0]), int(located.offset[0])
+        return replace(explained, written_at=place)

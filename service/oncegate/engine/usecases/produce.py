@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.core.producers import Action as SequenceAction
 from oncegate.engine.commit import origins
 from oncegate.engine.commit.journal import Journal
-from oncegate.engine.commit.places import Places
+from oncegate.engine.commit.places import UNASKED_MS, Places, place
 from oncegate.engine.counters import PRODUCED_ROWS
 from oncegate.engine.counts.duplicates import duplicates_in
 from oncegate.engine.deadline import Deadline
@@ -29,9 +29,17 @@ from oncegate.engine.write_log import PlainWriteWarnings
 from oncegate.index.claims.firsts import Firsts
 from oncegate.index.claims.results import ClaimDecision
 from oncegate.index.table.arrays import NO_DIGESTS
-from oncegate.ports import Origin, OutputChange, WriteRange
+from oncegate.ports import Origin, OutputChange, RowPlaces, RowRange, SendReport, WriteRange
 
 _NO_DIGEST = bytes(16)
+
+
+@dataclass(slots=True)
+class _Placed:
+    """Holds where a share's rows lie, once they are durable where they are elsewhere. row_indices: as of `Share`."""
+
+    row_indices: NDArray[np.int64]
+    places: RowPlaces | None = None
 
 
 class Records:
@@ -82,20 +90,33 @@ class Records:
         wall_ms, seen_max = self._journal.wall_ms(), self._journal.counts.seen_max
         duplicates = duplicates_in(self._index.claims, request, decision, wall_ms, seen_max)
         rests_on, before = self._earlier_tries(decision, now_ms)
+        earlier_at = [] if decision.claim is None else self._index.claims.positions_of(decision.claim)
         firsts = self._firsts(ids, decision.verdicts) if request.locate else None
-        spans: tuple[Span, ...] = ()
+        written: list[_Placed] = []
         others = self._others(decision)
         if len(decision.fresh) or len(decision.taken) or others.any():
-            rests_on, spans = self._write(request, decision, digest, [*entries, *met], before, others)
+            rests_on, written = self._write(request, decision, digest, [*entries, *met], before, others)
         else:
             rests_on = max(rests_on, self._topic_alone(request, entries, met))
         await self._journal.group_commit.durable(rests_on)
         self._journal.counts.add_ids(decision.actions, decision.verdicts, duplicates)
-        rows = sum(span.rows for span in spans)
+        rows = _count(written)
         self._journal.counts.add(PRODUCED_ROWS, rows)
+        earlier = await self._earlier_ranges(request, before, earlier_at, deadline)
         located = None if firsts is None else await self._places.located(firsts, deadline)
-        told, told_before = self._topics.told(spans), self._topics.told(before)
-        return ProduceResult(rows, told, decision.verdicts, decision.numbers, told_before, located)
+        for placed in written:
+            if located is not None and placed.places is not None:
+                place(located, placed.row_indices, placed.places, np.arange(len(placed.row_indices)))
+        return ProduceResult(rows, _ranges(written), decision.verdicts, decision.numbers, earlier, located)
+
+    async def _earlier_ranges(
+        self, request: ProduceRequest, before: tuple[Span, ...], positions: Sequence[int], deadline: Deadline
+    ) -> tuple[RowRange, ...]:
+        """Returns where all rows lie that earlier tries wrote: by the entries at `positions`, as `before` counts
+        them."""
+        if not self._places.elsewhere:
+            return tuple(RowRange(request.topic, span.partition, span.first_offset, span.rows) for span in before)
+        return await self._places.ranges(positions, deadline if request.locate else deadline.at_most(UNASKED_MS))
 
     def _decide(self, request: ProduceRequest, ids: U64, digest: bytes, now_ms: int) -> ClaimDecision:
         digests = NO_DIGESTS if request.digests is None else request.digests
@@ -111,7 +132,8 @@ class Records:
         return max(decision.rests_on, position), claims.written_by(decision.claim)
 
     def _firsts(self, ids: U64, verdicts: U8) -> Firsts:
-        return self._index.claims.firsts_of(ids, verdicts, self._journal.limits.located_entries)
+        entries_max = self._journal.limits.located_entries
+        return self._index.claims.firsts_of(ids, verdicts, entries_max, self._places.elsewhere)
 
     async def _sequenced(self, request: ProduceRequest, requests: SequenceRequest, deadline: Deadline) -> ProduceResult:
         """Appends claim, rows and completion of a producer's sequences as one."""
@@ -122,22 +144,22 @@ class Records:
             )
         entries = self._topics.creation(request.topic, request.rows.schema)
         producer, decision, digest = self._producers.decide(requests, b"produce")
-        spans: tuple[Span, ...] = ()
+        placed: list[_Placed] = []
         granted = len(decision.fresh) or len(decision.taken)
         if granted or (self._in_shadow and request.rows.rows):
             self._journal.group_commit.check()
             is_granted = (decision.actions == SequenceAction.GRANT) | (decision.actions == SequenceAction.TAKE_OVER)
             written = shares(request.rows, None if self._in_shadow else is_granted, self._partitions(request))
             done = self._producers.written(requests, producer, decision, digest) if granted else []
-            spans = self._record(request, written, entries, None, _NO_DIGEST, done)[1]
+            placed = self._record(request, written, entries, None, _NO_DIGEST, done)[1]
         else:
             producer.quiet_call = max(producer.quiet_call, requests.call)
-        made_at = 0 if spans else self._topic_alone(request, entries)
+        made_at = 0 if placed else self._topic_alone(request, entries)
         await self._journal.group_commit.durable(max(producer.position, made_at))
         self._producers.count(requests, producer, decision)
-        rows = sum(span.rows for span in spans)
+        rows = _count(placed)
         self._journal.counts.add(PRODUCED_ROWS, rows)
-        return ProduceResult(rows, self._topics.told(spans), decision.verdicts, decision.numbers)
+        return ProduceResult(rows, _ranges(placed), decision.verdicts, decision.numbers)
 
     async def _plain(self, request: ProduceRequest, deadline: Deadline) -> ProduceResult:
         journal = self._journal
@@ -147,11 +169,11 @@ class Records:
         entries = self._topics.creation(request.topic, request.rows.schema)
         if not written:
             return ProduceResult(0, ())
-        position, spans = self._record(request, written, entries, None, _NO_DIGEST)
+        position, placed = self._record(request, written, entries, None, _NO_DIGEST)
         await journal.group_commit.durable(position)
         journal.counts.add(PRODUCED_ROWS, request.rows.rows)
         self._warnings.note(request.topic)
-        return ProduceResult(request.rows.rows, self._topics.told(spans))
+        return ProduceResult(request.rows.rows, _ranges(placed))
 
     @property
     def _in_shadow(self) -> bool:
@@ -177,7 +199,7 @@ class Records:
         entries: list[Entry],
         before: tuple[Span, ...],
         others: NDArray[np.bool_],
-    ) -> tuple[int, tuple[Span, ...]]:
+    ) -> tuple[int, list[_Placed]]:
         journal = self._journal
         journal.group_commit.check()
         is_granted = (decision.actions == Action.GRANT) | (decision.actions == Action.TAKE_OVER)
@@ -206,6 +228,13 @@ class Records:
             return None
         return origins.of_rows(self._journal.namespace, request, rows, before)
 
+    def _report(self, position: int, placed: _Placed) -> SendReport:
+        def told(places: RowPlaces) -> None:
+            placed.places = places
+            self._places.remember(position, places)
+
+        return SendReport(position, told)
+
     def _record(
         self,
         request: ProduceRequest,
@@ -215,11 +244,12 @@ class Records:
         digest: bytes,
         after: Sequence[Entry] = (),
         before: tuple[Span, ...] = (),
-    ) -> tuple[int, tuple[Span, ...]]:
+    ) -> tuple[int, list[_Placed]]:
         """Records an entry and a range for each partition, all in one append; returns the last position and what is
-        where. `before`: what earlier tries of the call have written."""
+        where, which is complete once that is durable. `before`: what earlier tries of the call have written."""
         journal = self._journal
         spans: list[Span] = []
+        found: list[_Placed] = []
         outputs: list[OutputChange] = []
         wall_ms = journal.wall_ms()
         spilled = _spilled(request, wall_ms, journal.limits.name_bytes)
@@ -237,10 +267,30 @@ class Records:
             range_id = journal.random(16)
             outputs.append(WriteRange(range_id, f"topic:{request.topic}:{span.partition}", span.rows, share.data))
             origin = self._origin(request, share.row_indices, (*before, *spans))
-            outputs.append(self._topics.publication(request.topic, span.partition, first_offset, (range_id,), origin))
+            placed = _Placed(share.row_indices)
+            report = self._report(journal.position_of(len(entries) - 1), placed)
+            publication = self._topics.publication(
+                request.topic, span.partition, first_offset, (range_id,), origin, report=report
+            )
+            outputs.append(publication)
+            if not self._topics.are_elsewhere:
+                placed.places = RowPlaces((RowRange(request.topic, span.partition, first_offset, span.rows),))
+            found.append(placed)
             spans.append(span)
         entries += [*scoped(request.scope if decision is not None else None, claim), *after]
-        return journal.record(entries, outputs), tuple(spans)
+        return journal.record(entries, outputs), found
+
+
+def _count(written: list[_Placed]) -> int:
+    return sum(len(placed.row_indices) for placed in written)
+
+
+def _ranges(written: list[_Placed]) -> tuple[RowRange, ...]:
+    """Where all rows lie; empty where a broker did not tell it of some."""
+    places = [placed.places for placed in written]
+    if any(one is None or not one.is_known() for one in places):
+        return ()
+    return tuple(found for one in places if one is not None for found in one.ranges)
 
 
 def _ids(request: ProduceRequest, decision: ClaimDecision | None, share: Share) -> tuple[bytes, bytes, bytes, bytes]:

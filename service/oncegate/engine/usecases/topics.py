@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from oncegate.core.entries.id_sets import SetWritten
-from oncegate.core.entries.kinds import Entry, Span, TopicCreated, TopicSet
+from oncegate.core.entries.kinds import Entry, TopicCreated, TopicSet
 from oncegate.core.errors import (
     BadRequest,
     LedgerFull,
@@ -24,7 +24,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import Fetched, Rows, Schema, TopicRequest, TopicView
 from oncegate.engine.usecases.partitioning import selected
 from oncegate.index.topics import Topic
-from oncegate.ports import Origin, Outputs, PublishRanges, RowTopics, SendRanges
+from oncegate.ports import Origin, Outputs, PublishRanges, RowTopics, SendRanges, SendReport
 
 
 class Topics:
@@ -168,18 +168,15 @@ class Topics:
         range_ids: tuple[bytes, ...],
         origin: Origin | None = None,
         staged_bytes: int = 0,
+        report: SendReport | None = None,
     ) -> PublishRanges | SendRanges:
         """Returns the change that makes ranges the next rows of a topic.
 
-        `origin`: as of `SendRanges`; `staged_bytes`: of ranges that were staged.
+        `origin`, `report`: as of `SendRanges`, and of no use here; `staged_bytes`: of ranges that were staged.
         """
         if self._elsewhere is not None:
-            return SendRanges(topic, range_ids, origin, staged_bytes)
+            return SendRanges(topic, range_ids, origin, staged_bytes, report)
         return PublishRanges(topic, partition, first_offset, range_ids)
-
-    def told(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
-        """Returns what an answer says of where rows lie: nothing where they are only counted here."""
-        return () if self.are_elsewhere else spans
 
     def creation(self, topic: str, schema: Schema) -> list[Entry]:
         """Returns the entry that makes the topic fit for rows of this schema, if it needs one.

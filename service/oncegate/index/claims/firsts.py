@@ -155,11 +155,11 @@ def _archived_ms(store: ClaimStore, archives: I64) -> I64:
     return np.array(newest, np.int64)[place.reshape(-1)]
 
 
-def firsts_of(store: ClaimStore, ids: U64, verdicts: U8, entries_max: int) -> Firsts:
+def firsts_of(store: ClaimStore, ids: U64, verdicts: U8, entries_max: int, elsewhere: bool = False) -> Firsts:
     """Looks up, for a request that was decided just now, what is known of those of `ids`, (n, 2), that are duplicates.
 
     Before anything else changes: a row is its request's as long as its ids are. `entries_max`: how many entries are
-    worth reading; ids of later ones stay unknown.
+    worth reading; ids of later ones stay unknown. `elsewhere`: offsets here only count, and all are to be read.
     """
     rows, located = store.rows, Located.unknown(len(ids))
     at = np.flatnonzero(verdicts & VERDICT_MASK == Verdict.DUPLICATE)
@@ -174,7 +174,7 @@ def firsts_of(store: ClaimStore, ids: U64, verdicts: U8, entries_max: int) -> Fi
     used, topic = np.unique(rows.topic[found], return_inverse=True)
     located.topics.extend(store.topics[number] for number in used.tolist())
     located.topic[at], located.partition[at] = topic.reshape(-1), rows.partition[found]
-    alone = (rows.granted[found] == 1) & (rows.first_offset[found] >= 0)
+    alone = (rows.granted[found] == 1) & (rows.first_offset[found] >= 0) & (not elsewhere)
     located.offset[at[alone]] = rows.first_offset[found[alone]]
     return Firsts(located, _unread(rows, ids, at[~alone], found[~alone], entries_max))
 
@@ -212,6 +212,13 @@ def written_by(store: ClaimStore, claim: bytes) -> tuple[Span, ...]:
         elif rows.topic[row] != NO_TOPIC:
             spans.append([partition, first, count])
     return tuple(Span(partition, first, count, 0) for partition, first, count in spans)
+
+
+def positions_of(store: ClaimStore, claim: bytes) -> list[int]:
+    """Returns the positions of the entries by which a claim's rows were written, rising, while it is remembered."""
+    record, rows = store.registry.at_any_age(claim), store.rows
+    written = [] if record is None else [row for row in record.rows if rows.topic[row] != NO_TOPIC]
+    return sorted({int(rows.holders.position[row]) for row in written})
 
 
 def _place(rows: Rows, row: int) -> tuple[int, int]:

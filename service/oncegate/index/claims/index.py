@@ -11,7 +11,7 @@ from oncegate.core.entries.kinds import Entry, Span
 from oncegate.index.claims.apply import Undo, apply, settle, undo
 from oncegate.index.claims.decide import as_wide_as, decide, decide_look_up, decide_take
 from oncegate.index.claims.evict import drop
-from oncegate.index.claims.firsts import AskedBy, Duplicates, Firsts, duplicates_of, firsts_of, written_by
+from oncegate.index.claims.firsts import AskedBy, Duplicates, Firsts, duplicates_of, firsts_of, positions_of, written_by
 from oncegate.index.claims.results import ClaimDecision, ClaimView, Explained
 from oncegate.index.claims.store import ClaimStore, Widths
 from oncegate.index.table.arrays import NO_DIGESTS, NO_TIMES, SAME_INDEX, TAKEN, IdTimes
@@ -190,13 +190,17 @@ class ClaimIndex:
         """Tells why the duplicates of a request came that was decided just now, as `claims.duplicates_of`."""
         return duplicates_of(self.store, ids, verdicts, archives, asked, wall_ms)
 
-    def firsts_of(self, ids: U64, verdicts: U8, entries_max: int) -> Firsts:
+    def firsts_of(self, ids: U64, verdicts: U8, entries_max: int, elsewhere: bool = False) -> Firsts:
         """Tells what is known of the duplicates of a request that was decided just now, as `claims.firsts_of`."""
-        return firsts_of(self.store, ids, verdicts, entries_max)
+        return firsts_of(self.store, ids, verdicts, entries_max, elsewhere)
 
     def written_by(self, claim: bytes) -> tuple[Span, ...]:
         """Tells what a claim's writes put where, as `claims.written_by`."""
         return written_by(self.store, claim)
+
+    def positions_of(self, claim: bytes) -> list[int]:
+        """Returns the positions of the entries that wrote a claim's rows, as `claims.positions_of`."""
+        return positions_of(self.store, claim)
 
     def explain(self, fingerprint: bytes, now_ms: int) -> Explained:
         """Returns what is known about one id; of one that left the table: until when its like was done, but no claim.

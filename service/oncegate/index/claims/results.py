@@ -39,6 +39,8 @@ class ClaimDecision:
 class Located:
     """Says of each id of an answer that is a duplicate what is known of its first; n elements, in the order asked.
 
+    Of an id whose row was written now it says where that lies.
+
     topic: its number in `topics`, partition and offset: where it was written; offset -1: not known, or nowhere here.
     result: which of `results` its claim was completed with, each there once; -1: none is known.
     """
@@ -75,7 +77,8 @@ class ClaimView:
 class Explained:
     """Says what is known about one id; an absent one has no holder. `wall_ms`: when it was claimed or done.
 
-    owner: of a taken id, which has no claim. written_at: topic, partition and first offset of what it was written with.
+    owner: of a taken id, which has no claim. written_at: topic, partition and first offset of what it was written with;
+    of a row elsewhere its own, None where that is not known.
     digest_kept: its payload would be known again.
     """
 
@@ -88,5 +91,5 @@ class Explained:
     wall_ms: int = 0
     takeover: bool = False
     owner: bytes | None = None
-    written_at: tuple[str, int, int] | None = None
+    written_at: tuple[str, int | None, int | None] | None = None
     digest_kept: bool = False

@@ -189,14 +189,16 @@ class StreamClaimsResponse(_message.Message):
     def __init__(self, claim: _Optional[_Union[ClaimResponse, _Mapping]] = ..., renew: _Optional[_Union[RenewResponse, _Mapping]] = ..., complete: _Optional[_Union[CompleteResponse, _Mapping]] = ..., release: _Optional[_Union[ReleaseResponse, _Mapping]] = ..., ack: _Optional[_Union[AckResponse, _Mapping]] = ..., refusal: _Optional[bytes] = ..., mark: _Optional[str] = ...) -> None: ...
 
 class PartitionOffset(_message.Message):
-    __slots__ = ("partition", "first_offset", "rows")
+    __slots__ = ("partition", "first_offset", "rows", "topic")
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     FIRST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
     partition: int
     first_offset: int
     rows: int
-    def __init__(self, partition: _Optional[int] = ..., first_offset: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
+    topic: str
+    def __init__(self, partition: _Optional[int] = ..., first_offset: _Optional[int] = ..., rows: _Optional[int] = ..., topic: _Optional[str] = ...) -> None: ...
 
 class ProduceRequest(_message.Message):
     __slots__ = ("namespace", "topic", "token", "call", "arrow", "id_col", "key_col", "digest_col", "id_set", "driver", "batch", "producer", "epoch", "sequence_col", "prev_sequence", "spilled_ms")

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 
-from oncegate.core.entries.kinds import Name, Span
+from oncegate.core.entries.kinds import Name
 from oncegate.core.errors import BadRequest
 from oncegate.engine.id_sets import chosen, produced
 from oncegate.engine.limits import Limits
 from oncegate.engine.names import check_name
 from oncegate.engine.requests import ClaimResult, CommitRequest, ProduceRequest, ProduceResult, StageRequest, Winner
+from oncegate.ports import RowRange
 from oncegate.transports.decode import arrow_ipc, columns, names, staged_rows
 from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.decode.sequences import SequenceColumn
@@ -59,7 +60,9 @@ def _column_names(given_names: Iterable[str]) -> list[str]:
 
 def _produced(request: ProduceRequest, result: ProduceResult, limits: Limits) -> pb.ProduceResponse:
     answer = pb.ProduceResponse(
-        rows=result.rows, offsets=_offsets(result.spans), offsets_before=_offsets(result.before)
+        rows=result.rows,
+        offsets=_offsets(result.spans, request.topic),
+        offsets_before=_offsets(result.before, request.topic),
     )
     if result.verdicts is not None and result.numbers is not None:
         answer.verdicts = result.verdicts.tobytes()
@@ -95,7 +98,7 @@ async def commit(message: pb.CommitRequest, admitted: Admitted) -> pb.CommitResp
     return pb.CommitResponse(
         outcome=_COMMITS[result.outcome],
         rows=result.rows,
-        offsets=_offsets(result.spans),
+        offsets=_offsets(result.spans, message.name.topic),
         suppressed_rows=result.suppressed_rows,
         takeover_rows=result.takeover_rows,
         first_of_app=result.first_of_app,
@@ -132,9 +135,16 @@ def _name(message: pb.BatchName, limits: Limits) -> Name:
     return names.batch_name(message.app, message.version, message.topic, message.write_id, limits)
 
 
-def _offsets(spans: Iterable[Span]) -> list[pb.PartitionOffset]:
+def _offsets(ranges: Iterable[RowRange], topic: str) -> list[pb.PartitionOffset]:
+    """Makes messages of ranges of rows; `topic`: the request's."""
     return [
-        pb.PartitionOffset(partition=span.partition, first_offset=span.first_offset, rows=span.rows) for span in spans
+        pb.PartitionOffset(
+            partition=one.partition,
+            first_offset=one.first_offset,
+            rows=one.rows,
+            topic=None if one.topic == topic else one.topic,
+        )
+        for one in ranges
     ]
 
 

@@ -93,13 +93,14 @@ def verdict_messages(answer: ClaimResult) -> Any:
 
 
 def _with_firsts(verdicts: bytes, numbers: NDArray[np.uint32], located: Located) -> list[Any]:
-    """An object each: a DUPLICATE has its first's place, null where it is unknown, and result, where it is known."""
+    """An object each: a DUPLICATE has its first's place, null where it is unknown, and result, where it is known; of
+    the others those have a place that were written now."""
     found = []
     places = zip(located.topic.tolist(), located.partition.tolist(), located.offset.tolist(), strict=True)
     firsts = zip(verdicts, numbers.tolist(), places, located.result.tolist(), strict=True)
     for byte, number, (topic, partition, offset), result in firsts:
         row = BY_BYTE[byte]
-        if row.verdict is not Verdict.DUPLICATE:
+        if row.verdict is not Verdict.DUPLICATE and offset < 0:
             found.append(_FIXED[byte] if row.number is None else _numbered(byte, number))
             continue
         place = None if offset < 0 else messages.Place(located.topics[topic], partition, offset)

@@ -9,7 +9,7 @@ from oncegate_spark.protocol.calls.requests import ID_SET
 from oncegate_spark.protocol.effort import Reply
 from oncegate_spark.protocol.packed.verdicts import Verdicts
 
-_BEFORE = "oncegate-offsets-before"
+_OFFSETS = "oncegate-offsets"
 
 
 def nothing_of(reply: Reply) -> None:
@@ -37,15 +37,22 @@ def produced_of(reply: Reply, id_count: int | None, locate: bool = False) -> Pro
     if id_count is None:
         document = json.loads(reply.body)
         return Produced(int(document["rows"]), offsets_of(document))
-    offsets, before = _ranges(reply.headers["oncegate-offsets"]), _ranges(reply.headers.get(_BEFORE, ""))
+    offsets, before = _ranges(reply, _OFFSETS), _ranges(reply, f"{_OFFSETS}-before")
     return Produced(int(reply.headers["oncegate-rows"]), offsets, verdicts_of(reply, id_count, locate), before)
 
 
 def offsets_of(document: dict[str, Any]) -> tuple[Offsets, ...]:
     """Reads where rows were written, from a JSON document."""
-    return tuple(Offsets(one["partition"], one["first_offset"], one["rows"]) for one in document["offsets"])
+    return tuple(
+        Offsets(one["partition"], one["first_offset"], one["rows"], one.get("topic")) for one in document["offsets"]
+    )
 
 
-def _ranges(text: str) -> tuple[Offsets, ...]:
-    ranges = [one for one in text.split(",") if one.strip()]
-    return tuple(Offsets(*(int(number) for number in one.split(":"))) for one in ranges)
+def _ranges(reply: Reply, name: str) -> tuple[Offsets, ...]:
+    ranges = [one for one in reply.headers.get(name, "").split(",") if one.strip()]
+    topics: list[str | None] = [unquote(one) for one in reply.headers.get(f"{name}-topics", "").split(",") if one]
+    numbers = (tuple(int(number) for number in one.split(":")) for one in ranges)
+    return tuple(
+        Offsets(partition, first, rows, topic)
+        for (partition, first, rows), topic in zip(numbers, topics or [None] * len(ranges), strict=True)
+    )

@@ -263,8 +263,9 @@ def _tell(first: Staged, done: Committed) -> None:
     is_first = first.batch == "0" and first.by_query and done.first_of_app
     if is_first and done.rows_before > 0:
         log.warning(
-            "%s is the first batch of a query that this gateway has not seen, and the topic held %d rows already. If "
-            "the query's checkpoint was deleted, its rows are being published again; a txnAppId would have stopped it",
+            "%s is the first batch of a query that this gateway has not seen, and the topic had %d offsets in use "
+            "already. If the query's checkpoint was deleted, its rows are being published again; a txnAppId would have "
+            "stopped it",
             first.name,
             done.rows_before,
         )

@@ -9,8 +9,10 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from oncegate.arraytypes import I64
 from oncegate.core.errors import TooLarge
 from oncegate.ledgers.kafka.compression import Compression, compressed
 from oncegate.ledgers.kafka.partition import Partition
@@ -20,7 +22,7 @@ from oncegate.ledgers.kafka.rows.marks import check_names, marks_of
 from oncegate.ledgers.kafka.rows.partitions import check_partitions
 from oncegate.ledgers.kafka.rows.shares import Share, records_of, shares
 from oncegate.ledgers.kafka.transactions.batches import Batch
-from oncegate.ports import Origin
+from oncegate.ports import Origin, RowPlaces, RowRange, partition_numbers
 
 # Rows as one Arrow IPC stream.
 Piece = bytes | memoryview
@@ -43,18 +45,6 @@ class Target:
     origin: Origin | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """Says what one partition got. `first_offset`: of its first record, −1 where the broker did not tell it.
-
-    Records of other producers may stand between these, so that the last one's offset does not follow from the number.
-    """
-
-    partition: Partition
-    first_offset: int
-    records: int
-
-
 Ask = Callable[[Collection[str]], Awaitable[None]]
 
 
@@ -65,14 +55,19 @@ async def _known(_topics: Collection[str]) -> None:
 class RowStream:
     """Makes batches of pieces as they come, once; then tells where they lie.
 
-    `ask`: makes `target.counts` know the topics of a piece, or raises why they cannot be written.
+    `ask`: makes `target.counts` know the topics of a piece, or raises why they cannot be written. `by_row`: keeps which
+    row goes to which partition.
     """
 
-    def __init__(self, pieces: AsyncIterable[Piece], target: Target, ask: Ask = _known) -> None:
+    def __init__(
+        self, pieces: AsyncIterable[Piece], target: Target, ask: Ask = _known, *, by_row: bool = False
+    ) -> None:
         self._pieces = pieces
         self._target = target
         self._ask = ask
+        self._by_row = by_row
         self._sent: list[tuple[Partition, int]] = []
+        self._rows: list[tuple[I64, Partition]] = []
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
         """Yields each batch, the next piece being encoded once those before it are taken.
@@ -83,7 +78,8 @@ class RowStream:
         turn, rows = self._target.turn, 0
         async for piece in self._pieces:
             await self._ask(await self._topics(piece))
-            encoded, taken = await asyncio.to_thread(_encoded, piece, self._target, turn, rows)
+            encoded, shared, taken = await asyncio.to_thread(_encoded, piece, self._target, turn, rows)
+            self._rows += shared if self._by_row else []
             # Each is let go of as it is handed over.
             encoded.reverse()
             while encoded:
@@ -102,14 +98,22 @@ class RowStream:
         """Returns the partition of each batch so far."""
         return [partition for partition, _ in self._sent]
 
-    def written(self, offsets: Sequence[int]) -> list[Written]:
-        """Tells what each partition got, in the order of their first batches; `offsets`: of each batch, in order."""
-        firsts: dict[Partition, int] = {}
-        records: dict[Partition, int] = {}
+    def written(self, offsets: Sequence[int]) -> RowPlaces:
+        """Tells where the rows lie, partitions in the order of their first batches; `offsets`: of each batch, in order.
+
+        Records of other producers may stand between batches, and an offset is −1 where the broker did not tell it.
+        """
+        ranges: dict[Partition, list[RowRange]] = {}
         for (partition, count), offset in zip(self._sent, offsets, strict=True):
-            firsts.setdefault(partition, offset)
-            records[partition] = records.get(partition, 0) + count
-        return [Written(partition, first, records[partition]) for partition, first in firsts.items()]
+            of_partition = ranges.setdefault(partition, [])
+            last = of_partition[-1] if of_partition else None
+            if last is not None and offset == last.first_offset + last.rows and last.first_offset >= 0:
+                of_partition[-1] = last._replace(rows=last.rows + count)
+            else:
+                of_partition.append(RowRange(*partition, offset, count))
+        numbers = {partition: number for number, partition in enumerate(ranges)}
+        partition_of = partition_numbers([(rows, numbers[partition]) for rows, partition in self._rows])
+        return RowPlaces(tuple(one for several in ranges.values() for one in several), partition_of)
 
 
 def check_rows(
@@ -142,13 +146,16 @@ def _read(piece: Piece) -> tuple[Any, list[Any]]:
         return reader.schema, list(reader)
 
 
-def _encoded(piece: Piece, target: Target, turn: int, rows_before: int) -> tuple[list[Batch], int]:
-    """The batches of a piece, and how many rows it has."""
+def _encoded(
+    piece: Piece, target: Target, turn: int, rows_before: int
+) -> tuple[list[Batch], list[tuple[I64, Partition]], int]:
+    """The batches of a piece, which of all rows each partition gets, and how many rows the piece has."""
     schema, batches = _read(piece)
     columns = columns_of(schema, batches, option_of(target.topic, schema), target.now_ms)
     rows = len(columns.times_ms)
     found = shares(columns, target.counts, turn, marks_of(target.origin, rows_before, rows))
-    return [Batch(share.partition, batch) for share in found for batch in _batches(share, target.compression)], rows
+    encoded = [Batch(share.partition, batch) for share in found for batch in _batches(share, target.compression)]
+    return encoded, [(np.asarray(share.rows + rows_before, np.int64), share.partition) for share in found], rows
 
 
 def _batches(share: Share, compression: Compression) -> list[RecordBatch]:

@@ -6,19 +6,19 @@ A range that waits for its commit is a blob of the topic `.stages`, one that is 
 
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Protocol
 
 from oncegate.ledgers.catalog.catalog import Catalog
 from oncegate.ledgers.catalog.changes import NOWHERE, Change, Dropped, Location, Wrote, change_of, located
-from oncegate.ledgers.frames import Sent
+from oncegate.ledgers.frames import RANGE, Sent
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics, now_ms
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, Bytes, location
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.transactions.batches import Batch
-from oncegate.ports import OutputChange, PublishRanges, SendRanges, WriteRange
+from oncegate.ports import OutputChange, PublishRanges, RowPlaces, SendRanges, WriteRange
 
 
 class _Reading(Protocol):
@@ -44,6 +44,7 @@ class AppendRanges:
         self._send_places = [at for at, output in enumerate(outputs) if isinstance(output, SendRanges)]
         self.sends = [output for output in outputs if isinstance(output, SendRanges)]
         self._streams: list[RowStream] = []
+        self._places: list[RowPlaces] = []
         # What the catalog is to note, with ranges nowhere yet.
         self.plan = [change for output in outputs for change in self._planned(output)]
         catalog.check(self.plan)
@@ -84,7 +85,8 @@ class AppendRanges:
         for number, send in enumerate(self.sends):
             target = Target(send.topic, topics.counts, now_ms(), turn + number, topics.compression, send.origin)
             async with aclosing(self._pieces(send, stages)) as pieces:
-                stream = RowStream(pieces, target, topics.ask)
+                by_row = send.report is not None and send.report.by_row
+                stream = RowStream(pieces, target, topics.ask, by_row=by_row)
                 self._streams.append(stream)
                 async with aclosing(stream.batches()) as found:
                     async for batch in found:
@@ -138,10 +140,27 @@ class AppendRanges:
         """Returns where rows were sent to; `first_offsets` as of `changes`."""
         at = sum(len(blobs.batches) for blobs in self._blobs)
         found: list[Sent] = []
-        for stream in self._streams:
+        for send, stream in zip(self.sends, self._streams, strict=True):
             end = at + len(stream.partitions)
-            found += [
-                Sent(*one.partition, one.first_offset, one.records) for one in stream.written(first_offsets[at:end])
-            ]
+            places = stream.written(first_offsets[at:end])
+            self._places.append(places)
+            found += _sent(places, 0 if send.report is None else send.report.position)
             at = end
         return found
+
+    def report(self) -> None:
+        """Tells where rows lie to who wants to know; to be called once they are committed."""
+        for send, places in zip(self.sends, self._places, strict=True):
+            if send.report is not None:
+                send.report.told(places)
+
+
+def _sent(places: RowPlaces, position: int) -> list[Sent]:
+    found: list[Sent] = []
+    for (topic, partition), of_partition in groupby(places.ranges, lambda one: (one.topic, one.partition)):
+        ranges = list(of_partition)
+        packed = b"".join(RANGE.pack(one.first_offset, one.rows) for one in ranges) if len(ranges) > 1 else b""
+        partition_of = b"" if found else places.partition_of
+        rows = sum(one.rows for one in ranges)
+        found.append(Sent(topic, partition, ranges[0].first_offset, rows, position, packed, partition_of))
+    return found

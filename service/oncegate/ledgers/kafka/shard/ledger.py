@@ -88,6 +88,7 @@ class KafkaLedger(RemoteLedger[Fold]):
                 self._suspend(error)
                 self._refuse_part(error, ranges)
                 raise
+            ranges.report()
             for at, data in ranges.staged(changes):
                 self._place.stage_cache.put(self._place.name, at, data)
             self._given_up(self._changed(changes))

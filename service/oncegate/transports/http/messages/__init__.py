@@ -97,6 +97,7 @@ from oncegate.transports.http.messages.topics import (
     TopicReply,
     TopicRequest,
     TopicsReply,
+    partition_offsets,
 )
 from oncegate.transports.http.messages.verdicts import (
     Place,
@@ -195,5 +196,6 @@ __all__ = [
     "WayMessage",
     "WinnerMessage",
     "WriterMessage",
+    "partition_offsets",
     "verdict_members",
 ]

@@ -107,7 +107,7 @@ class ExplainReply(Struct, frozen=True, omit_defaults=True):
     owner: Annotated[str, Meta(description="of a taken id: a hash of its owner's name")] | None = None
     topic: str | None = None
     partition: int | None = None
-    first_offset: Annotated[Int64, Meta(description="of the rows it was written with")] | None = None
+    first_offset: Annotated[Int64, Meta(description="of the rows it was written with; in Kafka its own")] | None = None
     digest_kept: Annotated[bool, Meta(description="another payload would be told from its own")] = False
     kept_until_ms: Annotated[Int64, Meta(description="by the wall clock, at least; absent: for ever")] | None = None
     fingerprint: Annotated[

@@ -1,9 +1,11 @@
 """Messages of topics: make, describe, produce, fetch."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from oncegate.ports import RowRange
 from oncegate.transports.http.messages.fields import (
     U32,
     Columns,
@@ -23,11 +25,20 @@ from oncegate.transports.http.messages.verdicts import VerdictMessage
 
 
 class PartitionOffset(Struct, frozen=True):
-    """Says where rows of one request lie in one partition."""
+    """Says where rows of one request lie in one partition; `topic`: where it is another than the request's."""
 
     partition: int
     first_offset: Int64
     rows: Int64
+    topic: str | UnsetType = UNSET
+
+
+def partition_offsets(ranges: Iterable[RowRange], topic: str) -> list[PartitionOffset]:
+    """Makes messages of ranges of rows; `topic`: the request's."""
+    return [
+        PartitionOffset(one.partition, one.first_offset, one.rows, UNSET if one.topic == topic else one.topic)
+        for one in ranges
+    ]
 
 
 class ProduceRequest(Read):

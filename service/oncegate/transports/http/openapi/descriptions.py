@@ -147,7 +147,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "lease_left_ms": f"with BUSY: {_LEASE_LEFT}. 0: ask again at once, in a new call",
         "unchecked": "with GRANTED: the ledger is down, nobody looked and nothing is held; it may be written twice",
         "shadow_verdict": "in shadow mode: what the verdict would have been; `verdict` is GRANTED",
-        "place": "with DUPLICATE and `locate`: where its first was written here; null: not known, or written elsewhere",
+        "place": "with `locate`: where the first of a DUPLICATE lies, or the row that is written now; null: not known",
         "result": "with DUPLICATE and `locate`, base64: what its claim was completed with; absent: none is known",
     },
     "Place": {"topic": "that it was written to", "partition": "of the topic, from 0", "offset": "of the row"},
@@ -201,11 +201,16 @@ _MEMBERS: dict[str, dict[str, str]] = {
     "ProduceReply": {
         "id_set": f"with ids only: {_ANSWERED_SET}",
         "rows": "written by this request",
-        "offsets": "where they are; none for a repeat of what was written before",
-        "offsets_before": "of a repeat: where earlier tries of this very request wrote, as long as the call is known",
+        "offsets": "where they are; none for a repeat of what was written before, or where a broker did not tell it",
+        "offsets_before": "of a repeat: where earlier tries of this very request wrote; absent: nothing, or not known",
         "verdicts": "with ids only, one a row: GRANTED rows were written by this request, BUSY ones by nobody yet",
     },
-    "PartitionOffset": {"partition": "from 0", "first_offset": "of these rows", "rows": "from there on, without holes"},
+    "PartitionOffset": {
+        "partition": "from 0; several ranges of one partition are in the order of its rows",
+        "first_offset": "of these rows",
+        "rows": "from there on, without holes",
+        "topic": "where it is another than the request's: rows in Kafka may name one each",
+    },
     "BatchName": {**{name: _SHARED[name] for name in ("app", "version", "write_id")}, "topic": "that it is written to"},
     "StageQuery": {
         **{name: _SHARED[name] for name in ("app", "version", "write_id", "key_col")},

@@ -121,12 +121,20 @@ PRODUCE = operation(
                     "schema": {"type": "integer", "minimum": 0},
                 },
                 "Oncegate-Offsets": {
-                    "description": "packed and Arrow: partition:first offset:rows, comma separated; empty also where "
-                    "rows lie in topics elsewhere, as in Kafka",
+                    "description": "packed and Arrow: partition:first offset:rows, comma separated",
+                    "schema": {"type": "string"},
+                },
+                "Oncegate-Offsets-Topics": {
+                    "description": "the topic of each range of Oncegate-Offsets, percent-encoded, comma separated; "
+                    "absent: all are in the request's",
                     "schema": {"type": "string"},
                 },
                 "Oncegate-Offsets-Before": {
                     "description": "the same of what earlier tries of this request wrote; absent: none is known",
+                    "schema": {"type": "string"},
+                },
+                "Oncegate-Offsets-Before-Topics": {
+                    "description": "the topics of those ranges",
                     "schema": {"type": "string"},
                 },
             },

@@ -60,7 +60,7 @@ async def commit(request: Request) -> Response:
         reply = messages.CommitReply(
             outcome,
             result.rows,
-            [messages.PartitionOffset(span.partition, span.first_offset, span.rows) for span in result.spans],
+            messages.partition_offsets(result.spans, message.name.topic),
             result.suppressed_rows,
             result.takeover_rows,
             result.first_of_app,

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from fastapi import Request, Response
 from msgspec import UNSET
 
-from oncegate.core.entries.kinds import Span
 from oncegate.core.errors import BadRequest, NotFound
 from oncegate.engine.id_sets import chosen, produced
 from oncegate.engine.requests import (
@@ -18,6 +18,7 @@ from oncegate.engine.requests import (
     TopicRequest,
     TopicView,
 )
+from oncegate.ports import RowRange
 from oncegate.transports.decode import arrow_ipc, identifiers, json_rows, names, records
 from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.decode.columns import split_names
@@ -99,30 +100,31 @@ def _sequence_column(asked: messages.ProduceRequest | messages.ProduceQuery) -> 
 
 
 def _produced(request: ProduceRequest, result: ProduceResult, media: str, inbound: Inbound) -> Response:
-    offsets = _offsets(result.spans)
+    offsets = messages.partition_offsets(result.spans, request.topic)
     if result.verdicts is None or result.numbers is None:
         return json_reply(messages.ProduceReply(result.rows, offsets), media, shard=inbound.shard)
     id_set = None if request.ids is None else chosen(request.id_set, produced(request.topic), inbound.limits)
     verdicts_alone = ClaimResult(None, 0, result.verdicts, result.numbers, result.located, result.shadow)
     if media not in RAW:
         verdicts = codecs.verdict_messages(verdicts_alone)
-        named, before = UNSET if id_set is None else id_set, _offsets(result.before) or UNSET
+        named = UNSET if id_set is None else id_set
+        before = messages.partition_offsets(result.before, request.topic) or UNSET
         return json_reply(
             messages.ProduceReply(result.rows, offsets, verdicts, named, before), media, shard=inbound.shard
         )
-    headers = {"Oncegate-Rows": str(result.rows), "Oncegate-Offsets": _offsets_text(result.spans)}
+    headers = {"Oncegate-Rows": str(result.rows), **_offset_headers("Oncegate-Offsets", result.spans, request.topic)}
     if result.before:
-        headers["Oncegate-Offsets-Before"] = _offsets_text(result.before)
+        headers |= _offset_headers("Oncegate-Offsets-Before", result.before, request.topic)
     shown = without_shadow(inbound.request, verdicts_alone, media)
     return verdicts_reply(shown, media, inbound.shard, id_set, headers)
 
 
-def _offsets(spans: Sequence[Span]) -> list[messages.PartitionOffset]:
-    return [messages.PartitionOffset(span.partition, span.first_offset, span.rows) for span in spans]
-
-
-def _offsets_text(spans: Sequence[Span]) -> str:
-    return ",".join(f"{span.partition}:{span.first_offset}:{span.rows}" for span in spans)
+def _offset_headers(name: str, ranges: Sequence[RowRange], topic: str) -> dict[str, str]:
+    """Ranges, and the topic of each where one is another than the request's."""
+    headers = {name: ",".join(f"{one.partition}:{one.first_offset}:{one.rows}" for one in ranges)}
+    if any(one.topic != topic for one in ranges):
+        headers[f"{name}-Topics"] = ",".join(quote(one.topic, safe="") for one in ranges)
+    return headers
 
 
 @router.get("/{topic}/partitions/{partition}/records", openapi_extra=operations.FETCH)
