@@ -7,6 +7,7 @@ _FIRSTS = "tests/engine/usecases/test_firsts.py"
 _HTTP = "tests/transports/http/test_firsts.py"
 _ROWS = "tests/index/claims/test_firsts.py"
 _SENT = "tests/faults/kafka/test_sent_places.py"
+_SEQUENCES = "tests/engine/usecases/test_places_of_sequences.py"
 _ELSEWHERE = "tests/engine/usecases/test_places_elsewhere.py"
 
 FIRSTS: tuple[Mutant, ...] = (
@@ -195,8 +196,29 @@ FIRSTS: tuple[Mutant, ...] = (
     one(
         "a place that no broker told is told in part",
         f"{ENGINE}/commit/places.py",
-        "                if read is None or read.places is None or not read.places.is_known():\n",
-        "                if read is None or read.places is None:\n",
+        "                if places is None or not places.is_known():\n",
+        "                if places is None:\n",
         _ELSEWHERE,
+    ),
+    one(
+        "a repeat by sequence is told the rows of the call before",
+        f"{ENGINE}/commit/places.py",
+        "range(completed - 1 - entry.written_before, completed - 1)",
+        "range(completed - 2 - entry.written_before, completed - 2)",
+        _SEQUENCES,
+    ),
+    one(
+        "a repeat by sequence is told the end of another call",
+        f"{ENGINE}/commit/places.py",
+        "(entry.producer_id, entry.epoch, entry.call) != call",
+        "False",
+        _SEQUENCES,
+    ),
+    one(
+        "a repeat by sequence learns one partition of several",
+        f"{ENGINE}/usecases/produce.py",
+        "            written_before = 0 if self._in_shadow else len(written)\n",
+        "            written_before = 0 if self._in_shadow else 1\n",
+        _SEQUENCES,
     ),
 )

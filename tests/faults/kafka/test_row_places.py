@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from oncegate_spark import Gateway
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import WAIT_S, Broker
-from tests.support.kafka_places import Lying, Record, produce
+from tests.support.kafka_places import Lying, Record, post, produce
 from tests.support.kafka_users import client_of, url
 from tests.support.staged_batches import Batch
 
@@ -140,6 +140,26 @@ def test_explain_tells_the_row_s_own_place(broker: Broker, gateway: GatewayProce
     for number in (0, 7, 49):
         _, told = gateway.ask("GET", f"/v1/namespaces/default/ids:explain?id=v-{number}&id_set={topic}")
         assert lying.values[told["topic"], told["partition"], told["first_offset"]] == f"v-{number}"
+
+
+def test_a_repeat_by_sequence_tells_the_first_answer_s_offsets(broker: Broker, tmp_path: Path) -> None:
+    topic = broker.topic(3).topic
+    records = [{**record, "n": number} for number, record in enumerate(keyed(*range(40)))]
+    with GatewayProcess(tmp_path, ledger=url(broker, "places-of-sequences")) as gateway:
+        driver = {"token": f"{next(_tokens):032x}"}
+        token = next(_tokens)
+        post(gateway, "/drivers/d:register", driver)
+        post(gateway, "/producers/p:register", {"token": f"{token:032x}", "driver": "d"})
+        asked = {"id_col": None, "producer": "p", "epoch": 1, "sequence_col": "n"}
+        first = produce(gateway, topic, records, token, **asked)
+        foreign(broker, topic, 2)
+        again = produce(gateway, topic, records, token, **asked)
+        gateway.kill()
+        gateway.start()
+        later = produce(gateway, topic, records, token, **asked)
+    assert (again["rows"], again["offsets"]) == (0, [])
+    assert first["offsets"] == again["offsets_before"] == later["offsets_before"]
+    assert sorted(Lying(broker, {topic: 3}).in_ranges(topic, first["offsets"])) == sorted(values(records))
 
 
 @pytest.mark.parametrize("ends", ["a restart", "another gateway"])

@@ -9,6 +9,7 @@ HeldBack = Annotated[bytes, "blob", Tag(1)]
 AckedTopic = Annotated[str, "text", Tag(128)]
 AckedOffsets = Annotated[bytes, "blob", Tag(129)]
 GapsRule = Annotated[int, "u8", Tag(1)]
+WrittenBefore = Annotated[int, "u32", Tag(128)]
 RegisteredBy = Annotated[bytes, "blob", Tag(132)]
 ResolvedBy = Annotated[str, "text", Tag(128)]
 ResolvedIds = Annotated[int, "u64", Tag(129)]
@@ -61,7 +62,8 @@ class SourceNamed:
 class SequencesClaimed:
     """Records what was granted to a producer's call.
 
-    `fresh` and `taken`: inclusive spans, first and last u64 each: claimed by nobody, and left by older epochs."""
+    `fresh` and `taken`: inclusive spans, first and last u64 each: claimed by nobody, and left by older epochs.
+    written_before: how many entries right before this one wrote the rows of just these; 0: none, or it is not said."""
 
     KIND: ClassVar[int] = 22
     producer_id: U64
@@ -72,6 +74,7 @@ class SequencesClaimed:
     wall_ms: U64
     fresh: Blob
     taken: Blob
+    written_before: WrittenBefore = 0
 
 
 @dataclass(frozen=True, slots=True)

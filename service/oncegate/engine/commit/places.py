@@ -9,6 +9,7 @@ import numpy as np
 from oncegate.arraytypes import I64, U64
 from oncegate.core.entries.codec import decode
 from oncegate.core.entries.kinds import Produced
+from oncegate.core.entries.producers import SequencesClaimed
 from oncegate.core.errors import OncegateError
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.deadline import Deadline
@@ -18,7 +19,8 @@ from oncegate.ports import Ledger, Replayed, RowPlaces, RowRange
 
 # What an answer waits for places at most that nobody asked for: they are read one request at a time.
 UNASKED_MS = 2_000
-# Of entries that wrote rows elsewhere, newest: most retries come within seconds, and reading asks a broker.
+# Of entries that wrote rows elsewhere, and of producers' calls, the newest: most retries come within seconds, and
+# reading asks a broker.
 REMEMBERED = 4_096
 
 
@@ -38,7 +40,7 @@ class Places:
         self._newest: dict[int, tuple[RowRange, ...]] = {}
 
     def remember(self, position: int, places: RowPlaces) -> None:
-        """Notes where rows lie that the durable entry at a position wrote elsewhere."""
+        """Notes where rows lie that a durable entry wrote, or the call that it completed."""
         if places.is_known():
             self._newest[position] = places.ranges
         if len(self._newest) > REMEMBERED:
@@ -64,7 +66,7 @@ class Places:
         return located
 
     async def ranges(self, positions: Sequence[int], deadline: Deadline) -> tuple[RowRange, ...]:
-        """Returns where all rows lie that the entries at these positions wrote into topics elsewhere.
+        """Returns where all rows lie that the entries at these positions wrote.
 
         Empty: not all of it is known, or not before the deadline.
         """
@@ -73,11 +75,34 @@ class Places:
             ranges = self._newest.get(position)
             if ranges is None:
                 read = await self._read(position, deadline)
-                if read is None or read.places is None or not read.places.is_known():
+                places = None if read is None else self._places_in(read)
+                if places is None or not places.is_known():
                     return ()
-                ranges = read.places.ranges
+                ranges = places.ranges
             found += ranges
         return tuple(found)
+
+    async def of_call(self, call: tuple[int, int, int], completed: int, deadline: Deadline) -> tuple[RowRange, ...]:
+        """Returns where all rows lie that a call of a producer wrote as it claimed their sequences.
+
+        `call`: the producer's number, its epoch, the call's number; `completed`: the position that says of its end.
+        Empty: not all of it is known, or not before the deadline, or it wrote nothing with its claim.
+        """
+        if (ranges := self._newest.get(completed)) is not None:
+            return ranges
+        read = await self._read(completed - 1, deadline)
+        entry = None if read is None else decode(read.body)
+        # A call that ended otherwise has another entry before its end.
+        if not isinstance(entry, SequencesClaimed) or (entry.producer_id, entry.epoch, entry.call) != call:
+            return ()
+        return await self.ranges(range(completed - 1 - entry.written_before, completed - 1), deadline)
+
+    def _places_in(self, read: Replayed) -> RowPlaces | None:
+        """Where the rows of an entry lie; None: it has none, or does not say."""
+        entry = None if self.elsewhere else decode(read.body)
+        if isinstance(entry, Produced):
+            return RowPlaces((RowRange(entry.topic, entry.partition, entry.first_offset, entry.rows),))
+        return read.places
 
     async def _read(self, position: int, deadline: Deadline) -> Replayed | None:
         """Reads an entry; None: there is none any more, it cannot be read, or not before the deadline."""

@@ -144,14 +144,18 @@ class Records:
             )
         entries = self._topics.creation(request.topic, request.rows.schema)
         producer, decision, digest = self._producers.decide(requests, b"produce")
+        earlier = producer.calls.get(requests.call)
+        earlier_at = None if earlier is None else earlier.position
         placed: list[_Placed] = []
         granted = len(decision.fresh) or len(decision.taken)
         if granted or (self._in_shadow and request.rows.rows):
             self._journal.group_commit.check()
             is_granted = (decision.actions == SequenceAction.GRANT) | (decision.actions == SequenceAction.TAKE_OVER)
             written = shares(request.rows, None if self._in_shadow else is_granted, self._partitions(request))
-            done = self._producers.written(requests, producer, decision, digest) if granted else []
-            placed = self._record(request, written, entries, None, _NO_DIGEST, done)[1]
+            written_before = 0 if self._in_shadow else len(written)
+            args = requests, producer, decision, digest, written_before
+            done = self._producers.written(*args) if granted else []
+            position, placed = self._record(request, written, entries, None, _NO_DIGEST, done)
         else:
             producer.quiet_call = max(producer.quiet_call, requests.call)
         made_at = 0 if placed else self._topic_alone(request, entries)
@@ -159,7 +163,12 @@ class Records:
         self._producers.count(requests, producer, decision)
         rows = _count(placed)
         self._journal.counts.add(PRODUCED_ROWS, rows)
-        return ProduceResult(rows, _ranges(placed), decision.verdicts, decision.numbers)
+        ranges = _ranges(placed)
+        if ranges and not self._in_shadow:
+            self._places.remember(position, RowPlaces(ranges))
+        call, soon = (producer.number, producer.epoch, requests.call), deadline.at_most(UNASKED_MS)
+        before = () if earlier_at is None else await self._places.of_call(call, earlier_at, soon)
+        return ProduceResult(rows, ranges, decision.verdicts, decision.numbers, before)
 
     async def _plain(self, request: ProduceRequest, deadline: Deadline) -> ProduceResult:
         journal = self._journal

@@ -1,6 +1,7 @@
 """Registers producers; claims, renews, completes and releases their sequences. Answers wait until durable."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,11 +168,20 @@ class Producers:
         return SequencesClaimed(producer.number, producer.epoch, request.call, digest, lease_ms, wall_ms, *spans)
 
     def written(
-        self, request: SequenceRequest, producer: Producer, decision: SequenceDecision, digest: bytes
+        self,
+        request: SequenceRequest,
+        producer: Producer,
+        decision: SequenceDecision,
+        digest: bytes,
+        written_before: int,
     ) -> list[SequencesClaimed | SequencesCompleted]:
-        """Makes the entries of what is granted and written with the request: claimed and done in one append."""
+        """Makes the entries of what is granted and written with the request: claimed and done in one append.
+
+        `written_before`: as of the entry.
+        """
         lease_ms = producer.lease_ms if request.lease_ms is None else request.lease_ms
         claimed = self.claimed(request, producer, decision, digest, lease_ms)
+        claimed = replace(claimed, written_before=written_before)
         return [claimed, SequencesCompleted(producer.number, producer.epoch, request.call, claimed.wall_ms)]
 
     def count(self, request: SequenceRequest, producer: Producer, decision: SequenceDecision) -> None:
