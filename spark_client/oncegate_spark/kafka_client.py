@@ -15,7 +15,7 @@ _ROOM_S = 0.01
 def kafka_client(what: str) -> Any:
     """The module of Kafka's client; `what`: needs it. Raises BadOption with the line to run."""
     try:
-        import confluent_kafka
+        import confluent_kafka.admin
     except ImportError as error:
         raise BadOption(f"{what} needs confluent-kafka: {_EXTRA} ({error})") from error
     return confluent_kafka

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from oncegate.core.entries.audit import Audited
 from oncegate.core.entries.codec import encode
-from oncegate.core.entries.id_sets import SetForgotten, SetWritten
+from oncegate.core.entries.id_sets import IdentifiedBy, SetForgotten, SetWritten
 from oncegate.core.entries.kinds import (
     Archived,
     Asked,
@@ -136,6 +136,21 @@ SAMPLES: dict[str, Entry] = {
         WALL_MS,
         writer=WRITER,
     ),
+    "staged_into_topics_of_a_column": Staged(
+        Name("flights", "41", "departures"),
+        "job:5f0c",
+        b16(0x30),
+        0,
+        bytes(range(32)),
+        1,
+        512,
+        b16(0x80),
+        b"schema",
+        (Part(3, 1, 512, b16(0x90)),),
+        WALL_MS,
+        writer=WRITER,
+        column_topics=("départs".encode(), b"arrivals"),
+    ),
     "dropped": Dropped(Name("flights", "41", "departures"), (b16(0x30), b16(0x31)), "aborted", WALL_MS),
     "committed": Committed(
         name=Name("flights", "42", "departures"),
@@ -226,6 +241,7 @@ SAMPLES: dict[str, Entry] = {
     "lane_opened": LaneOpened(2**33, "départs", "events-3", 3, WALL_MS),
     "set_forgotten": SetForgotten("commandes", b16(0x70), WALL_MS),
     "set_written": SetWritten("commandes", "départs", b16(0x80), WALL_MS),
+    "set_written_by_batches": SetWritten("flights", "départs", b16(0x80), WALL_MS, IdentifiedBy.BATCHES),
     "lane_written": LaneWritten(2**33, 2**41, struct.pack("<4Q", 17, 18, 20, 2**64 - 2), WALL_MS),
 }
 

@@ -184,7 +184,7 @@ JSON_ROWS: tuple[Mutant, ...] = (
     one(
         "sequences that are all known make no topic",
         _PRODUCE,
-        "        made_at = 0 if placed else self._topic_alone(request, entries)\n",
+        "        made_at = 0 if placed else self._topic_alone(request, entries, met)\n",
         "        made_at = 0\n",
         "tests/transports/http/test_producers.py"
         "::test_sequences_that_are_written_elsewhere_still_make_the_topic_that_they_are_sent_to",

@@ -17,15 +17,15 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
     one(
         "rows are staged that can be no record of Kafka's",
         f"{_ENGINE}/batches.py",
-        "        await self._topics.fitted(request.name.topic, request.rows, request.keys, origin=origin)\n",
-        "",
+        "        _, topic_ids = await self._topics.fitted(topic, request.rows, request.keys, origin=origin, identified=True)\n",
+        "        topic_ids = dict[str, bytes]()\n",
         _REFUSED,
     ),
     one(
         "a batch is begun that no transaction is long enough for",
         f"{_ENGINE}/topics.py",
-        "            await self._checked(self._elsewhere.check(topic, schema, (), waiting_bytes=staged_bytes))\n",
-        "            await self._checked(self._elsewhere.check(topic, schema, ()))\n",
+        '{"waiting_bytes": staged_bytes, "waiting_topics": column_topics}',
+        '{"waiting_topics": column_topics}',
         f"{_ELSEWHERE}::test_a_batch_that_cannot_be_sent_at_once_is_refused_before_any_effect",
     ),
     one(

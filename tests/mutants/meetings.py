@@ -149,8 +149,8 @@ MEETINGS: tuple[Mutant, ...] = (
     one(
         "rows without keys are bound to a layout",
         f"{ENGINE}/usecases/batches.py",
-        "0 if request.keys is None else partitions)\n",
-        "partitions)\n",
+        "            key_partitions = 0 if request.keys is None else partitions\n",
+        "            key_partitions = partitions\n",
         "tests/engine/usecases/test_partitioning.py::test_what_was_staged_without_keys_may_lie_anywhere",
     ),
     one(

@@ -193,7 +193,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "ask not durable",
         f"{ENGINE}/usecases/batches.py",
-        "        await journal.group_commit.durable(journal.record([decision]))\n",
+        "        await journal.group_commit.durable(journal.record([*met, decision]))\n",
         "        self._index.apply(0, decision)\n",
         f"{_REPEATS}::test_a_second_write_is_known_as_one_after_the_gateway_was_killed",
     ),

@@ -103,9 +103,10 @@ class DirectLanes:
         producer: str = "p",
         timeout_ms: int | None = None,
         acked: int | None = None,
+        topic_id: bytes | None = None,
     ) -> list[list[int]]:
         """What is told as written."""
-        question = LaneQuestion(topic, producer, first, last, acked)
+        question = LaneQuestion(topic, producer, first, last, acked, topic_id)
         answer = await self.served.shard.ask_lane(question, self.served.deadline(timeout_ms))
         found: list[list[int]] = answer.duplicates.tolist()
         return found

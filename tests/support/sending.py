@@ -47,13 +47,20 @@ class Elsewhere:
         origin: Origin | None = None,
         waiting_bytes: int = 0,
         identified: bool = False,
+        waiting_topics: Sequence[str] = (),
     ) -> Mapping[str, bytes]:
         if self.away:
             raise LedgerFull(self.away)
         if waiting_bytes > self.bytes_max:
             raise TooLarge(f"{waiting_bytes} bytes at once")
         self.checked.append(origin)
-        return {topic: self.topic_id} if identified else {}
+        return (
+            dict.fromkeys(waiting_topics or self.topics_of(topic, schema, batches), self.topic_id) if identified else {}
+        )
+
+    @staticmethod
+    def topics_of(topic: str, schema: Any, batches: Sequence[Any]) -> Sequence[str]:
+        return [topic] if "topic" not in schema.names else contract.topics_in(schema, batches)
 
     @property
     def columns(self) -> Any:

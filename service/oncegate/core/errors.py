@@ -387,9 +387,10 @@ class BatchForgotten(Stop):
 
 
 class TopicReplaced(Stop):
-    """Says that a topic elsewhere was deleted and made again since ids were written to it; nothing was written."""
+    """Says that a topic elsewhere was deleted and made again since rows of these were written to it; nothing was
+    written."""
 
-    code, title = "TOPIC_REPLACED", "The topic was made again since these ids were written to it; nothing was written"
+    code, title = "TOPIC_REPLACED", "The topic was made again since rows were written to it; nothing was written"
 
 
 class LedgerBehind(Stop):

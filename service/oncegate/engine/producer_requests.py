@@ -162,13 +162,15 @@ class LaneOpening:
 @dataclass(frozen=True, slots=True)
 class LaneQuestion:
     """Asks which sequences of a lane are written, from `first` to `last`, both of them too. acked: the source brings
-    none up to this one any more; None: nothing is said of that."""
+    none up to this one any more; None: nothing is said of that. topic_id: 16 bytes, the topic's as it is now; None: it
+    is not compared."""
 
     topic: str
     producer: str
     first: int
     last: int
     acked: int | None = None
+    topic_id: bytes | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,8 @@ _LATER_BATCH_ID = re.compile("[1-9][0-9]{0,18}")
 class StagedChunk:
     """Holds what is known of one staged chunk: `sha256` of its bytes, the rows' fingerprint (16 bytes), the topic's
     schema in IPC form, the ranges that hold its rows, the ledger's position that staged it, among how many partitions
-    its rows lie by their keys (0: they have none), who staged it, as of `core.writers` (empty: it is not known).
+    its rows lie by their keys (0: they have none), who staged it, as of `core.writers` (empty: it is not known), and
+    the topics elsewhere that the column `topic` names (empty: all rows go to the batch's).
     """
 
     sha256: bytes
@@ -29,6 +30,7 @@ class StagedChunk:
     position: int
     key_partitions: int = 0
     writer: bytes = b""
+    column_topics: tuple[bytes, ...] = ()
 
 
 @dataclass(slots=True)
@@ -178,6 +180,7 @@ class BatchIndex:
             position,
             entry.key_partitions,
             entry.writer,
+            entry.column_topics,
         )
         self.stage_bytes += entry.size_bytes
 

@@ -1,16 +1,24 @@
-"""Knows of each set of ids how often it was forgotten, and which topics elsewhere its rows went to.
+"""Knows of each set of ids how often it was forgotten, and which topics elsewhere rows went to.
 
 A pure function of the ledger's entries.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
-from oncegate.core.entries.id_sets import SetForgotten, SetWritten
+from oncegate.core.entries.id_sets import IdentifiedBy, SetForgotten, SetWritten
 from oncegate.core.entries.kinds import Entry
 
 Undo = Callable[[], None]
-# Of each set how often it was forgotten, by whose token last; of each set and topic the topic's id.
-IdSetsSnapshot = tuple[dict[str, tuple[int, bytes]], list[tuple[str, str, bytes]]]
+
+
+class IdSetsSnapshot(NamedTuple):
+    """Holds of each set how often it was forgotten, by whose token last; of each set and topic the topic's id; and the
+    same of rows that are identified otherwise: how, and by whose name."""
+
+    forgotten: dict[str, tuple[int, bytes]]
+    written: list[tuple[str, str, bytes]]
+    others: tuple[tuple[int, str, str, bytes], ...] = ()
 
 
 class IdSetIndex:
@@ -18,7 +26,7 @@ class IdSetIndex:
 
     def __init__(self) -> None:
         self._forgotten: dict[str, tuple[int, bytes]] = {}
-        self._topics: dict[str, dict[str, bytes]] = {}
+        self._topics: dict[tuple[int, str], dict[str, bytes]] = {}
 
     def generation(self, id_set: str) -> int:
         """Returns how often a set was forgotten as a whole."""
@@ -33,21 +41,22 @@ class IdSetIndex:
         """Returns the token of who forgot a set last; empty: nobody did."""
         return self._forgotten.get(id_set, (0, b""))[1]
 
-    def topic_id(self, id_set: str, topic: str) -> bytes | None:
-        """Returns the id that a topic had when rows of a set were first written to it; None: none were."""
-        return self._topics.get(id_set, {}).get(topic)
+    def topic_id(self, identified_by: IdentifiedBy, name: str, topic: str) -> bytes | None:
+        """Returns the id that a topic had when rows of a set, a producer or an app were first written to it; None: none
+        were."""
+        return self._topics.get((identified_by, name), {}).get(topic)
 
     def apply(self, position: int, entry: Entry) -> Undo | None:
         """Applies one entry; returns what undoes it, or None when it is about no set."""
         match entry:
             case SetForgotten(id_set=id_set):
                 return self._forget(id_set, entry.token)
-            case SetWritten(id_set=id_set):
-                return self._write(id_set, entry.topic, entry.topic_id)
+            case SetWritten(id_set=name):
+                return self._write((entry.identified_by, name), entry.topic, entry.topic_id)
         return None
 
     def _forget(self, id_set: str, token: bytes) -> Undo:
-        before, topics = self._forgotten.get(id_set), self._topics.pop(id_set, None)
+        before, topics = self._forgotten.get(id_set), self._topics.pop((IdentifiedBy.IDS, id_set), None)
         self._forgotten[id_set] = self.generation(id_set) + 1, token
 
         def undo() -> None:
@@ -56,12 +65,12 @@ class IdSetIndex:
             else:
                 self._forgotten[id_set] = before
             if topics is not None:
-                self._topics[id_set] = topics
+                self._topics[IdentifiedBy.IDS, id_set] = topics
 
         return undo
 
-    def _write(self, id_set: str, topic: str, topic_id: bytes) -> Undo:
-        topics = self._topics.setdefault(id_set, {})
+    def _write(self, key: tuple[int, str], topic: str, topic_id: bytes) -> Undo:
+        topics = self._topics.setdefault(key, {})
         before = topics.get(topic)
         topics[topic] = topic_id
 
@@ -75,13 +84,12 @@ class IdSetIndex:
 
     def snapshot(self) -> IdSetsSnapshot:
         """Returns all that is known, as containers of its own."""
-        written = [
-            (id_set, topic, topic_id) for id_set, topics in self._topics.items() for topic, topic_id in topics.items()
-        ]
-        return dict(self._forgotten), written
+        every = [(*key, topic, topic_id) for key, topics in self._topics.items() for topic, topic_id in topics.items()]
+        written = [(name, topic, topic_id) for by, name, topic, topic_id in every if by == IdentifiedBy.IDS]
+        return IdSetsSnapshot(dict(self._forgotten), written, tuple(one for one in every if one[0] != IdentifiedBy.IDS))
 
     def restore(self, saved: IdSetsSnapshot) -> None:
         """Takes over what was saved, in place of everything."""
-        self._forgotten, self._topics = dict(saved[0]), {}
-        for id_set, topic, topic_id in saved[1]:
-            self._topics.setdefault(id_set, {})[topic] = topic_id
+        self._forgotten, self._topics = dict(saved.forgotten), {}
+        for by, name, topic, topic_id in (*((IdentifiedBy.IDS, *one) for one in saved.written), *saved.others):
+            self._topics.setdefault((by, name), {})[topic] = topic_id

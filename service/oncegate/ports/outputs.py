@@ -141,6 +141,7 @@ class RowTopics(Protocol):
         origin: Origin | None = None,
         waiting_bytes: int = 0,
         identified: bool = False,
+        waiting_topics: Sequence[str] = (),
     ) -> Mapping[str, bytes]:
         """Checks Arrow rows for a topic before any effect: whatever would be refused of them when they are sent.
 
@@ -148,7 +149,7 @@ class RowTopics(Protocol):
         bytes that a topic which is deleted and made again does not keep.
 
         `origin`: as of `SendRanges`; its numbers count for nothing here. `waiting_bytes`: of all that is to be sent at
-        once, where it waits for that.
+        once, where it waits for that; `waiting_topics`: those that the column `topic` of what waits names.
 
         Raises:
             SchemaMismatch, BadRequest, TooLarge: these rows, or one of them, can be no record there.

@@ -6,12 +6,13 @@ from oncegate.core.errors import BadRequest
 from oncegate.engine.id_sets import produced
 from oncegate.engine.limits import Limits
 from oncegate.engine.names import check_name
-from oncegate.engine.producer_requests import Note
+from oncegate.engine.producer_requests import LaneQuestion, Note
 from oncegate.engine.requests import ProduceRequest, Rows, Scope, Spilled
 from oncegate.engine.shard import Shard
 from oncegate.transports.decode import ids, payloads
 from oncegate.transports.decode.columns import key_hashes
-from oncegate.transports.decode.sequences import SequenceColumn, of_rows
+from oncegate.transports.decode.names import topic_id_bytes
+from oncegate.transports.decode.sequences import SequenceColumn, of_numbers, of_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,17 @@ def source_of_ack(topic: str | None, source_offsets: str | None, limits: Limits)
     elif source_offsets is not None:
         raise BadRequest("source_offsets come with the topic that is written to: add `topic`; nothing was acked")
     return topic or "", (source_offsets or "").encode()
+
+
+def lane_question(
+    topic: str, producer: str, span: tuple[int, int], acked: int | None, topic_id: str | None
+) -> LaneQuestion:
+    """Makes the question about a lane. `span`: first and last sequence; `topic_id`: as Kafka's tools show it.
+
+    Raises BadRequest.
+    """
+    of_numbers(list(span), "first, last")
+    return LaneQuestion(topic, producer, *span, acked, None if topic_id is None else topic_id_bytes(topic_id))
 
 
 def noted(caller: str, who: str | None, why: str) -> Note:

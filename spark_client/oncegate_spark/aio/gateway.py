@@ -268,12 +268,21 @@ class AsyncGateway:
         """
         return await self.run(lanes.open_lane(self.calls, topic, producer, source_id))
 
-    async def ask_lane(self, topic: str, producer: str, first: int, last: int, acked: int | None = None) -> lanes.Spans:
+    async def ask_lane(
+        self,
+        topic: str,
+        producer: str,
+        first: int,
+        last: int,
+        acked: int | None = None,
+        topic_id: str | None = None,
+    ) -> lanes.Spans:
         """Ask which sequences of a lane are written, from `first` to `last`: inclusive spans, in order.
 
         Who asks has started the lane's id: nobody else writes the others then. `acked`: none up to it comes any more.
+        `topic_id`: Kafka's id of the topic as it is now; another one than before is refused (TOPIC_REPLACED).
         """
-        return await self.run(lanes.ask_lane(self.calls, topic, producer, first, last, acked))
+        return await self.run(lanes.ask_lane(self.calls, topic, producer, first, last, acked, topic_id))
 
     async def fetch(
         self,

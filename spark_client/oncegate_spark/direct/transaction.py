@@ -5,6 +5,7 @@ transaction of the same producer by the late one. A producer that has one transa
 successor ends what it left and fences it (KIP-98, KIP-890).
 """
 
+from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -76,6 +77,7 @@ class LaneTransaction:
         self._config = {"bootstrap.servers": lane.brokers, "log_level": 0, **checked_config(config or {}), **own}
         self._heard = Heard(self._kafka, self._topic, lane, self._config.get("sasl.username", "the client"))
         self._producer: Producer | None = None
+        self._topic_id: str | None = None
         self._written = Spans()
         self._last: int | None = None
         # Something was handed over, and no commit of it was tried.
@@ -108,12 +110,33 @@ class LaneTransaction:
 
     def ask(self, first: int, last: int, acked: int | None = None) -> tuple[tuple[int, int], ...]:
         """Asks which sequences from `first` to `last` are written: inclusive spans, in order; others are to be written.
-        `acked`: the source brings none up to this one any more.
+        `acked`: the source brings none up to this one any more. A topic that was created again is refused.
 
-        Raises what the gateway's calls raise: nothing was written.
+        Raises Unavailable, Refused, and what the gateway's calls raise: nothing was written.
         """
         assert self._producer is not None, "who has not started may ask before another writes"
-        return self._gateway.ask_lane(self._topic, self._producer_name, first, last, acked)
+        if self._topic_id is None:
+            self._topic_id = self._look_up_topic()
+        return self._gateway.ask_lane(self._topic, self._producer_name, first, last, acked, self._topic_id or None)
+
+    def _look_up_topic(self) -> str:
+        """Returns Kafka's id of the topic as it is now; empty: it is not there, or brokers are before 2.8.
+
+        Raises Unavailable, Refused.
+        """
+        own = {name: value for name, value in self._config.items() if name not in (*_OWN, *_DELIVERY)}
+        admin = self._kafka.admin.AdminClient(own | {"error_cb": self._heard.callbacks()["error_cb"]})
+        topics = self._kafka.TopicCollection([self._topic])
+        try:
+            described = admin.describe_topics(topics, request_timeout=self._timeout_s)[self._topic].result()
+        except self._kafka.KafkaException as raised:
+            error = raised.args[0]
+            if error.code() == self._kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return ""
+            if refused := self._heard.refusal(error):
+                raise refused from raised
+            raise Unavailable(f"{self._what}: {error.str()}{NOTHING}") from raised
+        return topic_id_text(described.topic_id)
 
     def add(self, rows: Iterable[DirectRow]) -> None:
         """Hand rows to the transaction, by rising sequences, that `ask` did not tell as written. Raises BadId, Refused,
@@ -243,3 +266,10 @@ def _milliseconds(name: str, config: Mapping[str, Any]) -> int:
     if not text.isascii() or not text.isdigit():
         raise BadOption(f"{name} is {text!r}: a whole number of milliseconds is wanted{NOTHING}")
     return int(text)
+
+
+def topic_id_text(topic_id: Any) -> str:
+    """Returns a topic's id in base64url, as Kafka's tools show it; empty: there is none. Its own text is base64."""
+    halves = topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()
+    raw = b"".join((half % (1 << 64)).to_bytes(8, "big") for half in halves)
+    return urlsafe_b64encode(raw).rstrip(b"=").decode() if any(raw) else ""

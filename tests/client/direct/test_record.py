@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Uuid
 
 from oncegate_spark.direct import DirectRow
 from oncegate_spark.direct.record import Spans, lane_record
+from oncegate_spark.direct.transaction import topic_id_text
 from oncegate_spark.direct.writer import missing
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/kafka/lane_records.json").read_text())
@@ -38,3 +40,16 @@ def test_sequences_that_follow_each_other_are_one_span() -> None:
 def test_rows_that_are_told_as_written_are_left_out(written: tuple[tuple[int, int], ...], left: list[int]) -> None:
     found = missing([DirectRow(one, b"") for one in (1, 2, 3, 7)], written)
     assert [row.sequence for row in found] == left
+
+
+@pytest.mark.parametrize(
+    ("most", "least", "text"),
+    [
+        (0, 0, ""),
+        (0, 1, "AAAAAAAAAAAAAAAAAAAAAQ"),
+        (-1, -1, "_____________________w"),
+        (-(1 << 60), 0, "8AAAAAAAAAAAAAAAAAAAAA"),
+    ],
+)
+def test_a_topic_s_id_is_the_text_that_the_tools_of_kafka_show(most: int, least: int, text: str) -> None:
+    assert topic_id_text(Uuid(most, least)) == text

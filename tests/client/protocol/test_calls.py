@@ -256,6 +256,23 @@ def test_a_gateway_that_does_not_know_what_is_read_is_asked_without_it(connect: 
     assert second == first
 
 
+def test_a_gateway_that_does_not_compare_topics_is_asked_without_the_topic_s_id(connect: Connect) -> None:
+    refused = problem(400, "BAD_REQUEST", "fix", detail="Object contains unknown field `topic_id`")
+    with StubGateway(refused, said(duplicates=[[1, 2]])) as stub, connect(stub.url) as gateway:
+        assert gateway.ask_lane("t", "p", 1, 3, topic_id="A" * 22) == ((1, 2),)
+    first, second = map(members, stub.asked)
+    assert first.pop("topic_id") == "A" * 22
+    assert second == first
+
+
+def test_a_topic_s_id_that_is_refused_is_not_left_out(connect: Connect) -> None:
+    refused = problem(400, "BAD_REQUEST", "fix", detail="topic_id: Kafka's id of a topic is 22 characters of base64url")
+    with StubGateway(refused) as stub, connect(stub.url) as gateway:
+        with pytest.raises(Refused, match="22 characters"):
+            gateway.ask_lane("t", "p", 1, 3, topic_id="B" * 22)
+        assert len(stub.asked) == 1
+
+
 def test_another_refusal_of_a_commit_is_raised(connect: Connect) -> None:
     with StubGateway(problem(400, "BAD_REQUEST", "fix")) as stub, connect(stub.url) as gateway:
         with pytest.raises(Refused):

@@ -9,9 +9,12 @@ import pyarrow as pa
 import pytest
 
 from oncegate_spark import Gateway
+from oncegate_spark.direct import DirectRow, DirectWriter
+from oncegate_spark.direct.transaction import LaneTransaction
 from oncegate_spark.errors import OncegateError, Outcome
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import WAIT_S, Broker
+from tests.support.staged_batches import Batch, body
 
 pytestmark = pytest.mark.slow
 
@@ -137,3 +140,122 @@ def test_a_topic_that_is_gone_is_not_found_and_nothing_is_written(broker: Broker
     with pytest.raises(OncegateError) as found:
         write(gateway, topic, ["a"])
     assert found.value.code == "NOT_FOUND"
+
+
+def write_sequences(gateway: GatewayProcess, topic: str, producer: str, *sequences: int) -> int:
+    rows = pa.table({"value": [str(one) for one in sequences], "n": sequences})
+    with Gateway(gateway.url) as client, client.producer(producer, driver=f"d-{producer}") as lane:
+        return lane.produce(topic, body(rows), sequence_col="n").rows
+
+
+def refused_sequences(gateway: GatewayProcess, topic: str, producer: str, *sequences: int) -> None:
+    with pytest.raises(OncegateError, match="Write under another producer's name") as found:
+        write_sequences(gateway, topic, producer, *sequences)
+    assert (found.value.code, found.value.outcome) == ("TOPIC_REPLACED", Outcome.NOT_WRITTEN), found.value
+
+
+def test_sequences_of_a_topic_that_was_made_again_are_refused_and_another_producer_goes_on(
+    broker: Broker, gateway: GatewayProcess
+) -> None:
+    partition = broker.topic()
+    topic = partition.topic
+    assert write_sequences(gateway, topic, f"{topic}-p", 1, 2) == 2
+    assert write_sequences(gateway, topic, f"{topic}-p", 1, 2, 3) == 1
+    make_again(broker, topic)
+    gateway.kill()
+    gateway.start()
+    for sequences in ((1, 2), (4,)):
+        refused_sequences(gateway, topic, f"{topic}-p", *sequences)
+    assert broker.committed(partition) == []
+    assert write_sequences(gateway, topic, f"{topic}-q", 1, 2, 3) == 3
+    assert write_sequences(gateway, topic, f"{topic}-q", 1, 2, 3) == 0
+    assert sorted(broker.committed(partition)) == [b"1", b"2", b"3"]
+
+
+def refused_batch(batch: Batch, steps: str) -> None:
+    for step in steps.split():
+        with pytest.raises(OncegateError, match="Two ways on: commit under another `app`") as found:
+            batch.stage(pa.table({"value": ["a"]})) if step == "stage" else batch.commit()
+        assert (found.value.code, found.value.outcome) == ("TOPIC_REPLACED", Outcome.NOT_WRITTEN), found.value
+
+
+def test_batches_of_a_topic_that_was_made_again_are_refused_and_both_ways_on_write(
+    broker: Broker, gateway: GatewayProcess
+) -> None:
+    partition = broker.topic()
+    topic, rows = partition.topic, pa.table({"value": ["a"]})
+    with Gateway(gateway.url) as client:
+        first, next_one = Batch(client, topic, app=topic), Batch(client, topic, app=topic, version=1)
+        first.stage(rows)
+        assert first.commit().outcome == "COMMITTED"
+        next_one.stage(rows)
+        make_again(broker, topic)
+        refused_batch(first, "stage commit")
+        refused_batch(Batch(client, topic, "a-later-run", app=topic), "stage commit")
+        refused_batch(next_one, "commit")
+        assert broker.committed(partition) == []
+        for version in (1, 0):
+            other = Batch(client, topic, app=f"{topic}-2", version=version)
+            other.stage(rows)
+            assert (other.commit().outcome, other.commit().outcome) == ("COMMITTED", "COMMITTED")
+    assert broker.committed(partition) == [b"a", b"a"]
+
+
+def test_a_batch_of_several_topics_is_refused_where_one_of_them_was_made_again(
+    broker: Broker, gateway: GatewayProcess
+) -> None:
+    one, other = broker.topic().topic, broker.topic().topic
+    rows = pa.table({"value": ["a", "b"], "topic": [one, other]})
+    with Gateway(gateway.url) as client:
+        batch, next_one = (Batch(client, "mixed", app=one, version=version) for version in range(2))
+        batch.stage(rows)
+        assert batch.commit().outcome == "COMMITTED"
+        next_one.stage(rows)
+        make_again(broker, other)
+        for refused_step in (lambda: batch.stage(rows), next_one.commit):
+            with pytest.raises(OncegateError, match=f"topic {other} was deleted and made again"):
+                refused_step()
+        single = Batch(client, "mixed", app=one, version=2)
+        single.stage(rows.slice(0, 1))
+        assert single.commit().outcome == "COMMITTED"
+
+
+def refused_lane(writer: DirectWriter, *sequences: int) -> None:
+    with pytest.raises(OncegateError, match="Write under another producer's name") as found:
+        writer.write([DirectRow(one, b"%d" % one) for one in sequences])
+    assert (found.value.code, found.value.outcome) == ("TOPIC_REPLACED", Outcome.NOT_WRITTEN), found.value
+
+
+def test_rows_of_a_lane_whose_topic_was_made_again_are_refused_and_another_producer_goes_on(
+    broker: Broker, gateway: GatewayProcess
+) -> None:
+    partition = broker.topic()
+    topic, rows = partition.topic, [DirectRow(one, b"%d" % one) for one in (1, 2)]
+    with Gateway(gateway.url) as client:
+        lives = DirectWriter(client, topic, "p")
+        assert (lives.write(rows).written, lives.write(rows).written) == (2, 0)
+        make_again(broker, topic)
+        refused_lane(lives, 1, 2)
+        gateway.kill()
+        gateway.start()
+        for sequences in ((1, 2), (2, 3), (3,)):
+            refused_lane(DirectWriter(client, topic, "p"), *sequences)
+        assert broker.committed(partition) == []
+        other = DirectWriter(client, topic, "q")
+        assert (other.write(rows).written, other.write(rows).written) == (2, 0)
+    assert sorted(broker.committed(partition)) == [b"1", b"2"]
+
+
+def test_a_lane_without_rows_is_written_into_the_topic_that_was_made_again(
+    broker: Broker, gateway: GatewayProcess
+) -> None:
+    partition = broker.topic()
+    topic = partition.topic
+    with Gateway(gateway.url) as client:
+        lane = client.open_lane(topic, "p")
+        with LaneTransaction(client, (topic, "p"), lane) as begun:
+            begun.start()
+            assert begun.ask(1, 2) == ()
+        make_again(broker, topic)
+        assert DirectWriter(client, topic, "p").write([DirectRow(1, b"1")]).written == 1
+    assert broker.committed(partition) == [b"1"]

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from oncegate.core.entries.audit import Audited
-from oncegate.core.entries.id_sets import SetForgotten, SetWritten
+from oncegate.core.entries.id_sets import IdentifiedBy, SetForgotten, SetWritten
 from oncegate.core.entries.kinds import (
     Archived,
     Asked,
@@ -121,6 +121,7 @@ BEFORE: Sequence[Entry] = (
     LaneWritten(1, 10, spans(0, 3), 0),
     SetForgotten("orders", id16(1), 0),
     SetWritten("commands", "sink", id16(2), 0),
+    SetWritten("commands", "sink", id16(3), 0, IdentifiedBy.BATCHES),
 )
 # Each changes something that is there: in place, in its stead, or by taking it away.
 AFTER: Sequence[Entry] = (
@@ -155,6 +156,7 @@ AFTER: Sequence[Entry] = (
     SetForgotten("orders", id16(3), 1),
     SetForgotten("commands", id16(3), 1),
     SetWritten("more", "sink", id16(4), 1),
+    SetWritten("more", "sink", id16(5), 1, IdentifiedBy.BATCHES),
     Retired(7, 9),
     NamespaceSet(48 * HOUR_MS, 0, 1),
 )

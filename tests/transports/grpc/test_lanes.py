@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from oncegate.core.errors import BadRequest
+from oncegate.core.entries.id_sets import IdentifiedBy
+from oncegate.core.errors import BadRequest, TopicReplaced
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.producers import ask_lane, open_lane
 from tests.support.direct_records import LEDGER, DirectLanes, direct_lanes
@@ -15,7 +16,7 @@ def admitted(lane: DirectLanes) -> Any:
     return SimpleNamespace(shard=lane.served.shard, deadline=lane.served.deadline())
 
 
-def asked(first: int, last: int, **more: int) -> pb.AskLaneRequest:
+def asked(first: int, last: int, **more: Any) -> pb.AskLaneRequest:
     return pb.AskLaneRequest(namespace="default", topic="t", producer="p", first=first, last=last, **more)
 
 
@@ -35,3 +36,20 @@ async def test_a_lane_is_opened_asked_and_acked() -> None:
         assert await told(0, 9) == [(0, 4), (8, 9)]
         with pytest.raises(BadRequest, match="that is as high was written"):
             await told(99, 99, acked=98)
+
+
+@pytest.mark.parametrize("topic_id", ["", "A" * 21, "A" * 23, "A" * 21 + "B", "A" * 21 + "+"])
+async def test_what_is_no_topic_id_is_refused_and_nothing_is_recorded(topic_id: str) -> None:
+    async with direct_lanes() as lane:
+        with pytest.raises(BadRequest, match="22 characters of base64url"):
+            await ask_lane(asked(1, 2, topic_id=topic_id), admitted(lane))
+        assert lane.disk.kinds() == []
+
+
+async def test_a_topic_that_was_created_again_is_refused_by_its_id() -> None:
+    async with direct_lanes() as lane:
+        await ask_lane(asked(1, 2, topic_id="A" * 21 + "Q"), admitted(lane))
+        lane.records.commit(1, (1, 2))
+        with pytest.raises(TopicReplaced, match="topic t was deleted and made again"):
+            await ask_lane(asked(1, 2, topic_id="A" * 21 + "g"), admitted(lane))
+        assert lane.served.shard.journal.index.id_sets.topic_id(IdentifiedBy.LANE, "p", "t") == bytes(15) + b"\x01"

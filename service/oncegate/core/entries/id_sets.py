@@ -1,9 +1,23 @@
-"""The ledger's entries about whole sets of ids: they are kinds of `entries.Entry`."""
+"""The ledger's entries about whole sets of ids, and about topics elsewhere: they are kinds of `entries.Entry`."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from enum import IntEnum
+from typing import Annotated, ClassVar
 
-from oncegate.core.entries.fields import B16, U64, Text
+from oncegate.core.entries.fields import B16, U64, Tag, Text
+
+
+class IdentifiedBy(IntEnum):
+    """Names the ways to identify rows: ids of a set, sequences of a registered producer, batches of an app,
+    sequences of a lane."""
+
+    IDS = 0
+    SEQUENCES = 1
+    BATCHES = 2
+    LANE = 3
+
+
+IdentifiedByNumber = Annotated[int, "u8", Tag(1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +35,13 @@ class SetForgotten:
 @dataclass(frozen=True, slots=True)
 class SetWritten:
     """Records which topic elsewhere the rows of a set of ids go to. `topic_id`: the broker's for it, which a topic that
-    is deleted and made again does not keep."""
+    is deleted and created again does not keep.
+
+    identified_by: where it is not IDS, `id_set` is the name of the producer or the app."""
 
     KIND: ClassVar[int] = 32
     id_set: Text
     topic: Text
     topic_id: B16
     wall_ms: U64
+    identified_by: IdentifiedByNumber = IdentifiedBy.IDS

@@ -87,6 +87,7 @@ Shadowed = Annotated[int, "u8", Tag(4)]
 OnLedgerDownNumber = Annotated[int, "u8", Tag(5)]
 KnownFromMs = Annotated[int, "u64", Tag(128)]
 WrittenBy = Annotated[bytes, "blob", Tag(132)]
+ColumnTopics = Annotated[tuple[bytes, ...], "blobs", Tag(133)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +204,7 @@ class Staged:
     """Records that one chunk of one attempt was staged. `parts`: its rows by partition.
 
     key_partitions: among how many their keys have put them; 0: they have no keys, and may lie in any. writer: as of a
-    claim.
+    claim. column_topics: the topics elsewhere that their column `topic` names, UTF-8; empty: all go to the name's.
     """
 
     KIND: ClassVar[int] = 7
@@ -220,6 +221,7 @@ class Staged:
     wall_ms: U64
     key_partitions: KeyPartitions = 0
     writer: WrittenBy = b""
+    column_topics: ColumnTopics = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,15 @@
 """Stages, commits and aborts named batches: all or nothing, when the driver says so; tells where sources go on."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from oncegate.core.batches import Digests, Outcome, decide
 from oncegate.core.causes import Cause
+from oncegate.core.entries.id_sets import IdentifiedBy
 from oncegate.core.entries.kinds import Asked, Committed, Entry, Name, Part, Span, Staged
 from oncegate.core.errors import BadRequest, ChunkAltered, MissingStage, NotFound
 from oncegate.engine.commit import origins
@@ -19,7 +22,7 @@ from oncegate.engine.requests import AbortRequest, AbortResult, CommitRequest, C
 from oncegate.engine.usecases.batch_refusals import refusal
 from oncegate.engine.usecases.partitioning import Share, partition_of, shares_aside
 from oncegate.engine.usecases.stage_quota import StageQuota
-from oncegate.engine.usecases.topics import Topics, check_schema, read_schema
+from oncegate.engine.usecases.topics import Topics, check_schema, identify_topics, read_schema
 from oncegate.engine.write_log import log_batch
 from oncegate.index.batches import Stage, StagedChunk, totals
 from oncegate.index.committed_names import CommittedName
@@ -41,14 +44,17 @@ class Batches:
         """Keeps one chunk of one attempt until its name is committed; durable when it returns.
 
         Once the name is committed nothing is stored, but the fingerprint is still given: the driver compares.
-        Raises ChunkAltered, SchemaMismatch, QuotaExceeded, LedgerFull, DeadlinePassed: nothing was written;
-        LedgerDown: unknown, repeat it.
+        Raises ChunkAltered, SchemaMismatch, TopicReplaced, QuotaExceeded, LedgerFull, DeadlinePassed: nothing was
+        written; LedgerDown: unknown, repeat it.
         """
         origin = self._origin(request.name)
-        await self._topics.fitted(request.name.topic, request.rows, request.keys, origin=origin)
+        topic = request.name.topic
+        _, topic_ids = await self._topics.fitted(topic, request.rows, request.keys, origin=origin, identified=True)
         partitions, _ = self._topics.layout(request.name.topic)
         written = await shares_aside(request.rows, _partition_of(request, partitions))
         deadline.check()
+        # Recorded once they are committed: until then the topic holds none of the app's rows.
+        self._identify(request.name, topic_ids)
         record = self._index.committed.get(request.name)
         if record is not None:
             await self._journal.group_commit.durable(record.position)
@@ -59,9 +65,15 @@ class Batches:
         if known is not None:
             position = self._repeated(request, known)
         else:
-            position = self._store(request, stage, written, 0 if request.keys is None else partitions)
+            column_topics = tuple(topic_ids) if "topic" in request.rows.schema.names else ()
+            key_partitions = 0 if request.keys is None else partitions
+            position = self._store(request, stage, written, key_partitions, column_topics)
         await self._journal.group_commit.durable(position)
         return StageResult(False, request.rows.rows, request.fingerprint)
+
+    def _identify(self, name: Name, topic_ids: Mapping[str, bytes]) -> list[Entry]:
+        """Does what `identify_topics` does, for the batches of the name's app."""
+        return identify_topics(self._journal, IdentifiedBy.BATCHES, name.app, topic_ids)
 
     def _origin(self, name: Name, first: int = 0) -> Origin | None:
         """Who wrote the batch's rows, where records tell it; `first`: how many stand before these."""
@@ -73,7 +85,14 @@ class Batches:
             raise ChunkAltered(f"chunk {request.chunk} of this token was staged with other rows; nothing was written")
         return known.position
 
-    def _store(self, request: StageRequest, stage: Stage | None, written: list[Share], key_partitions: int) -> int:
+    def _store(
+        self,
+        request: StageRequest,
+        stage: Stage | None,
+        written: list[Share],
+        key_partitions: int,
+        column_topics: tuple[str, ...],
+    ) -> int:
         journal, rows = self._journal, request.rows
         journal.group_commit.check()
         self._topics.creation(request.name.topic, rows.schema)
@@ -98,6 +117,7 @@ class Batches:
             wall_ms=journal.wall_ms(),
             key_partitions=key_partitions,
             writer=request.writer,
+            column_topics=tuple(one.encode() for one in column_topics),
         )
         journal.counts.add(STAGED_ROWS, rows.rows)
         stream = f"stage:{request.token.hex()}"
@@ -113,28 +133,38 @@ class Batches:
         """Publishes the winners' rows under the name, all or nothing, or tells what the name already holds.
 
         Every request for a committed name is itself durable before its answer. Raises MissingStage: the batch must be
-        written again; BatchConflict, SecondWrite, BatchForgotten: stop; BadRequest, TooLarge, SchemaMismatch,
-        LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it with the same nonce.
+        written again; BatchConflict, SecondWrite, BatchForgotten, TopicReplaced: stop; BadRequest, TooLarge,
+        SchemaMismatch, LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it with the same
+        nonce.
         """
         check_source_offsets(request.source_offsets, self._journal.limits)
-        await self._check_writable(request)
+        topic_ids = await self._check_writable(request)
         deadline.check()
-        result = await self._commit(request, deadline)
+        result = await self._commit(request, deadline, self._identify(request.name, topic_ids))
         log_batch(self._journal, request, result)
         return result
 
-    async def _check_writable(self, request: CommitRequest) -> None:
-        """Asks whether the topic can be written now, where it lies elsewhere and something is to be written."""
+    async def _check_writable(self, request: CommitRequest) -> Mapping[str, bytes]:
+        """Asks whether the topic can be written now, where it lies elsewhere and something is to be written.
+
+        Returns the ids of the topics that rows go to, or that a committed batch went to.
+        """
         if not self._topics.are_elsewhere:
-            return
+            return {}
+        topic = request.name.topic
         stages = [self._index.stage(request.name, winner.token) for winner in request.winners]
         # Any chunk: the first of a stage may have left while a later one was staged again.
         chunks = [chunk for stage in stages if stage is not None for chunk in stage.chunks.values()]
         if chunks:
             size_bytes = sum(part.size_bytes for chunk in chunks for part in chunk.parts)
-            await self._topics.check_writable(request.name.topic, read_schema(chunks[0].schema), size_bytes)
+            column_topics = sorted({one.decode() for chunk in chunks for one in chunk.column_topics})
+            return await self._topics.check_writable(topic, read_schema(chunks[0].schema), size_bytes, column_topics)
+        id_sets = self._journal.index.id_sets
+        if id_sets.topic_id(IdentifiedBy.BATCHES, request.name.app, topic) is not None:
+            return await self._topics.check_writable(topic, pa.schema([("value", pa.binary())]), 0)
+        return {}
 
-    async def _commit(self, request: CommitRequest, deadline: Deadline) -> CommitResult:
+    async def _commit(self, request: CommitRequest, deadline: Deadline, met: list[Entry]) -> CommitResult:
         if len({winner.token for winner in request.winners}) < len(request.winners):
             raise BadRequest("one token is named twice among the winners; nothing was written")
         journal, run = self._journal, None if request.run is None else request.run.encode()
@@ -150,7 +180,7 @@ class Batches:
         )
         row = decide(facts)
         if row.outcome is Outcome.COMMITTED:
-            return await self._publish(request, run)
+            return await self._publish(request, run, met)
         if row.outcome is Outcome.LOWER_VERSION:
             return await self._skip(request)
         if not facts.committed:
@@ -169,7 +199,7 @@ class Batches:
         is_same = row.outcome is Outcome.DUPLICATE and facts.reads is Digests.EQUAL
         digest = (request.digest or b"") if is_same and facts.digests is not Digests.EQUAL else b""
         decision = Asked(request.name, run, request.nonce, row.outcome.value, rows, rows_equal, wall_ms, digest)
-        await journal.group_commit.durable(journal.record([decision]))
+        await journal.group_commit.durable(journal.record([*met, decision]))
         if row.outcome is not Outcome.DUPLICATE:
             raise refusal(row.outcome, row.reason, request, record)
         journal.counts.add(DUPLICATE_COMMITS)
@@ -225,12 +255,13 @@ class Batches:
         journal.observer.event("version_skipped", namespace=journal.namespace, detail=warning)
         return CommitResult("DUPLICATE", 0, (), skipped, 0, warning, higher_version=higher.version)
 
-    async def _publish(self, request: CommitRequest, run: bytes | None) -> CommitResult:
+    async def _publish(self, request: CommitRequest, run: bytes | None, met: list[Entry]) -> CommitResult:
         journal, name = self._journal, request.name
         journal.group_commit.check()
         entries, parts = self._winners_parts(request)
         rows, fingerprint = totals(request.winners)
         winners = tuple(winner.token + winner.chunks.to_bytes(4, "little") for winner in request.winners)
+        entries += met
         sent: list[RowPlaces] = []
         # By the position of the entry that comes next.
         report = SendReport(journal.position_of(len(entries)), sent.append, by_row=False)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from oncegate.arraytypes import U8, U64
 from oncegate.core.claims import Action
+from oncegate.core.entries.id_sets import IdentifiedBy
 from oncegate.core.entries.kinds import Entry, Produced, Span
 from oncegate.core.errors import BadRequest
 from oncegate.core.producers import Action as SequenceAction
@@ -24,7 +25,7 @@ from oncegate.engine.requests import ProduceRequest, ProduceResult, SequenceRequ
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
 from oncegate.engine.usecases.partitioning import Share, partition_of, shares, shares_aside
 from oncegate.engine.usecases.producers import Producers
-from oncegate.engine.usecases.topics import Topics
+from oncegate.engine.usecases.topics import Topics, identify_topics
 from oncegate.engine.write_log import PlainWriteWarnings
 from oncegate.index.claims.firsts import Firsts
 from oncegate.index.claims.results import ClaimDecision
@@ -65,7 +66,7 @@ class Records:
             raise BadRequest("locate names the first of an id, and these rows have none; nothing was written")
         if self._topics.are_elsewhere:
             origin = self._origin(request)
-            identified = request.ids is not None
+            identified = request.ids is not None or request.sequenced is not None
             fitted, topic_ids = await self._topics.fitted(
                 request.topic, request.rows, request.keys, request.beside, origin, identified
             )
@@ -82,9 +83,8 @@ class Records:
         if request.scope is not None and await is_over(self._journal, request.scope):
             return ProduceResult(0, (), *stale(self._journal, len(ids)))
         entries, digest = self._topics.creation(request.topic, request.rows.schema), _digest(request)
-        met = self._topics.written(
-            chosen(request.id_set, produced(request.topic), self._journal.limits), request.topic_ids
-        )
+        id_set = chosen(request.id_set, produced(request.topic), self._journal.limits)
+        met = identify_topics(self._journal, IdentifiedBy.IDS, id_set, request.topic_ids)
         now_ms = self._journal.clock.monotonic_ms()
         decision = self._decide(request, ids, digest, now_ms)
         wall_ms, seen_max = self._journal.wall_ms(), self._journal.counts.seen_max
@@ -144,6 +144,7 @@ class Records:
             )
         entries = self._topics.creation(request.topic, request.rows.schema)
         producer, decision, digest = self._producers.decide(requests, b"produce")
+        met = identify_topics(self._journal, IdentifiedBy.SEQUENCES, requests.producer, request.topic_ids)
         earlier = producer.calls.get(requests.call)
         earlier_at = None if earlier is None else earlier.position
         placed: list[_Placed] = []
@@ -155,10 +156,10 @@ class Records:
             written_before = 0 if self._in_shadow else len(written)
             args = requests, producer, decision, digest, written_before
             done = self._producers.written(*args) if granted else []
-            position, placed = self._record(request, written, entries, None, _NO_DIGEST, done)
+            position, placed = self._record(request, written, [*entries, *met], None, _NO_DIGEST, done)
         else:
             producer.quiet_call = max(producer.quiet_call, requests.call)
-        made_at = 0 if placed else self._topic_alone(request, entries)
+        made_at = 0 if placed else self._topic_alone(request, entries, met)
         await self._journal.group_commit.durable(max(producer.position, made_at))
         self._producers.count(requests, producer, decision)
         rows = _count(placed)

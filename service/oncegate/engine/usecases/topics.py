@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from oncegate.core.entries.id_sets import SetWritten
+from oncegate.core.entries.id_sets import IdentifiedBy, SetWritten
 from oncegate.core.entries.kinds import Entry, TopicCreated, TopicSet
 from oncegate.core.errors import (
     BadRequest,
@@ -25,6 +25,32 @@ from oncegate.engine.requests import Fetched, Rows, Schema, TopicRequest, TopicV
 from oncegate.engine.usecases.partitioning import selected
 from oncegate.index.topics import Topic
 from oncegate.ports import Origin, Outputs, PublishRanges, RowTopics, SendRanges, SendReport
+
+_NAMED = {
+    IdentifiedBy.IDS: "id_set",
+    IdentifiedBy.SEQUENCES: "producer",
+    IdentifiedBy.BATCHES: "app",
+    IdentifiedBy.LANE: "producer",
+}
+_OTHER_PRODUCER = (
+    "Write under another producer's name (in Spark, assign_sequences with another prefix): all that comes is written. "
+    "What the source does not bring again is gone: begin it again, in Spark with a new checkpoint, to write it too"
+)
+# What went to the topic, and the ways on.
+_REPLACED = {
+    IdentifiedBy.IDS: (
+        "ids of set",
+        "Write under a new id_set; or forget the set with: oncegate forget --id-set {id_set} --all --namespace "
+        "{namespace}",
+    ),
+    IdentifiedBy.SEQUENCES: ("sequences of producer", _OTHER_PRODUCER),
+    IdentifiedBy.BATCHES: (
+        "batches of app",
+        "Two ways on: commit under another `app` and go on in the source, and what is to come is written; or under "
+        "another `app` from the beginning of the source (in Spark with a new checkpoint), and all of it is written",
+    ),
+    IdentifiedBy.LANE: ("sequences of producer", _OTHER_PRODUCER),
+}
 
 
 class Topics:
@@ -127,10 +153,18 @@ class Topics:
         checking = self._elsewhere.check(topic, fitted.schema, fitted.batches, origin, identified=identified)
         return fitted, await self._checked(checking)
 
-    async def check_writable(self, topic: str, schema: Schema, staged_bytes: int) -> None:
-        """Checks that what was staged may be written now, all of it at once; raises what `RowTopics.check` does."""
-        if self._elsewhere is not None:
-            await self._checked(self._elsewhere.check(topic, schema, (), waiting_bytes=staged_bytes))
+    async def check_writable(
+        self, topic: str, schema: Schema, staged_bytes: int, column_topics: Sequence[str] = ()
+    ) -> Mapping[str, bytes]:
+        """Checks that staged rows may be written now, all of them at once; raises what `RowTopics.check` does.
+
+        Returns the ids of the topics elsewhere that they go to. column_topics: those that their column `topic` names.
+        """
+        if self._elsewhere is None:
+            return {}
+        waiting: dict[str, Any] = {"waiting_bytes": staged_bytes, "waiting_topics": column_topics}
+        checking = self._elsewhere.check(topic, schema, (), identified=True, **waiting)
+        return await self._checked(checking)
 
     async def _checked(self, checking: Awaitable[Mapping[str, bytes]]) -> Mapping[str, bytes]:
         """Returns what `RowTopics.check` returns, and raises its errors.
@@ -204,25 +238,6 @@ class Topics:
             return []
         return [TopicSet(topic, schema_bytes(schema), known.retention_ms, known.retention_bytes, wall_ms)]
 
-    def written(self, id_set: str, topic_ids: Mapping[str, bytes]) -> list[Entry]:
-        """Returns the entries that say which topics elsewhere a set's rows go to, of those that it has not gone to yet.
-
-        Raises TopicReplaced: one of them was deleted and made again since; nothing was written.
-        """
-        id_sets, wall_ms = self._journal.index.id_sets, self._journal.wall_ms()
-        for topic, topic_id in topic_ids.items():
-            if id_sets.topic_id(id_set, topic) not in (None, topic_id):
-                raise TopicReplaced(
-                    f"topic {topic} was deleted and made again since ids of set {id_set!r} were written to it: they "
-                    "are known, and their rows are gone. Write under a new id_set; or forget the set with: oncegate "
-                    f"forget --id-set {shlex.quote(id_set)} --all --namespace {self._journal.namespace}. "
-                    "Nothing was written",
-                    topic=topic,
-                    id_set=id_set,
-                )
-        new = {topic: one for topic, one in topic_ids.items() if id_sets.topic_id(id_set, topic) is None}
-        return [SetWritten(id_set, topic, topic_id, wall_ms) for topic, topic_id in new.items()]
-
     def layout(self, topic: str) -> tuple[int, int]:
         """Tells how many partitions a topic has, or would be made with; and how many writes it has had."""
         known = self._index.get(topic)
@@ -261,6 +276,29 @@ class Topics:
         )
         await self._journal.group_commit.durable(topic.position)
         return view
+
+
+def identify_topics(
+    journal: Journal, identified_by: IdentifiedBy, name: str, topic_ids: Mapping[str, bytes]
+) -> list[Entry]:
+    """Returns the entries that record which topics elsewhere rows go to, of those that none went to yet.
+
+    name: of the set of ids, the producer or the app. topic_ids: of the topics as they are now.
+    Raises TopicReplaced: one of them was deleted and created again since; nothing was written.
+    """
+    id_sets, wall_ms = journal.index.id_sets, journal.wall_ms()
+    for topic, topic_id in topic_ids.items():
+        if id_sets.topic_id(identified_by, name, topic) not in (None, topic_id):
+            rows, ways_on = _REPLACED[identified_by]
+            ways = ways_on.format(id_set=shlex.quote(name), namespace=journal.namespace)
+            raise TopicReplaced(
+                f"topic {topic} was deleted and made again since {rows} {name!r} were written to it: they are known, "
+                f"and their rows are gone. {ways}. Nothing was written",
+                topic=topic,
+                **{_NAMED[identified_by]: name},
+            )
+    new = {topic: one for topic, one in topic_ids.items() if id_sets.topic_id(identified_by, name, topic) is None}
+    return [SetWritten(name, topic, topic_id, wall_ms, identified_by) for topic, topic_id in new.items()]
 
 
 def schema_bytes(schema: Schema) -> bytes:

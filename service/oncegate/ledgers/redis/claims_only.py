@@ -24,6 +24,7 @@ class NoTopics:
         origin: Origin | None = None,
         waiting_bytes: int = 0,
         identified: bool = False,
+        waiting_topics: Sequence[str] = (),
     ) -> NoReturn:
         """Implements the port's `RowTopics.check`: BadRequest, whatever the rows are."""
         raise BadRequest(

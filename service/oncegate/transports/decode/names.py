@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from base64 import urlsafe_b64decode
 
 from oncegate.core.entries.kinds import Name
 from oncegate.core.errors import BadRequest
@@ -10,6 +11,9 @@ from oncegate.engine.names import check_length, check_name
 from oncegate.transports.decode.identifiers import shortened
 
 TOPIC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,248}")
+
+# 16 bytes of base64url; the last character has two of their bits.
+TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
 
 
 def topic_name(text: str) -> str:
@@ -20,6 +24,13 @@ def topic_name(text: str) -> str:
             f"not {shortened(text)}"
         )
     return text
+
+
+def topic_id_bytes(text: str) -> bytes:
+    """Returns the 16 bytes of a topic's id, as Kafka's tools show it. Raises BadRequest."""
+    if TOPIC_ID.fullmatch(text) is None:
+        raise BadRequest(f"topic_id: Kafka's id of a topic is 22 characters of base64url, not {shortened(text)}")
+    return urlsafe_b64decode(f"{text}==")
 
 
 def owner_bytes(name: str, limits: Limits) -> bytes:

@@ -521,20 +521,22 @@ class OpenLaneResponse(_message.Message):
     def __init__(self, producer: _Optional[str] = ..., lane: _Optional[int] = ..., ledger: _Optional[bytes] = ..., brokers: _Optional[str] = ..., topic: _Optional[str] = ..., partition: _Optional[int] = ..., transactional_id: _Optional[str] = ...) -> None: ...
 
 class AskLaneRequest(_message.Message):
-    __slots__ = ("namespace", "topic", "producer", "first", "last", "acked")
+    __slots__ = ("namespace", "topic", "producer", "first", "last", "acked", "topic_id")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
     FIRST_FIELD_NUMBER: _ClassVar[int]
     LAST_FIELD_NUMBER: _ClassVar[int]
     ACKED_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     topic: str
     producer: str
     first: int
     last: int
     acked: int
-    def __init__(self, namespace: _Optional[str] = ..., topic: _Optional[str] = ..., producer: _Optional[str] = ..., first: _Optional[int] = ..., last: _Optional[int] = ..., acked: _Optional[int] = ...) -> None: ...
+    topic_id: str
+    def __init__(self, namespace: _Optional[str] = ..., topic: _Optional[str] = ..., producer: _Optional[str] = ..., first: _Optional[int] = ..., last: _Optional[int] = ..., acked: _Optional[int] = ..., topic_id: _Optional[str] = ...) -> None: ...
 
 class AskLaneResponse(_message.Message):
     __slots__ = ("producer", "duplicates")

@@ -5,13 +5,13 @@ from typing import Any
 
 from oncegate.core.errors import BadRequest, OncegateError
 from oncegate.core.producers import Gaps
-from oncegate.engine.producer_requests import AckRequest, DriverRequest, LaneQuestion, ProducerRequest
+from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest
 from oncegate.transports.decode import sequences
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.calls import Method
 from oncegate.transports.grpc.fields import given, number, optional_number, sized
 from oncegate.transports.incoming import Admitted
-from oncegate.transports.writes import source_of_ack
+from oncegate.transports.writes import lane_question, source_of_ack
 
 _GAPS = {pb.GAPS_UNSPECIFIED: Gaps.ALLOW, pb.GAPS_ALLOW: Gaps.ALLOW, pb.GAPS_REFUSE: Gaps.REFUSE}
 
@@ -83,9 +83,8 @@ async def open_lane(message: pb.OpenLaneRequest, admitted: Admitted) -> pb.OpenL
 
 async def ask_lane(message: pb.AskLaneRequest, admitted: Admitted) -> pb.AskLaneResponse:
     """Tells which sequences of a lane are written."""
-    sequences.of_numbers([message.first, message.last], "first, last")
-    acked = message.acked if message.HasField("acked") else None
-    question = LaneQuestion(message.topic, message.producer, message.first, message.last, acked)
+    span, acked, topic_id = (message.first, message.last), given(message, "acked"), given(message, "topic_id")
+    question = lane_question(message.topic, message.producer, span, acked, topic_id)
     answer = await admitted.shard.ask_lane(question, admitted.deadline)
     return pb.AskLaneResponse(producer=message.producer, duplicates=_intervals(answer.duplicates.tolist()))
 

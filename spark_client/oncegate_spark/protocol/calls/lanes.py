@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from oncegate_spark.protocol.answers import Lane
 from oncegate_spark.protocol.calls.namespace import Calls
-from oncegate_spark.protocol.calls.producers import checked, with_source
+from oncegate_spark.protocol.calls.producers import SOURCE_ID, checked, with_newer
 from oncegate_spark.protocol.calls.requests import JSON
 from oncegate_spark.protocol.calls.steps import Steps
 from oncegate_spark.protocol.effort import Reply
@@ -29,20 +29,33 @@ def open_lane(calls: Calls, topic: str, producer: str, source_id: str | None = N
         request = calls.post(path, what, "whether there is a lane; asking again is harmless", JSON, body)
         return calls.send(request, read)
 
-    return with_source(ask, fields, source_id)
+    return with_newer(ask, fields, SOURCE_ID, source_id)
 
 
-def ask_lane(calls: Calls, topic: str, producer: str, first: int, last: int, acked: int | None = None) -> Steps[Spans]:
+def ask_lane(
+    calls: Calls,
+    topic: str,
+    producer: str,
+    first: int,
+    last: int,
+    acked: int | None = None,
+    topic_id: str | None = None,
+) -> Steps[Spans]:
     """Ask which sequences are written, from `first` to `last`: as inclusive spans, in order."""
     path, what = _path(topic, "ask"), f"question about {producer} in {topic}, sequences {first} to {last}"
-    asked = {"producer": checked(producer, "producer"), "first": first, "last": last}
-    body = json.dumps(asked if acked is None else {**asked, "acked": acked}).encode()
-    request = calls.post(path, what, "whether what is acked is; asking again is harmless", JSON, body)
+    fields: dict[str, object] = {"producer": checked(producer, "producer"), "first": first, "last": last}
+    if acked is not None:
+        fields["acked"] = acked
 
     def read(reply: Reply) -> Spans:
         return tuple((low, high) for low, high in json.loads(reply.body)["duplicates"])
 
-    return calls.send(request, read)
+    def ask(asked: Mapping[str, object]) -> Steps[Spans]:
+        body = json.dumps(asked).encode()
+        request = calls.post(path, what, "whether what is acked is; asking again is harmless", JSON, body)
+        return calls.send(request, read)
+
+    return with_newer(ask, fields, "topic_id", topic_id)
 
 
 def _path(topic: str, verb: str) -> str:

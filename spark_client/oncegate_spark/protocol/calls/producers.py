@@ -123,7 +123,7 @@ class ProducerCalls:
         def ask(asked: Mapping[str, object]) -> Steps[Registered]:
             return self._post("register", asked, _registered, "whether it is registered; asking again is harmless")
 
-        return with_source(ask, fields, self._source_id)
+        return with_newer(ask, fields, SOURCE_ID, self._source_id)
 
     def claim(
         self, sequences: Sequences, prev_sequence: int | None, lease_ms: int | None = None
@@ -258,16 +258,16 @@ class ProducerCalls:
         return self._calls.send(request, read, timeout_ms)
 
 
-def with_source(
-    ask: Callable[[Mapping[str, object]], Steps[T]], fields: Mapping[str, object], source_id: str | None
+def with_newer(
+    ask: Callable[[Mapping[str, object]], Steps[T]], fields: Mapping[str, object], name: str, value: str | None
 ) -> Steps[T]:
-    """Asks with the source that the sequences are of; without it where the gateway is older and knows no sources."""
-    if source_id is None:
+    """Asks with a field that an older gateway does not know, and without it there; None: it is left out."""
+    if value is None:
         return (yield from ask(fields))
     try:
-        return (yield from ask({**fields, SOURCE_ID: source_id}))
+        return (yield from ask({**fields, name: value}))
     except Refused as error:
-        if SOURCE_ID not in str(error):
+        if f"unknown field `{name}`" not in str(error):
             raise
         return (yield from ask(fields))
 

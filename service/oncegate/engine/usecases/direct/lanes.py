@@ -5,8 +5,9 @@ import asyncio
 import numpy as np
 
 from oncegate.core.direct import ACK, ASK, Acking, Reading, Record, Told
+from oncegate.core.entries.id_sets import IdentifiedBy, SetWritten
 from oncegate.core.entries.lanes import LaneOpened, LaneWritten
-from oncegate.core.errors import BadRequest, DeadlinePassed, NotFound, TooLarge
+from oncegate.core.errors import BadRequest, DeadlinePassed, NotFound, TooLarge, TopicReplaced
 from oncegate.core.producers import SEQUENCE_MAX
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import LANE_DUPLICATES
@@ -16,6 +17,7 @@ from oncegate.engine.producer_requests import LaneAnswer, LaneOpening, LaneQuest
 from oncegate.engine.usecases import source_ids
 from oncegate.engine.usecases.direct.entering import DirectEntering, Reached
 from oncegate.engine.usecases.direct.record import SPANS_MAX
+from oncegate.engine.usecases.topics import identify_topics
 from oncegate.index.lanes import Lane
 from oncegate.index.producers.intervals import count_of
 from oncegate.ports import DirectRecords
@@ -83,7 +85,8 @@ class DirectLanes:
     async def ask(self, question: LaneQuestion, deadline: Deadline) -> LaneAnswer:
         """Tells which sequences are written. Who asks has started the lane's transactional id before.
 
-        Raises NotFound: the lane was never opened; BadRequest, TooLarge, LedgerFull, LedgerDamaged, DeadlinePassed:
+        Raises NotFound: the lane was never opened; TopicReplaced: its rows went to another topic;
+        BadRequest, TooLarge, LedgerFull, LedgerDamaged, DeadlinePassed:
         nothing is known, and nothing was changed; LedgerDown: likewise.
         """
         self._check(question)
@@ -113,8 +116,28 @@ class DirectLanes:
                     await self._journal.group_commit.owned(reached.since)
                     reading = Reading.PROVEN
             else:
+                await self._identify(lane, question)
                 self._journal.counts.add(LANE_DUPLICATES, count_of(answer.duplicates))
                 return answer
+
+    async def _identify(self, lane: Lane, question: LaneQuestion) -> None:
+        """Records the topic that the lane's rows go to; durable when it returns.
+
+        The rows of a lane that has written none are in no topic, so whichever is there takes the place of another.
+        Raises TopicReplaced: nothing was changed.
+        """
+        if question.topic_id is None:
+            return
+        journal, by, topic_ids = self._journal, IdentifiedBy.LANE, {question.topic: question.topic_id}
+        try:
+            entries = identify_topics(journal, by, question.producer, topic_ids)
+        except TopicReplaced:
+            if len(lane.written):
+                raise
+            entries = [SetWritten(question.producer, question.topic, question.topic_id, journal.wall_ms(), by)]
+        if entries:
+            journal.group_commit.check()
+            await journal.group_commit.durable(journal.record(entries))
 
     def _acking(self, lane: Lane, question: LaneQuestion, reading: Reading) -> Acking:
         """What becomes of the question's ack. Raises BadRequest: it is of what was not written."""

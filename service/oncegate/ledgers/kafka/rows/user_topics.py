@@ -74,6 +74,7 @@ class UserTopics:
         origin: Origin | None = None,
         waiting_bytes: int = 0,
         identified: bool = False,
+        waiting_topics: Sequence[str] = (),
     ) -> Mapping[str, bytes]:
         """Implements the port's `RowTopics.check`."""
         self._require_time(topic, waiting_bytes)
@@ -81,6 +82,7 @@ class UserTopics:
         option = option_of(topic, schema)
         check_schema(schema, option)
         topics = [option] if option is not None else await _aside(size_bytes, topics_in, schema, batches)
+        topics = list(dict.fromkeys((*topics, *waiting_topics)))
         await self.ask(topics)
         await _aside(size_bytes, check_rows, schema, batches, option, self.counts, origin)
         if not identified:

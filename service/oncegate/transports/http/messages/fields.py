@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from oncegate.core.producers import SEQUENCE_MAX
 from oncegate.engine.limits import Limits
 from oncegate.transports.decode.ids import Id
-from oncegate.transports.decode.names import TOPIC
+from oncegate.transports.decode.names import TOPIC, TOPIC_ID
 from oncegate.transports.decode.payloads import Payload
 
 
@@ -24,6 +24,14 @@ def _hex(digits: int, description: str) -> Meta:
 Token = Annotated[str, _hex(32, "128 random bits as 32 hex digits, dashes allowed: one per attempt")]
 Hex32 = Annotated[str, _hex(32, "16 bytes as 32 hex digits")]
 Hex64 = Annotated[str, _hex(64, "32 bytes as 64 hex digits")]
+TopicId = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"pattern": f"^{TOPIC_ID.pattern}$"},
+        description="Kafka's id of the topic, as `kafka-topics.sh --describe` shows it: 16 bytes as 22 characters of "
+        "base64url",
+    ),
+]
 _DEFAULTS = Limits()
 # What `/v1/limits` has the number of, as it is by default: the document shows it, and the name of the one in force.
 IN_FORCE = "x-oncegate-limits"

@@ -18,6 +18,7 @@ from oncegate.transports.http.messages.fields import (
     Sequence,
     SourceOffsets,
     Token,
+    TopicId,
     UInt64,
 )
 from oncegate.transports.http.messages.verdicts import VerdictMessage
@@ -204,6 +205,7 @@ class AskLaneRequest(Read):
     first: Sequence
     last: Sequence
     acked: Sequence | None = None
+    topic_id: TopicId | None = None
 
 
 class AskLaneReply(Struct, frozen=True):

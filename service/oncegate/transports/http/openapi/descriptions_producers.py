@@ -145,6 +145,8 @@ MEMBERS: dict[str, dict[str, str]] = {
         "last": "the last, included",
         "acked": "the source brings no sequence up to this one any more, so all of them are known as written; one as "
         "high has to be",
+        "topic_id": "Kafka's id of the topic as it is now, so that rows of a topic that was made again are refused "
+        "(TOPIC_REPLACED); left out: it is not compared",
     },
     "AskLaneReply": {
         "producer": "as asked",

@@ -3,14 +3,13 @@
 import msgspec
 from fastapi import Request, Response
 
-from oncegate.engine.producer_requests import LaneQuestion
-from oncegate.transports.decode import sequences
 from oncegate.transports.http import messages
 from oncegate.transports.http.inbound import admitted
 from oncegate.transports.http.negotiation import JSON
 from oncegate.transports.http.openapi import operations_producers
 from oncegate.transports.http.outbound import json_reply
 from oncegate.transports.http.taking import Routes
+from oncegate.transports.writes import lane_question
 
 router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespace}/topics/{topic}", tags=["producers"])
 
@@ -42,8 +41,8 @@ async def ask_lane(request: Request) -> Response:
     """Tell which sequences of a lane are written. Whoever asks has started its transactional id before."""
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, topic = await inbound.message(_ASK), inbound.request.path_params["topic"]
-        sequences.of_numbers([message.first, message.last], "first, last")
-        question = LaneQuestion(topic, message.producer, message.first, message.last, message.acked)
+        span = message.first, message.last
+        question = lane_question(topic, message.producer, span, message.acked, message.topic_id)
         answer = await inbound.shard.ask_lane(question, inbound.deadline)
         found = [(first, last) for first, last in answer.duplicates.tolist()]
         return json_reply(messages.AskLaneReply(message.producer, found), inbound.wanted, shard=inbound.shard)
