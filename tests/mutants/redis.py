@@ -9,6 +9,7 @@ _OWNERS = "tests/faults/redis/test_ledger_ownership.py"
 _DAMAGE = "tests/faults/redis/test_ledger_damage.py"
 _CLAIMS = "tests/faults/redis/test_claims_only.py"
 _SERVER = "tests/faults/redis/test_server_faults.py"
+_ONE = "tests/faults/redis/test_one_namespace.py"
 
 REDIS: tuple[Mutant, ...] = (
     one(
@@ -200,5 +201,19 @@ REDIS: tuple[Mutant, ...] = (
         "        with locked_folder(self._path.parent):\n            if self._has_followed(self._path, fence):\n                return\n",
         "        if self._has_followed(self._path, fence):\n            return\n        with locked_folder(self._path.parent):\n",
         f"{_OWNERS}::test_a_witness_stays_with_the_later_owner_that_had_the_folder_first",
+    ),
+    one(
+        "a deletion forgets the witness before it is written",
+        f"{_REDIS}/ledgers.py",
+        "            await self._list.change(lambda listed: _deleted(listed, namespace))\n            with suppress(OSError):  # it is of a ledger that is never asked for again\n                self._witnesses.forget(place.name)\n",
+        "            with suppress(OSError):  # it is of a ledger that is never asked for again\n                self._witnesses.forget(place.name)\n            await self._list.change(lambda listed: _deleted(listed, namespace))\n",
+        f"{_ONE}::test_a_deletion_that_is_refused_leaves_the_witness_by_which_a_set_back_is_seen",
+    ),
+    one(
+        "a namespace is listed as made before its keys are",
+        f"{_REDIS}/ledgers.py",
+        "        link = Link(self._address)\n        try:\n            with unreachable(self._address):\n                await make_place",
+        "        await self._change(namespace, place.listed, replace(place.listed, made=True))\n        link = Link(self._address)\n        try:\n            with unreachable(self._address):\n                await make_place",
+        f"{_ONE}::test_a_namespace_whose_keys_could_not_be_made_is_made_at_the_next_try",
     ),
 )

@@ -4,15 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from oncegate.core.errors import OncegateError
+from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.recovery.owner import RETRY_MS
 from oncegate.ledgers.redis.ledgers import RedisLedgers, open_redis
+from oncegate.ledgers.redis.scripts import MAKE
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing import FakeClock
 from oncegate.transports import health
 from tests.support.held import Events
 from tests.support.redis_ledger import Prefix
+from tests.support.redis_proxy import RedisProxy
 from tests.support.redis_server import RedisServer
 from tests.support.standing_by import until
 
@@ -78,3 +80,36 @@ async def test_a_master_key_that_is_not_one_namespaces_refuses_that_one(server: 
             assert gateway.readiness() == {"default": "DOWN", "other": "SERVING"}
             assert gateway.reason("default").startswith("KEY_MISMATCH: ")
             assert health.ready(gateway).ok
+
+
+async def test_a_namespace_whose_keys_could_not_be_made_is_made_at_the_next_try(
+    prefix: Prefix, proxy: RedisProxy
+) -> None:
+    """Listed as made without its keys it would be damage for ever."""
+    async with open_redis(prefix.place(proxy), create=True, witness=str(prefix.witness)) as ledgers:
+        proxy.lose(MAKE)
+        with pytest.raises(LedgerDown):
+            await ledgers.create("new")
+        assert not proxy.is_due
+        async with ledgers.open("new") as opened:
+            await opened.ledger.append([b"a"], [])
+
+
+async def test_a_deletion_that_is_refused_leaves_the_witness_by_which_a_set_back_is_seen(
+    prefix: Prefix, server: RedisServer, tmp_path: Path
+) -> None:
+    async with open_redis(prefix.place(), create=True, witness=str(tmp_path)) as ledgers:
+        await ledgers.create("kept")
+        async with ledgers.open("kept") as opened:
+            await opened.ledger.append([b"a"], [])
+        (file,) = tmp_path.glob(f"{prefix.name}.kept.*")
+        seen = file.read_bytes()
+        server.kill()
+        try:
+            with pytest.raises(LedgerFull):
+                await ledgers.delete("kept")
+        finally:
+            server.start()
+        assert file.read_bytes() == seen
+        await ledgers.delete("kept")
+        assert not file.exists()
