@@ -6,6 +6,7 @@ _SHARD = "service/oncegate/ledgers/kafka/shard"
 _OWNERS = "tests/faults/kafka/test_ledger_ownership.py"
 _DAMAGE = "tests/faults/kafka/test_ledger_damage.py"
 _SLEPT = "tests/faults/kafka/test_slept_collector.py"
+_MARKERS = "tests/faults/kafka/test_lost_markers.py"
 _COLLECTING = "        fold, since = self._fold, self._taking.changes_since\n"
 _OWNED = "tests/engine/commit/test_owned_before_said.py"
 
@@ -158,5 +159,34 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         "        before = {self._place.frames: self._fold.ledger_from, ",
         "        self._shortened_to = compacted.position\n        before = {self._place.frames: self._fold.ledger_from, ",
         f"{_OWNERS}::test_what_a_compaction_replaced_is_deleted_after_a_deletion_that_failed",
+    ),
+    one(
+        "an opener starts the ids before it before it heals what they wrote",
+        f"{_SHARD}/ownership.py",
+        "            await markers.heal(ids)\n            before = await markers.states(ids)\n",
+        "            before = await markers.states(ids)\n",
+        f"{_MARKERS}::test_what_was_forgotten_is_healed_also_behind_a_start_that_came_to_no_healing",
+    ),
+    one(
+        "whoever changes the list starts its id before it heals it",
+        "service/oncegate/ledgers/kafka/namespaces.py",
+        "            await markers.heal([guard.transactional_id])\n            await guard.start()\n",
+        "            await guard.start()\n",
+        f"{_MARKERS}::test_the_list_of_namespaces_is_healed_as_well",
+    ),
+    one(
+        "a ledger of lanes is closed once its readers are gone",
+        "service/oncegate/ledgers/kafka/direct/topic.py",
+        "        self._closed = True\n        for partition in list(self._readers):\n            await self._drop(partition)\n",
+        "        for partition in list(self._readers):\n            await self._drop(partition)\n        self._closed = True\n",
+        "tests/faults/kafka/test_direct_topic.py::test_a_reading_that_comes_while_the_ledger_is_closed_is_refused",
+    ),
+    one(
+        "a question about topics counts as answered when it is asked",
+        "service/oncegate/ledgers/kafka/rows/user_topics.py",
+        "        try:\n            admin = await self._connected()\n            found = {",
+        "        self._asked.update(dict.fromkeys(topics, time.monotonic() + FRESH_S))\n        try:\n            admin = await self._connected()\n            found = {",
+        "tests/faults/kafka/test_topics_of_users.py::"
+        "test_a_question_about_a_topic_that_brokers_did_not_answer_is_asked_again",
     ),
 )

@@ -216,4 +216,11 @@ REDIS: tuple[Mutant, ...] = (
         "        await self._change(namespace, place.listed, replace(place.listed, made=True))\n        link = Link(self._address)\n        try:\n            with unreachable(self._address):\n                await make_place",
         f"{_ONE}::test_a_namespace_whose_keys_could_not_be_made_is_made_at_the_next_try",
     ),
+    one(
+        "a list that was refused is believed at the next look",
+        f"{_REDIS}/namespaces.py",
+        '        if self.listed.id not in (b"", found.id):\n            raise self._gone()\n        self.listed = found\n',
+        '        before, self.listed = self.listed, found\n        if before.id not in (b"", found.id):\n            raise self._gone()\n',
+        f"{_DAMAGE}::test_a_list_that_others_made_on_an_emptied_server_is_refused_at_each_look",
+    ),
 )

@@ -1,5 +1,7 @@
 """The topic of lanes: made with the others or at the next opening, missed when it is gone, read to its end."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -63,6 +65,25 @@ async def test_records_that_are_gone_or_a_topic_made_anew_are_damage_and_a_close
             await opened.direct.read(0, 1)
     with pytest.raises(LedgerFull):
         await opened.direct.read(0, 2)
+
+
+async def test_a_reading_that_comes_while_the_ledger_is_closed_is_refused(broker: Broker) -> None:
+    """It would connect anew, and nobody would let go of that."""
+    refused: list[LedgerFull] = []
+    async with Prefix(broker).opened() as opened:
+        direct: Any = opened.direct
+        assert await direct.read(0, 0) == []
+        (reader,) = direct._readers.values()
+        stop = reader.stop
+
+        async def stopping() -> None:
+            with pytest.raises(LedgerFull) as raised:
+                await direct.read(1, 0)
+            refused.append(raised.value)
+            await stop()
+
+        reader.stop = stopping
+    assert len(refused) == 1
 
 
 def broker_write(broker: Broker, topic: str, value: bytes) -> None:

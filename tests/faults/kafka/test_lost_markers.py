@@ -77,14 +77,32 @@ async def test_a_transaction_behind_a_broker_that_ends_meanwhile_is_not_begun(
         assert await entries(opened.ledger) == [b"a", b"c"]
 
 
-async def test_the_list_of_namespaces_is_healed_as_well(prefix: Prefix, broker: Broker) -> None:
+@pytest.mark.parametrize("starts", [0, 1], ids=["", "behind a start that came to no healing"])
+async def test_the_list_of_namespaces_is_healed_as_well(prefix: Prefix, broker: Broker, starts: int) -> None:
     async with open_kafka(prefix.place(), create=True):
         pass
     forget_markers(broker, f"{prefix.name}.namespaces")
+    for _ in range(starts):
+        async with started(broker.settings(), f"{prefix.name}.namespaces"):
+            pass
     async with open_kafka(prefix.place(), create=False) as ledgers:
         assert ledgers.names() == ["default"]
         await ledgers.create("other")
         assert ledgers.names() == ["default", "other"]
+
+
+async def test_what_was_forgotten_is_healed_also_behind_a_start_that_came_to_no_healing(
+    prefix: Prefix, broker: Broker
+) -> None:
+    """Whoever started last died at once: the epoch tells what it was for as long as nobody starts another time."""
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [])
+    forget_markers(broker, prefix.frames)
+    async with started(broker.settings(), f"{prefix.name}.default/1/1"):
+        pass
+    async with prefix.opened() as opened:
+        assert await entries(opened.ledger) == [b"a"]
+        await opened.ledger.append([b"b"], [])
 
 
 async def test_what_several_starts_have_hidden_is_told_and_never_served(prefix: Prefix, broker: Broker) -> None:

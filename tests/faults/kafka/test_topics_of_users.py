@@ -7,13 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from aiokafka.errors import KafkaConnectionError
 from confluent_kafka.admin import NewPartitions
 
-from oncegate.core.errors import TooLarge
+from oncegate.core.errors import LedgerFull, NotFound, TooLarge
 from oncegate.ledgers.frames import Frame, Sent
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.assembly import Assembly
+from oncegate.ledgers.kafka.topics import Admin
 from oncegate_spark.errors import OncegateError, Refused
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import WAIT_S, Broker
@@ -103,6 +105,30 @@ def test_a_topic_that_gets_more_partitions_keeps_what_was_written(broker: Broker
             assert attempt.produce(topic, rows_of(*names), id_col="key").rows == 10
     assert values(broker, topic, 4) == wanted(*names)
     assert values(broker, topic) != wanted(*names), "the new partitions are used"
+
+
+async def test_a_question_about_a_topic_that_brokers_did_not_answer_is_asked_again(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was known before it would count for another half minute: here a topic that is gone meanwhile."""
+    topic = broker.topic().topic
+    topics = UserTopics(broker.settings(), broker.cluster.bootstrap, "p.")
+
+    async def away(*_: object) -> None:
+        raise KafkaConnectionError
+
+    try:
+        await topics.ask([topic])
+        topics.forget([topic])
+        with monkeypatch.context() as patched:
+            patched.setattr(Admin, "describe_topics", away)
+            with pytest.raises(LedgerFull, match="cannot be asked about now"):
+                await topics.ask([topic])
+        broker.admin.delete_topics([topic])[topic].result(WAIT_S)
+        with pytest.raises(NotFound):
+            await topics.ask([topic])
+    finally:
+        await topics.close()
 
 
 async def test_a_batch_that_one_transaction_is_too_short_for_is_refused_with_the_numbers() -> None:

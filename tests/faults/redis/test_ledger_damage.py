@@ -80,6 +80,18 @@ async def test_a_server_that_an_empty_one_replaced_is_told(prefix: Prefix, serve
     await is_damage(prefix, "has no ledgers, and")
 
 
+async def test_a_list_that_others_made_on_an_emptied_server_is_refused_at_each_look(
+    prefix: Prefix, server: RedisServer, tmp_path: Path
+) -> None:
+    async with open_redis(prefix.place(), create=True, witness=str(prefix.witness)) as ledgers:
+        server.run("FLUSHALL")
+        async with open_redis(prefix.place(), create=True, witness=str(tmp_path / "another")):
+            pass
+        for _ in range(3):
+            with pytest.raises(LedgerDamaged, match="is not the list that this gateway knows"):
+                await ledgers._list.refresh()
+
+
 async def test_an_emptied_server_that_nobody_has_seen_is_taken_for_a_new_one(
     server: RedisServer, tmp_path: Path
 ) -> None:
