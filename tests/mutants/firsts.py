@@ -221,4 +221,11 @@ FIRSTS: tuple[Mutant, ...] = (
         "            written_before = 0 if self._in_shadow else 1\n",
         _SEQUENCES,
     ),
+    one(
+        "places are remembered without end",
+        f"{ENGINE}/commit/places.py",
+        "            self._ranges += len(places.ranges)\n",
+        "",
+        "tests/engine/commit/test_places.py",
+    ),
 )

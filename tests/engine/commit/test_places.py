@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from oncegate.core.entries.kinds import Produced
-from oncegate.engine.commit.places import offsets_in
+from oncegate.engine.commit import places as module
+from oncegate.engine.commit.marks import Marks
+from oncegate.engine.commit.places import Places, offsets_in
+from oncegate.engine.deadline import Deadline
+from oncegate.ports import Mark, Replayed, RowPlaces, RowRange
+from oncegate.testing import FakeClock
 from tests.support.index.driver import fingerprints, name
 
 
@@ -35,3 +40,30 @@ def test_what_is_not_in_the_entry_has_no_place() -> None:
 
 def test_an_entry_that_does_not_say_its_order_gives_no_place() -> None:
     assert offsets_in(entry([5, 6], [7], []), fingerprints([5, 6, 7])).tolist() == [-1, -1, -1]
+
+
+async def test_the_oldest_ranges_are_forgotten_and_read_again_where_they_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 5)
+
+    class Read:
+        async def replay(self, position: int) -> Any:
+            read.append(position)
+            yield [Replayed(position, b"", Mark(bytes(16), position, bytes(8)), ranges_at(position))]
+
+    def ranges_at(position: int) -> RowPlaces:
+        return RowPlaces((RowRange("t", 0, position, 1), RowRange("t", 1, position, 1)))
+
+    read: list[int] = []
+    found: Any = Read()
+    places = Places(found, Marks(bytes(16)), elsewhere=True)
+    for position in (1, 2, 3):
+        places.remember(position, ranges_at(position))
+    for position, reads in ((3, []), (2, []), (1, [1])):
+        assert await places.ranges([position], Deadline(FakeClock())) == ranges_at(position).ranges
+        assert read == reads
+
+
+def test_so_much_is_remembered() -> None:
+    assert module.REMEMBERED == 16_384, "a range takes some 200 bytes: 3 MB a namespace"

@@ -19,9 +19,9 @@ from oncegate.ports import Ledger, Replayed, RowPlaces, RowRange
 
 # What an answer waits for places at most that nobody asked for: they are read one request at a time.
 UNASKED_MS = 2_000
-# Of entries that wrote rows elsewhere, and of producers' calls, the newest: most retries come within seconds, and
-# reading asks a broker.
-REMEMBERED = 4_096
+# Ranges of entries that wrote rows elsewhere, and of producers' calls, the newest, some 3 MB: most retries come within
+# seconds, and reading asks a broker.
+REMEMBERED = 16_384
 
 
 class Places:
@@ -38,13 +38,15 @@ class Places:
         # A segment may be read for each; requests that are not asking for places wait for none of it.
         self._reading = asyncio.Lock()
         self._newest: dict[int, tuple[RowRange, ...]] = {}
+        self._ranges = 0
 
     def remember(self, position: int, places: RowPlaces) -> None:
         """Notes where rows lie that a durable entry wrote, or the call that it completed."""
         if places.is_known():
             self._newest[position] = places.ranges
-        if len(self._newest) > REMEMBERED:
-            del self._newest[next(iter(self._newest))]
+            self._ranges += len(places.ranges)
+        while self._ranges > REMEMBERED:
+            self._ranges -= len(self._newest.pop(next(iter(self._newest))))
 
     async def located(self, firsts: Firsts, deadline: Deadline) -> Located:
         """Returns all that is known once the entries are read; what they rest on is durable.
