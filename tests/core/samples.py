@@ -223,6 +223,17 @@ SAMPLES: dict[str, Entry] = {
     "sequences_claimed_and_written": SequencesClaimed(
         2**33, 9, 4, b16(0x40), 30_000, WALL_MS, struct.pack("<2Q", 2**40, 2**40 + 9), b"", written_before=3
     ),
+    "sequences_claimed_with_payloads": SequencesClaimed(
+        2**33,
+        9,
+        4,
+        b16(0x40),
+        30_000,
+        WALL_MS,
+        struct.pack("<4Q", 2**40, 2**40 + 9, 2**41, 2**41),
+        bytes(range(16)),
+        struct.pack("<3I", 7, 2**31, 2**32 - 1),
+    ),
     "sequences_completed": SequencesCompleted(2**33, 9, 4, WALL_MS),
     "sequences_released": SequencesReleased(2**33, 9, 5, WALL_MS),
     "resolved": Resolved(2**33, bytes(16), 0, "ops", "not in the sink", struct.pack("<2Q", 17, 18), WALL_MS),

@@ -74,6 +74,7 @@ from tests.mutants.redis import REDIS
 from tests.mutants.redis_standby import REDIS_STANDBY
 from tests.mutants.refused_part import REFUSED_PART
 from tests.mutants.security import SECURITY
+from tests.mutants.sequence_payloads import SEQUENCE_PAYLOADS
 from tests.mutants.serving import SERVING
 from tests.mutants.sizes import SIZES
 from tests.mutants.source_offsets import SOURCE_OFFSETS
@@ -125,6 +126,7 @@ MUTANTS = (
     *OPERATORS,
     *POLICIES,
     *PAYLOADS,
+    *SEQUENCE_PAYLOADS,
     *FIRSTS,
     *SIZES,
     *STARTING,

@@ -90,6 +90,7 @@ def test_a_restored_checkpoint_goes_on_where_it_reads_the_same_and_stops_where_i
     told = json.loads((tmp_path / "told.json").read_text())
     assert {name: "BATCH_CONFLICT" in text for name, text in told.items() if text} == {
         "another input": True,
+        "with payloads, a topic that was made again": False,
         "by sequence, a topic that was made again": False,
         "a topic that was made again": True,
     }
@@ -97,6 +98,11 @@ def test_a_restored_checkpoint_goes_on_where_it_reads_the_same_and_stops_where_i
     assert "SOURCE_REPLACED" in refused
     assert 'prefix="' in refused
     assert 'topic_ids={"' in refused
+    refused = told["with payloads, a topic that was made again"]
+    assert "2 of 2 ids came with another payload" in refused
+    with_payloads = gateway.read("d")
+    assert with_payloads is not None
+    assert Counter(with_payloads.column("value").to_pylist()) == Counter(["a1", "a2", "a3", "b1", "b2", "c1"])
     by_sequence = gateway.read("q")
     assert by_sequence is not None
     assert Counter(by_sequence.column("value").to_pylist()) == Counter(["a1", "a2", "a3", "b1", "b2", "c1", "y1", "y2"])

@@ -159,6 +159,17 @@ SCENARIOS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
         ack("NOT_DRIVER", OTHER, 2),
         driver("FENCED", TOKEN),
     ],
+    "sequences with payloads are compared until they are acked": [
+        driver("epoch 1", TOKEN),
+        producer("epoch 1", OTHER, lease_ms=60_000),
+        produce("GRANTED GRANTED GRANTED", OTHER, 0, digest_col=["n"], **sequenced()),
+        produce("DUPLICATE DUPLICATE DUPLICATE", OTHER, 1, digest_col=["n"], **sequenced()),
+        produce("CONFLICT GRANTED", OTHER, 2, rows=LATER, digest_col=["n"], **sequenced()),
+        produce("DUPLICATE DUPLICATE", OTHER, 3, rows=LATER, **sequenced()),
+        produce("BAD_REQUEST", OTHER, 4, digest_col=["none"], **sequenced()),
+        ack("acked", TOKEN, upto=[{"producer": "p-1", "sequence": 3}]),
+        produce("STALE CONFLICT", OTHER, 5, rows=LATER, digest_col=["id"], **sequenced()),
+    ],
     "a batch is not acked while its ids are open": [
         driver("epoch 1", TOKEN),
         claim("GRANTED", OTHER, 0, packed=A, driver="load", batch=4),

@@ -85,13 +85,20 @@ class Lanes:
         return await self.shard.ack(ask, self.served.deadline())
 
     async def produce(
-        self, call: int, sequences: Sequence[int], rows: Rows | None = None, token: int = 1, epoch: int = 1
+        self,
+        call: int,
+        sequences: Sequence[int],
+        rows: Rows | None = None,
+        token: int = 1,
+        epoch: int = 1,
+        payloads: Sequence[int] | None = None,
     ) -> Any:
-        """Rows whose column `n` is their sequence."""
+        """Rows whose column `n` is their sequence. `payloads`: the digests of their payloads."""
         wanted = np.array(sequences, np.uint64)
         sequenced = SequenceRequest("p", epoch, id16(token), call, wanted)
         rows = rows_of(*sequences) if rows is None else rows
-        ask = ProduceRequest("topic", id16(token), call, rows, sequenced=sequenced)
+        digests = None if payloads is None else np.array(payloads, np.uint32)
+        ask = ProduceRequest("topic", id16(token), call, rows, sequenced=sequenced, digests=digests)
         return await self.shard.produce(ask, self.served.deadline())
 
     async def claim_ids(self, *ids: str, batch: int, token: int = 1, call: int = 1) -> ClaimResult:

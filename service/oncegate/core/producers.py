@@ -206,6 +206,7 @@ class SequenceState(IntEnum):
 
     STALE: at or below the watermark. ABSENT: above all that was ever claimed. SKIPPED: below that, and never claimed.
     FREE: claimed once, and released. GIVEN_UP: claimed once, and a person said that it was not done, nor need be.
+    DONE_OTHER: done with another payload than it comes with, where both are known.
     """
 
     STALE = 0
@@ -215,6 +216,7 @@ class SequenceState(IntEnum):
     CLAIMED = 4
     DONE = 5
     GIVEN_UP = 6
+    DONE_OTHER = 7
 
 
 class Asker(IntEnum):
@@ -243,6 +245,7 @@ class Action(IntEnum):
     OUT_OF_ORDER = 7
     HOLD = 8
     IN_DOUBT = 9
+    CONFLICT = 10
 
 
 # Who can ask: what holds nothing has no holder to tell askers by, and calls of what is done are not kept.
@@ -250,6 +253,7 @@ ASKERS: dict[SequenceState, tuple[Asker, ...]] = {
     **dict.fromkeys(SequenceState, (Asker.REPEAT, Asker.NEWER)),
     SequenceState.CLAIMED: tuple(Asker),
     SequenceState.DONE: (Asker.SAME_EPOCH, Asker.REPEAT, Asker.NEWER),
+    SequenceState.DONE_OTHER: (Asker.SAME_EPOCH, Asker.REPEAT, Asker.NEWER),
 }
 
 _STALE = Cell(
@@ -270,6 +274,12 @@ _ORDER = Cell(
 )
 _DUPLICATE = Cell(
     Action.DUPLICATE, "done is done for everyone", "an acknowledged completion is never granted again (P1)"
+)
+_CONFLICT = Cell(
+    Action.CONFLICT,
+    "a sequence that was done with another payload is no duplicate",
+    "its source numbers its records anew: dropping it would lose the second payload, writing it would make two of one "
+    "sequence (LOSS, P1)",
 )
 
 SEQUENCE: dict[tuple[SequenceState, Asker], Cell[Action]] = {
@@ -300,6 +310,9 @@ SEQUENCE: dict[tuple[SequenceState, Asker], Cell[Action]] = {
     (SequenceState.DONE, Asker.SAME_EPOCH): _DUPLICATE,
     (SequenceState.DONE, Asker.REPEAT): _DUPLICATE,
     (SequenceState.DONE, Asker.NEWER): _DUPLICATE,
+    (SequenceState.DONE_OTHER, Asker.SAME_EPOCH): _CONFLICT,
+    (SequenceState.DONE_OTHER, Asker.REPEAT): _CONFLICT,
+    (SequenceState.DONE_OTHER, Asker.NEWER): _CONFLICT,
     (SequenceState.GIVEN_UP, Asker.REPEAT): _REPEAT_BUSY,
     (SequenceState.GIVEN_UP, Asker.NEWER): Cell(
         Action.GRANT, "what was given up may be claimed again", "a person said that it was not written (P6)"
@@ -360,6 +373,8 @@ _NOT_DONE = Cell(
     "it would be answered stale for ever, and nobody wrote it (LOSS); other producers' acks pass",
 )
 
+_COVER = Cell(AckEffect.COVER, "what is done is stale from now on", "a watermark answers for all that it forgets (P1)")
+
 ACK: dict[SequenceState, Cell[AckEffect]] = {
     SequenceState.STALE: Cell(AckEffect.NOTHING, "the watermark never goes back", "a late copy of an older ack"),
     SequenceState.ABSENT: Cell(
@@ -374,9 +389,8 @@ ACK: dict[SequenceState, Cell[AckEffect]] = {
     ),
     SequenceState.FREE: _NOT_DONE,
     SequenceState.CLAIMED: _NOT_DONE,
-    SequenceState.DONE: Cell(
-        AckEffect.COVER, "what is done is stale from now on", "a watermark answers for all that it forgets (P1)"
-    ),
+    SequenceState.DONE: _COVER,
+    SequenceState.DONE_OTHER: _COVER,
     SequenceState.GIVEN_UP: Cell(
         AckEffect.PASS_OVER,
         "what was given up does not hold it up",

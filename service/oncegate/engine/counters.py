@@ -153,7 +153,13 @@ COUNTERS: tuple[CounterRow, ...] = (
     ),
     DUPLICATES,
     OWN_DUPLICATES,
-    _answered("conflicts", "conflict", "answered CONFLICT: written with another payload", (Action.CONFLICT,)),
+    _answered(
+        "conflicts",
+        "conflict",
+        "answered CONFLICT: written with another payload",
+        (Action.CONFLICT,),
+        (SequenceAction.CONFLICT,),
+    ),
     _answered("busy", "busy", "answered BUSY: another holds them", (Action.BUSY,), (SequenceAction.BUSY,)),
     _answered(
         "held",

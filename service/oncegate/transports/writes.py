@@ -49,7 +49,8 @@ def produce_request(rows: Rows, asked: ProduceAsked, shard: Shard, limits: Limit
     if asked.spilled is not None and found is None:
         raise BadRequest("spilled_ms is of rows that are written once by their ids, and without id_col no row has one")
     keys = key_hashes(rows, named.key, shard.row_fingerprints)
-    digests = payloads.of_named_columns(rows, named.digest, found is not None, shard.payloads, limits)
+    is_named = found is not None or not asked.sequences.absent
+    digests = payloads.of_named_columns(rows, named.digest, is_named, shard.payloads, limits)
     sequenced = of_rows(rows, asked.sequences, bool(named.id), asked.token, asked.call)
     column = asked.sequences.name
     return ProduceRequest(

@@ -69,13 +69,23 @@ def summary(columns: Sequence[pa.Array], conflicting: pa.BooleanArray) -> str:
     return f"{count} of {len(conflicting)} ids came with another payload than before, the first: {shown}"
 
 
-def conflict(columns: Sequence[pa.Array], conflicting: pa.BooleanArray, written: int, what: str) -> PayloadConflict:
-    """The error, of ids in these columns; `written`: rows that are; `what`: the id's columns, for a person."""
+_OF_IDS = "give the other an id of its own"
+OF_SEQUENCES = (
+    "where the source numbers its records again, as a topic that was created again does, write under another "
+    "producer's name (in Spark assign_sequences with another prefix)"
+)
+
+
+def conflict(
+    columns: Sequence[pa.Array], conflicting: pa.BooleanArray, written: int, what: str, mends: str = _OF_IDS
+) -> PayloadConflict:
+    """The error, of ids in these columns; `written`: rows that are; `what`: the id's columns, for a person; `mends`:
+    what the person may do."""
     outcome = Outcome.WRITTEN if written else Outcome.NOT_WRITTEN
     ending = f"{written} other rows were written" if written else outcome.value
     return PayloadConflict(
         f"{what}: {summary(columns, conflicting)}. One of the two is written; two things under one id are a bug of "
-        "whoever made them: find out which is right and give the other an id of its own, or drop what came second "
+        f"whoever made them: find out which is right and {mends}, or drop what came second "
         f'(onConflict "drop", on_conflict="drop"); {ending}',
         outcome=outcome,
         count=conflicting.true_count,

@@ -169,9 +169,16 @@ class Producer:
         sequence_col: str,
         prev_sequence: int | None = None,
         key_col: Columns = (),
+        digest_cols: Columns = (),
+        on_conflict: str = "fail",
     ) -> Produced:
-        """Append rows (an Arrow stream) to a topic; what is GRANTED of their sequences is written and done at once."""
-        return self.gateway.run(self._calls.produce(topic, body, sequence_col, prev_sequence, key_col))
+        """Append rows (an Arrow stream) to a topic; what is GRANTED of their sequences is written and done at once.
+
+        digest_cols: the columns that are the payload of a row's sequence. Sequences that are written with another one
+        raise PayloadConflict, until they are acked; with on_conflict="drop" they are logged and dropped.
+        """
+        asked = (sequence_col, prev_sequence, key_col, digest_cols, on_conflict)
+        return self.gateway.run(self._calls.produce(topic, body, *asked))
 
     def close(self, timeout_ms: int | None = None) -> None:
         """End the lease: the next attempt may register at once."""

@@ -278,8 +278,15 @@ def test_the_options_of_payloads_are_read() -> None:
         ({**LEAST, "digestCols": "n", "onConflict": "keep"}, "one of fail, drop"),
         ({"url": "http://x", "path": "t", "digestCols": "n"}, 'add .option("write", "ids")'),
         (
-            {"url": "http://x", "path": "t", "write": "ids", "producerCol": "p", "sequenceCol": "s", "digestCols": "n"},
-            "a sequence comes once",
+            {
+                "url": "http://x",
+                "path": "t",
+                "write": "claim",
+                "producerCol": "p",
+                "sequenceCol": "s",
+                "digestCols": "n",
+            },
+            "where the gateway writes the rows",
         ),
     ],
 )

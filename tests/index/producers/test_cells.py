@@ -16,6 +16,7 @@ from tests.support.index.sequences import Lane, said
 # The sequence that is asked for, in every cell; calls 0 and 3 of the epoch in force are decided already.
 IT, MORE = 10, 11
 CLAIMED, DONE, STALE, FREE = SequenceState.CLAIMED, SequenceState.DONE, SequenceState.STALE, SequenceState.FREE
+OTHER = SequenceState.DONE_OTHER
 
 EXPECTED: dict[tuple[SequenceState, Asker], str] = {
     (SequenceState.STALE, Asker.REPEAT): "STALE",
@@ -33,6 +34,9 @@ EXPECTED: dict[tuple[SequenceState, Asker], str] = {
     (SequenceState.DONE, Asker.SAME_EPOCH): "DUPLICATE+OWN",
     (SequenceState.DONE, Asker.REPEAT): "DUPLICATE",
     (SequenceState.DONE, Asker.NEWER): "DUPLICATE",
+    (SequenceState.DONE_OTHER, Asker.SAME_EPOCH): "CONFLICT",
+    (SequenceState.DONE_OTHER, Asker.REPEAT): "CONFLICT",
+    (SequenceState.DONE_OTHER, Asker.NEWER): "CONFLICT",
     (SequenceState.GIVEN_UP, Asker.REPEAT): "BUSY",
     (SequenceState.GIVEN_UP, Asker.NEWER): "GRANTED",
 }
@@ -47,9 +51,10 @@ def reach(cell: tuple[SequenceState, Asker]) -> tuple[Lane, Callable[[], Sequenc
     lane.claim(0, [1])
     lane.complete(0)
     own = asker in (Asker.SAME_CALL, Asker.SAME_EPOCH)
-    if state in (CLAIMED, DONE, STALE, FREE, SequenceState.GIVEN_UP):
-        lane.claim(3, [IT])
-        if state in (DONE, STALE):
+    payload = np.ones(1, np.uint32)
+    if state in (CLAIMED, DONE, OTHER, STALE, FREE, SequenceState.GIVEN_UP):
+        lane.claim(3, [IT], payload if state is OTHER else None)
+        if state in (DONE, OTHER, STALE):
             lane.complete(3)
         if state is FREE:
             lane.release(3)
@@ -65,7 +70,7 @@ def reach(cell: tuple[SequenceState, Asker]) -> tuple[Lane, Callable[[], Sequenc
         # Call 3 was granted nothing, so no entry tells of it; this process remembers that it was decided.
         lane.producer.quiet_call = 3
     call = {Asker.SAME_CALL: 3, Asker.REPEAT: 2}.get(asker, 4)
-    return lane, lambda: lane.decide(call, [IT])
+    return lane, lambda: lane.decide(call, [IT], digests=payload + np.uint32(1) if state is OTHER else None)
 
 
 @each_cell

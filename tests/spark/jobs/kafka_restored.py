@@ -9,6 +9,7 @@ import base64
 import json
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from deploy.kafka.jars import CONNECTOR, fetched
 from oncegate_spark import assign_sequences
 
 SOURCE, WAIT_S = "events", 30
+LANES = {"write": "ids", "producerCol": "oncegate_producer", "sequenceCol": "oncegate_sequence"}
+BY_SEQUENCE = {"topic": "q", "txnAppId": "by sequence"}
 
 
 class Events:
@@ -98,18 +101,22 @@ class Query:
 
 def by_sequence(events: Events, query: Query, told: dict[str, str]) -> None:
     """Rows by sequence into topic q, first without the topic's id, as clients did that knew none."""
-    options = {"write": "ids", "producerCol": "oncegate_producer", "sequenceCol": "oncegate_sequence"}
 
-    def run(**more: Any) -> str:
+    def run(*, options: Mapping[str, str] = BY_SEQUENCE, **more: Any) -> str:
         rows = query.rows().selectExpr("topic", "partition", "offset", "cast(value as string) as value")
         query.restore(None)
-        return query.run(assign_sequences(rows, **more), **options, topic="q", txnAppId="by sequence")
+        return query.run(assign_sequences(rows, **more), **LANES, **options)
 
+    payload = {"topic": "d", "txnAppId": "with payloads", "digestCols": "value"}
+    told["with payloads"] = run(topic_ids={}, options=payload)
+    told["with payloads, the same again"] = run(topic_ids={}, options=payload)
     told["by sequence, without ids"] = run(topic_ids={})
     told["by sequence, the same topic"] = run()
     topic_id = events.topic_id()
     events.make_again()
     events.hold("y1", "y2")
+    told["with payloads, a topic that was made again"] = run(topic_ids={}, options=payload)
+    told["with payloads, dropped"] = run(topic_ids={}, options={**payload, "onConflict": "drop"})
     told["by sequence, a topic that was made again"] = run()
     told["by sequence, taken for the same"] = run(topic_ids={SOURCE: topic_id})
     told["by sequence, under another name"] = run(prefix="again-")

@@ -62,15 +62,19 @@ class Lane:
         epoch = 1 if found is None else found.epoch + 1
         return self.apply(ProducerRegistered("p", 7, epoch, id16(token), driver, LEASE_MS, 0))
 
-    def decide(self, call: int, sequences: Sequence[int], prev: int | None = None) -> SequenceDecision:
+    def decide(
+        self, call: int, sequences: Sequence[int], prev: int | None = None, digests: Any = None
+    ) -> SequenceDecision:
         wanted = u64(sequences)
-        return self.index.decide(self.producer, call, digest(sequences), wanted, prev)
+        return self.index.decide(self.producer, call, digest(sequences), wanted, prev, digests)
 
-    def claim(self, call: int, sequences: Sequence[int]) -> Any:
+    def claim(self, call: int, sequences: Sequence[int], digests: Any = None) -> Any:
+        """Claims sequences; `digests`: uint32 of them, all of which are granted as fresh."""
         asked = self.decide(call, sequences)
+        kept = b"" if digests is None else digests.astype("<u4").tobytes()
         fresh, taken = asked.fresh.tobytes(), asked.taken.tobytes()
         epoch = self.producer.epoch
-        return self.apply(SequencesClaimed(7, epoch, call, digest(sequences), LEASE_MS, 0, fresh, taken))
+        return self.apply(SequencesClaimed(7, epoch, call, digest(sequences), LEASE_MS, 0, fresh, taken, kept))
 
     def complete(self, call: int) -> Any:
         return self.apply(SequencesCompleted(7, self.producer.epoch, call, 0))

@@ -9,6 +9,7 @@ HeldBack = Annotated[bytes, "blob", Tag(1)]
 AckedTopic = Annotated[str, "text", Tag(128)]
 AckedOffsets = Annotated[bytes, "blob", Tag(129)]
 GapsRule = Annotated[int, "u8", Tag(1)]
+SequenceDigests = Annotated[bytes, "blob", Tag(1)]
 WrittenBefore = Annotated[int, "u32", Tag(128)]
 RegisteredBy = Annotated[bytes, "blob", Tag(132)]
 ResolvedBy = Annotated[str, "text", Tag(128)]
@@ -63,6 +64,7 @@ class SequencesClaimed:
     """Records what was granted to a producer's call.
 
     `fresh` and `taken`: inclusive spans, first and last u64 each: claimed by nobody, and left by older epochs.
+    digests: of their payloads, u32 each, in the order of `fresh` and then of `taken`; empty: they came without.
     written_before: how many entries right before this one wrote the rows of just these; 0: none, or it is not said."""
 
     KIND: ClassVar[int] = 22
@@ -74,6 +76,7 @@ class SequencesClaimed:
     wall_ms: U64
     fresh: Blob
     taken: Blob
+    digests: SequenceDigests = b""
     written_before: WrittenBefore = 0
 
 

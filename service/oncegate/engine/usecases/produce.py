@@ -143,7 +143,7 @@ class Records:
                 f"{len(requests.sequences)} sequences for {request.rows.rows} rows, and no ids; nothing was written"
             )
         entries = self._topics.creation(request.topic, request.rows.schema)
-        producer, decision, digest = self._producers.decide(requests, b"produce")
+        producer, decision, digest = self._producers.decide(requests, b"produce", request.digests)
         met = identify_topics(self._journal, IdentifiedBy.SEQUENCES, requests.producer, request.topic_ids)
         earlier = producer.calls.get(requests.call)
         earlier_at = None if earlier is None else earlier.position
@@ -154,7 +154,7 @@ class Records:
             is_granted = (decision.actions == SequenceAction.GRANT) | (decision.actions == SequenceAction.TAKE_OVER)
             written = shares(request.rows, None if self._in_shadow else is_granted, self._partitions(request))
             written_before = 0 if self._in_shadow else len(written)
-            args = requests, producer, decision, digest, written_before
+            args = requests, producer, decision, digest, written_before, request.digests
             done = self._producers.written(*args) if granted else []
             position, placed = self._record(request, written, [*entries, *met], None, _NO_DIGEST, done)
         else:

@@ -11,6 +11,7 @@ from oncegate.core.errors import (
     OutOfOrder,
     Overloaded,
     ProducerBusy,
+    TooLarge,
     UnknownDriver,
     UnknownProducer,
 )
@@ -147,4 +148,12 @@ def batch_not_done(driver: str, batch: int, open_claims: OpenClaims) -> NotDone:
         batch=batch,
         open_ids=open_claims.ids,
         claims=open_claims.claims[:PLACES_MAX],
+    )
+
+
+def too_many_digests(producer: str, kept: int, kept_max: int) -> TooLarge:
+    """Refuses payloads beyond those that are kept, before anything was written."""
+    return TooLarge(
+        f"producer {producer} brings payloads, and {kept} of at most {kept_max} are kept of sequences of this "
+        "namespace that are not acked: ack them, or write without digest_col; nothing was written"
     )

@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from oncegate.arraytypes import U32
 from oncegate.core.causes import Cause
 from oncegate.core.claims import SETTLE, STATE_AFTER, Effect, Verb
 from oncegate.core.entries.producers import ProducerRegistered, SequencesClaimed, SequencesCompleted, SequencesReleased
 from oncegate.core.errors import BadRequest, Fenced, NotFound, ReleasedClaim, TooLarge, UnknownClaim
-from oncegate.core.producers import PRODUCER, REGISTER_PRODUCER, SEQUENCE_MAX, Entrance, Registration
+from oncegate.core.producers import PRODUCER, REGISTER_PRODUCER, SEQUENCE_MAX, Action, Entrance, Registration
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import COMPLETED, RELEASED
 from oncegate.engine.deadline import Deadline
@@ -21,6 +22,7 @@ from oncegate.engine.usecases import producer_refusals as refusals
 from oncegate.engine.usecases import source_ids
 from oncegate.index.producers.decide import SequenceDecision, registrant, standing
 from oncegate.index.producers.index import DONE_INTERVALS_MAX
+from oncegate.index.producers.intervals import count_of
 from oncegate.index.producers.store import Producer
 from oncegate.index.writers import cause_between
 
@@ -117,9 +119,12 @@ class Producers:
         self.count(request, producer, decision)
         return ClaimResult(None, lease_ms, decision.verdicts, decision.numbers)
 
-    def decide(self, request: SequenceRequest, person: bytes) -> tuple[Producer, SequenceDecision, bytes]:
+    def decide(
+        self, request: SequenceRequest, person: bytes, digests: U32 | None = None
+    ) -> tuple[Producer, SequenceDecision, bytes]:
         """Decides on each sequence; returns the producer, the decision, and the digest of the request. No effect.
 
+        digests: of the payloads, uint32[n]; None: the sequences come without.
         Raises what refuses the request as a whole.
         """
         self._check(request)
@@ -128,8 +133,10 @@ class Producers:
         except Fenced:
             self._journal.counts.add_cause(Cause.ZOMBIE, len(request.sequences))
             raise
-        digest = hashlib.blake2b(request.sequences.tobytes(), digest_size=16, person=person).digest()
-        decision = self._index.decide(producer, request.call, digest, request.sequences, request.prev_sequence)
+        asked = request.sequences.tobytes() if digests is None else request.sequences.tobytes() + digests.tobytes()
+        digest = hashlib.blake2b(asked, digest_size=16, person=person).digest()
+        sequences, prev = request.sequences, request.prev_sequence
+        decision = self._index.decide(producer, request.call, digest, sequences, prev, digests)
         if decision.gap:
             raise refusals.gap(request, producer)
         if decision.out_of_order is not None:
@@ -137,6 +144,10 @@ class Producers:
         spans = len(producer.intervals) + len(decision.fresh) + len(decision.taken)
         if spans > self._journal.limits.intervals:
             raise refusals.too_scattered(producer, spans, self._journal.limits.intervals)
+        kept_max = self._journal.limits.sequence_digests
+        granted = count_of(decision.fresh) + count_of(decision.taken)
+        if digests is not None and granted and self._index.store.digests + granted > kept_max:
+            raise refusals.too_many_digests(request.producer, self._index.store.digests, kept_max)
         return producer, decision, digest
 
     def _check(self, request: SequenceRequest) -> None:
@@ -160,12 +171,20 @@ class Producers:
             self._journal.limits.lease_of(request.lease_ms)
 
     def claimed(
-        self, request: SequenceRequest, producer: Producer, decision: SequenceDecision, digest: bytes, lease_ms: int
+        self,
+        request: SequenceRequest,
+        producer: Producer,
+        decision: SequenceDecision,
+        digest: bytes,
+        lease_ms: int,
+        digests: U32 | None = None,
     ) -> SequencesClaimed:
-        """Makes the entry of what is granted."""
-        spans = _raw(decision.fresh), _raw(decision.taken)
-        wall_ms = self._journal.wall_ms()
-        return SequencesClaimed(producer.number, producer.epoch, request.call, digest, lease_ms, wall_ms, *spans)
+        """Makes the entry of what is granted; `digests`: of the request, as of `decide`."""
+        spans, wall_ms, kept = (_raw(decision.fresh), _raw(decision.taken)), self._journal.wall_ms(), b""
+        if digests is not None:
+            chosen = (digests[decision.actions == action] for action in (Action.GRANT, Action.TAKE_OVER))
+            kept = b"".join(one.astype("<u4").tobytes() for one in chosen)
+        return SequencesClaimed(producer.number, producer.epoch, request.call, digest, lease_ms, wall_ms, *spans, kept)
 
     def written(
         self,
@@ -174,13 +193,14 @@ class Producers:
         decision: SequenceDecision,
         digest: bytes,
         written_before: int,
+        digests: U32 | None = None,
     ) -> list[SequencesClaimed | SequencesCompleted]:
         """Makes the entries of what is granted and written with the request: claimed and done in one append.
 
         `written_before`: as of the entry.
         """
         lease_ms = producer.lease_ms if request.lease_ms is None else request.lease_ms
-        claimed = self.claimed(request, producer, decision, digest, lease_ms)
+        claimed = self.claimed(request, producer, decision, digest, lease_ms, digests)
         claimed = replace(claimed, written_before=written_before)
         return [claimed, SequencesCompleted(producer.number, producer.epoch, request.call, claimed.wall_ms)]
 

@@ -110,6 +110,7 @@ def _claim(store: ProducerStore, position: int, entry: SequencesClaimed, now_ms:
     store.changing(producer)
     fresh, taken = raw_spans(entry.fresh), raw_spans(entry.taken)
     before = (producer.calls, producer.intervals, producer.claimed_to, producer.last_call, producer.position)
+    digests_before = producer.digests
     intervals = producer.intervals.painted(fresh, HELD << 32 | entry.call).painted(taken, TAKEN << 32 | entry.call)
     highest = max(int(spans[-1, 1]) for spans in (fresh, taken) if len(spans))
     producer.calls = _pruned(producer.calls)
@@ -118,8 +119,10 @@ def _claim(store: ProducerStore, position: int, entry: SequencesClaimed, now_ms:
     producer.claimed_to = max(highest, -1 if producer.claimed_to is None else producer.claimed_to)
     producer.lease_ms, producer.lease_until_ms = entry.lease_ms, now_ms + entry.lease_ms
     store.takeovers += count_of(taken)
+    store.keep_digests(producer, producer.digests.replaced(fresh, taken, np.frombuffer(entry.digests, "<u4")))
 
     def undo() -> None:
+        store.keep_digests(producer, digests_before)
         producer.calls, producer.intervals, producer.claimed_to, producer.last_call, producer.position = before
         producer.calls.pop(entry.call, None)
         # The lease stays: whoever asked lives, and may have been told of a renewal since.
@@ -151,7 +154,7 @@ def _ack(store: ProducerStore, position: int, entry: Acked) -> Undo:
     """Moves watermarks, which answer for everything that is forgotten here."""
     driver = store.drivers[entry.driver]
     watermarks = [(store.by_number[number], watermark) for number, watermark in raw_spans(entry.upto).tolist()]
-    before = [(producer, producer.watermark, producer.intervals, producer.position) for producer, _ in watermarks]
+    before = [(one, one.watermark, one.intervals, one.position, one.digests) for one, _ in watermarks]
     driver_before = driver.batches, driver.held_back, driver.position
     store.changing_driver(driver)
     driver.position = position
@@ -161,11 +164,13 @@ def _ack(store: ProducerStore, position: int, entry: Acked) -> Undo:
     for producer, watermark in watermarks:
         store.changing(producer)
         producer.watermark, producer.intervals = watermark, producer.intervals.above(watermark)
+        store.keep_digests(producer, producer.digests.above(watermark))
         producer.position = position
 
     def undo() -> None:
         driver.batches, driver.held_back, driver.position = driver_before
-        for producer, watermark, intervals, old_position in before:
+        for producer, watermark, intervals, old_position, digests in before:
+            store.keep_digests(producer, digests)
             producer.watermark, producer.intervals, producer.position = watermark, intervals, old_position
 
     return undo

@@ -24,6 +24,7 @@ _VERDICTS = {
     Action.OUT_OF_ORDER: 0,
     Action.HOLD: Verdict.BUSY,
     Action.IN_DOUBT: Verdict.IN_DOUBT,
+    Action.CONFLICT: Verdict.CONFLICT,
 }
 _TAKEOVER, _OWN = np.uint8(Flag.TAKEOVER), np.uint8(Flag.OWN)
 _BYTES = np.array([int(_VERDICTS[action]) for action in Action], np.uint8)
@@ -48,11 +49,18 @@ class SequenceDecision:
 
 
 def decide(
-    store: ProducerStore, producer: Producer, call: int, digest: bytes, sequences: U64, prev: int | None
+    store: ProducerStore,
+    producer: Producer,
+    call: int,
+    digest: bytes,
+    sequences: U64,
+    prev: int | None,
+    digests: U32 | None = None,
 ) -> SequenceDecision:
     """Decides what each of `sequences`, uint64[n], strictly increasing, is answered now. No effect.
 
-    Decides in the epoch in force; `prev`: the sequence before the first of these, None: nothing is said of it.
+    Decides in the epoch in force; `prev`: the sequence before the first of these, None: nothing is said of it;
+    `digests`: uint32[n] of their payloads, none of them 0; None: payloads are not compared.
     Raises TokenReused: this call is known with other sequences.
     """
     earlier = producer.calls.get(call)
@@ -61,6 +69,8 @@ def decide(
     labels = producer.intervals.find(sequences)
     kinds, calls = (labels >> np.uint64(32)).astype(np.intp), (labels & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
     states = _states(producer, sequences, kinds)
+    if digests is not None:
+        states[(states == SequenceState.DONE) & producer.digests.differ(sequences, digests)] = SequenceState.DONE_OTHER
     is_repeat = call <= max(producer.last_call, producer.quiet_call)
     askers = np.full(len(sequences), Asker.REPEAT if is_repeat else Asker.NEWER, np.uint8)
     is_open = (kinds == HELD) | (kinds == TAKEN)

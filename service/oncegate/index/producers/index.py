@@ -7,7 +7,7 @@ never a row per sequence.
 
 import numpy as np
 
-from oncegate.arraytypes import U64
+from oncegate.arraytypes import U32, U64
 from oncegate.core.claims import ClaimState
 from oncegate.core.entries.kinds import Entry
 from oncegate.core.producers import ACK, AckEffect, SequenceState
@@ -31,13 +31,19 @@ class ProducerIndex:
         self.source_ids = SourceIds()
 
     def decide(
-        self, producer: Producer, call: int, digest: bytes, sequences: U64, prev: int | None
+        self,
+        producer: Producer,
+        call: int,
+        digest: bytes,
+        sequences: U64,
+        prev: int | None,
+        digests: U32 | None = None,
     ) -> SequenceDecision:
         """Decides what each of `sequences`, uint64[n], is answered now, as `producers.decide` does. No effect.
 
         Raises TokenReused.
         """
-        return decide(self.store, producer, call, digest, sequences, prev)
+        return decide(self.store, producer, call, digest, sequences, prev, digests)
 
     def apply(self, position: int, entry: Entry, now_ms: int = 0) -> Undo | None:
         """Applies one entry; returns what takes it back, the newest first, or None when it is about no producer."""

@@ -8,6 +8,7 @@ import numpy as np
 from oncegate.arraytypes import U8
 from oncegate.core.claims import ClaimState, LeaseExpiry
 from oncegate.core.producers import ACK, AckEffect, Gaps, SequenceState, actions, sequence_table
+from oncegate.index.producers.digests import Digests
 from oncegate.index.producers.intervals import Intervals
 from oncegate.moment import MomentCopy
 
@@ -63,7 +64,7 @@ class Producer:
     intervals: everything above `watermark` that was ever claimed, by label. last_call: the last that was granted.
     quiet_call: the last that was decided and granted nothing; it and `lease_until_ms` live in memory only.
     position: of the last entry about it. writer, writer_before: who registered this epoch, and the one before, as of
-    `core.writers`; empty: it is not known.
+    `core.writers`; empty: it is not known. digests: of what sequences above `watermark` were granted with.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Producer:
     position: int = 0
     writer: bytes = b""
     writer_before: bytes = b""
+    digests: Digests = field(default_factory=Digests.empty)
 
     def lease_left_ms(self, now_ms: int) -> int:
         """Returns the ms that are left of the lease, 0 when it has run out."""
@@ -100,7 +102,7 @@ class ProducerStore:
     blocks_ack: bool by kind of interval, what no ack passes over; never changed. producers, drivers: by name.
     by_number: the producers again; `put` files one in both.
     saved_producers, saved_drivers: told by `producers.apply` before one changes in place; None: no snapshot is made.
-    takeovers: sequences ever granted by takeover.
+    takeovers: sequences ever granted by takeover. digests: how many sequences of all producers have one.
     """
 
     def __init__(self) -> None:
@@ -111,6 +113,7 @@ class ProducerStore:
         self.drivers: dict[str, Driver] = {}
         self.by_number: dict[int, Producer] = {}
         self.takeovers = 0
+        self.digests = 0
         self.saved_producers: MomentCopy[str, Producer, Any] | None = None
         self.saved_drivers: MomentCopy[str, Driver, Any] | None = None
 
@@ -130,7 +133,14 @@ class ProducerStore:
 
     def put(self, producer: Producer) -> None:
         """Files a producer under its name and its number, in place of what stood there."""
+        before = self.producers.get(producer.name)
+        self.digests += len(producer.digests) - (0 if before is None else len(before.digests))
         self.producers[producer.name] = self.by_number[producer.number] = producer
+
+    def keep_digests(self, producer: Producer, digests: Digests) -> None:
+        """Gives a producer other digests, and counts them."""
+        self.digests += len(digests) - len(producer.digests)
+        producer.digests = digests
 
     def reset_leases(self, now_ms: int) -> None:
         """Gives every producer a full lease after a rebuild, for nobody knows how much of it was left."""

@@ -13,12 +13,23 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from oncegate.index.producers.digests import Digests
 from oncegate.index.producers.intervals import Intervals
 from oncegate.index.producers.store import Call, Driver, Producer, ProducerStore
 from oncegate.moment import MomentCopy
 
 # What lives in memory only, and what is saved in a form of its own.
-_OTHER_FIELDS = ("lease_until_ms", "quiet_call", "calls", "intervals", "past", "token", "writer", "writer_before")
+_OTHER_FIELDS = (
+    "lease_until_ms",
+    "quiet_call",
+    "calls",
+    "intervals",
+    "past",
+    "token",
+    "writer",
+    "writer_before",
+    "digests",
+)
 KINDS = ("producers", "drivers")
 # Copied and encoded in one step, in a few milliseconds: so many, or intervals of so many bytes.
 _PER_PIECE, _PIECE_BYTES = 200, 1 << 20
@@ -34,7 +45,8 @@ _PLAIN_FIELDS = [field.name for field in fields(Producer) if field.name not in _
 class ProducerSnapshot:
     """Describes one producer as a snapshot holds it.
 
-    `held`: three little-endian uint64 columns, first, last, label, one after the other.
+    `held`: three little-endian uint64 columns, first, last, label, one after the other. `digests`: sequences
+    of 8 bytes, then their digests of 4, little-endian.
     """
 
     values: dict[str, Any]
@@ -42,6 +54,7 @@ class ProducerSnapshot:
     token: bytes
     calls: list[tuple[int, Call]]
     held: bytes
+    digests: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +105,7 @@ def _some(producers: Iterator[ProducerSnapshot]) -> list[ProducerSnapshot]:
     some, size_bytes = list[ProducerSnapshot](), 0
     for one in producers:
         some.append(one)
-        size_bytes += len(one.held)
+        size_bytes += len(one.held) + len(one.digests)
         if len(some) == _PER_PIECE or size_bytes >= _PIECE_BYTES:
             break
     return some
@@ -156,7 +169,8 @@ def _snapshot(producer: Producer) -> ProducerSnapshot:
     columns = (intervals.first, intervals.last, intervals.label)
     packed = b"".join(column.astype("<u8").tobytes() for column in columns)
     calls = [(number, replace(call)) for number, call in producer.calls.items()]
-    return ProducerSnapshot(values, list(producer.past), producer.token, calls, packed)
+    digests = producer.digests.sequences.astype("<u8").tobytes() + producer.digests.digests.astype("<u4").tobytes()
+    return ProducerSnapshot(values, list(producer.past), producer.token, calls, packed, digests)
 
 
 def _restored(snapshot: ProducerSnapshot) -> Producer:
@@ -166,4 +180,19 @@ def _restored(snapshot: ProducerSnapshot) -> Producer:
     if len(first) and not (bool((first <= last).all()) and bool((last[:-1] < first[1:]).all())):
         raise ValueError("intervals out of order")
     rest: dict[str, Any] = {"past": tuple(snapshot.past), "token": snapshot.token, "calls": dict(snapshot.calls)}
-    return Producer(**snapshot.values, **rest, intervals=Intervals(first, last, label))
+    digests = _restored_digests(snapshot.digests)
+    return Producer(**snapshot.values, **rest, intervals=Intervals(first, last, label), digests=digests)
+
+
+def _restored_digests(packed: bytes) -> Digests:
+    count, rest = divmod(len(packed), 12)
+    if rest:
+        raise ValueError(f"{len(packed)} bytes are no sequences with a digest each")
+    sequences = np.frombuffer(packed, "<u8", count).astype(np.uint64)
+    if not bool((sequences[:-1] < sequences[1:]).all()):
+        raise ValueError("digests out of order")
+    return (
+        Digests(sequences, np.frombuffer(packed, "<u4", count, 8 * count).astype(np.uint32))
+        if count
+        else Digests.empty()
+    )

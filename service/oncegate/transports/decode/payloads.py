@@ -67,16 +67,19 @@ def of_arrow(
 
 
 def of_named_columns(
-    rows: Rows, names: list[str], with_ids: bool, digester: PayloadDigester, limits: Limits
+    rows: Rows, names: list[str], is_identified: bool, digester: PayloadDigester, limits: Limits
 ) -> Digests | None:
-    """Digests the columns of the rows that are the payload of their id: uint32[rows]; None where none is named.
+    """Digests the columns of the rows that are the payload of their id or sequence: uint32[rows]; None where none is
+    named.
 
-    Raises BadRequest: the rows have no ids, or a column cannot be a payload; TooLarge.
+    Raises BadRequest: the rows have neither, or a column cannot be a payload; TooLarge.
     """
     if not columns.check_key(names, "digest_col"):
         return None
-    if not with_ids:
-        raise BadRequest("digest_col tells payloads of one id apart, and without id_col no row has an id")
+    if not is_identified:
+        raise BadRequest(
+            "digest_col tells payloads of one id or sequence apart, and without id_col or sequence_col no row has one"
+        )
     return digester.of_columns(_columns(pa.Table.from_batches(rows.batches, rows.schema), names, limits))
 
 

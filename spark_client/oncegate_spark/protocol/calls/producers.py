@@ -31,6 +31,8 @@ from oncegate_spark.protocol.calls.steps import Pause, Steps
 from oncegate_spark.protocol.columns import Columns, column_names
 from oncegate_spark.protocol.effort import LEASE_MS, Reply, new_token
 from oncegate_spark.protocol.packed.verdicts import Verdicts
+from oncegate_spark.protocol.payloads import OF_SEQUENCES, conflict, dropped
+from oncegate_spark.protocol.payloads import checked as checked_conflict
 from oncegate_spark.protocol.sequences import Sequences, packed, sequence_array
 
 PAGE_INTERVALS = 1_000  # as many of each kind as one answer may have
@@ -198,21 +200,35 @@ class ProducerCalls:
         sequence_col: str,
         prev_sequence: int | None = None,
         key_col: Columns = (),
+        digest_cols: Columns = (),
+        on_conflict: str = "fail",
     ) -> Steps[Produced]:
-        """Append rows, an Arrow stream, whose sequences are granted, written and done in one request."""
+        """Append rows, an Arrow stream, whose sequences are granted, written and done in one request.
+
+        Raises PayloadConflict for sequences that are written with another payload, unless on_conflict is "drop".
+        """
+        drops, payload = checked_conflict(on_conflict) == "drop", column_names(digest_cols) if digest_cols else ()
         query = {"producer": self.name, "epoch": str(registered(self.epoch)), "sequence_col": sequence_col}
         query |= {} if prev_sequence is None else {"prev_sequence": str(prev_sequence)}
         query |= {"key_col": ",".join(column_names(key_col))} if key_col else {}
+        query |= {"digest_col": ",".join(payload)} if payload else {}
         call, headers = self._next_call(), {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED}
         headers |= {"Oncegate-Token": self.token, "Oncegate-Call": str(call)}
         path = f"/topics/{quote(topic, safe='')}/records:produce?{urlencode(query)}"
         what, unknown = f"produce {call} of producer {self.name}", "whether these rows were written"
         request = self._calls.post(path, what, unknown, headers, body)
         done = yield from self._calls.send(request, lambda reply: produced_of(reply, codecs.rows_in(body)))
-        if done.verdicts is not None and "IN_DOUBT" in done.verdicts:
-            with pa.ipc.open_stream(body) as reader:
-                column = reader.read_all().column(sequence_col)
-            raise in_doubt([column], done.verdicts, f"producer {self.name}")
+        verdicts = done.verdicts
+        if verdicts is None or not ("IN_DOUBT" in verdicts or verdicts.conflicts):
+            return done
+        with pa.ipc.open_stream(body) as reader:
+            column = reader.read_all().column(sequence_col).combine_chunks()
+        if "IN_DOUBT" in verdicts:
+            raise in_doubt([column], verdicts, f"producer {self.name}")
+        what = f"producer {self.name}, payload {', '.join(payload)}"
+        if not drops:
+            raise conflict([column], verdicts.conflicting, done.rows + verdicts.own, what, OF_SEQUENCES)
+        dropped([column], verdicts.conflicting, what)
         return done
 
     def explain(self) -> Steps[dict[str, Any]]:

@@ -165,9 +165,10 @@ class Options:
             )
 
     def _check_payloads(self) -> None:
-        if self.lane_names is not None and self.digest_names:
+        if self.lane_names is not None and self.digest_names and self.write != "ids":
             raise BadOption(
-                "digestCols tells payloads of one idCol apart; a sequence comes once from its source: leave it out"
+                "digestCols compares payloads of sequences where the gateway writes the rows: leave it out, or write "
+                'with .option("write", "ids")'
             )
         if "onconflict" in self.raw and not self.digest_names:
             raise BadOption(

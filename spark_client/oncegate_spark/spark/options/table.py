@@ -161,7 +161,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "digestCols",
         BY_ID,
-        "The columns that are the payload of a row's id: an id that comes again with another payload is a conflict.",
+        "The columns that are the payload of a row's id, or with write=ids of its sequence until that is acked: one "
+        "that comes again with another payload is a conflict.",
         words=COLUMNS,
         missing="payloads are not compared",
     ),

@@ -8,6 +8,7 @@ when the batch ends: a write that fails leaves those it has written, and the nex
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from typing import Any
 
 import pyarrow as pa
 
@@ -81,12 +82,14 @@ class IdsWriter(ByIdWriter):
     ) -> tuple[int, dict[str, int], dict[str, int]]:
         options, row_count = self.options, 0
         assert options.lane_names is not None
+        payload: dict[str, Any] = {"digest_cols": options.digest_names, "on_conflict": options.on_conflict}
         with closing(Lanes(gateway, options.lane_names, options.target, driver_of(options, task), token)) as lanes:
             for rows in codecs.gathered(batches, codecs.IDS_MAX):
                 row_count += rows.num_rows
                 for lane, part, _ in lanes.parts(rows):
                     sent = part.drop_columns(list(self.fit.used_up))
-                    for one in produced(lane, options.topic, sent, options.lane_names[1], options.key_names):
+                    asked = (options.topic, sent, options.lane_names[1], options.key_names)
+                    for one in produced(lane, *asked, **payload):
                         done.add(one)
             return row_count, lanes.upto, lanes.leading
 

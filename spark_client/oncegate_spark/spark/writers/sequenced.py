@@ -8,6 +8,7 @@ never one that this task has not seen: nothing that was never listed is ever cov
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -197,11 +198,18 @@ class LaneSettler:
         all_ours(verdicts, lane.producer)
 
 
-def produced(lane: Lane, topic: str, rows: pa.Table, sequence_col: str, keys: Sequence[str]) -> Iterator[Produced]:
-    """Append rows of one lane to a topic, in requests that the gateway takes. Raises as `LaneSettler`."""
+def produced(
+    lane: Lane, topic: str, rows: pa.Table, sequence_col: str, keys: Sequence[str], **payload: Any
+) -> Iterator[Produced]:
+    """Append rows of one lane to a topic, in requests that the gateway takes. Raises as `LaneSettler`.
+
+    payload: digest_cols and on_conflict, as `Producer.produce` takes them.
+    """
     prev = lane.last
     for part, body in codecs.portions(rows.to_batches()):
-        done = lane.producer.produce(topic, body, sequence_col=sequence_col, prev_sequence=prev, key_col=keys)
+        done = lane.producer.produce(
+            topic, body, sequence_col=sequence_col, prev_sequence=prev, key_col=keys, **payload
+        )
         yield done
         if done.verdicts is not None:
             lane.note(done.verdicts)

@@ -353,6 +353,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "producers": "in one namespace, for ever",
         "drivers": "in one namespace, for ever",
         "intervals": "of one producer: separate ranges of sequences that were not acked yet",
+        "sequence_digests": "of all producers: sequences that were not acked yet and came with a payload",
         "fetch_rows": "of one answer of records",
         "page_bytes": "of one answer of records, where it ends",
     },
