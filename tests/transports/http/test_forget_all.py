@@ -76,10 +76,12 @@ async def test_over_grpc_it_is_the_same_call() -> None:
             response_deserializer=pb.ForgetIdSetResponse.FromString,
         )
         asked = {"namespace": "default", "id_set": "orders", "token": bytes(16), **SAID}
-        with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await ask(pb.ForgetIdSetRequest(confirm="order", **asked))
-        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert refusal_of(refused.value).told[0] == "BAD_REQUEST"
+        unconfirmed = {**asked, "id_set": ""}
+        for message in ({**asked, "confirm": "order"}, unconfirmed):
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await ask(pb.ForgetIdSetRequest(**message))
+            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert refusal_of(refused.value).told[0] == "BAD_REQUEST"
         for _ in range(2):
             told = await ask(pb.ForgetIdSetRequest(confirm="orders", **asked))
             assert (told.id_set, told.times) == ("orders", 1)

@@ -1,5 +1,6 @@
 """What operators do by hand over gRPC: forget a set of ids."""
 
+from oncegate.core.errors import BadRequest
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.calls import Method
 from oncegate.transports.grpc.fields import given, sized
@@ -9,7 +10,10 @@ from oncegate.transports.writes import noted
 
 async def forget_id_set(message: pb.ForgetIdSetRequest, admitted: Admitted) -> pb.ForgetIdSetResponse:
     """Forgets every id of a set, confirmed by its name."""
-    asked = message.id_set, message.confirm, sized(message.token, "token")
+    confirm = given(message, "confirm")
+    if confirm is None:
+        raise BadRequest("confirm is missing: the name of the set once more; nothing was forgotten")
+    asked = message.id_set, confirm, sized(message.token, "token")
     note = noted(admitted.caller, given(message, "who"), message.why)
     times = await admitted.shard.operations.actions.forget_all(*asked, note, admitted.deadline)
     return pb.ForgetIdSetResponse(id_set=message.id_set, times=times)
