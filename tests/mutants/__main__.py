@@ -2,7 +2,7 @@
 
     python -m tests.mutants [NAME ...] [--below PATH] [--list]
 
-Each bug is a replacement of text in a copy of the shipped source. First the named tests must pass on an unchanged
+Each bug is an edit of the syntax tree in a copy of the shipped source (`edits`). First the named tests must pass on an unchanged
 copy; then one must FAIL on the mutated one: what cannot begin, or does not end, proves nothing. As many copies as there
 are processors are tried at a time, in places that stay the same, so that kernels without a bug are compiled once. Writes out/mutants/result.json:
 [{"name", "seen_by", "caught", "by"}]; `seen_by` is "module" where a module's own test catches it, "walk" where only a
@@ -218,11 +218,9 @@ def run_tests(folder: Path, tests: list[str], timeout_s: int = TIMEOUT_S) -> "su
 
 
 def plant(folder: Path, mutant: Mutant) -> None:
-    """Apply the bug; AssertionError when its text is not found just once."""
-    for path, old, new in mutant.edits:
-        source = (folder / path).read_text()
-        assert source.count(old) == 1, f"{mutant.name}: {path} has {source.count(old)} times {old!r}"
-        (folder / path).write_text(source.replace(old, new))
+    """Applies the bug. LookupError: an edit has no place, or several."""
+    for path, source in mutant.planted(folder).items():
+        (folder / path).write_text(source)
 
 
 def try_one(mutant: Mutant, places: Places) -> dict[str, object]:
@@ -280,13 +278,11 @@ def wanted_ones() -> list[Mutant]:
     if unknown := sorted(set(asked.names) - {mutant.name for mutant in MUTANTS}):
         parser.error(f"no planted bug has the name {', '.join(map(repr, unknown))}: see --list")
     named = [mutant for mutant in MUTANTS if not asked.names or mutant.name in asked.names]
-    wanted = [
-        one for one in named if asked.below is None or any(path.startswith(asked.below) for path, *_ in one.edits)
-    ]
+    wanted = [one for one in named if asked.below is None or any(path.startswith(asked.below) for path in one.paths)]
     if not wanted:
         parser.error(f"none of them is planted below {asked.below}")
     if asked.list:
-        print("\n".join(f"{one.name}  ({', '.join(sorted({path for path, *_ in one.edits}))})" for one in wanted))
+        print("\n".join(f"{one.name}  ({', '.join(one.paths)})" for one in wanted))
         sys.exit()
     return wanted
 

@@ -1,45 +1,45 @@
 """Planted bugs of look-ups: one that grants, one that calls an id free which may be written, one that counts."""
 
+from tests.mutants.edits import delete, replace
 from tests.mutants.mutant import Mutant, one
-from tests.mutants.planted import ENGINE
 
 _HTTP = "tests/transports/http/test_look_up.py"
 
 LOOK_UP: tuple[Mutant, ...] = (
     one(
         "a claim whose lease is over is told as a free id",
-        "service/oncegate/core/claims.py",
-        "    **{(IdState.CLAIMED_OVER, asker): _IS_LEFT for asker in Asker},\n",
-        "    **{(IdState.CLAIMED_OVER, asker): _IS_FREE for asker in Asker},\n",
+        "oncegate.core.claims::LOOK_UP",
+        replace("_IS_LEFT", "_IS_FREE"),
         f"{_HTTP}::test_a_claim_whose_lease_is_over_is_told_from_a_free_id",
         "tests/index/claims/test_cells.py::test_a_look_up_grants_nothing_and_says_the_same_to_whoever_asks",
     ),
     one(
         "a look-up is counted as if it had asked to write",
-        f"{ENGINE}/usecases/claims.py",
-        "        journal.counts.add(LOOKED_UP, len(request.ids))\n",
-        "        journal.counts.add_ids(decision.actions.clip(max=5), decision.verdicts, None)\n",
+        "oncegate.engine.usecases.claims::Claims.look_up",
+        replace(
+            "journal.counts.add(LOOKED_UP, len(request.ids))",
+            "journal.counts.add_ids(decision.actions.clip(max=5), decision.verdicts, None)",
+        ),
         f"{_HTTP}::test_a_look_up_grants_nothing_writes_nothing_and_is_no_duplicate",
     ),
     one(
         "a look-up takes more ids than the limit",
-        f"{ENGINE}/usecases/claims.py",
-        "        self._check_count(request.ids)\n        decision = self._index.decide_look_up",
-        "        decision = self._index.decide_look_up",
+        "oncegate.engine.usecases.claims::Claims.look_up",
+        delete("self._check_count(...)"),
         "tests/engine/usecases/test_look_up.py::test_more_ids_than_the_limit_are_refused_by_the_engine_itself",
     ),
     one(
         "a look-up answers before what it rests on is durable",
-        f"{ENGINE}/usecases/claims.py",
-        "        await journal.group_commit.durable(journal.group_commit.next_position - 1)\n        journal.counts.add(LOOKED",
-        "        journal.counts.add(LOOKED",
+        "oncegate.engine.usecases.claims::Claims.look_up",
+        delete("await journal.group_commit.durable(...)"),
         "tests/engine/usecases/test_look_up.py::test_an_answer_waits_until_what_it_rests_on_is_durable",
     ),
     one(
         "ids are looked up in the set of claims whatever set is named",
-        "service/oncegate/transports/http/routes/claims.py",
-        "    printer = inbound.shard.fingerprints(id_set, id_sets.CLAIMED)\n    found = _raw_ids",
-        "    printer = inbound.shard.fingerprints(None, id_sets.CLAIMED)\n    found = _raw_ids",
+        "oncegate.transports.http.routes.claims::_look_up_request",
+        replace(
+            "inbound.shard.fingerprints(id_set, id_sets.CLAIMED)", "inbound.shard.fingerprints(None, id_sets.CLAIMED)"
+        ),
         f"{_HTTP}::test_known_held_and_free_ids_are_told_apart_in_every_encoding",
     ),
 )

@@ -1,8 +1,11 @@
-"""What a planted bug is, and who catches it."""
+"""Planted bugs, and who catches them."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
-# Random walks over much of the house: with luck they find what no module's own test looks at, and say little of where.
+from tests.mutants.edits import Edit, Text
+
+# Random walks over many modules: they find by luck what no module's own test looks at, and do not show where it is.
 WALKS = (
     "tests/model/",
     "tests/faults/simulation/",
@@ -15,11 +18,25 @@ WALKS = (
 
 @dataclass(frozen=True)
 class Mutant:
-    """`edits`: (path, text that stands there just once, text in its place)."""
+    """Holds a bug: edits with their addresses, and the tests of which one must fail."""
 
     name: str
-    edits: tuple[tuple[str, str, str], ...]
+    edits: tuple[tuple[str, Edit | Text], ...]
     tests: tuple[str, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that the bug is in, each once."""
+        return tuple(dict.fromkeys(edit.path(address) for address, edit in self.edits))
+
+    def planted(self, root: Path) -> dict[str, str]:
+        """Returns the files with the bug, by path below `root`. LookupError: an edit has no place, or several."""
+        sources: dict[str, str] = {}
+        for address, edit in self.edits:
+            path = edit.path(address)
+            source = sources[path] if path in sources else (root / path).read_text()
+            sources[path] = edit.apply(source, address)
+        return sources
 
     @property
     def seen_by(self) -> str:
@@ -27,6 +44,6 @@ class Mutant:
         return "walk" if all(test.startswith(WALKS) for test in self.tests) else "module"
 
 
-def one(name: str, path: str, old: str, new: str, *tests: str) -> Mutant:
+def one(name: str, address: str, edit: Edit | Text, *tests: str) -> Mutant:
     """A bug of one edit."""
-    return Mutant(name, ((path, old, new),), tests)
+    return Mutant(name, ((address, edit),), tests)

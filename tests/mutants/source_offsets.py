@@ -1,7 +1,7 @@
 """More planted bugs: where a job's source goes on; see `planted`."""
 
+from tests.mutants.edits import delete, replace
 from tests.mutants.mutant import Mutant, one
-from tests.mutants.planted import CLIENT, ENGINE
 
 _INDEX = "tests/index/test_source_offsets.py"
 _ENGINE = "tests/engine/usecases/test_source_offsets.py"
@@ -10,65 +10,59 @@ _CLIENT = "tests/client/spark/test_committed_offsets.py"
 SOURCE_OFFSETS: tuple[Mutant, ...] = (
     one(
         "an older place where the newest batch told none",
-        "service/oncegate/index/source_offsets.py",
-        "        gone = [(key, self._take(key))] if key in self._told else []\n",
-        "        gone = [(key, self._take(key))] if key in self._told and offsets else []\n",
+        "oncegate.index.source_offsets::SourceOffsets._set",
+        replace("key in self._told", "key in self._told and offsets"),
         f"{_INDEX}::test_an_entry_that_brings_none_makes_it_unknown",
     ),
     one(
         "what was forgotten stays so when its entry is taken back",
-        "service/oncegate/index/source_offsets.py",
-        "            gone.append((oldest, self._take(oldest)))\n",
-        "            self._take(oldest)\n",
+        "oncegate.index.source_offsets::SourceOffsets._set",
+        replace("gone.append((oldest, self._take(oldest)))", "self._take(oldest)"),
         f"{_INDEX}::test_what_was_forgotten_for_an_entry_that_is_taken_back_is_known_again",
     ),
     one(
         "compacted without where sources go on",
-        "service/oncegate/index/snapshot/pieces.py",
-        "msgspec.msgpack.encode(source_offsets.snapshot())",
-        "msgspec.msgpack.encode([])",
+        "oncegate.index.snapshot.pieces::snapshot_steps",
+        replace("source_offsets.snapshot()", "[]"),
         f"{_ENGINE}::test_it_is_known_after_a_restart_and_a_compaction",
     ),
     one(
         "where a source goes on told before it is durable",
-        f"{ENGINE}/usecases/batches.py",
-        "        await self._journal.group_commit.durable(told.position)\n",
-        "",
+        "oncegate.engine.usecases.batches::Batches.source_offsets",
+        delete("await self._journal.group_commit.durable(...)"),
         f"{_ENGINE}::test_it_is_told_once_its_batch_is_durable_and_never_where_the_batch_was_refused",
     ),
     one(
         "an ack that only moves its source is none",
-        f"{ENGINE}/usecases/drivers.py",
-        "        if is_news or self._moves_source(request):\n",
-        "        if is_news:\n",
+        "oncegate.engine.usecases.drivers::Drivers.ack",
+        replace("is_news or self._moves_source(request)", "is_news"),
         f"{_ENGINE}::test_an_ack_says_it_for_its_driver_also_where_nothing_else_is_news",
     ),
     one(
         "a refused part sets its source back",
-        f"{CLIENT}/spark/acks.py",
-        "is_scoped=is_scoped, topic=None, source_offsets=None)",
-        "is_scoped=is_scoped)",
+        "oncegate_spark.spark.acks::_ack",
+        replace(
+            "replace(found, upto=upto, is_scoped=is_scoped, topic=None, source_offsets=None)",
+            "replace(found, upto=upto, is_scoped=is_scoped)",
+        ),
         f"{_CLIENT}::test_an_ack_that_is_refused_in_part_tells_them_and_its_next_try_does_not_set_them_back",
     ),
     one(
         "an older batch sets its source back",
-        f"{CLIENT}/spark/acks.py",
-        "            source = None, None\n",
-        "",
+        "oncegate_spark.spark.acks::_parts_acked",
+        delete("source = (None, None)"),
         f"{_CLIENT}::test_an_ack_of_a_batch_that_a_later_one_has_followed_does_not_set_them_back",
     ),
     one(
         "another batch's place",
-        f"{CLIENT}/spark/acks.py",
-        "    source = known if known is not None and known.number == batch_number(task) else None\n",
-        "    source = known\n",
+        "oncegate_spark.spark.acks::ack_part",
+        replace("known if known is not None and known.number == batch_number(task) else None", "known"),
         f"{_CLIENT}::test_inside_foreach_batch_they_are_those_that_it_has_noted",
     ),
     one(
         "the first of several sources",
-        f"{CLIENT}/spark/committed_offsets.py",
-        " or len(sources) != 1 or ",
-        " or not sources or ",
+        "oncegate_spark.spark.committed_offsets::committed_offsets",
+        replace("len(sources) != 1", "not sources"),
         f"{_CLIENT}::test_what_is_not_one_source_of_kafka_is_refused",
     ),
 )
