@@ -191,8 +191,8 @@ DEBT_TURNS = 32
 
 
 # How long a request without a deadline waits to be decided: five times as long as one takes on a slow disk. Large ones
-# take longer: a queue of fewer than 32 is no overload. With both, p99 at four times the capacity stays within ten times
-# that at half of it (`bench/cases/overload.py`).
+# take longer: a queue of fewer than 32 is no overload. A queue of 20 ms and 16 requests refuses some at half the
+# capacity (`bench/cases/overload.py`).
 QUEUE_MS, QUEUE_REQUESTS = 50, 32
 # A deadline is to be twice as far off as the estimated wait: estimates are of the past, and an answer takes time too.
 DEADLINE_WAITS = 2
