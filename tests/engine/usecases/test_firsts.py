@@ -152,7 +152,7 @@ async def test_takes_and_produces_are_told_places_too(served: Served) -> None:
     taken = await served.shard.take(TakeRequest(id16(3), ids_of(served, [2, 8]), locate=True), served.deadline())
     assert places(taken) == [("topic", 0, 1), None]
     produced = await produce(served, 5, 2, token=4, locate=True)
-    assert places(produced) == [None, ("topic", 0, 1)]
+    assert places(produced) == [("topic", 0, 2), ("topic", 0, 1)]
 
 
 async def test_places_are_those_that_reading_finds_in_all_partitions(served: Served) -> None:

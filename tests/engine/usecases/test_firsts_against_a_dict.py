@@ -14,7 +14,7 @@ import pyarrow as pa
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import LedgerFull, ReleasedClaim, UnknownClaim
 from oncegate.engine.commit.room import PROBE_MS
-from oncegate.engine.requests import ClaimRequest, ProduceRequest, TakeRequest, TopicRequest
+from oncegate.engine.requests import ClaimRequest, ProduceRequest, ProduceResult, TakeRequest, TopicRequest
 from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, until
 from tests.support.ledger_tools import SEED
 from tests.support.located import ids_of, places, results
@@ -237,7 +237,8 @@ class Walk:
             told = zip(numbers, verdicts, places(answer), results(answer), strict=True)
             for number, verdict, place, result in told:
                 if not verdict.startswith("DUPLICATE"):
-                    assert (place, result) == (None, None), self.seed
+                    is_written = isinstance(answer, ProduceResult) and verdict.startswith("GRANTED")
+                    assert (place, result) == (truth.place[number] if is_written else None, None), self.seed
                     continue
                 assert result == truth.result.get(truth.done[number]), (self.seed, number)
                 self.results += result is not None
