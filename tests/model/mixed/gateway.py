@@ -13,6 +13,7 @@ import numpy as np
 from oncegate.core.claims import IdState
 from oncegate.core.entries.kinds import NamespaceSet, Opened, TopicCreated
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.commit.places import Places
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.scheduler import Scheduler
@@ -85,7 +86,7 @@ class Gateway(Process):
         journal = Journal("model", self.index, group_commit, self.clock, observer, LIMITS, self._random)
         nothing: Any = None
         topics, producers = Topics(journal, nothing), Producers(journal)
-        claims, producing = Claims(journal, nothing), Records(journal, topics, producers, nothing)
+        claims, producing = Claims(journal, nothing), Records(journal, topics, producers, Places(nothing, nothing))
         unsealed: Any = SimpleNamespace(busy=False)
         self._upkeep = Scheduler(journal, nothing, unsealed, nothing)
         self._verbs = {

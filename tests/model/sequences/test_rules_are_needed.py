@@ -172,6 +172,9 @@ ONLY_BY_CELLS: dict[str, set[Any]] = {
         (SequenceState.SKIPPED, Asker.NEWER),
         (SequenceState.CLAIMED, Asker.SAME_EPOCH),
         (SequenceState.DONE, Asker.SAME_EPOCH),
+        # The claims of the walks come without payloads.
+        (SequenceState.DONE_OTHER, Asker.SAME_EPOCH),
+        (SequenceState.DONE_OTHER, Asker.NEWER),
     },
     # Left out above, each with its own test; what is done is all that is left of an ack.
     "ACK": set(SequenceState) - {SequenceState.STALE, SequenceState.GIVEN_UP},
