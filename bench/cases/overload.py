@@ -50,8 +50,7 @@ class Asked(asyncio.Protocol):
         self._raw, self._came, self._bytes = raw, b"", -1
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+    def connection_made(self, transport: Any) -> None:  # uvloop's derives from no class of asyncio
         self._transport = transport
         transport.write(self._raw)
 

@@ -13,12 +13,14 @@ from oncegate.core.entries.codec import decode, encode
 from oncegate.core.entries.kinds import Entry, NamespaceSet, TopicCreated
 from oncegate.core.errors import LedgerFull
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.commit.places import Places
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
 from oncegate.engine.usecases.batches import Batches
 from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.engine.usecases.topics import Topics
 from oncegate.index.batches import BatchIndex
+from oncegate.index.id_sets import IdSetIndex
 from oncegate.index.lanes import LaneIndex
 from oncegate.index.topics import TopicIndex
 from oncegate.index.writers import RunOrder
@@ -42,6 +44,7 @@ class BatchShard:
         self.batches = BatchIndex()
         self.topics = TopicIndex()
         self.lanes = LaneIndex()
+        self.id_sets = IdSetIndex()
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Callable[[], None], Callable[[], None]]:
         undos = [self.topics.apply(position, entry), self.batches.apply(position, entry)]
@@ -80,7 +83,7 @@ class Gateway:
         journal = Journal("model", self.index, group_commit, self._clock, self._observer, LIMITS, self._random)
         self._stages = StageQuota(journal, lambda: (1, 1))
         ledger: Any = None
-        self._staging = Batches(journal, Topics(journal, ledger), self._stages)
+        self._staging = Batches(journal, Topics(journal, ledger), self._stages, Places(ledger, ledger))
         self._compare("a start")
 
     def call(self, verb: str, ask: object) -> Call:
