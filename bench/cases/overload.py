@@ -51,10 +51,12 @@ class Asked(asyncio.Protocol):
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: Any) -> None:  # uvloop's derives from no class of asyncio
+        """Sends the request."""
         self._transport = transport
         transport.write(self._raw)
 
     def data_received(self, data: bytes) -> None:
+        """Ends the connection once the answer is whole."""
         self._came += data
         if self._bytes < 0 and (end := self._came.find(b"\r\n\r\n")) >= 0:
             length = self._came[:end].lower().partition(b"content-length: ")[2].split(b"\r\n")[0]
@@ -63,6 +65,7 @@ class Asked(asyncio.Protocol):
             self._end(self._came.split(maxsplit=2)[1].decode())
 
     def connection_lost(self, error: Exception | None) -> None:
+        """Ends with the kind of error, unless the answer is whole."""
         self._end(type(error or EOFError()).__name__)
 
     def _end(self, came: str) -> None:
