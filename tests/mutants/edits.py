@@ -32,7 +32,10 @@ class Edit:
         """Returns the file of `module::Class.method` or `module`, relative to the root of the project."""
         module = address.partition("::")[0].replace(".", "/")
         paths = (f"{source}/{module}{end}" for source in _SOURCES for end in (".py", "/__init__.py"))
-        return next(path.removeprefix("./") for path in paths if (ROOT / path).exists())
+        for path in paths:
+            if (ROOT / path).exists():
+                return path.removeprefix("./")
+        raise LookupError(f"there is no module {module}")
 
     def apply(self, source: str, address: str) -> str:
         """Returns the module with the bug, without its comments. LookupError: it has no place, or several."""

@@ -272,7 +272,7 @@ OVERLOAD: tuple[Mutant, ...] = (
     one(
         "all namespaces wait together",
         "oncegate.transports.incoming::admit",
-        replace("gateway.turns.backlog(namespace)", "gateway.turns.backlog('default')"),
+        replace("shard.backlog", "gateway.shard('default').backlog"),
         f"{_OVERLOAD}::test_probes_metrics_and_other_namespaces_are_answered_while_one_refuses",
     ),
     one(
@@ -280,9 +280,21 @@ OVERLOAD: tuple[Mutant, ...] = (
         "oncegate.transports.http.taking::_reading.call",
         replace_statement(
             "body_length(...)",
-            ("gateway = request.app.state.gateway\ngateway.admission.queue(gateway.turns.backlog('default'), None)"),
+            ("gateway = request.app.state.gateway\ngateway.admission.queue(gateway.shard('default').backlog, None)"),
         ),
         f"{_OVERLOAD}::test_probes_metrics_and_other_namespaces_are_answered_while_one_refuses",
+    ),
+    one(
+        "a connection without room is read for as long as it sends",
+        "oncegate.transports.http.server.acceptor::Acceptor._turn_away",
+        replace("range(_READS)", "iter(int, 1)"),
+        f"{_ACCEPTOR}::test_a_connection_without_room_that_sends_without_end_is_answered_and_holds_up_no_other",
+    ),
+    one(
+        "a connection without room is read once less",
+        "oncegate.transports.http.server.acceptor::Acceptor._turn_away",
+        replace("range(_READS)", "range(1, _READS)"),
+        f"{_ACCEPTOR}::test_a_connection_without_room_that_sends_without_end_is_answered_and_holds_up_no_other",
     ),
     one(
         "one connection is accepted a turn",

@@ -100,3 +100,10 @@ def test_an_edit_does_not_see_line_breaks_and_comments() -> None:
     )
     edit = without("sync=")
     assert edit.apply(laid_out, ADD) == edit.apply(SOURCE, ADD)
+
+
+def test_an_address_without_a_module_is_refused() -> None:
+    assert delete("x").path("oncegate.engine.admission::Backlog") == "service/oncegate/engine/admission.py"
+    assert delete("x").path("oncegate_spark") == "spark_client/oncegate_spark/__init__.py"
+    with pytest.raises(LookupError, match="there is no module oncegate/nowhere"):
+        delete("x").path("oncegate.nowhere::x")

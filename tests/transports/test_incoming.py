@@ -158,7 +158,7 @@ async def test_how_long_a_claim_waits_for_its_turn_is_a_part_of_its_latency(serv
 
 def long_wait(served: Served) -> Backlog:
     """Has the namespace's requests wait for as long as 32 slow ones take."""
-    backlog = served.gateway.turns.backlog("default")
+    backlog = served.gateway.shard("default").backlog
     for number in range(10):
         backlog.enter(0, 1_000 * number)
         backlog.leave(0, 1_000 * number + 1_000)
@@ -202,7 +202,7 @@ async def test_what_settles_something_is_not_refused_for_its_wait(served: Served
 
 
 async def test_a_request_waits_until_it_is_decided_refused_or_given_up(served: Served) -> None:
-    backlog = served.gateway.turns.backlog("default")
+    backlog = served.gateway.shard("default").backlog
     refused = await admit(Told(), served.gateway)
     assert backlog.requests == 1
     refused.release()

@@ -272,12 +272,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._queues: dict[str, _Queue] = {}
-        self._backlogs: dict[str, Backlog] = {}
         self._is_turning = False
-
-    def backlog(self, namespace: str) -> Backlog:
-        """Returns a namespace's backlog."""
-        return self._backlogs.setdefault(namespace, Backlog())
 
     def enter(self, namespace: str, size_bytes: int) -> asyncio.Future[None] | None:
         """Asks for a turn for a request whose body is here; None: it is now, else to be awaited before any work.

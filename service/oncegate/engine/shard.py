@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from oncegate.core.claims import Verb
 from oncegate.core.errors import NotEmpty
+from oncegate.engine.admission import Backlog
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.marks import Marks
@@ -114,7 +115,7 @@ class Shard:
         counts = Counts() if counts is None else counts
         self.group_commit = GroupCommit(ledger, clock, marks, free_bytes, counts)
         self.journal = Journal(namespace, index, self.group_commit, clock, observer, limits, counts=counts)
-        self.rates = Rates(limits, clock, counts)
+        self.rates, self.backlog = Rates(limits, clock, counts), Backlog()
         self.stages = StageQuota(self.journal, free_bytes)
         self.snapshotter = Snapshotter(ledger, clock, marks, self.group_commit)
         self.eviction = Eviction(self.journal, outputs, files, self.snapshotter)

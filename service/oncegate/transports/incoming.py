@@ -140,7 +140,7 @@ async def admit(incoming: Incoming, gateway: Gateway, claims: bool = False) -> A
     set_current_writer(incoming.writer(gateway.limits))
     set_current_client(gateway.clients.of(incoming.user_agent()))
     shard.rates.take_bytes(size_bytes)
-    admission, backlog = gateway.admission, gateway.turns.backlog(namespace)
+    admission, backlog = gateway.admission, shard.backlog
     is_sheddable = incoming.call() not in SETTLING
     if is_sheddable:
         admission.queue(backlog, deadline.left_ms)

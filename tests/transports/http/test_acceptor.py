@@ -82,3 +82,31 @@ async def test_after_an_error_of_the_system_connections_are_accepted_again(monke
     monkeypatch.setattr(acceptor, "PAUSE_S", 0.01)
     async with accepting(sock=Failing()):
         await until(lambda: Made.count == COUNT)
+
+
+class Endless(socket.socket):
+    """An accepted connection that sends as fast as it is read."""
+
+    reads = 0
+
+    def recv(self, size_bytes: int, flags: int = 0) -> bytes:
+        Endless.reads += 1
+        assert Endless.reads < 1_000 * COUNT, "it is read for as long as it sends"
+        return bytes(1)
+
+
+class Flooded(socket.socket):
+    """A listening socket of such connections."""
+
+    def accept(self) -> tuple[socket.socket, object]:
+        accepted, address = super().accept()
+        return Endless(fileno=accepted.detach()), address
+
+
+async def test_a_connection_without_room_that_sends_without_end_is_answered_and_holds_up_no_other() -> None:
+    Endless.reads = 0
+    async with accepting(lambda _: False, sock=Flooded()) as callers:
+        await turns()
+        for caller in callers:
+            assert (caller.recv(100), caller.recv(100)) == (FULL, b"")
+    assert Endless.reads == COUNT * acceptor._READS

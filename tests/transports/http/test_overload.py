@@ -22,7 +22,7 @@ def claim(*ids: str) -> bytes:
 
 def slow(http: Served) -> Backlog:
     """Has a request of the namespace take a tenth of a second, as was measured until now."""
-    backlog = http.program.gateway.turns.backlog("default")
+    backlog = http.program.gateway.shard("default").backlog
     now_ms = http.program.gateway.clock.monotonic_ms()
     for number in range(10):
         backlog.enter(0, now_ms + 100 * number)

@@ -14,6 +14,7 @@ from oncegate.core.claims import OnLedgerDown, Verb
 from oncegate.core.errors import Recovering, TooLarge
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.core.wall_time import text_of
+from oncegate.engine.admission import Backlog
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.counters import UNCHECKED
 from oncegate.engine.counts.counts import Counts
@@ -94,6 +95,7 @@ class Unchecked:
     """
 
     rates: Rates
+    backlog: Backlog
     payloads: PayloadDigester
     mark: Mark
     id_sets: IdSets

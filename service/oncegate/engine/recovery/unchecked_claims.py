@@ -43,6 +43,7 @@ class UncheckedClaims:
         # A request may still ask this one when another outage has begun, under another setting.
         made = Unchecked(
             rates=shard.rates,
+            backlog=shard.backlog,
             payloads=shard.payloads,
             mark=shard.mark,
             id_sets=shard.id_sets,

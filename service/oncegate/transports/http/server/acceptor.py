@@ -12,7 +12,8 @@ from typing import Any
 ACCEPTED_PER_TURN = 256
 # How long nothing is accepted where there is no descriptor.
 PAUSE_S = 0.05
-_READ_BYTES = 256 << 10
+# Of what a connection without room has sent: more than a socket holds before it is accepted.
+_READ_BYTES, _READS = 256 << 10, 32
 # A connection without TLS is made within two turns of the loop.
 _MADE_S = 0.5
 
@@ -77,12 +78,14 @@ class Acceptor:
             accepted.close()
 
     def _turn_away(self, accepted: socket.socket) -> None:
-        """Answers and closes a connection. What it has sent is read first, so that the system does not reset it."""
+        """Answers and closes a connection. What it has sent is read first, so that the system does not reset it; one
+        that sends as fast as it is read is reset, and holds up no other."""
         with accepted, suppress(OSError):
             if not self._tls:
                 with suppress(BlockingIOError):
-                    while accepted.recv(_READ_BYTES):
-                        pass
+                    for _ in range(_READS):
+                        if not accepted.recv(_READ_BYTES):
+                            break
                 accepted.send(self._full())
 
     def _wait(self) -> None:
