@@ -2,8 +2,8 @@
 
     python scripts/structure.py [--large | --walk]
 
-`--large` prints only the files, functions and folders above the usual sizes: signals to look at, not limits. What is
-read together stays together.
+`--large` prints only the files, functions and folders above the usual sizes: signals to look at, not limits. Keep code
+that is read together in one file.
 
 `--walk` starts a gateway on a log ledger in a temporary folder, sends one `ids:claim` of two ids over HTTP, and counts
 the calls, the files and the changes of file from the socket to the disk and back, threads included.
@@ -79,7 +79,7 @@ def fullest_folders(folder: str) -> list[tuple[int, str]]:
 
 
 def large() -> Iterator[str]:
-    """What is above the usual sizes, a line each."""
+    """Yields one line for each file, function or folder above the usual size."""
     for folder in ("service", "spark_client", "demo", "bench", "scripts", "tests"):
         for path in files_of(folder):
             name = path.relative_to(ROOT)

@@ -148,7 +148,7 @@ async def test_room_of_an_answer_that_is_dropped_is_given_back() -> None:
 
 
 def backlog_of(requests: int, each_ms: int) -> Backlog:
-    """So many requests without bodies wait, and such a one has taken so long until now."""
+    """Returns a backlog of this many requests without bodies, each of which takes this long."""
     backlog = Backlog()
     for number in range(100):
         backlog.enter(0, number * each_ms)

@@ -95,7 +95,7 @@ def insert(new: str, *, before: str | None = None, after: str | None = None, nth
 
 
 def swap(first: str, second: str) -> Edit:
-    """Swaps two statements; what is awaited in them is awaited in the other order."""
+    """Swaps two statements, also awaited ones."""
 
     def change(scope: ast.AST) -> None:
         one, other = (_find(scope, _statement(pattern), 0) for pattern in (first, second))
@@ -178,7 +178,7 @@ def shift(comparison: str, nth: int = 0) -> Edit:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a node stands: in a field of another one, or in a list that is one."""
+    """The place of a node: a field of its parent, or an item of a list field."""
 
     parent: ast.AST
     field: str

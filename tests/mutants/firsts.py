@@ -1,6 +1,6 @@
 """Planted bugs of firsts: a place or a result that is another's, one that is lost, one that nobody made durable."""
 
-from tests.mutants.edits import delete, insert, replace
+from tests.mutants.edits import delete, insert, move, replace, shift
 from tests.mutants.mutant import Mutant, one
 
 _FIRSTS = "tests/engine/usecases/test_firsts.py"
@@ -215,5 +215,23 @@ FIRSTS: tuple[Mutant, ...] = (
         "oncegate.engine.commit.places::Places.remember",
         delete("self._ranges += len(places.ranges)"),
         "tests/engine/commit/test_places.py",
+    ),
+    one(
+        "one range fewer is remembered than may be",
+        "oncegate.engine.commit.places::Places.remember",
+        shift("self._ranges > REMEMBERED"),
+        "tests/engine/commit/test_places.py",
+    ),
+    one(
+        "the last compacted entry is read for its places",
+        "oncegate.engine.commit.places::Places._read",
+        shift("position <= self._marks.compacted_to"),
+        "tests/engine/commit/test_places.py",
+    ),
+    one(
+        "a commit's places are those of the entry of its topics",
+        "oncegate.engine.usecases.batches::Batches._publish",
+        move("entries += met", after="spans, outputs = self._published(...)"),
+        f"{_ELSEWHERE}::test_a_commit_and_its_repeats_tell_where_the_batch_lies",
     ),
 )

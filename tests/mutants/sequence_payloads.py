@@ -61,6 +61,12 @@ SEQUENCE_PAYLOADS: tuple[Mutant, ...] = (
         _UNIT,
     ),
     one(
+        "payloads that an ack forgot are gone when it is taken back",
+        "oncegate.index.producers.apply::_ack.undo",
+        delete("store.keep_digests(...)"),
+        _UNIT,
+    ),
+    one(
         "a payload is kept before what is granted is decided",
         "oncegate.engine.usecases.producers::Producers.claimed",
         replace(

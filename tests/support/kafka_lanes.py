@@ -49,7 +49,7 @@ def writer(gateway: Gateway, topic: str, producer: str = "p", bootstrap: str | N
 
 
 def transaction(gateway: Gateway, topic: str) -> LaneTransaction:
-    """One transaction of the lane of producer "p", not entered yet."""
+    """Runs one transaction of the lane of producer "p", which the gateway has not entered."""
     lane = gateway.open_lane(topic, "p")
     return LaneTransaction(gateway, (topic, "p"), lane, timeout_ms=9_000, transaction_ms=TRANSACTION_MS)
 

@@ -1,4 +1,4 @@
-"""Rows with ids into topics of a broker, by JSON: what answers say of their places, held against what lies there."""
+"""Writes rows with ids to topics of a broker by JSON, and compares the places in the answers with the records."""
 
 import json
 import urllib.error
@@ -36,7 +36,7 @@ def post(gateway: GatewayProcess, path: str, message: Any) -> Any:
 
 
 class Lying:
-    """What lies in topics, by topic, partition and offset, as another client reads what was committed."""
+    """Returns the committed records of topics by topic, partition and offset, as another client reads them."""
 
     def __init__(self, broker: Broker, partitions: dict[str, int]) -> None:
         self.values = {
@@ -47,7 +47,7 @@ class Lying:
         }
 
     def in_ranges(self, topic: str, ranges: Iterable[Any]) -> list[str]:
-        """The values at all offsets of `offsets` of an answer; KeyError where nothing lies at one."""
+        """Returns the values at the `offsets` of an answer; KeyError: there is no record at one."""
         return [
             self.values[one.get("topic", topic), one["partition"], offset]
             for one in ranges
@@ -55,7 +55,7 @@ class Lying:
         ]
 
     def at(self, place: Any) -> str:
-        """The value at the place of a verdict; KeyError where nothing lies there."""
+        """Returns the value at the place of a verdict; KeyError: there is no record."""
         return self.values[place["topic"], place["partition"], place["offset"]]
 
     def located(self, answer: Any) -> list[str | None]:

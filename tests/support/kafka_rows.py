@@ -16,7 +16,7 @@ from oncegate.ports import RowPlaces
 
 
 class Written(NamedTuple):
-    """What one partition got; `first_offset`: of its first record."""
+    """The records of one partition; `first_offset`: of the first of them."""
 
     partition: Partition
     first_offset: int

@@ -60,7 +60,7 @@ class RedisProxy:
 
     @property
     def is_due(self) -> bool:
-        """Whether a fault is left that nothing has met."""
+        """Returns whether a fault has not occurred yet."""
         return bool(self._due)
 
     def forget(self) -> None:

@@ -26,7 +26,7 @@ from tests.support.held import Disk, HeldLedger, HeldLedgers
 
 
 class Elsewhere:
-    """`ports.RowTopics` of all rows, and so many bytes at once; `checked`: the origins that they were checked with.
+    """A `ports.RowTopics` that takes all rows, up to a number of bytes; `checked`: the origins of the checks.
 
     away: why its servers cannot be asked about topics; empty: they can.
     """
@@ -71,7 +71,7 @@ class Elsewhere:
 
 
 class Partitions:
-    """Where rows went that were sent: each row to the partition whose turn it is, at an offset of its own.
+    """The places of rows that were sent: partitions take turns, row by row.
 
     Behind each append an offset is taken by its end, as in Kafka. `by_position`: of the entries that sent them.
     """
@@ -79,9 +79,9 @@ class Partitions:
     def __init__(self, count: int = 3) -> None:
         self.ends = [100 * number for number in range(count)]
         self.by_position: dict[int, RowPlaces] = {}
-        # Of a ledger that does not keep it.
+        # False: the ledger does not record places.
         self.is_kept = True
-        # Whether it is read.
+        # Cleared: reads wait for it.
         self.gate = asyncio.Event()
         self.gate.set()
 

@@ -60,7 +60,7 @@ class Admission:
         return Overloaded(f"{why}; nothing was written", **extra)
 
     def queue(self, backlog: "Backlog", left_ms: int | None) -> None:
-        """Refuses a request that would wait too long behind a namespace's backlog.
+        """Refuses a request whose wait in a namespace's backlog would be too long.
 
         left_ms: until its deadline; None: it has none, and waits `QUEUE_MS`, or behind fewer than `QUEUE_REQUESTS`,
         however long these take. Raises Overloaded, with the time after which the backlog is worked off.
@@ -196,7 +196,7 @@ DEBT_TURNS = 32
 QUEUE_MS, QUEUE_REQUESTS = 50, 32
 # A deadline is to be twice as far off as the estimated wait: estimates are of the past, and an answer takes time too.
 DEADLINE_WAITS = 2
-# Of the cost of a decision, in bytes: a third of a millisecond, as 16 KiB of JSON take.
+# The cost of a decision, in bytes: a third of a millisecond, the time that 16 KiB of JSON take.
 DECISION_BYTES = 16 << 10
 # A wait is estimated once so much work was measured; of older work half is forgotten each time.
 MEASURED_MS, REMEMBERED_MS = 50, 200

@@ -117,7 +117,7 @@ class Limits:
     source_offsets_bytes: int = 64 * KIB
     # Of one producer, until acked: 24 bytes each. A producer without holes has three; each hole is one more.
     intervals: int = 100_000
-    # Of a namespace, until acked: 12 bytes each. Several micro-batches of a million rows.
+    # Per namespace, until acked, 12 bytes each: several micro-batches of a million rows.
     sequence_digests: int = 8_000_000
     # Each is a file stream and a line in every commit; more parallel readers than most clusters have cores.
     partitions: int = 128

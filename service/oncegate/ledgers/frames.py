@@ -175,7 +175,7 @@ def entries_of(frame: Frame, behind: int = 0) -> list[Replayed]:
 
 
 def places_of(changes: Sequence[AnyChange]) -> dict[int, RowPlaces]:
-    """Returns where rows lie that entries of a frame have sent, by the entry's position."""
+    """Returns the places of the rows that a frame's entries sent, by the position of the entry."""
     sent: dict[int, list[Sent]] = {}
     for change in changes:
         if isinstance(change, Sent) and change.position:

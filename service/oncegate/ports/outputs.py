@@ -70,10 +70,10 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class SendReport:
-    """Asks where the rows of a send come to lie.
+    """Asks for the places of the rows of a send.
 
-    `position`: of the entry that writes them, by which `Replayed.places` has them again. `by_row`: it is to be kept of
-    each row; else of each partition. `told`: called once the append is durable, and for no other.
+    `position`: of the entry that writes them; `Replayed.places` returns them for it. `by_row`: the ledger keeps the
+    partition of each row, else only the ranges. `told`: called after the append is durable, and for no other outcome.
     """
 
     position: int

@@ -1,4 +1,4 @@
-"""Defines where the rows of one entry lie: in which partitions, from which offsets on, and which row in which."""
+"""Defines the places of the rows of one entry: ranges of offsets by partition, and the partition of each row."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class RowRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowPlaces:
-    """Says where n rows lie that one entry wrote.
+    """Holds the places of the n rows that one entry wrote.
 
     ranges: those of a partition one after the other, in the order of its rows.
     partition_of: of each row, the number of its partition among those of `ranges`: unsigned, little-endian, all n of

@@ -57,7 +57,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Offsets:
-    """A range of offsets: `rows` rows stand in a partition, without holes, from `first_offset` on.
+    """A range of offsets: `rows` consecutive rows of a partition, from `first_offset`.
 
     `topic`: where the gateway names one: rows that go into Kafka may name a topic each. None: the one written to.
     """

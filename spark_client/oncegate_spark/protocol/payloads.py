@@ -79,8 +79,8 @@ OF_SEQUENCES = (
 def conflict(
     columns: Sequence[pa.Array], conflicting: pa.BooleanArray, written: int, what: str, mends: str = _OF_IDS
 ) -> PayloadConflict:
-    """The error, of ids in these columns; `written`: rows that are; `what`: the id's columns, for a person; `mends`:
-    what the person may do."""
+    """Returns the error for ids in these columns. written: rows that were written; what: the columns, as text for a
+    person; mends: the ways on, as text."""
     outcome = Outcome.WRITTEN if written else Outcome.NOT_WRITTEN
     ending = f"{written} other rows were written" if written else outcome.value
     return PayloadConflict(

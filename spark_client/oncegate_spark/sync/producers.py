@@ -172,7 +172,7 @@ class Producer:
         digest_cols: Columns = (),
         on_conflict: str = "fail",
     ) -> Produced:
-        """Append rows (an Arrow stream) to a topic; what is GRANTED of their sequences is written and done at once.
+        """Append rows (an Arrow stream) to a topic; those whose sequence is GRANTED are written and done in one step.
 
         digest_cols: the columns that are the payload of a row's sequence. Sequences that are written with another one
         raise PayloadConflict, until they are acked; with on_conflict="drop" they are logged and dropped.

@@ -1,4 +1,4 @@
-"""Payloads of rows by sequence against a scripted gateway, for both clients: what is sent, what a conflict is."""
+"""Payloads of rows by sequence against a scripted gateway, for both clients: requests and conflicts."""
 
 import pyarrow as pa
 import pytest

@@ -211,7 +211,7 @@ def test_ports_by_name_are_ports_of_the_container(name: str) -> None:
     for service in of_kind(found, "Service"):
         assert {port["targetPort"] for port in service["spec"]["ports"]} <= named
     policy = policy_of(found)
-    # A node's probes pass every policy: nobody else asks the port of health.
+    # A node's probes pass every policy, and only they use the health port.
     assert {port["port"] for port in policy["spec"]["ingress"][0]["ports"]} == named - {"health"}
 
 

@@ -42,27 +42,41 @@ def test_an_entry_that_does_not_say_its_order_gives_no_place() -> None:
     assert offsets_in(entry([5, 6], [7], []), fingerprints([5, 6, 7])).tolist() == [-1, -1, -1]
 
 
+def ranges_at(position: int) -> RowPlaces:
+    return RowPlaces((RowRange("t", 0, position, 1), RowRange("t", 1, position, 1)))
+
+
+class Read:
+    """A ledger that notes which entries are read."""
+
+    def __init__(self) -> None:
+        self.positions: list[int] = []
+
+    async def replay(self, position: int) -> Any:
+        self.positions.append(position)
+        yield [Replayed(position, b"", Mark(bytes(16), position, bytes(8)), ranges_at(position))]
+
+
+@pytest.mark.parametrize("remembered", [4, 5])
 async def test_the_oldest_ranges_are_forgotten_and_read_again_where_they_are_too_many(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
-    monkeypatch.setattr(module, "REMEMBERED", 5)
-
-    class Read:
-        async def replay(self, position: int) -> Any:
-            read.append(position)
-            yield [Replayed(position, b"", Mark(bytes(16), position, bytes(8)), ranges_at(position))]
-
-    def ranges_at(position: int) -> RowPlaces:
-        return RowPlaces((RowRange("t", 0, position, 1), RowRange("t", 1, position, 1)))
-
-    read: list[int] = []
-    found: Any = Read()
-    places = Places(found, Marks(bytes(16)), elsewhere=True)
+    monkeypatch.setattr(module, "REMEMBERED", remembered)
+    ledger: Any = Read()
+    places = Places(ledger, Marks(bytes(16)), elsewhere=True)
     for position in (1, 2, 3):
         places.remember(position, ranges_at(position))
     for position, reads in ((3, []), (2, []), (1, [1])):
         assert await places.ranges([position], Deadline(FakeClock())) == ranges_at(position).ranges
-        assert read == reads
+        assert ledger.positions == reads
+
+
+async def test_compacted_entries_are_not_read_and_the_first_one_behind_them_is() -> None:
+    ledger: Any = Read()
+    places = Places(ledger, Marks(bytes(16), compacted=2), elsewhere=True)
+    for position, ranges in ((1, ()), (2, ()), (3, ranges_at(3).ranges)):
+        assert await places.ranges([position], Deadline(FakeClock())) == ranges
+    assert ledger.positions == [3]
 
 
 def test_so_much_is_remembered() -> None:

@@ -1,4 +1,4 @@
-"""Where rows lie in topics elsewhere: told when they are written, and again by the ledger; else it is not known."""
+"""Places of rows in topics elsewhere: answered on the first write, and read from the ledger for a repeat."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from tests.support.located import ids_of, places
 from tests.support.sending import SendingLedgers
 
 Place = tuple[str, int, int]
-# Of the first request's rows, in their order: three partitions, from 0, 100 and 200 on.
+# The first request's rows, in order: three partitions whose offsets begin at 0, 100 and 200.
 FIRST: list[Place] = [("topic", 0, 0), ("topic", 1, 100), ("topic", 2, 200), ("topic", 0, 1)]
 
 

@@ -1,4 +1,4 @@
-"""A repeat by sequence learns where its first try wrote, on every ledger; what is not known is not told."""
+"""A repeat by sequence gets the offsets of its first try, on every ledger; unknown ones are absent."""
 
 from collections.abc import Callable
 from typing import Any

@@ -68,7 +68,7 @@ async def test_records_that_are_gone_or_a_topic_made_anew_are_damage_and_a_close
 
 
 async def test_a_reading_that_comes_while_the_ledger_is_closed_is_refused(broker: Broker) -> None:
-    """It would connect anew, and nobody would let go of that."""
+    """It would open a connection that nothing closes."""
     refused: list[LedgerFull] = []
     async with Prefix(broker).opened() as opened:
         direct: Any = opened.direct

@@ -133,7 +133,7 @@ async def test_an_owner_in_doubt_that_was_followed_leaves_its_successor_alone(
 async def test_a_gateway_that_slept_between_its_number_and_its_producer_owns_nothing(
     prefix: Prefix, proxy: KafkaProxy, before_its_own: int
 ) -> None:
-    """Whatever it read of the list before its own producer was started tells nothing of who came meanwhile."""
+    """The list that it read before it started its own producer does not show later owners."""
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
     # The list's own producer is started first, twice where the topics are new; then the one of the generation before.

@@ -94,7 +94,7 @@ async def test_the_list_of_namespaces_is_healed_as_well(prefix: Prefix, broker: 
 async def test_what_was_forgotten_is_healed_also_behind_a_start_that_came_to_no_healing(
     prefix: Prefix, broker: Broker
 ) -> None:
-    """Whoever started last died at once: the epoch tells what it was for as long as nobody starts another time."""
+    """The last gateway died right after its start: the epoch is evidence until another one starts."""
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
     forget_markers(broker, prefix.frames)

@@ -1,4 +1,4 @@
-"""Where is my record? Each place that an answer tells is read from the broker, and holds that very row."""
+"""Each place in an answer is read from the broker, and has the row of the request."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -190,7 +190,7 @@ def test_places_outlive_a_gateway(broker: Broker, tmp_path: Path, ends: str) -> 
 
 
 def batch_of(client: Gateway, topic: str, run: str, records: list[Record]) -> Batch:
-    """Two chunks, which lie in stages until they are committed."""
+    """Two chunks, kept in stages until the commit."""
     batch = Batch(client, topic, run)
     for part in (records[::2], records[1::2]):
         batch.stage(pa.Table.from_pylist(part))

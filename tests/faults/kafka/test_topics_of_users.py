@@ -110,7 +110,7 @@ def test_a_topic_that_gets_more_partitions_keeps_what_was_written(broker: Broker
 async def test_a_question_about_a_topic_that_brokers_did_not_answer_is_asked_again(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was known before it would count for another half minute: here a topic that is gone meanwhile."""
+    """An earlier answer would be valid for another half minute, although the topic was deleted."""
     topic = broker.topic().topic
     topics = UserTopics(broker.settings(), broker.cluster.bootstrap, "p.")
 

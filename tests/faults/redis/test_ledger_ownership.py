@@ -327,7 +327,7 @@ async def test_a_witness_stays_with_the_later_owner(tmp_path: Path) -> None:
 async def test_a_witness_stays_with_the_later_owner_that_had_the_folder_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who waited for the folder looks at the file once it has the folder."""
+    """A gateway that waited for the folder reads the file after it has the lock."""
     path, ledger, end = tmp_path / "p.default.1.witness", bytes(16), End(3, 7, bytes(16))
     older, newer, next_start = (Witness(Disk(), path, ledger) for _ in range(3))
 

@@ -32,7 +32,7 @@ class Made(asyncio.Protocol):
 async def accepting(
     has_room: Callable[[int], bool] = lambda _: True, asked: bytes = b"", sock: socket.socket | None = None
 ) -> AsyncIterator[list[socket.socket]]:
-    """An acceptor to which so many have connected, all before it was asked for the first."""
+    """Yields `COUNT` connections that wait before the acceptor accepts the first."""
     Made.count = 0
     with socket.socket() if sock is None else sock as listener:
         listener.bind(("127.0.0.1", 0))

@@ -17,7 +17,7 @@ from oncegate.index.claims.firsts import Firsts
 from oncegate.index.claims.results import Located
 from oncegate.ports import Ledger, Replayed, RowPlaces, RowRange
 
-# What an answer waits for places at most that nobody asked for: they are read one request at a time.
+# The longest wait for places that the request does not ask for: they are read one request at a time.
 UNASKED_MS = 2_000
 # Ranges of entries that wrote rows elsewhere, and of producers' calls, the newest, some 3 MB: most retries come within
 # seconds, and reading asks a broker.
@@ -41,7 +41,7 @@ class Places:
         self._ranges = 0
 
     def remember(self, position: int, places: RowPlaces) -> None:
-        """Notes where rows lie that a durable entry wrote, or the call that it completed."""
+        """Remembers the places of rows that a durable entry, or the call that it completed, wrote."""
         if places.is_known():
             self._newest[position] = places.ranges
             self._ranges += len(places.ranges)
@@ -68,7 +68,7 @@ class Places:
         return located
 
     async def ranges(self, positions: Sequence[int], deadline: Deadline) -> tuple[RowRange, ...]:
-        """Returns where all rows lie that the entries at these positions wrote.
+        """Returns the ranges of all rows that the entries at these positions wrote.
 
         Empty: not all of it is known, or not before the deadline.
         """
@@ -85,9 +85,9 @@ class Places:
         return tuple(found)
 
     async def of_call(self, call: tuple[int, int, int], completed: int, deadline: Deadline) -> tuple[RowRange, ...]:
-        """Returns where all rows lie that a call of a producer wrote as it claimed their sequences.
+        """Returns the ranges of all rows that a producer's call wrote together with the claim of their sequences.
 
-        `call`: the producer's number, its epoch, the call's number; `completed`: the position that says of its end.
+        `call`: numbers of producer, epoch and call; `completed`: the position of the entry that ended the call.
         Empty: not all of it is known, or not before the deadline, or it wrote nothing with its claim.
         """
         if (ranges := self._newest.get(completed)) is not None:
@@ -100,7 +100,7 @@ class Places:
         return await self.ranges(range(completed - 1 - entry.written_before, completed - 1), deadline)
 
     def _places_in(self, read: Replayed) -> RowPlaces | None:
-        """Where the rows of an entry lie; None: it has none, or does not say."""
+        """Returns the places of an entry's rows; None: it has no rows, or did not record them."""
         entry = None if self.elsewhere else decode(read.body)
         if isinstance(entry, Produced):
             return RowPlaces((RowRange(entry.topic, entry.partition, entry.first_offset, entry.rows),))
@@ -128,7 +128,7 @@ async def _first(batches: AsyncGenerator[Sequence[Replayed], None], position: in
 
 
 def place(located: Located, at: I64, places: RowPlaces, rows: I64) -> None:
-    """Enters where these rows of an entry lie for the ids at `at`; nothing where it is not known."""
+    """Sets the places of the ids at `at` to those of these rows of an entry; leaves unknown ones as they are."""
     if (of_rows := places.of_rows()) is None:
         return
     ranges, offsets = of_rows
@@ -149,7 +149,7 @@ def offsets_in(entry: Produced, ids: U64) -> I64:
 
 
 def rows_in(entry: Produced, ids: U64) -> I64:
-    """Finds which of an entry's rows each of `ids`, shape (n, 2), is; -1: none, or it does not say which."""
+    """Finds which of an entry's rows each of `ids`, shape (n, 2), is; -1: none, or the entry does not record it."""
     fresh, taken = (np.frombuffer(raw, np.uint64).reshape(-1, 2) for raw in (entry.fresh, entry.taken))
     order = _order(entry, len(fresh), len(taken))
     if order is None:

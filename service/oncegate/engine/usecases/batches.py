@@ -145,7 +145,7 @@ class Batches:
         return result
 
     async def _check_writable(self, request: CommitRequest) -> Mapping[str, bytes]:
-        """Asks whether the topic can be written now, where it lies elsewhere and something is to be written.
+        """Checks that the topic can be written now, if it is elsewhere and the commit has rows.
 
         Returns the ids of the topics that rows go to, or that a committed batch went to.
         """
@@ -209,7 +209,7 @@ class Batches:
         return self._duplicate(request, record, ranges, rows, facts.rows_equal)
 
     async def _ranges(self, request: CommitRequest, record: CommittedName, deadline: Deadline) -> tuple[RowRange, ...]:
-        """Returns where the rows of a committed name lie; empty where that is not known any more."""
+        """Returns the ranges of a committed name's rows; empty if they are unknown."""
         if self._places.elsewhere:
             return await self._places.ranges([record.position] if record.spans else [], deadline)
         return _of_spans(request.name.topic, record.spans)

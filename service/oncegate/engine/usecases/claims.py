@@ -27,7 +27,7 @@ from oncegate.index.table.arrays import NO_DIGESTS
 from oncegate.index.table.grants import NO_CLAIM
 from oncegate.index.table.rows import words
 
-# What an explanation waits for a row's place elsewhere.
+# The longest wait of an explanation for the place of a row elsewhere.
 EXPLAIN_MS = 5_000
 _DUPLICATE = np.array([Verdict.DUPLICATE], np.uint8)
 

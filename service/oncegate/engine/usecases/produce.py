@@ -37,7 +37,8 @@ _NO_DIGEST = bytes(16)
 
 @dataclass(slots=True)
 class _Placed:
-    """Holds where a share's rows lie, once they are durable where they are elsewhere. row_indices: as of `Share`."""
+    """Holds the places of a share's rows; None until the rows are durable, if they are elsewhere. row_indices: as of
+    `Share`."""
 
     row_indices: NDArray[np.int64]
     places: RowPlaces | None = None
@@ -112,8 +113,8 @@ class Records:
     async def _earlier_ranges(
         self, request: ProduceRequest, before: tuple[Span, ...], positions: Sequence[int], deadline: Deadline
     ) -> tuple[RowRange, ...]:
-        """Returns where all rows lie that earlier tries wrote: by the entries at `positions`, as `before` counts
-        them."""
+        """Returns the ranges of all rows that earlier tries wrote: from the entries at `positions` if they are
+        elsewhere, else from `before`."""
         if not self._places.elsewhere:
             return tuple(RowRange(request.topic, span.partition, span.first_offset, span.rows) for span in before)
         return await self._places.ranges(positions, deadline if request.locate else deadline.at_most(UNASKED_MS))
@@ -296,7 +297,7 @@ def _count(written: list[_Placed]) -> int:
 
 
 def _ranges(written: list[_Placed]) -> tuple[RowRange, ...]:
-    """Where all rows lie; empty where a broker did not tell it of some."""
+    """Returns the ranges of all rows; empty if a broker did not return an offset."""
     places = [placed.places for placed in written]
     if any(one is None or not one.is_known() for one in places):
         return ()

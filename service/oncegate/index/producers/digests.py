@@ -1,6 +1,6 @@
 """Holds the digests of payloads that sequences came with, until they are acked: 12 bytes each.
 
-Nothing is changed in place, so whoever keeps an older one can go back to it.
+Objects are immutable: an undo puts the earlier one back.
 """
 
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ _EMPTY = Digests(np.empty(0, np.uint64), np.empty(0, np.uint32))
 
 
 def sequences_of(spans: U64) -> U64:
-    """Returns the sequences that lie in the spans, shape (m, 2), in their order."""
+    """Returns the sequences in the spans, shape (m, 2), in the order of the spans."""
     if len(spans) == 1:
         return np.arange(spans[0, 0], spans[0, 1] + np.uint64(1), dtype=np.uint64)
     lengths = (spans[:, 1] - spans[:, 0] + np.uint64(1)).astype(np.int64)

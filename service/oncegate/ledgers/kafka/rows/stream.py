@@ -99,9 +99,9 @@ class RowStream:
         return [partition for partition, _ in self._sent]
 
     def written(self, offsets: Sequence[int]) -> RowPlaces:
-        """Tells where the rows lie, partitions in the order of their first batches; `offsets`: of each batch, in order.
+        """Returns the places of the rows, partitions in the order of their first batches. offsets: of each batch.
 
-        Records of other producers may stand between batches, and an offset is −1 where the broker did not tell it.
+        Records of other producers may be between batches. An offset is −1 if the broker did not return it.
         """
         ranges: dict[Partition, list[RowRange]] = {}
         for (partition, count), offset in zip(self._sent, offsets, strict=True):

@@ -149,7 +149,7 @@ class AppendRanges:
         return found
 
     def report(self) -> None:
-        """Tells where rows lie to who wants to know; to be called once they are committed."""
+        """Reports the places of rows to the senders that ask for them. Call it after the commit."""
         for send, places in zip(self.sends, self._places, strict=True):
             if send.report is not None:
                 send.report.told(places)

@@ -25,7 +25,7 @@ from oncegate.transports.http.messages.verdicts import VerdictMessage
 
 
 class PartitionOffset(Struct, frozen=True):
-    """Says where rows of one request lie in one partition; `topic`: where it is another than the request's."""
+    """A range of a request's rows in one partition; `topic`: if it is not the request's."""
 
     partition: int
     first_offset: Int64

@@ -53,7 +53,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     return found
 
 
-# Members that are refused without another one of their message, which the types of the messages cannot say.
+# Members that need another member; the types of the messages cannot express it.
 _WITH = {"AckRequest": ("source_offsets", "topic")}
 
 

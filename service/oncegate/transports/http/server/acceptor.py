@@ -12,7 +12,7 @@ from typing import Any
 ACCEPTED_PER_TURN = 256
 # How long nothing is accepted where there is no descriptor.
 PAUSE_S = 0.05
-# Of what a connection without room has sent: more than a socket holds before it is accepted.
+# How much is read of a connection without room: more than its socket buffers hold.
 _READ_BYTES, _READS = 256 << 10, 32
 # A connection without TLS is made within two turns of the loop.
 _MADE_S = 0.5
@@ -25,7 +25,7 @@ class Acceptor:
     system's queue, where their requests cannot be refused; beyond `backlog` the system drops them, and clients try to
     connect again after 1, 2, 4 and more seconds.
 
-    has_room: returns whether one more may be made, beside so many that are accepted and not yet made.
+    has_room: returns whether one more connection may be made; its argument counts those accepted and not yet made.
     full: returns what one without room is answered before it is closed; without TLS.
     tls: what `connect_accepted_socket` takes.
     """
@@ -78,8 +78,8 @@ class Acceptor:
             accepted.close()
 
     def _turn_away(self, accepted: socket.socket) -> None:
-        """Answers and closes a connection. What it has sent is read first, so that the system does not reset it; one
-        that sends as fast as it is read is reset, and holds up no other."""
+        """Answers and closes a connection. Its bytes are read first, so that closing does not reset it. A peer that
+        sends as fast as it is read is reset, so that it does not block the loop."""
         with accepted, suppress(OSError):
             if not self._tls:
                 with suppress(BlockingIOError):
@@ -94,7 +94,7 @@ class Acceptor:
 
     @property
     def is_open(self) -> bool:
-        """Whether connections are accepted."""
+        """Returns whether the socket accepts connections."""
         return self._sock.fileno() >= 0
 
     def close(self) -> None:

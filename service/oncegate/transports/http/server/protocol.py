@@ -75,7 +75,7 @@ class Protocol(HttpToolsProtocol):
             self._rest()
             return
         self._full = full(self.connections_max)
-        # Answered behind the first bytes: clients take no answer before they have asked.
+        # Answered after its first bytes: clients do not read an answer before they send a request.
         self._lingering = self.loop.call_later(closing.LINGER_S, transport.abort)
 
     def data_received(self, data: bytes) -> None:
@@ -281,7 +281,7 @@ def refusal(error: OncegateError) -> bytes:
 
 
 def full(connections_max: int) -> Overloaded:
-    """Returns the refusal of a connection beyond so many."""
+    """Returns the refusal of a connection beyond `connections_max`."""
     return Overloaded(f"{connections_max} connections are open; nothing was written")
 
 
