@@ -21,6 +21,11 @@ def is_once(counted: Counted) -> bool:
     return counted.hit and (counted.duplicated, counted.lost) == (0, 0)
 
 
+def causes_are(counted: Counted, cause: str) -> bool:
+    """Whether rows were repeated for `cause`; a busy cluster may also retry a task within one stage attempt."""
+    return cause in counted.causes and set(counted.causes) <= {cause, "task_retry"}
+
+
 def test_a_stage_that_runs_again_for_lost_shuffle_files_writes_each_row_once(tmp_path: Path) -> None:
     """On `local-cluster`: a task writes, the files that others of its stage want are deleted, and Spark starts the
     stage again, that task too, while its first attempt still runs and succeeds."""
@@ -29,8 +34,8 @@ def test_a_stage_that_runs_again_for_lost_shuffle_files_writes_each_row_once(tmp
     assert is_once(found["ids"])
     assert found["plain"].hit
     assert found["plain"].duplicated > 0, "the baseline: the fault does bite"
-    assert set(found["ids"].causes) == {"stage_retry"}
-    assert set(found["staged"].causes) == {"stage_retry"}
+    assert causes_are(found["ids"], "stage_retry")
+    assert causes_are(found["staged"], "stage_retry")
 
 
 def test_two_attempts_of_a_task_at_once_write_each_count_of_a_stream_once(tmp_path: Path) -> None:
@@ -40,5 +45,5 @@ def test_two_attempts_of_a_task_at_once_write_each_count_of_a_stream_once(tmp_pa
     assert is_once(found["ids"])
     assert found["plain"].hit
     assert found["plain"].duplicated > 0, "the baseline: the fault does bite"
-    assert set(found["ids"].causes) == {"speculation"}
-    assert set(found["staged"].causes) == {"speculation"}
+    assert causes_are(found["ids"], "speculation")
+    assert causes_are(found["staged"], "speculation")
