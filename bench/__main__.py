@@ -41,7 +41,9 @@ def sections(plan: Plan) -> dict[str, Section]:
     return {
         "ceilings": lambda setting: ceilings.figures(setting.folder),
         "claims": _claims,
-        "singles": lambda setting: [one for clients in plan.single_clients for one in claims.singles(setting, clients)],
+        "singles": lambda setting: [
+            figure for clients in plan.single_clients for figure in claims.singles(setting, clients)
+        ],
         "redis": redis_ledger.figures,
         "grpc": grpc.figures,
         "grpc_servers": grpc.libraries,
@@ -59,12 +61,17 @@ def sections(plan: Plan) -> dict[str, Section]:
 def _claims(setting: Setting) -> list[Figure]:
     """The packed door, the two others, and latencies at half of the packed door's peaks."""
     plan = setting.plan
-    found = [one for point in plan.points for one in claims.batches(setting, "packed", *point)]
+    all_figures = [figure for point in plan.points for figure in claims.batches(setting, "packed", *point)]
     for ids, clients in open_loop.PEAKS:
         peak = f"claim, packed, {ids:,} ids, {clients} clients"
-        found += open_loop.figures(setting, ids, next(one.value for one in found if one.name == peak))
-    return found + [
-        one for door in ("arrow", "json") for point in plan.text_points for one in claims.batches(setting, door, *point)
+        all_figures += open_loop.figures(
+            setting, ids, next(figure.value for figure in all_figures if figure.name == peak)
+        )
+    return all_figures + [
+        figure
+        for door in ("arrow", "json")
+        for point in plan.text_points
+        for figure in claims.batches(setting, door, *point)
     ]
 
 
@@ -76,7 +83,7 @@ def _part(module: str, setting: Setting) -> list[Figure]:
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{module} ended with status {done.returncode}")
-    return [read(one) for one in json.loads(done.stdout.splitlines()[-1])]
+    return [read(members) for members in json.loads(done.stdout.splitlines()[-1])]
 
 
 def _growth(setting: Setting) -> list[Figure]:
@@ -84,7 +91,7 @@ def _growth(setting: Setting) -> list[Figure]:
     command = [sys.executable, "-m", "bench.cases.growth", "--ids", str(setting.plan.growth_ids)]
     quiet = subprocess.DEVNULL
     subprocess.run(command, check=True, stdout=quiet, stderr=quiet)
-    return [read(one) for one in json.loads((OUT / "growth.json").read_text())]
+    return [read(members) for members in json.loads((OUT / "growth.json").read_text())]
 
 
 def run(plan: Plan, only: list[str], console: Console) -> tuple[list[Figure], list[str]]:

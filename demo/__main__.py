@@ -25,15 +25,15 @@ GoOneWay = Callable[[Way, Flights, Tell], Ran]
 
 def main() -> int:
     """The exit status."""
-    given = _arguments()
-    out: Path = given.out.resolve()
+    arguments = _arguments()
+    out: Path = arguments.out.resolve()
     end_as_ctrl_c()
     console = Console(width=None if sys.stdout.isatty() else 160)
-    plan = PLANS[given.ledger + ("-direct" if given.direct else "") + ("-short" if given.short else "")]
+    plan = PLANS[arguments.ledger + ("-direct" if arguments.direct else "") + ("-short" if arguments.short else "")]
     began_s = time.monotonic()
     try:
         with alone(out), temporary_files(out / "tmp"):
-            judged = DEMONSTRATE[given.ledger](console, out, plan)
+            judged = DEMONSTRATE[arguments.ledger](console, out, plan)
             return conclude(console, out, judged, time.monotonic() - began_s)
     except KeyboardInterrupt:
         console.print("[yellow]stopped; everything that was started is stopped too[/yellow]")
@@ -52,10 +52,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--short", action="store_true", help="fewer flights, and four of the faults")
     parser.add_argument("--direct", action="store_true", help="with --kafka: one way more, past the gateway")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", help="emptied first  [default: out/demo]")
-    given = parser.parse_args()
-    if given.direct and given.ledger != "kafka":
+    arguments = parser.parse_args()
+    if arguments.direct and arguments.ledger != "kafka":
         parser.error("--direct goes with --kafka: executors write into its topics")
-    return given
+    return arguments
 
 
 def _on_redis(console: Console, out: Path, plan: Plan) -> list[report.Judged]:
@@ -83,7 +83,7 @@ def demonstrate(console: Console, out: Path, plan: Plan) -> list[report.Judged]:
 
         ran = go_all_ways(console, out, plan, go)
         wanted = compare.expected(plan.size)
-        return [report.Judged(plan, one, compare.compare(one, wanted, compare.written(one, gateway))) for one in ran]
+        return [report.Judged(plan, run, compare.compare(run, wanted, compare.written(run, gateway))) for run in ran]
 
 
 def go_all_ways(console: Console, out: Path, plan: Plan, go: GoOneWay) -> list[Ran]:
@@ -98,7 +98,7 @@ def go_all_ways(console: Console, out: Path, plan: Plan, go: GoOneWay) -> list[R
 
 def conclude(console: Console, out: Path, judged: list[report.Judged], seconds: float) -> int:
     """Shows and keeps the results; 0 when they show what was promised."""
-    results = {one.ran.name: one.result() for one in judged}
+    results = {verdict.ran.name: verdict.result() for verdict in judged}
     report.show(console, judged)
     report.write_result(out / "result.json", results)
     report.draw(out / "result.png", judged)

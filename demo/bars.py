@@ -76,4 +76,4 @@ class Bars:
 def signs(faults: Sequence[Fault], events: list[Event], *, named: bool = True) -> str:
     """`✓ task_error ! worker_kill · driver_kill …`: hit, injected, waiting; without names `✓ ! · …`."""
     shown = (_SIGNS[state(fault, events)].format(fault.name if named else "") for fault in faults)
-    return " ".join(one.replace(" [/", "[/") for one in shown)
+    return " ".join(sign.replace(" [/", "[/") for sign in shown)

@@ -145,12 +145,12 @@ def _whole_batches(file: Path) -> Iterator[pa.RecordBatch]:
 
 def batch_of_part(checkpoint: Path) -> dict[int, int]:
     """Tells which micro-batch read which part, from Spark's own log of its file source."""
-    found: dict[int, int] = {}
+    batches: dict[int, int] = {}
     for log in (checkpoint / "sources" / "0").glob("[0-9]*"):
         for line in log.read_text().splitlines()[1:]:
             entry = json.loads(line)
-            found[int(Path(entry["path"]).stem.rsplit("-", 1)[1])] = entry["batchId"]
-    return found
+            batches[int(Path(entry["path"]).stem.rsplit("-", 1)[1])] = entry["batchId"]
+    return batches
 
 
 def compare(ran: Ran, wanted: Expected, got: Written) -> Compared:

@@ -84,7 +84,7 @@ def minute_of_day(name: str) -> F.Column:
 
 def options(arguments: argparse.Namespace) -> dict[str, str]:
     """What the sink is told, in each way to write."""
-    given = {
+    texts = {
         "url": arguments.url,
         "namespace": arguments.write,
         "write": arguments.write,
@@ -92,14 +92,14 @@ def options(arguments: argparse.Namespace) -> dict[str, str]:
         "checkpointLocation": str(arguments.folder / "checkpoint"),
     }
     if arguments.write in ("claim", "ids"):
-        given["idCol"] = ",".join(ID)
+        texts["idCol"] = ",".join(ID)
     if arguments.write == "claim":
-        given |= {
+        texts |= {
             "sink": "demo.sinks:files",
             "sinkPath": str(arguments.folder / "sink"),
             "leaseMs": str(LEASE_MS),
         }
-    return given
+    return texts
 
 
 def arriving(spark: SparkSession, arguments: argparse.Namespace, file: str = "") -> DataFrame:

@@ -32,10 +32,10 @@ def start(module: str, *arguments: str, log: Path, env: Mapping[str, str] | None
 def run(command: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
     """Starts any program, with the environment and the session that `start` gives."""
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    given = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HOST}
+    environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HOST}
     with log.open("ab") as out:
         return subprocess.Popen(
-            command, cwd=ROOT, env={**given, **(env or {})}, stdout=out, stderr=out, start_new_session=True
+            command, cwd=ROOT, env={**environment, **(env or {})}, stdout=out, stderr=out, start_new_session=True
         )
 
 
@@ -78,9 +78,9 @@ def shown(path: Path) -> str:
 def temporary_files(folder: Path) -> Iterator[None]:
     """Keeps what Python, Spark and Java call temporary in a folder that goes with the context: a JVM that is killed
     removes nothing of its own. `job.session` gives it to Java, which does not look at TMPDIR."""
-    before, given = os.environ.get("TMPDIR"), str(folder)
+    before, path = os.environ.get("TMPDIR"), str(folder)
     folder.mkdir(parents=True)
-    os.environ["TMPDIR"] = given
+    os.environ["TMPDIR"] = path
     try:
         yield
     finally:
@@ -112,12 +112,12 @@ def _gone(process: psutil.Process) -> bool:
 
 def _session(leader: int) -> list[psutil.Process]:
     """Whatever runs in a session, also what lost its parent; the leader too, while it lives."""
-    found = []
+    pids = []
     for process in psutil.process_iter():
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if os.getsid(process.pid) == leader:
-                found.append(process)
-    return found
+                pids.append(process)
+    return pids
 
 
 class GatewayProcess:
@@ -160,8 +160,8 @@ class GatewayProcess:
         self._folder.mkdir(parents=True, exist_ok=True)
         port_file = self._folder / "port"
         port_file.unlink(missing_ok=True)
-        given = (*self._where, "--port", "0", "--port-file", str(port_file), *self._options, *more)
-        self._process = start("oncegate", "serve", *given, log=self._log)
+        options = (*self._where, "--port", "0", "--port-file", str(port_file), *self._options, *more)
+        self._process = start("oncegate", "serve", *options, log=self._log)
         try:
             self._await(port_file)
         except BaseException:

@@ -23,8 +23,8 @@ _VERB = re.compile(r":(claim|take|renew|complete|release|produce|stage|commit|ab
 
 def kind_of(target: str) -> str | None:
     """Tells which of the gateway's writing calls a request target names: `…/ids:claim` → `claim`."""
-    found = _VERB.search(PurePosixPath(target.split("?", 1)[0]).name)
-    return found[1] if found else None
+    match = _VERB.search(PurePosixPath(target.split("?", 1)[0]).name)
+    return match[1] if match else None
 
 
 @dataclass(frozen=True)

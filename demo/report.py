@@ -77,7 +77,7 @@ def _broken(way: Way, run: Mapping[str, Any]) -> list[str]:
     """What a way promises and did not keep."""
     duplicated, lost, taken_over = (run[count] for count in ("duplicated", "lost", "takeover_rows"))
     untried = f"{way.name}: no row was sent twice, so it shows nothing of an upstream's duplicates"
-    told = {
+    lines = {
         f"{way.name}: {duplicated} rows duplicated": way.promise == "once" and duplicated > 0,
         f"{way.name}: {lost} rows lost": way.promise != "none" and lost > 0,
         f"{way.name}: {duplicated} rows duplicated, and only {taken_over} granted by takeover": (
@@ -85,27 +85,27 @@ def _broken(way: Way, run: Mapping[str, Any]) -> list[str]:
         ),
         untried: way.salted and run["salted_rows"] == 0,
     }
-    return [text for text, is_so in told.items() if is_so]
+    return [text for text, is_so in lines.items() if is_so]
 
 
 def strangers(judged: list[Judged]) -> list[str]:
     """Rows that came out and never went in: none of the promises covers them, so none may be there."""
-    found = {one.ran.name: one.compared.strange for one in judged if one.compared.strange}
-    return [f"{run}: {rows} rows came out that never went in" for run, rows in found.items()]
+    by_name = {verdict.ran.name: verdict.compared.strange for verdict in judged if verdict.compared.strange}
+    return [f"{run}: {rows} rows came out that never went in" for run, rows in by_name.items()]
 
 
 def show(console: Console, judged: list[Judged]) -> None:
     """The two tables, of 80 columns at most: what came out, and which fault made which duplicates."""
-    results = {one.ran.name: one.result() for one in judged}
+    results = {verdict.ran.name: verdict.result() for verdict in judged}
     console.print(f"\n[bold]{_headline(judged)}[/bold]")
     table = _table("", "rows in", "rows out", "duplicated", "lost", "seconds")
-    for one in judged:
-        result = results[one.ran.name]
+    for verdict in judged:
+        result = results[verdict.ran.name]
         numbers = [f"{result[name]:,}" for name in ("rows_in", "rows_out", "duplicated", "lost")]
-        table.add_row(one.ran.name, *numbers, f"{result['seconds']:.0f}", _note(one.way, result))
+        table.add_row(verdict.ran.name, *numbers, f"{result['seconds']:.0f}", _note(verdict.way, result))
     console.print(table)
-    for one in judged:
-        console.print(f"{one.ran.name:<6}  {one.way.title}", highlight=False)
+    for verdict in judged:
+        console.print(f"{verdict.ran.name:<6}  {verdict.way.title}", highlight=False)
     console.print("\n[bold]duplicated rows by the fault of their batch[/bold]")
     plan = judged[0].plan
     faults = _table("", *results)
@@ -115,7 +115,7 @@ def show(console: Console, judged: list[Judged]) -> None:
         cells = [_cell(result["faults"].get(fault.name)) for result in results.values()]
         faults.add_row(fault.name, *cells, "" if fault.spark else "not Spark's own")
     faults.add_section()
-    faults.add_row("batches without a fault", *(f"{_elsewhere(one):,}" for one in judged), "")
+    faults.add_row("batches without a fault", *(f"{_elsewhere(verdict):,}" for verdict in judged), "")
     console.print(faults)
 
 
@@ -148,11 +148,11 @@ def _cell(fault: Mapping[str, Any] | None) -> str:
     return f"{fault['duplicated']:,}" if fault["hit"] else "[red]not hit[/red]"
 
 
-def _elsewhere(one: Judged) -> int:
+def _elsewhere(verdict: Judged) -> int:
     return sum(
         rows
-        for batch, rows in one.compared.by_batch.items()
-        if batch not in {f.batch for f in one.plan.faults_of(one.ran.name)}
+        for batch, rows in verdict.compared.by_batch.items()
+        if batch not in {f.batch for f in verdict.plan.faults_of(verdict.ran.name)}
     )
 
 
@@ -172,12 +172,12 @@ def spread(places: list[float], apart: float) -> list[float]:
 def strikes(judged: list[Judged]) -> list[tuple[float, str, str]]:
     """When each fault struck the first way that meets it (seconds), and in which colour that is shown, by time: grey
     for the first way, else the way's own."""
-    found: dict[str, tuple[float, str, str]] = {}
-    for one in judged:
-        colour = _GREY if one is judged[0] else one.way.colour
-        for event in of_kind(one.ran.events, "injected"):
-            found.setdefault(event["fault"], (event["t"] - one.ran.began_s, event["fault"], colour))
-    return sorted(found.values())
+    by_fault: dict[str, tuple[float, str, str]] = {}
+    for verdict in judged:
+        colour = _GREY if verdict is judged[0] else verdict.way.colour
+        for event in of_kind(verdict.ran.events, "injected"):
+            by_fault.setdefault(event["fault"], (event["t"] - verdict.ran.began_s, event["fault"], colour))
+    return sorted(by_fault.values())
 
 
 def draw(path: Path, judged: list[Judged]) -> None:
@@ -188,13 +188,13 @@ def draw(path: Path, judged: list[Judged]) -> None:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
-    for one in judged:
-        compared, name = one.compared, one.ran.name
-        salted = f", {one.ran.salted_rows:,} sent twice" if one.ran.salted_rows else ""
+    for verdict in judged:
+        compared, name = verdict.compared, verdict.ran.name
+        salted = f", {verdict.ran.salted_rows:,} sent twice" if verdict.ran.salted_rows else ""
         label = f"{name}: {compared.duplicated:,} duplicated, {compared.lost:,} lost{salted}"
-        look: dict[str, Any] = {"lw": 2, "color": one.way.colour, "linestyle": one.way.dashes, "label": label}
+        look: dict[str, Any] = {"lw": 2, "color": verdict.way.colour, "linestyle": verdict.way.dashes, "label": label}
         axes.step(compared.curve_s, compared.curve_rows, where="post", **look)
-    top = max(one.compared.duplicated for one in judged) or 1
+    top = max(verdict.compared.duplicated for verdict in judged) or 1
     struck = strikes(judged)
     axes.set(xlabel="seconds since the run began", ylabel="duplicated rows in the output", xlim=(0, None))
     apart_s = axes.get_xlim()[1] * _LABELS_APART

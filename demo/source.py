@@ -53,14 +53,14 @@ class StruckWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
 
     def commit(self, messages: list[Any], batchId: int) -> None:
         """Commits a batch, and blocks until it is killed where the driver's fault is due."""
-        told = events()
-        struck = strikes_batch("driver_kill", batchId) and told.first_time("driver_kill")
+        event_texts = events()
+        struck = strikes_batch("driver_kill", batchId) and event_texts.first_time("driver_kill")
         if struck and self.way != "staged":  # these have no call of their own here: Spark's knowledge is what is lost
-            told.say("blocked", batch=batchId, tasks=len(messages))
+            event_texts.say("blocked", batch=batchId, tasks=len(messages))
             block_until_killed()
         self.inner.commit(messages, batchId)
         if struck:
-            told.say("blocked", batch=batchId, tasks=len(messages))
+            event_texts.say("blocked", batch=batchId, tasks=len(messages))
             block_until_killed()
 
     def abort(self, messages: list[Any], batchId: int) -> None:

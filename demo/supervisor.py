@@ -201,6 +201,6 @@ class Run:
         def repeated(request: str) -> None:
             self._events.say("repeat_seen", request=request)
 
-        met = [one for one in self._plan.faults_of(self._name) if one.name == fault]
-        begun = [(self._checkpoint / "offsets" / str(one.batch)).exists for one in met]
+        met = [fault_plan for fault_plan in self._plan.faults_of(self._name) if fault_plan.name == fault]
+        begun = [(self._checkpoint / "offsets" / str(fault_plan.batch)).exists for fault_plan in met]
         return [Trap(strikes[self._name], ready, struck, repeated) for ready in begun]

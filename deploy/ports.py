@@ -18,8 +18,8 @@ def free_ports(count: int) -> list[int]:
 
     They are none that the system gives to clients: a connection of anybody's could take one before its server starts.
     """
-    with ExitStack() as held:
-        return [_bound(held.enter_context(closing(socket.socket()))) for _ in range(count)]
+    with ExitStack() as sockets:
+        return [_bound(sockets.enter_context(closing(socket.socket()))) for _ in range(count)]
 
 
 def free_port() -> int:

@@ -44,10 +44,10 @@ def install(built: list[Path], folder: Path) -> Path:
     python = folder / "bin/python"
     pins = folder / "constraints.txt"
     pins.write_text(constraints((ROOT / "requirements/dev.txt").read_text()))
-    service, client = (next(str(one) for one in built if one.match(f"{name}-*.whl")) for name in NAMES)
-    asked = [f"{service}[kafka,redis,grpc,jwt,otel,pybloom]", f"{client}[spark,kafka]", *OF_THE_DEMO]
+    service, client = (next(str(wheel) for wheel in built if wheel.match(f"{name}-*.whl")) for name in NAMES)
+    requirements = [f"{service}[kafka,redis,grpc,jwt,otel,pybloom]", f"{client}[spark,kafka]", *OF_THE_DEMO]
     pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
-    _run([*pip, "install", "--quiet", "--constraint", str(pins), *asked], ROOT)
+    _run([*pip, "install", "--quiet", "--constraint", str(pins), *requirements], ROOT)
     _run([*pip, "check"], ROOT)
     return python
 
@@ -55,10 +55,10 @@ def install(built: list[Path], folder: Path) -> Path:
 def require_installed(python: Path) -> None:
     """Raises SystemExit where a package would come from the sources, or has not its types."""
     for name in NAMES:
-        told = subprocess.run(
+        completed = subprocess.run(
             [str(python), "-c", _WHERE.format(name)], cwd=ROOT, env=_environment(), capture_output=True, check=True
         )
-        where, is_typed = told.stdout.decode().split()
+        where, is_typed = completed.stdout.decode().split()
         if not Path(where).is_relative_to(ENVIRONMENT) or is_typed != "True":
             raise SystemExit(f"dist: {name} is taken from {where}, with types: {is_typed}")
 
@@ -79,7 +79,7 @@ def main() -> int:
         # As `make setup` does: the demo waits a minute for a gateway, which a busy machine may need for this alone.
         _run([str(python), "-c", "from oncegate.app import compile_kernels; compile_kernels()"], ROOT)
         _run([str(python), "-m", "demo", "--short", "--out", str(ROOT / "out/dist/demo")], ROOT)
-    say("dist:", ", ".join(one.name for one in built))
+    say("dist:", ", ".join(wheel.name for wheel in built))
     return 0
 
 

@@ -139,10 +139,10 @@ def because(*cells: Any) -> str:
 
 def two(head: list[str], first: dict[Any, Any], second: dict[Any, Any], members: Iterable[IntEnum]) -> str:
     """Draws two tables about the same, side by side."""
-    found = [[first.get(member), second.get(member)] for member in members]
+    pairs = [[first.get(member), second.get(member)] for member in members]
     rows = [
         [words(member), *(words(cell.effect) if cell else "" for cell in cells)]
-        for member, cells in zip(members, found, strict=True)
+        for member, cells in zip(members, pairs, strict=True)
     ]
     return table(head, rows) + because(*first.values(), *second.values())
 
@@ -166,8 +166,8 @@ def effects(head: str, cells: dict[Any, Any]) -> str:
 
 def resolve() -> str:
     """Draws what becomes of a leftover, by what a person has found out."""
-    rows = [[words(s), *(words(RESOLVE[s, found].effect) for found in Finding)] for s in Leftover]
-    return table(["what is found", *(words(found) for found in Finding)], rows) + because(*RESOLVE.values())
+    rows = [[words(s), *(words(RESOLVE[s, finding].effect) for finding in Finding)] for s in Leftover]
+    return table(["what is found", *(words(finding) for finding in Finding)], rows) + because(*RESOLVE.values())
 
 
 def importing() -> str:
@@ -192,7 +192,9 @@ def causes() -> str:
         ]
         for i, row in enumerate(CAUSES)
     ]
-    stages = [[_SAID[serial], _SAID[attempt], _SAID[told]] for (serial, attempt), told in STAGE_ATTEMPT.items()]
+    stages = [
+        [_SAID[serial], _SAID[attempt], _SAID[told_stage]] for (serial, attempt), told_stage in STAGE_ATTEMPT.items()
+    ]
     return "\n\n".join(
         (
             table(["", "the first that fits", "cause", "why"], rows),
@@ -219,10 +221,10 @@ def life() -> str:
     group = {IdState.CLAIMED_LIVE: "CLAIMED", IdState.CLAIMED_OVER: "CLAIMED"}
     edges: dict[tuple[str, str], list[str]] = {}
     for verb, (decisions, granted) in VERBS.items():
-        told = {Action.GRANT: verb, Action.TAKE_OVER: f"taken over by {verb}"}
+        phrases = {Action.GRANT: verb, Action.TAKE_OVER: f"taken over by {verb}"}
         for (state, _), cell in decisions.items():
             start = group.get(state, state.name)
-            end, label = (granted, told[cell.effect]) if cell.effect in told else (start, words(cell.effect))
+            end, label = (granted, phrases[cell.effect]) if cell.effect in phrases else (start, words(cell.effect))
             edges.setdefault((start, end), []).append(label)
     effects = {Effect.MARK_DONE: "DONE", Effect.FREE: "ABSENT", Effect.EXTEND: "CLAIMED"}
     for (settling, state), settled in SETTLE.items():
@@ -289,7 +291,7 @@ def draw(page: str, drawings: dict[str, Callable[[], str]]) -> str:
         pattern = re.compile(rf"(<!-- drawn: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         if not pattern.search(page):
             raise KeyError(f"no marker for {name}")
-        page = pattern.sub(lambda found, d=drawing: found[1] + d() + "\n" + found[2], page)
+        page = pattern.sub(lambda match, d=drawing: match[1] + d() + "\n" + match[2], page)
     return page
 
 

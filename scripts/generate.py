@@ -81,12 +81,12 @@ GENERATED = {
 
 def stale() -> list[str]:
     """Lists the committed files that differ from what the code makes now."""
-    found = []
+    names = []
     for name, make in GENERATED.items():
         path = ROOT / name
         if not path.exists() or path.read_text() != make():
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def main() -> int:

@@ -32,32 +32,32 @@ def _client() -> list[str]:
     return [line for name in sorted(oncegate_spark.__all__) for line in _described(name, getattr(oncegate_spark, name))]
 
 
-def _described(name: str, found: Any) -> Iterator[str]:
-    if not inspect.isclass(found):
-        yield f"{name}{_signature(found)}"
+def _described(name: str, value_of_name: Any) -> Iterator[str]:
+    if not inspect.isclass(value_of_name):
+        yield f"{name}{_signature(value_of_name)}"
         return
-    if issubclass(found, enum.Enum):
-        yield f"{name}: {', '.join(member.name for member in found)}"
+    if issubclass(value_of_name, enum.Enum):
+        yield f"{name}: {', '.join(member.name for member in value_of_name)}"
         return
-    bases = ", ".join(base.__name__ for base in found.__bases__ if base is not object)
-    yield f"{name}{_signature(found)}{bases and ' of '}{bases}"
-    for member in sorted(one for one in dir(found) if not one.startswith("_")):
-        value = inspect.getattr_static(found, member)
-        inherited = next(base for base in found.__mro__ if member in vars(base)).__module__
+    bases = ", ".join(base.__name__ for base in value_of_name.__bases__ if base is not object)
+    yield f"{name}{_signature(value_of_name)}{bases and ' of '}{bases}"
+    for member in sorted(member_name for member_name in dir(value_of_name) if not member_name.startswith("_")):
+        value = inspect.getattr_static(value_of_name, member)
+        inherited = next(base for base in value_of_name.__mro__ if member in vars(base)).__module__
         if inherited.startswith("oncegate_spark"):
             yield f"{name}.{member}{_signature(value)}"
 
 
-def _signature(found: Any) -> str:
+def _signature(called: Any) -> str:
     """Names and defaults of what is called; types are held by mypy."""
-    found = found.__func__ if isinstance(found, staticmethod | classmethod) else found
-    if not callable(found):
+    called = called.__func__ if isinstance(called, staticmethod | classmethod) else called
+    if not callable(called):
         return ""
     try:
-        parameters = inspect.signature(found).parameters.values()
+        parameters = inspect.signature(called).parameters.values()
     except ValueError:
         return ""
-    return f"({', '.join(str(one.replace(annotation=inspect.Parameter.empty)) for one in parameters)})"
+    return f"({', '.join(str(parameter.replace(annotation=inspect.Parameter.empty)) for parameter in parameters)})"
 
 
 def _options() -> Iterator[str]:
@@ -70,5 +70,8 @@ def _verbs(command: Any, name: str) -> Iterator[str]:
         for verb, inner in verbs.items():
             yield from _verbs(inner, f"{name} {verb}")
         return
-    flags = [max(one.opts, key=len) if one.param_type_name == "option" else one.name for one in command.params]
+    flags = [
+        max(parameter.opts, key=len) if parameter.param_type_name == "option" else parameter.name
+        for parameter in command.params
+    ]
     yield " ".join([name, *sorted(str(flag) for flag in flags)])

@@ -20,7 +20,7 @@ RESULTS = {
 def quoted(page: str, name: str, text: str) -> str:
     """Gives the page with `text` between the markers of `name`; ValueError when they are not there just once."""
     pattern = re.compile(rf"(<!-- measured: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-    page, times = pattern.subn(lambda found: f"{found[1]}{text}{found[2]}", page)
+    page, times = pattern.subn(lambda match: f"{match[1]}{text}{match[2]}", page)
     if times != 1:
         raise ValueError(f"the page has the markers of {name} {times} times")
     return page

@@ -49,7 +49,9 @@ def counters() -> str:
 def metrics() -> str:
     """Draws every metric of /metrics: its kind, its labels with their values, its unit and what it tells."""
     head = ["metric", "kind", "labels", "unit", "what it tells"]
-    rows = [[f"`{one.full_name}`", one.kind.value, _labels(one), one.unit, one.meaning] for one in METRICS]
+    rows = [
+        [f"`{metric.full_name}`", metric.kind.value, _labels(metric), metric.unit, metric.meaning] for metric in METRICS
+    ]
     return table(head, rows)
 
 
@@ -142,7 +144,7 @@ def limit_reasons() -> dict[str, str]:
     for line in LIMITS_SOURCE.read_text().splitlines():
         if line.startswith("    # "):
             comment = [*comment, line.removeprefix("    # ")]
-        elif found := _FIELD.match(line):
-            reasons[found[1]] = " ".join(comment)
+        elif match := _FIELD.match(line):
+            reasons[match[1]] = " ".join(comment)
             comment = []
     return reasons

@@ -36,10 +36,10 @@ def mended(text: str, folder: Path) -> str:
     return "".join(part if part.startswith("```") else _LINK.sub(lambda m: _link(m, folder), part) for part in parts)
 
 
-def _link(found: re.Match[str], folder: Path) -> str:
-    image, text, path, anchor = found[1], found[2], found[3], found[4] or ""
+def _link(match: re.Match[str], folder: Path) -> str:
+    image, text, path, anchor = match[1], match[2], match[3], match[4] or ""
     if not path or "://" in path:
-        return found[0]
+        return match[0]
     target = _in_site((folder / path).resolve())
     return f"{image}[{text}]({target}{anchor})" if target else text
 

@@ -26,8 +26,8 @@ FILE_LINES, FUNCTION_LINES, FOLDER_FILES = 400, 50, 13
 
 def files_of(folder: str) -> list[Path]:
     """The Python files below a folder, but for those whose first line says that they are generated."""
-    found = sorted((ROOT / folder).rglob("*.py"))
-    return [path for path in found if GENERATED not in path.read_text()[:120].lower()]
+    paths = sorted((ROOT / folder).rglob("*.py"))
+    return [path for path in paths if GENERATED not in path.read_text()[:120].lower()]
 
 
 def functions_of(path: Path) -> Iterator[tuple[str, int]]:
@@ -74,7 +74,10 @@ def sizes(folder: str) -> str:
 def fullest_folders(folder: str) -> list[tuple[int, str]]:
     """How many modules each package holds, the fullest first; `__init__` does not count."""
     packages = {path.parent for path in (ROOT / folder).rglob("*.py")}
-    counts = [(sum(p.name != "__init__.py" for p in one.glob("*.py")), str(one.relative_to(ROOT))) for one in packages]
+    counts = [
+        (sum(p.name != "__init__.py" for p in package.glob("*.py")), str(package.relative_to(ROOT)))
+        for package in packages
+    ]
     return sorted(counts, reverse=True)
 
 
@@ -85,7 +88,7 @@ def large() -> Iterator[str]:
             name = path.relative_to(ROOT)
             if (lines := len(path.read_text().splitlines())) > FILE_LINES:
                 yield f"{name}: {lines} lines"
-            yield from (f"{name}: {one} has {n} lines" for one, n in functions_of(path) if n > FUNCTION_LINES)
+            yield from (f"{name}: {function} has {n} lines" for function, n in functions_of(path) if n > FUNCTION_LINES)
     for folder in ("service", "spark_client"):
         yield from (f"{name}: {n} files" for n, name in fullest_folders(folder) if n > FOLDER_FILES)
 
@@ -130,7 +133,7 @@ def main() -> None:
         print(f"fullest folders of {folder}:", ", ".join(f"{n} {name}" for n, name in fullest_folders(folder)[:6]))
     if "--walk" in sys.argv[1:]:
         calls = walk_of_one_claim()
-        changes = sum(one != before for before, one in itertools.pairwise(calls))
+        changes = sum(call != before for before, call in itertools.pairwise(calls))
         print(f"one claim: {len(calls)} calls, {len(set(calls))} files, {changes} changes of file")
         print(" > ".join(dict.fromkeys(calls)))
 

@@ -27,10 +27,10 @@ def _walk(places: np.ndarray, steps: int) -> int:  # type: ignore[type-arg]
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _gather(places: np.ndarray, wanted: np.ndarray) -> int:  # type: ignore[type-arg]
     """Each read stands alone: as many overlap as the processor can hold."""
-    found = 0
+    total = 0
     for at in wanted:
-        found += places[at]
-    return found
+        total += places[at]
+    return total
 
 
 def memory() -> list[Figure]:
@@ -55,7 +55,7 @@ def memory() -> list[Figure]:
 
 def syncs(folder: Path) -> list[Figure]:
     """Appends of what a claim of 1 and of 10,000 ids writes, one `fdatasync` each."""
-    found = []
+    times = []
     for ids, size_bytes in ((1, 4_096), (10_000, 163_840)):
         data = np.random.default_rng(ids).bytes(size_bytes)
         with (folder / f"syncs-{ids}").open("wb", buffering=0) as file:
@@ -64,9 +64,9 @@ def syncs(folder: Path) -> list[Figure]:
                 file.write(data)
                 os.fdatasync(file.fileno())
             seconds = (time.perf_counter() - start) / SYNCS
-        found.append(Figure(f"ceiling: one append and fdatasync of {size_bytes:,} bytes", 1_000 * seconds, "ms"))
-        found.append(Figure(f"ceiling: {ids:,} ids a commit, one sync a commit", ids / seconds, "ids/s"))
-    return found
+        times.append(Figure(f"ceiling: one append and fdatasync of {size_bytes:,} bytes", 1_000 * seconds, "ms"))
+        times.append(Figure(f"ceiling: {ids:,} ids a commit, one sync a commit", ids / seconds, "ids/s"))
+    return times
 
 
 def figures(folder: Path) -> list[Figure]:

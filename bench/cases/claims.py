@@ -27,15 +27,15 @@ def batches(setting: Setting, door: str, ids: int, clients: int) -> list[Figure]
         works: Works = {"": partial(setting.load.run, servers.gateway, door, **job)}
         works["ceiling"] = partial(setting.load.run, servers.bare, "empty_text" if door == "json" else "empty", **job)
         for peer, kind in _PEERS.items():
-            one = {**job, "sha": setting.shas.get(kind), "text": text}
-            works[peer] = partial(setting.on_redis, setting.redis, kind, **one)
+            job_of_kind = {**job, "sha": setting.shas.get(kind), "text": text}
+            works[peer] = partial(setting.on_redis, setting.redis, kind, **job_of_kind)
         if not text:
             works["completed"] = partial(setting.load.run, servers.gateway, "packed_completed", **job)
-        found = interleaved(setting.plan.rounds, works)
-    completed, told = found.pop("completed", None), found.copy()
-    figures = beside(name, found)
+        runs = interleaved(setting.plan.rounds, works)
+    completed, claimed = runs.pop("completed", None), runs.copy()
+    figures = beside(name, runs)
     if completed is not None:
-        figures += beside(f"claim and complete{name.removeprefix('claim')}", {"": completed, MULTI: told[MULTI]})
+        figures += beside(f"claim and complete{name.removeprefix('claim')}", {"": completed, MULTI: claimed[MULTI]})
     return figures
 
 
@@ -52,16 +52,16 @@ def singles(setting: Setting, clients: int) -> list[Figure]:
             DIRECT: partial(setting.on_redis, setting.redis, "redis_async", **job),
             "JSON": partial(setting.load.run, served, "json", **{**job, "live": servers.text_live}),
         }
-        found = interleaved(setting.plan.rounds, works)
-    json_row = found.pop("JSON")
-    return [*beside(name, found), _figure(f"{name}, JSON", json_row, "ids/s").against(FRONT, found[FRONT]["rate"])]
+        runs = interleaved(setting.plan.rounds, works)
+    json_row = runs.pop("JSON")
+    return [*beside(name, runs), _figure(f"{name}, JSON", json_row, "ids/s").against(FRONT, runs[FRONT]["rate"])]
 
 
-def beside(name: str, found: Runs) -> list[Figure]:
+def beside(name: str, runs: Runs) -> list[Figure]:
     """The gateway's runs (under "") against each peer's."""
-    ceiling = found.pop("ceiling", {}).get("rate")
-    own = _figure(name, found.pop(""), "ids/s", ceiling)
-    return [own, *(own.against(peer, row["rate"]) for peer, row in found.items())]
+    ceiling = runs.pop("ceiling", {}).get("rate")
+    own = _figure(name, runs.pop(""), "ids/s", ceiling)
+    return [own, *(own.against(peer, row["rate"]) for peer, row in runs.items())]
 
 
 def _figure(name: str, row: Mapping[str, Any], unit: str, ceiling: float | None = None) -> Figure:

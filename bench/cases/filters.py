@@ -68,14 +68,14 @@ def check_and_add_bytes(bloom: Bloom, keys: list[bytes]) -> None:
 
 def batches(rng: np.random.Generator, ids: int) -> list[Keys]:
     """Random ids, a tenth of each batch out of the batches before."""
-    found: list[Keys] = []
+    key_batches: list[Keys] = []
     for _ in range(ids // BATCH):
         keys = rng.integers(0, 1 << 64, (BATCH, 2), dtype=np.uint64)
-        if found:
-            again = found[int(rng.integers(len(found)))]
+        if key_batches:
+            again = key_batches[int(rng.integers(len(key_batches)))]
             keys[: int(BATCH * DUPLICATES)] = again[: int(BATCH * DUPLICATES)]
-        found.append(rng.permutation(keys))
-    return found
+        key_batches.append(rng.permutation(keys))
+    return key_batches
 
 
 def timed(call: Callable[..., None], *arguments: object) -> float:
@@ -152,7 +152,7 @@ def compared(name: str, value: float, unit: str, peer: str, peer_value: float) -
 
 def figures(quick: bool, each: Callable[[], Any] = lambda: None) -> list[Figure]:
     """Measures all filters, and calls `each` after each of five parts. Quick: half a minute."""
-    found: list[Figure] = []
+    all_figures: list[Figure] = []
     ids = CAPACITY // 2 if quick else CAPACITY
     parts: list[Callable[[], list[Figure]]] = [
         lambda: check_and_add_figures(0.01, ids),
@@ -162,9 +162,9 @@ def figures(quick: bool, each: Callable[[], Any] = lambda: None) -> list[Figure]
         lambda: [large_figure(LARGE_IDS_QUICK if quick else LARGE_IDS)],
     ]
     for part in parts:
-        found += part()
+        all_figures += part()
         each()
-    return found
+    return all_figures
 
 
 def main() -> int:
@@ -174,13 +174,13 @@ def main() -> int:
     options = parser.parse_args()
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("filters", total=5)
-        found = figures(options.quick, lambda: bar.advance(task))
-    for figure in found:
+        all_figures = figures(options.quick, lambda: bar.advance(task))
+    for figure in all_figures:
         value, peer_value = (f"{figure[key]:,}" for key in ("value", "peer_value"))
         print(f"{figure['name']}: {value} {figure['unit']}; {figure['peer']} {peer_value}; ratio {figure['ratio']}")
     out = Path("out/bench")
     out.mkdir(parents=True, exist_ok=True)
-    (out / "filters.json").write_text(json.dumps(found, indent=1) + "\n")
+    (out / "filters.json").write_text(json.dumps(all_figures, indent=1) + "\n")
     return 0
 
 

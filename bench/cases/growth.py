@@ -73,7 +73,7 @@ def figures(
     """Makes pauses in ms, memory in bytes an id and the rate of what `grow` measured; `rss` is in bytes."""
     name = f"growth to {total:,} ids, {batch:,} a request"
     wall_ms, cpu_ms = pauses_ms[:, 0], pauses_ms[:, 1]
-    found: list[tuple[str, float, str]] = [
+    rows: list[tuple[str, float, str]] = [
         ("longest pause", float(wall_ms.max()), "ms"),
         ("longest pause, processor time", float(cpu_ms.max()), "ms"),
         ("p99", float(np.percentile(wall_ms, 99)), "ms"),
@@ -83,7 +83,7 @@ def figures(
         ("rate", 1000 * total / float(wall_ms.sum()), "ids/s"),
         ("rate, processor time", 1000 * total / float(cpu_ms.sum()), "ids/s"),
     ]
-    return [{"name": f"{name}: {what}", "value": round(value, 3), "unit": unit} for what, value, unit in found]
+    return [{"name": f"{name}: {what}", "value": round(value, 3), "unit": unit} for what, value, unit in rows]
 
 
 def main() -> int:
@@ -94,12 +94,12 @@ def main() -> int:
     options = parser.parse_args()
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("growth", total=options.ids)
-        found = grow(options.ids, options.batch, lambda ids: bar.advance(task, ids))
-    for figure in found:
+        windows = grow(options.ids, options.batch, lambda ids: bar.advance(task, ids))
+    for figure in windows:
         print(f"{figure['name']}: {figure['value']:,} {figure['unit']}")
     out = Path("out/bench")
     out.mkdir(parents=True, exist_ok=True)
-    (out / "growth.json").write_text(json.dumps(found, indent=1) + "\n")
+    (out / "growth.json").write_text(json.dumps(windows, indent=1) + "\n")
     return 0
 
 

@@ -26,12 +26,12 @@ def figures(setting: Setting) -> list[Figure]:
             "calls": lambda: setting.load.run(served, "grpc_calls", grpc_port=port, **job),
             HTTP_PACKED: lambda: setting.load.run(served, "packed", **job),
         }
-        found = interleaved(setting.plan.rounds, works)
-    http = found.pop(HTTP_PACKED)
+        runs = interleaved(setting.plan.rounds, works)
+    http = runs.pop(HTTP_PACKED)
     return [
-        one
-        for way, row in found.items()
-        for one in beside(f"claim over gRPC by {way}, {name}", {"": row, HTTP_PACKED: http})
+        figure
+        for way, row in runs.items()
+        for figure in beside(f"claim over gRPC by {way}, {name}", {"": row, HTTP_PACKED: http})
     ]
 
 
@@ -41,7 +41,7 @@ def libraries(setting: Setting) -> list[Figure]:
     with grpc_servers(setting.scratch("grpc_servers"), grpcio_port, grpclib_port) as served:
         setting.load.run(served, "prefill", live=setting.plan.live, ids=BATCH, text=False)
         wait_until_quiet(served)
-        return [one for ids in (IDS, 1) for one in _beside(setting, served, ids, grpcio_port, grpclib_port)]
+        return [figure for ids in (IDS, 1) for figure in _beside(setting, served, ids, grpcio_port, grpclib_port)]
 
 
 def _beside(setting: Setting, served: Served, ids: int, grpcio_port: int, grpclib_port: int) -> list[Figure]:

@@ -68,8 +68,8 @@ def main() -> None:
     measure("print of 10000 rows of 10 columns", 10_000, lambda: rows.of_batch(batch))
     fixed = batch.select(["flight", "distance", "delay", "speed", "at", "late"])
     measure("print of 10000 rows of 6 fixed columns", 10_000, lambda: rows.of_batch(fixed))
-    one = batch.slice(7, 1)
-    measure("print of 1 row of 10 columns", 1, lambda: rows.of_batch(one))
+    single = batch.slice(7, 1)
+    measure("print of 1 row of 10 columns", 1, lambda: rows.of_batch(single))
 
 
 if __name__ == "__main__":

@@ -20,9 +20,11 @@ STARTS = 3
 def figures(setting: Setting) -> list[Figure]:
     """Claims at each point, rows into topics, then starts over what is known before anything is measured."""
     with Cluster(setting.scratch("kafka")) as cluster:
-        found = [one for number, point in enumerate(POINTS) for one in _claims(setting, cluster, number, *point)]
-        found += kafka_rows.figures(setting, cluster, cluster.ledger("rows"))
-        return found + _starts(setting, cluster)
+        all_figures = [
+            figure for number, point in enumerate(POINTS) for figure in _claims(setting, cluster, number, *point)
+        ]
+        all_figures += kafka_rows.figures(setting, cluster, cluster.ledger("rows"))
+        return all_figures + _starts(setting, cluster)
 
 
 def _claims(setting: Setting, cluster: Cluster, number: int, ids: int, clients: int) -> list[Figure]:

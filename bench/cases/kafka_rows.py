@@ -31,7 +31,7 @@ Rows = Mapping[str, Any]
 def figures(setting: Setting, cluster: Cluster, url: str) -> list[Figure]:
     """Records a second, records a second of processor time and latencies, each beside both peers. `url`: a ledger's."""
     with gateway(setting.scratch("rows"), ledger=url) as served:
-        return [one for point in POINTS for one in _point(setting, cluster, served, *point)]
+        return [figure for point in POINTS for figure in _point(setting, cluster, served, *point)]
 
 
 def _point(setting: Setting, cluster: Cluster, served: Served, row_bytes: int, rows: int, clients: int) -> list[Figure]:
@@ -43,10 +43,12 @@ def _point(setting: Setting, cluster: Cluster, served: Served, row_bytes: int, r
     works = {"": partial(run, "rows"), "ids": partial(run, "rows", id_col="key")}
     together = rows * (REQUESTS_A_TRANSACTION if clients > 1 else 1)
     works |= {peer: partial(run, kind, ids=together) for peer, kind in _PEERS.items()}
-    found = interleaved(setting.plan.rounds, works)
-    own, by_ids = found.pop(""), found.pop("ids")
-    told = [(name, own), (f"{name}, each id once", by_ids)]
-    return [one for name, row in told for peer, other in found.items() for one in _beside(name, row, peer, other)]
+    runs = interleaved(setting.plan.rounds, works)
+    own, by_ids = runs.pop(""), runs.pop("ids")
+    named_rows = [(name, own), (f"{name}, each id once", by_ids)]
+    return [
+        figure for name, row in named_rows for peer, other in runs.items() for figure in _beside(name, row, peer, other)
+    ]
 
 
 def _run(setting: Setting, cluster: Cluster, served: Served, job: Rows, kind: str, **more: Any) -> dict[str, float]:
@@ -54,10 +56,10 @@ def _run(setting: Setting, cluster: Cluster, served: Served, job: Rows, kind: st
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     topic = f"rows{setting.load.runs}"
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
-    found = setting.load.run(served, kind, **{**job, "topic": topic, **more})
+    rates = setting.load.run(served, kind, **{**job, "topic": topic, **more})
     admin.delete_topics([topic])[topic].result(30)
-    cpu_s = found["load_cpu_s"] + (found["cpu_s"] if kind == "rows" else 0.0)
-    return {**found, "per_cpu_s": found["sent"] / cpu_s}
+    cpu_s = rates["load_cpu_s"] + (rates["cpu_s"] if kind == "rows" else 0.0)
+    return {**rates, "per_cpu_s": rates["sent"] / cpu_s}
 
 
 def _beside(name: str, own: Rows, peer: str, other: Rows) -> list[Figure]:
@@ -70,10 +72,10 @@ def _beside(name: str, own: Rows, peer: str, other: Rows) -> list[Figure]:
         core_share=own["cpu_s"] / own["seconds"],
         runs=own["runs"],
     )
-    found = [
+    compared = [
         rate.against(peer, other["rate"]),
         Figure(f"{name}: per second of processor", own["per_cpu_s"], "rows/s").against(peer, other["per_cpu_s"]),
     ]
     if name.endswith(" 1 clients"):
-        found.append(Figure(f"{name}: commit", own["p50_ms"], "ms").against(peer, other["p50_ms"]))
-    return found
+        compared.append(Figure(f"{name}: commit", own["p50_ms"], "ms").against(peer, other["p50_ms"]))
+    return compared

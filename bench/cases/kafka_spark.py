@@ -42,10 +42,10 @@ def figures(quick: bool) -> list[dict[str, Any]]:
                 Cluster(path / "kafka") as cluster,
                 gateway(path / "gateway", core=None, ledger=cluster.ledger("bench")) as served,
             ):
-                found = _measured(spark, cluster, served, plan.staged_rows, plan.rounds)
+                rates = _measured(spark, cluster, served, plan.staged_rows, plan.rounds)
         finally:
             spark.stop()
-    return [figure.plain() for figure in found]
+    return [figure.plain() for figure in rates]
 
 
 def _measured(spark: Any, cluster: Cluster, served: Served, rows: int, rounds: int) -> list[Figure]:
@@ -54,11 +54,11 @@ def _measured(spark: Any, cluster: Cluster, served: Served, rows: int, rounds: i
     for way in WAYS:
         run(_frame(spark, WARM_ROWS), way)
     frame = _frame(spark, rows)
-    found = interleaved(rounds, {way: partial(timed, rows, run, frame, way) for way in WAYS})
-    theirs = found["kafka"]["rate"]
+    rates = interleaved(rounds, {way: partial(timed, rows, run, frame, way) for way in WAYS})
+    theirs = rates["kafka"]["rate"]
     return [
         Figure(
-            f"Spark into Kafka, {way}, {rows:,} rows", found[way]["rate"], "rows/s", runs=found[way]["runs"]
+            f"Spark into Kafka, {way}, {rows:,} rows", rates[way]["rate"], "rows/s", runs=rates[way]["runs"]
         ).against(SPARK_SINK, theirs)
         for way in WAYS
         if way != "kafka"

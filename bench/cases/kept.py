@@ -94,26 +94,26 @@ def figures(setting: Setting) -> list[Figure]:
     """All of them."""
     setting.tell("disk and memory")
     keys, bucket = redis_bytes(setting, "keys"), redis_bytes(setting, "bucket")
-    found = []
+    all_figures = []
     for batch in (10_000,) if setting.plan.short else (1, 100, 1_000, 10_000, BATCH):
         disk, memory = gateway_bytes(setting, batch)
         of_disk = Figure(f"disk, {batch:,} ids a request", disk, "bytes/id")
-        found += [of_disk, of_disk.against(KEYS, keys["disk"]), of_disk.against(SETS, bucket["disk"])]
+        all_figures += [of_disk, of_disk.against(KEYS, keys["disk"]), of_disk.against(SETS, bucket["disk"])]
         if batch == 10_000:
             of_memory = Figure("memory, the process, 10,000 ids a request", memory, "bytes/id")
-            found += [of_memory.against(KEYS, keys["memory"]), of_memory.against(SETS, bucket["memory"])]
+            all_figures += [of_memory.against(KEYS, keys["memory"]), of_memory.against(SETS, bucket["memory"])]
     setting.tell("retire")
     # The first loads what was compiled.
     pause_ms, cpu_ms = sorted(retire(10_000) for _ in range(3))[1]
     retired = Figure(f"retire a bucket of {BUCKET_IDS:,} ids", pause_ms, "ms")
-    found += [
+    all_figures += [
         Figure(f"{retired.name}, processor time", cpu_ms, "ms"),
         retired,
         retired.against("Redis, expiry of keys", keys["forget_ms"]),
     ]
-    found += [retired.against("Redis, UNLINK of a set", bucket["forget_ms"])]
+    all_figures += [retired.against("Redis, UNLINK of a set", bucket["forget_ms"])]
     restarts = {KEYS: keys["restart"], SETS: bucket["restart"]}
-    return [*found, *(Figure(f"restart, {name}", rate, "ids/s") for name, rate in restarts.items())]
+    return [*all_figures, *(Figure(f"restart, {name}", rate, "ids/s") for name, rate in restarts.items())]
 
 
 __all__ = ["figures", "retire"]

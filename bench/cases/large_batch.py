@@ -145,23 +145,23 @@ def _staged(client: Gateway, version: str, chunks: int) -> _Batch:
     return batch
 
 
-def figures(found: Measured) -> list[Figure]:
+def figures(measured_sizes: Measured) -> list[Figure]:
     """Makes peaks, times and waits of what was measured."""
-    name = f"batch of {found.mib:,} MiB over Kafka"
-    told = [
-        Figure(f"{name}: memory above idle, staging", found.staging_peak_bytes, "bytes"),
-        Figure(f"{name}: memory above idle, commit", found.commit_peak_bytes, "bytes"),
-        Figure(f"{name}: staging", found.staging[1] - found.staging[0], "s"),
-        Figure(f"{name}: commit", found.commit[1] - found.commit[0], "s"),
+    name = f"batch of {measured_sizes.mib:,} MiB over Kafka"
+    all_figures = [
+        Figure(f"{name}: memory above idle, staging", measured_sizes.staging_peak_bytes, "bytes"),
+        Figure(f"{name}: memory above idle, commit", measured_sizes.commit_peak_bytes, "bytes"),
+        Figure(f"{name}: staging", measured_sizes.staging[1] - measured_sizes.staging[0], "s"),
+        Figure(f"{name}: commit", measured_sizes.commit[1] - measured_sizes.commit[0], "s"),
     ]
     for phase in ("before", "staging", "commit"):
-        waits = found.waits(phase)
+        waits = measured_sizes.waits(phase)
         each = {"median": waits[len(waits) // 2], "p99": waits[len(waits) * 99 // 100], "longest": waits[-1]}
-        told += [Figure(f"{name}: claims {phase}, {what} wait", value, "ms") for what, value in each.items()]
-    return told
+        all_figures += [Figure(f"{name}: claims {phase}, {what} wait", value, "ms") for what, value in each.items()]
+    return all_figures
 
 
-def draw(found: Measured, path: Path) -> None:
+def draw(measured_sizes: Measured, path: Path) -> None:
     """Draws each claim's wait at the time that it was due, as PNG."""
     import matplotlib
 
@@ -170,11 +170,25 @@ def draw(found: Measured, path: Path) -> None:
 
     canvas = Canvas(figsize=(8.0, 3.6), layout="constrained")
     axes: Any = canvas.subplots()
-    for (begin, end), words, colour in ((found.staging, "staged", "#8a94a6"), (found.commit, "committed", "#d9711c")):
-        axes.axvspan(begin - found.begun, end - found.begun, color=colour, alpha=0.2, label=f"the batch is {words}")
-    dues, waits = [due - found.begun for due, *_ in found.claims], [1_000 * wait for _, wait, _ in found.claims]
+    for (begin, end), words, colour in (
+        (measured_sizes.staging, "staged", "#8a94a6"),
+        (measured_sizes.commit, "committed", "#d9711c"),
+    ):
+        axes.axvspan(
+            begin - measured_sizes.begun,
+            end - measured_sizes.begun,
+            color=colour,
+            alpha=0.2,
+            label=f"the batch is {words}",
+        )
+    dues, waits = (
+        [due - measured_sizes.begun for due, *_ in measured_sizes.claims],
+        [1_000 * wait for _, wait, _ in measured_sizes.claims],
+    )
     axes.plot(dues, waits, ".", color="#1b7f8c", markersize=3, label="a claim")
-    axes.set(yscale="log", xlabel="due, s", ylabel="waited, ms", title=f"Claims beside a batch of {found.mib:,} MiB")
+    axes.set(
+        yscale="log", xlabel="due, s", ylabel="waited, ms", title=f"Claims beside a batch of {measured_sizes.mib:,} MiB"
+    )
     axes.legend(loc="upper left", fontsize=8)
     canvas.savefig(path, dpi=200)
 
@@ -191,18 +205,18 @@ def main() -> int:
     """Measures one batch, and writes the report."""
     parser = argparse.ArgumentParser(prog="python -m bench.cases.large_batch")
     parser.add_argument("--mib", type=mebibytes, default=1_024, help=f"of rows, {MIB_MIN} or more, by {CHUNK_MIB}")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="oncegate-large-") as folder:
-        found = measured(Path(folder), asked.mib)
-    told, command = figures(found), f"python -m bench.cases.large_batch --mib {asked.mib}"
+        result = measured(Path(folder), options.mib)
+    all_figures, command = figures(result), f"python -m bench.cases.large_batch --mib {options.mib}"
     OUT.mkdir(parents=True, exist_ok=True)
-    report.write(told, OUT, command, time.monotonic() - began, QUOTED.read_text() if QUOTED.exists() else "")
-    draw(found, OUT / "result.png")
-    for figure in told:
+    report.write(all_figures, OUT, command, time.monotonic() - began, QUOTED.read_text() if QUOTED.exists() else "")
+    draw(result, OUT / "result.png")
+    for figure in all_figures:
         print(f"{figure.name}: {figure.value:,.4g} {figure.unit}")
-    refused = sum(not is_granted for *_, is_granted in found.claims)
-    print(f"{len(found.claims)} claims, {refused} of them not granted")
+    refused = sum(not is_granted for *_, is_granted in result.claims)
+    print(f"{len(result.claims)} claims, {refused} of them not granted")
     return int(bool(refused))
 
 

@@ -155,16 +155,16 @@ def figures(spark: SparkSession, served: Served, folder: Path, plan: Plan) -> li
         run(lineitem(spark, WARM_ROWS), way)
     frame = lineitem(spark, plan.lineitem_rows).persist()
     frame.count()
-    found = interleaved(plan.rounds, {way: partial(timed, plan.lineitem_rows, run, frame, way) for way in WAYS})
+    rates = interleaved(plan.rounds, {way: partial(timed, plan.lineitem_rows, run, frame, way) for way in WAYS})
     frame.unpersist()
     spark.conf.unset(BATCH_BYTES)
     rows = f"{plan.lineitem_rows:,} rows"
     own = [
-        Figure(f"Spark, lineitem by {way}, {rows}", found[way]["rate"], "rows/s", runs=found[way]["runs"])
+        Figure(f"Spark, lineitem by {way}, {rows}", rates[way]["rate"], "rows/s", runs=rates[way]["runs"])
         for way in WAYS[:4]
     ]
     return [
-        one.against(peer, found[way]["rate"])
-        for one in own
+        figure.against(peer, rates[way]["rate"])
+        for figure in own
         for peer, way in (("parquet files", "parquet"), ("noop", "noop"))
     ]

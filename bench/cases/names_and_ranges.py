@@ -68,7 +68,7 @@ def _of_names(names: int) -> str:
         pass
     before = _memory_bytes()
     index = _index_of(names)
-    held = _memory_bytes() - before
+    memory_bytes = _memory_bytes() - before
     begun_s = time.thread_time()
     pieces = index.snapshot_steps()
     copied_ms = (time.thread_time() - begun_s) * _MS
@@ -84,13 +84,13 @@ def _of_names(names: int) -> str:
     for piece in kept:
         again.replayed(names + 2, piece)
     restored_s = time.thread_time() - begun_s
-    return _line("names, with a range each", names, held, size_bytes, copied_ms, longest_ms, restored_s)
+    return _line("names, with a range each", names, memory_bytes, size_bytes, copied_ms, longest_ms, restored_s)
 
 
 def _of_ranges(ranges: int) -> str:
     before = _memory_bytes()
     catalog = _catalog_of(ranges)
-    held = _memory_bytes() - before
+    memory_bytes = _memory_bytes() - before
     begun_s = time.thread_time()
     pieces = catalog.pieces()
     copied_ms = (time.thread_time() - begun_s) * _MS
@@ -102,15 +102,15 @@ def _of_ranges(ranges: int) -> str:
     for _ in range(4):
         again.files()
     restored_s = time.thread_time() - begun_s
-    return _line("ranges in the catalog", ranges, held, size_bytes, copied_ms, longest_ms, restored_s)
+    return _line("ranges in the catalog", ranges, memory_bytes, size_bytes, copied_ms, longest_ms, restored_s)
 
 
 def _line(
-    what: str, count: int, held: int, size_bytes: int, copied_ms: float, longest_ms: float, restored_s: float
+    what: str, count: int, memory_bytes: int, size_bytes: int, copied_ms: float, longest_ms: float, restored_s: float
 ) -> str:
     return (
-        f"{count:,} {what}: {held / count:.1f} bytes of memory each, {size_bytes / count:.1f} saved; copied at once in "
-        f"{copied_ms:.2f} ms, the longest step {longest_ms:.2f} ms; restored in {restored_s:.2f} s"
+        f"{count:,} {what}: {memory_bytes / count:.1f} bytes of memory each, {size_bytes / count:.1f} saved; "
+        f"copied at once in {copied_ms:.2f} ms, the longest step {longest_ms:.2f} ms; restored in {restored_s:.2f} s"
     )
 
 

@@ -41,13 +41,13 @@ def beside(folder: Path, settings: Mapping[str, str], obeys: bool, seconds: floa
         threads = stack.enter_context(ThreadPoolExecutor(1))
         _made(served, HOT["namespace"])
         quiet.run(served, "prefill", live=QUIET["live"], ids=10_000, text=False)
-        found: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         for _ in range(rounds):
-            found.append({"case": ALONE, **_quiet(quiet, served, seconds)})
+            rows.append({"case": ALONE, **_quiet(quiet, served, seconds)})
             going = threads.submit(hot.run, served, "hot", obeys=obeys, seconds=seconds + 2, **HOT)
-            found.append({"case": "beside", **_quiet(quiet, served, seconds)})
-            found[-1]["hot"] = going.result()
-        return found
+            rows.append({"case": "beside", **_quiet(quiet, served, seconds)})
+            rows[-1]["hot"] = going.result()
+        return rows
 
 
 def _quiet(load: Worker, served: Served, seconds: float) -> dict[str, float]:

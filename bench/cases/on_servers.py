@@ -33,10 +33,10 @@ def known(setting: Setting, folder: Path, ledger: str | None, settings: Settings
 
 def standby_s(own: Path, folder: Path, ledger: str, settings: Settings | None = None) -> float:
     """How long nobody is answered where a standby has read all, and its owner is killed: up to the first claim."""
-    given = dict(settings or {})
+    texts = dict(settings or {})
     with (
-        gateway(folder, ledger=ledger, settings=given) as owner,
-        gateway(own, ledger=ledger, settings=given | {"ONCEGATE_STANDBY": "true"}) as standby,
+        gateway(folder, ledger=ledger, settings=texts) as owner,
+        gateway(own, ledger=ledger, settings=texts | {"ONCEGATE_STANDBY": "true"}) as standby,
     ):
         wait_until_quiet(standby)
         began_s = time.monotonic()

@@ -21,9 +21,9 @@ STARTS = 3
 def figures(setting: Setting) -> list[Figure]:
     """Claims at each point, then starts over what is known before anything is measured."""
     with redis(setting.scratch("ledgers"), core=None) as server, Cluster(setting.scratch("brokers")) as cluster:
-        found = [one for point in POINTS for one in _claims(setting, server, cluster, *point)]
+        all_figures = [figure for point in POINTS for figure in _claims(setting, server, cluster, *point)]
     with redis(setting.scratch("starts"), core=None) as server:
-        return found + _starts(setting, server)
+        return all_figures + _starts(setting, server)
 
 
 def _ledger(server: Served, prefix: str) -> str:

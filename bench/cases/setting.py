@@ -73,10 +73,10 @@ class Setting:
 
     def on_redis(self, served: Served, kind: str, **job: Any) -> dict[str, float]:
         """Runs a job that adds to the Redis, which forgets it afterwards: every run meets the same state."""
-        found = self.load.run(served, kind, **job)
-        sent = {"forgotten": found["stream"], "sent": found["sent"], "text": job.get("text", False)}
+        rates = self.load.run(served, kind, **job)
+        sent = {"forgotten": rates["stream"], "sent": rates["sent"], "text": job.get("text", False)}
         self.load.run(self.redis, "forget_redis", **sent)
-        return found
+        return rates
 
     def scratch(self, name: str) -> Path:
         """An empty folder."""

@@ -47,11 +47,11 @@ def figures(quick: bool) -> list[dict[str, Any]]:
         spark = session(path)
         try:
             with gateway(path / "gateway", core=None) as served:
-                found = staged(spark, served, path, plan) + lineitem.figures(spark, served, path, plan)
-                found += deduplicated(spark, served, path, plan)
+                all_figures = staged(spark, served, path, plan) + lineitem.figures(spark, served, path, plan)
+                all_figures += deduplicated(spark, served, path, plan)
         finally:
             spark.stop()
-    return [figure.plain() for figure in found]
+    return [figure.plain() for figure in all_figures]
 
 
 def staged(spark: Any, served: Served, folder: Path, plan: Plan) -> list[Figure]:
@@ -62,11 +62,11 @@ def staged(spark: Any, served: Served, folder: Path, plan: Plan) -> list[Figure]
         write(batch_frame(spark, WARM_ROWS), way)
     frame = batch_frame(spark, rows)
     works = {way: partial(timed, rows, write, frame, way) for way in ("oncegate", "parquet", "noop")}
-    found = interleaved(plan.rounds, works)
+    rates = interleaved(plan.rounds, works)
     frame.unpersist()
     name = f"Spark, staged write of {rows:,} rows"
-    own = Figure(name, found["oncegate"]["rate"], "rows/s", runs=found["oncegate"]["runs"])
-    return [own, own.against("parquet files", found["parquet"]["rate"]), own.against("noop", found["noop"]["rate"])]
+    own = Figure(name, rates["oncegate"]["rate"], "rows/s", runs=rates["oncegate"]["runs"])
+    return [own, own.against("parquet files", rates["parquet"]["rate"]), own.against("noop", rates["noop"]["rate"])]
 
 
 def deduplicated(spark: Any, served: Served, folder: Path, plan: Plan) -> list[Figure]:
@@ -85,11 +85,11 @@ def deduplicated(spark: Any, served: Served, folder: Path, plan: Plan) -> list[F
     _check(served, "staged", rows)
     theirs = {name: rate for name, rate in rates.items() if name not in ("staged", "ids")}
     faster = max(theirs.values())
-    found = [Figure(f"Spark, {name} to Parquet, {rows:,} rows", rate, "rows/s") for name, rate in theirs.items()]
+    all_figures = [Figure(f"Spark, {name} to Parquet, {rows:,} rows", rate, "rows/s") for name, rate in theirs.items()]
     for name in ("staged", "ids"):
         own = Figure(f"Spark, deduplicated by {name}, {rows:,} rows", rates[name], "rows/s")
-        found += [own.against(FASTEST, faster), *(own.against(peer, rate) for peer, rate in theirs.items())]
-    return found
+        all_figures += [own.against(FASTEST, faster), *(own.against(peer, rate) for peer, rate in theirs.items())]
+    return all_figures
 
 
 def _create(served: Served, namespace: str) -> None:
@@ -102,8 +102,8 @@ def _check(served: Served, topic: str, rows: int) -> None:
     """RuntimeError unless so many rows were written."""
     url = f"http://127.0.0.1:{served.port}/v1/namespaces/default/topics/{topic}"
     with urllib.request.urlopen(url) as answer:
-        found = json.load(answer)
-    written = sum(found["high_offsets"])
+        answer_of_gateway = json.load(answer)
+    written = sum(answer_of_gateway["high_offsets"])
     if written != rows:
         raise RuntimeError(f"{topic}: {written} rows were written, {rows} were to be")
 

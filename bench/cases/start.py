@@ -117,8 +117,8 @@ def restart_s(folder: Path, environment: Mapping[str, str]) -> tuple[float, floa
 
 def restarts(folders: Sequence[Path], rounds: int, environment: Mapping[str, str]) -> list[Started]:
     """Starts over each folder, in turn."""
-    found = [[restart_s(folder, environment) for folder in folders] for _ in range(rounds)]
-    of_each = [list(zip(*runs, strict=True)) for runs in zip(*found, strict=True)]
+    times = [[restart_s(folder, environment) for folder in folders] for _ in range(rounds)]
+    of_each = [list(zip(*runs, strict=True)) for runs in zip(*times, strict=True)]
     return [Started(median(wall), median(cpu), tuple(wall)) for wall, cpu in of_each]
 
 
@@ -197,12 +197,12 @@ def main() -> int:
     parser.add_argument("--ids", type=int, default=IDS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     arguments = parser.parse_args()
-    found = measure(arguments.ids, arguments.rounds)
-    for figure in found:
+    measured = measure(arguments.ids, arguments.rounds)
+    for figure in measured:
         print(f"{figure.name}: {figure.value:,.2f} {figure.unit}")
     out = Path("out/bench")
     out.mkdir(parents=True, exist_ok=True)
-    (out / "start.json").write_text(json.dumps([figure.plain() for figure in found], indent=1) + "\n")
+    (out / "start.json").write_text(json.dumps([figure.plain() for figure in measured], indent=1) + "\n")
     return 0
 
 

@@ -57,21 +57,21 @@ def collector() -> Iterator[str]:
 def variants(endpoint: str, before: Path | None) -> dict[str, Mapping[str, str]]:
     """What each gateway has in its environment."""
     on = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
-    found: dict[str, Mapping[str, str]] = {
+    environments: dict[str, Mapping[str, str]] = {
         "off": {},
         "on, 1 % sampled": {**on, "OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.01"},
         "on, all sampled": on,
     }
-    return found if before is None else {"before": {"PYTHONPATH": str(before / "service")}, **found}
+    return environments if before is None else {"before": {"PYTHONPATH": str(before / "service")}, **environments}
 
 
 def figures(load: Worker, quick: bool) -> list[Figure]:
     """The rate with a caller that records nothing, and with every request sampled, beside that without traces."""
     rounds, seconds = QUICK if quick else LONG
-    found = measured(load, rounds, seconds)
-    off = found.pop("off")["rate"]
-    own = [Figure(name(sampled), row["rate"], "claims/s of core", runs=row["runs"]) for sampled, row in found.items()]
-    return [one.against(NO_TRACES, off) for one in own]
+    runs = measured(load, rounds, seconds)
+    off = runs.pop("off")["rate"]
+    own = [Figure(name(sampled), row["rate"], "claims/s of core", runs=row["runs"]) for sampled, row in runs.items()]
+    return [figure.against(NO_TRACES, off) for figure in own]
 
 
 def name(variant: str) -> str:
@@ -99,19 +99,19 @@ def main() -> None:
     parser.add_argument("--before", type=Path, help="the tree of an earlier commit, measured too")
     parser.add_argument("--rounds", type=int, default=LONG[0])
     parser.add_argument("--seconds", type=float, default=LONG[1])
-    told = parser.parse_args()
+    options = parser.parse_args()
     with worker() as load:
-        found = measured(load, told.rounds, told.seconds, told.before)
-    off = found["off"]["rate"]
-    for variant, row in found.items():
-        runs = " ".join(f"{one:,.0f}" for one in row["runs"])
+        measured_runs = measured(load, options.rounds, options.seconds, options.before)
+    off = measured_runs["off"]["rate"]
+    for variant, row in measured_runs.items():
+        runs = " ".join(f"{rate:,.0f}" for rate in row["runs"])
         share = row["rate"] / off
         sys.stdout.write(f"{variant}: {row['rate']:,.0f} claims a processor second, {share:.3f} of off ({runs})\n")
 
 
 def _per_processor_second(run: "partial[dict[str, float]]") -> Mapping[str, float]:
-    found = run()
-    return {"rate": found["rate"] * found["seconds"] / IDS / found["cpu_s"]}
+    result = run()
+    return {"rate": result["rate"] * result["seconds"] / IDS / result["cpu_s"]}
 
 
 if __name__ == "__main__":

@@ -37,13 +37,13 @@ def figures(quick: bool) -> list[Figure]:
         folder = Path(place)
         with gateway(folder, core=None) as served:
             url = f"http://127.0.0.1:{served.port}"
-            given, dump = _written(url, folder, rows)
-            works: dict[str, Callable[[], Mapping[str, float]]] = {"verify": partial(_verified, url, given, rows)}
-            works |= {peer: partial(_joined, way, given, dump, rows) for way, peer in ANTI_JOINS.items()}
-            found = interleaved(rounds, works)
-    own = found.pop("verify")
+            source, dump = _written(url, folder, rows)
+            works: dict[str, Callable[[], Mapping[str, float]]] = {"verify": partial(_verified, url, source, rows)}
+            works |= {peer: partial(_joined, way, source, dump, rows) for way, peer in ANTI_JOINS.items()}
+            rates = interleaved(rounds, works)
+    own = rates.pop("verify")
     figure = Figure(name(rows), own["rate"], "rows/s", runs=own["runs"])
-    return [figure, *(figure.against(peer, row["rate"]) for peer, row in found.items())]
+    return [figure, *(figure.against(peer, row["rate"]) for peer, row in rates.items())]
 
 
 def name(rows: int) -> str:
@@ -61,29 +61,29 @@ def _ids(rows: int) -> pa.Array:
 def _written(url: str, folder: Path, rows: int) -> tuple[Path, Path]:
     """Writes the input's file, its rows through the gateway but for the first ten, the last ten twice; and the dump."""
     table = pa.table({COLUMN: _ids(rows), "cents": np.arange(rows)})
-    given, dump = folder / "input.parquet", folder / "topic.parquet"
-    pq.write_table(table, given, row_group_size=BATCH)
+    source, dump = folder / "input.parquet", folder / "topic.parquet"
+    pq.write_table(table, source, row_group_size=BATCH)
     with Gateway(url, timeout_ms=60_000) as client, client.attempt() as attempt:
         for start in range(PLANTED, rows, BATCH):
             attempt.produce(TOPIC, table.slice(start, BATCH), id_col=COLUMN)
         attempt.produce(TOPIC, table.slice(rows - PLANTED))
     written = pa.concat_tables([table.slice(PLANTED), table.slice(rows - PLANTED)])
     pq.write_table(written, dump, row_group_size=BATCH)
-    return given, dump
+    return source, dump
 
 
-def _verified(url: str, given: Path, rows: int) -> dict[str, float]:
-    state = given.parent / "state"
-    arguments = ["verify", "--against", TOPIC, "--url", url, "--input", str(given), "--id-col", COLUMN, "--json"]
-    told, took_s = _timed(["-m", "oncegate", *arguments, "--state", str(state)])
-    counts = told["ids"]
+def _verified(url: str, source: Path, rows: int) -> dict[str, float]:
+    state = source.parent / "state"
+    arguments = ["verify", "--against", TOPIC, "--url", url, "--input", str(source), "--id-col", COLUMN, "--json"]
+    output, took_s = _timed(["-m", "oncegate", *arguments, "--state", str(state)])
+    counts = output["ids"]
     if (counts["not_written"], counts["doubled"], counts["ok"]) != (PLANTED, PLANTED, rows - 2 * PLANTED):
         raise RuntimeError(f"verify did not find what was planted: {counts}")
     return {"rate": rows / took_s}
 
 
-def _joined(way: str, given: Path, dump: Path, rows: int) -> dict[str, float]:
-    counts, took_s = _timed(["-m", "bench.load.anti_joins", way, str(given), str(dump), COLUMN])
+def _joined(way: str, source: Path, dump: Path, rows: int) -> dict[str, float]:
+    counts, took_s = _timed(["-m", "bench.load.anti_joins", way, str(source), str(dump), COLUMN])
     if counts != {"missing": PLANTED, "foreign": 0, "doubled": PLANTED}:
         raise RuntimeError(f"{way} did not find what was planted: {counts}")
     return {"rate": rows / took_s}

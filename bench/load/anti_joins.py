@@ -16,15 +16,15 @@ import pyarrow.parquet as pq
 Counts = dict[str, int]
 
 
-def by_duckdb(given: str, topic: str, column: str) -> Counts:
+def by_duckdb(source: str, topic: str, column: str) -> Counts:
     """Counts by three queries over the files."""
     import duckdb
 
     def count(query: str) -> int:
-        (found,) = duckdb.execute(query).fetchone() or (0,)
-        return int(found)
+        (number,) = duckdb.execute(query).fetchone() or (0,)
+        return int(number)
 
-    left, right = f"read_parquet('{given}')", f"read_parquet('{topic}')"
+    left, right = f"read_parquet('{source}')", f"read_parquet('{topic}')"
     return {
         "missing": count(f"SELECT count(*) FROM {left} ANTI JOIN {right} USING ({column})"),
         "foreign": count(f"SELECT count(*) FROM {right} ANTI JOIN {left} USING ({column})"),
@@ -32,9 +32,9 @@ def by_duckdb(given: str, topic: str, column: str) -> Counts:
     }
 
 
-def by_pyarrow(given: str, topic: str, column: str) -> Counts:
+def by_pyarrow(source: str, topic: str, column: str) -> Counts:
     """Counts by Arrow's hash joins in memory."""
-    left, right = (pq.read_table(path, columns=[column]) for path in (given, topic))
+    left, right = (pq.read_table(path, columns=[column]) for path in (source, topic))
     copies = right.group_by(column).aggregate([(column, "count")])
     return {
         "missing": left.join(right, column, join_type="left anti").num_rows,
@@ -48,8 +48,8 @@ WAYS = {"duckdb": by_duckdb, "pyarrow": by_pyarrow}
 
 def main() -> None:
     """Counts what the command line names."""
-    way, *given = sys.argv[1:]
-    sys.stdout.write(json.dumps(WAYS[way](*given)) + "\n")
+    way, *paths = sys.argv[1:]
+    sys.stdout.write(json.dumps(WAYS[way](*paths)) + "\n")
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ def _mixed(words: U64) -> U64:
 def mixed(stream: int, count: int, live: int) -> U64:
     """`count` ids for a run: every tenth a live one at random, all others new."""
     ids = numbered(stream, 0, count)
-    known = np.random.default_rng(stream).integers(0, live, -(-count // KNOWN_EVERY), dtype=np.uint64)
-    ids[::KNOWN_EVERY] = of_numbers(LIVE_STREAM, known)
+    repeated = np.random.default_rng(stream).integers(0, live, -(-count // KNOWN_EVERY), dtype=np.uint64)
+    ids[::KNOWN_EVERY] = of_numbers(LIVE_STREAM, repeated)
     return ids
 
 

@@ -54,13 +54,13 @@ def wrong(run: Run, prepared: Prepared, ids: int) -> int:
     """How many ids of the sampled answers are not told what they are: known ones known, all others new."""
     if prepared.new is None:
         return 0
-    found = 0
+    count = 0
     for number, answer in run.samples:
-        said, known = prepared.new(answer), prepared.known(number * ids, ids)
+        said, expected = prepared.new(answer), prepared.known(number * ids, ids)
         if len(said) != ids:
             raise RuntimeError(f"{len(said)} verdicts for {ids} ids: {answer[:200]!r}")
-        found += int((said == known).sum())
-    return found
+        count += int((said == expected).sum())
+    return count
 
 
 def _go() -> None:
@@ -90,8 +90,8 @@ def _timed(job: dict[str, Any]) -> dict[str, float]:
         _go()
         began_s.append(time.process_time())
 
-    found = WORK.get(job["kind"], measure)(job, go)
-    return {**found, "load_cpu_s": time.process_time() - began_s[0]}
+    result = WORK.get(job["kind"], measure)(job, go)
+    return {**result, "load_cpu_s": time.process_time() - began_s[0]}
 
 
 def main() -> None:
@@ -99,10 +99,10 @@ def main() -> None:
     for line in sys.stdin:
         job = json.loads(line)
         try:
-            found = _timed(job)
+            result = _timed(job)
         except Exception as error:
-            found = {"error": f"{type(error).__name__}: {error}"}  # type: ignore[dict-item]
-        print(json.dumps(found), flush=True)
+            result = {"error": f"{type(error).__name__}: {error}"}  # type: ignore[dict-item]
+        print(json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":

@@ -43,11 +43,11 @@ def _rows(job: Job) -> list[list[tuple[bytes, bytes]]]:
     """The rows of each transaction."""
     ids, width = job["ids"], job["row_bytes"]
     count = max(2, min(int(RATE * job["seconds"]), PREPARED_BYTES // (width + 150)) // ids)
-    found = []
+    row_list = []
     for number in range(count):
         keys, values = bodies.records(job["stream"], number * ids, ids, width)
-        found.append(list(zip(_cells(keys), _cells(values), strict=True)))
-    return found
+        row_list.append(list(zip(_cells(keys), _cells(values), strict=True)))
+    return row_list
 
 
 def _cells(cells: bodies.U8) -> list[bytes]:

@@ -65,23 +65,23 @@ def _messages(job: Job, streamed: bool) -> list[bytes]:
     rate = min(_RATE / ids, _CALLS_PER_SECOND)
     count = min(int(rate * job["seconds"]) + job["clients"] + 1, _PREPARED_BYTES // (16 * ids))
     every, token = bodies.mixed(job["stream"], ids * count, job["live"]), np.random.default_rng([job["stream"], 1])
-    found = []
+    messages = []
     for call in range(count):
         packed = every[call * ids : (call + 1) * ids].tobytes()
         claim = pb.ClaimRequest(namespace="default", token=token.bytes(16), call=call, packed=packed)
-        found.append((pb.StreamClaimsRequest(claim=claim) if streamed else claim).SerializeToString())
-    return found
+        messages.append((pb.StreamClaimsRequest(claim=claim) if streamed else claim).SerializeToString())
+    return messages
 
 
 async def _measured(
-    job: Job, messages: list[bytes], one: Callable[[Run], Awaitable[None]], tasks: int, go: Callable[[], None]
+    job: Job, messages: list[bytes], claim_once: Callable[[Run], Awaitable[None]], tasks: int, go: Callable[[], None]
 ) -> dict[str, float]:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{job['grpc_port']}") as channel:
         await channel.channel_ready()
         run = Run(job, channel, iter(enumerate(messages)))
         go()
         run.begin_s = time.perf_counter()
-        await asyncio.gather(*(one(run) for _ in range(tasks)))
+        await asyncio.gather(*(claim_once(run) for _ in range(tasks)))
         return told(run.latencies_s, job["ids"], time.perf_counter() - run.begin_s, run.wrong)
 
 

@@ -75,10 +75,10 @@ def packed(job: Job) -> Prepared:
 
 
 def _packed(job: Job, **path: str) -> list[bytes]:
-    asked = _ids(job, PACKED_RATE, 16)
+    id_batches = _ids(job, PACKED_RATE, 16)
     head = f"content-type: {PACKED}\r\noncegate-call: 0\r\noncegate-token: "
-    tokens = _tokens(len(asked), job["stream"])
-    return [_claim(f"{head}{token}\r\n", ids.tobytes(), **path) for token, ids in zip(tokens, asked, strict=True)]
+    tokens = _tokens(len(id_batches), job["stream"])
+    return [_claim(f"{head}{token}\r\n", ids.tobytes(), **path) for token, ids in zip(tokens, id_batches, strict=True)]
 
 
 def packed_completed(job: Job) -> Prepared:
@@ -102,10 +102,10 @@ def _packed_new(answer: bytes) -> Bools:
 
 def arrow(job: Job) -> Prepared:
     """Strings as an Arrow stream, answered packed, which is what the Python and Spark clients ask for."""
-    asked = _ids(job, TEXT_RATE, 48)
+    id_batches = _ids(job, TEXT_RATE, 48)
     head = f"content-type: {ARROW}\r\naccept: {PACKED}\r\noncegate-call: 0\r\noncegate-token: "
-    tokens = _tokens(len(asked), job["stream"])
-    texts = (bodies.arrow_stream(bodies.text_of(ids)) for ids in asked)
+    tokens = _tokens(len(id_batches), job["stream"])
+    texts = (bodies.arrow_stream(bodies.text_of(ids)) for ids in id_batches)
     return Prepared(
         [_claim(f"{head}{token}\r\n", text) for token, text in zip(tokens, texts, strict=True)], new=_packed_new
     )
@@ -117,9 +117,9 @@ def json_in(job: Job) -> Prepared:
 
 
 def _json(job: Job, **path: str) -> list[bytes]:
-    asked = _ids(job, TEXT_RATE, 40)
-    tokens = _tokens(len(asked), job["stream"])
-    texts = (bodies.json_body(token, bodies.text_of(ids)) for token, ids in zip(tokens, asked, strict=True))
+    id_batches = _ids(job, TEXT_RATE, 40)
+    tokens = _tokens(len(id_batches), job["stream"])
+    texts = (bodies.json_body(token, bodies.text_of(ids)) for token, ids in zip(tokens, id_batches, strict=True))
     return [_claim("content-type: application/json\r\n", text, **path) for text in texts]
 
 
@@ -157,8 +157,8 @@ def script(job: Job) -> Prepared:
     """A script by its hash, all ids of a request in one argument."""
     name, width = job["sha"].encode(), str(bodies.UUID_CHARS if job.get("text") else 16).encode()
     bucket = BUCKET + width
-    asked = _ids(job, REDIS_RATE, 40)
-    requests = [resp.command(b"EVALSHA", name, b"1", bucket, _keys(job, ids).tobytes(), width) for ids in asked]
+    id_batches = _ids(job, REDIS_RATE, 40)
+    requests = [resp.command(b"EVALSHA", name, b"1", bucket, _keys(job, ids).tobytes(), width) for ids in id_batches]
     return Prepared(requests, resp.script_answer_bytes(job["ids"]), resp.script_new)
 
 
@@ -166,7 +166,7 @@ def multi(job: Job) -> Prepared:
     """All ids of a request looked up and added in one transaction and one write."""
     width = bodies.UUID_CHARS if job.get("text") else 16
     bucket, ids = BUCKET + str(width).encode(), job["ids"]
-    requests = [resp.transaction(bucket, _keys(job, asked)) for asked in _ids(job, REDIS_RATE, 2 * (width + 7))]
+    requests = [resp.transaction(bucket, _keys(job, batch)) for batch in _ids(job, REDIS_RATE, 2 * (width + 7))]
     # Of a request of one id, one digit tells that it was new or not.
     new = ids - int(bodies.is_known(0, ids).sum())
     return Prepared(requests, resp.transaction_answer_bytes(ids, new), resp.transaction_new)
@@ -181,7 +181,7 @@ def rows(job: Job) -> Prepared:
     path = f"/v1/namespaces/default/topics/{job['topic']}/records:produce{named}"
     head = f"content-type: {ARROW}\r\naccept: application/json\r\noncegate-call: 0\r\noncegate-token: "
     streams = (bodies.rows_stream(*bodies.records(job["stream"], number * ids, ids, width)) for number in range(count))
-    return Prepared([_post(path, f"{head}{token}\r\n", one) for token, one in zip(tokens, streams, strict=True)])
+    return Prepared([_post(path, f"{head}{token}\r\n", stream) for token, stream in zip(tokens, streams, strict=True)])
 
 
 KINDS: dict[str, Callable[[Job], Prepared]] = {

@@ -31,9 +31,9 @@ class OpenClaims:
     def told(self) -> list[Claim]:
         """Ends it; returns all claims, in the order in which they were due: also those that had not been sent yet."""
         self._end.value = time.monotonic()
-        found: list[Claim] = self._told.recv()
+        claims: list[Claim] = self._told.recv()
         self._process.join()
-        return sorted(found)
+        return sorted(claims)
 
     def close(self) -> None:
         """Ends the process, whatever it does."""
@@ -54,17 +54,17 @@ def within(claims: Sequence[Claim], begin: float, end: float) -> list[float]:
 
 
 def _claim_on(port: int, rate: float, end: "Synchronized[float]", telling: Any) -> None:
-    turns, one, found = _due(rate, end), Lock(), list[Claim]()
+    turns, lock, claims = _due(rate, end), Lock(), list[Claim]()
 
     def claim() -> None:
         with closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)) as connection:
             while True:
-                with one:
+                with lock:
                     due = next(turns, None)
                 if due is None:
                     return
                 is_granted = _is_granted(connection)
-                found.append((due, time.monotonic() - due, is_granted))
+                claims.append((due, time.monotonic() - due, is_granted))
 
     threads = [Thread(target=claim) for _ in range(CONNECTIONS)]
     for thread in threads:
@@ -72,7 +72,7 @@ def _claim_on(port: int, rate: float, end: "Synchronized[float]", telling: Any) 
     telling.send("begun")
     for thread in threads:
         thread.join()
-    telling.send(found)
+    telling.send(claims)
 
 
 def _due(rate: float, end: "Synchronized[float]") -> Iterator[float]:

@@ -128,9 +128,9 @@ def _answers(port: int) -> bool:
 
 def find_redis() -> str:
     """The redis-server of this machine; installed first where we may and can. RuntimeError says the command."""
-    found = shutil.which("redis-server")
-    if found is not None:
-        return found
+    path = shutil.which("redis-server")
+    if path is not None:
+        return path
     install = "apt-get install -y --no-install-recommends redis-server"
     if os.getuid() == 0 and shutil.which("apt-get"):
         print("redis-server is missing; installing it", file=sys.stderr)
@@ -138,7 +138,7 @@ def find_redis() -> str:
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
         subprocess.run(["apt-get", "update", "-qq"], **quiet)  # type: ignore[call-overload]
         subprocess.run(install.split(), env=environment, **quiet)  # type: ignore[call-overload]
-        found = shutil.which("redis-server")
-    if found is None:
+        path = shutil.which("redis-server")
+    if path is None:
         raise RuntimeError(f"the bench needs redis-server beside the gateway; install it with: {install}")
-    return found
+    return path

@@ -28,10 +28,10 @@ class Worker:
         self._hear(kind)
         cpu_s = served.cpu_s
         self._say("go")
-        found = self._hear(kind)
-        if found.get("wrong"):
-            raise RuntimeError(f"{kind}: {found['wrong']} sampled ids were answered wrongly: {job}")
-        return {**found, "cpu_s": served.cpu_s - cpu_s, "stream": self._streams}
+        result = self._hear(kind)
+        if result.get("wrong"):
+            raise RuntimeError(f"{kind}: {result['wrong']} sampled ids were answered wrongly: {job}")
+        return {**result, "cpu_s": served.cpu_s - cpu_s, "stream": self._streams}
 
     @property
     def runs(self) -> int:
@@ -48,10 +48,10 @@ class Worker:
         said = self._process.stdout.readline()
         if said == "ready\n":
             return {}
-        found: dict[str, Any] = json.loads(said) if said else {"error": "the load process ended"}
-        if "error" in found:
-            raise RuntimeError(f"{kind}: {found['error']}")
-        return found
+        result: dict[str, Any] = json.loads(said) if said else {"error": "the load process ended"}
+        if "error" in result:
+            raise RuntimeError(f"{kind}: {result['error']}")
+        return result
 
 
 @contextmanager

@@ -47,8 +47,8 @@ class Figure:
 
     def plain(self) -> dict[str, Any]:
         """For JSON: rounded, without what nobody measured beyond the fixed members."""
-        given = {name: _rounded(value) for name, value in asdict(self).items()}
-        return {name: value for name, value in given.items() if value not in (None, (), []) or name in _FIXED}
+        members = {name: _rounded(value) for name, value in asdict(self).items()}
+        return {name: value for name, value in members.items() if value not in (None, (), []) or name in _FIXED}
 
 
 _FIXED = ("name", "value", "unit", "peer", "peer_value", "ratio", "reach", "ok")
@@ -71,13 +71,13 @@ class Reach:
 
 def judged(figure: Figure, reaches: Sequence[Reach]) -> Figure:
     """The figure with the first reach that fits it, and whether it gets there."""
-    found = next((one for one in reaches if one.fits(figure)), None)
-    if found is None:
+    reach = next((candidate for candidate in reaches if candidate.fits(figure)), None)
+    if reach is None:
         return figure
-    if found.peer is not None:
-        return replace(figure, reach=found.reach, ok=figure.ratio is not None and figure.ratio >= found.reach)
-    ok = figure.value <= found.reach if figure.less_is_better else figure.value >= found.reach
-    return replace(figure, reach=found.reach, ok=ok)
+    if reach.peer is not None:
+        return replace(figure, reach=reach.reach, ok=figure.ratio is not None and figure.ratio >= reach.reach)
+    ok = figure.value <= reach.reach if figure.less_is_better else figure.value >= reach.reach
+    return replace(figure, reach=reach.reach, ok=ok)
 
 
 def unanswered(figures: Sequence[Figure], reaches: Sequence[Reach]) -> list[Reach]:
@@ -85,11 +85,11 @@ def unanswered(figures: Sequence[Figure], reaches: Sequence[Reach]) -> list[Reac
     return [reach for reach in reaches if not any(reach.fits(figure) for figure in figures)]
 
 
-def read(found: Mapping[str, Any]) -> Figure:
+def read(members: Mapping[str, Any]) -> Figure:
     """A figure as another part of the bench wrote it down; unknown members are left out, the ratio is made anew."""
-    known = {name: value for name, value in found.items() if name in Figure.__dataclass_fields__}
-    known["runs"] = tuple(known.get("runs", ()))
-    figure = Figure(**known)
+    fields = {name: value for name, value in members.items() if name in Figure.__dataclass_fields__}
+    fields["runs"] = tuple(fields.get("runs", ()))
+    figure = Figure(**fields)
     if figure.peer is None or figure.peer_value is None:
         return figure
     return figure.against(figure.peer, figure.peer_value)
@@ -106,11 +106,11 @@ def interleaved(runs: int, named: Mapping[str, Callable[[], Mapping[str, float]]
 
     Interleaved, so that what else the machine does meets all of them alike.
     """
-    found: dict[str, list[Mapping[str, float]]] = {name: [] for name in named}
+    measured: dict[str, list[Mapping[str, float]]] = {name: [] for name in named}
     for _ in range(runs):
         for name, work in named.items():
-            found[name].append(work())
-    return {name: _medians(rows) for name, rows in found.items()}
+            measured[name].append(work())
+    return {name: _medians(rows) for name, rows in measured.items()}
 
 
 def _medians(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
@@ -123,9 +123,9 @@ def worse(figures: Sequence[Figure], before: Sequence[Figure], by: float) -> lis
 
     Beside a peer the ratios are compared, since another day's machine is another machine; else the values.
     """
-    known = {(one.name, one.peer): one for one in before}
-    pairs = [(now, known[now.name, now.peer]) for now in figures if (now.name, now.peer) in known]
-    return [(now, one) for now, one in pairs if _gain(now, one) < 1 - by]
+    earlier_by_name = {(earlier.name, earlier.peer): earlier for earlier in before}
+    pairs = [(now, earlier_by_name[now.name, now.peer]) for now in figures if (now.name, now.peer) in earlier_by_name]
+    return [(now, earlier) for now, earlier in pairs if _gain(now, earlier) < 1 - by]
 
 
 def _gain(now: Figure, before: Figure) -> float:
@@ -165,7 +165,7 @@ def number(value: float) -> str:
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_rounded(one) for one in value]
+        return [_rounded(item) for item in value]
     if isinstance(value, bool) or not isinstance(value, float):
         return value
     return round(value) if abs(value) >= 1_000 else float(f"{value:.4g}")

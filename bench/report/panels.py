@@ -22,8 +22,8 @@ class Row:
 
     def shown(self, figures: Sequence[Figure]) -> Figure | None:
         """The figure that fits, beside the strongest of the peers that fit; None where nothing was measured."""
-        found = [one for one in figures if fnmatchcase(one.name, self.name) and self._fits(one)]
-        return min(found, key=lambda one: one.ratio or 0.0) if found else None
+        fitting = [figure for figure in figures if fnmatchcase(figure.name, self.name) and self._fits(figure)]
+        return min(fitting, key=lambda figure: figure.ratio or 0.0) if fitting else None
 
     def _fits(self, figure: Figure) -> bool:
         if self.peer is None or figure.peer is None or not figure.ratio:
@@ -40,8 +40,8 @@ class Panel:
 
     def shown(self, figures: Sequence[Figure]) -> list[tuple[str, Figure]]:
         """Label and figure of each row that was measured."""
-        found = [(row.label, row.shown(figures)) for row in self.rows]
-        return [(label, figure) for label, figure in found if figure is not None]
+        labelled = [(row.label, row.shown(figures)) for row in self.rows]
+        return [(label, figure) for label, figure in labelled if figure is not None]
 
 
 PANELS = (

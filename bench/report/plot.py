@@ -71,8 +71,8 @@ def _frame(axes: Any, panel: Panel, labels: Sequence[str]) -> None:
 
 def _limits(figures: Sequence[Figure]) -> tuple[float, float]:
     """The places on the axis that all panels beside a peer share."""
-    found = [one for figure in figures for one in (figure.ratio, figure.reach) if one]
-    return min([0.5, *found]) / 1.3, max([10.0, *found]) * 1.3
+    bounds = [bound for figure in figures for bound in (figure.ratio, figure.reach) if bound]
+    return min([0.5, *bounds]) / 1.3, max([10.0, *bounds]) * 1.3
 
 
 def _ratios(axes: Any, rows: Sequence[tuple[str, Figure]], limits: tuple[float, float]) -> None:
@@ -89,13 +89,13 @@ def _ratios(axes: Any, rows: Sequence[tuple[str, Figure]], limits: tuple[float, 
 
 
 def _times(axes: Any, rows: Sequence[tuple[str, Figure]]) -> None:
-    found = [one for _, figure in rows for one in (figure.value, figure.reach) if one]
-    least = min(found) / 2
+    times = [value for _, figure in rows for value in (figure.value, figure.reach) if value]
+    least = min(times) / 2
     for place, (_, figure) in enumerate(rows):
         axes.barh(place, figure.value - least, left=least, height=0.62, color=_color(figure))
         _aim(axes, place, figure)
         _said(axes, place, number(figure.value), f"at most {number(figure.reach)}" if figure.reach else "")
-    axes.set_xlim(least, max(found) * 1.5)
+    axes.set_xlim(least, max(times) * 1.5)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} ms")
     axes.xaxis.set_minor_formatter("")
 

@@ -38,21 +38,21 @@ def markdown(figures: Sequence[Figure], command: str, seconds: float) -> str:
 
 def quoted(page: str) -> list[Figure]:
     """The figures of a page's tables that have this report's columns; values have three digits there."""
-    found = []
+    quotes = []
     for name, value, unit, _, _, peer, peer_value, *_ in _rows(page):
         figure = Figure(name, _value(value), unit)
-        found.append(figure.against(peer, _value(peer_value)) if peer else figure)
-    return found
+        quotes.append(figure.against(peer, _value(peer_value)) if peer else figure)
+    return quotes
 
 
 def _rows(page: str) -> list[list[str]]:
     """The cells of each row below a head with this report's columns."""
-    found, inside = [], False
+    rows, inside = [], False
     for line in page.splitlines():
         inside = line == _row(_COLUMNS) or (inside and line.startswith("|"))
         if inside and line not in (_row(_COLUMNS), _row(["---"] * len(_COLUMNS))):
-            found.append([cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")])
-    return found
+            rows.append([cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")])
+    return rows
 
 
 def _value(text: str) -> float:
@@ -62,10 +62,10 @@ def _value(text: str) -> float:
 
 def what_is_worse(figures: Sequence[Figure], before: Sequence[Figure]) -> str:
     """A paragraph that names each figure that is worse than before by more than a tenth, and both numbers."""
-    found = worse(figures, before, _WORSE_BY)
+    pairs = worse(figures, before, _WORSE_BY)
     shown = [
-        f"- {now.name}{f', beside {now.peer}' if now.peer else ''}: {_shown(now)}, before {_shown(one)}"
-        for now, one in found
+        f"- {now.name}{f', beside {now.peer}' if now.peer else ''}: {_shown(now)}, before {_shown(earlier)}"
+        for now, earlier in pairs
     ]
     if not before:
         return "\nThere is no earlier run to compare with.\n"
@@ -117,6 +117,6 @@ def show(figures: Sequence[Figure], console: Console) -> None:
 
 def last_line(figures: Sequence[Figure], out: Path) -> str:
     """How many reaches were met."""
-    asked = [figure for figure in figures if figure.reach]
-    met = sum(bool(figure.ok) for figure in asked)
-    return f"bench: {met} of {len(asked)} reaches met, {len(figures)} figures in {out / 'result.json'}"
+    with_reach = [figure for figure in figures if figure.reach]
+    met = sum(bool(figure.ok) for figure in with_reach)
+    return f"bench: {met} of {len(with_reach)} reaches met, {len(figures)} figures in {out / 'result.json'}"

@@ -124,16 +124,16 @@ def main() -> int:
         windows, restart_s, filter_byte_s = measure(folder, options, console)
     finally:
         shutil.rmtree(folder)
-    found = [reached(figure) for figure in figures(windows, restart_s, filter_byte_s)]
+    all_figures = [reached(figure) for figure in figures(windows, restart_s, filter_byte_s)]
     out = out_of(options.ids)
     out.mkdir(parents=True, exist_ok=True)
     (out / "windows.json").write_text(json.dumps([window.plain() for window in windows], indent=1) + "\n")
-    (out / "result.json").write_text(json.dumps([figure.plain() for figure in found], indent=1) + "\n")
+    (out / "result.json").write_text(json.dumps([figure.plain() for figure in all_figures], indent=1) + "\n")
     command = "make scale" + (f' ARGS="{" ".join(sys.argv[1:])}"' if sys.argv[1:] else "")
-    (out / "result.md").write_text(report.markdown(found, command, time.monotonic() - began_s))
+    (out / "result.md").write_text(report.markdown(all_figures, command, time.monotonic() - began_s))
     draw(windows, out / "result.png")
-    report.show(found, Console(width=None if sys.stdout.isatty() else 170))
-    print(report.last_line(found, out).replace("bench:", "scale:"))
+    report.show(all_figures, Console(width=None if sys.stdout.isatty() else 170))
+    print(report.last_line(all_figures, out).replace("bench:", "scale:"))
     return 0
 
 

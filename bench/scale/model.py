@@ -54,9 +54,12 @@ def fitted(windows: Sequence[Measured], seconds: Sequence[float]) -> Prices:
     if not windows:
         raise ValueError("nothing can be fitted to no windows")
     took = np.array(seconds)
-    amounts = np.array([[one.window_ids, one.written_bytes] for one in windows], np.float64)
-    found = [_least_squares(amounts, took, used) for used in ([0, 1], [0], [1])]
-    each_s, byte_s = min((one for one in found if (one >= 0).all()), key=lambda one: _residual(amounts, took, one))
+    amounts = np.array([[candidate.window_ids, candidate.written_bytes] for candidate in windows], np.float64)
+    fits = [_least_squares(amounts, took, used) for used in ([0, 1], [0], [1])]
+    each_s, byte_s = min(
+        (candidate for candidate in fits if (candidate >= 0).all()),
+        key=lambda candidate: _residual(amounts, took, candidate),
+    )
     return Prices(float(each_s), float(byte_s), _residual(amounts, took, np.array([each_s, byte_s])))
 
 
@@ -113,6 +116,6 @@ class Growth:
 
 def seconds_at(ids: int, prices: Prices, growth: Growth) -> float:
     """What a run to so many different ids takes; no less than its merges take at the rate that they may write at."""
-    asked = ids * growth.asked / growth.ids
+    lookups = ids * growth.asked / growth.ids
     merging_s = growth.run_bytes_at(ids) / Limits().merge_bytes_per_second
-    return max(prices.seconds(asked, growth.bytes_at(ids)), merging_s)
+    return max(prices.seconds(lookups, growth.bytes_at(ids)), merging_s)

@@ -66,7 +66,7 @@ def figures(windows: Sequence[Window], restart_s: float, filter_byte_s: float = 
     seconds, cpu_s = sum(window.seconds for window in run), sum(window.cpu_s for window in run)
     hot = hot_bytes(windows)
     cold = cold_bytes(windows, hot)
-    found = [
+    all_figures = [
         Figure("mixed load: rate", end.asked / seconds, "ids/s"),
         Figure("mixed load: rate, processor time", end.asked / cpu_s, "ids/s"),
         Figure("mixed load: longest call", max(window.longest_ms for window in run), "ms"),
@@ -77,16 +77,16 @@ def figures(windows: Sequence[Window], restart_s: float, filter_byte_s: float = 
         Figure("start-up, rate", end.ids / restart_s, "ids/s"),
     ]
     if cold is not None:
-        found.append(Figure("memory of an id that left it", cold[0], "bytes/id"))
-        found.append(Figure("memory while ids leave it, whatever their number", cold[1] / 2**20, "MiB"))
+        all_figures.append(Figure("memory of an id that left it", cold[0], "bytes/id"))
+        all_figures.append(Figure("memory while ids leave it, whatever their number", cold[1] / 2**20, "MiB"))
         of_disk = end.cold_disk_bytes / end.cold_ids
-        found.append(Figure("disk of an id that left memory", of_disk, "bytes/id"))
-        found.append(Figure("disk of entries and saved index, at most", entry_bytes(windows) / 2**20, "MiB"))
+        all_figures.append(Figure("disk of an id that left memory", of_disk, "bytes/id"))
+        all_figures.append(Figure("disk of entries and saved index, at most", entry_bytes(windows) / 2**20, "MiB"))
         of_filters = end.filter_bytes / end.cold_ids
-        found.append(Figure("memory of an id that left it, filter and fences", of_filters, "bytes/id"))
+        all_figures.append(Figure("memory of an id that left it, filter and fences", of_filters, "bytes/id"))
     if end.ids < LINE_IDS:
-        return found
-    return found + rates_at_a_billion(windows) + billion(windows, restart_s, hot, cold, filter_byte_s)
+        return all_figures
+    return all_figures + rates_at_a_billion(windows) + billion(windows, restart_s, hot, cold, filter_byte_s)
 
 
 def hot_bytes(windows: Sequence[Window]) -> float:
@@ -129,20 +129,20 @@ def rates_at_a_billion(windows: Sequence[Window]) -> list[Figure]:
     leaving = [window for window in later if window.cold_ids] or later
     written_bytes = sum(window.written_bytes for window in windows)
     growth = Growth(end.asked, end.ids, end.cold_ids, end.rounds, written_bytes)
-    asked = BILLION * end.asked / end.ids
-    found = []
+    lookups = BILLION * end.asked / end.ids
+    all_figures = []
     for what, seconds in (
         ("", [window.seconds for window in leaving]),
         (", processor time", [window.cpu_s for window in leaving]),
     ):
         prices = fitted(leaving, seconds)
-        found += [
-            Figure(f"{name}: rate{what}", asked / seconds_at(BILLION, prices, growth), "ids/s"),
+        all_figures += [
+            Figure(f"{name}: rate{what}", lookups / seconds_at(BILLION, prices, growth), "ids/s"),
             Figure(f"{name}: an id{what}", 1e9 * prices.each_s, "ns"),
             Figure(f"{name}: a KiB written{what}", 2**10 * 1e9 * prices.byte_s, "ns"),
             Figure(f"{name}: windows' distance from it{what}", 100 * prices.residual, "%"),
         ]
-    return found
+    return all_figures
 
 
 def billion(

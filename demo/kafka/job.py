@@ -63,10 +63,10 @@ def _rows(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
 def through_the_gateway(arguments: argparse.Namespace) -> dict[str, str]:
     """The options of Oncegate's sink."""
     way = arguments.write
-    given = {"url": arguments.url, "namespace": way, "write": way}
+    options = {"url": arguments.url, "namespace": way, "write": way}
     if way == DIRECT:
-        return {**given, "producerCol": FILE, "sequenceCol": SEQUENCE}
-    return {**given, "idCol": KEY} if way == "ids" else given
+        return {**options, "producerCol": FILE, "sequenceCol": SEQUENCE}
+    return {**options, "idCol": KEY} if way == "ids" else options
 
 
 def main() -> None:

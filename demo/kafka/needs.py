@@ -16,9 +16,9 @@ def require_java() -> None:
         said = subprocess.run([java(), "-version"], capture_output=True, text=True, timeout=_ANSWER_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         raise RuntimeError(f"Java {JAVA_MIN} is missing ({java()}); install it, then run make setup") from None
-    found = re.search(r'version "(\d+)', said.stderr)
-    if found is None or int(found[1]) < JAVA_MIN:
-        version = found[1] if found else "unknown"
+    match = re.search(r'version "(\d+)', said.stderr)
+    if match is None or int(match[1]) < JAVA_MIN:
+        version = match[1] if match else "unknown"
         raise RuntimeError(f"Java {JAVA_MIN} is missing ({java()} is {version}); install it, then run make setup")
 
 

@@ -34,7 +34,7 @@ def demonstrate(console: Console, out: Path, plan: Plan, go_all_ways: GoAllWays)
 
         ran = go_all_ways(console, out, plan, go)
         wanted = compare.expected(plan.size)
-        return [judged(plan, one, wanted, cluster.bootstrap) for one in ran]
+        return [judged(plan, run, wanted, cluster.bootstrap) for run in ran]
 
 
 def judged(plan: Plan, ran: Ran, wanted: compare.Expected, bootstrap: str) -> report.Judged:

@@ -43,9 +43,9 @@ def written(bootstrap: str, way: str) -> Written:
     Raises KafkaException, and ValueError for a record that is none of the demo's.
     """
     ahead_s = time.clock_gettime(time.CLOCK_REALTIME) - time.monotonic()
-    found = sorted(_committed(bootstrap, name_of(way)), key=lambda message: message.timestamp()[1])
-    seen_s = np.array([message.timestamp()[1] / 1000 - ahead_s for message in found], dtype=np.float64)
-    return Written([row_of(message.value()) for message in found], seen_s)
+    messages = sorted(_committed(bootstrap, name_of(way)), key=lambda message: message.timestamp()[1])
+    seen_s = np.array([message.timestamp()[1] / 1000 - ahead_s for message in messages], dtype=np.float64)
+    return Written([row_of(message.value()) for message in messages], seen_s)
 
 
 def row_of(value: bytes | None) -> Row:

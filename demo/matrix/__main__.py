@@ -24,14 +24,14 @@ INTERRUPTED = 130
 
 def main() -> int:
     """The exit status."""
-    given = _arguments()
+    arguments = _arguments()
     end_as_ctrl_c()
     console, began_s = Console(width=None if sys.stdout.isatty() else 160), time.monotonic()
-    out: Path = given.out.resolve()
+    out: Path = arguments.out.resolve()
     try:
         with alone(out), temporary_files(out / "tmp"):
-            counted = perform(console, out, _drawn(given, out))
-            return conclude(console, out, counted, _command(given), time.monotonic() - began_s)
+            counted = perform(console, out, _drawn(arguments, out))
+            return conclude(console, out, counted, _command(arguments), time.monotonic() - began_s)
     except KeyboardInterrupt:
         console.print("[yellow]stopped; everything that was started is stopped too[/yellow]")
         return INTERRUPTED
@@ -46,24 +46,24 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="draws jobs and struck batches  [default: 0]")
     parser.add_argument("--only", nargs="+", choices=[*FAULTS, *WAYS], default=[], help="these faults, or ways, alone")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "spark-matrix", help="emptied first")
-    given = parser.parse_args()
-    if given.runs < 1:
-        parser.error(f"--runs is {given.runs}; give 1 or more")
-    return given
+    arguments = parser.parse_args()
+    if arguments.runs < 1:
+        parser.error(f"--runs is {arguments.runs}; give 1 or more")
+    return arguments
 
 
-def _command(given: argparse.Namespace) -> str:
+def _command(arguments: argparse.Namespace) -> str:
     """What repeats these runs."""
-    words = [f"--runs {given.runs}"] * (given.runs != 1) + [f"--seed {given.seed}"] * (given.seed != 0)
-    words += [f"--only {' '.join(given.only)}"] * bool(given.only)
+    words = [f"--runs {arguments.runs}"] * (arguments.runs != 1) + [f"--seed {arguments.seed}"] * (arguments.seed != 0)
+    words += [f"--only {' '.join(arguments.only)}"] * bool(arguments.only)
     return f'make spark-matrix ARGS="{" ".join(words)}"' if words else "make spark-matrix"
 
 
-def _drawn(given: argparse.Namespace, out: Path) -> list[Run]:
+def _drawn(arguments: argparse.Namespace, out: Path) -> list[Run]:
     """The runs, those on one kind of Spark together."""
-    faults = [name for name in FAULTS if name in given.only] or list(FAULTS)
-    ways = tuple(way for way in WAYS if way in given.only) or WAYS
-    runs = [run for fault in faults for run in runs_of(fault, ways, given.runs, given.seed, out)]
+    faults = [name for name in FAULTS if name in arguments.only] or list(FAULTS)
+    ways = tuple(way for way in WAYS if way in arguments.only) or WAYS
+    runs = [run for fault in faults for run in runs_of(fault, ways, arguments.runs, arguments.seed, out)]
     return sorted(runs, key=_where)
 
 

@@ -53,10 +53,10 @@ class Cluster:
     def _told(self, pattern: str, times: int = 1) -> list[str]:
         """Waits until the master has said something so often. Raises RuntimeError when it does not."""
         end = time.monotonic() + _START_S_MAX
-        while len(found := re.findall(pattern, self._log.read_text(errors="replace"))) < times:
+        while len(matches := re.findall(pattern, self._log.read_text(errors="replace"))) < times:
             if time.monotonic() > end or any(process.poll() is not None for process in self._started):
                 raise RuntimeError(
                     f"Spark's master or a worker did not start; its log ends:\n{processes.tail(self._log)}"
                 )
             time.sleep(_POLL_S)
-        return found
+        return matches

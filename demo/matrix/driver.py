@@ -112,13 +112,13 @@ class Performance:
 
     def _options(self) -> dict[str, str]:
         way = {"dedup": "staged"}.get(self.run.way, self.run.way)
-        given = {**self.where, **self.strike.options(), "write": way, "topic": TOPIC}
+        options = {**self.where, **self.strike.options(), "write": way, "topic": TOPIC}
         if way in ("claim", "ids"):
-            given["idCol"] = "id"
+            options["idCol"] = "id"
         if way == "claim":
             sink = {"sink": "demo.matrix.struck:StruckFiles", "sinkPath": str(self.folder / "out")}
-            given |= {**sink, "leaseMs": str(LEASE_MS)}
-        return given
+            options |= {**sink, "leaseMs": str(LEASE_MS)}
+        return options
 
     @property
     def _checkpoint(self) -> str:
@@ -136,7 +136,7 @@ class Performance:
 def main() -> None:
     """Tells the supervisor who is to be killed, and performs what has not finished."""
     folder, url, master = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-    runs = [Run(**one) for one in json.loads((folder / "runs.json").read_text())]
+    runs = [Run(**members) for members in json.loads((folder / "runs.json").read_text())]
     speculation = SPECULATION if any(run.fault == "speculation" for run in runs) else {}
     spark = session(master, folder, {**SETTINGS, **speculation})
     jvm = spark._jvm.java.lang.ProcessHandle.current().pid()

@@ -84,9 +84,9 @@ class Plan:
     updates: bool = False  # a Python sink takes outputMode("update") inside foreachBatch alone
     chained: bool = False  # its left side is a topic that a first job writes
 
-    def expected(self, given: Input) -> Counter[str]:
+    def expected(self, source: Input) -> Counter[str]:
         """How often each id must be there: once."""
-        return Counter(self.ids(given))
+        return Counter(self.ids(source))
 
 
 def _count(streams: Streams, _: int) -> Any:
@@ -95,10 +95,10 @@ def _count(streams: Streams, _: int) -> Any:
     return counts.selectExpr("concat(k, ':', count) id", "count n")
 
 
-def _counts(given: Input) -> Iterator[str]:
+def _counts(source: Input) -> Iterator[str]:
     so_far: Counter[str] = Counter()
-    for batch in range(given.batches):
-        come = Counter(given.key(n) for n in given.numbers(batch))
+    for batch in range(source.batches):
+        come = Counter(source.key(n) for n in source.numbers(batch))
         so_far.update(come)
         yield from (f"{key}:{so_far[key]}" for key in come)
 
@@ -121,13 +121,13 @@ PLANS = {
     plan.name: plan
     for plan in (
         Plan("count", _count, _counts, updates=True),
-        Plan("join", _join, lambda given: (f"id-{n}+r-{n}-{copy}" for n in given.matched() for copy in (0, 1))),
+        Plan("join", _join, lambda source: (f"id-{n}+r-{n}-{copy}" for n in source.matched() for copy in (0, 1))),
         Plan(
             "flat_map",
             _flat_map,
-            lambda given: (f"id-{n}/{part}" for n in given.all_numbers() for part in range(OUTPUTS_OF_ONE)),
+            lambda source: (f"id-{n}/{part}" for n in source.all_numbers() for part in range(OUTPUTS_OF_ONE)),
         ),
-        Plan("repartition", _repartition, lambda given: (f"id-{n}" for n in given.all_numbers())),
+        Plan("repartition", _repartition, lambda source: (f"id-{n}" for n in source.all_numbers())),
         Plan("chain", _count, _counts, updates=True, chained=True),
     )
 }

@@ -31,12 +31,12 @@ Cells = Mapping[str, Mapping[str, Cell]]
 
 def cells(counted: Sequence[Counted]) -> dict[str, dict[str, Cell]]:
     """The cells by fault and way, in the order of the runs."""
-    found: dict[str, dict[str, Cell]] = {}
-    for fault, way in dict.fromkeys((one.run.fault, one.run.way) for one in counted):
-        own = [one for one in counted if (one.run.fault, one.run.way) == (fault, way)]
-        sums = (sum(getattr(one, name) for one in own) for name in ("hit", "duplicated", "lost", "takeovers"))
-        found.setdefault(fault, {})[way] = Cell(len(own), *sums)
-    return {fault: found[fault] for fault in FAULTS if fault in found}
+    by_fault: dict[str, dict[str, Cell]] = {}
+    for fault, way in dict.fromkeys((result.run.fault, result.run.way) for result in counted):
+        own = [result for result in counted if (result.run.fault, result.run.way) == (fault, way)]
+        sums = (sum(getattr(result, name) for result in own) for name in ("hit", "duplicated", "lost", "takeovers"))
+        by_fault.setdefault(fault, {})[way] = Cell(len(own), *sums)
+    return {fault: by_fault[fault] for fault in FAULTS if fault in by_fault}
 
 
 def failures(shown: Cells) -> list[str]:
@@ -109,6 +109,9 @@ def show(console: Console, shown: Cells) -> None:
 def write(out: Path, shown: Cells, counted: Sequence[Counted], command: str, seconds: float) -> None:
     """Keeps result.json, with every run, and result.md, which RELIABILITY.md quotes."""
     plain = {fault: {way: asdict(cell) for way, cell in row.items()} for fault, row in shown.items()}
-    runs = [{**asdict(one), "run": one.run.name, "plan": one.run.plan, "batch": one.run.batch} for one in counted]
+    runs = [
+        {**asdict(result), "run": result.run.name, "plan": result.run.plan, "batch": result.run.batch}
+        for result in counted
+    ]
     (out / "result.json").write_text(json.dumps({"command": command, "cells": plain, "runs": runs}, indent=1) + "\n")
     (out / "result.md").write_text(markdown(shown, command, seconds))

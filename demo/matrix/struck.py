@@ -98,10 +98,10 @@ def kill_executor() -> None:
 
 def delete_shuffle_files(folder: Path) -> int:
     """Deletes all shuffle files below a folder; how many there were."""
-    found = [path for path in folder.rglob("shuffle_*") if path.suffix in (".data", ".index")]
-    for path in found:
+    files = [path for path in folder.rglob("shuffle_*") if path.suffix in (".data", ".index")]
+    for path in files:
         path.unlink(missing_ok=True)
-    return len(found)
+    return len(files)
 
 
 class StruckWriter:

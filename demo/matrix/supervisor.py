@@ -144,5 +144,5 @@ class Runs:
         wanted = PLANS[run.plan].expected(run.input)
         more, less = (came - wanted).total(), (wanted - came).total()
         causes = {name.removeprefix(_CAUSE): count for name, count in counters.items() if name.startswith(_CAUSE)}
-        told = {cause: count for cause, count in causes.items() if count}
-        return Counted(run, hit(run, self._events[run].all()), more, less, counters["takeovers"], told)
+        counts = {cause: count for cause, count in causes.items() if count}
+        return Counted(run, hit(run, self._events[run].all()), more, less, counters["takeovers"], counts)

@@ -20,12 +20,12 @@ class RedisServer:
     """One server on a port that stays the same. A context manager. RuntimeError where none is installed."""
 
     def __init__(self, folder: Path, log: Path) -> None:
-        found = shutil.which("redis-server")
-        if found is None:
+        path = shutil.which("redis-server")
+        if path is None:
             raise RuntimeError("redis-server is missing; install it (apt-get install redis-server)")
         self._folder, self._log = folder, log
         self.port = free_port()
-        self._command = [found, "--port", str(self.port), "--bind", HOST, "--dir", str(folder), *_DURABLE]
+        self._command = [path, "--port", str(self.port), "--bind", HOST, "--dir", str(folder), *_DURABLE]
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "RedisServer":

@@ -33,5 +33,5 @@ def demonstrate(console: Console, out: Path, plan: Plan, go_all_ways: GoAllWays)
 
         ran = go_all_ways(console, out, plan, go)
         wanted = compare.expected(plan.size)
-        written = [compare.compare(one, wanted, compare.written(one, owners.owner)) for one in ran]
-        return [report.Judged(plan, one, found) for one, found in zip(ran, written, strict=True)]
+        written = [compare.compare(run, wanted, compare.written(run, owners.owner)) for run in ran]
+        return [report.Judged(plan, run, compared) for run, compared in zip(ran, written, strict=True)]

@@ -41,12 +41,12 @@ def stale() -> dict[str, str]:
 
 def main() -> int:
     """Writes what is stale, or with `--check` names it; returns the exit status."""
-    found = stale()
+    names = stale()
     if "--check" in sys.argv[1:]:
-        sys.stdout.writelines(f"deploy/grafana/dashboards/{name} is stale: make generate\n" for name in found)
-        return 1 if found else 0
+        sys.stdout.writelines(f"deploy/grafana/dashboards/{name} is stale: make generate\n" for name in names)
+        return 1 if names else 0
     FOLDER.mkdir(exist_ok=True)
-    for name, new in found.items():
+    for name, new in names.items():
         (FOLDER / name).write_text(new)
         sys.stdout.write(f"wrote deploy/grafana/dashboards/{name}\n")
     return 0

@@ -31,7 +31,7 @@ def table() -> str:
 
 def readme() -> str:
     """Returns README.md of the chart with its table drawn anew."""
-    return _TABLE.sub(lambda found: f"{found[1]}{table()}{found[2]}", (CHART / "README.md").read_text())
+    return _TABLE.sub(lambda match: f"{match[1]}{table()}{match[2]}", (CHART / "README.md").read_text())
 
 
 def stale() -> dict[Path, str]:
@@ -71,11 +71,11 @@ def main() -> int:
 
 def checked() -> int:
     """Names what is stale, and the command that makes it anew; returns the exit status."""
-    told = [f"{path.relative_to(CHART.parents[1])} is stale: make generate\n" for path in stale()]
+    lines = [f"{path.relative_to(CHART.parents[1])} is stale: make generate\n" for path in stale()]
     if not is_rendered():
-        told.append("tests/golden/chart is stale: python -m deploy.k8s --render\n")
-    sys.stdout.write("".join(told))
-    return 1 if told else 0
+        lines.append("tests/golden/chart is stale: python -m deploy.k8s --render\n")
+    sys.stdout.write("".join(lines))
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":

@@ -38,10 +38,16 @@ def _replacements(made: str, module: str, version: str) -> list[str]:
     """What a module replaces, as `go mod edit` takes it."""
     file = json.loads(_go(made, "mod", "download", "-json", f"{module}@{version}"))["GoMod"]
     own = json.loads(_go(made, "mod", "edit", "-json", file))
-    named: list[dict[str, Any]] = [one for one in own.get("Replace") or () if one["New"].get("Version")]
-    staging = [one["Path"] for one in own["Require"] if one["Path"][:7] == "k8s.io/" and one["Version"] == "v0.0.0"]
+    named: list[dict[str, Any]] = [
+        replacement for replacement in own.get("Replace") or () if replacement["New"].get("Version")
+    ]
+    staging = [
+        replacement["Path"]
+        for replacement in own["Require"]
+        if replacement["Path"][:7] == "k8s.io/" and replacement["Version"] == "v0.0.0"
+    ]
     return [
-        *(f"{_module(one['Old'])}={_module(one['New'])}" for one in named),
+        *(f"{_module(replacement['Old'])}={_module(replacement['New'])}" for replacement in named),
         *(f"{path}={path}@{_staging_version(version)}" for path in staging),
     ]
 

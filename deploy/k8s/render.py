@@ -20,9 +20,9 @@ def scenarios() -> dict[str, Path]:
 
 def render(*arguments: str | Path, apis: tuple[str, ...] = APIS) -> "subprocess.CompletedProcess[str]":
     """Runs `helm template` of the chart, whatever its status; of its remarks, only warnings and errors are kept."""
-    known = [f"--api-versions={api}" for api in apis]
+    api_flags = [f"--api-versions={api}" for api in apis]
     command = [tool(HELM), "template", RELEASE, CHART, "--namespace", NAMESPACE, "--kube-version", KUBERNETES]
-    done = subprocess.run([*command, *known, *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, *api_flags, *arguments], capture_output=True, text=True, check=False)
     # It tells of each symbolic link that it followed.
     done.stderr = "".join(line for line in done.stderr.splitlines(True) if not line.startswith("level=INFO"))
     return done

@@ -161,12 +161,12 @@ def _bounds(value: Value) -> dict[str, Any]:
 
 def settings() -> dict[str, Any]:
     """Returns what each setting of the gateway may be that the chart leaves to its user."""
-    found: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     for half in (SemanticSettings, ProcessSettings):
-        for name, told in half.model_json_schema()["properties"].items():
+        for name, description in half.model_json_schema()["properties"].items():
             if name not in OF_THE_CHART:
-                found[name] = {key: told[key] for key in ("type", "enum") if key in told}
-    return dict(sorted(found.items()))
+                properties[name] = {key: description[key] for key in ("type", "enum") if key in description}
+    return dict(sorted(properties.items()))
 
 
 def text() -> str:

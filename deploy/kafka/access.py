@@ -43,8 +43,8 @@ class Access:
     def __str__(self) -> str:
         """The options, as on a command line."""
         certificates = "" if self.client_certificates == "none" else f"--client-certificates {self.client_certificates}"
-        given = ["--sasl" * self.sasl, "--tls" * self.tls, certificates, "--acls" * self.acls]
-        return " ".join(option for option in given if option)
+        flags = ["--sasl" * self.sasl, "--tls" * self.tls, certificates, "--acls" * self.acls]
+        return " ".join(option for option in flags if option)
 
     @property
     def protocol(self) -> str:
@@ -53,9 +53,9 @@ class Access:
 
     def properties(self, files: "Files", listeners: Sequence[str] = ("clients",)) -> dict[str, str]:
         """Gives the properties of a broker for this: of its controller, and of its listeners, in small letters."""
-        told: dict[str, str] = {}
+        settings: dict[str, str] = {}
         if self.sasl:
-            told |= {
+            settings |= {
                 "sasl.enabled.mechanisms": f"{SCRAM},PLAIN",
                 "sasl.mechanism.inter.broker.protocol": "PLAIN",
                 "sasl.mechanism.controller.protocol": "PLAIN",
@@ -63,34 +63,36 @@ class Access:
                 "listener.name.controller.plain.sasl.jaas.config": _plain(files),
             }
             for listener in listeners:
-                told[f"listener.name.{listener}.plain.sasl.jaas.config"] = _plain(files)
-                told[f"listener.name.{listener}.scram-sha-512.sasl.jaas.config"] = _SCRAM_LOGIN
+                settings[f"listener.name.{listener}.plain.sasl.jaas.config"] = _plain(files)
+                settings[f"listener.name.{listener}.scram-sha-512.sasl.jaas.config"] = _SCRAM_LOGIN
         if self.tls:
             for store, path in (("keystore", files.broker), ("truststore", files.authority)):
-                told |= {f"ssl.{store}.type": "PEM", f"ssl.{store}.location": str(path)}
-            told["ssl.principal.mapping.rules"] = "RULE:^CN=(.*)$/$1/,DEFAULT"
-            told |= {f"listener.name.{listener}.ssl.client.auth": self.client_certificates for listener in listeners}
+                settings |= {f"ssl.{store}.type": "PEM", f"ssl.{store}.location": str(path)}
+            settings["ssl.principal.mapping.rules"] = "RULE:^CN=(.*)$/$1/,DEFAULT"
+            settings |= {
+                f"listener.name.{listener}.ssl.client.auth": self.client_certificates for listener in listeners
+            }
             # Without SASL controllers know one another by their certificates.
-            told["listener.name.controller.ssl.client.auth"] = "none" if self.sasl else "required"
+            settings["listener.name.controller.ssl.client.auth"] = "none" if self.sasl else "required"
         if self.acls:
-            told["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-            told["super.users"] = f"User:{ADMIN}"
-        return told
+            settings["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+            settings["super.users"] = f"User:{ADMIN}"
+        return settings
 
     def parameters(self, files: "Files", user: str = CLIENT) -> dict[str, str]:
         """Gives what a client says of itself, by the names that a ledger's URL has."""
-        given = {"security_protocol": self.protocol}
+        parameters = {"security_protocol": self.protocol}
         if self.sasl:
-            given |= {
+            parameters |= {
                 "sasl_mechanism": SCRAM,
                 "sasl_username": user,
                 "sasl_password_file": str(files.password_file(user)),
             }
         if self.tls:
-            given["ssl_cafile"] = str(files.authority)
+            parameters["ssl_cafile"] = str(files.authority)
         if self.client_certificates != "none":
-            given |= {"ssl_certfile": str(files.certificate(user)), "ssl_keyfile": str(files.key(user))}
-        return given
+            parameters |= {"ssl_certfile": str(files.certificate(user)), "ssl_keyfile": str(files.key(user))}
+        return parameters
 
     def query(self, files: "Files") -> str:
         """Gives the same as the query of a URL."""

@@ -56,7 +56,7 @@ class Cluster:
     @property
     def bootstrap(self) -> str:
         """What clients are given: host and port of each broker, joined by commas."""
-        return ",".join(f"{ADDRESS}:{one.clients}" for one in self.ports)
+        return ",".join(f"{ADDRESS}:{port.clients}" for port in self.ports)
 
     def ledger(self, prefix: str) -> str:
         """Gives the URL of a ledger below `prefix`, in one copy, its key bare: to try and to measure."""
@@ -134,13 +134,13 @@ class Cluster:
 
     def _format(self, node: int, properties_file: Path) -> None:
         """Makes a broker's folder. Passwords go by a file of Java's: a command line is seen by everyone."""
-        asked = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties_file)]
+        command = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties_file)]
         if self.access.sasl:
             for user in USERS:
-                asked += ["--add-scram", f"{SCRAM}=[name={user},password={self.files.password(user)}]"]
+                command += ["--add-scram", f"{SCRAM}=[name={user},password={self.files.password(user)}]"]
         arguments = self.folder / f"format-{node}.arguments"
         arguments.touch(mode=0o600)
-        arguments.write_text("\n".join(f'"{word}"' for word in _options(*asked)))
+        arguments.write_text("\n".join(f'"{word}"' for word in _options(*command)))
         try:
             done = subprocess.run(
                 [java(), f"@{arguments}"], capture_output=True, text=True, timeout=START_S, check=False
@@ -180,9 +180,9 @@ def require_free(port: int) -> None:
             ) from None
 
 
-def _options(*asked: str) -> list[str]:
+def _options(*options: str) -> list[str]:
     """What Java is told, before and behind the name of the class that it runs."""
     memory = [f"-Xms{HEAP}", f"-Xmx{HEAP}", "-XX:+UseSerialGC", "-Djava.awt.headless=true"]
     # A broker that is killed removes no file of its own; Java does not look at TMPDIR by itself.
     traces = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={os.environ.get('TMPDIR') or gettempdir()}"]
-    return [*memory, *traces, f"{_LOG_LEVEL}=warn", "-cp", f"{fetched()}/*", *asked]
+    return [*memory, *traces, f"{_LOG_LEVEL}=warn", "-cp", f"{fetched()}/*", *options]

@@ -77,8 +77,8 @@ def check(folder: Path, jars: JarSet = BROKER) -> None:
     """Compares the jars with their hashes; JarsMissing names what is missing, more, or another."""
     named = (line.split() for line in (HERE / jars.hashes).read_text().splitlines())
     wanted = {name: digest for digest, name in named}
-    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.jar")}
-    if wrong := sorted({name for name, _ in wanted.items() ^ found.items()}):
+    checksums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.jar")}
+    if wrong := sorted({name for name, _ in wanted.items() ^ checksums.items()}):
         raise JarsMissing(f"not the jars of deploy/kafka/{jars.hashes}: {', '.join(wrong)}")
 
 
@@ -91,7 +91,7 @@ def _ivy() -> Path:
 
 
 if __name__ == "__main__":
-    sets = {one.name: one for one in (BROKER, CONNECTOR, TOOLS)}
+    sets = {jar_set.name: jar_set for jar_set in (BROKER, CONNECTOR, TOOLS)}
     parser = argparse.ArgumentParser(prog="python -m deploy.kafka.jars", description="Fetch jars, each with its hash.")
     parser.add_argument("jars", nargs="?", choices=sets, default=BROKER.name, help="which (default: %(default)s)")
     print(fetched(sets[parser.parse_args().jars]))

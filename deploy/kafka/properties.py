@@ -24,7 +24,7 @@ def properties(
     return {
         "process.roles": "broker,controller",
         "node.id": str(node),
-        "controller.quorum.voters": ",".join(f"{n}@{ADDRESS}:{one.controllers}" for n, one in enumerate(ports, 1)),
+        "controller.quorum.voters": ",".join(f"{n}@{ADDRESS}:{port.controllers}" for n, port in enumerate(ports, 1)),
         "listeners": f"CLIENTS://{ADDRESS}:{own.clients},CONTROLLER://{ADDRESS}:{own.controllers}",
         "advertised.listeners": f"CLIENTS://{ADDRESS}:{own.clients}",
         "listener.security.protocol.map": f"CLIENTS:{access.protocol},CONTROLLER:{access.protocol}",
@@ -41,9 +41,9 @@ def properties(
     }
 
 
-def as_file(told: Mapping[str, str]) -> str:
+def as_file(settings: Mapping[str, str]) -> str:
     """Writes properties as the text of their file."""
-    return "".join(f"{name}={value}\n" for name, value in told.items())
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
 def _copies(brokers: int) -> dict[str, str]:

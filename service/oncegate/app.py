@@ -102,8 +102,8 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         require_descriptors(len(ledgers.names()), kept)
         runs = run_folders(process.ledger)
         tracer = await stack.enter_async_context(traced(observer))
-        told = About(process.ledger, settings.semantic.fingerprint(), _names(process), credentials(process))
-        app = create_app(observer, told, access=access, tracer=tracer)
+        about = About(process.ledger, settings.semantic.fingerprint(), _names(process), credentials(process))
+        app = create_app(observer, about, access=access, tracer=tracer)
         if process.health_port is not None:  # the first to be opened is the last to be closed
             beside = stack.enter_context(bound(process.host, process.health_port, is_guarded(process)))
             health_port = beside.getsockname()[1]
@@ -175,10 +175,10 @@ async def _grpc(
         reflected, shutdown_ms = process.grpc_reflection, process.shutdown_ms
         serving = server.listening(address, observer, limits, access, reflected, shutdown_ms, tls, tracer)
         try:
-            found = await stack.enter_async_context(serving)
+            grpc_server = await stack.enter_async_context(serving)
         except RuntimeError as error:
             raise SettingsError(f"port {port} of {host} cannot be had; choose another") from error
-        yield found
+        yield grpc_server
 
 
 async def _drained(server: Server, grpc: "GrpcServer | None", shutdown_ms: int) -> None:

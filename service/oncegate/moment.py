@@ -15,8 +15,8 @@ class MomentCopy(Generic[K, V, C]):
     later ones. One thread at a time. `copy`: makes what is yielded of a key and its value.
     """
 
-    def __init__(self, held: Mapping[K, V], copy: Callable[[K, V], C]) -> None:
-        self._left = dict(held)
+    def __init__(self, mapping: Mapping[K, V], copy: Callable[[K, V], C]) -> None:
+        self._left = dict(mapping)
         self._order = iter(list(self._left))
         self._copy = copy
         self._copied: list[C] = []

@@ -181,8 +181,8 @@ class Settings:
     @property
     def limits(self) -> Limits:
         """The limits of both halves."""
-        given = self.semantic.model_dump() | self.process.model_dump()
-        return Limits(**{field.name: given[field.name] for field in fields(Limits)})
+        values = self.semantic.model_dump() | self.process.model_dump()
+        return Limits(**{field.name: values[field.name] for field in fields(Limits)})
 
 
 def load(file: Path | None = None, **flags: Any) -> Settings:
@@ -196,12 +196,12 @@ def load(file: Path | None = None, **flags: Any) -> Settings:
     if file is not None and not file.is_file():
         raise SettingsError(f"no settings file {file}")
     _refuse_unknown(path)
-    given = {name: value for name, value in flags.items() if value is not None}
-    for reason in unusable(os.environ, names(), given):
+    flag_values = {name: value for name, value in flags.items() if value is not None}
+    for reason in unusable(os.environ, names(), flag_values):
         raise SettingsError(reason)
     try:
-        given[_FILE_ARGUMENT] = path
-        return Settings(SemanticSettings(**given), ProcessSettings(**given))
+        flag_values[_FILE_ARGUMENT] = path
+        return Settings(SemanticSettings(**flag_values), ProcessSettings(**flag_values))
     except ValidationError as error:
         raise SettingsError(_first_of(error)) from error
 
@@ -244,10 +244,10 @@ def _refuse_unknown(path: Path) -> None:
     if not path.is_file():
         return
     try:
-        given = tomllib.loads(path.read_text())
+        document = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: {error}") from error
-    for name in given:
+    for name in document:
         if name not in names():
             raise SettingsError(no_setting(str(path), name, names()))
 

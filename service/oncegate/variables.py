@@ -17,7 +17,7 @@ _LINK = re.compile(
 _LINKED = re.compile("(tcp|udp|sctp)://.*")
 
 
-def unusable(environment: Mapping[str, str], settings: Collection[str], given: Collection[str]) -> Iterator[str]:
+def unusable(environment: Mapping[str, str], settings: Collection[str], configured: Collection[str]) -> Iterator[str]:
     """Yields why a variable cannot be used, for each that is no setting, no client's and no link of Kubernetes.
 
     `settings`: all names. `given`: those that flags give, which the environment does not change.
@@ -27,7 +27,7 @@ def unusable(environment: Mapping[str, str], settings: Collection[str], given: C
         yield no_setting("the environment", name, settings, PREFIX) + ", or unset it"
     for name in sorted(settings):
         value = environment.get(PREFIX + name.upper(), "")
-        if name.endswith("port") and _LINKED.fullmatch(value) and name not in given:
+        if name.endswith("port") and _LINKED.fullmatch(value) and name not in configured:
             yield (
                 f"{PREFIX}{name.upper()}={value} is what Kubernetes says of a Service, and no value of the setting "
                 f"{name}: say enableServiceLinks: false in the pod, or give the setting its value there"
@@ -36,9 +36,9 @@ def unusable(environment: Mapping[str, str], settings: Collection[str], given: C
 
 def unknown(environment: Mapping[str, str], settings: Collection[str]) -> list[str]:
     """Returns the variables that are no settings, no client's and no links of Kubernetes, in capitals."""
-    known = CLIENTS | {PREFIX + name.upper() for name in settings}
+    names = CLIENTS | {PREFIX + name.upper() for name in settings}
     mine = {name.upper(): value for name, value in environment.items() if name.upper().startswith(PREFIX)}
-    return [name for name, value in mine.items() if name not in known and not _is_link(name, value)]
+    return [name for name, value in mine.items() if name not in names and not _is_link(name, value)]
 
 
 def _is_link(variable: str, value: str) -> bool:
@@ -48,6 +48,6 @@ def _is_link(variable: str, value: str) -> bool:
 def no_setting(where: str, name: str, settings: Collection[str], prefix: str = "") -> str:
     """Says that a name is no setting, and which one is like it; with a prefix both in capitals behind it."""
     near = get_close_matches(name, settings, 1)
-    shown, *instead = [prefix + one.upper() if prefix else one for one in (name, *near)]
-    told = f"the nearest is {instead[0]}" if instead else "`oncegate config` lists them"
-    return f"{where}: there is no setting {shown}; {told}"
+    shown, *instead = [prefix + candidate.upper() if prefix else candidate for candidate in (name, *near)]
+    advice = f"the nearest is {instead[0]}" if instead else "`oncegate config` lists them"
+    return f"{where}: there is no setting {shown}; {advice}"

@@ -80,10 +80,10 @@ class RecordCheck:
         missing = pc.subtract(pc.add(pc.subtract(highest, begins), _ONE), there)
         counts = pa.array(self._records, pa.int64()), pa.array(self._doubled, pa.int64())
         columns = [*_named(keys), *counts, missing, lowest, highest]
-        found = pa.table(dict(zip(_FINDINGS.names, columns, strict=True)), _FINDINGS)
+        findings = pa.table(dict(zip(_FINDINGS.names, columns, strict=True)), _FINDINGS)
         if not self._foreign:
-            return found
-        return pa.concat_tables([found, pa.Table.from_pylist([{"records": self._foreign}], _FINDINGS)])
+            return findings
+        return pa.concat_tables([findings, pa.Table.from_pylist([{"records": self._foreign}], _FINDINGS)])
 
     def missing(self) -> pa.Table:
         """Names the sequences that are missing: namespace, producer, epoch, and from `first` to `last`, both missing.
@@ -119,7 +119,7 @@ class RecordCheck:
                 self._doubled.append(0)
             ids.append(self._ids[key])
             self._records[ids[-1]] += records
-        by_name = [_text_of(one) for one in (counted, table)]
+        by_name = [_text_of(part) for part in (counted, table)]
         places = pc.index_in(by_name[1], by_name[0])
         return pa.table({"key": pc.take(pa.array(ids, pa.int64()), places), "seq": table["seq"]})
 
@@ -197,11 +197,11 @@ def _marked(array: pa.Array) -> tuple[pa.Table, int]:
     """Namespace, producer, epoch and seq of the records that have them in their form; how many have not."""
     items, rows = array.flatten(), pc.list_parent_indices(array)
     names, values = (items.field(part) for part in ("key", "value"))
-    found = [_last_of(name, names, rows, values) for name in _NAMES]
-    common = found[0]["row"]
-    for one in found[1:]:
-        common = common.filter(pc.is_in(common, one["row"]))
-    columns = [one.filter(pc.is_in(one["row"], common))["value"].combine_chunks() for one in found]
+    marks_by_name = [_last_of(name, names, rows, values) for name in _NAMES]
+    common = marks_by_name[0]["row"]
+    for marks in marks_by_name[1:]:
+        common = common.filter(pc.is_in(common, marks["row"]))
+    columns = [marks.filter(pc.is_in(marks["row"], common))["value"].combine_chunks() for marks in marks_by_name]
     texts = [_decoded(column) for column in columns[:2]]
     fit = pc.and_(*map(pc.is_valid, texts))
     for column in columns[2:]:
@@ -215,17 +215,17 @@ def _marked(array: pa.Array) -> tuple[pa.Table, int]:
 def _last_of(name: str, names: Any, rows: Any, values: Any) -> pa.Table:
     """Row and value of each header of this name, the last one of each row: the gateway's stand behind the row's own."""
     is_one = pc.equal(names, name)
-    found = pa.table({"row": rows.filter(is_one), "value": values.filter(is_one)}).combine_chunks()
-    if not found.num_rows:
-        return found
-    is_last = pc.not_equal(found["row"].slice(0, found.num_rows - 1), found["row"].slice(1))
-    return found.filter(pa.concat_arrays([*is_last.chunks, pa.array([True])]))
+    last = pa.table({"row": rows.filter(is_one), "value": values.filter(is_one)}).combine_chunks()
+    if not last.num_rows:
+        return last
+    is_last = pc.not_equal(last["row"].slice(0, last.num_rows - 1), last["row"].slice(1))
+    return last.filter(pa.concat_arrays([*is_last.chunks, pa.array([True])]))
 
 
 def _decoded(column: Any) -> pa.Array:
     """The texts of a column of bytes; null where they are none. Each different one is looked at once."""
     encoded = column.dictionary_encode()
-    texts = [_text(one) for one in encoded.dictionary.to_pylist()]
+    texts = [_text(value) for value in encoded.dictionary.to_pylist()]
     return pc.take(pa.array(texts, pa.string()), encoded.indices)
 
 
@@ -244,8 +244,10 @@ def _numbers(column: Any) -> pa.Array:
         return numbers
     swapped = pa.scalar(0, pa.uint64())
     for byte in range(0, 64, 8):
-        one = pc.bit_wise_and(pc.shift_right(numbers, pa.scalar(byte, pa.uint64())), pa.scalar(0xFF, pa.uint64()))
-        swapped = pc.bit_wise_or(swapped, pc.shift_left(one, pa.scalar(56 - byte, pa.uint64())))
+        byte_values = pc.bit_wise_and(
+            pc.shift_right(numbers, pa.scalar(byte, pa.uint64())), pa.scalar(0xFF, pa.uint64())
+        )
+        swapped = pc.bit_wise_or(swapped, pc.shift_left(byte_values, pa.scalar(56 - byte, pa.uint64())))
     return swapped
 
 

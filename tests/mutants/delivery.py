@@ -36,7 +36,7 @@ DELIVERY: tuple[Mutant, ...] = (
     one(
         "a task writes again what a dead one may have written, and the sink is not asked",
         "oncegate_spark.spark.writers.deliveries.settler::AskingSettler.hand_over",
-        replace("doubt or one.id in self._handed", "one.id in self._handed"),
+        replace("doubt or record.id in self._handed", "record.id in self._handed"),
         f"{_ASKING}::test_what_a_dead_task_has_written_is_found_and_the_rest_is_written",
     ),
     one(
@@ -66,7 +66,7 @@ DELIVERY: tuple[Mutant, ...] = (
     one(
         "a resolver frees what the sink has",
         "oncegate_spark.delivery.resolver::Resolver._resolve",
-        replace("'complete' if one in found else 'release'", "'release'"),
+        replace("'complete' if record_id in present else 'release'", "'release'"),
         f"{_DELIVERY}::test_a_resolver_completes_what_the_sink_has_and_frees_what_it_has_not",
     ),
     one(
@@ -134,7 +134,7 @@ DELIVERY: tuple[Mutant, ...] = (
             "with self._cursor() as cursor:\n    ...",
             (
                 "with self._cursor() as cursor:\n"
-                "    cursor.executemany(self._insert, [(one,) for one in ids])\n"
+                "    cursor.executemany(self._insert, [(record_id,) for record_id in ids])\n"
                 "    is_entered = True\n"
                 "    connection.commit()\n"
                 "self._rows(cursor, records)"
@@ -175,7 +175,7 @@ DELIVERY: tuple[Mutant, ...] = (
     one(
         "a file that is there is not found",
         "oncegate_spark.delivery.folder::FolderSink.find",
-        replace("{one for one in ids if self.path(one).exists()}", "set()"),
+        replace("{record_id for record_id in ids if self.path(record_id).exists()}", "set()"),
         "tests/client/delivery/test_folder.py::test_what_a_dead_writer_has_written_is_found",
     ),
     one(
@@ -217,7 +217,7 @@ DELIVERY: tuple[Mutant, ...] = (
     one(
         "an id that is equal by a collation is there",
         "oncegate_spark.delivery.database::DatabaseSink.find",
-        replace("one in self._equal_to(cursor, one)", "self._equal_to(cursor, one)"),
+        replace("record_id in self._equal_to(cursor, record_id)", "self._equal_to(cursor, record_id)"),
         f"{_COLLATIONS}::test_id_that_is_equal_by_a_collation_is_not_there",
     ),
     one(

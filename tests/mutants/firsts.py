@@ -63,7 +63,8 @@ FIRSTS: tuple[Mutant, ...] = (
         "places of rows that are asked for again stand elsewhere",
         "oncegate_spark.protocol.calls.attempt::AttemptCalls._settled",
         replace(
-            "[one for one, is_open in zip(at, verdicts.open.to_pylist(), strict=True) if is_open]", "at[:rows.num_rows]"
+            "[index for index, is_open in zip(at, verdicts.open.to_pylist(), strict=True) if is_open]",
+            "at[:rows.num_rows]",
         ),
         "tests/client/sync/test_produce_by_id.py::test_places_of_rows_that_were_asked_for_again_stand_where_those_rows_were_given",
     ),
@@ -133,8 +134,8 @@ FIRSTS: tuple[Mutant, ...] = (
         "a row in Kafka is one offset further",
         "oncegate.ports.row_places::_offsets",
         replace(
-            "np.arange(one.first_offset, one.first_offset + one.rows, dtype=np.int64)",
-            "np.arange(one.first_offset + 1, one.first_offset + one.rows + 1, dtype=np.int64)",
+            "np.arange(row_range.first_offset, row_range.first_offset + row_range.rows, dtype=np.int64)",
+            "np.arange(row_range.first_offset + 1, row_range.first_offset + row_range.rows + 1, dtype=np.int64)",
         ),
         _SENT,
     ),

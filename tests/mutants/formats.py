@@ -15,7 +15,7 @@ FORMATS: tuple[Mutant, ...] = (
     one(
         "a column that Avro has no field for is left out",
         "oncegate_spark.formats.avro::Avro.check",
-        replace("known.keys()", "columns"),
+        replace("schema_fields.keys()", "columns"),
         f"{_TEST}::test_a_row_that_avro_has_no_place_for_is_refused",
     ),
     one(
@@ -30,7 +30,7 @@ FORMATS: tuple[Mutant, ...] = (
     one(
         "a subject of another kind is taken",
         "oncegate_spark.formats.registry::_newest",
-        replace("(found.schema_type or 'AVRO') != kind", "found.schema_type == kind and found is None"),
+        replace("(schema.schema_type or 'AVRO') != kind", "schema.schema_type == kind and schema is None"),
         f"{_TEST}::test_a_subject_without_a_schema_or_of_another_kind_is_refused",
     ),
     one(

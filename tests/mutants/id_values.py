@@ -72,7 +72,7 @@ ID_VALUES: tuple[Mutant, ...] = (
     one(
         "tuples may have other lengths",
         "oncegate_spark.protocol.ids::columns_in",
-        replace("len(one) != width", "len(one) < width"),
+        replace("len(value) != width", "len(value) < width"),
         _TESTS,
     ),
 )

@@ -17,8 +17,10 @@ LANES: tuple[Mutant, ...] = (
         "acked before the commit log",
         "oncegate_spark.spark.acks::send",
         replace(
-            ("[(file, found) for file, found in _noted(folder) if (folder / 'commits' / str(found.batch)).exists()]"),
-            "[(file, found) for file, found in _noted(folder)]",
+            (
+                "[(file, noted_file) for file, noted_file in _noted(folder) if (folder / 'commits' / str(noted_file.batch)).exists()]"
+            ),
+            "[(file, noted_file) for file, noted_file in _noted(folder)]",
         ),
         f"{_ACKS}::test_a_batch_is_acked_when_the_next_begins_and_its_commit_is_logged_and_never_before",
     ),
@@ -49,7 +51,7 @@ LANES: tuple[Mutant, ...] = (
     one(
         "a batch that was followed keeps its lanes",
         "oncegate_spark.spark.acks::_parts_acked",
-        replace("driver.ack(found.upto, None, *source)", "Acked({}, None)"),
+        replace("driver.ack(noted.upto, None, *source)", "Acked({}, None)"),
         f"{_ACKS}::test_a_batch_that_a_later_one_has_followed_is_acked_without_its_ids",
     ),
     one(

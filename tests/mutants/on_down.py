@@ -88,7 +88,9 @@ ON_DOWN: tuple[Mutant, ...] = (
     one(
         "a folder grows without bound",
         "oncegate_spark.spill.folder::Spill._check_room",
-        replace("held + size > self.bytes_max or len(self._sizes) >= ENTRIES_MAX", "len(self._sizes) >= ENTRIES_MAX"),
+        replace(
+            "waiting + size > self.bytes_max or len(self._sizes) >= ENTRIES_MAX", "len(self._sizes) >= ENTRIES_MAX"
+        ),
         f"{_FOLDER}::test_a_folder_takes_no_more_than_its_bytes_and_is_as_it_was_after_a_refusal",
     ),
     one(
@@ -156,8 +158,8 @@ ON_DOWN: tuple[Mutant, ...] = (
         "a folder is used that others can write",
         "oncegate_spark.spill.lock::_check_ours",
         replace(
-            "found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
-            "found.st_uid != os.geteuid()",
+            "status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
+            "status.st_uid != os.geteuid()",
         ),
         f"{_OWNERSHIP}::test_a_folder_that_others_can_write_is_refused",
     ),
@@ -165,8 +167,8 @@ ON_DOWN: tuple[Mutant, ...] = (
         "a folder of another user is used",
         "oncegate_spark.spill.lock::_check_ours",
         replace(
-            "found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
-            "found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
+            "status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
+            "status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
         ),
         f"{_OWNERSHIP}::test_a_folder_of_another_user_is_refused",
     ),

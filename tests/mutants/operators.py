@@ -176,7 +176,7 @@ OPERATORS = (
     one(
         "a set is forgotten without the question",
         "oncegate.cli.operating.forget::_forget_all",
-        replace("typer.prompt(asked, default='', show_default=False)", "id_set"),
+        replace("typer.prompt(question, default='', show_default=False)", "id_set"),
         f"{_VERBS}::test_a_terminal_is_asked_for_the_name_of_the_set",
     ),
     one(

@@ -87,7 +87,7 @@ SECURITY: tuple[Mutant, ...] = (
     one(
         "a revoked key stays in the file",
         "oncegate.cli.keys.verbs::revoke",
-        replace("[key for key in known.values() if key.id != key_id]", "known.values()"),
+        replace("[key for key in keys_of_file.values() if key.id != key_id]", "keys_of_file.values()"),
         "tests/cli/test_keys.py",
     ),
     one(

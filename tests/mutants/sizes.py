@@ -16,7 +16,7 @@ SIZES: tuple[Mutant, ...] = (
         "frames without blocks",
         "oncegate.cli.capacity::entry_bytes",
         replace(
-            "BLOCK_BYTES * (asked + done) / (clients * batch)",
+            "BLOCK_BYTES * (requested + done) / (clients * batch)",
             "(FRAME_BYTES + CLAIM_BYTES + COMPLETION_BYTES + ID_BYTES * batch) / batch",
         ),
         f"{_TESTS}::test_entries_take_as_much_disk_as_said",

@@ -42,8 +42,8 @@ SOURCE_OFFSETS: tuple[Mutant, ...] = (
         "a refused part sets its source back",
         "oncegate_spark.spark.acks::_ack",
         replace(
-            "replace(found, upto=upto, is_scoped=is_scoped, topic=None, source_offsets=None)",
-            "replace(found, upto=upto, is_scoped=is_scoped)",
+            "replace(noted, upto=upto, is_scoped=is_scoped, topic=None, source_offsets=None)",
+            "replace(noted, upto=upto, is_scoped=is_scoped)",
         ),
         f"{_CLIENT}::test_an_ack_that_is_refused_in_part_tells_them_and_its_next_try_does_not_set_them_back",
     ),
@@ -56,7 +56,10 @@ SOURCE_OFFSETS: tuple[Mutant, ...] = (
     one(
         "another batch's place",
         "oncegate_spark.spark.acks::ack_part",
-        replace("known if known is not None and known.number == batch_number(task) else None", "known"),
+        replace(
+            "source_input if source_input is not None and source_input.number == batch_number(task) else None",
+            "source_input",
+        ),
         f"{_CLIENT}::test_inside_foreach_batch_they_are_those_that_it_has_noted",
     ),
     one(

@@ -29,7 +29,7 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
     one(
         "a table's options are taken by a read that says where",
         "oncegate_spark.spark.options.tables::of_a_read",
-        delete("if not _says_nothing(given):\n    ..."),
+        delete("if not _says_nothing(options):\n    ..."),
         f"{_HABITS}::test_a_read_that_says_where_takes_nothing_of_a_table",
     ),
     one(
@@ -41,7 +41,7 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
     one(
         "Kafka's JSON of another topic is read",
         "oncegate_spark.spark.readers.offsets::_from_kafka",
-        replace("list(given) != [topic]", "topic not in given"),
+        replace("list(topics) != [topic]", "topic not in topics"),
         "tests/spark/test_source_offsets.py::test_kafkas_json_for_another_topic_is_refused",
     ),
     one(
@@ -277,7 +277,7 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
     one(
         "of two writes of a batch only the last is told",
         "oncegate_spark.spark.observe.counts::collect",
-        replace("(*found.get(batch, ()), WriteCounts(**left['counts']))", "WriteCounts(**left['counts'])"),
+        replace("(*counts.get(batch, ()), WriteCounts(**left['counts']))", "WriteCounts(**left['counts'])"),
         f"{_OBSERVE}::test_the_counts_of_a_batch_are_those_of_its_run_and_are_told_once",
     ),
     one(

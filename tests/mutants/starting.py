@@ -19,7 +19,7 @@ STARTING: tuple[Mutant, ...] = (
     one(
         "a variable that is no setting is passed over",
         "oncegate.settings::load",
-        replace("unusable(os.environ, names(), given)", "()"),
+        replace("unusable(os.environ, names(), flag_values)", "()"),
         f"{_SETTINGS}::test_a_variable_that_is_no_setting_is_refused_by_its_name",
     ),
     one(
@@ -64,7 +64,10 @@ STARTING: tuple[Mutant, ...] = (
     one(
         "a password in the URL of a ledger is shown among the settings",
         "oncegate.cli.config::_shown",
-        replace(("replace(one, value=without_passwords(str(one.value))) if one.name == 'ledger' else one"), "one"),
+        replace(
+            ("replace(origin, value=without_passwords(str(origin.value))) if origin.name == 'ledger' else origin"),
+            "origin",
+        ),
         "tests/cli/test_verbs.py::test_a_password_in_the_url_of_a_ledger_is_never_shown",
     ),
     one(
@@ -82,7 +85,7 @@ STARTING: tuple[Mutant, ...] = (
     one(
         "service links of Kubernetes are taken for misspelt settings",
         "oncegate.variables::unknown",
-        replace("name not in known and (not _is_link(name, value))", "name not in known"),
+        replace("name not in names and (not _is_link(name, value))", "name not in names"),
         f"{_SETTINGS}::test_what_kubernetes_and_clients_put_into_the_environment_is_no_misspelt_setting",
     ),
     one(

@@ -55,7 +55,7 @@ TRACES: tuple[Mutant, ...] = (
     one(
         "traces are on unless a variable says otherwise",
         "oncegate.runtime.otel_variables::wanted_traces",
-        replace("'OTEL_TRACES_EXPORTER' in given or any((name in given for name in _ENDPOINTS))", "True"),
+        replace("'OTEL_TRACES_EXPORTER' in variables or any((name in variables for name in _ENDPOINTS))", "True"),
         f"{_VARIABLES}::test_traces_go_where_the_variables_say_and_nowhere_without_them",
     ),
     one(

@@ -24,7 +24,7 @@ VERBS = (
     one(
         "a doctor that finds something wrong is content",
         "oncegate.cli.doctor.verb::doctor",
-        replace("any((finding.level is Level.WRONG for finding in found))", "not found"),
+        replace("any((finding.level is Level.WRONG for finding in findings))", "not findings"),
         f"{_DOCTOR}::test_without_a_gateway_the_rest_is_checked_and_one_that_was_named_is_missed",
     ),
     one(

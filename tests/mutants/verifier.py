@@ -56,7 +56,7 @@ VERIFIER: tuple[Mutant, ...] = (
     one(
         "a column that is misspelt is found when the folder of the run is there",
         "oncegate.verifier.verify::verify",
-        delete("given.check(...)"),
+        delete("source.check(...)"),
         f"{_TOPICS}::test_what_is_misspelt_is_one_line_at_once_and_leaves_no_folder",
     ),
     one(
@@ -80,7 +80,7 @@ VERIFIER: tuple[Mutant, ...] = (
     one(
         "what was written past the ledger is called well",
         "oncegate.verifier.run::Run._ask_again",
-        replace("at[told == Told.KNOWN]", "at"),
+        replace("at[standings == Told.KNOWN]", "at"),
         f"{_TOPICS}::test_what_was_written_past_the_ledger_is_told_from_what_is_ok",
     ),
     one(
@@ -208,13 +208,13 @@ VERIFIER: tuple[Mutant, ...] = (
     one(
         "text is verified without the types of the topic",
         "oncegate.verifier.verify::verify",
-        delete("given = given.typed(gateway.schema(question.topic))"),
+        delete("source = source.typed(gateway.schema(question.topic))"),
         f"{_TOPICS}::test_text_is_compared_and_repaired_by_the_types_of_the_topic",
     ),
     one(
         "text is replayed without the types of the topic",
         "oncegate.cli.operating.replay::_with_schema",
-        replace("[one.typed(schema) for one in order.given]", "order.given"),
+        replace("[source_input.typed(schema) for source_input in order.given]", "order.given"),
         "tests/cli/test_replay.py::test_row_that_the_topic_has_no_place_for_ends_it_before_anything_is_written",
     ),
 )

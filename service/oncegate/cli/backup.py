@@ -32,6 +32,6 @@ def backup(
         going_past(log.backup(str(data), str(to), witness, disk, namespace), _shown, as_json)
 
 
-def _shown(one: Copied) -> tuple[str, dict[str, object]]:
-    line = f"{one.namespace}: copied up to position {one.end.position} of ledger {one.ledger.hex()}"
-    return line, {"namespace": one.namespace, "ledger": one.ledger.hex(), "position": one.end.position}
+def _shown(copied: Copied) -> tuple[str, dict[str, object]]:
+    line = f"{copied.namespace}: copied up to position {copied.end.position} of ledger {copied.ledger.hex()}"
+    return line, {"namespace": copied.namespace, "ledger": copied.ledger.hex(), "position": copied.end.position}

@@ -174,8 +174,10 @@ def kept_bytes(work: Work) -> int:
 def named_claims(work: Work) -> float:
     """Counts the claims that can be named at once: those under way, and those that are settled and known yet."""
     claims_per_s = work.rate / work.batch
-    known = min(claims_per_s * min(max(NAMED_LEASES * work.lease_s, work.settled_claim_s), work.horizon_s), SETTLED_MAX)
-    return work.clients + max(known, claims_per_s * held_s(work))
+    remembered = min(
+        claims_per_s * min(max(NAMED_LEASES * work.lease_s, work.settled_claim_s), work.horizon_s), SETTLED_MAX
+    )
+    return work.clients + max(remembered, claims_per_s * held_s(work))
 
 
 def held_s(work: Work) -> float:
@@ -190,10 +192,10 @@ def entry_bytes(batch: int, clients: int, digest_bytes: int = 0, result_bytes: i
 
     With several clients an append holds what all of them sent meanwhile: a claim and its completion are in two.
     """
-    asked = math.ceil((FRAME_BYTES + clients * (CLAIM_BYTES + (ID_BYTES + digest_bytes) * batch)) / BLOCK_BYTES)
+    requested = math.ceil((FRAME_BYTES + clients * (CLAIM_BYTES + (ID_BYTES + digest_bytes) * batch)) / BLOCK_BYTES)
     completion_bytes = COMPLETION_BYTES + (RESULT_ENTRY_BYTES + result_bytes if result_bytes else 0)
     done = math.ceil((FRAME_BYTES + clients * completion_bytes) / BLOCK_BYTES)
-    return BLOCK_BYTES * (asked + done) / (clients * batch)
+    return BLOCK_BYTES * (requested + done) / (clients * batch)
 
 
 def saved_bytes(ids: int, claims: float, digest_bytes: int = 0) -> int:

@@ -25,22 +25,24 @@ def config(as_json: AsJson = False, **flags: Any) -> None:
     Example: ONCEGATE_PORT=9090 oncegate config --data /var/lib/oncegate
     """
     with refusing():
-        file, given = serve_flags(**flags)
-        found = [_shown(one) for one in origins(load(file, **given), file, **given)]
+        file, flag_values = serve_flags(**flags)
+        shown_origins = [_shown(origin) for origin in origins(load(file, **flag_values), file, **flag_values)]
         if as_json:
-            shown = {one.name: {"value": one.value, "source": one.source} for one in found}
+            shown = {origin.name: {"value": origin.value, "source": origin.source} for origin in shown_origins}
             sys.stdout.write(msgspec.json.encode(shown, enc_hook=str).decode() + "\n")
         else:
-            _show(found)
+            _show(shown_origins)
 
 
-def _shown(one: Origin) -> Origin:
+def _shown(origin: Origin) -> Origin:
     """The setting as it may be seen: whoever wrote a password into the ledger's URL, which `serve` refuses."""
-    return replace(one, value=without_passwords(str(one.value))) if one.name == "ledger" else one
+    return replace(origin, value=without_passwords(str(origin.value))) if origin.name == "ledger" else origin
 
 
-def _show(found: list[Origin]) -> None:
+def _show(shown_origins: list[Origin]) -> None:
     table = table_of("setting", "value", "from")
-    for one in found:
-        table.add_row(one.name, str(one.value), one.source, style=None if one.source == "default" else "bold")
+    for origin in shown_origins:
+        table.add_row(
+            origin.name, str(origin.value), origin.source, style=None if origin.source == "default" else "bold"
+        )
     Console().print(table)

@@ -38,31 +38,31 @@ def explain(
         sys.stdout.write((body if as_json else "\n".join(_lines(json.loads(body)))) + "\n")
 
 
-def _lines(known: dict[str, Any]) -> list[str]:
+def _lines(answer: dict[str, Any]) -> list[str]:
     """A line for each thing that is known."""
-    lines = [_STATES[known["state"]], f'looked for in the set "{known["id_set"]}"']
-    if "claim" in known:
-        lines.append(f"claim {known['claim']} of attempt {known['token']}, call {known['call']}")
-    if "owner" in known:
-        lines.append(f"owner {known['owner']} (a hash of its name)")
-    if known.get("takeover"):
+    lines = [_STATES[answer["state"]], f'looked for in the set "{answer["id_set"]}"']
+    if "claim" in answer:
+        lines.append(f"claim {answer['claim']} of attempt {answer['token']}, call {answer['call']}")
+    if "owner" in answer:
+        lines.append(f"owner {answer['owner']} (a hash of its name)")
+    if answer.get("takeover"):
         lines.append("granted by takeover: an earlier holder may have written it too")
-    if "wall_ms" in known:
-        lines.append(f"since {when(known['wall_ms'])}, position {known['position']} of the ledger")
-    if "lease_left_ms" in known:
-        lines.append(f"its lease runs {known['lease_left_ms'] / 1000:.1f} s longer")
-    if "topic" in known:
+    if "wall_ms" in answer:
+        lines.append(f"since {when(answer['wall_ms'])}, position {answer['position']} of the ledger")
+    if "lease_left_ms" in answer:
+        lines.append(f"its lease runs {answer['lease_left_ms'] / 1000:.1f} s longer")
+    if "topic" in answer:
         place = ", where is not known any more"
-        if "partition" in known:
-            place = f", partition {known['partition']}, at offset {known['first_offset']} or behind it"
-        lines.append(f"written to topic {known['topic']}{place}")
-    if known.get("digest_kept"):
+        if "partition" in answer:
+            place = f", partition {answer['partition']}, at offset {answer['first_offset']} or behind it"
+        lines.append(f"written to topic {answer['topic']}{place}")
+    if answer.get("digest_kept"):
         lines.append("it came with a payload: with another one it is told CONFLICT, once it is done")
-    if known["state"] in {"DONE", "TAKEN"}:
-        until = known.get("kept_until_ms")
+    if answer["state"] in {"DONE", "TAKEN"}:
+        until = answer.get("kept_until_ms")
         lines.append(f"known until {when(until)} at least" if until else "known for ever")
-    if "fingerprint" in known:
-        lines.append(f"records of duplicates name it {known['fingerprint']}")
+    if "fingerprint" in answer:
+        lines.append(f"records of duplicates name it {answer['fingerprint']}")
     return lines
 
 

@@ -41,21 +41,26 @@ def refusing() -> Iterator[None]:
 
 
 def going_past(
-    found: Iterable[T | Refused], shown: Callable[[T], tuple[str, dict[str, object]]], as_json: bool
+    results: Iterable[T | Refused], shown: Callable[[T], tuple[str, dict[str, object]]], as_json: bool
 ) -> None:
     """Writes a line for each ledger, of those that were refused to stderr; then raises Exit with status 1.
 
     `shown`: the line of one that was not refused, and its members for `as_json`.
     """
     is_whole = True
-    for one in found:
-        if isinstance(one, Refused):
+    for result in results:
+        if isinstance(result, Refused):
             is_whole = False
-            sys.stderr.write(f"oncegate: namespace {one.namespace}: {one.error.detail}\n")
+            sys.stderr.write(f"oncegate: namespace {result.namespace}: {result.error.detail}\n")
             line = ""
-            fields = {"ok": False, "namespace": one.namespace, "code": one.error.code, "detail": one.error.detail}
+            fields = {
+                "ok": False,
+                "namespace": result.namespace,
+                "code": result.error.code,
+                "detail": result.error.detail,
+            }
         else:
-            line, fields = shown(one)
+            line, fields = shown(result)
         if as_json or line:
             sys.stdout.write((msgspec.json.encode(fields).decode() if as_json else line) + "\n")
         sys.stdout.flush()

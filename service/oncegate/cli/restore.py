@@ -24,15 +24,15 @@ def restore(source: From, data: Data, witness: Witness = None, as_json: AsJsonLi
     Example: oncegate restore --from /mnt/other/monday --data ./data
     """
     with refusing(), counted("restoring", source, times=4) as disk:
-        for one in log.restore(str(source), str(data), witness, disk):
+        for restored in log.restore(str(source), str(data), witness, disk):
             line = (
-                f"{one.namespace}: restored at position {one.position}; ledger {one.predecessor.hex()} goes on as "
-                f"{one.ledger.hex()}"
+                f"{restored.namespace}: restored at position {restored.position}; "
+                f"ledger {restored.predecessor.hex()} goes on as {restored.ledger.hex()}"
             )
             fields = {
-                "namespace": one.namespace,
-                "ledger": one.ledger.hex(),
-                "predecessor": one.predecessor.hex(),
-                "position": one.position,
+                "namespace": restored.namespace,
+                "ledger": restored.ledger.hex(),
+                "predecessor": restored.predecessor.hex(),
+                "position": restored.position,
             }
             sys.stdout.write((msgspec.json.encode(fields).decode() if as_json else line) + "\n")

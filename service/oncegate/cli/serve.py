@@ -73,12 +73,12 @@ def serve_flags(
 
     Raises SettingsError: both --data and --ledger were given.
     """
-    given: dict[str, Any] = {"ledger": ledger_url(data, ledger), "witness": witness, "host": host, "port": port}
-    given |= {"port_file": port_file, "log_format": log_format, "standby": standby}
-    given |= {"keys": keys, "insecure_without_keys": insecure_without_keys, "grpc_port": grpc_port}
-    given |= {"health_port": health_port}
-    given |= {"tls_certificate": tls_certificate, "tls_key": tls_key, "tls_client_ca": tls_client_ca}
-    return config, given
+    settings: dict[str, Any] = {"ledger": ledger_url(data, ledger), "witness": witness, "host": host, "port": port}
+    settings |= {"port_file": port_file, "log_format": log_format, "standby": standby}
+    settings |= {"keys": keys, "insecure_without_keys": insecure_without_keys, "grpc_port": grpc_port}
+    settings |= {"health_port": health_port}
+    settings |= {"tls_certificate": tls_certificate, "tls_key": tls_key, "tls_client_ca": tls_client_ca}
+    return config, settings
 
 
 def taking_serve_flags(verb: Callable[..., None]) -> Callable[..., None]:
@@ -110,8 +110,8 @@ def serve(**flags: Any) -> None:
     Example: oncegate serve --data ./data --port 8080
     """
     with refusing():
-        file, given = serve_flags(**flags)
-        settings = load(file, **given)
+        file, flag_values = serve_flags(**flags)
+        settings = load(file, **flag_values)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             # Not as a verb's: an exception inside the loop would look like a bug. What was appended is on the disk.
             signal.signal(signal.SIGHUP, signal.SIG_DFL)

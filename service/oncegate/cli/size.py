@@ -53,11 +53,11 @@ def size(
     with refusing():
         work = Work(rate, seconds(horizon), _filter_bytes(fpr), batch, clients, hot_ids)
         work = replace(work, payload_digests=payload_digests, result_bytes=result_bytes, places=places)
-        found = _sizes(replace(work, names=names, ranges=ranges))
+        sizes = _sizes(replace(work, names=names, ranges=ranges))
         if as_json:
-            sys.stdout.write(msgspec.json.encode(members(found)).decode() + "\n")
+            sys.stdout.write(msgspec.json.encode(members(sizes)).decode() + "\n")
         else:
-            Console().print(_table(found))
+            Console().print(_table(sizes))
 
 
 def _sizes(work: Work) -> Sizes:
@@ -88,29 +88,29 @@ def _filter_bytes(fpr: float) -> float:
     return sum(share * size_bytes for share, size_bytes in zip(shares, each, strict=True)) / sum(shares)
 
 
-def members(found: Sizes) -> dict[str, Any]:
+def members(sizes: Sizes) -> dict[str, Any]:
     """Makes the JSON object: every part and every total."""
     return {
-        "ids": found.ids,
-        "hot_ids": found.hot_ids,
-        "cold_ids": found.cold_ids,
-        "memory_bytes": {**found.memory, "total": found.memory_bytes},
-        "disk_bytes": {**found.disk, "total": found.disk_bytes},
-        "start_s": {**found.start_s, "total": found.total_start_s},
+        "ids": sizes.ids,
+        "hot_ids": sizes.hot_ids,
+        "cold_ids": sizes.cold_ids,
+        "memory_bytes": {**sizes.memory, "total": sizes.memory_bytes},
+        "disk_bytes": {**sizes.disk, "total": sizes.disk_bytes},
+        "start_s": {**sizes.start_s, "total": sizes.total_start_s},
     }
 
 
-def _table(found: Sizes) -> Table:
-    table = Table("what", "part", "at most", title=f"{found.ids:,} ids known at once")
-    table.add_row("ids", "in memory", f"{found.hot_ids:,}")
-    table.add_row("", "on disk, behind filters", f"{found.cold_ids:,}", end_section=True)
-    for what, parts, total in (("memory", found.memory, found.memory_bytes), ("disk", found.disk, found.disk_bytes)):
+def _table(sizes: Sizes) -> Table:
+    table = Table("what", "part", "at most", title=f"{sizes.ids:,} ids known at once")
+    table.add_row("ids", "in memory", f"{sizes.hot_ids:,}")
+    table.add_row("", "on disk, behind filters", f"{sizes.cold_ids:,}", end_section=True)
+    for what, parts, total in (("memory", sizes.memory, sizes.memory_bytes), ("disk", sizes.disk, sizes.disk_bytes)):
         for place, (part, size_bytes) in enumerate(parts.items()):
             table.add_row("" if place else what, part, _bytes(size_bytes))
         table.add_row("", "total", f"[bold]{_bytes(total)}[/bold]", end_section=True)
-    for place, (part, spent_s) in enumerate(found.start_s.items()):
+    for place, (part, spent_s) in enumerate(sizes.start_s.items()):
         table.add_row("" if place else "start-up", part, f"{spent_s:.1f} s")
-    table.add_row("", "total", f"[bold]{found.total_start_s:.1f} s[/bold]")
+    table.add_row("", "total", f"[bold]{sizes.total_start_s:.1f} s[/bold]")
     return table
 
 

@@ -54,8 +54,8 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def _fields(fields: Iterable[pa.Field]) -> list[Described]:
-    known = list(fields)
-    return [[known[index].name, _type(known[index].type)] for index in in_order(known)]
+    all_fields = list(fields)
+    return [[all_fields[index].name, _type(all_fields[index].type)] for index in in_order(all_fields)]
 
 
 def _type(kind: pa.DataType) -> Described:

@@ -80,20 +80,20 @@ class TimedFingerprinter(Fingerprinter):
 
     def of_packed(self, data: bytes | memoryview) -> NDArray[np.uint64]:
         """Returns fingerprints (n, 2) of n ids of 16 raw bytes each."""
-        found = self._of.of_packed(data)
-        self.made_ms = self._read(pa.Array.from_buffers(pa.binary(16), len(found), [None, pa.py_buffer(data)]))
-        return found
+        fingerprints = self._of.of_packed(data)
+        self.made_ms = self._read(pa.Array.from_buffers(pa.binary(16), len(fingerprints), [None, pa.py_buffer(data)]))
+        return fingerprints
 
     def of_few(self, messages: Sequence[bytes]) -> NDArray[np.uint64]:
         """Returns `of_array` of these texts."""
-        self.made_ms = self._read(pa.array([one.decode() for one in messages], pa.string()))
+        self.made_ms = self._read(pa.array([message.decode() for message in messages], pa.string()))
         return self._of.of_few(messages)
 
     def of_array(self, array: pa.Array) -> NDArray[np.uint64]:
         """Returns fingerprints (n, 2) of the bytes of a string or binary array."""
-        found = self._of.of_array(array)
+        fingerprints = self._of.of_array(array)
         self.made_ms = self._read(array)
-        return found
+        return fingerprints
 
     def of_columns(self, columns: Sequence[pa.Array]) -> NDArray[np.uint64]:
         """Returns fingerprints (n, 2) of ids of one column's bytes."""

@@ -51,8 +51,8 @@ class _Cell:
 
 def encode(columns: Iterable[tuple[pa.Field, pa.Array]], rows: int) -> Octets:
     """Returns the bytes of each row of some columns, all of length `rows`, of types that `schema_name` knows."""
-    known = list(columns)
-    ordered = [known[index][1] for index in in_order(field for field, _ in known)]
+    named_columns = list(columns)
+    ordered = [named_columns[index][1] for index in in_order(field for field, _ in named_columns)]
     return _apart([cell for array in ordered for cell in _cells(array)], rows)
 
 

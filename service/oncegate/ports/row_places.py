@@ -32,18 +32,18 @@ class RowPlaces:
     @property
     def rows(self) -> int:
         """Counts the rows."""
-        return sum(one.rows for one in self.ranges)
+        return sum(row_range.rows for row_range in self.ranges)
 
     def is_known(self) -> bool:
         """Tells whether the offset of every row is known."""
-        return all(one.first_offset >= 0 for one in self.ranges)
+        return all(row_range.first_offset >= 0 for row_range in self.ranges)
 
     def of_rows(self) -> tuple[I64, I64] | None:
         """Returns of each row the number of its range and its offset, −1 where that is not known: int64 (n,) each.
 
         None: it was not kept which row is in which partition.
         """
-        numbers = np.repeat(np.arange(len(self.ranges)), [one.rows for one in self.ranges])
+        numbers = np.repeat(np.arange(len(self.ranges)), [row_range.rows for row_range in self.ranges])
         offsets = np.concatenate([np.zeros(0, np.int64), *map(_offsets, self.ranges)])
         partitions = _numbered(self.ranges)
         if len(set(partitions)) <= 1:
@@ -67,19 +67,19 @@ def partition_numbers(partitions: list[tuple[I64, int]]) -> bytes:
     if len({number for _, number in partitions}) <= 1:
         return b""
     highest = max(number for _, number in partitions)
-    found = np.zeros(sum(len(rows) for rows, _ in partitions), np.min_scalar_type(highest).newbyteorder("<"))
+    numbers = np.zeros(sum(len(rows) for rows, _ in partitions), np.min_scalar_type(highest).newbyteorder("<"))
     for rows, number in partitions:
-        found[rows] = number
-    return found.tobytes()
+        numbers[rows] = number
+    return numbers.tobytes()
 
 
-def _offsets(one: RowRange) -> I64:
-    if one.first_offset < 0:
-        return np.full(one.rows, -1, np.int64)
-    return np.arange(one.first_offset, one.first_offset + one.rows, dtype=np.int64)
+def _offsets(row_range: RowRange) -> I64:
+    if row_range.first_offset < 0:
+        return np.full(row_range.rows, -1, np.int64)
+    return np.arange(row_range.first_offset, row_range.first_offset + row_range.rows, dtype=np.int64)
 
 
 def _numbered(ranges: tuple[RowRange, ...]) -> list[int]:
     """Numbers the partition of each range, in the order in which partitions first come."""
     numbers: dict[tuple[str, int], int] = {}
-    return [numbers.setdefault((one.topic, one.partition), len(numbers)) for one in ranges]
+    return [numbers.setdefault((row_range.topic, row_range.partition), len(numbers)) for row_range in ranges]

@@ -43,14 +43,14 @@ def keep_kernels(fallback: Path | None) -> bool:
         return True
     if fallback is None:
         return False
-    given, config.CACHE_DIR = config.CACHE_DIR, str(fallback.absolute())
+    configured, config.CACHE_DIR = config.CACHE_DIR, str(fallback.absolute())
     if not has_cache():
-        config.CACHE_DIR = given
+        config.CACHE_DIR = configured
         return False
     for folder in sorted({path.parent for path in PACKAGE.rglob("*.py")}):
         # As numba names the folder of a file's kernels.
         name = f"{folder.name}_{hashlib.sha1(str(folder).encode(), usedforsecurity=False).hexdigest()}"
-        for source in [folder / "__pycache__", *([Path(given) / name] if given else [])]:
+        for source in [folder / "__pycache__", *([Path(configured) / name] if configured else [])]:
             with suppress(OSError):
                 _copy(source, fallback / name)
     return True

@@ -27,15 +27,15 @@ def wanted_traces(environ: Mapping[str, str]) -> Wanted | None:
     Sampling, headers, batches and names are read by the SDK itself, from the other variables of the specification.
     """
     # An empty value counts as none, says the specification.
-    given = {name: value.strip() for name, value in environ.items() if name.startswith("OTEL_") and value.strip()}
-    asks = "OTEL_TRACES_EXPORTER" in given or any(name in given for name in _ENDPOINTS)
-    if not asks or given.get("OTEL_SDK_DISABLED", "").lower() == "true":
+    variables = {name: value.strip() for name, value in environ.items() if name.startswith("OTEL_") and value.strip()}
+    asks = "OTEL_TRACES_EXPORTER" in variables or any(name in variables for name in _ENDPOINTS)
+    if not asks or variables.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
-    exporters = tuple(name.strip() for name in given.get("OTEL_TRACES_EXPORTER", "otlp").split(","))
+    exporters = tuple(name.strip() for name in variables.get("OTEL_TRACES_EXPORTER", "otlp").split(","))
     for name in exporters:
         if name not in EXPORTERS:
             raise ValueError(f"OTEL_TRACES_EXPORTER: {name} is not known; there are {', '.join(EXPORTERS)}")
-    protocol = next((given[name] for name in _PROTOCOLS if name in given), PROTOCOLS[0])
+    protocol = next((variables[name] for name in _PROTOCOLS if name in variables), PROTOCOLS[0])
     if protocol not in PROTOCOLS:
         raise ValueError(f"OTEL_EXPORTER_OTLP_PROTOCOL: {protocol} is not known; there are {', '.join(PROTOCOLS)}")
     chosen = tuple(dict.fromkeys(name for name in exporters if name != "none"))

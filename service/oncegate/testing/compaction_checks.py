@@ -32,10 +32,10 @@ async def _append(ledger: Ledger, *numbers: int) -> Mark:
 
 async def _replaced(ledger: Ledger, mark: Mark, snapshot: Sequence[bytes], later: Sequence[bytes]) -> None:
     """The ledger reads as the snapshot, then the later entries."""
-    found = await replayed(ledger)
+    entries = await replayed(ledger)
     wanted = [Replayed(mark.position, body, mark) for body in snapshot]
-    require(found[: len(snapshot)] == wanted, "replay the snapshot at the compacted position, with the mark of it")
-    rest = [(one.position, bytes(one.body)) for one in found[len(snapshot) :]]
+    require(entries[: len(snapshot)] == wanted, "replay the snapshot at the compacted position, with the mark of it")
+    rest = [(entry.position, bytes(entry.body)) for entry in entries[len(snapshot) :]]
     require(
         rest == [(mark.position + 1 + i, body) for i, body in enumerate(later)],
         "replay what was appended after the compacted position as it was",
@@ -197,7 +197,7 @@ async def a_snapshot_that_fails_changes_nothing(place: Place) -> None:
     async with opened_at(place) as opened:
         ledger = opened.ledger
         await _append(ledger, 0, 1)
-        held = await read(ledger)
+        before = await read(ledger)
 
         async def broken() -> AsyncIterator[bytes]:
             yield b"state" * 1_000
@@ -209,7 +209,7 @@ async def a_snapshot_that_fails_changes_nothing(place: Place) -> None:
             pass
         else:
             raise AssertionError("a ledger must: pass on the error of a snapshot that is still being made")
-        require(await read(ledger) == held, "change nothing where a snapshot failed")
+        require(await read(ledger) == before, "change nothing where a snapshot failed")
         await _append(ledger, 2)
         await ledger.compact(2, snapshot_of(b"whole"))
         require(await read(ledger) == [(2, b"whole"), (3, b"entry 2")], "compact after a snapshot that failed")

@@ -49,7 +49,7 @@ async def entries_come_back_in_order(place: Place) -> None:
         wanted = [(1, b"a"), (2, b"b"), (3, b"c")]
         require(await read(ledger) == wanted, "give entries back in the order of their positions")
         require(await read(ledger, 2) == wanted[1:] and await read(ledger, 4) == [], "replay from any position")
-        marks = [one.mark for one in await replayed(ledger)]
+        marks = [entry.mark for entry in await replayed(ledger)]
         require(marks == [first, first, second], "give each entry the mark of its append")
 
 
@@ -220,10 +220,10 @@ async def namespaces_are_apart(place: Place) -> None:
             require(await read(second.ledger) == [], "keep namespaces apart")
             if second.outputs is not None:
                 require(await second.outputs.fetch("t", 0, 0, 1, BIG) == [], "keep the topics of namespaces apart")
-        given = bytes(range(32))
-        await ledgers.create("carried", given)
+        key = bytes(range(32))
+        await ledgers.create("carried", key)
         async with ledgers.open("carried") as third:
-            require(third.key == given, "give a namespace the key that it is made with")
+            require(third.key == key, "give a namespace the key that it is made with")
 
 
 async def a_deleted_namespace_answers_nobody(place: Place) -> None:

@@ -93,12 +93,12 @@ async def replayed(ledger: Ledger, from_position: int = 1) -> list[Replayed]:
     """Returns all entries from a position on."""
     batches = [batch async for batch in ledger.replay(from_position)]
     require(all(batches), "replay no batch without entries")
-    return [one for batch in batches for one in batch]
+    return [entry for batch in batches for entry in batch]
 
 
 async def read(ledger: Ledger, from_position: int = 1) -> list[tuple[int, bytes]]:
     """Returns position and bytes of all entries from a position on."""
-    return [(one.position, bytes(one.body)) for one in await replayed(ledger, from_position)]
+    return [(entry.position, bytes(entry.body)) for entry in await replayed(ledger, from_position)]
 
 
 async def snapshot_of(*entries: bytes) -> AsyncIterator[bytes]:

@@ -162,11 +162,11 @@ class _Running:
             await self._over.wait()
 
 
-def _settings(ledger: str, port: int, given: dict[str, Any]) -> Settings:
-    known = SemanticSettings.model_fields.keys() | ProcessSettings.model_fields.keys()
-    for name in given.keys() - known | given.keys() & {"ledger", "port", "host", "port_file"}:
+def _settings(ledger: str, port: int, overrides: dict[str, Any]) -> Settings:
+    names = SemanticSettings.model_fields.keys() | ProcessSettings.model_fields.keys()
+    for name in overrides.keys() - names | overrides.keys() & {"ledger", "port", "host", "port_file"}:
         raise SettingsError(f"there is no setting {name} of a local gateway")
-    own = {"shutdown_ms": SHUTDOWN_MS, **given, "ledger": ledger, "port": port}
+    own = {"shutdown_ms": SHUTDOWN_MS, **overrides, "ledger": ledger, "port": port}
     try:
         return Settings(_Semantic(**own), _Process(**own))
     except ValidationError as error:

@@ -35,13 +35,13 @@ async def runs_are_replaced_and_removed(place: Place) -> None:
         require(bytes(runs.open("a")) == b"newer", "replace a run by one of its name")
         require(bytes(before) == WHOLE, "leave what is open as it is when the run is replaced")
         runs.write("b", PIECES)
-        held = runs.open("b")
+        opened = runs.open("b")
         runs.remove("b")
         runs.remove("b")
         runs.remove("never")
-        require(bytes(held) == WHOLE, "leave what is open as it is when the run is removed")
+        require(bytes(opened) == WHOLE, "leave what is open as it is when the run is removed")
         require(_is_missing(runs, "b") and runs.names() == ["a"], "remove a run, once or twice")
-        del before, held
+        del before, opened
         gc.collect()
 
 
@@ -115,7 +115,7 @@ async def runs_end_with_their_owner(place: Place) -> None:
     """Checks that runs are closed to an owner that has left."""
     async with runs_at(place) as older:
         older.write("a", PIECES)
-        held = older.open("a")
+        opened = older.open("a")
     calls: list[Callable[[], object]] = [
         older.names,
         lambda: older.write("a", [b"late"]),
@@ -131,7 +131,7 @@ async def runs_end_with_their_owner(place: Place) -> None:
                 continue
             require(False, "refuse runs to an owner that has left")
         require(runs.names() == ["a"], "keep a late owner's runs out")
-        require(bytes(runs.open("a")) == WHOLE == bytes(held), "keep a late owner from changing a run")
+        require(bytes(runs.open("a")) == WHOLE == bytes(opened), "keep a late owner from changing a run")
 
 
 async def an_owner_that_leaves_ends_its_writes(place: Place) -> None:

@@ -35,10 +35,10 @@ class Compared(NamedTuple):
     repeated: int
 
 
-def input_places(first_row: int, told: U8) -> U64:
+def input_places(first_row: int, standings: U8) -> U64:
     """Returns the places of rows of the input that follow one another."""
-    rows = np.arange(first_row, first_row + len(told), dtype=np.uint64)
-    return rows | told.astype(np.uint64) << _TOLD
+    rows = np.arange(first_row, first_row + len(standings), dtype=np.uint64)
+    return rows | standings.astype(np.uint64) << _TOLD
 
 
 def output_places(partition: int, offsets: I64) -> U64:
@@ -52,9 +52,9 @@ def partition_and_offset(place: int) -> tuple[int, int]:
     return place >> 48 & (PARTITIONS_MAX - 1), place & OFFSET_MAX
 
 
-def compare(given: U64, written: U64) -> Compared:
+def compare(expected: U64, written: U64) -> Compared:
     """Compares the rows of one bucket, both of shape (n, 3)."""
-    rows = np.concatenate([given, written])
+    rows = np.concatenate([expected, written])
     rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
     places, is_output = rows[:, 2], rows[:, 2] & _OUTPUT != 0
     new = np.ones(len(rows), np.bool_)
@@ -63,9 +63,9 @@ def compare(given: U64, written: U64) -> Compared:
     if not len(starts):
         return Compared(places, np.zeros(0, np.uint8), np.zeros((0, 2), np.uint64), 0, places, 0, 0)
     outputs, sizes = np.add.reduceat(is_output.astype(np.int64), starts), np.diff(np.append(starts, len(rows)))
-    told = np.maximum.reduceat(np.where(is_output, np.uint64(0), places >> _TOLD), starts)
+    standings = np.maximum.reduceat(np.where(is_output, np.uint64(0), places >> _TOLD), starts)
     in_input = outputs < sizes
-    kinds, first = _kinds(outputs, told)[in_input], places[starts] & _ROW
+    kinds, first = _kinds(outputs, standings)[in_input], places[starts] & _ROW
     at_doubled = is_output & (in_input & (outputs > 1))[ids]
     doubled = np.column_stack([first[ids[at_doubled]], places[at_doubled]])
     extra = int((outputs[in_input & (outputs > 1)] - 1).sum())
@@ -73,10 +73,10 @@ def compare(given: U64, written: U64) -> Compared:
     return Compared(first[in_input], kinds, doubled, extra, places[~in_input[ids]], int((~in_input).sum()), repeated)
 
 
-def _kinds(outputs: I64, told: U64) -> U8:
+def _kinds(outputs: I64, standings: U64) -> U8:
     """The kind of each id by how often it is in the output and what the ledger told of it."""
-    absent = np.choose(told.astype(np.intp), [Kind.NOT_WRITTEN, Kind.HELD, Kind.MISSING])
-    once = np.choose(told.astype(np.intp), [Kind.UNRECORDED, Kind.UNRECORDED, Kind.OK])
-    found = np.where(outputs == 0, absent, np.where(outputs == 1, once, int(Kind.DOUBLED)))
+    absent = np.choose(standings.astype(np.intp), [Kind.NOT_WRITTEN, Kind.HELD, Kind.MISSING])
+    once = np.choose(standings.astype(np.intp), [Kind.UNRECORDED, Kind.UNRECORDED, Kind.OK])
+    kinds = np.where(outputs == 0, absent, np.where(outputs == 1, once, int(Kind.DOUBLED)))
     assert len(Told) == 3, "each has its place in both lists"
-    return found.astype(np.uint8)
+    return kinds.astype(np.uint8)

@@ -31,17 +31,17 @@ class Findings:
         self.extra_rows = self.foreign_rows = self.repeated = 0
         self._doubled, self._foreign = _NO_PAIRS, np.empty(0, np.uint64)
 
-    def add(self, found: Compared) -> None:
+    def add(self, compared: Compared) -> None:
         """Takes what became of one bucket."""
-        self._kinds[found.rows.astype(np.intp)] = found.kinds
-        for kind, count in enumerate(np.bincount(found.kinds, minlength=len(Kind)).tolist()):
+        self._kinds[compared.rows.astype(np.intp)] = compared.kinds
+        for kind, count in enumerate(np.bincount(compared.kinds, minlength=len(Kind)).tolist()):
             self.counts[Kind(kind)] += count
-        self.counts[Kind.FOREIGN] += found.foreign_ids
-        self.extra_rows += found.extra
-        self.foreign_rows += len(found.foreign)
-        self.repeated += found.repeated
-        self._foreign = np.sort(np.concatenate([self._foreign, found.foreign]))[: self._shown]
-        pairs = np.concatenate([self._doubled, found.doubled])
+        self.counts[Kind.FOREIGN] += compared.foreign_ids
+        self.extra_rows += compared.extra
+        self.foreign_rows += len(compared.foreign)
+        self.repeated += compared.repeated
+        self._foreign = np.sort(np.concatenate([self._foreign, compared.foreign]))[: self._shown]
+        pairs = np.concatenate([self._doubled, compared.doubled])
         self._doubled = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))][: 2 * self._shown]
 
     def kinds(self, first_row: int, rows: int) -> U8:
@@ -57,20 +57,20 @@ class Findings:
 
     def first_rows(self, kind: Kind) -> list[int]:
         """Returns the first rows of the input that are of a kind, as many as are shown."""
-        found: list[int] = []
+        rows: list[int] = []
         for start in range(0, self._rows, _CHUNK):
             at = np.flatnonzero(self._kinds[start : min(start + _CHUNK, self._rows)] == kind)
-            found += (start + at[: self._shown - len(found)]).tolist()
-            if len(found) >= self._shown:
+            rows += (start + at[: self._shown - len(rows)]).tolist()
+            if len(rows) >= self._shown:
                 break
-        return found
+        return rows
 
     def places_of_doubled(self, row: int) -> list[int]:
         """Returns where the id of a row lies in the output, of the first that are doubled; else as far as is known."""
-        found: list[int] = self._doubled[self._doubled[:, 0] == row, 1].tolist()
-        return found
+        places: list[int] = self._doubled[self._doubled[:, 0] == row, 1].tolist()
+        return places
 
     def foreign_places(self) -> list[int]:
         """Returns the first places of foreign rows, as many as are shown."""
-        found: list[int] = self._foreign.tolist()
-        return found
+        places: list[int] = self._foreign.tolist()
+        return places

@@ -27,8 +27,8 @@ def as_ids(table: pa.Table, names: list[str]) -> pa.Table:
     Raises BadRequest: a column is missing, or of a type that ids have not.
     """
     columns.check_present(names, table.column_names, "--id-col")
-    found = [_plain(table[name], name) for name in names]
-    return pa.table(found, names)
+    columns_of_ids = [_plain(table[name], name) for name in names]
+    return pa.table(columns_of_ids, names)
 
 
 def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
@@ -36,10 +36,10 @@ def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         column = column.cast(column.type.value_type)
     if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
         column = column.cast(pa.large_string() if pa.types.is_string_view(column.type) else pa.large_binary())
-    found = columns.id_column(pa.table({name: column}), name)
-    if not columns.is_id(found.type):
+    values = columns.id_column(pa.table({name: column}), name)
+    if not columns.is_id(values.type):
         raise BadRequest(f"id column {name!r} has the type {column.type}; ids are {columns.ID_TYPES}")
-    return found
+    return values
 
 
 def fingerprints(table: pa.Table, printer: Fingerprinter, first_row: int) -> U64:

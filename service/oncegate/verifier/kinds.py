@@ -41,7 +41,7 @@ MEANINGS = {
 
 def told_of(verdicts: U8) -> U8:
     """Returns `Told` for each verdict of a look-up; where an id stands there again (SAME) its first says it."""
-    told = np.full(len(verdicts), Told.FREE, np.uint8)
-    told[verdicts & VERDICT_MASK == Verdict.DUPLICATE] = Told.KNOWN
-    told[(verdicts & VERDICT_MASK == Verdict.BUSY) | (verdicts & Flag.TAKEOVER != 0)] = Told.HELD
-    return told
+    standings = np.full(len(verdicts), Told.FREE, np.uint8)
+    standings[verdicts & VERDICT_MASK == Verdict.DUPLICATE] = Told.KNOWN
+    standings[(verdicts & VERDICT_MASK == Verdict.BUSY) | (verdicts & Flag.TAKEOVER != 0)] = Told.HELD
+    return standings

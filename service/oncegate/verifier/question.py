@@ -28,11 +28,11 @@ class Question:
     @property
     def identity(self) -> dict[str, Any]:
         """Returns what must be the same for a run to go on: the file as it is now, and all names but the gateway's."""
-        known = self.input.stat()
-        told = {**asdict(self), "input": str(self.input.resolve()), "columns": list(self.columns)}
+        status = self.input.stat()
+        identity = {**asdict(self), "input": str(self.input.resolve()), "columns": list(self.columns)}
         # Runs of before know no registry.
         left_out = {"registry_ca"} if self.registry else {"registry", "registry_ca"}
-        told = {name: value for name, value in told.items() if name not in left_out}
+        identity = {name: value for name, value in identity.items() if name not in left_out}
         if self.input.suffix.lower() in {".csv", ".ndjson", ".jsonl", ".json"}:
-            told["text"] = "exact"  # runs of before took types from the rows around
-        return {**told, "url": "", "input_bytes": known.st_size, "input_changed_ns": known.st_mtime_ns}
+            identity["text"] = "exact"  # runs of before took types from the rows around
+        return {**identity, "url": "", "input_bytes": status.st_size, "input_changed_ns": status.st_mtime_ns}

@@ -29,7 +29,7 @@ def repair(
     folder: Path,
     state: State,
     question: Question,
-    given: Input,
+    source: Input,
     gateway: Gateway,
     findings: Findings,
     progress: Callable[[str, int, int | None], None],
@@ -38,7 +38,7 @@ def repair(
 
     Raises what the gateway answers; what was done by then is kept, and the same command goes on.
     """
-    for row, table in given.batches(state.repair_row):
+    for row, table in source.batches(state.repair_row):
         at = np.flatnonzero(np.isin(findings.kinds(row, len(table)), _LACKING))
         for piece in pieces(table.take(at)):
             columns = list(question.columns)

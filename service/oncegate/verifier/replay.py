@@ -95,13 +95,13 @@ class Replay:
         self._order, self._gateway = order, gateway
         self._token, self._call = secrets.token_hex(16), 0
 
-    def write(self, told: Told) -> None:
+    def write(self, report_step: Told) -> None:
         """Sends all rows. Raises BadRequest: a file, or the first conflict; and what the gateway answers.
 
         After an error the rows that are not in `counts` may be written or not; the next run finds out.
         """
         order, named = self._order, list(self._order.id_columns)
-        for first, table, _ in self._batches(told):
+        for first, table, _ in self._batches(report_step):
             row = first
             for piece in pieces(table):
                 call = order.id_set, self._token, self._call, order.digest_columns
@@ -112,10 +112,10 @@ class Replay:
                 self._check_conflicts(verdicts, row)
                 row += len(piece)
 
-    def knows_some(self, told: Told) -> bool:
+    def knows_some(self, report_step: Told) -> bool:
         """Returns whether the ledger knows one of the rows, or there are none: reads as far as it has to."""
         rows = 0
-        for *_, ids in self._batches(told, "rows looked up"):
+        for *_, ids in self._batches(report_step, "rows looked up"):
             kinds = self._gateway.look_up(ids, self._order.id_set) & VERDICT_MASK
             # SAME repeats an id of its own request.
             if not np.isin(kinds, (Verdict.GRANTED, Verdict.FREE, Verdict.SAME)).all():
@@ -123,26 +123,26 @@ class Replay:
             rows += len(ids)
         return rows == 0
 
-    def look_up(self, told: Told) -> None:
+    def look_up(self, report_step: Told) -> None:
         """Asks about all rows and writes none; a row that comes again in a later request counts as written again."""
-        for *_, ids in self._batches(told):
+        for *_, ids in self._batches(report_step):
             self.counts.add(self._gateway.look_up(ids, self._order.id_set))
 
-    def _batches(self, told: Told, step: str = "rows") -> Iterator[tuple[int, pa.Table, pa.Table]]:
+    def _batches(self, report_step: Told, step: str = "rows") -> Iterator[tuple[int, pa.Table, pa.Table]]:
         """Every batch of every file, with its ids, which all rows have; the bar is moved behind each."""
-        sizes = [one.rows for one in self._order.given]
+        sizes = [source.rows for source in self._order.given]
         total, done = None if None in sizes else sum(size or 0 for size in sizes), 0
-        for one in self._order.given:
-            for first, table in one.batches():
-                self.place = f"row {first} of {one.path}"
+        for source in self._order.given:
+            for first, table in source.batches():
+                self.place = f"row {first} of {source.path}"
                 ids = as_ids(table, list(self._order.id_columns))
                 there = present(ids)
                 if not there.all():
                     row = first + int(np.argmin(there))
-                    raise BadRequest(f"row {row} of {one.path} has a null or empty id, which no write by id takes")
+                    raise BadRequest(f"row {row} of {source.path} has a null or empty id, which no write by id takes")
                 yield first, table, ids
                 done += len(table)
-                told(step, done, total)
+                report_step(step, done, total)
 
     def _check_conflicts(self, verdicts: U8, first: int) -> None:
         at = np.flatnonzero(verdicts & VERDICT_MASK == Verdict.CONFLICT)

@@ -30,10 +30,10 @@ class Run:
     """Compares by the state in a folder, from where it stands."""
 
     def __init__(
-        self, folder: Path, state: State, question: Question, given: Input, gateway: Gateway, progress: Progress
+        self, folder: Path, state: State, question: Question, source: Input, gateway: Gateway, progress: Progress
     ) -> None:
         self._folder, self._state, self._question = folder, state, question
-        self._input, self._gateway, self._progress = given, gateway, progress
+        self._input, self._gateway, self._progress = source, gateway, progress
         self._printer = Fingerprinter(state.key)
 
     def read_input(self) -> None:
@@ -45,9 +45,9 @@ class Run:
         row = state.input_rows
         for first, table in self._input.batches(row, columns):
             ids, row = as_ids(table, columns), first + len(table)
-            found = fingerprints(ids, self._printer, first)
-            told = told_of(self._gateway.look_up(ids, self._question.id_set))
-            runs.add(found, input_places(first, told))
+            rows = fingerprints(ids, self._printer, first)
+            standings = told_of(self._gateway.look_up(ids, self._question.id_set))
+            runs.add(rows, input_places(first, standings))
             self._progress("input and ledger", row, total)
             if runs.is_full:
                 self._keep_input(runs, row)
@@ -80,11 +80,11 @@ class Run:
     def compare(self, shown: int) -> Findings:
         """Compares all buckets, one in memory at a time, and asks the ledger again where that may change a kind."""
         state = self._state
-        given = Runs(self._folder, "input", state.input_runs)
+        expected = Runs(self._folder, "input", state.input_runs)
         written = Runs(self._folder, "output", state.output_runs)
         findings = Findings(self._folder, state.input_rows, shown)
         for bucket in range(BUCKETS):
-            findings.add(compare(given.load(bucket), written.load(bucket)))
+            findings.add(compare(expected.load(bucket), written.load(bucket)))
             self._progress("comparing", bucket + 1, BUCKETS)
         if findings.counts[Kind.UNRECORDED]:
             self._ask_again(findings)
@@ -97,8 +97,8 @@ class Run:
             at = np.flatnonzero(findings.kinds(row, len(table)) == Kind.UNRECORDED)
             if len(at):
                 ids = as_ids(table, columns).take(at)
-                told = told_of(self._gateway.look_up(ids, self._question.id_set))
-                findings.change(row + at[told == Told.KNOWN], Kind.OK)
+                standings = told_of(self._gateway.look_up(ids, self._question.id_set))
+                findings.change(row + at[standings == Told.KNOWN], Kind.OK)
             self._progress("asking again", row + len(table), self._state.input_rows)
 
     def _keep_input(self, runs: Runs, rows: int, stage: str = "input") -> None:

@@ -65,18 +65,18 @@ class Runs:
 
     def load(self, bucket: int) -> U64:
         """Reads the rows of one bucket, shape (n, 3), that were flushed."""
-        found: list[U64] = [np.empty(0, np.uint64)]
+        chunks: list[U64] = [np.empty(0, np.uint64)]
         with self._rows.open("rb") as file:
             for first, end in self._begins[:, bucket : bucket + 2].tolist():
                 file.seek(first * _ROW_BYTES)
-                found.append(np.fromfile(file, np.uint64, 3 * (end - first)))
-        return np.concatenate(found).reshape(-1, 3)
+                chunks.append(np.fromfile(file, np.uint64, 3 * (end - first)))
+        return np.concatenate(chunks).reshape(-1, 3)
 
 
 def _cut(path: Path, length: int) -> None:
     path.touch()
-    if (found := path.stat().st_size) < length:
+    if (size := path.stat().st_size) < length:
         raise BadRequest(
-            f"{path} has {found} bytes, and {length} were written: the folder was changed; remove it to begin anew"
+            f"{path} has {size} bytes, and {length} were written: the folder was changed; remove it to begin anew"
         )
     os.truncate(path, length)

@@ -38,23 +38,23 @@ def verify(
     The folder is removed once the report is made. Raises OncegateError and OSError: what was done is kept there, and
     where nothing was, there is no folder.
     """
-    given = Input(question.input)
-    given.check(question.columns, "--id-col")
+    source = Input(question.input)
+    source.check(question.columns, "--id-col")
     asking = Gateway(question.url, question.namespace, trusted=trusted)
     with closing(asking) as gateway, closing(_output(question, gateway)) as output:
         # What is misspelt, or does not answer, is told before the input is read.
         output.bounds()
-        given = given.typed(gateway.schema(question.topic))
+        source = source.typed(gateway.schema(question.topic))
         with opened(folder, question.identity) as (state, _):
             gateway.mark = state.mark or gateway.mark
-            run = Run(folder, state, question, given, gateway, progress)
+            run = Run(folder, state, question, source, gateway, progress)
             run.read_input()
             run.read_output(output)
             findings = run.compare(shown)
-            found = _findings(question, given, output, findings)
-            args = folder, state, question, given, gateway, findings, progress
+            findings_by_kind = _findings(question, source, output, findings)
+            args = folder, state, question, source, gateway, findings, progress
             repaired = repair(*args) if repairs else None
-            report = _report(state, findings, found, repaired)
+            report = _report(state, findings, findings_by_kind, repaired)
             remove(folder)
             return report
 
@@ -70,31 +70,31 @@ def _output(question: Question, gateway: Gateway) -> Output:
     return KafkaTopic(question.output, ids_of(question.output_id, registry))
 
 
-def _findings(question: Question, given: Input, output: Output, findings: Findings) -> dict[str, list[Finding]]:
+def _findings(question: Question, source: Input, output: Output, findings: Findings) -> dict[str, list[Finding]]:
     """The first ids of each kind that is not OK: of the input by their rows, foreign ones read where they lie."""
     rows = {kind: findings.first_rows(kind) for kind in _SHOWN if findings.counts[kind]}
-    texts = _texts(question, given, {row for of_kind in rows.values() for row in of_kind})
-    found = {
+    texts = _texts(question, source, {row for of_kind in rows.values() for row in of_kind})
+    findings_by_kind = {
         kind.name.lower(): [Finding(texts[row], row, _places(findings.places_of_doubled(row))) for row in of_kind]
         for kind, of_kind in rows.items()
     }
     if findings.counts[Kind.FOREIGN]:
-        found[Kind.FOREIGN.name.lower()] = [_foreign(output, place) for place in findings.foreign_places()]
-    return found
+        findings_by_kind[Kind.FOREIGN.name.lower()] = [_foreign(output, place) for place in findings.foreign_places()]
+    return findings_by_kind
 
 
-def _texts(question: Question, given: Input, wanted: set[int]) -> dict[int, str | list[str]]:
+def _texts(question: Question, source: Input, wanted: set[int]) -> dict[int, str | list[str]]:
     """The ids of rows of the input, as text."""
-    found: dict[int, str | list[str]] = {}
+    texts: dict[int, str | list[str]] = {}
     columns = list(question.columns)
-    for first, table in given.batches(0, columns) if wanted else ():
+    for first, table in source.batches(0, columns) if wanted else ():
         rows = sorted(row for row in wanted if first <= row < first + len(table))
         if rows:
             ids = as_ids(table, columns).take(pa.array([row - first for row in rows], pa.int64()))
-            found |= zip(rows, map(text_of, ids.to_pylist()), strict=True)
-        if len(found) == len(wanted):
+            texts |= zip(rows, map(text_of, ids.to_pylist()), strict=True)
+        if len(texts) == len(wanted):
             break
-    return found
+    return texts
 
 
 def _foreign(output: Output, place: int) -> Finding:
@@ -108,7 +108,7 @@ def _places(places: list[int]) -> list[Place]:
 
 
 def _report(
-    state: State, findings: Findings, found: dict[str, list[Finding]], repaired: dict[str, int] | None
+    state: State, findings: Findings, findings_by_kind: dict[str, list[Finding]], repaired: dict[str, int] | None
 ) -> Report:
     wrong = sum(count for kind, count in findings.counts.items() if kind is not Kind.OK)
     return Report(
@@ -121,6 +121,6 @@ def _report(
         doubled_rows=findings.extra_rows,
         foreign_rows=findings.foreign_rows,
         trimmed={str(number): low for number, low in enumerate(state.low) if low},
-        findings=found,
+        findings=findings_by_kind,
         repaired=repaired,
     )

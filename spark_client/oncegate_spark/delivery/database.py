@@ -83,7 +83,7 @@ class DatabaseSink:
         ids, is_entered = [record.id for record in records], False
         try:
             with self._cursor() as cursor:
-                cursor.executemany(self._insert, [(one,) for one in ids])
+                cursor.executemany(self._insert, [(record_id,) for record_id in ids])
                 is_entered = True
                 self._rows(cursor, records)
             self._check_open(ids[-1])
@@ -112,7 +112,7 @@ class DatabaseSink:
         self.close()
         try:
             with self._cursor() as cursor:
-                present = {one for one in ids if one in self._equal_to(cursor, one)}
+                present = {record_id for record_id in ids if record_id in self._equal_to(cursor, record_id)}
             self._connection.rollback()
         except BaseException:
             self.close()
@@ -138,18 +138,18 @@ class DatabaseSink:
             with suppress(Exception):  # of a connection that is broken
                 cursor.close()
 
-    def _equal_to(self, cursor: Any, one: str) -> list[str]:
+    def _equal_to(self, cursor: Any, record_id: str) -> list[str]:
         """The ids in the table that it takes as equal to this one."""
-        cursor.execute(self._select, (one,))
+        cursor.execute(self._select, (record_id,))
         return [_text(row[0]) for row in cursor.fetchall()]
 
-    def _check_open(self, one: str) -> None:
+    def _check_open(self, record_id: str) -> None:
         """Raises where the transaction is undone already, and rows() has caught the error: a commit would say nothing.
 
         So PostgreSQL after any error, MySQL after a deadlock.
         """
         with self._cursor() as cursor:
-            if not self._equal_to(cursor, one):
+            if not self._equal_to(cursor, record_id):
                 raise RuntimeError("rows() has undone the transaction, and the ids that were entered before it")
 
     def _check_table(self) -> None:
@@ -184,8 +184,8 @@ class DatabaseSink:
         ids = [f"00{number}{ending}" for ending in endings]
         with self._cursor() as cursor:
             try:
-                cursor.executemany(self._insert, [(one,) for one in ids])
-                changed = [one for one in ids if self._equal_to(cursor, one) != [one]]
+                cursor.executemany(self._insert, [(record_id,) for record_id in ids])
+                changed = [record_id for record_id in ids if self._equal_to(cursor, record_id) != [record_id]]
             except Exception as error:
                 self._connection.rollback()
                 if _is_integrity(error):
@@ -196,7 +196,7 @@ class DatabaseSink:
         self._connection.rollback()
         with self._cursor() as cursor:
             if self._equal_to(cursor, ids[0]):
-                cursor.executemany(self._delete, [(one,) for one in ids])
+                cursor.executemany(self._delete, [(record_id,) for record_id in ids])
                 self._connection.commit()
                 return "keeps what is rolled back, as tables of MySQL's engine MyISAM do"
         self._connection.rollback()

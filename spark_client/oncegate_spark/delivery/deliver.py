@@ -88,7 +88,7 @@ class Delivery:
         while records:
             claimed = attempt.claim([record.id for record in records], self._lease_ms)
             verdicts = claimed.verdicts
-            total.duplicates += sum(one.id not in written for one in _those(records, verdicts.dropped))
+            total.duplicates += sum(record.id not in written for record in _those(records, verdicts.dropped))
             again = verdicts.open
             if verdicts.granted:
                 watch, granted = None, _those(records, verdicts.may_write)
@@ -105,7 +105,7 @@ class Delivery:
     ) -> int:
         """Write what was granted, and complete it; how many ids another attempt has taken over meanwhile."""
         with self._holder.holding(claimed):
-            doubtful = {*claimed.in_doubt, *claimed.unchecked, *before}.intersection(one.id for one in granted)
+            doubtful = {*claimed.in_doubt, *claimed.unchecked, *before}.intersection(record.id for record in granted)
             total.unchecked += len(claimed.unchecked)
             try:
                 written = self._writing.write(granted, doubtful)

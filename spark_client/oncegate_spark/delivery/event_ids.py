@@ -56,12 +56,12 @@ class EventIds:
             return f"{self._last_ms:012x}-{self._number:04x}-{self.process:x}@{self.server}"
 
 
-def time_ms_of(one: str) -> int:
+def time_ms_of(event_id: str) -> int:
     """Return when an id was made, in milliseconds since 1970 by its writer's clock. Raises BadId for any other text."""
-    found = _ID.fullmatch(one)
-    if found is None:
-        raise BadId(f"{one!r} is no id that EventIds makes, so it does not carry its time")
-    return int(found[1], 16)
+    match = _ID.fullmatch(event_id)
+    if match is None:
+        raise BadId(f"{event_id!r} is no id that EventIds makes, so it does not carry its time")
+    return int(match[1], 16)
 
 
 class Horizon:
@@ -82,8 +82,8 @@ class Horizon:
 
     def stale(self, ids: Sequence[str]) -> set[str]:
         """Return those that are too old to be judged. Raises BadId for an id that does not carry its time."""
-        times = {one: time_ms_of(one) for one in ids}
+        times = {event_id: time_ms_of(event_id) for event_id in ids}
         if self._kept_ms is None:
             return set()
         oldest_ms = self._wall_ms() - self._kept_ms
-        return {one for one, made_ms in times.items() if made_ms <= oldest_ms}
+        return {event_id for event_id, made_ms in times.items() if made_ms <= oldest_ms}

@@ -28,12 +28,12 @@ class FolderSink:
         self._folder, self._suffix = Path(folder), suffix
         make_folder(self._folder)
 
-    def path(self, one: str) -> Path:
+    def path(self, record_id: str) -> Path:
         """Return the file of an id. Raises BadId where its name would be too long."""
-        name = quote(one, safe="") + self._suffix
+        name = quote(record_id, safe="") + self._suffix
         name = f"%2E{name[1:]}" if name.startswith(".") else name
         if len(name) > NAME_BYTES_MAX:
-            raise BadId(f"id {one[:40]!r}… makes a file's name of {len(name)} bytes, over {NAME_BYTES_MAX}")
+            raise BadId(f"id {record_id[:40]!r}… makes a file's name of {len(name)} bytes, over {NAME_BYTES_MAX}")
         return self._folder / name
 
     def write(self, records: Sequence[Record]) -> None:
@@ -51,7 +51,7 @@ class FolderSink:
     def find(self, ids: Sequence[str]) -> set[str]:
         """Return those that have their file; it was synced before it had its name, and the name is synced here."""
         sync_folder(self._folder)
-        return {one for one in ids if self.path(one).exists()}
+        return {record_id for record_id in ids if self.path(record_id).exists()}
 
     def close(self) -> None:
         """Close nothing: no file is open between calls."""

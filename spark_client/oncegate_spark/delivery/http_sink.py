@@ -20,10 +20,10 @@ ANSWER_BYTES_MAX = 1 << 20  # of an answer's body, which is read only to use the
 _LATER = frozenset({408, 409, 423, 425, 429})
 
 
-def idempotency_key(one: str) -> str:
+def idempotency_key(record_id: str) -> str:
     """Return an id's key: percent-encoded, so that other ids have other keys; a SHA-256 where that is too long."""
-    key = quote(one, safe="")
-    return key if len(key) <= KEY_CHARACTERS_MAX else f"%sha256-{hashlib.sha256(one.encode()).hexdigest()}"
+    key = quote(record_id, safe="")
+    return key if len(key) <= KEY_CHARACTERS_MAX else f"%sha256-{hashlib.sha256(record_id.encode()).hexdigest()}"
 
 
 class HttpSink:
@@ -78,9 +78,9 @@ class HttpSink:
 
     def find(self, ids: Sequence[str]) -> set[str]:
         """Ask the function that was given; without one no record is found, and each is sent again under its key."""
-        found = set() if self._find is None else self._find(ids)
-        self._doubtful = set(ids) - found
-        return found
+        present = set() if self._find is None else self._find(ids)
+        self._doubtful = set(ids) - present
+        return present
 
     def close(self) -> None:
         """Close the connection."""

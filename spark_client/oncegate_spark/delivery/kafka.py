@@ -70,7 +70,9 @@ class KafkaSink:
         self._fenced()
         wanted = set(ids)
         reading = committed_records(self._config, self._topic, self._since_ms, self._timeout_s)
-        return {one for message in reading if (one := _id_of(message)) is not None and one in wanted}
+        return {
+            message_id for message in reading if (message_id := _id_of(message)) is not None and message_id in wanted
+        }
 
     def close(self) -> None:
         """Let go of the producer; a transaction that it has open is ended by whoever comes next."""

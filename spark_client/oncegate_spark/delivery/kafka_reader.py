@@ -61,11 +61,11 @@ def _start_offsets(consumer: Any, topic: str, since_ms: int | None, timeout_s: f
         return [TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions]
     # Behind the last record where none is as late: its end.
     begins = [TopicPartition(topic, number, since_ms) for number in partitions]
-    found = list(consumer.offsets_for_times(begins, timeout_s))
-    for one in found:
-        if one.error is not None:
-            raise KafkaException(one.error)
-    return found
+    starts = list(consumer.offsets_for_times(begins, timeout_s))
+    for start in starts:
+        if start.error is not None:
+            raise KafkaException(start.error)
+    return starts
 
 
 def _end_offsets(config: Mapping[str, Any], topic: str, partitions: int, timeout_s: float) -> dict[int, int]:
@@ -75,5 +75,7 @@ def _end_offsets(config: Mapping[str, Any], topic: str, partitions: int, timeout
     # A consumer asks again where a partition's leader moves; an admin client does not.
     with closing(Consumer({**config, "isolation.level": "read_uncommitted", "group.id": _GROUP})) as consumer:
         all_of_them = (TopicPartition(topic, number) for number in range(partitions))
-        ends = {one.partition: consumer.get_watermark_offsets(one, timeout_s)[1] for one in all_of_them}
+        ends = {
+            partition.partition: consumer.get_watermark_offsets(partition, timeout_s)[1] for partition in all_of_them
+        }
     return {partition: end for partition, end in ends.items() if end}

@@ -42,7 +42,7 @@ class Resolver:
         Raises what the sink's `find` raises, and what the gateway's calls raise, InDoubt where `lease_expiry` is fail:
         what was in doubt stays so.
         """
-        checked([Record(one) for one in ids], self._sink)
+        checked([Record(record_id) for record_id in ids], self._sink)
         total = Resolved()
         for start in range(0, len(ids), IDS_AT_ONCE):
             with self._gateway.attempt(id_set=self._id_set) as attempt:
@@ -51,23 +51,23 @@ class Resolver:
 
     def _resolve(self, attempt: Attempt, ids: list[str], total: Resolved) -> None:
         doubtful: dict[str, Claimed] = {}
-        for one in ids:
-            state = self._gateway.explain(one, id_set=self._id_set or "")["state"]
+        for record_id in ids:
+            state = self._gateway.explain(record_id, id_set=self._id_set or "")["state"]
             total.held += state == "CLAIMED_LIVE"
             if state != _OVER:
                 continue
-            claimed = attempt.claim([one], self._lease_ms)
+            claimed = attempt.claim([record_id], self._lease_ms)
             if claimed.in_doubt:
-                doubtful[one] = claimed
+                doubtful[record_id] = claimed
             else:  # meanwhile settled by another, or free: then nobody has written it since; or kept for its holder
                 total.held += claimed.verdicts.unsettled
                 attempt.release(claimed)
         if not doubtful:
             return
-        found = self._sink.find(list(doubtful))
-        for one, claimed in doubtful.items():
+        present = self._sink.find(list(doubtful))
+        for record_id, claimed in doubtful.items():
             # What another attempt has taken over meanwhile it has asked the sink for: nothing of it is changed here.
-            taken_over = attempt.settle(claimed, "complete" if one in found else "release")
+            taken_over = attempt.settle(claimed, "complete" if record_id in present else "release")
             total.held += taken_over
-            total.completed += one in found and not taken_over
-            total.released += one not in found and not taken_over
+            total.completed += record_id in present and not taken_over
+            total.released += record_id not in present and not taken_over

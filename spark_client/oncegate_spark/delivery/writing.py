@@ -57,14 +57,14 @@ class Writing:
         if not doubtful:
             return records
         try:
-            found = self._sink.find(sorted(doubtful))
+            present = self._sink.find(sorted(doubtful))
         except OncegateError:
             raise
         except Exception as error:
-            asked = [record for record in records if record.id in doubtful]
+            candidates = [record for record in records if record.id in doubtful]
             why = "their earlier holder's lease ran out" if failed is None else f"write() raised {failed!r}"
-            raise _in_doubt(asked, f"{why}, and the sink's find() raised {error!r}") from error
-        return [record for record in records if record.id not in doubtful & found]
+            raise _in_doubt(candidates, f"{why}, and the sink's find() raised {error!r}") from error
+        return [record for record in records if record.id not in doubtful & present]
 
 
 def _in_doubt(records: Sequence[Record], why: str) -> InDoubt:

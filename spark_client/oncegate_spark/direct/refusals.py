@@ -29,9 +29,9 @@ class Heard:
 
     def refusal(self, error: Any) -> Refused | None:
         """Tells that brokers refuse this user, by a call's error or what was heard; None: it is something else."""
-        for one in (error, self._record, self._connection):
-            if one is not None and (told := self._meaning(one)):
-                return Refused(f"{told} ({one.str()}){NOTHING}")
+        for heard in (error, self._record, self._connection):
+            if heard is not None and (meaning := self._meaning(heard)):
+                return Refused(f"{meaning} ({heard.str()}){NOTHING}")
         return None
 
     def _meaning(self, error: Any) -> str | None:

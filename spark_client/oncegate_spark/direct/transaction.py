@@ -162,13 +162,13 @@ class LaneTransaction:
 
     def _produce(self, row: DirectRow) -> None:
         assert self._producer is not None
-        given: dict[str, Any] = {} if row.partition is None else {"partition": row.partition}
+        fields: dict[str, Any] = {} if row.partition is None else {"partition": row.partition}
         if row.timestamp_ms is not None:
-            given["timestamp"] = row.timestamp_ms
-        given |= {"value": row.value, "key": row.key, "headers": list(row.headers) or None}
+            fields["timestamp"] = row.timestamp_ms
+        fields |= {"value": row.value, "key": row.key, "headers": list(row.headers) or None}
         self._is_open = True
         try:
-            hand_over(self._producer, self._topic, **given)
+            hand_over(self._producer, self._topic, **fields)
         except self._kafka.KafkaException as raised:
             raise self._failed(raised) from raised
 
@@ -249,7 +249,7 @@ def transaction_time(given_ms: int | None, timeout_ms: int, config: Mapping[str,
     BadOption where what is given is shorter than one of these: brokers would abort what is still being committed.
     """
     times = {"timeout_ms": timeout_ms, **{name: _milliseconds(name, config) for name in _DELIVERY if name in config}}
-    name, longest_ms = max(times.items(), key=lambda one: one[1])
+    name, longest_ms = max(times.items(), key=lambda entry: entry[1])
     if given_ms is None:
         return max(TRANSACTION_MS, longest_ms)
     if given_ms < longest_ms:

@@ -33,7 +33,7 @@ class Avro:
     @cached_property
     def _ints(self) -> list[tuple[str, Any]]:
         named = self._parsed["__named_schemas"]
-        return [(one["name"], one["type"]) for one in self._parsed["fields"] if has_ints(one["type"], named)]
+        return [(field["name"], field["type"]) for field in self._parsed["fields"] if has_ints(field["type"], named)]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"schema": self.schema}
@@ -41,16 +41,18 @@ class Avro:
     def check(self, fields: list[pa.Field]) -> None:
         """Refuses columns that the schema has no field for, or one of another kind of value,
         and a missing column whose field has no default."""
-        known = {field["name"]: field for field in self._parsed["fields"]}
+        schema_fields = {field["name"]: field for field in self._parsed["fields"]}
         columns = {field.name for field in fields}
-        if more := sorted(columns - known.keys()):
+        if more := sorted(columns - schema_fields.keys()):
             raise BadOption(f"the Avro schema has no field {', '.join(more)}")
-        missing = [name for name, field in known.items() if "default" not in field and name not in columns]
+        missing = [name for name, field in schema_fields.items() if "default" not in field and name not in columns]
         if missing:
             raise BadOption(f"no column {', '.join(missing)}, which the Avro schema has without a default")
-        for one in fields:
-            if why := misfit(one.type, known[one.name]["type"], self._parsed["__named_schemas"]):
-                raise BadOption(f"column {one.name} does not fit the Avro schema: {why}")
+        for schema_field in fields:
+            if why := misfit(
+                schema_field.type, schema_fields[schema_field.name]["type"], self._parsed["__named_schemas"]
+            ):
+                raise BadOption(f"column {schema_field.name} does not fit the Avro schema: {why}")
 
     def value(self, row: dict[str, object]) -> bytes:
         """Encodes one row; BadOption where a column's value does not fit its field."""

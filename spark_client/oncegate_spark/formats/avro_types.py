@@ -18,10 +18,10 @@ def misfit(kind: pa.DataType, avro: Any, named: Mapping[str, Any]) -> str | None
     named: the named types of the schema.
     """
     if isinstance(avro, list):
-        branches = [one for one in avro if one != "null"]
+        branches = [branch for branch in avro if branch != "null"]
         if len(branches) == 1:
             return misfit(kind, branches[0], named)
-        return next((why for one in branches if (why := _meets_instant(kind, one, named))), None)
+        return next((why for branch in branches if (why := _meets_instant(kind, branch, named))), None)
     avro = _resolved(avro, named)
     if why := _meets_instant(kind, avro, named):
         return why
@@ -48,8 +48,8 @@ def check_ints(value: Any, avro: Any, named: Mapping[str, Any]) -> None:
         if isinstance(value, int) and not _INT_MIN <= value <= _INT_MAX:
             raise ValueError(f"{value} has more than the 32 bits of an int")
     elif name == "array":
-        for one in value:
-            check_ints(one, avro["items"], named)
+        for item in value:
+            check_ints(item, avro["items"], named)
     elif name == "record":
         for field in avro["fields"]:
             check_ints(value.get(field["name"]), field["type"], named)

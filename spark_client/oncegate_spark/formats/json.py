@@ -98,7 +98,7 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, dict):
-        return {inner: _plain(f"{name}.{inner}", one) for inner, one in value.items()}
+        return {inner: _plain(f"{name}.{inner}", item) for inner, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(name, one) for one in value]
+        return [_plain(name, item) for item in value]
     return value

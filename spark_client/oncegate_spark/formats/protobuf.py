@@ -25,8 +25,8 @@ class Protobuf:
 
     def check(self, fields: list[pa.Field]) -> None:
         """Refuses columns that the message has no field for."""
-        known = {field.name for field in self.message.DESCRIPTOR.fields}
-        if more := sorted({field.name for field in fields} - known):
+        names = {field.name for field in self.message.DESCRIPTOR.fields}
+        if more := sorted({field.name for field in fields} - names):
             raise BadOption(f"message {self.message.DESCRIPTOR.full_name} has no field {', '.join(more)}")
 
     def value(self, row: dict[str, object]) -> bytes:
@@ -65,4 +65,4 @@ def _set(row: dict[str, Any]) -> dict[str, Any]:
 def _inner(value: Any) -> Any:
     if isinstance(value, dict):
         return _set(value)
-    return [_inner(one) for one in value] if isinstance(value, list) else value
+    return [_inner(item) for item in value] if isinstance(value, list) else value

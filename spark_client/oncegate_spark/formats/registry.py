@@ -59,18 +59,18 @@ def registered(registry: "str | SchemaRegistryClient", subject: str, kind: str, 
 
 def _newest(client: "SchemaRegistryClient", subject: str, kind: str) -> RegisteredSchema:
     newest = client.get_latest_version(subject)
-    found = newest.schema
-    if newest.schema_id is None or found.schema_str is None:
+    schema = newest.schema
+    if newest.schema_id is None or schema.schema_str is None:
         raise BadOption(f"the schema registry has subject {subject} without a schema")
-    if (found.schema_type or "AVRO") != kind:
-        raise BadOption(f"subject {subject} of the schema registry is {found.schema_type}, not {kind}")
+    if (schema.schema_type or "AVRO") != kind:
+        raise BadOption(f"subject {subject} of the schema registry is {schema.schema_type}, not {kind}")
     named = []
-    for one in found.references or []:
-        referred = client.get_version(str(one.subject), int(one.version or 0)).schema
+    for reference in schema.references or []:
+        referred = client.get_version(str(reference.subject), int(reference.version or 0)).schema
         if referred.references:
-            raise BadOption(f"subject {one.subject} refers to others in turn: give the whole schema as one text")
-        named.append((str(one.name), str(referred.schema_str)))
-    return RegisteredSchema(newest.schema_id, found.schema_str, tuple(named))
+            raise BadOption(f"subject {reference.subject} refers to others in turn: give the whole schema as one text")
+        named.append((str(reference.name), str(referred.schema_str)))
+    return RegisteredSchema(newest.schema_id, schema.schema_str, tuple(named))
 
 
 @contextmanager

@@ -280,7 +280,7 @@ class Decided:
     def _those(self, mask: pa.BooleanArray) -> Any:
         if isinstance(self.ids, pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table):
             return self.ids.filter(mask)
-        return [one for one, wanted in zip(self.ids, mask.to_pylist(), strict=True) if wanted]
+        return [row_id for row_id, wanted in zip(self.ids, mask.to_pylist(), strict=True) if wanted]
 
 
 @dataclass

@@ -56,8 +56,8 @@ def pause_ms(watch: Watch, now_ms: int, verdicts: Verdicts) -> int:
 def in_doubt(columns: Sequence[pa.Array | pa.ChunkedArray], verdicts: Verdicts, what: str) -> InDoubt:
     """The error for those of the ids in these columns that were told IN_DOUBT; `what`: was asked, for a person."""
     rows = zip(*(column.filter(verdicts.unresolved).to_pylist() for column in columns), strict=True)
-    ids: list[Any] = [one[0] if len(columns) == 1 else one for one in rows]
-    shown = ", ".join(repr(one)[:SHOWN_CHARS] for one in ids[:SHOWN])
+    ids: list[Any] = [row_id[0] if len(columns) == 1 else row_id for row_id in rows]
+    shown = ", ".join(repr(row_id)[:SHOWN_CHARS] for row_id in ids[:SHOWN])
     return InDoubt(
         f"{what}: {len(ids)} of {len(verdicts.data)} ids are in doubt, the first: {shown}. Their holder's lease ran "
         "out, it may have written them, and the namespace lets nobody take them over (lease_expiry is fail): find "

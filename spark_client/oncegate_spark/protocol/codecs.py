@@ -62,8 +62,8 @@ def gathered(batches: Iterable[pa.RecordBatch], rows_max: int | None = None) -> 
     """Rows put together up to about CHUNK_BYTES, and never more than `rows_max` of them; none that is empty."""
     waiting: list[pa.RecordBatch] = []
     for batch in _pieces(batches, rows_max):
-        size_bytes = sum(one.nbytes for one in waiting) + batch.nbytes
-        count = sum(one.num_rows for one in waiting) + batch.num_rows
+        size_bytes = sum(part.nbytes for part in waiting) + batch.nbytes
+        count = sum(part.num_rows for part in waiting) + batch.num_rows
         if waiting and (size_bytes > CHUNK_BYTES or (rows_max is not None and count > rows_max)):
             yield pa.Table.from_batches(waiting)
             waiting = []

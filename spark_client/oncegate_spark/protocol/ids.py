@@ -44,31 +44,31 @@ def id_columns(ids: Any) -> list[pa.Array]:
     return checked_columns(columns_in(ids, "ids", BadId))
 
 
-def columns_in(given: Any, what: str, refused: type[Refused]) -> dict[str, pa.Array | pa.ChunkedArray]:
+def columns_in(values: Any, what: str, refused: type[Refused]) -> dict[str, pa.Array | pa.ChunkedArray]:
     """Returns ids or payloads by columns: those of a table, those of tuples, or one.
 
     The keys are for error messages. Raises `refused` for values that have no type in common; `what`: ids or payloads.
     """
-    if isinstance(given, pa.RecordBatch | pa.Table):
-        names = given.schema.names
+    if isinstance(values, pa.RecordBatch | pa.Table):
+        names = values.schema.names
         if not names:
             raise refused(f"{what} is a table without columns; nothing was written")
         unique = len(set(names)) == len(names)
-        return {name if unique else f"{what}[{n}] ({name})": given.column(n) for n, name in enumerate(names)}
-    if isinstance(given, pa.Array | pa.ChunkedArray):
-        return {what: given}
-    if not given or not isinstance(given[0], tuple):
-        return {what: array_of(given, lambda n: f"{what}[{n}]", refused)}
-    width = len(given[0])
-    for n, one in enumerate(given):
-        if not isinstance(one, tuple) or len(one) != width or not width:
-            shown = f"a tuple of {len(one)}" if isinstance(one, tuple) else f"of type {type_name(one)}"
+        return {name if unique else f"{what}[{n}] ({name})": values.column(n) for n, name in enumerate(names)}
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return {what: values}
+    if not values or not isinstance(values[0], tuple):
+        return {what: array_of(values, lambda n: f"{what}[{n}]", refused)}
+    width = len(values[0])
+    for n, value in enumerate(values):
+        if not isinstance(value, tuple) or len(value) != width or not width:
+            shown = f"a tuple of {len(value)}" if isinstance(value, tuple) else f"of type {type_name(value)}"
             raise refused(
                 f"{what} of several columns are tuples of one length: {what}[{n}] is {shown}, and {what}[0] is a "
                 f"tuple of {width}; nothing was written"
             )
     return {
-        f"{what}[…][{place}]": array_of([one[place] for one in given], _place(what, place), refused)
+        f"{what}[…][{place}]": array_of([value[place] for value in values], _place(what, place), refused)
         for place in range(width)
     }
 
@@ -130,8 +130,8 @@ def text_of(value: Any) -> str | bytes:
     made = made.cast(pa.string()) if pa.types.is_integer(made.type) else made
     if not (pa.types.is_date32(made.type) or _is_text(made.type) or _is_bytes(made.type)) or value is None:
         raise BadId(f"an id is given as its text here, and {value!r} is of type {type_name(value)}; nothing was sent")
-    found = made[0].as_py()
-    return found if isinstance(found, str | bytes) else found.isoformat()
+    text = made[0].as_py()
+    return text if isinstance(text, str | bytes) else text.isoformat()
 
 
 def is_id(kind: pa.DataType) -> bool:

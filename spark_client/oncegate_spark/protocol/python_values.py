@@ -94,10 +94,12 @@ def _maker(kind: Any) -> Callable[[Sequence[Any]], pa.Array]:
         return lambda values: _numpy_times(values, kind.str[4:-1])
     return {
         "str": lambda values: pa.array(values, pa.string()),
-        "bytes": lambda values: pa.array([None if one is None else bytes(one) for one in values], pa.binary()),
+        "bytes": lambda values: pa.array([None if value is None else bytes(value) for value in values], pa.binary()),
         "int": _integers,
-        "Decimal": lambda values: pa.array([None if one is None else _digits(one) for one in values], pa.string()),
-        "UUID": lambda values: pa.array([None if one is None else str(one) for one in values], pa.string()),
+        "Decimal": lambda values: pa.array(
+            [None if value is None else _digits(value) for value in values], pa.string()
+        ),
+        "UUID": lambda values: pa.array([None if value is None else str(value) for value in values], pa.string()),
         "date": lambda values: pa.array(values, pa.date32()),
         _NAIVE: lambda values: _datetimes(values, None),
         _AWARE: lambda values: _datetimes(values, "UTC"),

@@ -11,21 +11,21 @@ from oncegate_spark.errors import BadId
 Sequences = Iterable[int]  # or an Arrow array of whole numbers; strictly increasing
 
 
-def sequence_array(given: Any) -> pa.UInt64Array:
+def sequence_array(sequences: Any) -> pa.UInt64Array:
     """uint64[n], strictly increasing. Raises BadId for what is none; nothing was sent."""
-    found = uint64_column(given, "sequences")
-    if not increasing(found):
+    column = uint64_column(sequences, "sequences")
+    if not increasing(column):
         raise BadId(
             "sequences are the places of records in their source, in order, each greater than the one before; "
             "nothing was written"
         )
-    return found
+    return column
 
 
-def uint64_column(given: Any, name: str) -> pa.UInt64Array:
+def uint64_column(values: Any, name: str) -> pa.UInt64Array:
     """uint64[n] of whole numbers from 0 on, in the order given. Raises BadId for nulls, negatives and other types."""
     try:
-        column = given if isinstance(given, pa.Array | pa.ChunkedArray) else pa.array(given)
+        column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):

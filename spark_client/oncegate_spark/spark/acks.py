@@ -112,8 +112,8 @@ def ack_part(options: Options, task: Task, upto: Mapping[str, int], read: Input 
     if not options.has_driver:
         return None
     checkpoint = options.checkpoint or (task.notes.checkpoint if task.notes else None)
-    known = read or (task.notes.input if task.notes else None)
-    source = known if known is not None and known.number == batch_number(task) else None
+    source_input = read or (task.notes.input if task.notes else None)
+    source = source_input if source_input is not None and source_input.number == batch_number(task) else None
     return AckPart(
         driver_of(options, task),
         task.run,
@@ -146,7 +146,7 @@ def check_batch(read: int | None, batch_id: int | None) -> None:
 
 def note(options: Options, done: Iterable[AckPart | None], batch_id: int | None) -> None:
     """Keep what is to be acked later: on the driver, in `commit`. Logs a warning where it cannot be kept."""
-    parts = [one for one in done if one is not None]
+    parts = [part for part in done if part is not None]
     if not parts:
         return
     first = parts[0]
@@ -188,22 +188,26 @@ def send(checkpoint: str | None, timeout_ms: int = TIMEOUT_MS) -> int:
     folder, acked = local_folder(checkpoint), 0
     if folder is None:
         return acked
-    due = [(file, found) for file, found in _noted(folder) if (folder / "commits" / str(found.batch)).exists()]
-    newest = {(found.driver, found.token): found.batch for _, found in due if found.is_scoped}
+    due = [
+        (file, noted_file)
+        for file, noted_file in _noted(folder)
+        if (folder / "commits" / str(noted_file.batch)).exists()
+    ]
+    newest = {(noted_file.driver, noted_file.token): noted_file.batch for _, noted_file in due if noted_file.is_scoped}
     for file, noted in due:
         # The ack of a batch looks at the ids of all before it.
         is_last = noted.batch == newest.get((noted.driver, noted.token))
-        found = replace(noted, is_scoped=noted.is_scoped and is_last)
+        noted_file = replace(noted, is_scoped=noted.is_scoped and is_last)
         try:
-            left = _ack(found, timeout_ms)
+            left = _ack(noted_file, timeout_ms)
         except Fenced as error:
-            log.warning("batch %d was run by an older driver, its ack is void: %s", found.batch, error)
+            log.warning("batch %d was run by an older driver, its ack is void: %s", noted_file.batch, error)
             left = None
         except Unavailable as error:
-            log.warning("batch %d is not acked yet: %s", found.batch, error)
+            log.warning("batch %d is not acked yet: %s", noted_file.batch, error)
             break
         except OncegateError as error:
-            log.warning("batch %d is not acked, nor are others kept from it: %s", found.batch, error)
+            log.warning("batch %d is not acked, nor are others kept from it: %s", noted_file.batch, error)
             continue
         if left is None:
             file.unlink(missing_ok=True)
@@ -213,41 +217,41 @@ def send(checkpoint: str | None, timeout_ms: int = TIMEOUT_MS) -> int:
     return acked
 
 
-def _ack(found: Note, timeout_ms: int) -> Note | None:
+def _ack(noted: Note, timeout_ms: int) -> Note | None:
     """Acks what the note names; returns what was refused of it, None where nothing was. Raises OncegateError."""
-    credentials = Credentials(**found.credentials)
+    credentials = Credentials(**noted.credentials)
     with (
-        Gateway(found.url, found.namespace, timeout_ms=timeout_ms, credentials=credentials) as gateway,
-        gateway.driver(found.driver, found.token) as driver,
+        Gateway(noted.url, noted.namespace, timeout_ms=timeout_ms, credentials=credentials) as gateway,
+        gateway.driver(noted.driver, noted.token) as driver,
     ):
-        acked = _parts_acked(driver, found)
+        acked = _parts_acked(driver, noted)
     for part in acked.refused:
         whose = f"producer {part.producer}" if part.batch is None else f"the ids of batch {part.batch}"
-        log.warning("batch %d: %s not acked yet, %s: %s", found.batch, whose, part.code, part.detail)
-    upto = {part.producer: found.upto[part.producer] for part in acked.refused if part.producer is not None}
-    log.info("batch %d is acked: %d of %d producers", found.batch, len(found.upto) - len(upto), len(found.upto))
+        log.warning("batch %d: %s not acked yet, %s: %s", noted.batch, whose, part.code, part.detail)
+    upto = {part.producer: noted.upto[part.producer] for part in acked.refused if part.producer is not None}
+    log.info("batch %d is acked: %d of %d producers", noted.batch, len(noted.upto) - len(upto), len(noted.upto))
     is_scoped = any(part.batch is not None for part in acked.refused)
     # The sources are told now: a later try, behind another batch's ack, would set them back.
-    left = replace(found, upto=upto, is_scoped=is_scoped, topic=None, source_offsets=None)
+    left = replace(noted, upto=upto, is_scoped=is_scoped, topic=None, source_offsets=None)
     return left if acked.refused else None
 
 
-def _parts_acked(driver: Driver, found: Note) -> Acked:
+def _parts_acked(driver: Driver, noted: Note) -> Acked:
     """A batch that a later one has followed is looked at by the later one's ack; its producers are acked alone."""
-    source = found.topic, found.source_offsets
-    if found.is_scoped:
+    source = noted.topic, noted.source_offsets
+    if noted.is_scoped:
         try:
-            return driver.ack(found.upto, found.batch, *source)
+            return driver.ack(noted.upto, noted.batch, *source)
         except OlderBatch as error:
-            log.warning("the ids of batch %d are not acked with it: %s", found.batch, error)
+            log.warning("the ids of batch %d are not acked with it: %s", noted.batch, error)
             source = None, None
-    return driver.ack(found.upto, None, *source)
+    return driver.ack(noted.upto, None, *source)
 
 
 def _noted(checkpoint: Path) -> Iterator[tuple[Path, Note]]:
     """The notes there are, oldest batch first; one that cannot be read is logged and left alone."""
     files = (checkpoint / "oncegate" / "acks").glob("*-*.json")
-    for file in sorted(files, key=lambda one: (int(one.name.split("-")[0]), one.name)):
+    for file in sorted(files, key=lambda file: (int(file.name.split("-")[0]), file.name)):
         try:
             yield file, Note(**json.loads(file.read_text("utf-8")))
         except (OSError, ValueError, TypeError) as error:

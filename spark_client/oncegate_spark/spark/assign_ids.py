@@ -56,10 +56,10 @@ def assign_ids(
     Raises BadOption for arguments that say too little or contradict each other, and Refused, with the reason, where no
     id would be the same at the next reading. Both before a job starts.
     """
-    given = {"topic": topic, "cols": cols, "order_by": order_by, "scope": scope}
+    arguments = {"topic": topic, "cols": cols, "order_by": order_by, "scope": scope}
     if by not in TAKES:
         raise BadOption(f"assign_ids by {by!r}; it is one of {', '.join(TAKES)}")
-    for argument in sorted(argument for argument, value in given.items() if value is not None):
+    for argument in sorted(argument for argument, value in arguments.items() if value is not None):
         if argument not in TAKES[by]:
             raise BadOption(f'assign_ids by "{by}" takes no {argument}; it takes {" and ".join(sorted(TAKES[by]))}')
     _check_names(df, name)
@@ -184,8 +184,8 @@ def _by_position(df: "DataFrame", order_by: Sequence[str] | None, scope: str | N
 
     from oncegate_spark.spark.row_text import column_named
 
-    given = order_by if order_by and not isinstance(order_by, str) else ()
-    order_by = resolved(given, df.columns, is_case_sensitive(df.sparkSession))
+    ordering = order_by if order_by and not isinstance(order_by, str) else ()
+    order_by = resolved(ordering, df.columns, is_case_sensitive(df.sparkSession))
     if not order_by or any(column not in df.columns for column in order_by):
         raise BadOption(
             'a position needs a total order, which Spark\'s own is not: order_by=["<column>", …], such that no two '

@@ -77,7 +77,7 @@ def assign_sequences(
     ids = look_up(df.sparkSession, options) if topic_ids is None else topic_ids
     lane = F.concat(F.lit(prefix), F.col("topic"), F.lit("-"), F.col("partition").cast("string"))
     if ids:
-        pairs = (F.lit(one) for topic, topic_id in ids.items() for one in (topic, f"#{topic_id}"))
+        pairs = (F.lit(key) for topic, topic_id in ids.items() for key in (topic, f"#{topic_id}"))
         lane = F.concat(lane, F.coalesce(F.element_at(F.create_map(*pairs), F.col("topic")), F.lit("")))
     return df.withColumn(producer, lane).withColumn(sequence, F.col("offset"))
 

@@ -37,13 +37,13 @@ def check_records(df: "DataFrame") -> "DataFrame":
     fit = F.col("n").isNotNull() & F.col("p").isNotNull()
     fit = fit & (F.length("e") == _NUMBER_BYTES) & (F.length("s") == _NUMBER_BYTES)
     is_source = F.col("p").startswith(SOURCE)
-    found = marks.select(
+    findings = marks.select(
         F.when(fit, F.col("n")).alias("namespace"),
         F.when(fit, F.col("p")).alias("producer"),
         F.when(fit & ~is_source, _number("e")).alias("epoch"),
         F.when(fit, _number("s")).alias("sequence"),
     )
-    by_sequence = found.groupBy("namespace", "producer", "epoch", "sequence").agg(F.count(F.lit(1)).alias("copies"))
+    by_sequence = findings.groupBy("namespace", "producer", "epoch", "sequence").agg(F.count(F.lit(1)).alias("copies"))
     counted = by_sequence.groupBy("namespace", "producer", "epoch").agg(
         F.sum("copies").alias("records"),
         F.count("sequence").alias("different"),

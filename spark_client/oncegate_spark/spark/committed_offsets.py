@@ -40,15 +40,15 @@ def committed_offsets(
     """
     check_without_rows(on_down)
     with Gateway(gateway, namespace, timeout_ms=timeout_ms, credentials=credentials, on_down=on_down) as client:
-        told = client.source_offsets(app, topic, write_id)
+        offsets = client.source_offsets(app, topic, write_id)
     try:
-        sources = json.loads(told)
+        sources = json.loads(offsets)
     except ValueError:
         sources = None
     if not isinstance(sources, list) or len(sources) != 1 or not _are_kafkas(sources[0]):
         raise Refused(
             f"{app} has read something else than one Kafka source, and no query could begin at its source offsets: "
-            f"{told[:200]}. As they are they come from Gateway.source_offsets"
+            f"{offsets[:200]}. As they are they come from Gateway.source_offsets"
         )
     return json.dumps(sources[0])
 
@@ -58,4 +58,7 @@ def _are_kafkas(offsets: Any) -> bool:
     if not isinstance(offsets, dict) or not offsets:
         return False
     of_topics = list(offsets.values())
-    return all(isinstance(one, dict) and all(type(offset) is int for offset in one.values()) for one in of_topics)
+    return all(
+        isinstance(partitions, dict) and all(type(offset) is int for offset in partitions.values())
+        for partitions in of_topics
+    )

@@ -62,9 +62,9 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         Raises NotFound, BadOption, Unavailable.
         """
         of_table = tables.of_create_table(self.given)
-        given = self.given if of_table is None else of_table
-        tables.check_read(given)
-        columns = read_schema(ReadOptions.read(given))
+        options = self.given if of_table is None else of_table
+        tables.check_read(options)
+        columns = read_schema(ReadOptions.read(options))
         return columns if of_table is None else tables.remembered(columns, of_table)
 
     def reader(self, schema: Any) -> BatchReader:
@@ -76,9 +76,9 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         return StreamReader(self._read_options(schema), tables.bare(schema))
 
     def _read_options(self, schema: Any) -> ReadOptions:
-        given = tables.of_a_read(self.given, schema)
-        tables.check_read(given)
-        return ReadOptions.read(given)
+        options = tables.of_a_read(self.given, schema)
+        tables.check_read(options)
+        return ReadOptions.read(options)
 
     def writer(self, schema: Any, overwrite: bool) -> "BatchWriter":
         """Make the writer of a `df.write`. Raises BadOption, BadId and as `check_target`, before a task starts."""

@@ -105,8 +105,8 @@ def _checked(df: "DataFrame", id_col: Columns, job_key: str) -> tuple[str, ...]:
     check_types(df.schema, False)
     pickling.check_workers(df.sparkSession)
     if not isinstance(job_key, str) or not job_key:
-        given = "empty" if job_key == "" else f"{job_key!r} and no text"
-        raise BadOption(f'job_key is {given}; name the job and its input, as job_key="load-2026-11-20"')
+        shown = "empty" if job_key == "" else f"{job_key!r} and no text"
+        raise BadOption(f'job_key is {shown}; name the job and its input, as job_key="load-2026-11-20"')
     batch = task_identity.batch_of(df)
     if batch is not None and not re.search(rf"(?<!\d){batch}(?!\d)", job_key):
         raise BadOption(

@@ -83,18 +83,23 @@ def _check_python(python: str) -> None:
     Spark 4.3 runs PYSPARK_PYTHON, which spark-submit sets by spark.pyspark.python, else the path's python3: not the
     Python of a driver that was started by its path. Where it cannot be run here, nothing is known.
     """
-    found = shutil.which(python)
-    if found is None or os.path.abspath(found) == os.path.abspath(sys.executable):
+    executable = shutil.which(python)
+    if executable is None or os.path.abspath(executable) == os.path.abspath(sys.executable):
         return
     try:
         done = subprocess.run(
-            [found, "-c", _LOOKS], capture_output=True, text=True, timeout=_LOOKING_S, check=False, errors="replace"
+            [executable, "-c", _LOOKS],
+            capture_output=True,
+            text=True,
+            timeout=_LOOKING_S,
+            check=False,
+            errors="replace",
         )
     except (OSError, subprocess.TimeoutExpired):
         return
     if done.returncode == _LACKING:
         chosen = "PYSPARK_PYTHON" if os.environ.get("PYSPARK_PYTHON") else "python3 of PATH"
         raise BadOption(
-            f"Spark's workers run {found} ({chosen}), which has no {done.stdout.strip()}: "
+            f"Spark's workers run {executable} ({chosen}), which has no {done.stdout.strip()}: "
             f"export PYSPARK_PYTHON={sys.executable}, before the session is made"
         )

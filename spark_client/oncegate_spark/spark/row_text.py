@@ -57,7 +57,7 @@ def _body(value: Column, kind: T.DataType, name: str, inside: bool) -> tuple[str
     if isinstance(kind, FLOATING) and not inside:
         return "f", _bits(value)
     if isinstance(kind, T.ArrayType):
-        return "a", F.array_join(F.transform(value, lambda one: _value(one, kind.elementType, name, True)), "")
+        return "a", F.array_join(F.transform(value, lambda element: _value(element, kind.elementType, name, True)), "")
     if isinstance(kind, T.MapType):
         return "m", _entries(value, kind, name)
     if isinstance(kind, T.StructType):
@@ -75,9 +75,9 @@ def _body(value: Column, kind: T.DataType, name: str, inside: bool) -> tuple[str
 
 
 def _entries(value: Column, kind: T.MapType, name: str) -> Column:
-    def entry(one: Column) -> Column:
-        key, held = one.getField("key"), one.getField("value")
-        return F.concat(_value(key, kind.keyType, name, True), _value(held, kind.valueType, name, True))
+    def entry(pair: Column) -> Column:
+        key, value = pair.getField("key"), pair.getField("value")
+        return F.concat(_value(key, kind.keyType, name, True), _value(value, kind.valueType, name, True))
 
     return F.array_join(F.array_sort(F.transform(F.map_entries(value), entry)), "")
 

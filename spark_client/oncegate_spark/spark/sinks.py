@@ -127,10 +127,10 @@ def load(place: str) -> "Callable[[], Sink | Deliver]":
     if not (module and colon and name):
         raise BadOption(f'sink is {place!r}; write .option("sink", "my_module:factory")')
     try:
-        found = getattr(importlib.import_module(module), name)
+        sink = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise BadOption(f"sink {place!r} cannot be loaded here: {error}; every executor needs the module") from error
-    return cast("Callable[[], Sink | Deliver]", found)
+    return cast("Callable[[], Sink | Deliver]", sink)
 
 
 def files() -> Sink:

@@ -35,7 +35,7 @@ class Entry:
 
     def encode(self) -> bytes:
         """The file: a head, the order as JSON, the rows as an Arrow stream."""
-        order = json.dumps({name: one for name, one in vars(self).items() if name != "rows"}).encode()
+        order = json.dumps({name: value for name, value in vars(self).items() if name != "rows"}).encode()
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.rows.schema) as writer:
             writer.write_table(self.rows)

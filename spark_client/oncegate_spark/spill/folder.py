@@ -198,9 +198,9 @@ class Spill:
         for half in self.folder.glob(f"*{BESIDE}"):  # a process died over it: it was never acknowledged
             half.unlink()
         sync_folder(self.folder)
-        found = {one: self._numbered(one) for one in (SUFFIX, ASIDE)}
-        last = max((number for paths in found.values() for number in paths), default=-1)
-        return {number: path.stat().st_size for number, path in found[SUFFIX].items()}, last + 1
+        numbered = {suffix: self._numbered(suffix) for suffix in (SUFFIX, ASIDE)}
+        last = max((number for paths in numbered.values() for number in paths), default=-1)
+        return {number: path.stat().st_size for number, path in numbered[SUFFIX].items()}, last + 1
 
     def _numbered(self, suffix: str) -> dict[int, Path]:
         return {int(path.stem): path for path in self.folder.glob(f"*{suffix}") if path.stem.isdecimal()}
@@ -213,12 +213,12 @@ class Spill:
             )
 
     def _check_room(self, size: int) -> None:
-        held = self.waiting_bytes
-        if held + size > self.bytes_max or len(self._sizes) >= ENTRIES_MAX:
+        waiting = self.waiting_bytes
+        if waiting + size > self.bytes_max or len(self._sizes) >= ENTRIES_MAX:
             raise SpillFull(
-                f"the spill folder {self.folder} holds {held} bytes in {len(self._sizes)} entries, and {size} more are "
-                f"over its {self.bytes_max} bytes or {ENTRIES_MAX} entries: wait until it is sent, or raise bytes_max; "
-                "nothing was written"
+                f"the spill folder {self.folder} holds {waiting} bytes in {len(self._sizes)} entries, and {size} more "
+                f"are over its {self.bytes_max} bytes or {ENTRIES_MAX} entries: wait until it is sent, or raise "
+                "bytes_max; nothing was written"
             )
 
     def _write(self, path: Path, data: bytes) -> None:
@@ -234,9 +234,9 @@ class Spill:
     def _not_laid_down(self, number: int, error: OSError) -> SpillFull:
         """What was written of it is taken away again; where even that fails, a later start may find it and send it."""
         path = self._path(number)
-        for one in (path, path.with_suffix(BESIDE)):
+        for candidate in (path, path.with_suffix(BESIDE)):
             with suppress(OSError):
-                one.unlink(missing_ok=True)
+                candidate.unlink(missing_ok=True)
         stays = path.exists()
         self._next += stays
         outcome = Outcome.UNKNOWN if stays else Outcome.NOT_WRITTEN

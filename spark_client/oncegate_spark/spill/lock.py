@@ -75,11 +75,11 @@ def _unlocked(opened: int) -> None:
     os.close(opened)
 
 
-def _check_ours(folder: Path, found: os.stat_result) -> None:
+def _check_ours(folder: Path, status: os.stat_result) -> None:
     """Rows lie there in plain, and whoever writes there chooses what is sent under this process's key."""
-    if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise BadOption(
-            f"the spill folder {folder} is user {found.st_uid}'s with mode {stat.S_IMODE(found.st_mode):03o}; it must "
-            f"be user {os.geteuid()}'s, and nobody else's to write: chmod 700, or name a new folder in it; nothing was "
-            "sent"
+            f"the spill folder {folder} is user {status.st_uid}'s with mode {stat.S_IMODE(status.st_mode):03o}; it "
+            f"must be user {os.geteuid()}'s, and nobody else's to write: chmod 700, or name a new folder in it; "
+            "nothing was sent"
         )

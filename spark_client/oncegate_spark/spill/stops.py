@@ -9,9 +9,9 @@ from oncegate_spark.spill.entry import Entry
 def stopped(error: OncegateError, folder: Path, number: int) -> OncegateError:
     """The same error, which names the entry as well; `extra["spill_number"]` is its number."""
     text = f"entry {number} of {folder} is stopped, and all behind it: mend it, or set_aside({number}): {error}"
-    told = type(error)(text, outcome=error.outcome, code=error.code)
-    told.extra = error.extra | {"spill_number": number}
-    return told
+    stop = type(error)(text, outcome=error.outcome, code=error.code)
+    stop.extra = error.extra | {"spill_number": number}
+    return stop
 
 
 def check_namespace(entry: Entry, namespace: str) -> None:

@@ -177,8 +177,8 @@ class Producer:
         digest_cols: the columns that are the payload of a row's sequence. Sequences that are written with another one
         raise PayloadConflict, until they are acked; with on_conflict="drop" they are logged and dropped.
         """
-        asked = (sequence_col, prev_sequence, key_col, digest_cols, on_conflict)
-        return self.gateway.run(self._calls.produce(topic, body, *asked))
+        arguments = (sequence_col, prev_sequence, key_col, digest_cols, on_conflict)
+        return self.gateway.run(self._calls.produce(topic, body, *arguments))
 
     def close(self, timeout_ms: int | None = None) -> None:
         """End the lease: the next attempt may register at once."""

@@ -27,8 +27,8 @@ class Response(http.client.HTTPResponse):
 
     def _begin(self) -> None:
         reading, lines = self.fp, _Lines(self.fp)
-        given: Any = lines
-        self.fp = given
+        head: Any = lines
+        self.fp = head
         try:
             super().begin()
         finally:

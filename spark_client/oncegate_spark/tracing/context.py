@@ -15,12 +15,12 @@ _TRACESTATE = re.compile(r"[!-~][ -~]{0,511}")
 
 def trace_headers() -> dict[str, str]:
     """Returns the headers that say which span a request is part of; none where there is none."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     if "opentelemetry.trace" in sys.modules:
         from opentelemetry import propagate
 
-        propagate.inject(found)
-    return found or of_environment()
+        propagate.inject(headers)
+    return headers or of_environment()
 
 
 def of_environment() -> dict[str, str]:

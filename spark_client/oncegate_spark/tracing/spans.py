@@ -32,11 +32,11 @@ def task_span(name: str, numbers: Mapping[str, int | str | None]) -> Iterator[No
         return
     from opentelemetry import propagate
 
-    given = {name: value for name, value in numbers.items() if value is not None}
+    attributes = {name: value for name, value in numbers.items() if value is not None}
     above = propagate.extract(of_environment())
     try:
         with provider.get_tracer("oncegate_spark").start_as_current_span(
-            name, above, attributes=given, record_exception=False, set_status_on_exception=True
+            name, above, attributes=attributes, record_exception=False, set_status_on_exception=True
         ):
             yield
     finally:
@@ -47,9 +47,11 @@ def task_span(name: str, numbers: Mapping[str, int | str | None]) -> Iterator[No
 
 def asks(environ: Mapping[str, str]) -> bool:
     """Tells whether the environment asks for traces, by OTLP."""
-    given = {name: value.strip().lower() for name, value in environ.items() if value.strip()}
-    exporter = given.get("OTEL_TRACES_EXPORTER", "otlp" if any(name in given for name in _ENDPOINTS) else "none")
-    return exporter == "otlp" and given.get("OTEL_SDK_DISABLED") != "true"
+    variables = {name: value.strip().lower() for name, value in environ.items() if value.strip()}
+    exporter = variables.get(
+        "OTEL_TRACES_EXPORTER", "otlp" if any(name in variables for name in _ENDPOINTS) else "none"
+    )
+    return exporter == "otlp" and variables.get("OTEL_SDK_DISABLED") != "true"
 
 
 @cache

@@ -78,9 +78,9 @@ def _of_topic(source: str, form: str, attempt: str, batch: str, registry: str, r
 
     if registry_ca and not registry:
         raise BadRequest("--registry-ca goes with --registry URL")
-    found = ids_of(form, SchemaRegistry(registry, registry_ca) if registry else None)
-    with steps() as told, closing(TopicRows(source, found, attempt, batch)) as topic:
-        return count(topic, told)
+    ids = ids_of(form, SchemaRegistry(registry, registry_ca) if registry else None)
+    with steps() as report_step, closing(TopicRows(source, ids, attempt, batch)) as topic:
+        return count(topic, report_step)
 
 
 def _of_table(source: str, id_col: list[str], time_col: str, attempt: str, batch: str) -> "Counts":
@@ -89,8 +89,8 @@ def _of_table(source: str, id_col: list[str], time_col: str, attempt: str, batch
 
     if not id_col:
         raise BadRequest("--id-col names the column that is the id; nothing was read")
-    with steps() as told:
-        return count(TableRows(Path(source), id_col, time_col, attempt, batch), told)
+    with steps() as report_step:
+        return count(TableRows(Path(source), id_col, time_col, attempt, batch), report_step)
 
 
 def _show(source: str, counts: "Counts") -> None:
@@ -109,8 +109,8 @@ def _show(source: str, counts: "Counts") -> None:
         )
     if not counts.duplicates:
         return
-    told = f"{counts.repeated_ids:,} ids come again, one of them in {counts.most_copies:,} rows"
-    console.print(told, highlight=False, soft_wrap=True)
+    repeats = f"{counts.repeated_ids:,} ids come again, one of them in {counts.most_copies:,} rows"
+    console.print(repeats, highlight=False, soft_wrap=True)
     titles = {
         "how long after the first of their id": counts.ages,
         "why they came": counts.causes,

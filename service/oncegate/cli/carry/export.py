@@ -64,11 +64,11 @@ def export(
     with refusing():
         if to.is_dir() or not to.absolute().parent.is_dir():
             raise BadRequest(f"--to {to}: it is a folder, or lies in none; nothing was written")
-        found: list[int] = []
+        counts: list[int] = []
 
         def write(index: "ShardIndex", key: bytes, ledger_id: bytes) -> None:
             _check(index, ids_only, without_open_claims)
-            found.append(_write(to, index, key, ledger_id))
+            counts.append(_write(to, index, key, ledger_id))
 
         scheme, place = ("log", str(data)) if ledger is None else parse_url(ledger)
         if scheme == "kafka":
@@ -77,8 +77,8 @@ def export(
             _of_disk(Path(place), witness, namespace, write)
         else:
             raise BadRequest(_ELSEWHERE.format(scheme=scheme))
-        told = {"namespace": namespace, "ids": found[0], "file": str(to)}
-        sys.stdout.write(msgspec.json.encode(told).decode() + "\n" if as_json else f"{found[0]} ids are in {to}\n")
+        members = {"namespace": namespace, "ids": counts[0], "file": str(to)}
+        sys.stdout.write(msgspec.json.encode(members).decode() + "\n" if as_json else f"{counts[0]} ids are in {to}\n")
 
 
 def _of_disk(data: Path, witness: str | None, namespace: str, write: "Write") -> None:
@@ -87,11 +87,11 @@ def _of_disk(data: Path, witness: str | None, namespace: str, write: "Write") ->
         write(index, ledger.key, ledger.mark.ledger)
 
     with counted("exporting", data, times=2) as disk:
-        found = next(log.verify(str(data), witness, disk, verified, only=namespace), None)
-        if found is None:
+        result = next(log.verify(str(data), witness, disk, verified, only=namespace), None)
+        if result is None:
             raise NotFound(f"namespace {namespace} of {data} was deleted meanwhile; nothing was written")
-        if isinstance(found, Refused):
-            raise found.error
+        if isinstance(result, Refused):
+            raise result.error
 
 
 async def _of_kafka(place: str, namespace: str, write: "Write") -> None:
@@ -119,9 +119,9 @@ async def _index_of(batches: Any, key: bytes, ledger: bytes) -> "ShardIndex":
 
 def _check(index: "ShardIndex", ids_only: bool, without_open: bool) -> None:
     """Raises BadRequest for what a file of ids would leave out unasked."""
-    held = {kind: count for kind, count in index.held().items() if kind != "ids"}
-    if held and not ids_only:
-        listed = ", ".join(f"{count} {kind}" for kind, count in held.items())
+    others = {kind: count for kind, count in index.held().items() if kind != "ids"}
+    if others and not ids_only:
+        listed = ", ".join(f"{count} {kind}" for kind, count in others.items())
         raise BadRequest(f"there are {listed}, which are not exported: say --ids-only; nothing was written")
     if forgotten := index.id_sets.forgotten_sets:
         names = ", ".join(map(repr, forgotten))
@@ -180,8 +180,8 @@ def _tables(index: "ShardIndex") -> Iterator[Any]:
     for some in listed(index.claims.store):
         if not len(some.ids):
             continue
-        ids = pa.array([one.tobytes() for one in some.ids], pa.binary(16))
-        owners = pa.array([one.tobytes() if one.any() else None for one in some.owners], pa.binary(16))
+        ids = pa.array([row.tobytes() for row in some.ids], pa.binary(16))
+        owners = pa.array([row.tobytes() if row.any() else None for row in some.owners], pa.binary(16))
         digests = pa.array(some.digests, mask=some.digests == 0)
         since = pa.array(some.wall_ms, pa.timestamp("ms", "UTC"))
         yield pa.table([ids, owners, digests.cast(pa.uint32()), since], _schema())

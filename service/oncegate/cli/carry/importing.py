@@ -62,9 +62,9 @@ def take_in(
                 body = answer_about(url, namespace, f"ids:import?{query}", _stream(batch), ca, certificate)
                 new, done = new + json.loads(body)["imported"], done + len(batch)
                 moved("ids", done, source.metadata.num_rows)
-        told = {"namespace": namespace, "ids": done, "imported": new}
+        members = {"namespace": namespace, "ids": done, "imported": new}
         line = f"{done} ids are known in {namespace}, {new} of them from now on"
-        sys.stdout.write((json.dumps(told) if as_json else line) + "\n")
+        sys.stdout.write((json.dumps(members) if as_json else line) + "\n")
 
 
 def _batches(file: Path, source: Any, rows: int) -> Iterator[Any]:

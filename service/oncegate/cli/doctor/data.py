@@ -24,8 +24,8 @@ _NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "9p")
 def folders_of(settings: Settings, place: str) -> tuple[Path, Path]:
     """Returns the data folder and its witness's folder, as `serve` would choose them."""
     data = Path(place).absolute()
-    given = settings.process.witness
-    return data, Path(given).absolute() if given else data.with_name(data.name + ".witness")
+    witness = settings.process.witness
+    return data, Path(witness).absolute() if witness else data.with_name(data.name + ".witness")
 
 
 def folders(settings: Settings, place: str, answers: bool) -> Iterator[Finding]:
@@ -82,14 +82,14 @@ def _ledger(data: Path, witness: Path, name: str) -> Iterator[Finding]:
 
 
 def _rights(folder: Path) -> Iterator[Finding]:
-    held = next(one for one in (folder, *folder.parents) if one.exists())
-    if not os.access(held, os.R_OK | os.W_OK | os.X_OK):
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
         user = os.getuid()
         yield wrong(
             "data",
-            f"user {user} may not read and write {held}",
+            f"user {user} may not read and write {existing}",
             "the ledger lies there",
-            f"chown -R {user} {held}, or run as its owner (user {held.stat().st_uid})",
+            f"chown -R {user} {existing}, or run as its owner (user {existing.stat().st_uid})",
         )
     elif folder.exists() and folder.stat().st_mode & 0o002:
         yield wrong(
@@ -100,25 +100,25 @@ def _rights(folder: Path) -> Iterator[Finding]:
         )
     else:
         yield ok("data", f"{folder} can be written" if folder.exists() else f"{folder} can be made")
-    kind = _file_system(held)
+    kind = _file_system(existing)
     if kind.startswith(_NETWORK):
         yield warning(
             "data",
-            f"{held} is on a file system over the network ({kind})",
+            f"{existing} is on a file system over the network ({kind})",
             "whether a sync is one, and a lock, is up to its server",
             "take a local disk",
         )
 
 
 def _file_system(path: Path) -> str:
-    found = [part for part in psutil.disk_partitions(all=True) if path.is_relative_to(part.mountpoint)]
-    return str(max(found, key=lambda part: len(part.mountpoint)).fstype) if found else ""
+    partitions = [part for part in psutil.disk_partitions(all=True) if path.is_relative_to(part.mountpoint)]
+    return str(max(partitions, key=lambda part: len(part.mountpoint)).fstype) if partitions else ""
 
 
 def _room(settings: Settings, data: Path) -> Iterator[Finding]:
-    held = next(one for one in (data, *data.parents) if one.exists())
-    usage, limits = shutil.disk_usage(held), settings.limits
-    room = f"{usage.free // MIB} MiB of {usage.total // MIB} are free at {held}"
+    existing = next(path for path in (data, *data.parents) if path.exists())
+    usage, limits = shutil.disk_usage(existing), settings.limits
+    room = f"{usage.free // MIB} MiB of {usage.total // MIB} are free at {existing}"
     if usage.free < 2 * limits.disk_reserve_bytes:
         yield wrong(
             "disk", room, "the ledger is full, or nearly: new work is answered 507", "make room, or move the data"

@@ -24,8 +24,8 @@ class Finding:
     do: str = ""
 
     def __str__(self) -> str:
-        told = "; ".join(part for part in (self.what, self.why, self.do) if part)
-        return f"{self.level.value:<8} {self.check:<12} {told}"
+        text = "; ".join(part for part in (self.what, self.why, self.do) if part)
+        return f"{self.level.value:<8} {self.check:<12} {text}"
 
     @property
     def members(self) -> dict[str, Any]:

@@ -48,19 +48,26 @@ def health(settings: Settings, reached: Reached, namespace: str | None = None) -
     try:
         answer = reached.ask("healthz/ready" if namespace is None else f"healthz/ready?namespace={quote(namespace)}")
         yield ok("gateway", f"{reached.url} is ready{'' if namespace is None else f' in namespace {namespace}'}")
-        for told in _not_serving(reached, answer):
-            yield wrong("namespace", told, "its callers are refused, the others are served", _TO_DO[" is DOWN" in told])
+        for finding_text in _not_serving(reached, answer):
+            yield wrong(
+                "namespace",
+                finding_text,
+                "its callers are refused, the others are served",
+                _TO_DO[" is DOWN" in finding_text],
+            )
     except OncegateError as error:
         why = "no request is sent to it by whoever asks its probe, and some are refused"
         drained = error.extra.get("code") == Stopping.code
-        told = error.detail.removesuffix(f" ({Recovering.action})")
-        do = "oncegate drain --undo, if it is to serve" if drained else _TO_DO[" is DOWN" in told]
-        yield wrong("gateway", f"{reached.url} is not ready: {told}", why, do)
-    told = reached.ask("version")
-    if told["version"] != oncegate.__version__:
+        finding_text = error.detail.removesuffix(f" ({Recovering.action})")
+        do = "oncegate drain --undo, if it is to serve" if drained else _TO_DO[" is DOWN" in finding_text]
+        yield wrong("gateway", f"{reached.url} is not ready: {finding_text}", why, do)
+    finding_text = reached.ask("version")
+    if finding_text["version"] != oncegate.__version__:
         why = "what this program checks may not be what that one does"
-        yield warning("gateway", f"it is version {told['version']}, this is {oncegate.__version__}", why, "install one")
-    if told["semantics"] != settings.semantic.fingerprint():
+        yield warning(
+            "gateway", f"it is version {finding_text['version']}, this is {oncegate.__version__}", why, "install one"
+        )
+    if finding_text["semantics"] != settings.semantic.fingerprint():
         why = "owners of the same data have to agree on what a duplicate is"
         do = "run the doctor with the settings of the gateway (oncegate config)"
         yield warning("gateway", "its semantic settings are others than those found here", why, do)
@@ -115,8 +122,10 @@ def _in_scratch(reached: Reached, folders: Callable[[], tuple[Path, Path]] | Non
         if verdicts == ["GRANTED", "DUPLICATE"]:
             yield ok("claim", "an id was granted, completed, and is a duplicate")
         else:
-            told = f"an id was told {verdicts[0]}, completed, then told {verdicts[1]}"
-            yield wrong("claim", told, "GRANTED and DUPLICATE are right", "stop its writers and report it with the log")
+            outcome = f"an id was told {verdicts[0]}, completed, then told {verdicts[1]}"
+            yield wrong(
+                "claim", outcome, "GRANTED and DUPLICATE are right", "stop its writers and report it with the log"
+            )
     finally:
         yield from _removed(reached, name, made["ledger"], folders)
 
@@ -152,8 +161,8 @@ def _released(reached: Reached, namespace: str) -> Iterator[Finding]:
     if verdicts == ["GRANTED", "BUSY"]:
         yield ok("claim", f"an id of namespace {namespace} was granted, busy for others, and is released")
     else:
-        told = f"an id was told {verdicts[0]}, then {verdicts[1]} to another attempt"
-        yield wrong("claim", told, "GRANTED and BUSY are right", "stop its writers and report it with the log")
+        outcome = f"an id was told {verdicts[0]}, then {verdicts[1]} to another attempt"
+        yield wrong("claim", outcome, "GRANTED and BUSY are right", "stop its writers and report it with the log")
 
 
 def _refused(what: str, error: OncegateError) -> Finding:

@@ -31,13 +31,13 @@ def python(settings: Settings) -> Iterator[Finding]:
     else:
         yield ok("python", f"Python {version}")
     process = settings.process
-    asked = {
+    required = {
         "ledger": EXTRAS.get(parse_url(process.ledger)[0]),
         "jwt_issuer": "joserfc" if process.jwt_issuer else None,
     }
-    asked["grpc_port"] = "grpc" if process.grpc_port is not None else None
+    required["grpc_port"] = "grpc" if process.grpc_port is not None else None
     extras = {"aiokafka": "kafka", "redis": "redis", "joserfc": "jwt", "grpc": "grpc"}
-    for setting, module in asked.items():
+    for setting, module in required.items():
         if module is not None and find_spec(module) is None:
             extra = extras[module]
             yield wrong(

@@ -37,7 +37,7 @@ def key_file(settings: Settings) -> Iterator[Finding]:
             yield ok("keys", "none: loopback alone is listened on, unless tokens are set")
         return
     try:
-        known = keys.read(path)
+        keys_read = keys.read(path)
     except keys.KeysUnreadable as error:
         yield wrong(
             "keys", str(error), "no start succeeds, and a change does not count", "oncegate keys list --keys FILE"
@@ -46,13 +46,13 @@ def key_file(settings: Settings) -> Iterator[Finding]:
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         why = "hashes of secrets, and who may do what, are there to read or to change"
         yield warning("keys", f"{path} is open to others than its owner", why, f"chmod 600 {path}")
-    if not known:
+    if not keys_read:
         yield wrong("keys", f"{path} has no key", "nobody may call anything", "oncegate keys add NAME --role write")
-    elif not any(Role.ADMIN in key.roles for key in known.values()):
+    elif not any(Role.ADMIN in key.roles for key in keys_read.values()):
         why = "nobody makes namespaces, or clears what dead tasks left"
         yield warning("keys", "no key has the role admin", why, "oncegate keys add NAME --role admin --namespace '*'")
     else:
-        yield ok("keys", f"{len(known)} keys in {path}")
+        yield ok("keys", f"{len(keys_read)} keys in {path}")
 
 
 def certificates(settings: Settings) -> Iterator[Finding]:
@@ -77,12 +77,15 @@ def certificates(settings: Settings) -> Iterator[Finding]:
 def _end(path: Path) -> Iterator[Finding]:
     end = x509.load_pem_x509_certificates(path.read_bytes())[0].not_valid_after_utc
     now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
-    told = f"{path} is good until {end:%Y-%m-%d %H:%M} UTC"
+    validity = f"{path} is good until {end:%Y-%m-%d %H:%M} UTC"
     if end < now:
         yield wrong(
-            "tls", told, "every client refuses it", "renew it; the gateway takes the new file with the next connection"
+            "tls",
+            validity,
+            "every client refuses it",
+            "renew it; the gateway takes the new file with the next connection",
         )
     elif end < now + SOON:
-        yield warning("tls", told, "then every client refuses it", "renew it")
+        yield warning("tls", validity, "then every client refuses it", "renew it")
     else:
-        yield ok("tls", told)
+        yield ok("tls", validity)

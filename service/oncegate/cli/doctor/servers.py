@@ -17,22 +17,24 @@ def kafka(place: str, namespace: str) -> Iterator[Finding]:
     from oncegate.ledgers.kafka.plan.needs import needs_of
 
     address = parse_address(place)
-    found = asyncio.run(look(needs_of(address, [namespace], None, []), address))
-    topics = [one for one in found if one.item.startswith("topic")]
-    if topics and all(said.startswith("missing") for one in topics for said in one.wrong or ("right",)):
+    looked = asyncio.run(look(needs_of(address, [namespace], None, []), address))
+    topics = [item for item in looked if item.item.startswith("topic")]
+    if topics and all(said.startswith("missing") for item in topics for said in item.wrong or ("right",)):
         yield warning(
             "ledger",
             "no topic of this prefix is there",
             "the first opening makes them, if it may",
             "oncegate kafka plan prints the lines that make them",
         )
-        found = [one for one in found if one not in topics]
-    for one in found:
-        if one.wrong:
+        looked = [item for item in looked if item not in topics]
+    for item in looked:
+        if item.wrong:
             why = "an opening is refused, or fails when it is needed"
-            yield wrong("ledger", f"{one.item}: {', '.join(one.wrong)}", why, "oncegate kafka plan says what is needed")
-    if right := sum(not one.wrong for one in found):
-        yield ok("ledger", f"{right} of {len(found)} topics and rights are there and right")
+            yield wrong(
+                "ledger", f"{item.item}: {', '.join(item.wrong)}", why, "oncegate kafka plan says what is needed"
+            )
+    if right := sum(not item.wrong for item in looked):
+        yield ok("ledger", f"{right} of {len(looked)} topics and rights are there and right")
 
 
 def redis(place: str, tls: bool) -> Iterator[Finding]:

@@ -44,12 +44,12 @@ def doctor(
     Status 0: nothing is wrong (there may be warnings). 1: something is.
     """
     with refusing():
-        found = []
+        findings = []
         for finding in _findings(flags, url, namespace, ca, certificate):
             sys.stdout.write((json.dumps(finding.members) if as_json else str(finding)) + "\n")
             sys.stdout.flush()
-            found.append(finding)
-        if any(finding.level is Level.WRONG for finding in found):
+            findings.append(finding)
+        if any(finding.level is Level.WRONG for finding in findings):
             raise typer.Exit(1)
 
 
@@ -57,8 +57,8 @@ def _findings(
     flags: dict[str, Any], url: str | None, namespace: str | None, ca: Path | None, certificate: Path | None
 ) -> Iterator[Finding]:
     try:
-        file, given = serve_flags(**flags)
-        settings = load(file, **given)
+        file, flag_values = serve_flags(**flags)
+        settings = load(file, **flag_values)
         scheme, place = parse_url(settings.process.ledger)
     except (SettingsError, OncegateError) as error:
         yield wrong("settings", str(error), "no start succeeds so", "oncegate config shows where each comes from")
@@ -68,9 +68,9 @@ def _findings(
     for name, check in _checks(settings, scheme, place, answers, namespace):
         yield from _seen(name, check)
     if not answers:
-        told = f"no gateway answers at {reached.url}"
+        text = f"no gateway answers at {reached.url}"
         why, do = "its health was not seen, nor a claim", "start one (oncegate serve), or name it by --url"
-        yield (warning if url is None else wrong)("gateway", told, why, do)
+        yield (warning if url is None else wrong)("gateway", text, why, do)
         return
     folders = partial(data.folders_of, settings, place) if scheme == "log" else None
     yield from _seen("gateway", lambda: gateway.health(settings, reached, namespace))
@@ -100,8 +100,10 @@ def _seen(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding
     except (OncegateError, SettingsError) as error:
         yield wrong(name, str(error), "the check could not be made", "mend this first")
     except OSError as error:
-        told = f"{error.filename or 'the system'}: {error.strerror or error}"
-        yield wrong(name, told, servers.NOT_THERE if name == "ledger" else "the check could not be made", servers.REACH)
+        reason = f"{error.filename or 'the system'}: {error.strerror or error}"
+        yield wrong(
+            name, reason, servers.NOT_THERE if name == "ledger" else "the check could not be made", servers.REACH
+        )
     except ModuleNotFoundError as error:
         yield wrong(name, f"{error.name} is not installed", servers.NOT_THERE, "install the ledger's extra")
 

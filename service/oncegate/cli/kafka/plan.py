@@ -90,8 +90,8 @@ def _needs(
         from oncegate.ledgers.kafka.plan.needs import needs_of
     except ModuleNotFoundError as error:
         raise BadRequest(f"a ledger on Kafka needs {error.name}: pip install 'oncegate[kafka]'") from error
-    for one in namespaces:
-        check_namespace(one)
+    for name in namespaces:
+        check_namespace(name)
     address = parse_address(place)
     return needs_of(address, namespaces, principal, topics, writer), address
 
@@ -106,37 +106,42 @@ def _looked(needs: "Needs", address: Any, printed: Format) -> "list[Looked]":
     return asyncio.run(look(needs, address))
 
 
-def _print_looked(found: "list[Looked]", printed: Format) -> None:
+def _print_looked(looked: "list[Looked]", printed: Format) -> None:
     if printed is Format.JSON:
-        items = [{"item": one.item, "ok": not one.wrong, "wrong": one.wrong} for one in found]
+        items = [{"item": item.item, "ok": not item.wrong, "wrong": item.wrong} for item in looked]
         sys.stdout.write(msgspec.json.encode(items).decode() + "\n")
     else:
-        for one in found:
-            sys.stdout.write(f"WRONG  {one.item}: {'; '.join(one.wrong)}\n" if one.wrong else f"right  {one.item}\n")
-    if wrong := [one.item for one in found if one.wrong]:
-        raise BadRequest(f"{len(wrong)} of {len(found)} are missing or wrong: {', '.join(wrong)}")
+        for item in looked:
+            sys.stdout.write(
+                f"WRONG  {item.item}: {'; '.join(item.wrong)}\n" if item.wrong else f"right  {item.item}\n"
+            )
+    if wrong := [item.item for item in looked if item.wrong]:
+        raise BadRequest(f"{len(wrong)} of {len(looked)} are missing or wrong: {', '.join(wrong)}")
 
 
 def _members(needs: "Needs") -> dict[str, Any]:
     topics = [
-        {"name": one.name, "partitions": one.partitions, "replication": one.replication, "settings": one.settings}
-        for one in needs.topics
+        {"name": need.name, "partitions": need.partitions, "replication": need.replication, "settings": need.settings}
+        for need in needs.topics
     ]
     rights, writers = (
-        [{"resource": one.kind, "name": one.name, "alone": one.alone, "operations": one.operations} for one in some]
+        [
+            {"resource": need.kind, "name": need.name, "alone": need.alone, "operations": need.operations}
+            for need in some
+        ]
         for some in (needs.rights, needs.writers_rights)
     )
-    ids = [{"use": one.use, "first": one.first, "prefix": one.prefix} for one in needs.ids]
-    found = {"principal": needs.principal, "topics": topics, "rights": rights, "transactional_ids": ids}
-    return found if needs.writer is None else {**found, "writer": needs.writer, "writers_rights": writers}
+    ids = [{"use": need.use, "first": need.first, "prefix": need.prefix} for need in needs.ids]
+    members = {"principal": needs.principal, "topics": topics, "rights": rights, "transactional_ids": ids}
+    return members if needs.writer is None else {**members, "writer": needs.writer, "writers_rights": writers}
 
 
 def _show(needs: "Needs") -> None:
     console = Console()
     topics = table_of("topic", "partitions", "replicas", "settings", title="topics")
-    for one in needs.topics:
-        settings = "\n".join(f"{name}={value}" for name, value in one.settings.items())
-        topics.add_row(one.name, str(one.partitions), str(one.replication), settings, end_section=True)
+    for topic in needs.topics:
+        settings = "\n".join(f"{name}={value}" for name, value in topic.settings.items())
+        topics.add_row(topic.name, str(topic.partitions), str(topic.replication), settings, end_section=True)
     rights = _rights(needs.principal, needs.rights)
     rights.add_row("cluster", "", "none")
     writers = [] if needs.writer is None else [_rights(needs.writer, needs.writers_rights)]

@@ -46,13 +46,13 @@ def add(
     Example: oncegate keys add loader --role write --role ack --namespace orders
     """
     with _refusing():
-        for one in namespace:
-            if one != keys.ALL_NAMESPACES:
-                check_namespace(one)
-    with _changing(file) as known:
+        for pattern in namespace:
+            if pattern != keys.ALL_NAMESPACES:
+                check_namespace(pattern)
+    with _changing(file) as keys_of_file:
         now_ms = SystemClock().wall_ms()
         made, text = keys.made(name, dict.fromkeys(role), dict.fromkeys(namespace), now_ms, tenant or "")
-        keys.write(file, [*known.values(), made])
+        keys.write(file, [*keys_of_file.values(), made])
         sys.stdout.write(text + "\n")
 
 
@@ -70,11 +70,11 @@ def revoke(key_id: str, file: KeysFile = Path("keys.json")) -> None:
     """Remove the key with this id (`oncegate keys list`): a running gateway refuses it from the next second on."""
     with _refusing():
         keys.read(file)  # without it there is nothing to lock
-    with _changing(file) as known:
-        if key_id not in known:
+    with _changing(file) as keys_of_file:
+        if key_id not in keys_of_file:
             raise SettingsError(f"{file} has no key {key_id}; nothing was changed")
-        keys.write(file, [key for key in known.values() if key.id != key_id])
-        sys.stdout.write(f"key {key_id} of {known[key_id].name} is revoked\n")
+        keys.write(file, [key for key in keys_of_file.values() if key.id != key_id])
+        sys.stdout.write(f"key {key_id} of {keys_of_file[key_id].name} is revoked\n")
 
 
 @contextmanager

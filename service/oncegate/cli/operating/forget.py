@@ -81,8 +81,8 @@ def _forget_all(
         # The set of claims has an empty name, which a terminal would be given by the Enter key alone.
         if not id_set or not sys.stdin.isatty():
             raise BadRequest(f"--all wants --confirm with the set's name, {id_set!r}; nothing was forgotten")
-        asked = f"Type the name of the set whose ids are all forgotten ({id_set!r})"
-        confirm = typer.prompt(asked, default="", show_default=False)
+        question = f"Type the name of the set whose ids are all forgotten ({id_set!r})"
+        confirm = typer.prompt(question, default="", show_default=False)
     message = {"id_set": id_set, "confirm": confirm, "token": secrets.token_hex(16), **said}
     body = answer_about(*where, "ids:forget_all", message, *trusted)
     times = json.loads(body)["times"]

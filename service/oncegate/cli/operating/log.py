@@ -36,19 +36,19 @@ def log(
             sys.stdout.write("".join(json.dumps(action) + "\n" for action in actions))
             return
         table = table_of("when", "who", "did", "to", "changed", "why", title=f"what operators did in {namespace}")
-        for one in actions:
-            shown = one["who"], one["action"], one["subject"], str(one["changed"]), one["why"]
-            table.add_row(when(one["wall_ms"]), *map(escape, shown))
+        for entry in actions:
+            shown = entry["who"], entry["action"], entry["subject"], str(entry["changed"]), entry["why"]
+            table.add_row(when(entry["wall_ms"]), *map(escape, shown))
         Console().print(table)
 
 
 def _actions(count: int, url: str, namespace: str, ca: Any, certificate: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    actions: list[dict[str, Any]] = []
     following = None
-    while len(found) < count:
-        page = f"audit?limit={min(PAGE, count - len(found))}" + (f"&before={following}" if following else "")
+    while len(actions) < count:
+        page = f"audit?limit={min(PAGE, count - len(actions))}" + (f"&before={following}" if following else "")
         answer = json.loads(answer_about(url, namespace, page, None, ca, certificate))
-        found, following = found + answer["actions"], answer["next"]
+        actions, following = actions + answer["actions"], answer["next"]
         if following is None:
             break
-    return found
+    return actions

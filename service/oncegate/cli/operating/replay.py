@@ -96,8 +96,8 @@ def replay(
                 ask("/audit", {"action": "replay", "subject": subject, **note(reason, who)})
             _with_bar(run, dry_run, run.look_up if dry_run else run.write)
         members = run.counts.members | ({"conflicts": None} if dry_run else {})
-        told = {"topic": topic, "namespace": namespace, "dry_run": dry_run, **members}
-        sys.stdout.write((json.dumps(told) if as_json else "\n".join(_lines(run.counts, dry_run))) + "\n")
+        shown = {"topic": topic, "namespace": namespace, "dry_run": dry_run, **members}
+        sys.stdout.write((json.dumps(shown) if as_json else "\n".join(_lines(run.counts, dry_run))) + "\n")
         if run.counts.left:
             raise OncegateError(f"{run.counts.left} rows were held back by claims: run the same command again later")
 
@@ -109,12 +109,12 @@ def _order(
     from oncegate.verifier.replay import Order
     from oncegate.verifier.sources.inputs import inputs_of
 
-    given = inputs_of(source, "the source")
-    for one in given:
-        one.check(id_col, "--id-col")
-        one.check(digest_col, "--digest-col")
+    inputs = inputs_of(source, "the source")
+    for source_input in inputs:
+        source_input.check(id_col, "--id-col")
+        source_input.check(digest_col, "--digest-col")
     drops = on_conflict is OnConflict.DROP
-    return Order(given, topic, topic if id_set is None else id_set, id_col, digest_col, drops)
+    return Order(inputs, topic, topic if id_set is None else id_set, id_col, digest_col, drops)
 
 
 def _with_schema(order: "Order", ask: Callable[[str], Any]) -> "Order":
@@ -127,9 +127,9 @@ def _with_schema(order: "Order", ask: Callable[[str], Any]) -> "Order":
     if ask("")["shadow"]:
         raise BadRequest("the namespace is in shadow mode, which drops nothing: each row would be written once more")
     # A topic is made by its first write: of a misspelt name every row would be new.
-    known = ask(f"/topics/{quote(order.topic, safe='')}")["schema_ipc"]
-    schema = None if known is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(known)))
-    return replace(order, given=[one.typed(schema) for one in order.given])
+    schema_text = ask(f"/topics/{quote(order.topic, safe='')}")["schema_ipc"]
+    schema = None if schema_text is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(schema_text)))
+    return replace(order, given=[source_input.typed(schema) for source_input in order.given])
 
 
 def _check_known(run: "Replay", order: "Order", namespace: str) -> None:
@@ -145,8 +145,8 @@ def _check_known(run: "Replay", order: "Order", namespace: str) -> None:
 def _with_bar(run: "Replay", dry_run: bool, step: Callable[["Told"], Ran]) -> Ran:
     """Runs a step with its bar. Raises OncegateError with what is wrong and how far it came."""
     try:
-        with steps() as told:
-            return step(told)
+        with steps() as report_step:
+            return step(report_step)
     except OncegateError as error:
         counts = run.counts
         kept = "nothing was written" if dry_run else "what is written stays, and the same command goes on"
@@ -166,7 +166,7 @@ def _lines(counts: "Counts", dry_run: bool) -> list[str]:
     else:
         first = f"{counts.rows} rows read: {counts.written} written, {counts.duplicates} dropped as duplicates"
         lines = [f"{first}, {counts.conflicts} conflicts"]
-    told = {
+    lines_by_member = {
         "conflicts were left out: their ids are written with other content": 0 if dry_run else counts.conflicts,
         "rows are older than what is still known, and were left out": counts.stale,
         "rows are held by open claims: neither written nor dropped": counts.held,
@@ -174,4 +174,4 @@ def _lines(counts: "Counts", dry_run: bool) -> list[str]:
         "rows were claimed by somebody whose lease ran out, who may have written them too": counts.taken_over,
         "rows passed unchecked while the ledger was down: they may be there twice": counts.unchecked,
     }
-    return lines + [f"{count} {words}" for words, count in told.items() if count]
+    return lines + [f"{count} {words}" for words, count in lines_by_member.items() if count]

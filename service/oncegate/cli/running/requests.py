@@ -69,8 +69,8 @@ def answer_of(
         with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=context) as reply:  # noqa: S310 - as above
             return str(reply.read().decode())
     except urllib.error.HTTPError as error:
-        told, code = _problem(error)
-        raise OncegateError(told, code=code) from error
+        problem, code = _problem(error)
+        raise OncegateError(problem, code=code) from error
     except urllib.error.URLError as error:
         if isinstance(error.reason, ssl.SSLCertVerificationError):
             raise BadRequest(

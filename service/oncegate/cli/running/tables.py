@@ -12,4 +12,4 @@ def column(name: str = "", justify: Literal["left", "right"] = "left") -> Column
 
 def table_of(*columns: str | Column, title: str | None = None) -> Table:
     """Makes an empty table of such columns."""
-    return Table(*(column(one) if isinstance(one, str) else one for one in columns), title=title)
+    return Table(*(column(entry) if isinstance(entry, str) else entry for entry in columns), title=title)

@@ -17,8 +17,8 @@ def verify_ledger(data: Path, witness: str | None, namespace: str | None, as_jso
     """Prints a line for each ledger of the data folder, or of one namespace; status 1 where one of them is damaged."""
     with refusing(), counted("verifying", data, times=2) as disk:
         try:
-            found = log.verify(str(data), witness, disk, _rebuild, namespace)
-            going_past(found, lambda one: (_line(one), _members(one)), as_json)
+            results = log.verify(str(data), witness, disk, _rebuild, namespace)
+            going_past(results, lambda verified: (_line(verified), _members(verified)), as_json)
         except OncegateError as error:
             if as_json:
                 sys.stdout.write(msgspec.json.encode({"ok": False, "detail": error.detail}).decode() + "\n")
@@ -37,22 +37,23 @@ def _rebuild(ledger: VerifiedLedger) -> None:
     asyncio.run(replay(ShardIndex(), ledger.batches(), marks, check, 0))
 
 
-def _line(one: Verified) -> str:
-    compacted = f", compacted up to {one.compacted}" if one.compacted else ""
+def _line(verified: Verified) -> str:
+    compacted = f", compacted up to {verified.compacted}" if verified.compacted else ""
     return (
-        f"{one.namespace}: whole up to position {one.position}{compacted}; {one.segments} segments, {one.ranges} "
-        f"ranges of {one.range_bytes} bytes; ledger {one.ledger.hex()}"
+        f"{verified.namespace}: whole up to position {verified.position}{compacted}; "
+        f"{verified.segments} segments, {verified.ranges} ranges of {verified.range_bytes} bytes; "
+        f"ledger {verified.ledger.hex()}"
     )
 
 
-def _members(one: Verified) -> dict[str, object]:
+def _members(verified: Verified) -> dict[str, object]:
     return {
         "ok": True,
-        "namespace": one.namespace,
-        "ledger": one.ledger.hex(),
-        "position": one.position,
-        "collected": one.compacted,
-        "segments": one.segments,
-        "ranges": one.ranges,
-        "range_bytes": one.range_bytes,
+        "namespace": verified.namespace,
+        "ledger": verified.ledger.hex(),
+        "position": verified.position,
+        "collected": verified.compacted,
+        "segments": verified.segments,
+        "ranges": verified.ranges,
+        "range_bytes": verified.range_bytes,
     }

@@ -40,7 +40,7 @@ def verify(
     witness: Witness = None,
     as_json: AsJsonLines = False,
     against: Against = None,
-    given: Given = None,
+    input_file: Given = None,
     id_col: IdCol = [],  # noqa: B006, never changed
     url: Url = "http://127.0.0.1:8080",
     namespace: Of = None,
@@ -69,13 +69,13 @@ def verify(
     Example: oncegate verify --against orders --input orders.parquet --id-col order
     """
     kafka = output, output_id, state, repair, picture, rows, registry, registry_ca
-    asked = Asked(against, given, id_col, url, namespace or "default", id_set, *kafka)
+    options = Asked(against, input_file, id_col, url, namespace or "default", id_set, *kafka)
     with refusing():
         if against is None:
-            if asked.more_than_an_address:
+            if options.more_than_an_address:
                 raise BadRequest("--input, --id-col and what goes with them need --against TOPIC")
             verify_ledger(data or Path("data"), witness, namespace, as_json)
         elif data is not None or witness is not None:
             raise BadRequest("--against asks a running gateway (--url): --data and --witness are of a ledger's files")
         else:
-            verify_topic(asked, as_json, trusted(url, ca, certificate))
+            verify_topic(options, as_json, trusted(url, ca, certificate))

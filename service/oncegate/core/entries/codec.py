@@ -73,7 +73,7 @@ def _plan(cls: type[Any]) -> _Plan:
     head = struct.Struct("<BB" + "".join(FIXED[of] for _, of in fixed))
     raw = [place for place, (_, of) in enumerate(fixed) if of == "b16"]
     rest = [(name, PUT[of]) for name, of in plain[len(fixed) :]]
-    tagged = [_tag(*one) for one in described if isinstance(one[1][-1], Tag)]
+    tagged = [_tag(*field) for field in described if isinstance(field[1][-1], Tag)]
     return _Plan(head, [name for name, _ in fixed], raw, rest, tagged, [of for _, of in plain])
 
 
@@ -119,19 +119,19 @@ def decode(data: bytes) -> Entry:
     return entry
 
 
-def _get_tagged(known: list[_Tagged], count: int, reader: Reader) -> dict[str, Any]:
-    last, found = -1, {}
+def _get_tagged(fields: list[_Tagged], count: int, reader: Reader) -> dict[str, Any]:
+    last, values = -1, {}
     for _ in range(count):
         number = reader.get("u8")
         if number <= last:
             raise EntryError(f"tag {number} behind tag {last}")
         last, data = number, reader.blob()
-        field = next((field for field in known if field.number == number), None)
+        field = next((field for field in fields if field.number == number), None)
         if field is not None:
-            found[field.name] = _value(field, data)
+            values[field.name] = _value(field, data)
         elif number < INFORMS:
             raise EntryError(f"unknown tag {number}: it changes what the entry means")
-    return found
+    return values
 
 
 def _value(field: _Tagged, data: bytes) -> Any:

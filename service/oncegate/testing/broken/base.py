@@ -23,13 +23,13 @@ class Broken:
 
     async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
         """Yields what `entries` returns, as one batch."""
-        found = await self.entries(from_position)
-        if found:
-            yield found
+        entries = await self.entries(from_position)
+        if entries:
+            yield entries
 
     async def entries(self, from_position: int) -> list[Replayed]:
         """Returns the entries that a replay is to give."""
-        return [one async for batch in self.good.replay(from_position) for one in batch]
+        return [entry async for batch in self.good.replay(from_position) for entry in batch]
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         """Passes the fetch on."""

@@ -51,8 +51,10 @@ class CompactsBeforeDurable(Broken):
         if self._late is None or from_position > self._late[0]:
             return seen
         position, snapshot = self._late
-        mark = next(one.mark for one in seen if one.position == position)
-        return [Replayed(position, body, mark) for body in snapshot] + [one for one in seen if one.position > position]
+        mark = next(entry.mark for entry in seen if entry.position == position)
+        return [Replayed(position, body, mark) for body in snapshot] + [
+            entry for entry in seen if entry.position > position
+        ]
 
     async def close(self) -> None:
         """Does late what was to be done at once."""

@@ -85,14 +85,14 @@ class RemovesUnderReaders(ForwardingRuns):
 
     def open(self, name: str) -> memoryview:
         """As the good ones, but for the promise that is broken."""
-        given = self._given[name] = bytearray(self.good.open(name))
-        return memoryview(given).toreadonly()
+        content = self._given[name] = bytearray(self.good.open(name))
+        return memoryview(content).toreadonly()
 
     def remove(self, name: str) -> None:
         """As the good ones, but for the promise that is broken."""
         self.good.remove(name)
-        given = self._given.get(name, bytearray())
-        given[:] = bytes(len(given))
+        content = self._given.get(name, bytearray())
+        content[:] = bytes(len(content))
 
 
 class TakesAnyName(ForwardingRuns):

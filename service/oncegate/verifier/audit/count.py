@@ -23,18 +23,18 @@ _SIGN, _LOW = np.uint64(1 << 63), np.uint64(0xFFFF_FFFF)
 _KEY_BYTES = 32
 
 
-def count(source: Source, told: Told) -> Counts:
+def count(source: Source, report_step: Told) -> Counts:
     """Reads all rows of a source and counts. Raises what the source raises; BadRequest: an id is too long."""
     with tempfile.TemporaryDirectory(prefix="oncegate-audit-") as folder:
-        found = _Counting(source, Path(folder))
+        counting = _Counting(source, Path(folder))
         for rows in source.rows():
-            found.add(rows)
-            told("rows", found.counts.rows, source.total)
-        found.flush()
+            counting.add(rows)
+            report_step("rows", counting.counts.rows, source.total)
+        counting.flush()
         for bucket in range(BUCKETS):
-            found.compare(bucket)
-            told("ids", bucket + 1, BUCKETS)
-        return found.counts
+            counting.compare(bucket)
+            report_step("ids", bucket + 1, BUCKETS)
+        return counting.counts
 
 
 class _Counting:
@@ -120,6 +120,6 @@ def _within(ms: I64, most_ms: int) -> int:
     return int(np.count_nonzero(ms <= most_ms))
 
 
-def _same(one: U64, other: U64) -> I64:
+def _same(left: U64, other: U64) -> I64:
     """Whether each pair is of one number: 0 no, 1 yes, 2 not known."""
-    return np.where((one == 0) | (other == 0), 2, one == other).astype(np.int64)
+    return np.where((left == 0) | (other == 0), 2, left == other).astype(np.int64)

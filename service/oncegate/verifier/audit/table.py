@@ -26,22 +26,22 @@ class TableRows:
         self._inputs = inputs_of(path, "the table")
         named = {"--id-col": [*ids], "--time-col": [time], "--attempt": [attempt], "--batch": [batch]}
         for option, names in named.items():
-            for one in self._inputs if any(names) else ():
-                one.check(names, option)
+            for source in self._inputs if any(names) else ():
+                source.check(names, option)
         self._ids, self._time, self._attempt, self._batch = list(ids), time, attempt, batch
         self.is_timed, self.has_writers = bool(time), bool(attempt or batch)
 
     @property
     def total(self) -> int | None:
         """Returns how many rows there are, where the files say so."""
-        counts = [one.rows for one in self._inputs]
+        counts = [source.rows for source in self._inputs]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def rows(self) -> Iterator[Rows]:
         """Yields all rows. Raises BadRequest: a column is missing, or of a type that it cannot have."""
         named = [name for name in (self._time, self._attempt, self._batch) if name]
-        for one in self._inputs:
-            for _, table in one.batches(columns=list(dict.fromkeys([*self._ids, *named]))):
+        for source in self._inputs:
+            for _, table in source.batches(columns=list(dict.fromkeys([*self._ids, *named]))):
                 times = _times(table, self._time) if self._time else np.zeros(len(table), np.int64)
                 attempts, batches = (self._numbers(table, name) for name in (self._attempt, self._batch))
                 yield Rows(as_ids(table, self._ids), times, attempts, batches)
@@ -65,8 +65,8 @@ def _times_of_text(column: pa.ChunkedArray, name: str) -> I64:
             f"--time-col {name} has the type {column.type}: whole milliseconds, a date or a time in ISO 8601 are read "
             f"({str(error).splitlines()[0]})"
         ) from error
-    found = pc.coalesce(numbers, pc.divide(pc.coalesce(local, zone), 1_000_000))
-    return np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+    times = pc.coalesce(numbers, pc.divide(pc.coalesce(local, zone), 1_000_000))
+    return np.asarray(times.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _times(table: pa.Table, name: str) -> I64:
@@ -75,11 +75,11 @@ def _times(table: pa.Table, name: str) -> I64:
     if pa.types.is_string(column.type):
         return _times_of_text(column, name)
     if pa.types.is_integer(column.type):
-        found = column.cast(pa.int64())
+        times = column.cast(pa.int64())
     elif pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        found = column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+        times = column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
     else:
         raise BadRequest(
             f"--time-col {name} has the type {column.type}; a timestamp, a date or whole milliseconds are read"
         )
-    return np.asarray(found.fill_null(0).to_numpy(), np.int64)
+    return np.asarray(times.fill_null(0).to_numpy(), np.int64)

@@ -43,7 +43,9 @@ class TopicRows:
     def _seen(self, records: Sequence[Any]) -> pa.Table:
         ids = self._ids_of(records)
         times = np.array([record.timestamp for record in records], np.int64)
-        attempts, batches = (numbers_of(_header(one, name) for one in records) for name in (self._attempt, self._batch))
+        attempts, batches = (
+            numbers_of(_header(record, name) for record in records) for name in (self._attempt, self._batch)
+        )
         self._read = Rows(ids, times, attempts, batches)
         return ids
 

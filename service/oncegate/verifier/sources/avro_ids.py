@@ -63,10 +63,10 @@ def _field(record: dict[str, Any], named: dict[str, Any], name: str, number: int
     if name not in fields:
         raise BadRequest(f"schema {number} has no field {name}: it has {', '.join(fields)[:200]}")
     kind = fields[name]["type"]
-    kinds = [named.get(one, one) if isinstance(one, str) else one for one in _branches(kind)]
-    for one in kinds:
-        plain, logical = (one["type"], one.get("logicalType")) if isinstance(one, dict) else (one, None)
+    kinds = [named.get(branch, branch) if isinstance(branch, str) else branch for branch in _branches(kind)]
+    for branch in kinds:
+        plain, logical = (branch["type"], branch.get("logicalType")) if isinstance(branch, dict) else (branch, None)
         if plain not in _IDS or (logical and (plain, logical) != ("string", "uuid")):
             raise BadRequest(f"field {name} of schema {number} is {logical or plain}; ids are {ID_TYPES}")
-    kinds = ["string" if isinstance(one, dict) and one["type"] == "string" else one for one in kinds]
+    kinds = ["string" if isinstance(branch, dict) and branch["type"] == "string" else branch for branch in kinds]
     return {"name": name, "type": kinds if isinstance(kind, list) else kinds[0]}

@@ -70,8 +70,8 @@ class Gateway:
     def topic(self, name: str) -> list[tuple[int, int]]:
         """Returns for each partition its first offset that is kept, and the one behind its last."""
         _, body = self._call("GET", f"/topics/{quote(name, safe='')}", {"Accept": _JSON})
-        known = json.loads(body)
-        return list(zip(known["low_offsets"], known["high_offsets"], strict=True))
+        description = json.loads(body)
+        return list(zip(description["low_offsets"], description["high_offsets"], strict=True))
 
     def schema(self, topic: str) -> pa.Schema | None:
         """Returns the types of a topic's columns; None: there is no such topic, or nothing was written to it yet."""
@@ -79,8 +79,8 @@ class Gateway:
             _, body = self._call("GET", f"/topics/{quote(topic, safe='')}", {"Accept": _JSON})
         except TopicUnknown:
             return None
-        found = json.loads(body)["schema_ipc"]
-        return None if found is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(found)))
+        encoded = json.loads(body)["schema_ipc"]
+        return None if encoded is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
 
     def fetch(self, topic: str, partition: int, offset: int, rows: int, columns: list[str]) -> tuple[pa.Table, int]:
         """Reads rows of a partition from an offset on, fewer than `rows` perhaps; and where to read on."""
@@ -168,9 +168,9 @@ def _refusal(status: int, headers: Mapping[str, str], body: bytes, is_last: bool
 
 def _verdicts(body: bytes, count: int) -> U8:
     """The verdicts of a packed answer. OncegateError: they are not as many as were asked for."""
-    told = int.from_bytes(body[_HEAD_BYTES - 4 : _HEAD_BYTES], "little")
-    if told != count:
-        raise OncegateError(f"the gateway told {told} verdicts of {count} ids")
+    row_count = int.from_bytes(body[_HEAD_BYTES - 4 : _HEAD_BYTES], "little")
+    if row_count != count:
+        raise OncegateError(f"the gateway told {row_count} verdicts of {count} ids")
     return np.frombuffer(body, np.uint8, count, _HEAD_BYTES)
 
 

@@ -43,10 +43,10 @@ def inputs_of(path: Path, shown: str) -> list["Input"]:
     """
     paths = [path]
     if path.is_dir():
-        paths = sorted(one for one in path.rglob("*") if one.suffix.lower() in KINDS and one.is_file())
+        paths = sorted(file for file in path.rglob("*") if file.suffix.lower() in KINDS and file.is_file())
         if not paths:
             raise BadRequest(f"no file below {path} ends in {', '.join(KINDS)}")
-    return [Input(one, shown) for one in paths]
+    return [Input(file, shown) for file in paths]
 
 
 class Input:
@@ -183,7 +183,7 @@ class Input:
 
     def _rows(self, records: list[dict[str, Any]], columns: Sequence[str] | None) -> pa.Table:
         if self._schema is None:
-            names = list(dict.fromkeys(name for one in records for name in one)) if columns is None else columns
+            names = list(dict.fromkeys(name for record in records for name in record)) if columns is None else columns
             return texts_of(records, names, numbers=columns is not None)
         if columns is None:
             return typed_records(records, self._schema)

@@ -58,8 +58,8 @@ def _of_registered(kind: str, text: str, registry: SchemaRegistry) -> IdsOf:
     from oncegate.verifier.sources.registry import Registry
 
     names, reader_of = check_key(split_names(text), "--output-id"), _reader_of(kind)
-    asked = Registry(registry.url, registry.ca, kind.upper())
-    return finder(names, lambda number: reader_of(asked.schema(number), number, names))
+    schemas = Registry(registry.url, registry.ca, kind.upper())
+    return finder(names, lambda number: reader_of(schemas.schema(number), number, names))
 
 
 def _reader_of(kind: str) -> Any:
@@ -73,7 +73,9 @@ def _reader_of(kind: str) -> Any:
 def _of_header(name: str) -> IdsOf:
     def found(records: Sequence[Any]) -> pa.Table:
         values = ([value for key, value in record.headers if key == name] for record in records)
-        return pa.table({name: pa.array([one[0] if len(one) == 1 else None for one in values], pa.binary())})
+        return pa.table(
+            {name: pa.array([headers[0] if len(headers) == 1 else None for headers in values], pa.binary())}
+        )
 
     return found
 

@@ -93,8 +93,8 @@ class KafkaTopic:
         consumer.seek(place, offset)
 
     async def _read(self, place: Any) -> tuple[list[Any], int]:
-        found = await self._consumer.getmany(place, timeout_ms=_POLL_MS, max_records=BATCH_ROWS)
-        return found.get(place, []), await self._consumer.position(place)
+        records = await self._consumer.getmany(place, timeout_ms=_POLL_MS, max_records=BATCH_ROWS)
+        return records.get(place, []), await self._consumer.position(place)
 
     async def _started(self) -> Any:
         if self._consumer is None:

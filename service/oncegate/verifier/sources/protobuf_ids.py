@@ -69,9 +69,9 @@ def _file(schema: Registered, number: int) -> tuple[FileDescriptorProto, Any]:
 
 
 def _proto(name: str, text: str) -> FileDescriptorProto:
-    found = FileDescriptorProto.FromString(b64decode(text, validate=True))
-    found.name = name
-    return found
+    descriptor = FileDescriptorProto.FromString(b64decode(text, validate=True))
+    descriptor.name = name
+    return descriptor
 
 
 def _add(pool: Any, file: FileDescriptorProto, references: dict[str, str]) -> None:
@@ -113,8 +113,8 @@ def _ids_of(message: Any, number: int, names: Sequence[str]) -> _Ids:
 def _field(message: Any, number: int, name: str) -> Any:
     field = message.fields_by_name.get(name)
     if field is None:
-        known = ", ".join(message.fields_by_name)[:200]
-        raise BadRequest(f"message {message.full_name} of schema {number} has no field {name}: it has {known}")
+        names = ", ".join(message.fields_by_name)[:200]
+        raise BadRequest(f"message {message.full_name} of schema {number} has no field {name}: it has {names}")
     others = field.TYPE_MESSAGE, field.TYPE_GROUP, field.TYPE_ENUM, field.TYPE_BOOL, field.TYPE_DOUBLE, field.TYPE_FLOAT
     if field.is_repeated or field.type in others:
         raise BadRequest(f"field {name} of {message.full_name}, schema {number}, is no id; ids are {ID_TYPES}")

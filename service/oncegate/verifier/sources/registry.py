@@ -73,26 +73,26 @@ class Registry:
         Raises BadRequest: there is none, or it is of another kind; NotFound: the registry is away.
         """
         with self._asking(f"schema {number}"):
-            found = self._client.get_schema(number, fmt=self._form)
-            kind = found.schema_type or "AVRO"
+            schema = self._client.get_schema(number, fmt=self._form)
+            kind = schema.schema_type or "AVRO"
             if kind != self._kind:
                 raise BadRequest(f"schema {number} is {kind} in {self._url}, and --output-id says {self._kind.lower()}")
             references: dict[str, str] = {}
-            self._gather(found, references, set())
-            return Registered(found.schema_str or "", tuple(references.items()))
+            self._gather(schema, references, set())
+            return Registered(schema.schema_str or "", tuple(references.items()))
 
-    def _gather(self, schema: Schema, found: dict[str, str], seen: set[tuple[str, int]]) -> None:
+    def _gather(self, schema: Schema, texts: dict[str, str], seen: set[tuple[str, int]]) -> None:
         """Adds what a schema refers to, and before it what that refers to."""
-        for one in schema.references or []:
-            place = str(one.subject), int(one.version or 0)
+        for reference in schema.references or []:
+            place = str(reference.subject), int(reference.version or 0)
             if place in seen:
                 continue
             seen.add(place)
             if len(seen) > _REFERENCES_MAX:
                 raise BadRequest(f"a schema of {self._url} refers to more than {_REFERENCES_MAX} others")
             referred = self._client.get_version(*place, deleted=True, fmt=self._form).schema
-            self._gather(referred, found, seen)
-            found[str(one.name)] = referred.schema_str or ""
+            self._gather(referred, texts, seen)
+            texts[str(reference.name)] = referred.schema_str or ""
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:
@@ -111,12 +111,12 @@ class Registry:
 
     def _refusal(self, what: str, error: SchemaRegistryError) -> OncegateError:
         """Says what to do about an answer that is no schema."""
-        told = f"the schema registry {self._url} answers {error.http_status_code} for {what} ({error.error_message})"
+        refusal = f"the schema registry {self._url} answers {error.http_status_code} for {what} ({error.error_message})"
         if error.http_status_code >= _SERVER_ERROR:
-            return NotFound(f"{told}; what was read is kept: run the same command later")
+            return NotFound(f"{refusal}; what was read is kept: run the same command later")
         if error.http_status_code in {_UNAUTHORIZED, _FORBIDDEN}:
-            return BadRequest(f"{told}; {REGISTRY_AUTH}=USER:PASSWORD says who asks")
-        return BadRequest(f"{told}; is it the registry of those who wrote the topic?")
+            return BadRequest(f"{refusal}; {REGISTRY_AUTH}=USER:PASSWORD says who asks")
+        return BadRequest(f"{refusal}; is it the registry of those who wrote the topic?")
 
 
 def _settings(url: str, ca: Path | None) -> dict[str, Any]:
@@ -130,16 +130,16 @@ def _settings(url: str, ca: Path | None) -> dict[str, Any]:
         is_one = False
     if not is_one or parts.query or parts.fragment:
         raise BadRequest(f"--registry {url} is no address; write --registry https://HOST:PORT")
-    found: dict[str, Any] = {"url": url, "timeout": _TIMEOUT_S}
+    settings: dict[str, Any] = {"url": url, "timeout": _TIMEOUT_S}
     if ca is not None:
-        found["ssl.ca.location"] = str(ca)
+        settings["ssl.ca.location"] = str(ca)
     auth = os.environ.get(REGISTRY_AUTH, "").strip()
     if not auth:
-        return found
+        return settings
     if ":" not in auth:
         raise BadRequest(f"{REGISTRY_AUTH} is not written as USER:PASSWORD")
     check_private(parts, REGISTRY_AUTH)
-    return {**found, "basic.auth.user.info": auth}
+    return {**settings, "basic.auth.user.info": auth}
 
 
 def _client(settings: dict[str, Any]) -> SchemaRegistryClient:

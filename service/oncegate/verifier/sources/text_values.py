@@ -83,7 +83,7 @@ def texts_of(records: Sequence[dict[str, Any]], names: Sequence[str], numbers: b
         for number, value in enumerate(values):
             if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
                 raise Unfit(number, f"column '{name}' has {shown(value)}, and is text: no topic has a type for it")
-        columns.append(pa.array([one if one is None else str(one) for one in values], pa.string()))
+        columns.append(pa.array([value if value is None else str(value) for value in values], pa.string()))
     return pa.Table.from_arrays(columns, names=list(names))
 
 
@@ -98,7 +98,7 @@ def of_csv(column: pa.Array, field: pa.Field) -> pa.Array:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return column.cast(kind)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return _each(column, field, lambda one: one.encode(), lambda values: pa.array(values, kind))
+        return _each(column, field, lambda text: text.encode(), lambda values: pa.array(values, kind))
     column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return _numbers(column, field)
@@ -128,15 +128,15 @@ def _each(column: pa.Array, field: pa.Field, read: Any, make: Any) -> pa.Array:
     """A column of values that are read one by one. Raises Unfit with the first that cannot be."""
     texts = column.to_pylist()
     try:
-        return make([one if one is None else read(one) for one in texts])
+        return make([text if text is None else read(text) for text in texts])
     except (Misfit, ValueError, pa.ArrowException) as error:
-        for number, one in enumerate(texts):
+        for number, text in enumerate(texts):
             try:
-                make([one if one is None else read(one)])
+                make([text if text is None else read(text)])
             except (Misfit, ValueError, pa.ArrowException) as why:
                 raise Unfit(
                     number,
-                    f"column '{field.name}' is {field.type} in the topic, and {shown(one)} is none: {_line(why)}",
+                    f"column '{field.name}' is {field.type} in the topic, and {shown(text)} is none: {_line(why)}",
                 ) from error
         raise
 

@@ -86,10 +86,10 @@ class AttemptCalls:
         locate: bool = False,
     ) -> Steps[Claimed]:
         """Claim ids in any form. Raises BadId, BadOption before anything is sent, else what `errors` draws."""
-        given = listed(ids)
-        columns = id_columns(given)
+        id_list = listed(ids)
+        columns = id_columns(id_list)
         brought, drops = beside(len(columns[0]), payloads), checked(on_conflict) == "drop"
-        return self._claim(columns, lease_ms, given, brought, drops, locate)
+        return self._claim(columns, lease_ms, id_list, brought, drops, locate)
 
     def claim_columns(
         self,
@@ -247,7 +247,7 @@ class AttemptCalls:
                 yield Pause(pause_ms(watch, self._calls.tries.now_ms(), verdicts))
             rows = rows.filter(verdicts.open)
             if at is not None:
-                at = [one for one, is_open in zip(at, verdicts.open.to_pylist(), strict=True) if is_open]
+                at = [index for index, is_open in zip(at, verdicts.open.to_pylist(), strict=True) if is_open]
             body = codecs.stream(rows.to_batches()) if rows.num_rows else b""
 
     def _request(self, target: _Target, body: bytes | memoryview, locate: bool) -> Steps[Produced]:

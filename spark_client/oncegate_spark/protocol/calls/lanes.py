@@ -20,12 +20,12 @@ def open_lane(calls: Calls, topic: str, producer: str, source_id: str | None = N
     fields = {"producer": checked(producer, "producer")}
 
     def read(reply: Reply) -> Lane:
-        told = json.loads(reply.body)
+        document = json.loads(reply.body)
         names = ("lane", "brokers", "topic", "partition", "transactional_id")
-        return Lane(ledger=bytes.fromhex(told["ledger"]), **{name: told[name] for name in names})
+        return Lane(ledger=bytes.fromhex(document["ledger"]), **{name: document[name] for name in names})
 
-    def ask(asked: Mapping[str, object]) -> Steps[Lane]:
-        body = json.dumps(asked).encode()
+    def ask(members: Mapping[str, object]) -> Steps[Lane]:
+        body = json.dumps(members).encode()
         request = calls.post(path, what, "whether there is a lane; asking again is harmless", JSON, body)
         return calls.send(request, read)
 
@@ -50,8 +50,8 @@ def ask_lane(
     def read(reply: Reply) -> Spans:
         return tuple((low, high) for low, high in json.loads(reply.body)["duplicates"])
 
-    def ask(asked: Mapping[str, object]) -> Steps[Spans]:
-        body = json.dumps(asked).encode()
+    def ask(members: Mapping[str, object]) -> Steps[Spans]:
+        body = json.dumps(members).encode()
         request = calls.post(path, what, "whether what is acked is; asking again is harmless", JSON, body)
         return calls.send(request, read)
 

@@ -27,8 +27,8 @@ class LookedUp(Decided):
 
 def look_up(calls: Calls, ids: Ids, id_set: str | None = None) -> Steps[LookedUp]:
     """Ask what is known of ids. Raises BadId before anything is sent."""
-    given = listed(ids)
-    columns = id_columns(given)
+    id_list = listed(ids)
+    columns = id_columns(id_list)
     body, what = codecs.ids_body(columns), f"look-up of {len(columns[0])} ids"
     request = calls.post("/ids:lookup", what, "nothing; it only reads", ids_headers(id_set), body)
-    return calls.send(request, lambda reply: LookedUp(given, verdicts_of(reply, len(columns[0]))))
+    return calls.send(request, lambda reply: LookedUp(id_list, verdicts_of(reply, len(columns[0]))))

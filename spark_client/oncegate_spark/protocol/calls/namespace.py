@@ -91,13 +91,13 @@ class Calls:
                 f"owner is {owner!r}; it is a text that names the job and its input, the same at every run: "
                 'take("load-2026-11-20", ids); nothing was taken'
             )
-        given = listed(ids)
-        columns = id_columns(given)
+        id_list = listed(ids)
+        columns = id_columns(id_list)
         headers = {**ids_headers(id_set), "Oncegate-Owner": quote(owner, safe=""), **scope_headers(scope)}
         body, what = codecs.ids_body(columns), f"take by {owner}"
         unknown = "whether the ids are taken; asking again is harmless"
         request = self.post(f"/ids:take{located(locate)}", what, unknown, headers, body)
-        taken = yield from self.send(request, lambda reply: Taken(given, verdicts_of(reply, len(columns[0]), locate)))
+        taken = yield from self.send(request, lambda reply: Taken(id_list, verdicts_of(reply, len(columns[0]), locate)))
         if "IN_DOUBT" in taken.verdicts:
             raise in_doubt(columns, taken.verdicts, what)
         return taken
@@ -122,13 +122,13 @@ class Calls:
         """
         ids = column_names(id_col)
         if not ids and (id_set is not None or locate):
-            asked = "locate asks for the first of each id" if locate else "id_set names the set of the rows' ids"
-            raise BadOption(f"{asked}; name the id by id_col; nothing was sent")
-        given = {"id_col": joined(id_col), "key_col": joined(key_col), "digest_col": joined(digest_cols)}
-        given |= ({"locate": "true"} if locate else {}) | ({} if id_set is None else {"id_set": id_set})
-        given |= {} if spilled_ms is None else {"spilled_ms": str(spilled_ms)}
+            reason = "locate asks for the first of each id" if locate else "id_set names the set of the rows' ids"
+            raise BadOption(f"{reason}; name the id by id_col; nothing was sent")
+        parameters = {"id_col": joined(id_col), "key_col": joined(key_col), "digest_col": joined(digest_cols)}
+        parameters |= ({"locate": "true"} if locate else {}) | ({} if id_set is None else {"id_set": id_set})
+        parameters |= {} if spilled_ms is None else {"spilled_ms": str(spilled_ms)}
         headers = {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED if ids else codecs.JSON}
-        path, what = f"{topic_path(topic)}/records:produce{query(**given)}", f"produce {call} of {token[:8]}"
+        path, what = f"{topic_path(topic)}/records:produce{query(**parameters)}", f"produce {call} of {token[:8]}"
         unknown = "whether these rows were written"
         headers |= attempt_headers(token, call) | scope_headers(scope)
         request = self.post(path, what, unknown, headers, body)
@@ -175,12 +175,12 @@ class Calls:
 
     def explain(self, *columns: Any, id_set: str = "") -> Steps[dict[str, Any]]:
         """Look up what is known of one id of a set, given as its columns' values. Raises BadId; nothing was sent."""
-        asked = urlencode([*(("id", text_of(column)) for column in columns), ("id_set", id_set)])
-        return self.get(f"/ids:explain?{asked}", "explain", members_of)
+        parameters = urlencode([*(("id", text_of(column)) for column in columns), ("id_set", id_set)])
+        return self.get(f"/ids:explain?{parameters}", "explain", members_of)
 
-    def put(self, path: str, made: str, **given: object) -> Steps[None]:
+    def put(self, path: str, made: str, **members: object) -> Steps[None]:
         """Make what has this path, or set it up; None: not said."""
-        fields = {name: value for name, value in given.items() if value is not None}
+        fields = {name: value for name, value in members.items() if value is not None}
         unknown = f"whether the {made.split()[0]} exists now, with these settings"
         request = Request("PUT", self._root + path, f"create {made}", unknown, JSON, json_body(fields))
         return self.send(request, nothing_of)

@@ -53,9 +53,9 @@ class DriverCalls:
 
     def register(self) -> Steps[DriverEpoch]:
         """Become the driver of this name, under a new epoch."""
-        found = yield from self._post("register", {"token": self.token}, _driver_epoch)
-        self.epoch = found.epoch
-        return found
+        registered = yield from self._post("register", {"token": self.token}, _driver_epoch)
+        self.epoch = registered.epoch
+        return registered
 
     def ack(
         self, upto: Mapping[str, int], batch: int | None, topic: str | None = None, source_offsets: str | None = None
@@ -65,8 +65,10 @@ class DriverCalls:
             raise BadOption("source_offsets come with the topic that is written to; give topic; nothing was acked")
         pairs = [{"producer": producer, "sequence": sequence} for producer, sequence in upto.items()]
         fields = {"token": self.token, "epoch": registered(self.epoch), "upto": pairs}
-        given = {"batch": batch, "topic": topic, "source_offsets": source_offsets}
-        return self._post("ack", {**fields, **{name: one for name, one in given.items() if one is not None}}, _acked)
+        optional = {"batch": batch, "topic": topic, "source_offsets": source_offsets}
+        return self._post(
+            "ack", {**fields, **{name: value for name, value in optional.items() if value is not None}}, _acked
+        )
 
     def _post(self, verb: str, fields: Mapping[str, object], read: Callable[[Reply], T]) -> Steps[T]:
         path, what = f"/drivers/{quote(self.name, safe='')}:{verb}", f"{verb} of driver {self.name}"
@@ -104,7 +106,7 @@ class ProducerCalls:
         tries = self._calls.tries
         while True:
             try:
-                found = yield from self._register()
+                registered = yield from self._register()
             except ProducerBusy as busy:
                 watch = watch or Watch(self.lease_ms or LEASE_MS, tries.rng)
                 pause_ms = watch.observe(tries.now_ms(), busy.lease_left_ms)
@@ -112,8 +114,8 @@ class ProducerCalls:
                     raise
                 yield Pause(pause_ms)
             else:
-                self.epoch = found.epoch
-                return found
+                self.epoch = registered.epoch
+                return registered
 
     def _register(self) -> Steps[Registered]:
         fields: dict[str, object] = {"token": self.token, "driver": self.driver}
@@ -122,8 +124,8 @@ class ProducerCalls:
         if self._gaps != "allow":
             fields["gaps"] = self._gaps
 
-        def ask(asked: Mapping[str, object]) -> Steps[Registered]:
-            return self._post("register", asked, _registered, "whether it is registered; asking again is harmless")
+        def ask(members: Mapping[str, object]) -> Steps[Registered]:
+            return self._post("register", members, _registered, "whether it is registered; asking again is harmless")
 
         return with_newer(ask, fields, SOURCE_ID, self._source_id)
 
@@ -131,8 +133,8 @@ class ProducerCalls:
         self, sequences: Sequences, prev_sequence: int | None, lease_ms: int | None = None
     ) -> Steps[ClaimedSequences]:
         """Claim sequences, strictly increasing. Raises BadId before anything is sent, Gap, OutOfOrder, Fenced."""
-        given = sequences if isinstance(sequences, pa.Array | pa.ChunkedArray) else list(sequences)
-        column = sequence_array(given)
+        numbers = sequences if isinstance(sequences, pa.Array | pa.ChunkedArray) else list(sequences)
+        column = sequence_array(numbers)
         call, headers = self._next_call(), {"Content-Type": codecs.PACKED, "Accept": codecs.PACKED}
         headers |= {"Oncegate-Token": self.token, "Oncegate-Call": str(call)}
         headers["Oncegate-Epoch"] = str(registered(self.epoch))
@@ -144,7 +146,7 @@ class ProducerCalls:
         request = self._calls.post(self._path("claim"), what, unknown, headers, packed(column))
         claimed = yield from self._calls.send(
             request,
-            lambda reply: ClaimedSequences(given, Verdicts.read(reply.body, len(column)), call, reply.began_ms),
+            lambda reply: ClaimedSequences(numbers, Verdicts.read(reply.body, len(column)), call, reply.began_ms),
         )
         if claimed.verdicts.granted:
             self._open[call] = claimed
@@ -234,11 +236,11 @@ class ProducerCalls:
     def explain(self) -> Steps[dict[str, Any]]:
         """Look up what is known of the producer, its intervals page by page."""
         path, what = f"/producers/{quote(self.name, safe='')}", f"look at producer {self.name}"
-        found = yield from self._calls.get(f"{path}?limit={PAGE_INTERVALS}", what, _members)
-        while (after := found.pop("next")) is not None:
+        explained = yield from self._calls.get(f"{path}?limit={PAGE_INTERVALS}", what, _members)
+        while (after := explained.pop("next")) is not None:
             more = yield from self._calls.get(f"{path}?limit={PAGE_INTERVALS}&after={after}", what, _members)
-            found = {**more, "done": found["done"] + more["done"], "open": found["open"] + more["open"]}
-        return found
+            explained = {**more, "done": explained["done"] + more["done"], "open": explained["open"] + more["open"]}
+        return explained
 
     def left(self, error: BaseException | None) -> None:
         """The attempt is left. Raises NotCompleted when something is open, or notes it on the error it is left with."""
@@ -320,8 +322,8 @@ def _registered(reply: Reply) -> Registered:
 
 def _acked(reply: Reply) -> Acked:
     document = json.loads(reply.body)
-    watermarks = {one["producer"]: one["watermark"] for one in document["watermarks"]}
-    return Acked(watermarks, document["batch"], tuple(_refused(one) for one in document["refused"]))
+    watermarks = {member["producer"]: member["watermark"] for member in document["watermarks"]}
+    return Acked(watermarks, document["batch"], tuple(_refused(member) for member in document["refused"]))
 
 
 def _refused(part: Mapping[str, Any]) -> RefusedPart:

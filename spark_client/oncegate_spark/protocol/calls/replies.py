@@ -44,14 +44,15 @@ def produced_of(reply: Reply, id_count: int | None, locate: bool = False) -> Pro
 def offsets_of(document: dict[str, Any]) -> tuple[Offsets, ...]:
     """Reads where rows were written, from a JSON document."""
     return tuple(
-        Offsets(one["partition"], one["first_offset"], one["rows"], one.get("topic")) for one in document["offsets"]
+        Offsets(member["partition"], member["first_offset"], member["rows"], member.get("topic"))
+        for member in document["offsets"]
     )
 
 
 def _ranges(reply: Reply, name: str) -> tuple[Offsets, ...]:
-    ranges = [one for one in reply.headers.get(name, "").split(",") if one.strip()]
-    topics: list[str | None] = [unquote(one) for one in reply.headers.get(f"{name}-topics", "").split(",") if one]
-    numbers = (tuple(int(number) for number in one.split(":")) for one in ranges)
+    ranges = [item for item in reply.headers.get(name, "").split(",") if item.strip()]
+    topics: list[str | None] = [unquote(item) for item in reply.headers.get(f"{name}-topics", "").split(",") if item]
+    numbers = (tuple(int(number) for number in item.split(":")) for item in ranges)
     return tuple(
         Offsets(partition, first, rows, topic)
         for (partition, first, rows), topic in zip(numbers, topics or [None] * len(ranges), strict=True)

@@ -14,9 +14,9 @@ JSON = {"Content-Type": codecs.JSON}
 _ALWAYS = frozenset({"write_id", "id_set"})
 
 
-def query(**given: str) -> str:
+def query(**parameters: str) -> str:
     """Write a query, with its question mark. What is empty is left out, except where the gateway wants to see it."""
-    fields = {name: value for name, value in given.items() if value or name in _ALWAYS}
+    fields = {name: value for name, value in parameters.items() if value or name in _ALWAYS}
     return f"?{urlencode(fields)}" if fields else ""
 
 

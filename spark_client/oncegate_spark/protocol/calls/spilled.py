@@ -29,12 +29,12 @@ def produce_spilled(
     A gateway that does not take it, as one of the version before, is sent the rows without: they matter more than how
     they are counted.
     """
-    asked = (topic, rows, id_col, key_col, digest_cols, on_conflict)
+    arguments = (topic, rows, id_col, key_col, digest_cols, on_conflict)
     try:
-        return (yield from attempt.produce(*asked))
+        return (yield from attempt.produce(*arguments))
     except Refused as error:
         if attempt.spilled_ms is None or SPILLED_MS not in str(error):
             raise
         log.warning("rows for %r are sent without a word that they had waited, so nobody counts it: %s", topic, error)
         attempt.spilled_ms = None
-        return (yield from attempt.produce(*asked))
+        return (yield from attempt.produce(*arguments))

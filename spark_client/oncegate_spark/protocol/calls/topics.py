@@ -47,30 +47,30 @@ def look_at(calls: Calls, topic: str) -> Steps[Topic]:
 
 def names(calls: Calls) -> Steps[list[str]]:
     """List the namespace's topics, page by page."""
-    found: list[str] = []
+    topic_names: list[str] = []
     after: str | None = ""
     while after is not None:
         path = f"/topics{query(after=after, limit=str(PAGE_NAMES))}"
         document = yield from calls.get(path, f"list topics of {calls.namespace}", members_of)
-        found += document["topics"]
+        topic_names += document["topics"]
         after = document["next"]
-    return found
+    return topic_names
 
 
 def fetch(
     calls: Calls, topic: str, offset: int, max_rows: int, partition: int, columns: Columns | None = None
 ) -> Steps[tuple[pa.Table | None, int]]:
     """Read rows of one partition from an offset on; with them the offset to go on from. Raises OffsetTrimmed."""
-    asked = query(offset=str(offset), max_rows=str(max_rows), columns=joined(columns or ()))
-    path = f"{topic_path(topic)}/partitions/{partition}/records{asked}"
+    parameters = query(offset=str(offset), max_rows=str(max_rows), columns=joined(columns or ()))
+    path = f"{topic_path(topic)}/partitions/{partition}/records{parameters}"
     return calls.get(path, f"fetch of topic {topic}", _fetched, codecs.ARROW)
 
 
 def read(calls: Calls, topic: str, columns: Columns | None = None) -> Steps[pa.Table | None]:
     """Read all rows that are there at the time of the call, partition by partition."""
-    known = yield from look_at(calls, topic)
+    description = yield from look_at(calls, topic)
     parts: list[pa.Table] = []
-    for partition, (low, high) in enumerate(zip(known.low_offsets, known.high_offsets, strict=True)):
+    for partition, (low, high) in enumerate(zip(description.low_offsets, description.high_offsets, strict=True)):
         parts += yield from _partition(calls, topic, partition, low, high, columns)
     # Columns may be added while it reads; what was read before has nulls there.
     return pa.concat_tables(parts, promote_options="default") if parts else None

@@ -36,7 +36,7 @@ class Firsts:
         count, count_all = sum(is_duplicate), len(is_duplicate)
         places: list[Place | None] = [None] * count_all
         results: list[bytes | None] = [None] * count_all
-        at = [place for place, one in enumerate(is_duplicate) if one]
+        at = [place for place, duplicate in enumerate(is_duplicate) if duplicate]
         try:
             names, end = _listed(body, 0)
             topics = [name.decode() for name in names]

@@ -96,11 +96,11 @@ def _buckets(df: "DataFrame", names: tuple[str, ...], time: "Column | None") -> 
     key = F.when(~lacking, F.struct(*(column.alias(name) for name, column in zip(names, ids, strict=True))))
     at = F.lit(None).cast("timestamp") if time is None else time.cast("timestamp")
     by_id = df.select(key.alias("id"), F.unix_micros(at).alias("at")).groupBy("id")
-    found = by_id.agg(F.count(F.lit(1)).alias("n"), (F.max("at") - F.min("at")).alias("apart"))
+    groups = by_id.agg(F.count(F.lit(1)).alias("n"), (F.max("at") - F.min("at")).alias("apart"))
     copies = F.when(F.col("id").isNotNull(), _bucket(F.col("n"), COPIES))
     apart = F.when(F.col("n") > 1, F.coalesce(_distance(F.col("apart")), F.lit(UNKNOWN)))
     most = F.max(F.when(F.col("id").isNotNull(), F.struct("n", F.to_json("id").alias("id"))))
-    return found.groupBy(copies.alias("copies"), apart.alias("apart")).agg(
+    return groups.groupBy(copies.alias("copies"), apart.alias("apart")).agg(
         F.count(F.lit(1)).alias("ids"), F.sum("n").alias("rows"), most.alias("most"), F.max("apart").alias("longest")
     )
 
@@ -109,22 +109,22 @@ def _bucket(number: "Column", least: tuple[int, ...]) -> "Column":
     """The greatest of `least` that is not above the number."""
     from pyspark.sql import functions as F
 
-    return reduce(lambda found, low: F.when(number >= low, F.lit(low)).otherwise(found), least, F.lit(None))
+    return reduce(lambda otherwise, low: F.when(number >= low, F.lit(low)).otherwise(otherwise), least, F.lit(None))
 
 
 def _distance(micros: "Column") -> "Column":
     """The first of APART_S that is not below it, by its number; LONGER above all of them; null for null."""
     from pyspark.sql import functions as F
 
-    found: Any = F.when(micros.isNotNull(), F.lit(LONGER))
+    distance: Any = F.when(micros.isNotNull(), F.lit(LONGER))
     for number in reversed(range(len(APART_S))):
-        found = F.when(micros <= APART_S[number] * 1_000_000, F.lit(number)).otherwise(found)
-    return found
+        distance = F.when(micros <= APART_S[number] * 1_000_000, F.lit(number)).otherwise(distance)
+    return distance
 
 
-def _report(found: list[Any], is_timed: bool) -> Audit:
+def _report(rows: list[Any], is_timed: bool) -> Audit:
     """The sums of what `_buckets` has found."""
-    with_id = [row for row in found if row["copies"] is not None]
+    with_id = [row for row in rows if row["copies"] is not None]
     repeated = [row for row in with_id if row["apart"] is not None]
     most = max(((row["most"]["n"], row["most"]["id"]) for row in repeated), default=(0, ""))
     copies = tuple(
@@ -137,10 +137,10 @@ def _report(found: list[Any], is_timed: bool) -> Audit:
     )
     longest = [row["longest"] for row in repeated if row["longest"] is not None]
     return Audit(
-        rows=sum(row["rows"] for row in found),
-        without_id=sum(row["rows"] for row in found if row["copies"] is None),
-        copies=tuple(one for one in copies if one.ids),
-        apart=tuple(one for one in apart if one.ids) if is_timed else None,
+        rows=sum(row["rows"] for row in rows),
+        without_id=sum(row["rows"] for row in rows if row["copies"] is None),
+        copies=tuple(bucket for bucket in copies if bucket.ids),
+        apart=tuple(bucket for bucket in apart if bucket.ids) if is_timed else None,
         longest_apart_s=max(longest) / 1_000_000 if longest else None,
         most_copies=most[0],
         most_copied=most[1],

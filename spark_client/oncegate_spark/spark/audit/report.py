@@ -70,7 +70,7 @@ class Audit:
     @property
     def ids(self) -> int:
         """How many different ids there are."""
-        return sum(one.ids for one in self.copies)
+        return sum(bucket.ids for bucket in self.copies)
 
     @property
     def duplicates(self) -> int:
@@ -80,7 +80,7 @@ class Audit:
     @property
     def repeated_ids(self) -> int:
         """How many ids are in two rows or more."""
-        return sum(one.ids for one in self.copies if one.least > 1)
+        return sum(bucket.ids for bucket in self.copies if bucket.least > 1)
 
     def __str__(self) -> str:
         return "\n".join([*self._summary(), *(line for name, bars in self._bars() for line in _text(name, bars))])
@@ -120,11 +120,11 @@ class Audit:
         """The two histograms: title, and label and number of each bar; none that would be empty."""
         if not self.repeated_ids:
             return []
-        found = [("ids by number of copies", [(one.label, one.ids) for one in self.copies])]
+        bars = [("ids by number of copies", [(bucket.label, bucket.ids) for bucket in self.copies])]
         if self.apart:
             title = "ids that come again, by the time from first to last copy"
-            found.append((title, [(one.label, one.ids) for one in self.apart]))
-        return found
+            bars.append((title, [(bucket.label, bucket.ids) for bucket in self.apart]))
+        return bars
 
 
 def _text(title: str, bars: Sequence[tuple[str, int]]) -> list[str]:

@@ -23,8 +23,8 @@ def of_session(session: Any) -> dict[str, str]:
     Through Spark Connect the latter are the server's and not told; those of this process's environment are taken.
     """
     if is_connect(session):
-        told = session.conf.getAll
-        ours = {name.removeprefix(SPARKS): value for name, value in dict(told).items() if isinstance(value, str)}
+        settings = session.conf.getAll
+        ours = {name.removeprefix(SPARKS): value for name, value in dict(settings).items() if isinstance(value, str)}
         return {**of_environment(), **_taken(ours)}
     from py4j.protocol import Py4JError
 
@@ -38,21 +38,21 @@ def of_session(session: Any) -> dict[str, str]:
 
 def of_environment() -> dict[str, str]:
     """The settings of Hadoop's files, where HADOOP_CONF_DIR, YARN_CONF_DIR or SPARK_CONF_DIR names their folder."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     home = os.environ.get("SPARK_HOME")
     named = [os.environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR")]
     for folder in [*named, str(Path(home) / "conf") if home else None]:
         for file in (Path(folder) / name for name in FILES) if folder else ():
             if file.is_file():
-                found = {**of_xml(file.read_text("utf-8")), **found}
-    return found
+                settings = {**of_xml(file.read_text("utf-8")), **settings}
+    return settings
 
 
 def of_xml(text: str) -> dict[str, str]:
     """What a file of Hadoop's says, as far as stores are opened by it."""
     # The administrator's own file, or the JVM's word.
-    found = ElementTree.fromstring(text)  # noqa: S314
-    return _taken({one.findtext("name", ""): one.findtext("value", "") for one in found.iter("property")})
+    root = ElementTree.fromstring(text)  # noqa: S314
+    return _taken({element.findtext("name", ""): element.findtext("value", "") for element in root.iter("property")})
 
 
 def _taken(settings: Mapping[str, str]) -> dict[str, str]:

@@ -50,8 +50,8 @@ def of_s3(place: Place, settings: Mapping[str, str]) -> Objects:
         return settings.get(f"fs.s3a.bucket.{bucket}.{name}") or settings.get(f"fs.s3a.{name}") or None
 
     scheme, host = _address(of("endpoint"), of("connection.ssl.enabled") != "false")
-    found = _AWS.fullmatch(host or "")
-    region = of("endpoint.region") or (found and found[1]) or _environment_region() or (host and "us-east-1")
+    match = _AWS.fullmatch(host or "")
+    region = of("endpoint.region") or (match and match[1]) or _environment_region() or (host and "us-east-1")
     files = S3FileSystem(
         **_s3_keys(of("aws.credentials.provider"), of("access.key"), of("secret.key"), of("session.token")),
         region=region or resolve_s3_region(bucket),

@@ -108,8 +108,8 @@ def _unknown(why: str) -> None:
 def _query(store: Store) -> str | None:
     """The id that Spark gave the query when it made the checkpoint."""
     try:
-        found = json.loads(store.read("metadata"))
-        return str(found["id"])
+        metadata = json.loads(store.read("metadata"))
+        return str(metadata["id"])
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 

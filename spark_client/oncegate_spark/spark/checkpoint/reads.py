@@ -81,16 +81,16 @@ def _files(store: Store, source: int, start: str, end: str) -> list[list[object]
         names = set(store.names(f"sources/{source}"))
     except FileNotFoundError:
         return None
-    found: list[list[object]] = []
+    entries: list[list[object]] = []
     for batch in range(first + 1, last + 1):
         file = _holding(names, batch)
         if file is None:
             return None
         for line in store.read(f"sources/{source}/{file}").decode().split("\n")[1:]:
-            one = json.loads(line) if line else None
-            if one is not None and one["batchId"] == batch:
-                found.append([one["path"], one["timestamp"]])
-    return sorted(found, key=str)
+            entry = json.loads(line) if line else None
+            if entry is not None and entry["batchId"] == batch:
+                entries.append([entry["path"], entry["timestamp"]])
+    return sorted(entries, key=str)
 
 
 def _log_offset(line: str, nothing: int | None) -> int | None:
@@ -111,7 +111,7 @@ def _holding(names: set[str], batch: int) -> str | None:
     whole = [
         int(name.removesuffix(COMPACT)) for name in names if name.endswith(COMPACT) and name[: -len(COMPACT)].isdigit()
     ]
-    return next((f"{one}{COMPACT}" for one in sorted(whole) if one >= batch), None)
+    return next((f"{number}{COMPACT}" for number in sorted(whole) if number >= batch), None)
 
 
 def _first(store: Store, source: int) -> str:

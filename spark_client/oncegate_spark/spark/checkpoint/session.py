@@ -23,7 +23,7 @@ class SessionFiles:
 
     def names(self, folder: str) -> list[str]:
         """The names of what lies in a folder of it. Raises FileNotFoundError, OSError."""
-        return [str(found.getPath().getName()) for found in _asked(self._files.listStatus, self._of(folder))]
+        return [str(status.getPath().getName()) for status in _asked(self._files.listStatus, self._of(folder))]
 
     def read(self, file: str) -> bytes:
         """A file of it, whole. Raises FileNotFoundError, OSError."""
@@ -47,8 +47,8 @@ def _asked(call: Any, *arguments: Any) -> Any:
     try:
         return call(*arguments)
     except Py4JJavaError as error:
-        told = str(error.java_exception.toString())
-        raise (FileNotFoundError if told.startswith(_MISSING) else OSError)(told) from error
+        text = str(error.java_exception.toString())
+        raise (FileNotFoundError if text.startswith(_MISSING) else OSError)(text) from error
     except Py4JError as error:
         raise OSError(str(error)) from error
 
@@ -61,8 +61,8 @@ def open_in(session: Any, location: str) -> Store:
     try:
         return Disk(Path(place.path)) if place.is_local else SessionFiles(session, location)
     except (Py4JError, AttributeError) as error:
-        told = getattr(error, "java_exception", None)
-        why = str(told.toString() if told else error).partition("\n")[0]
+        java_error = getattr(error, "java_exception", None)
+        why = str(java_error.toString() if java_error else error).partition("\n")[0]
         raise OutOfReach(f"Spark cannot open {location}: {why}") from error
 
 
@@ -86,7 +86,7 @@ def told_place(session: Any, query: str | None) -> str | None:
         return None
     try:
         running = session._jsparkSession.sharedState().activeStreamingQueries()
-        found = running.get(session._jvm.java.util.UUID.fromString(query))
-        return None if found is None else str(found.resolvedCheckpointRoot())
+        query_run = running.get(session._jvm.java.util.UUID.fromString(query))
+        return None if query_run is None else str(query_run.resolvedCheckpointRoot())
     except (Py4JError, AttributeError):
         return None

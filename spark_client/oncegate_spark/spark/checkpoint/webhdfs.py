@@ -32,8 +32,8 @@ class WebHdfs:
     def names(self, folder: str) -> list[str]:
         """The names of what lies in a folder of it. Raises FileNotFoundError, OSError."""
         try:
-            found = json.loads(self._ask(folder, "LISTSTATUS"))["FileStatuses"]["FileStatus"]
-            return [status["pathSuffix"] for status in found]
+            statuses = json.loads(self._ask(folder, "LISTSTATUS"))["FileStatuses"]["FileStatus"]
+            return [status["pathSuffix"] for status in statuses]
         except (ValueError, KeyError, TypeError) as error:
             raise OSError("the answer is none of WebHDFS's") from error
 
@@ -48,9 +48,9 @@ class WebHdfs:
         """The answer of the namenode that is active. Raises FileNotFoundError, OSError with the last one's reason."""
         last = OSError("no namenode is known")
         for namenode in self._namenodes:
-            asked = f"op={verb}{f'&{self._query}' if self._query else ''}"
+            parameters = f"op={verb}{f'&{self._query}' if self._query else ''}"
             try:
-                return _get(f"{self._scheme}://{namenode}/webhdfs/v1{quote(f'{self._root}/{path}')}?{asked}")
+                return _get(f"{self._scheme}://{namenode}/webhdfs/v1{quote(f'{self._root}/{path}')}?{parameters}")
             except FileNotFoundError:
                 raise
             except OSError as error:
@@ -81,8 +81,8 @@ def _get(url: str, redirects: int = REDIRECTS) -> bytes:
 def _refusal(host: str, status: int, body: bytes) -> OSError:
     """What a status other than 200 says: FileNotFoundError for a path that is not there."""
     try:
-        told = json.loads(body)["RemoteException"]
-        kind, text = str(told["exception"]), str(told["message"]).partition("\n")[0]
+        remote = json.loads(body)["RemoteException"]
+        kind, text = str(remote["exception"]), str(remote["message"]).partition("\n")[0]
     except (ValueError, KeyError, TypeError):
         kind, text = "", ""
     if kind == "FileNotFoundException":
@@ -105,7 +105,7 @@ def of_hdfs(place: Place, settings: Mapping[str, str]) -> WebHdfs:
     named = f"dfs.namenode.{'https' if is_tls else 'http'}-address"
     service = place.authority
     if service in _names(settings, "dfs.nameservices"):
-        keys = [f"{named}.{service}.{one}" for one in _names(settings, f"dfs.ha.namenodes.{service}")]
+        keys = [f"{named}.{service}.{node}" for node in _names(settings, f"dfs.ha.namenodes.{service}")]
         addresses = [settings[key] for key in keys or [f"{named}.{service}"] if key in settings]
     else:
         host = service.partition(":")[0]
@@ -117,7 +117,7 @@ def of_hdfs(place: Place, settings: Mapping[str, str]) -> WebHdfs:
 
 
 def _names(settings: Mapping[str, str], name: str) -> list[str]:
-    return [one.strip() for one in settings.get(name, "").split(",") if one.strip()]
+    return [name.strip() for name in settings.get(name, "").split(",") if name.strip()]
 
 
 def _user() -> str:

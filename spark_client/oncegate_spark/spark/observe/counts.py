@@ -62,37 +62,37 @@ class BatchCounts:
     @property
     def rows(self) -> int:
         """Rows that the tasks were given; where a batch writes twice, its rows count twice."""
-        return sum(one.rows for one in self.writes)
+        return sum(write.rows for write in self.writes)
 
     @property
     def written(self) -> int:
         """Rows that were written now."""
-        return sum(one.written for one in self.writes)
+        return sum(write.written for write in self.writes)
 
     @property
     def suppressed(self) -> int:
         """Rows that were dropped, because they are written already."""
-        return sum(one.suppressed for one in self.writes)
+        return sum(write.suppressed for write in self.writes)
 
     @property
     def own(self) -> int:
         """Rows that the very attempt had written before."""
-        return sum(one.own for one in self.writes)
+        return sum(write.own for write in self.writes)
 
     @property
     def takeovers(self) -> int:
         """Rows that were written after a claim of them had run out: they may be there twice."""
-        return sum(one.takeovers for one in self.writes)
+        return sum(write.takeovers for write in self.writes)
 
     @property
     def conflicts(self) -> int:
         """Rows that were dropped although they are written with other payloads."""
-        return sum(one.conflicts for one in self.writes)
+        return sum(write.conflicts for write in self.writes)
 
     @property
     def unchecked(self) -> int:
         """Rows that were written though nobody looked, for the ledger was down: they may be there twice."""
-        return sum(one.unchecked for one in self.writes)
+        return sum(write.unchecked for write in self.writes)
 
 
 @dataclass(frozen=True)
@@ -133,11 +133,11 @@ def collect(folder: Path, run: str, upto: int | None) -> dict[int, tuple[WriteCo
 
     Raises OSError where the folder's files cannot be read or removed.
     """
-    found: dict[int, tuple[WriteCounts, ...]] = {}
+    counts: dict[int, tuple[WriteCounts, ...]] = {}
     for file in sorted(folder.glob("*.json")):
         left = json.loads(file.read_text("utf-8"))
         batch = left["batch"]
         if left["run"] == run and (upto is None or batch <= upto):
-            found[batch] = (*found.get(batch, ()), WriteCounts(**left["counts"]))
+            counts[batch] = (*counts.get(batch, ()), WriteCounts(**left["counts"]))
             file.unlink()
-    return dict(sorted(found.items()))
+    return dict(sorted(counts.items()))

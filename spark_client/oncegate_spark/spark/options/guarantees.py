@@ -77,7 +77,7 @@ def chosen_write(raw: Mapping[str, str]) -> str:
         return _mode_for(wanted, raw)
     write = BY_NAME["write"].choice(raw)
     if ORDER.index(PROMISES[write].guarantee) < ORDER.index(wanted):
-        enough = " or ".join(mode for mode, one in PROMISES.items() if one.guarantee == wanted)
+        enough = " or ".join(mode for mode, promise in PROMISES.items() if promise.guarantee == wanted)
         raise BadOption(
             f"write={write} keeps {PROMISES[write].guarantee} and no more ({PROMISES[write].unless}); for "
             f"guarantee={wanted} write {enough}, or leave write out"
@@ -98,4 +98,4 @@ def _mode_for(wanted: str, raw: Mapping[str, str]) -> str:
 
 def promise_rows() -> list[tuple[str, str, str, str]]:
     """Returns the documentation's table: write mode, guarantee, what is kept, what is not."""
-    return [(mode, one.guarantee, one.keeps, one.unless) for mode, one in PROMISES.items()]
+    return [(mode, promise.guarantee, promise.keeps, promise.unless) for mode, promise in PROMISES.items()]

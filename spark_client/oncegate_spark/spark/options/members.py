@@ -20,4 +20,4 @@ _MEMBER = re.compile("|".join(rf"\b{name}\b" if "_" in name else f"`{name}`" for
 
 def in_options(text: str) -> str:
     """Names options where the gateway's text names members."""
-    return _MEMBER.sub(lambda found: OPTION_OF[found[0].strip("`")], text)
+    return _MEMBER.sub(lambda match: OPTION_OF[match[0].strip("`")], text)

@@ -16,9 +16,9 @@ _KEYS = {"apikey", "key", "token", "authorization", "bearer"}
 SPARKS_OWN = {"path", "paths", "queryname"}
 
 
-def lower_names(given: Mapping[str, str]) -> dict[str, str]:
+def lower_names(options: Mapping[str, str]) -> dict[str, str]:
     """The options by their names in lower case, as Spark gives some of them."""
-    return {name.lower(): value for name, value in given.items()}
+    return {name.lower(): value for name, value in options.items()}
 
 
 def check_names(raw: Mapping[str, str], mode: str = READ) -> None:

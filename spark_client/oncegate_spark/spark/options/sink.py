@@ -62,12 +62,12 @@ class Options:
     raw: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, given: Mapping[str, str], columns: Collection[str] = ()) -> "Options":
+    def read(cls, texts: Mapping[str, str], columns: Collection[str] = ()) -> "Options":
         """Read and check what the user gave. `columns`: the rows', one of which may name the topic of its row.
 
         Raises BadOption with the line to write instead.
         """
-        raw = lower_names(given)
+        raw = lower_names(texts)
         write = chosen_write(raw)
         check_names(raw, write)
         topic = topic_of(raw)

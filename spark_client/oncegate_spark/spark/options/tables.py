@@ -18,13 +18,13 @@ URL = ".format('oncegate').option('url', 'http://gateway:8080')"
 VIEW = "CREATE TEMPORARY VIEW <name> (<column> <type>, …) USING oncegate OPTIONS (url '…', topic '…')"
 
 
-def of_create_table(given: Mapping[str, str]) -> dict[str, str] | None:
+def of_create_table(options: Mapping[str, str]) -> dict[str, str] | None:
     """The OPTIONS of a CREATE TABLE, None for any other call. Raises BadOption for a LOCATION."""
-    if "provider" not in given:
+    if "provider" not in options:
         return None
-    if "location" in given:
+    if "location" in options:
         raise BadOption("a table over a topic has no LOCATION: its OPTIONS (url '…', topic '…') say where the rows are")
-    return {name.removeprefix(PREFIX): value for name, value in given.items() if name.startswith(PREFIX)}
+    return {name.removeprefix(PREFIX): value for name, value in options.items() if name.startswith(PREFIX)}
 
 
 def remembered(columns: Any, options: Mapping[str, str]) -> Any:
@@ -36,12 +36,12 @@ def remembered(columns: Any, options: Mapping[str, str]) -> Any:
     return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *others])
 
 
-def of_a_read(given: Mapping[str, str], columns: Any) -> dict[str, str]:
+def of_a_read(options: Mapping[str, str], columns: Any) -> dict[str, str]:
     """A read's options: those given, and of a table those that it was made with."""
-    if not _says_nothing(given):
-        return dict(given)
+    if not _says_nothing(options):
+        return dict(options)
     kept = next((field.metadata[KEY] for field in columns.fields if KEY in field.metadata), "{}")
-    return {**json.loads(kept), **given}
+    return {**json.loads(kept), **options}
 
 
 def bare(columns: Any) -> Any:
@@ -51,9 +51,9 @@ def bare(columns: Any) -> Any:
     return StructType([StructField(field.name, field.dataType, field.nullable) for field in columns.fields])
 
 
-def check_read(given: Mapping[str, str]) -> None:
+def check_read(options: Mapping[str, str]) -> None:
     """Raises BadOption where nothing says what to read, as it is of a table that was made with a list of columns."""
-    if _says_nothing(given):
+    if _says_nothing(options):
         raise BadOption(
             f"nothing says where to read; write {URL}.load('<topic>'). Of a table: Spark 4.3 keeps the OPTIONS of "
             "CREATE TABLE … USING oncegate OPTIONS (…) only where it has no list of columns, since they come from the "
@@ -61,9 +61,9 @@ def check_read(given: Mapping[str, str]) -> None:
         )
 
 
-def check_write(given: Mapping[str, str], is_stream: bool) -> None:
+def check_write(options: Mapping[str, str], is_stream: bool) -> None:
     """Raises BadOption where nothing says what to write to, as it is of any table: Spark hands on no options of it."""
-    if not _says_nothing(given):
+    if not _says_nothing(options):
         return
     if is_stream:
         line = f"{URL}.start('<topic>') in place of toTable"
@@ -75,5 +75,5 @@ def check_write(given: Mapping[str, str], is_stream: bool) -> None:
     raise BadOption(f"nothing says where to write, and Spark 4.3 hands on no OPTIONS of a table; write {line}")
 
 
-def _says_nothing(given: Mapping[str, str]) -> bool:
-    return not any(name.lower() in TARGET for name in given)
+def _says_nothing(options: Mapping[str, str]) -> bool:
+    return not any(name.lower() in TARGET for name in options)

@@ -41,13 +41,13 @@ class Slice(InputPartition):  # type: ignore[misc]
 def read_schema(options: ReadOptions) -> StructType:
     """Find the schema of a read, as the topic and the options give it. Raises NotFound, BadOption, Unavailable."""
     with options.gateway() as gateway:
-        found = look_if_there(gateway, options.topic) if options.waits else look(gateway, options.topic)
-    if found is None:
+        topic = look_if_there(gateway, options.topic) if options.waits else look(gateway, options.topic)
+    if topic is None:
         raise BadOption(
             f"topic {options.topic} is not there yet, or has no columns, and a query has to know them: waitForTopic "
             'goes with spark.readStream.schema("<column> <type>, …")'
         )
-    return schema.columns_of(found[1], options)
+    return schema.columns_of(topic[1], options)
 
 
 def look(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema]:

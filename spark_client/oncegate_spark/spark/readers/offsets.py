@@ -45,29 +45,29 @@ def parse(name: str, text: str, topic: str) -> str | Offsets:
     if text in (EARLIEST, LATEST):
         return text
     try:
-        given = json.loads(text)
-        if any(type(of_topic) is dict for of_topic in given.values()):
-            return _from_kafka(name, given, topic)
-        return from_json(given)
+        document = json.loads(text)
+        if any(type(of_topic) is dict for of_topic in document.values()):
+            return _from_kafka(name, document, topic)
+        return from_json(document)
     except (ValueError, AttributeError, TypeError):
         raise BadOption(
             f'{name} is {text!r}; it is {EARLIEST}, {LATEST} or an offset for each partition as JSON: {{"0": 17}}'
         ) from None
 
 
-def from_json(given: Mapping[str, int], least: int = 0) -> Offsets:
+def from_json(partitions: Mapping[str, int], least: int = 0) -> Offsets:
     """Offsets by partition, from what JSON gives. Raises ValueError for what is none."""
-    offsets = {int(partition): offset for partition, offset in given.items()}
+    offsets = {int(partition): offset for partition, offset in partitions.items()}
     if not offsets or any(type(offset) is not int or offset < least for offset in offsets.values()):
         raise ValueError("offsets are whole numbers from 0")
     return offsets
 
 
-def _from_kafka(name: str, given: Mapping[str, Mapping[str, int]], topic: str) -> Offsets:
+def _from_kafka(name: str, topics: Mapping[str, Mapping[str, int]], topic: str) -> Offsets:
     """Offsets in Kafka's form, {"topic": {"0": 17}}, where -2 is the earliest and -1 the latest."""
-    if list(given) != [topic]:
-        raise BadOption(f"{name} names the topics {', '.join(given)}, and this read is of topic {topic} alone")
-    return from_json(given[topic], KAFKA_EARLIEST)
+    if list(topics) != [topic]:
+        raise BadOption(f"{name} names the topics {', '.join(topics)}, and this read is of topic {topic} alone")
+    return from_json(topics[topic], KAFKA_EARLIEST)
 
 
 def to_json(offsets: Offsets) -> dict[str, int]:

@@ -38,9 +38,9 @@ class ReadOptions:
     on_down: str = BLOCK
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> "ReadOptions":
+    def read(cls, options: Mapping[str, str]) -> "ReadOptions":
         """Read and check what the user gave. Raises BadOption with the line to write instead."""
-        raw = in_our_names(lower_names(given))
+        raw = in_our_names(lower_names(options))
         check_names(raw)
         topic, ending = topic_of(raw), raw.get("endingoffsets")
         if not topic:

@@ -35,14 +35,14 @@ def columns_of(topic: pa.Schema, options: ReadOptions) -> StructType:
 
 def check_wanted(wanted: StructType, topic: pa.Schema, options: ReadOptions) -> None:
     """Raises BadOption unless each wanted column is one that the topic has, by name and type."""
-    given = {field.name: field.dataType.simpleString() for field in columns_of(topic, options).fields}
+    types = {field.name: field.dataType.simpleString() for field in columns_of(topic, options).fields}
     for field in wanted.fields:
         wanted_type = field.dataType.simpleString()
-        if field.name not in given:
-            raise BadOption(f"the schema asks for {field.name}; a read of topic {options.topic} has {', '.join(given)}")
-        if given[field.name] != wanted_type:
+        if field.name not in types:
+            raise BadOption(f"the schema asks for {field.name}; a read of topic {options.topic} has {', '.join(types)}")
+        if types[field.name] != wanted_type:
             raise BadOption(
-                f"the schema asks for {field.name} as {wanted_type}, and it is {given[field.name]}: cast it later"
+                f"the schema asks for {field.name} as {wanted_type}, and it is {types[field.name]}: cast it later"
             )
 
 

@@ -109,8 +109,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """As `_ends`; None where waitForTopic is set and the topic is still to come."""
         if not self.options.waits:
             return self._ends()
-        found = common.look_if_there(self._connected(), self.options.topic)
-        return None if found is None else self._noted(*found)
+        topic = common.look_if_there(self._connected(), self.options.topic)
+        return None if topic is None else self._noted(*topic)
 
     def _connected(self) -> Gateway:
         if self._gateway is None:

@@ -53,8 +53,8 @@ class _BatchOptions:
 
     def get(self, name: str) -> Any:
         """Returns an option's text; None where there is none, or options cannot be read."""
-        found = None if self._options is None else self._options.get(name)
-        return None if found is None or found.isEmpty() else found.get()
+        option = None if self._options is None else self._options.get(name)
+        return None if option is None or option.isEmpty() else option.get()
 
 
 def reads_uncommitted(options: Options) -> bool:
@@ -73,8 +73,8 @@ SERVERS = "kafka.bootstrap.servers"
 
 def source_of(lane: str) -> tuple[str, str | None]:
     """Returns the name of a lane, and the id of its source; None where the column names none."""
-    found = _OF_SOURCE.fullmatch(lane)
-    return (lane, None) if found is None else (found[1], found[2])
+    match = _OF_SOURCE.fullmatch(lane)
+    return (lane, None) if match is None else (match[1], match[2])
 
 
 def replaced(error: SourceReplaced) -> SourceReplaced:
@@ -106,9 +106,9 @@ def topic_ids(session: Any, options: Any) -> dict[str, str]:
         try:
             names = _topics(jvm, admin, options)
             patient = _patient(jvm.org.apache.kafka.clients.admin.DescribeTopicsOptions())
-            asked = admin.describeTopics(names, patient).topicNameValues()
-            found = {str(name): str(asked[name].get().topicId().toString()) for name in asked}
-            return {name: topic_id for name, topic_id in found.items() if topic_id != _NO_ID}
+            futures = admin.describeTopics(names, patient).topicNameValues()
+            ids = {str(name): str(futures[name].get().topicId().toString()) for name in futures}
+            return {name: topic_id for name, topic_id in ids.items() if topic_id != _NO_ID}
         finally:
             admin.close()
     except (Py4JError, TypeError) as error:
@@ -125,9 +125,9 @@ def _topics(jvm: Any, admin: Any, options: Any) -> Any:
     there = admin.listTopics(_patient(jvm.org.apache.kafka.clients.admin.ListTopicsOptions())).names().get()
     subscribed, pattern = options.get("subscribe"), options.get("subscribePattern")
     names = jvm.java.util.ArrayList()
-    for name in (str(one) for one in there.toArray()):
+    for name in (str(name) for name in there.toArray()):
         if subscribed is not None:
-            is_ours = name in {one.strip() for one in str(subscribed).split(",")}
+            is_ours = name in {name.strip() for name in str(subscribed).split(",")}
         elif pattern is not None:
             is_ours = bool(jvm.java.util.regex.Pattern.matches(str(pattern), name))
         else:

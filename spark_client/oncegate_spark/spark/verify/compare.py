@@ -119,7 +119,9 @@ def _lacking(ids: Sequence[str]) -> "Column":
     from pyspark.sql import functions as F
 
     columns = [F.col(name) for name in ids]
-    return reduce(or_, (one.isNull() for one in columns)) | reduce(and_, (F.length(one) == 0 for one in columns))
+    return reduce(or_, (column.isNull() for column in columns)) | reduce(
+        and_, (F.length(column) == 0 for column in columns)
+    )
 
 
 def _names(df: "DataFrame", columns: Columns, shown: str) -> tuple[str, ...]:
@@ -164,9 +166,9 @@ class IdLookup:
 
     def states(self, gateway: Gateway, ids: pa.RecordBatch) -> pa.Array:
         """Return the state of each id, int8[n]: FREE, IS_HELD or KNOWN. No id may be there twice."""
-        found = gateway.look_up(pa.Table.from_batches([ids]), self.id_set)
-        held_or_free = pc.if_else(found.verdicts.held, IS_HELD, FREE)
-        return pc.if_else(found.verdicts.known, KNOWN, held_or_free).cast(pa.int8())
+        states = gateway.look_up(pa.Table.from_batches([ids]), self.id_set)
+        held_or_free = pc.if_else(states.verdicts.held, IS_HELD, FREE)
+        return pc.if_else(states.verdicts.known, KNOWN, held_or_free).cast(pa.int8())
 
     def _states_or_failed(self, gateway: Gateway, ids: pa.RecordBatch) -> pa.Array:
         """As `states`; an error says where it was."""

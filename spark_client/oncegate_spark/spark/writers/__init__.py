@@ -49,7 +49,7 @@ def writer_of(options: Options, read: Input | None, fit: Fit = AS_THEY_COME) -> 
     return writer
 
 
-def check_schema(given: Options, schema: Any) -> Options:
+def check_schema(chosen: Options, schema: Any) -> Options:
     """On the driver: every column can be written, every id column exists and can be an id, and every key column exists.
 
     Returns the options with the columns' own names, which may differ in case. Raises BadId and BadOption with the line
@@ -61,12 +61,12 @@ def check_schema(given: Options, schema: Any) -> Options:
             "the rows have no columns, and so nothing that could be kept or known again: give them some; "
             "nothing was written"
         )
-    lanes = given.lane_names
+    lanes = chosen.lane_names
     options = replace(
-        given,
-        id_names=resolved(given.id_names, names),
-        digest_names=resolved(given.digest_names, names),
-        key_names=resolved(given.key_names, names),
+        chosen,
+        id_names=resolved(chosen.id_names, names),
+        digest_names=resolved(chosen.digest_names, names),
+        key_names=resolved(chosen.key_names, names),
         lane_names=None if lanes is None else (found(lanes[0], names) or lanes[0], found(lanes[1], names) or lanes[1]),
     )
     if options.write in BY_ID:

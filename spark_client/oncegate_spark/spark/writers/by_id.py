@@ -90,8 +90,8 @@ class ByIdWriter:
         for report in reports:
             check_batch(report.read, batch_id)
         marks = [report.task_mark for report in reports]
-        for one in marks:
-            store_mark(self.options, marks, one.mark)
+        for message in marks:
+            store_mark(self.options, marks, message.mark)
         note(self.options, [report.ack for report in reports], batch_id)
         total = sums(reports)
         if reports:
@@ -122,11 +122,11 @@ class ByIdWriter:
 def sums(reports: Sequence[Report]) -> Counts:
     """The counts of all tasks together."""
     return Counts(
-        row_count=sum(one.row_count for one in reports),
-        written=sum(one.written for one in reports),
-        own=sum(one.own for one in reports),
-        suppressed=sum(one.suppressed for one in reports),
-        takeovers=sum(one.takeovers for one in reports),
-        conflicts=sum(one.conflicts for one in reports),
-        unchecked=sum(one.unchecked for one in reports),
+        row_count=sum(report.row_count for report in reports),
+        written=sum(report.written for report in reports),
+        own=sum(report.own for report in reports),
+        suppressed=sum(report.suppressed for report in reports),
+        takeovers=sum(report.takeovers for report in reports),
+        conflicts=sum(report.conflicts for report in reports),
+        unchecked=sum(report.unchecked for report in reports),
     )

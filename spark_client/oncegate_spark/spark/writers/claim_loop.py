@@ -129,11 +129,11 @@ class Settler:
         self.progress.unchecked += claimed.verdicts.unchecked_count
         self.progress.open += granted.num_rows
         with self._holder.holding(claimed):
-            found = self.hand_over(granted, claimed)
+            doubtful = self.hand_over(granted, claimed)
         if self.attempt.settle(claimed, "complete"):
             return False
-        self.progress.written += granted.num_rows - found
-        self.progress.suppressed += found
+        self.progress.written += granted.num_rows - doubtful
+        self.progress.suppressed += doubtful
         self.progress.open -= granted.num_rows
         return True
 

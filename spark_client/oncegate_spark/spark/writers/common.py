@@ -49,9 +49,9 @@ def task_gateway(options: Options, mark: str | None, task: Task) -> Gateway:
 def driver_gateway(options: Options, tasks: Iterable[TaskMark]) -> Gateway:
     """Make the gateway of commit and abort. It brings the newest mark that any task has seen."""
     newest, writer = marks.Newest(), None
-    for one in tasks:
-        newest.note(one.mark)
-        writer = writer or one.writer
+    for task in tasks:
+        newest.note(task.mark)
+        writer = writer or task.writer
     return _gateway(options, newest.mark, writer=writer)
 
 
@@ -90,7 +90,7 @@ def task_mark(options: Options, task: Task, gateway: Gateway) -> TaskMark:
 
 def store_mark(options: Options, tasks: Iterable[TaskMark], mark: str | None) -> None:
     """Keep a mark beside each of the tasks' checkpoints; a failure is only logged."""
-    for checkpoint in {one.checkpoint for one in tasks}:
+    for checkpoint in {task.checkpoint for task in tasks}:
         marks.keep(local_folder(checkpoint), options.namespace, mark)
 
 
@@ -118,10 +118,10 @@ def log_conflicts(count: int, batch_id: int | None) -> None:
 
 def log_leading(each: Iterable[Mapping[str, int]], batch_id: int | None) -> None:
     """Warn on the driver of producers whose first rows another epoch has written; logs nothing where there are none."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for leading in each:
-        found.update(leading)
-    for producer, rows in sorted(found.items())[:PRODUCERS_LOGGED]:
+        counts.update(leading)
+    for producer, rows in sorted(counts.items())[:PRODUCERS_LOGGED]:
         log.warning(
             "%s: the first %d rows of producer %s are suppressed: another epoch wrote their sequences. That is right "
             "after a replay or with a new checkpoint; where a topic was made again it loses rows, unless its id is "

@@ -34,8 +34,8 @@ class JobPromise:
 
     def __str__(self) -> str:
         lines = [f"write={self.write}, {self.guarantee}: {self.keeps}"]
-        lines += [f"  because  {one}" for one in self.because]
-        return "\n".join([*lines, *(f"  unless   {one}" for one in self.unless)])
+        lines += [f"  because  {reason}" for reason in self.because]
+        return "\n".join([*lines, *(f"  unless   {reason}" for reason in self.unless)])
 
 
 def explain_job(df: "DataFrame", **options: object) -> JobPromise:
@@ -44,14 +44,14 @@ def explain_job(df: "DataFrame", **options: object) -> JobPromise:
     Asks no gateway and runs no job. `options`: as .option() takes them, true and false as Python has them too. Raises
     BadOption and BadId for what the write would be refused for on the driver.
     """
-    given = {name: str(one).lower() if isinstance(one, bool) else str(one) for name, one in options.items()}
-    read = check_schema(Options.read(given, df.columns), df.schema)
+    texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
+    read = check_schema(Options.read(texts, df.columns), df.schema)
     read = placed(read, hadoop.of_session(df.sparkSession))
     plan = None if is_connect(df.sparkSession) else df._jdf.queryExecution().analyzed()
-    found = _Reasons(read, df.isStreaming, plan)
+    reasons = _Reasons(read, df.isStreaming, plan)
     promise: Promise = PROMISES[read.write]
     return JobPromise(
-        read.write, promise.guarantee, promise.keeps, tuple(found.because()), (promise.unless, *found.unless())
+        read.write, promise.guarantee, promise.keeps, tuple(reasons.because()), (promise.unless, *reasons.unless())
     )
 
 
@@ -64,18 +64,18 @@ class _Reasons:
     plan: Any
 
     def because(self) -> list[str]:
-        found = [self._chosen()]
+        lines = [self._chosen()]
         if self.options.write in ("ids", "claim"):
-            found.append(f"a row is known again by its {self.options.known_by}")
+            lines.append(f"a row is known again by its {self.options.known_by}")
         if self.options.write == "staged":
-            found.append(f"a batch is known again by {self._name()}")
+            lines.append(f"a batch is known again by {self._name()}")
         if self.options.is_scoped:
-            found.append("scope=retry: ids count as long as Spark may run their batch again, and no longer")
+            lines.append("scope=retry: ids count as long as Spark may run their batch again, and no longer")
         if self.is_stream and self.options.write == "staged" and self.options.checkpoint:
-            found.append(f"a replayed batch is compared by its input, in the checkpoint {self.options.checkpoint}")
+            lines.append(f"a replayed batch is compared by its input, in the checkpoint {self.options.checkpoint}")
         if self.plan is not None and bool(self.plan.deterministic()):
-            found.append("nothing in the plan is another at each run, as far as Spark says so")
-        return found
+            lines.append("nothing in the plan is another at each run, as far as Spark says so")
+        return lines
 
     def _chosen(self) -> str:
         raw, write = self.options.raw, self.options.write
@@ -93,10 +93,10 @@ class _Reasons:
         return f"{app} and {version}"
 
     def unless(self) -> list[str]:
-        found = [*self._of_names(), *self._of_plan()]
+        lines = [*self._of_names(), *self._of_plan()]
         if self.options.on_conflict == "drop":
-            found.append("onConflict=drop: a row whose id is written with another payload is dropped, and counted")
-        return found
+            lines.append("onConflict=drop: a row whose id is written with another payload is dropped, and counted")
+        return lines
 
     def _of_names(self) -> list[str]:
         if self.options.write != "staged":
@@ -121,7 +121,7 @@ class _Reasons:
     def _of_plan(self) -> list[str]:
         if self.plan is None:
             return ["Spark Connect shows no plan: whether it makes other rows at each run is not to be seen"]
-        found = []
+        lines = []
         if not bool(self.plan.deterministic()):
             what = (
                 "an id that is made by it is a new id at each run, and never a duplicate"
@@ -130,18 +130,21 @@ class _Reasons:
                 if self.options.write == "staged"
                 else "a batch that is run again has other rows"
             )
-            found.append(f"the plan makes other values at each run (uuid(), rand() or the like): {what}")
+            lines.append(f"the plan makes other values at each run (uuid(), rand() or the like): {what}")
         sources = sorted(set(_sources(self.plan)) & NOT_REPLAYABLE)
         if any(map(reads_uncommitted, kafka_options(self.plan))):
-            found.append(UNCOMMITTED)
+            lines.append(UNCOMMITTED)
         return [
-            *found,
-            *(f"source {one} cannot be read again: what was lost before it was written is lost" for one in sources),
+            *lines,
+            *(
+                f"source {source} cannot be read again: what was lost before it was written is lost"
+                for source in sources
+            ),
         ]
 
 
 def _sources(plan: Any) -> list[str]:
     """The names of a stream's sources, in lower case."""
     leaves = plan.collectLeaves()
-    found = (leaves.apply(n) for n in range(leaves.size()))
-    return [str(one.sourceName()).lower() for one in found if str(one.nodeName()).startswith("StreamingRelation")]
+    nodes = (leaves.apply(n) for n in range(leaves.size()))
+    return [str(node.sourceName()).lower() for node in nodes if str(node.nodeName()).startswith("StreamingRelation")]

@@ -72,9 +72,9 @@ class IdsWriter(ByIdWriter):
                     on_conflict=options.on_conflict,
                 )
 
-            for rows, one in pipelined(produce, codecs.gathered(batches, codecs.IDS_MAX)):
+            for rows, answer in pipelined(produce, codecs.gathered(batches, codecs.IDS_MAX)):
                 row_count += rows.num_rows
-                done.count(one)
+                done.count(answer)
         return row_count, {}, {}
 
     def _by_lane(
@@ -88,9 +88,9 @@ class IdsWriter(ByIdWriter):
                 row_count += rows.num_rows
                 for lane, part, _ in lanes.parts(rows):
                     sent = part.drop_columns(list(self.fit.used_up))
-                    asked = (options.topic, sent, options.lane_names[1], options.key_names)
-                    for one in produced(lane, *asked, **payload):
-                        done.add(one)
+                    arguments = (options.topic, sent, options.lane_names[1], options.key_names)
+                    for answer in produced(lane, *arguments, **payload):
+                        done.add(answer)
             return row_count, lanes.upto, lanes.leading
 
     def commit(self, messages: Sequence[Report], batch_id: int | None) -> None:

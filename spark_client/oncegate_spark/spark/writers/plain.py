@@ -55,8 +55,8 @@ class PlainWriter:
     def commit(self, messages: Sequence[Produced], batch_id: int | None) -> None:
         """On the driver: keep the mark, and warn that retries write duplicates."""
         marks = [message.task_mark for message in messages]
-        for one in marks:
-            store_mark(self.options, marks, one.mark)
+        for task in marks:
+            store_mark(self.options, marks, task.mark)
         rows = sum(message.rows for message in messages)
         if messages:
             leave(messages[0].mailbox, WriteCounts(mode="plain", target=self.options.topic, rows=rows, written=rows))

@@ -94,8 +94,8 @@ class Lanes:
 
         Raises BadId, and OutOfOrder with the ways on, before the first of them, so before any effect of these rows.
         """
-        found = [(name, part, self._ordered(name, part)) for name, part in self._by_producer(rows)]
-        for name, part, sequences in found:
+        parts = [(name, part, self._ordered(name, part)) for name, part in self._by_producer(rows)]
+        for name, part, sequences in parts:
             for start in range(0, len(sequences), size):
                 some = sequences.slice(start, size)
                 lane = self._lane(name)

@@ -103,9 +103,9 @@ class StagedWriter:
                     raise
                 mark, by_query = task_mark(options, task, gateway), options.app is None
                 count, is_noted = (chunks, rows, fingerprint), task.notes is not None
-                told, source = (is_noted, mark, mailbox_of(task)), offsets_of(task, read)
+                notes, source = (is_noted, mark, mailbox_of(task)), offsets_of(task, read)
                 read = None if read is None else replace(read, offsets=None)
-                return Staged(name, task.batch, by_query, task.run, token, *count, read, *told, source)
+                return Staged(name, task.batch, by_query, task.run, token, *count, read, *notes, source)
 
     def _owner(self, task: Task) -> str:
         """A later run of a query replaces an older one's stages; two batch jobs may well run side by side."""
@@ -169,7 +169,7 @@ class StagedWriter:
             "previous_digest": read.previous if read else None,
             "reads_digest": _reads_digest(read, messages),
             "on_replay_mismatch": "first_wins" if self.options.first_wins else "fail",
-            "source_offsets": next((one.source_offsets for one in messages if one.source_offsets), None),
+            "source_offsets": next((message.source_offsets for message in messages if message.source_offsets), None),
         }
 
     def abort(self, messages: Sequence[Staged]) -> None:

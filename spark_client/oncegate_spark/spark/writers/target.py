@@ -50,16 +50,16 @@ class Target:
     brokers: str = ""
 
 
-def planned_writer(given: Options, read: Input | None, schema: Any) -> Writer:
+def planned_writer(chosen: Options, read: Input | None, schema: Any) -> Writer:
     """On the driver, before any task: checks the write by its schema and at the gateway, and makes its writer.
 
     Raises as `check_schema` and `check_target`, with nothing written.
     """
-    options = check_schema(given, schema)
+    options = check_schema(chosen, schema)
     fit = check_target(options, schema)
     named = fit.renamed(options, schema.names)
     check_fitted(named, fit)
-    folded = [pair for pair in zip(_columns(given), _columns(options), strict=True) if pair[0] != pair[1]]
+    folded = [pair for pair in zip(_columns(chosen), _columns(options), strict=True) if pair[0] != pair[1]]
     return writer_of(named, read, replace(fit, folded=(*folded, *fit.folded)))
 
 

@@ -46,8 +46,8 @@ class Fit:
         """The options with columns named as the topic names them. `names`: of the rows' columns, in their order."""
         if self.columns is None:
             return options
-        given = list(names)
-        topic = {given[place]: field.name for place, field in self.columns}
+        columns = list(names)
+        topic = {columns[place]: field.name for place, field in self.columns}
         lanes = options.lane_names
         return replace(
             options,

@@ -69,9 +69,9 @@ class Plan:
         )
 
     def _difference(self) -> str:
-        found = [f"the topic has no {', '.join(self.strange)}"] if self.strange else []
+        differences = [f"the topic has no {', '.join(self.strange)}"] if self.strange else []
         kinds = ((name, self.ours.field(self.pairs[name]).type, self.theirs.field(name).type) for name in self.narrower)
-        return "; ".join([*found, *(f"{name} is {mine} and {kind} there" for name, mine, kind in kinds)])
+        return "; ".join([*differences, *(f"{name} is {mine} and {kind} there" for name, mine, kind in kinds)])
 
     def _ways(self) -> str:
         ways = []

@@ -15,8 +15,8 @@ def least_size(schema: Any) -> tuple[int, int]:
     Zeros where only Spark knows. Text, binary, lists and maps may be empty.
     """
     columns = arrow_schema(schema)
-    found = [_least(field.type) for field in columns or ()]
-    return sum(leaves for leaves, _ in found), sum(size for _, size in found)
+    sizes = [_least(field.type) for field in columns or ()]
+    return sum(leaves for leaves, _ in sizes), sum(size for _, size in sizes)
 
 
 def check_size(columns: int, size_bytes: int, limits: Mapping[str, Any]) -> None:

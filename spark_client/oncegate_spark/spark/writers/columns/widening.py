@@ -30,7 +30,9 @@ def nullable_inside(kind: pa.DataType) -> pa.DataType:
     Metadata of a struct's fields stays: by it alone Spark knows a VARIANT, or a GEOMETRY, from a struct."""
     if pa.types.is_struct(kind):
         fields = kind.fields
-        return pa.struct([pa.field(one.name, nullable_inside(one.type), metadata=one.metadata) for one in fields])
+        return pa.struct(
+            [pa.field(field.name, nullable_inside(field.type), metadata=field.metadata) for field in fields]
+        )
     if pa.types.is_map(kind):
         return pa.map_(nullable_inside(kind.key_type), nullable_inside(kind.item_type))
     if pa.types.is_list(kind):
@@ -39,13 +41,13 @@ def nullable_inside(kind: pa.DataType) -> pa.DataType:
 
 
 def _struct_widens(ours: pa.DataType, theirs: pa.DataType) -> bool:
-    known = {field.name: field for field in theirs.fields}
-    given = {field.name: field for field in ours.fields}
-    if len(given) != len(ours.fields) or not given.keys() <= known.keys():
+    their_fields = {field.name: field for field in theirs.fields}
+    our_fields = {field.name: field for field in ours.fields}
+    if len(our_fields) != len(ours.fields) or not our_fields.keys() <= their_fields.keys():
         return False
-    left_out = [field for name, field in known.items() if name not in given]
+    left_out = [field for name, field in their_fields.items() if name not in our_fields]
     return all(field.nullable for field in left_out) and all(
-        widens(field.type, known[name].type) for name, field in given.items()
+        widens(field.type, their_fields[name].type) for name, field in our_fields.items()
     )
 
 
@@ -56,9 +58,9 @@ def _is_list(kind: pa.DataType) -> bool:
 def _same_layout_aside(ours: pa.DataType, theirs: pa.DataType) -> bool:
     """One type to a user: offsets of 32 or 64 bits, instants shown in another zone."""
     types = pa.types
-    for one, other in ((types.is_string, types.is_large_string), (types.is_binary, types.is_large_binary)):
-        if one(ours) or other(ours):
-            return bool(one(theirs) or other(theirs))
+    for is_small, other in ((types.is_string, types.is_large_string), (types.is_binary, types.is_large_binary)):
+        if is_small(ours) or other(ours):
+            return bool(is_small(theirs) or other(theirs))
     both_times = types.is_timestamp(ours) and types.is_timestamp(theirs)
     return bool(both_times and ours.unit == theirs.unit and (ours.tz is None) == (theirs.tz is None))
 

@@ -61,22 +61,24 @@ class AskingSettler(Settler):
         records = self.records(granted)
         verdicts = claimed.verdicts
         is_doubtful = pc.or_(verdicts.in_doubt, verdicts.unchecked).filter(verdicts.may_write).to_pylist()
-        doubtful = {one.id for one, doubt in zip(records, is_doubtful, strict=True) if doubt or one.id in self._handed}
+        doubtful = {
+            record.id for record, doubt in zip(records, is_doubtful, strict=True) if doubt or record.id in self._handed
+        }
         try:
             written = self._writing.write(records, doubtful)
         except NothingWritten:
             self.progress.open -= granted.num_rows
             self.attempt.release(claimed)
             raise
-        self._handed.update(one.id for one in records)
+        self._handed.update(record.id for record in records)
         return len(records) - written
 
     def records(self, rows: pa.RecordBatch) -> list[Record]:
         """Each row as a record: the text of its id, or a JSON array of texts where ids are of several columns."""
-        found = rows.to_pylist()
-        ids = [[_text(row[name]) for name in self._names] for row in found]
-        texts = [one[0] if len(one) == 1 else json.dumps(one, separators=(",", ":")) for one in ids]
-        return [Record(one, self._made.body_of(row)) for one, row in zip(texts, found, strict=True)]
+        row_values = rows.to_pylist()
+        ids = [[_text(row[name]) for name in self._names] for row in row_values]
+        texts = [row_id[0] if len(row_id) == 1 else json.dumps(row_id, separators=(",", ":")) for row_id in ids]
+        return [Record(row_id, self._made.body_of(row)) for row_id, row in zip(texts, row_values, strict=True)]
 
 
 def _text(value: Any) -> str:

@@ -96,8 +96,8 @@ def _committed(folder: Path) -> int:
 
 
 def _highest(each: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for one in each:
-        for name, sequence in one.items():
-            found[name] = max(sequence, found.get(name, sequence))
-    return found
+    highest: dict[str, int] = {}
+    for watermarks in each:
+        for name, sequence in watermarks.items():
+            highest[name] = max(sequence, highest.get(name, sequence))
+    return highest

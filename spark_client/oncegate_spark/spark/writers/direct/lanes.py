@@ -77,15 +77,15 @@ class TaskLanes:
         if not increasing(sequences) or sequences[0].as_py() <= lane.last:
             raise OutOfOrder(f"rows of producer {name} do not come in the order of their sequences: {WAYS_ON}{NOTHING}")
         first, last = sequences[0].as_py(), sequences[-1].as_py()
-        found = list(missing(rows_of(rows, sequences), self._written(name, lane, first, last)))
+        lacking = list(missing(rows_of(rows, sequences), self._written(name, lane, first, last)))
         if lane.leads:
-            is_new = pc.equal(sequences, pa.scalar(found[0].sequence, pa.uint64())) if found else None
+            is_new = pc.equal(sequences, pa.scalar(lacking[0].sequence, pa.uint64())) if lacking else None
             lane.leading += len(sequences) if is_new is None else pc.index(is_new, True).as_py()
-            lane.leads = not found
+            lane.leads = not lacking
         lane.last = last
         self.rows += len(sequences)
-        self.suppressed += len(sequences) - len(found)
-        lane.transaction.add(found)
+        self.suppressed += len(sequences) - len(lacking)
+        lane.transaction.add(lacking)
 
     def _written(self, name: str, lane: _Lane, first: int, last: int) -> Sequence[tuple[int, int]]:
         """Which of its sequences are written; the first question about a lane brings the ack of the batches before."""
@@ -166,15 +166,15 @@ def config_of(path: str | None) -> dict[str, str]:
         lines = Path(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise BadOption(f"kafkaConfigFile {path} cannot be read: {error}{NOTHING}") from error
-    found: dict[str, str] = {}
+    config: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         name, is_pair, value = line.partition("=")
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         if not is_pair or not name.strip():
             raise BadOption(f"kafkaConfigFile {path}, line {number}: no name=value{NOTHING}")
-        found[name.strip()] = value.strip()
-    return found
+        config[name.strip()] = value.strip()
+    return config
 
 
 def rows_of(rows: pa.RecordBatch, sequences: pa.UInt64Array) -> list[DirectRow]:
@@ -185,13 +185,15 @@ def rows_of(rows: pa.RecordBatch, sequences: pa.UInt64Array) -> list[DirectRow]:
     def column(name: str) -> Sequence[Any]:
         if name not in there:
             return [None] * count
-        found = rows.column(name)
-        if pa.types.is_string(found.type) or pa.types.is_large_string(found.type):
-            found = found.cast(pa.binary())
-        if pa.types.is_timestamp(found.type):
-            found = found.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
-        return list(found.to_pylist())
+        values = rows.column(name)
+        if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+            values = values.cast(pa.binary())
+        if pa.types.is_timestamp(values.type):
+            values = values.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+        return list(values.to_pylist())
 
-    headers = [() if some is None else tuple((one["key"], one["value"]) for one in some) for some in column("headers")]
+    headers = [
+        () if some is None else tuple((header["key"], header["value"]) for header in some) for some in column("headers")
+    ]
     columns = column("value"), column("key"), headers, column("partition"), column("timestamp")
     return [DirectRow(*row) for row in zip(sequences.to_pylist(), *columns, strict=True)]

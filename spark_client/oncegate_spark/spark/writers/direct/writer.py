@@ -80,8 +80,8 @@ class DirectRowsWriter:
     def commit(self, messages: Sequence[DirectReport], batch_id: int | None) -> None:
         """On the driver: keep the mark and what is to be acked, tell the counts; every row was there with its task."""
         marks = [message.task_mark for message in messages]
-        for one in marks:
-            store_mark(self.options, marks, one.mark)
+        for task in marks:
+            store_mark(self.options, marks, task.mark)
         if messages:
             batch = messages[0].batch if batch_id is None else batch_id
             acked.note(self.options, marks[0].checkpoint, batch, [message.upto for message in messages])
