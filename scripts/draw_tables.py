@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from oncegate.core.acks import ACK_BATCH, ACK_NUMBER, RESOLVE, Finding, Leftover
+from oncegate.core.acks import ACK_BATCH, ACK_NUMBER, RESOLVE, Leftover, LeftoverOutcome
 from oncegate.core.batches import COMMIT
 from oncegate.core.causes import CAUSES, STAGE_ATTEMPT, Relation
 from oncegate.core.cells import Cell
@@ -32,7 +32,7 @@ from oncegate.core.claims import (
     Verb,
     tables,
 )
-from oncegate.core.direct import ASK, ENTER, TRIM, Reading, Record
+from oncegate.core.direct import ASK, ENTER, TRIM, ReadProgress, RecordState
 from oncegate.core.forgetting import FORGET
 from oncegate.core.importing import IMPORT
 from oncegate.core.producers import (
@@ -51,7 +51,7 @@ from oncegate.core.producers import (
     SequenceState,
     Standing,
 )
-from oncegate.core.producers import Asker as SequenceAsker
+from oncegate.core.producers import ProducerAsker as SequenceAsker
 from oncegate.core.verdicts import VERDICTS
 from scripts.reference_tables import (
     by_label,
@@ -166,8 +166,8 @@ def effects(head: str, cells: dict[Any, Any]) -> str:
 
 def resolve() -> str:
     """Draws what becomes of a leftover, by what a person has found out."""
-    rows = [[words(s), *(words(RESOLVE[s, finding].effect) for finding in Finding)] for s in Leftover]
-    return table(["what is found", *(words(finding) for finding in Finding)], rows) + because(*RESOLVE.values())
+    rows = [[words(s), *(words(RESOLVE[s, finding].effect) for finding in LeftoverOutcome)] for s in Leftover]
+    return table(["what is found", *(words(finding) for finding in LeftoverOutcome)], rows) + because(*RESOLVE.values())
 
 
 def importing() -> str:
@@ -212,8 +212,10 @@ def gap() -> str:
 
 def ask_lane() -> str:
     """Draws what is told of a sequence that a client may have written itself."""
-    rows = [[words(record), *(words(ASK[record, reading].effect) for reading in Reading)] for record in Record]
-    return table(["its record", *(words(reading) for reading in Reading)], rows) + because(*ASK.values())
+    rows = [
+        [words(record), *(words(ASK[record, reading].effect) for reading in ReadProgress)] for record in RecordState
+    ]
+    return table(["its record", *(words(reading) for reading in ReadProgress)], rows) + because(*ASK.values())
 
 
 def life() -> str:

@@ -25,7 +25,7 @@ from bench.report.figures import Figure
 from deploy.kafka.cluster import Cluster
 from oncegate_spark import Gateway
 from oncegate_spark.protocol.effort import new_token
-from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.names import BatchName
 
 OUT = Path("out/large-batch")
 # The page that quotes the run before.
@@ -114,7 +114,7 @@ class _Batch:
     """Chunks of rows of random bytes, no two of them alike, and their commit."""
 
     def __init__(self, client: Gateway, version: str) -> None:
-        self._client, self._name, self._token = client, Name("app", version, TOPIC), new_token()
+        self._client, self._name, self._token = client, BatchName("app", version, TOPIC), new_token()
         self._random = np.random.default_rng(SEED)
         self._chunks = self._rows = self._fingerprint = 0
 

@@ -9,7 +9,7 @@ from typing import Any
 BLOCK_RECORDS = 512
 
 _first = struct.Struct("<Q").unpack_from
-Dropped = tuple[list[bytes], int]
+DroppedNames = tuple[list[bytes], int]
 
 
 class PackedList:
@@ -74,7 +74,7 @@ class PackedList:
             self._tail = bytearray(self._full.pop())
         del self._tail[-self._size_bytes :]
 
-    def drop(self, count: int) -> Dropped:
+    def drop(self, count: int) -> DroppedNames:
         """Drops the first `count` records; returns what `put_back` takes, once all that came later was taken back."""
         start, blocks = self._start, min(len(self._full), (self._start + count) // BLOCK_RECORDS)
         gone = self._full[:blocks]
@@ -82,7 +82,7 @@ class PackedList:
         self._start = start + count - blocks * BLOCK_RECORDS
         return gone, start
 
-    def put_back(self, dropped: Dropped) -> None:
+    def put_back(self, dropped: DroppedNames) -> None:
         """Takes back a `drop`."""
         self._full[:0], self._start = dropped
 

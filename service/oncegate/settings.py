@@ -215,7 +215,7 @@ def _first_of(error: ValidationError) -> str:
 
 
 @dataclass(frozen=True)
-class Origin:
+class SettingOrigin:
     """One setting in force; `source`: flag, the environment's variable, the file's path, or default."""
 
     name: str
@@ -223,12 +223,12 @@ class Origin:
     source: str
 
 
-def origins(settings: Settings, file: Path | None = None, **flags: Any) -> list[Origin]:
+def origins(settings: Settings, file: Path | None = None, **flags: Any) -> list[SettingOrigin]:
     """Tells where each setting in force comes from, given what `load` was given; semantic ones first."""
     path = file if file is not None else Path(FILE)
     in_file = tomllib.loads(path.read_text()) if path.is_file() else {}
     values = settings.semantic.model_dump() | settings.process.model_dump()
-    return [Origin(name, value, _source(name, flags, in_file, path)) for name, value in values.items()]
+    return [SettingOrigin(name, value, _source(name, flags, in_file, path)) for name, value in values.items()]
 
 
 def _source(name: str, flags: dict[str, Any], in_file: dict[str, Any], path: Path) -> str:

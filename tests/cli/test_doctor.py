@@ -17,7 +17,7 @@ from deploy.kafka.certificates import Authority
 from oncegate.cli import app
 from oncegate.cli.doctor import data, machine, secrets
 from oncegate.cli.doctor import gateway as deep
-from oncegate.cli.doctor.findings import Finding
+from oncegate.cli.doctor.findings import DoctorFinding
 from oncegate.settings import load
 from oncegate.testing import LocalGateway
 from oncegate.transports.access import keys
@@ -37,7 +37,7 @@ def told(findings: list[dict[str, Any]], check: str, level: str | None = None) -
     return " ".join(one["what"] for one in findings if one["check"] == check and level in (None, one["level"]))
 
 
-def levels(findings: Iterator[Finding]) -> list[str]:
+def levels(findings: Iterator[DoctorFinding]) -> list[str]:
     return [one.level.value for one in findings]
 
 
@@ -226,5 +226,5 @@ def test_where_the_ledger_lies_on_servers_an_id_is_claimed_and_released_and_no_n
 ) -> None:
     with LocalGateway("memory:") as gateway:
         monkeypatch.setattr(deep, "parse_url", lambda url: ("kafka", ""))
-        found = [(one.level.value, one.what) for one in deep.claim(deep.Reached(gateway.url), None)]
+        found = [(one.level.value, one.what) for one in deep.claim(deep.ReachedGateway(gateway.url), None)]
         assert found == [("ok", "an id of namespace default was granted, busy for others, and is released")]

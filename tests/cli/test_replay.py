@@ -65,7 +65,7 @@ def refused(where: Where, source: Path, *more: str, **named: str) -> str:
 
 def written(where: Where) -> list[str]:
     """The ids in the topic, sorted."""
-    with closing(asking.Gateway(where.url, where.namespace)) as client:
+    with closing(asking.GatewayClient(where.url, where.namespace)) as client:
         rows, _ = client.fetch("orders", 0, 0, 10_000, ["order"])
     return sorted(rows["order"].to_pylist())
 
@@ -198,9 +198,9 @@ def test_a_request_whose_reply_is_lost_is_sent_again_and_its_rows_count_as_writt
     where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "_PAUSE_S", 0.0)
-    good, lost = asking.Gateway.produce, list[Any]()
+    good, lost = asking.GatewayClient.produce, list[Any]()
 
-    def produce(self: asking.Gateway, *arguments: Any) -> Any:
+    def produce(self: asking.GatewayClient, *arguments: Any) -> Any:
         if not lost:
             monkeypatch.setattr(HTTPConnection, "getresponse", lose)
         return good(self, *arguments)
@@ -210,7 +210,7 @@ def test_a_request_whose_reply_is_lost_is_sent_again_and_its_rows_count_as_writt
         lost.append(self.getresponse().read())
         raise ConnectionResetError("the reply is lost")
 
-    monkeypatch.setattr(asking.Gateway, "produce", produce)
+    monkeypatch.setattr(asking.GatewayClient, "produce", produce)
     pa.parquet.write_table(table_of(*range(490, 540)), tmp_path / "orders.parquet")
     assert replayed(where, tmp_path) == {"rows": 50, "written": 40, "duplicates": 10}
     assert lost
@@ -244,9 +244,9 @@ def test_one_that_a_killed_gateway_broke_off_goes_on_and_writes_each_row_once(
     with GatewayProcess(tmp_path) as gateway:
         where = Where(gateway.url, "default")
         write_by_id(where, *range(ROWS // 2))
-        good = asking.Gateway.produce
+        good = asking.GatewayClient.produce
 
-        def produce(self: asking.Gateway, *arguments: Any) -> Any:
+        def produce(self: asking.GatewayClient, *arguments: Any) -> Any:
             sent.append(1)
             if len(sent) != 8:
                 return good(self, *arguments)
@@ -255,7 +255,7 @@ def test_one_that_a_killed_gateway_broke_off_goes_on_and_writes_each_row_once(
             gateway.kill()
             return good(self, *arguments)
 
-        monkeypatch.setattr(asking.Gateway, "produce", produce)
+        monkeypatch.setattr(asking.GatewayClient, "produce", produce)
         told = refused(where, source)
         assert "no gateway answers" in told
         assert "it came to row 700 of" in told

@@ -15,7 +15,7 @@ from oncegate_spark.delivery import FolderSink, Record
 from oncegate_spark.protocol import marks
 from oncegate_spark.spark.checkpoint.acks_kept import keep
 from oncegate_spark.spark.sinks import FileSink, SinkContext, read_files
-from oncegate_spark.spill import Entry
+from oncegate_spark.spill import SpillEntry
 from tests.support.recorded_files import RecordedFiles, left
 
 
@@ -25,8 +25,8 @@ def recorded(tmp_path: Path) -> RecordedFiles:
     return RecordedFiles(root)
 
 
-def entry(*ids: str) -> Entry:
-    return Entry("shop", "orders", pa.table({"id": list(ids)}), ("id",))
+def entry(*ids: str) -> SpillEntry:
+    return SpillEntry("shop", "orders", pa.table({"id": list(ids)}), ("id",))
 
 
 def waiting(spill: Spill) -> list[str]:
@@ -62,7 +62,7 @@ def test_a_spill_has_what_it_acknowledged_in_order_and_whole_whenever_the_power_
         with left(state, recorded.root, tmp_path / "left") as root, Spill(root / "deep" / "spill") as later:
             later.append(entry("z"))
             found = waiting(later)
-            aside = [Entry.decode(file.read_bytes()) for file in later.folder.glob("*.aside")]
+            aside = [SpillEntry.decode(file.read_bytes()) for file in later.folder.glob("*.aside")]
         assert [one for one in found if one in acknowledged] == acknowledged, notes
         assert found == sorted(found), "in order, and nothing behind what is appended now"
         assert len(aside) == 1 or "aside b" not in notes

@@ -15,7 +15,7 @@ from oncegate.runtime.logging import open_log
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
 from oncegate_spark import AsyncGateway, Credentials, Gateway, NamedBatches, errors
-from oncegate_spark.spark.acks import Note
+from oncegate_spark.spark.acks import AckNote
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.readers import ReadOptions
 from tests.support.http_app import settings
@@ -95,7 +95,7 @@ def test_options_of_spark_name_files_and_hold_no_key(tmp_path: Path) -> None:
 
 def test_an_ack_that_is_kept_knows_the_files_and_not_the_key(tmp_path: Path) -> None:
     (file := tmp_path / "key").write_text(SECRET)
-    note = Note(HERE, "ns", "d", "t", 1, {}, True, credentials=Credentials(api_key_file=str(file)).files())
+    note = AckNote(HERE, "ns", "d", "t", 1, {}, True, credentials=Credentials(api_key_file=str(file)).files())
     assert str(file) in note.encode()
     assert SECRET not in note.encode()
 

@@ -12,7 +12,7 @@ from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
 from oncegate_spark import errors
 from oncegate_spark.aio.gateway import AsyncGateway
-from oncegate_spark.protocol.address import Address, with_key
+from oncegate_spark.protocol.address import GatewayAddress, with_key
 from oncegate_spark.sync.gateway import Gateway
 from tests.support.http_app import settings
 
@@ -48,7 +48,7 @@ def test_a_key_is_never_sent_in_clear_text_to_another_host(url: str, monkeypatch
 
 def test_a_key_that_comes_into_the_environment_later_is_not_sent_either(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ONCEGATE_API_KEY", raising=False)
-    address = Address.of("http://gateway:8080")
+    address = GatewayAddress.of("http://gateway:8080")
     assert with_key(address, {"A": "b"}) == {"A": "b"}
     monkeypatch.setenv("ONCEGATE_API_KEY", "og_secret")
     with pytest.raises(errors.BadOption):
@@ -58,7 +58,7 @@ def test_a_key_that_comes_into_the_environment_later_is_not_sent_either(monkeypa
 @pytest.mark.parametrize("url", ["https://gateway", "http://localhost:1", "http://127.0.0.2:1", "http://[::1]:1"])
 def test_a_key_is_sent_over_encryption_and_loopback(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONCEGATE_API_KEY", "og_secret")
-    assert with_key(Address.of(url), {})["Authorization"] == "Bearer og_secret"
+    assert with_key(GatewayAddress.of(url), {})["Authorization"] == "Bearer og_secret"
 
 
 @pytest.mark.parametrize("key", ["og_secret\nX: y", "og secret", "og_s\u00e9cret"])

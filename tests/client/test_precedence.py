@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from oncegate_spark import AsyncGateway, Credentials, Gateway
-from oncegate_spark.protocol.address import Address, with_key
+from oncegate_spark.protocol.address import GatewayAddress, with_key
 from oncegate_spark.protocol.effort import TIMEOUT_MS
 from oncegate_spark.spark.checkpoint import hadoop
 from oncegate_spark.spark.checkpoint.begun import placed
 from oncegate_spark.spark.checkpoint.objects import of_s3
-from oncegate_spark.spark.checkpoint.places import Place
+from oncegate_spark.spark.checkpoint.places import CheckpointLocation
 from oncegate_spark.spark.datasource import OncegateSource, source_of
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.refusals import credentials_of
@@ -44,7 +44,7 @@ def test_the_key_of_a_task_comes_from_the_file_that_the_option_names_and_not_fro
     monkeypatch.setenv(KEY, "of_the_environment")
     for named, key in (({"apikeyfile": key_file}, "of_the_file"), ({}, "of_the_environment")):
         sent = pickle.loads(pickle.dumps(credentials_of({**GIVEN, **named})))
-        headers = with_key(Address.of(GIVEN["url"], sent), {}, sent)
+        headers = with_key(GatewayAddress.of(GIVEN["url"], sent), {}, sent)
         assert headers["Authorization"] == f"Bearer {key}"
 
 
@@ -97,7 +97,7 @@ def test_the_region_is_that_of_the_bucket_then_of_all_then_of_the_endpoint_then_
 ) -> None:
     taken: list[str] = []
     monkeypatch.setattr("pyarrow.fs.S3FileSystem", lambda **given: taken.append(given["region"]))
-    place = Place.of("s3a://bucket/c")
+    place = CheckpointLocation.of("s3a://bucket/c")
     settings = {"fs.s3a.access.key": "k", "fs.s3a.secret.key": "s"}
     sources = (
         ("fs.s3a.bucket.bucket.endpoint.region", "of-the-bucket"),

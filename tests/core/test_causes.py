@@ -2,7 +2,7 @@
 
 import pytest
 
-from oncegate.core.causes import CAUSES, KNOWN_FROM, RELATIONS, Cause, Field, Relation, cases, cause_of
+from oncegate.core.causes import CAUSES, KNOWN_FROM, RELATIONS, Cause, Relation, WriterField, cases, cause_of
 from oncegate.core.writers import WriterId, decode, encode
 
 
@@ -50,7 +50,7 @@ def test_each_row_of_the_table_is_as_it_was_decided() -> None:
 
 
 def test_every_row_is_the_first_that_fits_some_case() -> None:
-    def row_of(relations: dict[Field, Relation], speculates: bool) -> int:
+    def row_of(relations: dict[WriterField, Relation], speculates: bool) -> int:
         fits = (relations[row.field] is row.relation and row.speculates in (None, speculates) for row in CAUSES)
         return list(fits).index(True)
 
@@ -64,11 +64,11 @@ def test_unknown_is_only_what_one_of_the_two_does_not_name() -> None:
 
 
 def test_a_field_without_an_order_is_never_older() -> None:
-    assert [field for field in Field if Relation.OLDER in RELATIONS[field]] == [
-        Field.RUN,
-        Field.STAGE_ATTEMPT,
-        Field.ATTEMPT,
-        Field.SERIAL,
+    assert [field for field in WriterField if Relation.OLDER in RELATIONS[field]] == [
+        WriterField.RUN,
+        WriterField.STAGE_ATTEMPT,
+        WriterField.ATTEMPT,
+        WriterField.SERIAL,
     ]
     assert all((Relation.OTHER in of) is (Relation.OLDER not in of) for of in RELATIONS.values())
 

@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from oncegate.core import batches
-from oncegate.core.batches import COMMIT, Facts, Outcome, Row, decide
+from oncegate.core.batches import COMMIT, CommitOutcome, CommitRow, Facts, decide
 from tests.core.commit_scenarios import SCENARIOS
 
 
@@ -36,14 +36,14 @@ def test_a_commit_is_decided_by_the_row_that_its_story_asks_for(story: str) -> N
 
 
 @pytest.mark.parametrize("row", COMMIT, ids=lambda row: row.name)
-def test_every_row_is_reached_and_says_why(row: Row) -> None:
+def test_every_row_is_reached_and_says_why(row: CommitRow) -> None:
     assert any(scenario.row == row.name for scenario in SCENARIOS.values())
     assert row.reason
 
 
 def test_names_of_rows_are_unique_and_every_outcome_is_given() -> None:
     assert len({row.name for row in COMMIT}) == len(COMMIT)
-    assert {row.outcome for row in COMMIT} == set(Outcome)
+    assert {row.outcome for row in COMMIT} == set(CommitOutcome)
 
 
 @pytest.mark.parametrize("at", range(len(COMMIT)), ids=[row.name for row in COMMIT])
@@ -52,9 +52,9 @@ def test_no_row_can_be_left_out(at: int, monkeypatch: pytest.MonkeyPatch) -> Non
     assert wrong()
 
 
-@pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.name)
+@pytest.mark.parametrize("outcome", CommitOutcome, ids=lambda outcome: outcome.name)
 @pytest.mark.parametrize("at", range(len(COMMIT)), ids=[row.name for row in COMMIT])
-def test_no_row_can_end_otherwise(at: int, outcome: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_row_can_end_otherwise(at: int, outcome: CommitOutcome, monkeypatch: pytest.MonkeyPatch) -> None:
     altered = replace(COMMIT[at], outcome=outcome)
     monkeypatch.setattr(batches, "COMMIT", (*COMMIT[:at], altered, *COMMIT[at + 1 :]))
     assert bool(wrong()) is (outcome is not COMMIT[at].outcome)

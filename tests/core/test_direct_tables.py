@@ -17,14 +17,14 @@ from oncegate.core.direct import (
     Cover,
     Entering,
     EntryState,
-    Reading,
-    Record,
-    Told,
+    QuestionOutcome,
+    ReadProgress,
+    RecordState,
     Trimming,
 )
 
 WHOLE: dict[str, tuple[Mapping[Any, Any], set[Any], type[IntEnum]]] = {
-    "ask": (ASK, set(product(Record, Reading)), Told),
+    "ask": (ASK, set(product(RecordState, ReadProgress)), QuestionOutcome),
     "enter": (ENTER, set(Content), Entering),
     "trim": (TRIM, set(EntryState), Trimming),
 }
@@ -39,12 +39,14 @@ def test_no_cell_is_empty_each_has_its_rule_and_reason_and_every_effect_is_decid
 
 
 def test_only_what_is_absent_behind_a_proof_is_told_so() -> None:
-    assert {cell for cell, found in ASK.items() if found.effect is Told.NOT_THERE} == {(Record.ABSENT, Reading.PROVEN)}
+    assert {cell for cell, found in ASK.items() if found.effect is QuestionOutcome.NOT_THERE} == {
+        (RecordState.ABSENT, ReadProgress.PROVEN)
+    }
 
 
 def test_only_what_is_entered_for_good_is_told_as_a_duplicate() -> None:
-    told = {cell for cell, found in ASK.items() if found.effect is Told.DUPLICATE}
-    assert told == set(product([Record.ENTERED], Reading))
+    told = {cell for cell, found in ASK.items() if found.effect is QuestionOutcome.DUPLICATE}
+    assert told == set(product([RecordState.ENTERED], ReadProgress))
 
 
 def test_only_what_is_proven_to_be_entered_is_trimmed() -> None:
@@ -56,8 +58,10 @@ def test_what_cannot_be_read_is_never_passed_over() -> None:
 
 
 def test_nothing_is_acked_that_was_not_read_or_not_written() -> None:
-    assert set(ACK) == {(cover, reading) for cover in Cover for reading in Reading}
+    assert set(ACK) == {(cover, reading) for cover in Cover for reading in ReadProgress}
     for (cover, reading), cell in ACK.items():
         if cell.effect is Acking.ENTER:
-            assert (cover, reading is Reading.BEFORE) == (Cover.OPEN, False)
-    assert all(ACK[Cover.BEYOND, reading].effect is Acking.REFUSE for reading in (Reading.READ, Reading.PROVEN))
+            assert (cover, reading is ReadProgress.BEFORE) == (Cover.OPEN, False)
+    assert all(
+        ACK[Cover.BEYOND, reading].effect is Acking.REFUSE for reading in (ReadProgress.READ, ReadProgress.PROVEN)
+    )

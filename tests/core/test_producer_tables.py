@@ -14,8 +14,8 @@ from oncegate.core.acks import (
     BatchNumber,
     BatchOrder,
     BatchState,
-    Finding,
     Leftover,
+    LeftoverOutcome,
     Resolution,
 )
 from oncegate.core.claims import LeaseExpiry
@@ -31,11 +31,11 @@ from oncegate.core.producers import (
     REGISTER_PRODUCER,
     SEQUENCE,
     AckEffect,
-    Action,
-    Asker,
     Entrance,
     Gaps,
     Look,
+    ProducerAction,
+    ProducerAsker,
     Registrant,
     Registration,
     SequenceState,
@@ -55,7 +55,7 @@ WHOLE: dict[str, tuple[Mapping[Any, Any], set[Any]]] = {
     "ack": (ACK, set(SequenceState)),
     "ack number": (ACK_NUMBER, set(BatchOrder)),
     "ack batch": (ACK_BATCH, set(BatchState)),
-    "resolve": (RESOLVE, {(leftover, finding) for leftover in Leftover for finding in Finding}),
+    "resolve": (RESOLVE, {(leftover, finding) for leftover in Leftover for finding in LeftoverOutcome}),
 }
 
 
@@ -84,26 +84,26 @@ def test_every_effect_is_decided_somewhere(tables: tuple[Mapping[Any, Any], ...]
 
 
 def test_every_action_on_a_sequence_is_decided_somewhere() -> None:
-    assert {cell.effect for expiry in LeaseExpiry for cell in sequence_table(expiry).values()} == set(Action)
+    assert {cell.effect for expiry in LeaseExpiry for cell in sequence_table(expiry).values()} == set(ProducerAction)
 
 
 @pytest.mark.parametrize("expiry", LeaseExpiry)
 def test_what_is_left_behind_changes_no_other_cell_and_has_its_rule_and_reason(expiry: LeaseExpiry) -> None:
     changed = LEFT_BEHIND[expiry]
-    assert set(changed) == (set() if expiry is LeaseExpiry.TAKEOVER else {(SequenceState.CLAIMED, Asker.NEWER)})
+    assert set(changed) == (set() if expiry is LeaseExpiry.TAKEOVER else {(SequenceState.CLAIMED, ProducerAsker.NEWER)})
     assert all(cell.rule and cell.reason for cell in changed.values())
 
 
 def test_the_table_as_bytes_is_that_table_and_what_cannot_be_is_no_action() -> None:
     compiled = actions(SEQUENCE)
     for state in SequenceState:
-        for asker in Asker:
-            told = compiled[state * len(Asker) + asker]
+        for asker in ProducerAsker:
+            told = compiled[state * len(ProducerAsker) + asker]
             assert told == (SEQUENCE[state, asker].effect if asker in ASKERS[state] else NO_ACTION)
 
 
 def test_an_empty_cell_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(SEQUENCE, (SequenceState.DONE, Asker.NEWER))
+    monkeypatch.delitem(SEQUENCE, (SequenceState.DONE, ProducerAsker.NEWER))
     with pytest.raises(KeyError):
         actions(SEQUENCE)
 
@@ -123,14 +123,17 @@ _DONE = {SequenceState.DONE, SequenceState.DONE_OTHER}
 
 
 def test_nothing_that_was_acked_or_is_done_is_granted_to_anybody() -> None:
-    granting = {Action.GRANT, Action.GRANT_AGAIN, Action.TAKE_OVER}
+    granting = {ProducerAction.GRANT, ProducerAction.GRANT_AGAIN, ProducerAction.TAKE_OVER}
     for (state, _), cell in SEQUENCE.items():
         assert state not in (SequenceState.STALE, *_DONE) or cell.effect not in granting
 
 
 def test_a_repeat_is_granted_only_what_its_call_holds() -> None:
     for (_, asker), cell in SEQUENCE.items():
-        assert asker not in (Asker.SAME_CALL, Asker.REPEAT) or cell.effect not in (Action.GRANT, Action.TAKE_OVER)
+        assert asker not in (ProducerAsker.SAME_CALL, ProducerAsker.REPEAT) or cell.effect not in (
+            ProducerAction.GRANT,
+            ProducerAction.TAKE_OVER,
+        )
 
 
 def test_only_what_is_done_is_forgotten_by_an_ack() -> None:

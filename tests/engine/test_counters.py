@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from oncegate.core.claims import Action
-from oncegate.core.producers import Action as SequenceAction
+from oncegate.core.producers import ProducerAction as SequenceAction
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.engine.counters import COUNTERS, description
 from oncegate.engine.counts.counts import Counts

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from oncegate.core.batches import Outcome, decide
+from oncegate.core.batches import CommitOutcome, decide
 from oncegate.core.entries.kinds import Asked, Committed, Entry, Name
 from oncegate.index import committed_names, older_names
 from oncegate.index.batches import BatchIndex, Winner
@@ -93,20 +93,20 @@ class Reference:
             self.keep(position, name)
         self.fewer_asks()
 
-    def outcome(self, ask: "Commit") -> Outcome:
+    def outcome(self, ask: "Commit") -> CommitOutcome:
         known = self.names.get(ask.name)
         if known is None:
-            return Outcome.BATCH_CONFLICT if self._follows_another(ask) else Outcome.COMMITTED
+            return CommitOutcome.BATCH_CONFLICT if self._follows_another(ask) else CommitOutcome.COMMITTED
         if known.nonce == ask.nonce:
-            return Outcome.COMMITTED_AGAIN
+            return CommitOutcome.COMMITTED_AGAIN
         if ask.run is not None and any(run == ask.run and nonce != ask.nonce for run, nonce in known.asks):
-            return Outcome.SECOND_WRITE
+            return CommitOutcome.SECOND_WRITE
         if None not in (known.digest, ask.digest):
-            return Outcome.DUPLICATE if known.digest == ask.digest else Outcome.BATCH_CONFLICT
+            return CommitOutcome.DUPLICATE if known.digest == ask.digest else CommitOutcome.BATCH_CONFLICT
         if not known.same_rows:
-            return Outcome.BATCH_FORGOTTEN
+            return CommitOutcome.BATCH_FORGOTTEN
         same = (known.rows, known.fingerprint) == (ask.rows, ask.fingerprint)
-        return Outcome.DUPLICATE if same or ask.first_wins else Outcome.BATCH_CONFLICT
+        return CommitOutcome.DUPLICATE if same or ask.first_wins else CommitOutcome.BATCH_CONFLICT
 
     def _follows_another(self, ask: "Commit") -> bool:
         version = ask.name.version
@@ -138,7 +138,7 @@ class Walk:
         self.index, self.reference = BatchIndex(), Reference()
         self.pending: list[tuple[Callable[[], None], Reference]] = []
         self.position = 0
-        self.outcomes: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
+        self.outcomes: dict[CommitOutcome, int] = dict.fromkeys(CommitOutcome, 0)
 
     def request(self) -> Commit:
         rng = self.rng
@@ -181,7 +181,7 @@ class Walk:
         outcome, expected = decide(facts).outcome, self.reference.outcome(ask)
         assert outcome is expected, f"seed {self.seed}, step {self.position}: {ask}"
         self.outcomes[outcome] += 1
-        if outcome is Outcome.COMMITTED_AGAIN or (not facts.committed and outcome is not Outcome.COMMITTED):
+        if outcome is CommitOutcome.COMMITTED_AGAIN or (not facts.committed and outcome is not CommitOutcome.COMMITTED):
             return
         before = copy.deepcopy(self.reference)
         self.position += 1
@@ -189,15 +189,15 @@ class Walk:
         assert undo is not None
         self.pending.append((undo, before))
 
-    def entry(self, ask: Commit, outcome: Outcome) -> Entry:
+    def entry(self, ask: Commit, outcome: CommitOutcome) -> Entry:
         """What the ledger is given, and the reference is told."""
         wall_ms = self.position
-        if outcome is Outcome.COMMITTED:
+        if outcome is CommitOutcome.COMMITTED:
             known = Known(ask.nonce, ask.digest, ask.rows, ask.fingerprint, wall_ms, [(ask.run, ask.nonce)])
             self.reference.commit(self.position, ask.name, known)
             return Committed(ask.name, ask.run, ask.nonce, (), ask.digest, ask.fingerprint, ask.rows, (), wall_ms)
         self.reference.ask(
-            self.position, ask.name, (ask.run, ask.nonce), ask.rows if outcome is Outcome.DUPLICATE else 0
+            self.position, ask.name, (ask.run, ask.nonce), ask.rows if outcome is CommitOutcome.DUPLICATE else 0
         )
         return Asked(ask.name, ask.run, ask.nonce, outcome.value, ask.rows, 2, wall_ms)
 
@@ -247,4 +247,4 @@ def test_what_is_told_of_a_name_is_what_a_dictionary_says_through_refusals_and_s
     assert saves > 10
     assert len(walk.reference.names) - len(walk.reference.order) > 4 * REMEMBERED_IN_ALL, "many are older"
     seldom = {outcome for outcome, count in walk.outcomes.items() if count < 4}
-    assert seldom == {Outcome.MISSING_STAGE, Outcome.LOWER_VERSION}, walk.outcomes
+    assert seldom == {CommitOutcome.MISSING_STAGE, CommitOutcome.LOWER_VERSION}, walk.outcomes

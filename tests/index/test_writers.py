@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oncegate.core.causes import Cause, Field, Relation, cases, cause_of
+from oncegate.core.causes import Cause, Relation, WriterField, cases, cause_of
 from oncegate.core.writers import WriterId, encode
 from oncegate.index.writers import WORDS, RunOrder, cause_between, causes_of, is_newer_run, words_of
 
@@ -13,13 +13,13 @@ from oncegate.index.writers import WORDS, RunOrder, cause_between, causes_of, is
 _NAMES = {Relation.NEITHER: (None, None), Relation.SAME: ("x", "x"), Relation.OTHER: ("x", "y")}
 _NUMBERS = {Relation.NEITHER: (None, None), Relation.SAME: (4, 4), Relation.OLDER: (4, 5), Relation.NEWER: (5, 4)}
 _RUNS = {Relation.OLDER: ("old", "new"), Relation.NEWER: ("new", "old")}
-_IS_NAME = {Field.JOB, Field.BATCH}
+_IS_NAME = {WriterField.JOB, WriterField.BATCH}
 
 
-def pair(field: Field, relation: Relation) -> tuple[Any, Any]:
+def pair(field: WriterField, relation: Relation) -> tuple[Any, Any]:
     if relation is Relation.ONE:
-        return ("x" if field in (*_IS_NAME, Field.RUN) else 4), None
-    if field is Field.RUN:
+        return ("x" if field in (*_IS_NAME, WriterField.RUN) else 4), None
+    if field is WriterField.RUN:
         return (_RUNS | _NAMES)[relation]
     return _NAMES[relation] if field in _IS_NAME else (_NUMBERS | {Relation.OTHER: (4, 5)})[relation]
 
@@ -28,7 +28,7 @@ def named(**fields: Any) -> bytes:
     return encode(WriterId(**{"job": "x"} | fields))
 
 
-def both(relations: dict[Field, Relation]) -> tuple[bytes, bytes]:
+def both(relations: dict[WriterField, Relation]) -> tuple[bytes, bytes]:
     """A present writer and a first one that are so to each other."""
     pairs = {field.name.lower(): pair(field, relation) for field, relation in relations.items()}
     mine, first = ({name: two[at] for name, two in pairs.items()} for at in (0, 1))

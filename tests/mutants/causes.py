@@ -14,8 +14,8 @@ CAUSES: tuple[Mutant, ...] = (
     Mutant(
         "a batch is compared after the run",
         (
-            ("oncegate.core.causes::Field.BATCH", replace("BATCH", "RUN")),
-            ("oncegate.core.causes::Field.RUN", replace("RUN", "BATCH")),
+            ("oncegate.core.causes::WriterField.BATCH", replace("BATCH", "RUN")),
+            ("oncegate.core.causes::WriterField.RUN", replace("RUN", "BATCH")),
         ),
         (f"{_ARRAYS}::test_each_case_of_the_table_is_told_as_the_table_has_it",),
     ),
@@ -24,11 +24,11 @@ CAUSES: tuple[Mutant, ...] = (
         "oncegate.core.causes::CAUSES",
         replace(
             (
-                "Row(Field.BATCH, Relation.OTHER, Cause.UPSTREAM, 'a batch is read once: the "
+                "CauseRow(WriterField.BATCH, Relation.OTHER, Cause.UPSTREAM, 'a batch is read once: the "
                 "source had it again for a later one')"
             ),
             (
-                "Row(Field.BATCH, Relation.OTHER, Cause.BATCH_REPLAY, 'a batch is read once: "
+                "CauseRow(WriterField.BATCH, Relation.OTHER, Cause.BATCH_REPLAY, 'a batch is read once: "
                 "the source had it again for a later one')"
             ),
         ),
@@ -39,11 +39,11 @@ CAUSES: tuple[Mutant, ...] = (
         "oncegate.core.causes::CAUSES",
         replace(
             (
-                "Row(Field.ATTEMPT, Relation.OLDER, Cause.ZOMBIE, 'an attempt that was given "
+                "CauseRow(WriterField.ATTEMPT, Relation.OLDER, Cause.ZOMBIE, 'an attempt that was given "
                 "up is still at work', False)"
             ),
             (
-                "Row(Field.ATTEMPT, Relation.OLDER, Cause.TASK_RETRY, 'an attempt that was "
+                "CauseRow(WriterField.ATTEMPT, Relation.OLDER, Cause.TASK_RETRY, 'an attempt that was "
                 "given up is still at work', False)"
             ),
         ),

@@ -33,7 +33,7 @@ CHECKPOINTS: tuple[Mutant, ...] = (
     ),
     one(
         "a folder's name is decoded as an address is",
-        "oncegate_spark.spark.checkpoint.places::Place.of",
+        "oncegate_spark.spark.checkpoint.places::CheckpointLocation.of",
         replace_statement(
             "return cls(scheme, authority, _normal(rest))",
             ("from urllib.parse import unquote\nreturn cls(scheme, authority, _normal(unquote(rest)))"),

@@ -39,26 +39,26 @@ DIRECT: tuple[Mutant, ...] = (
     one(
         "a lane's absence is told unread",
         "oncegate.core.direct::ASK",
-        replace("Told.READ_ON", "Told.NOT_THERE"),
+        replace("QuestionOutcome.READ_ON", "QuestionOutcome.NOT_THERE"),
         f"{_ENGINE}::test_what_was_committed_is_a_duplicate_and_the_rest_is_not_there",
     ),
     one(
         "a lane's absence is told unproven",
         "oncegate.core.direct::ASK",
-        replace("Told.COMMIT", "Told.NOT_THERE"),
+        replace("QuestionOutcome.COMMIT", "QuestionOutcome.NOT_THERE"),
         f"{_ENGINE}::test_an_absence_is_told_behind_an_append_that_began_after_the_reading",
         f"{_ENGINE}::test_an_owner_that_was_followed_while_it_slept_denies_nothing",
     ),
     one(
         "a lane's record is told before its entry",
         "oncegate.core.direct::_FOUND",
-        replace("Told.COMMIT", "Told.DUPLICATE"),
+        replace("QuestionOutcome.COMMIT", "QuestionOutcome.DUPLICATE"),
         f"{_ENGINE}::test_a_duplicate_is_told_once_its_entry_is_durable",
     ),
     one(
         "what was entered is told as not there",
         "oncegate.core.direct::_ENTERED",
-        replace("Told.DUPLICATE", "Told.READ_ON"),
+        replace("QuestionOutcome.DUPLICATE", "QuestionOutcome.READ_ON"),
         "tests/core/test_direct_tables.py::test_only_what_is_entered_for_good_is_told_as_a_duplicate",
     ),
     one(

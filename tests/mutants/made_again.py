@@ -98,7 +98,7 @@ MADE_AGAIN: tuple[Mutant, ...] = (
         "a lane's topic is compared before what it has written is read",
         "oncegate.engine.usecases.direct.lanes::DirectLanes.ask",
         insert(
-            "if reading is Reading.BEFORE:\n    await self._identify(lane, question)",
+            "if reading is ReadProgress.BEFORE:\n    await self._identify(lane, question)",
             after="lane = self._lane(question.topic, question.producer)",
         ),
         _LATER,

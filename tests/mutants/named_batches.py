@@ -27,7 +27,7 @@ NAMED_BATCHES: tuple[Mutant, ...] = (
     one(
         "a batch of unknown input is named",
         "oncegate_spark.spark.writers.named::NamedBatches.begun",
-        replace_statement("raise BadOption(UNKNOWN_INPUT)", "read = Input(0, '0' * 64, None)"),
+        replace_statement("raise BadOption(UNKNOWN_INPUT)", "read = BatchInput(0, '0' * 64, None)"),
         f"{_TESTS}::test_without_the_input_or_the_gateway_the_function_is_not_called",
     ),
     one(
@@ -75,7 +75,7 @@ NAMED_BATCHES: tuple[Mutant, ...] = (
     one(
         "what follows a batch that was read again is another history",
         "oncegate.engine.usecases.batches::Batches._commit",
-        replace("request.digest or b'' if is_same and facts.digests is not Digests.EQUAL else b''", "b''"),
+        replace("request.digest or b'' if is_same and facts.digests is not DigestMatch.EQUAL else b''", "b''"),
         f"{_COMMITS}::test_a_restored_checkpoint_goes_on_where_it_reads_the_same",
     ),
     one(

@@ -180,7 +180,7 @@ ON_DOWN: tuple[Mutant, ...] = (
     ),
     one(
         "a forked child gives up the lock of its parent",
-        "oncegate_spark.spill.lock::FolderLock.forget",
+        "oncegate_spark.spill.lock::SpillLock.forget",
         replace_statement("if self._release.detach() is not None:\n    ...", "self._release()"),
         f"{_OWNERSHIP}::test_a_forked_child_cannot_use_the_folder_of_its_parent_nor_give_up_its_lock",
     ),

@@ -70,7 +70,7 @@ SEQUENCE_PAYLOADS: tuple[Mutant, ...] = (
         "a payload is kept before what is granted is decided",
         "oncegate.engine.usecases.producers::Producers.claimed",
         replace(
-            "(digests[decision.actions == action] for action in (Action.GRANT, Action.TAKE_OVER))",
+            "(digests[decision.actions == action] for action in (ProducerAction.GRANT, ProducerAction.TAKE_OVER))",
             "(digests[:count_of(decision.fresh) + count_of(decision.taken)] for _ in range(1))",
         ),
         _ENGINE,

@@ -131,7 +131,7 @@ VERBS = (
     ),
     one(
         "a replay that counts what it dropped as written",
-        "oncegate.verifier.replay::Counts.add",
+        "oncegate.verifier.replay::ReplayCounts.add",
         replace("(kinds == Verdict.GRANTED) | (kinds == Verdict.FREE)", "kinds != Verdict.CONFLICT"),
         f"{_REPLAY}::test_a_file_of_which_half_was_written_is_whole_afterwards_and_stays_so",
     ),
@@ -167,7 +167,7 @@ VERBS = (
     ),
     one(
         "a replay that counts a row of an earlier request as written again",
-        "oncegate.verifier.replay::Counts.add",
+        "oncegate.verifier.replay::ReplayCounts.add",
         replace(
             "(kinds == Verdict.DUPLICATE) & (verdicts & Flag.OWN != 0) & repeated",
             "(kinds == Verdict.DUPLICATE) & (verdicts & Flag.OWN != 0)",

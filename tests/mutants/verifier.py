@@ -20,30 +20,30 @@ VERIFIER: tuple[Mutant, ...] = (
     one(
         "what the ledger knows and the output lacks is taken for not written",
         "oncegate.verifier.compare::_kinds",
-        replace("Kind.MISSING", "Kind.NOT_WRITTEN"),
+        replace("FindingKind.MISSING", "FindingKind.NOT_WRITTEN"),
         f"{_TOPICS}::test_each_planted_fault_is_named_by_its_id_and_place",
     ),
     one(
         "an id that is doubled is well",
         "oncegate.verifier.compare::_kinds",
-        replace("np.where(outputs == 1, once, int(Kind.DOUBLED))", "once"),
+        replace("np.where(outputs == 1, once, int(FindingKind.DOUBLED))", "once"),
         f"{_TOPICS}::test_each_planted_fault_is_named_by_its_id_and_place",
     ),
     one(
         "a repair goes round the ledger: rows are produced without their ids",
-        "oncegate.verifier.sources.gateway::Gateway.produce",
+        "oncegate.verifier.sources.gateway::GatewayClient.produce",
         cell("'id_set'", "token"),
         f"{_TOPICS}::test_what_the_ledger_knows_as_written_is_refused_and_not_doubled",
     ),
     one(
         "a repair that goes on sends its rows under another call",
         "oncegate.verifier.repair::repair",
-        replace("save(folder, state)", "save(folder, State(state.identity, state.key, '0' * 32))"),
+        replace("save(folder, state)", "save(folder, RunState(state.identity, state.key, '0' * 32))"),
         f"{_INTERRUPTED}::test_a_repair_that_was_interrupted_writes_each_row_once",
     ),
     one(
         "a run does not keep what it has read of the output",
-        "oncegate.verifier.run::Run.read_output",
+        "oncegate.verifier.run::ComparisonRun.read_output",
         delete("if runs.is_full:\n    ..."),
         f"{_INTERRUPTED}::test_what_was_read_is_not_read_again",
     ),
@@ -79,8 +79,8 @@ VERIFIER: tuple[Mutant, ...] = (
     ),
     one(
         "what was written past the ledger is called well",
-        "oncegate.verifier.run::Run._ask_again",
-        replace("at[standings == Told.KNOWN]", "at"),
+        "oncegate.verifier.run::ComparisonRun._ask_again",
+        replace("at[standings == Standing.KNOWN]", "at"),
         f"{_TOPICS}::test_what_was_written_past_the_ledger_is_told_from_what_is_ok",
     ),
     one(

@@ -7,7 +7,7 @@ import pytest
 
 from oncegate_spark.errors import BadOption, LedgerBehind, Stopped
 from oncegate_spark.spark.readers import offsets
-from oncegate_spark.spark.readers.offsets import Ends, Span
+from oncegate_spark.spark.readers.offsets import Ends, OffsetSpan
 
 ENDS = Ends.of([10, 0], [30, 5])
 
@@ -76,7 +76,7 @@ def test_what_was_read_beyond_the_end_is_an_older_ledger() -> None:
 
 
 def test_lost_rows_are_counted_and_fail_the_read_unless_told_otherwise() -> None:
-    span = Span(0, 4, 30)
+    span = OffsetSpan(0, 4, 30)
     with pytest.raises(
         Stopped, match=r'6 rows of topic t.*offsets 4 to 9 .*option\("failOnDataLoss", "false"\)'
     ) as told:
@@ -110,4 +110,4 @@ def test_without_a_limit_all_there_is_is_taken() -> None:
 
 def test_slices_cover_each_row_once() -> None:
     cut = offsets.slices({0: 10, 1: 0, 2: 7}, {0: 35, 1: 5, 2: 7}, 10)
-    assert cut == [Span(0, 10, 20), Span(0, 20, 30), Span(0, 30, 35), Span(1, 0, 5)]
+    assert cut == [OffsetSpan(0, 10, 20), OffsetSpan(0, 20, 30), OffsetSpan(0, 30, 35), OffsetSpan(1, 0, 5)]

@@ -13,7 +13,7 @@ from oncegate_spark import Gateway
 from oncegate_spark.direct import DirectRow, DirectWriter
 from oncegate_spark.direct.record import lane_record
 from oncegate_spark.direct.transaction import LaneTransaction
-from oncegate_spark.protocol.answers import Lane
+from oncegate_spark.protocol.answers import OpenedLane
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import WAIT_S, Broker
 from tests.support.kafka_proxy import KafkaProxy, proxied
@@ -59,7 +59,7 @@ def written(broker: Broker, topic: str) -> list[int]:
     return sorted(int(value) for value in broker.committed(Partition(topic, 0)))
 
 
-def open_record(broker: Broker, lane: Lane, *spans: tuple[int, int], count: int = 1) -> Producer:
+def open_record(broker: Broker, lane: OpenedLane, *spans: tuple[int, int], count: int = 1) -> Producer:
     """Writes records of a lane in a transaction that is left open; to be committed or aborted by the test."""
     settings = {
         "bootstrap.servers": broker.cluster.bootstrap,

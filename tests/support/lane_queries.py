@@ -8,7 +8,7 @@ import pyarrow as pa
 from oncegate_spark import Gateway
 from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.spark import acks
-from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.checkpoint import BatchInput
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers import writer_of
@@ -23,12 +23,12 @@ class Query:
         self.gateway, self.folder, self.run = gateway, folder, run
         given = {"url": gateway.url, "namespace": gateway.namespace, "checkpointLocation": str(folder)}
         self.options = Options.read({**given, **(more or LANES)})
-        self.found: Input | None = None
+        self.found: BatchInput | None = None
 
     def write(self, batch: int, *batches: pa.RecordBatch) -> Any:
         """A task's message."""
         task = Task(query="q", batch=str(batch), run=self.run)
-        writer: Any = carried(writer_of(self.options, self.found or Input(batch, "aa", None)))
+        writer: Any = carried(writer_of(self.options, self.found or BatchInput(batch, "aa", None)))
         return carried(writer.write(iter(batches), new_token(), task))
 
     def commit(self, batch: int, *messages: Any) -> None:

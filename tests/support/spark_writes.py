@@ -9,18 +9,18 @@ import pyarrow as pa
 
 from oncegate_spark import Gateway
 from oncegate_spark.protocol.effort import new_token
-from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.checkpoint import BatchInput
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers import writer_of
 
-READ = Input(4, "0a" * 32, "0b" * 32)
+READ = BatchInput(4, "0a" * 32, "0b" * 32)
 
 
 class Write:
     """A driver and its tasks, by hand: each `task` is one attempt, its message as Spark carries it."""
 
-    def __init__(self, gateway: Gateway, read: Input | None = READ, **more: str) -> None:
+    def __init__(self, gateway: Gateway, read: BatchInput | None = READ, **more: str) -> None:
         self.options = Options.read({"url": gateway.url, "namespace": gateway.namespace, "topic": "t", **more})
         self.writer: Any = writer_of(self.options, read)
 

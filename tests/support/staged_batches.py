@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from oncegate_spark import Gateway
 from oncegate_spark.protocol.effort import new_token
-from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.names import BatchName
 
 
 def body(table: Any) -> memoryview:
@@ -25,7 +25,7 @@ class Batch:
         self, client: Gateway, topic: str, run: str = "r" * 8, chunks: int = 0, app: str = "app", version: int = 0
     ) -> None:
         self._client, self._run = client, run
-        self.name, self.token, self.nonce = Name(app, str(version), topic), new_token(), new_token()
+        self.name, self.token, self.nonce = BatchName(app, str(version), topic), new_token(), new_token()
         self._rows, self._chunks, self._fingerprint = 0, chunks, 0
 
     def through(self, client: Gateway) -> "Batch":

@@ -8,10 +8,10 @@ from itertools import count
 
 import pyarrow as pa
 
-from oncegate.testing.oracle import Attempted, Said
+from oncegate.testing.oracle import AttemptAnswer, Attempted
 from oncegate_spark.errors import StillBusy
 from oncegate_spark.protocol import codecs
-from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.names import BatchName
 from oncegate_spark.sync.gateway import Gateway
 
 LEASE_MS = 1_000
@@ -30,7 +30,7 @@ class Journal:
         with self._lock:
             self.sink += [(id_.encode(), content) for id_ in ids]
 
-    def say(self, ids: list[str], content: bytes, said: Said) -> None:
+    def say(self, ids: list[str], content: bytes, said: AttemptAnswer) -> None:
         with self._lock:
             self.attempts += [Attempted(id_.encode(), content, said) for id_ in ids]
             self.done += 1
@@ -75,15 +75,15 @@ class ClaimWriter(threading.Thread):
                 return False
             self.journal.write(granted, content)
             if dies_at == "written":
-                self.journal.say(granted, content, Said.UNKNOWN)
+                self.journal.say(granted, content, AttemptAnswer.UNKNOWN)
                 return False
             try:
                 attempt.complete(claimed)
             except StillBusy:
-                self.journal.say(granted, content, Said.UNKNOWN)
+                self.journal.say(granted, content, AttemptAnswer.UNKNOWN)
                 return False
-            self.journal.say(granted, content, Said.WRITTEN)
-            self.journal.say([id_ for id_ in claimed.dropped if id_ not in granted], content, Said.DUPLICATE)
+            self.journal.say(granted, content, AttemptAnswer.WRITTEN)
+            self.journal.say([id_ for id_ in claimed.dropped if id_ not in granted], content, AttemptAnswer.DUPLICATE)
             left = list(claimed.busy)
         return True
 
@@ -108,7 +108,7 @@ class StageDriver(threading.Thread):
             self.failure = error
 
     def _try(self, batch: int) -> bool:
-        name, ids = Name("kill-loop", str(batch), "staged"), [f"staged-{batch}-{n}" for n in range(60)]
+        name, ids = BatchName("kill-loop", str(batch), "staged"), [f"staged-{batch}-{n}" for n in range(60)]
         winners = [self._stage(name, part) for part in self._partitions(ids)]
         nonce, dies = uuid.uuid4().hex, self.random.random()
         if dies < 0.1:
@@ -121,11 +121,11 @@ class StageDriver(threading.Thread):
             "previous_digest": f"{batch - 1:064x}" if batch else None,
             "on_replay_mismatch": "fail",
         }
-        self.journal.say(ids, b"row", Said.UNKNOWN)
+        self.journal.say(ids, b"row", AttemptAnswer.UNKNOWN)
         self.gateway.commit(name, order)
         if dies < 0.3:
             return False
-        self.journal.say(ids, b"row", Said.WRITTEN)
+        self.journal.say(ids, b"row", AttemptAnswer.WRITTEN)
         return True
 
     def _partitions(self, ids: list[str]) -> Iterator[list[str]]:
@@ -134,7 +134,7 @@ class StageDriver(threading.Thread):
         for part in range(parts):
             yield ids[part::parts]
 
-    def _stage(self, name: Name, ids: list[str]) -> dict[str, object]:
+    def _stage(self, name: BatchName, ids: list[str]) -> dict[str, object]:
         token, rows, total = uuid.uuid4().hex, 0, 0
         chunks = [ids[: len(ids) // 2], ids[len(ids) // 2 :]]
         for number, chunk in enumerate(chunks):

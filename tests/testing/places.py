@@ -13,7 +13,7 @@ from oncegate.ledgers.memory import MemoryLedgers
 from oncegate.ledgers.redis.ledgers import open_redis
 from oncegate.ports import Ledgers, OpenLedger, RunFolders
 from oncegate.runs import LocalRunFolders, MemoryRunFolders
-from oncegate.testing import Place
+from oncegate.testing import LedgersUnderTest
 from oncegate.testing.ledger_places import MakePlace
 from tests.support.crash_disk import Crashes, RecordingDisk, materialize
 from tests.support.leaving import copy_as_left
@@ -40,7 +40,7 @@ class MemoryPlace:
 
 
 @asynccontextmanager
-async def memory_place() -> AsyncIterator[Place]:
+async def memory_place() -> AsyncIterator[LedgersUnderTest]:
     yield MemoryPlace()
 
 
@@ -95,13 +95,13 @@ class PowerPlace:
 
 
 @asynccontextmanager
-async def power_place() -> AsyncIterator[Place]:
+async def power_place() -> AsyncIterator[LedgersUnderTest]:
     with tempfile.TemporaryDirectory() as folder:
         yield PowerPlace(Path(folder))
 
 
 @asynccontextmanager
-async def log_place() -> AsyncIterator[Place]:
+async def log_place() -> AsyncIterator[LedgersUnderTest]:
     with tempfile.TemporaryDirectory() as folder:
         yield LogPlace(Path(folder))
 
@@ -127,7 +127,7 @@ def kafka_places(bootstrap: str) -> MakePlace:
     """Places on a broker."""
 
     @asynccontextmanager
-    async def make() -> AsyncIterator[Place]:
+    async def make() -> AsyncIterator[LedgersUnderTest]:
         yield KafkaPlace(bootstrap, f"test-{next(_prefixes)}")
 
     return make
@@ -156,7 +156,7 @@ def redis_places(server: RedisServer) -> MakePlace:
     """Places on a Redis server."""
 
     @asynccontextmanager
-    async def make() -> AsyncIterator[Place]:
+    async def make() -> AsyncIterator[LedgersUnderTest]:
         with tempfile.TemporaryDirectory() as folder:
             yield RedisPlace(server, f"test-{next(_prefixes)}", Path(folder))
 
@@ -166,7 +166,7 @@ def redis_places(server: RedisServer) -> MakePlace:
 class _WithoutOutputs:
     """The ledgers of another place, whose rows nobody can read back."""
 
-    def __init__(self, good: Place) -> None:
+    def __init__(self, good: LedgersUnderTest) -> None:
         self._good = good
         self.crash, self.runs = good.crash, good.runs
 
@@ -191,7 +191,7 @@ def without_outputs(make_place: MakePlace) -> MakePlace:
     """Places whose ledgers say that they hold no rows."""
 
     @asynccontextmanager
-    async def make() -> AsyncIterator[Place]:
+    async def make() -> AsyncIterator[LedgersUnderTest]:
         async with make_place() as place:
             yield _WithoutOutputs(place)
 

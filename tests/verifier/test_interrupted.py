@@ -9,7 +9,7 @@ import pytest
 from oncegate.testing import LocalGateway
 from oncegate.verifier import runs
 from oncegate.verifier.sources import inputs
-from oncegate.verifier.sources.gateway import Gateway
+from oncegate.verifier.sources.gateway import GatewayClient
 from tests.support.verified import (
     ROWS,
     Where,
@@ -46,10 +46,10 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, name: str, call: int, after: bool = False) -> list[Any]:
     """Lets a gateway's method fail at its n-th call, before or after it took effect; returns the calls so far."""
-    good: Callable[..., Any] = getattr(Gateway, name)
+    good: Callable[..., Any] = getattr(GatewayClient, name)
     calls: list[Any] = []
 
-    def method(self: Gateway, *arguments: Any) -> Any:
+    def method(self: GatewayClient, *arguments: Any) -> Any:
         calls.append(arguments)
         if len(calls) == call and not after:
             raise Interrupted
@@ -58,7 +58,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, name: str, call: int, after: b
             raise Interrupted
         return answer
 
-    monkeypatch.setattr(Gateway, name, method)
+    monkeypatch.setattr(GatewayClient, name, method)
     return calls
 
 
@@ -143,14 +143,14 @@ def test_a_folder_that_was_changed_is_refused(url: str, given: Path, monkeypatch
 
 def test_two_runs_do_not_share_a_folder(url: str, given: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where, inside = place(url, "shared"), list[tuple[int, str, str]]()
-    good = Gateway.look_up
+    good = GatewayClient.look_up
 
-    def look_up(self: Gateway, *arguments: Any) -> Any:
-        monkeypatch.setattr(Gateway, "look_up", good)
+    def look_up(self: GatewayClient, *arguments: Any) -> Any:
+        monkeypatch.setattr(GatewayClient, "look_up", good)
         inside.append(run(*asked(where, given), "--json"))
         return good(self, *arguments)
 
-    monkeypatch.setattr(Gateway, "look_up", look_up)
+    monkeypatch.setattr(GatewayClient, "look_up", look_up)
     assert verify(where, given)[0] == 1
     assert inside[0][0] == 1
     assert "another process uses" in inside[0][2]

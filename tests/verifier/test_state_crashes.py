@@ -10,7 +10,7 @@ from tests.support.recorded_files import RecordedFiles, left
 
 def test_the_state_of_a_run_is_the_whole_old_one_or_the_whole_new_one(tmp_path: Path) -> None:
     (root := tmp_path / "root").mkdir()
-    recorded, kept = RecordedFiles(root), state.State({"of": "this question"}, bytes(32), "token")
+    recorded, kept = RecordedFiles(root), state.RunState({"of": "this question"}, bytes(32), "token")
     with recorded.recording():
         for rows in (1, 2):
             kept.input_rows = rows
@@ -19,7 +19,7 @@ def test_the_state_of_a_run_is_the_whole_old_one_or_the_whole_new_one(tmp_path: 
     for _, crashed in recorded.crashes():
         with left(crashed, root, tmp_path / "left") as there:
             file = there / "state.json"
-            rows = msgspec.json.decode(file.read_bytes(), type=state.State).input_rows if file.exists() else 0
+            rows = msgspec.json.decode(file.read_bytes(), type=state.RunState).input_rows if file.exists() else 0
         found.add(rows)
         states += 1
     assert found == {0, 1, 2}

@@ -5,10 +5,10 @@ import pyarrow as pa
 from oncegate_spark import Gateway
 from oncegate_spark.protocol.answers import Committed
 from oncegate_spark.protocol.effort import new_token
-from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.names import BatchName
 
 TOPIC = "orders"
-BATCH = Name("etl", "7", TOPIC)
+BATCH = BatchName("etl", "7", TOPIC)
 RESULT = b"receipt 41"
 DRIVER, PRODUCER = "load", "events-3"
 CLAIMED, RELEASED = ["a-1", "a-2"], ["b-1"]

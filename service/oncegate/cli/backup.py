@@ -5,22 +5,22 @@ from typing import Annotated
 
 import typer
 
-from oncegate.cli.ledger import Data, OneNamespace, Witness
-from oncegate.cli.operating.options import AsJsonLines
+from oncegate.cli.ledger import DataOption, OneNamespaceOption, WitnessOption
+from oncegate.cli.operating.options import AsJsonLinesOption
 from oncegate.cli.progress import counted
 from oncegate.cli.refusals import going_past, refusing
 from oncegate.ledgers import log
 from oncegate.ledgers.log.admin.backup import Copied
 
-To = Annotated[Path, typer.Option(help="A new or empty folder for the copy; another disk is better.")]
+ToOption = Annotated[Path, typer.Option(help="A new or empty folder for the copy; another disk is better.")]
 
 
 def backup(
-    to: To,
-    data: Data = Path("data"),
-    witness: Witness = None,
-    namespace: OneNamespace = None,
-    as_json: AsJsonLines = False,
+    to: ToOption,
+    data: DataOption = Path("data"),
+    witness: WitnessOption = None,
+    namespace: OneNamespaceOption = None,
+    as_json: AsJsonLinesOption = False,
 ) -> None:
     """Copy every ledger, verified, while the gateway runs; a plain cp of a folder in use may be refused later.
 

@@ -12,13 +12,13 @@ from oncegate.cli.refusals import refusing
 from oncegate.cli.running.tables import table_of
 from oncegate.cli.serve import serve_flags, taking_serve_flags
 from oncegate.ledgers.url_options import without_passwords
-from oncegate.settings import Origin, load, origins
+from oncegate.settings import SettingOrigin, load, origins
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object: name to value and source.")]
+AsJsonOption = Annotated[bool, typer.Option("--json", help="One JSON object: name to value and source.")]
 
 
 @taking_serve_flags
-def config(as_json: AsJson = False, **flags: Any) -> None:
+def config(as_json: AsJsonOption = False, **flags: Any) -> None:
     """Show every setting that `serve` would use with the same flags, and whether a flag, ONCEGATE_*, the file or the
     default gave it.
 
@@ -34,12 +34,12 @@ def config(as_json: AsJson = False, **flags: Any) -> None:
             _show(shown_origins)
 
 
-def _shown(origin: Origin) -> Origin:
+def _shown(origin: SettingOrigin) -> SettingOrigin:
     """The setting as it may be seen: whoever wrote a password into the ledger's URL, which `serve` refuses."""
     return replace(origin, value=without_passwords(str(origin.value))) if origin.name == "ledger" else origin
 
 
-def _show(shown_origins: list[Origin]) -> None:
+def _show(shown_origins: list[SettingOrigin]) -> None:
     table = table_of("setting", "value", "from")
     for origin in shown_origins:
         table.add_row(

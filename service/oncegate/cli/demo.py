@@ -10,10 +10,10 @@ import typer
 from oncegate.cli.refusals import refusing
 from oncegate.core.errors import NotFound
 
-Out = Annotated[Path | None, typer.Option(help="Where the results go; emptied first.  [default: out/demo]")]
+OutOption = Annotated[Path | None, typer.Option(help="Where the results go; emptied first.  [default: out/demo]")]
 
 
-def demo(out: Out = None) -> None:
+def demo(out: OutOption = None) -> None:
     """Real data, real Spark, real faults: the same job without and with the gateway. Takes some minutes.
 
     Example: oncegate demo --out /tmp/demo

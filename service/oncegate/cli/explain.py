@@ -9,22 +9,24 @@ from typing import Annotated, Any
 import typer
 
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about
+from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, answer_about
 
-Id = Annotated[list[str], typer.Argument(help="The id; several words for an id of several columns.")]
-IdSet = Annotated[str, typer.Option(help="The set the id is of: for rows that were produced, their topic's name.")]
-Namespace = Annotated[str, typer.Option(help="The namespace.")]
-AsJson = Annotated[bool, typer.Option("--json", help="The gateway's answer as it is.")]
+IdArgument = Annotated[list[str], typer.Argument(help="The id; several words for an id of several columns.")]
+IdSetOption = Annotated[
+    str, typer.Option(help="The set the id is of: for rows that were produced, their topic's name.")
+]
+NamespaceOption = Annotated[str, typer.Option(help="The namespace.")]
+AsJsonOption = Annotated[bool, typer.Option("--json", help="The gateway's answer as it is.")]
 
 
 def explain(
-    id: Id,
-    url: Url = "http://127.0.0.1:8080",
-    namespace: Namespace = "default",
-    id_set: IdSet = "",
-    as_json: AsJson = False,
-    ca: Ca = None,
-    certificate: Certificate = None,
+    id: IdArgument,
+    url: UrlOption = "http://127.0.0.1:8080",
+    namespace: NamespaceOption = "default",
+    id_set: IdSetOption = "",
+    as_json: AsJsonOption = False,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
 ) -> None:
     """Say what is known of an id: its state, who holds it, since when, where it was written, how long it stays.
 

@@ -18,16 +18,16 @@ from oncegate.ledgers.log.admin.dump import Item
 
 app = typer.Typer(help="Look at an embedded ledger, or accept what is left of one.", no_args_is_help=True)
 
-Data = Annotated[Path, typer.Option(help="Data folder of the embedded ledger.", callback=refuse_urls)]
-Witness = Annotated[str | None, typer.Option(help="Where its witness is, if not beside it.")]
-Namespace = Annotated[str, typer.Option(help="The namespace whose ledger is shown.")]
-OneNamespace = Annotated[str | None, typer.Option("--namespace", help="One namespace's ledger.  [default: all]")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, with every field whole.")]
+DataOption = Annotated[Path, typer.Option(help="Data folder of the embedded ledger.", callback=refuse_urls)]
+WitnessOption = Annotated[str | None, typer.Option(help="Where its witness is, if not beside it.")]
+NamespaceOption = Annotated[str, typer.Option(help="The namespace whose ledger is shown.")]
+OneNamespaceOption = Annotated[str | None, typer.Option("--namespace", help="One namespace's ledger.  [default: all]")]
+AsJsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line, with every field whole.")]
 # What a table shows of a long value; --json shows it all.
 SHOWN_CHARS = 32
 
 
-def init(data: Data = Path("data"), witness: Witness = None) -> None:
+def init(data: DataOption = Path("data"), witness: WitnessOption = None) -> None:
     """Make a new, empty ledger; refused where the folder or its witness knows of one already."""
     with refusing():
         log.init(str(data), witness)
@@ -35,7 +35,9 @@ def init(data: Data = Path("data"), witness: Witness = None) -> None:
 
 
 @app.command("accept")
-def accept(data: Data = Path("data"), witness: Witness = None, namespace: OneNamespace = None) -> None:
+def accept(
+    data: DataOption = Path("data"), witness: WitnessOption = None, namespace: OneNamespaceOption = None
+) -> None:
     """Go on with a ledger as it is although its witness knew more: what it lost is forgotten, knowingly.
 
     Without --namespace all are accepted, each under a new id. One that is damaged in itself stays as it is, and is
@@ -47,7 +49,10 @@ def accept(data: Data = Path("data"), witness: Witness = None, namespace: OneNam
 
 @app.command("dump")
 def dump(
-    data: Data = Path("data"), namespace: Namespace = "default", witness: Witness = None, as_json: AsJson = False
+    data: DataOption = Path("data"),
+    namespace: NamespaceOption = "default",
+    witness: WitnessOption = None,
+    as_json: AsJsonOption = False,
 ) -> None:
     """Show all that stands in a ledger, verified. Owns nothing: the gateway may be running.
 

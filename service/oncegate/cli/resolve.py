@@ -8,41 +8,45 @@ from typing import Annotated
 
 import typer
 
-from oncegate.cli.explain import AsJson, Namespace
-from oncegate.cli.operating.options import Who, note, said
+from oncegate.cli.explain import AsJsonOption, NamespaceOption
+from oncegate.cli.operating.options import WhoOption, note, said
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about
+from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, answer_about
 from oncegate.core.errors import BadRequest
 
 
-class Outcome(StrEnum):
+class Resolution(StrEnum):
     """Names what the person has found out."""
 
     DONE = "done"
     NOT_DONE = "not-done"
 
 
-Found = Annotated[Outcome, typer.Argument(help="Whether it was written.")]
-Claim = Annotated[str | None, typer.Option(help="The claim whose ids were left, as an ack or `explain` names it.")]
-Producer = Annotated[str | None, typer.Option(help="The producer whose sequences were left.")]
-First = Annotated[int | None, typer.Option(help="Of a producer: only from this sequence on.")]
-Last = Annotated[int | None, typer.Option(help="Of a producer: only up to this sequence.")]
-Why = Annotated[str, typer.Option("--reason", "--why", help="What you saw; it stands in the ledger.", callback=said)]
+OutcomeArgument = Annotated[Resolution, typer.Argument(help="Whether it was written.")]
+ClaimOption = Annotated[
+    str | None, typer.Option(help="The claim whose ids were left, as an ack or `explain` names it.")
+]
+ProducerOption = Annotated[str | None, typer.Option(help="The producer whose sequences were left.")]
+FirstOption = Annotated[int | None, typer.Option(help="Of a producer: only from this sequence on.")]
+LastOption = Annotated[int | None, typer.Option(help="Of a producer: only up to this sequence.")]
+WhyOption = Annotated[
+    str, typer.Option("--reason", "--why", help="What you saw; it stands in the ledger.", callback=said)
+]
 
 
 def resolve(
-    outcome: Found,
-    why: Why,
-    claim: Claim = None,
-    producer: Producer = None,
-    first: First = None,
-    last: Last = None,
-    who: Who = None,
-    url: Url = "http://127.0.0.1:8080",
-    namespace: Namespace = "default",
-    as_json: AsJson = False,
-    ca: Ca = None,
-    certificate: Certificate = None,
+    outcome: OutcomeArgument,
+    why: WhyOption,
+    claim: ClaimOption = None,
+    producer: ProducerOption = None,
+    first: FirstOption = None,
+    last: LastOption = None,
+    who: WhoOption = None,
+    url: UrlOption = "http://127.0.0.1:8080",
+    namespace: NamespaceOption = "default",
+    as_json: AsJsonOption = False,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
 ) -> None:
     """Clear what a dead task has claimed and not settled, so that acks pass: it was written, or it was not.
 

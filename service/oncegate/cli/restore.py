@@ -7,17 +7,19 @@ from typing import Annotated
 import msgspec
 import typer
 
-from oncegate.cli.ledger import Witness
-from oncegate.cli.operating.options import AsJsonLines
+from oncegate.cli.ledger import WitnessOption
+from oncegate.cli.operating.options import AsJsonLinesOption
 from oncegate.cli.progress import counted
 from oncegate.cli.refusals import refuse_urls, refusing
 from oncegate.ledgers import log
 
-From = Annotated[Path, typer.Option("--from", help="A folder that `oncegate backup` made.")]
-Data = Annotated[Path, typer.Option(help="The data folder to make: new or empty.", callback=refuse_urls)]
+FromOption = Annotated[Path, typer.Option("--from", help="A folder that `oncegate backup` made.")]
+DataOption = Annotated[Path, typer.Option(help="The data folder to make: new or empty.", callback=refuse_urls)]
 
 
-def restore(source: From, data: Data, witness: Witness = None, as_json: AsJsonLines = False) -> None:
+def restore(
+    source: FromOption, data: DataOption, witness: WitnessOption = None, as_json: AsJsonLinesOption = False
+) -> None:
     """Make a data folder of a backup. What came after the backup is forgotten: its ids will be granted again.
 
     Each ledger goes on under a new id, so that clients that remember more are told of.

@@ -15,59 +15,59 @@ from oncegate.ledgers import parse_url
 from oncegate.runtime.logging import open_log
 from oncegate.settings import SettingsError, load
 
-Data = Annotated[
+DataOption = Annotated[
     Path | None, typer.Option(help="Data folder of the embedded ledger.  [default: ./data]", callback=refuse_urls)
 ]
-Ledger = Annotated[
+LedgerOption = Annotated[
     str | None,
     typer.Option(help="Ledger by URL, instead of --data: memory:, log:FOLDER, kafka://… or redis://…"),
 ]
-Witness = Annotated[str | None, typer.Option(help="Where to keep the ledger's witness; another disk is better.")]
-Host = Annotated[str | None, typer.Option(help="Beside loopback only with --keys.  [default: 127.0.0.1]")]
-Keys = Annotated[Path | None, typer.Option(help="File of keys that callers must show; see `oncegate keys`.")]
-Insecure = Annotated[
+WitnessOption = Annotated[str | None, typer.Option(help="Where to keep the ledger's witness; another disk is better.")]
+HostOption = Annotated[str | None, typer.Option(help="Beside loopback only with --keys.  [default: 127.0.0.1]")]
+KeysOption = Annotated[Path | None, typer.Option(help="File of keys that callers must show; see `oncegate keys`.")]
+InsecureOption = Annotated[
     bool | None,
     typer.Option("--insecure-without-keys", help="Listen on any address, and let whoever reaches it do everything."),
 ]
-TlsCertificate = Annotated[
+TlsCertificateOption = Annotated[
     Path | None, typer.Option(help="Serve TLS, over HTTP and gRPC: PEM file of the certificate and its chain.")
 ]
-TlsKey = Annotated[Path | None, typer.Option(help="PEM file of its private key.  [default: in the same file]")]
-TlsClientCa = Annotated[
+TlsKeyOption = Annotated[Path | None, typer.Option(help="PEM file of its private key.  [default: in the same file]")]
+TlsClientCaOption = Annotated[
     Path | None, typer.Option(help="PEM file of authorities: callers must show a certificate that one has signed.")
 ]
-Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0: any free one.  [default: 8080]")]
-GrpcPort = Annotated[
+PortOption = Annotated[int | None, typer.Option(min=0, max=65535, help="0: any free one.  [default: 8080]")]
+GrpcPortOption = Annotated[
     int | None, typer.Option(min=0, max=65535, help="Serve gRPC there too; 0: any free port.  [default: no gRPC]")
 ]
-HealthPort = Annotated[
+HealthPortOption = Annotated[
     int | None, typer.Option(min=0, max=65535, help="Answer probes alone there, in plain HTTP.  [default: nowhere]")
 ]
-PortFile = Annotated[Path | None, typer.Option(help="Write the port here when ready.")]
-Config = Annotated[Path | None, typer.Option(help="Settings file.  [default: ./oncegate.toml if it is there]")]
-Standby = Annotated[
+PortFileOption = Annotated[Path | None, typer.Option(help="Write the port here when ready.")]
+ConfigOption = Annotated[Path | None, typer.Option(help="Settings file.  [default: ./oncegate.toml if it is there]")]
+StandbyOption = Annotated[
     bool | None, typer.Option("--standby", help="Wait until the owner of ledgers on servers is gone, then take over.")
 ]
-LogFormat = Annotated[str | None, typer.Option(help="text or json.  [default: text]")]
+LogFormatOption = Annotated[str | None, typer.Option(help="text or json.  [default: text]")]
 
 
 def serve_flags(
-    data: Data = None,
-    ledger: Ledger = None,
-    witness: Witness = None,
-    host: Host = None,
-    port: Port = None,
-    port_file: PortFile = None,
-    config: Config = None,
-    log_format: LogFormat = None,
-    standby: Standby = None,
-    keys: Keys = None,
-    insecure_without_keys: Insecure = None,
-    grpc_port: GrpcPort = None,
-    health_port: HealthPort = None,
-    tls_certificate: TlsCertificate = None,
-    tls_key: TlsKey = None,
-    tls_client_ca: TlsClientCa = None,
+    data: DataOption = None,
+    ledger: LedgerOption = None,
+    witness: WitnessOption = None,
+    host: HostOption = None,
+    port: PortOption = None,
+    port_file: PortFileOption = None,
+    config: ConfigOption = None,
+    log_format: LogFormatOption = None,
+    standby: StandbyOption = None,
+    keys: KeysOption = None,
+    insecure_without_keys: InsecureOption = None,
+    grpc_port: GrpcPortOption = None,
+    health_port: HealthPortOption = None,
+    tls_certificate: TlsCertificateOption = None,
+    tls_key: TlsKeyOption = None,
+    tls_client_ca: TlsClientCaOption = None,
 ) -> tuple[Path | None, dict[str, Any]]:
     """Returns the settings file, and what else the command line says as settings; None: not given.
 

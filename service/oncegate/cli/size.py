@@ -18,33 +18,37 @@ from oncegate.settings import SettingsError
 _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
 _HORIZON = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdy])")
 
-Rate = Annotated[float, typer.Option(help="New ids a second, on the average over a day.")]
-Horizon = Annotated[str, typer.Option(help="How long an id is to be known: 12h, 30d, 1y.")]
-Fpr = Annotated[float, typer.Option(help="Summed false-positive rate of the filters.")]
-Batch = Annotated[int, typer.Option(min=1, help="Ids a request.")]
-Clients = Annotated[int, typer.Option(min=1, help="Clients at work at the same time.")]
-HotIds = Annotated[int, typer.Option(min=1, help="Ids that stay in memory, the setting hot_ids.")]
-Digests = Annotated[bool, typer.Option("--payload-digests", help="Each id comes with a payload: digestCols.")]
-Results = Annotated[int, typer.Option(min=0, max=Limits.result_bytes, help="Bytes that each claim is completed with.")]
-Places = Annotated[bool, typer.Option("--places", help="Rows are written by produce, and keep where they lie.")]
-Names = Annotated[int, typer.Option(min=0, help="Batches committed so far: 9,460,800 of one each 10 s for 3 years.")]
-Ranges = Annotated[int, typer.Option(min=0, help="Produce requests and staged chunks whose rows topics keep.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object, bytes and seconds.")]
+RateOption = Annotated[float, typer.Option(help="New ids a second, on the average over a day.")]
+HorizonOption = Annotated[str, typer.Option(help="How long an id is to be known: 12h, 30d, 1y.")]
+FprOption = Annotated[float, typer.Option(help="Summed false-positive rate of the filters.")]
+BatchOption = Annotated[int, typer.Option(min=1, help="Ids a request.")]
+ClientsOption = Annotated[int, typer.Option(min=1, help="Clients at work at the same time.")]
+HotIdsOption = Annotated[int, typer.Option(min=1, help="Ids that stay in memory, the setting hot_ids.")]
+DigestsOption = Annotated[bool, typer.Option("--payload-digests", help="Each id comes with a payload: digestCols.")]
+ResultsOption = Annotated[
+    int, typer.Option(min=0, max=Limits.result_bytes, help="Bytes that each claim is completed with.")
+]
+PlacesOption = Annotated[bool, typer.Option("--places", help="Rows are written by produce, and keep where they lie.")]
+NamesOption = Annotated[
+    int, typer.Option(min=0, help="Batches committed so far: 9,460,800 of one each 10 s for 3 years.")
+]
+RangesOption = Annotated[int, typer.Option(min=0, help="Produce requests and staged chunks whose rows topics keep.")]
+AsJsonOption = Annotated[bool, typer.Option("--json", help="One JSON object, bytes and seconds.")]
 
 
 def size(
-    rate: Rate,
-    horizon: Horizon,
-    fpr: Fpr = Limits.cold_fpr,
-    batch: Batch = 10_000,
-    clients: Clients = 1,
-    hot_ids: HotIds = Limits.hot_ids,
-    payload_digests: Digests = False,
-    result_bytes: Results = 0,
-    places: Places = False,
-    names: Names = 0,
-    ranges: Ranges = 0,
-    as_json: AsJson = False,
+    rate: RateOption,
+    horizon: HorizonOption,
+    fpr: FprOption = Limits.cold_fpr,
+    batch: BatchOption = 10_000,
+    clients: ClientsOption = 1,
+    hot_ids: HotIdsOption = Limits.hot_ids,
+    payload_digests: DigestsOption = False,
+    result_bytes: ResultsOption = 0,
+    places: PlacesOption = False,
+    names: NamesOption = 0,
+    ranges: RangesOption = 0,
+    as_json: AsJsonOption = False,
 ) -> None:
     """What a namespace will need at most: memory, disk, start-up time, and which ids leave memory.
 

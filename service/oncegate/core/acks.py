@@ -86,7 +86,7 @@ class Leftover(IntEnum):
     GONE = 4
 
 
-class Finding(IntEnum):
+class LeftoverOutcome(IntEnum):
     """Names what a person has found out about it."""
 
     DONE = 0
@@ -115,15 +115,15 @@ _GIVE_UP = Cell(
 )
 _NO_LEFTOVER = Cell(Resolution.NOTHING, "only leftovers are cleared", "done is done, whoever says otherwise (P1)")
 
-RESOLVE: dict[tuple[Leftover, Finding], Cell[Resolution]] = {
-    (Leftover.LIVE, Finding.DONE): _LIVE,
-    (Leftover.LIVE, Finding.NOT_DONE): _LIVE,
-    (Leftover.OVER, Finding.DONE): _DONE,
-    (Leftover.OVER, Finding.NOT_DONE): _GIVE_UP,
-    (Leftover.FREE, Finding.DONE): _DONE,
-    (Leftover.FREE, Finding.NOT_DONE): _GIVE_UP,
-    (Leftover.OTHER, Finding.DONE): _NO_LEFTOVER,
-    (Leftover.OTHER, Finding.NOT_DONE): _NO_LEFTOVER,
-    (Leftover.GONE, Finding.DONE): _DONE,
-    (Leftover.GONE, Finding.NOT_DONE): _GIVE_UP,
+RESOLVE: dict[tuple[Leftover, LeftoverOutcome], Cell[Resolution]] = {
+    (Leftover.LIVE, LeftoverOutcome.DONE): _LIVE,
+    (Leftover.LIVE, LeftoverOutcome.NOT_DONE): _LIVE,
+    (Leftover.OVER, LeftoverOutcome.DONE): _DONE,
+    (Leftover.OVER, LeftoverOutcome.NOT_DONE): _GIVE_UP,
+    (Leftover.FREE, LeftoverOutcome.DONE): _DONE,
+    (Leftover.FREE, LeftoverOutcome.NOT_DONE): _GIVE_UP,
+    (Leftover.OTHER, LeftoverOutcome.DONE): _NO_LEFTOVER,
+    (Leftover.OTHER, LeftoverOutcome.NOT_DONE): _NO_LEFTOVER,
+    (Leftover.GONE, LeftoverOutcome.DONE): _DONE,
+    (Leftover.GONE, LeftoverOutcome.NOT_DONE): _GIVE_UP,
 }

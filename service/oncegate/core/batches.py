@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Outcome(Enum):
+class CommitOutcome(Enum):
     """Names what becomes of a commit."""
 
     COMMITTED = "COMMITTED"
@@ -25,7 +25,7 @@ class Outcome(Enum):
     LOWER_VERSION = "LOWER_VERSION"
 
 
-class Digests(Enum):
+class DigestMatch(Enum):
     """Says how the digests of two inputs compare; unknown where one is missing."""
 
     EQUAL = "equal"
@@ -33,7 +33,7 @@ class Digests(Enum):
     UNKNOWN = "unknown"
 
     @classmethod
-    def compare(cls, first: bytes | None, second: bytes | None) -> "Digests":
+    def compare(cls, first: bytes | None, second: bytes | None) -> "DigestMatch":
         """Compares two digests of inputs; None is one that nobody knows."""
         if first is None or second is None:
             return cls.UNKNOWN
@@ -53,103 +53,103 @@ class Facts:
 
     committed: bool
     stages_there: bool = True
-    previous: Digests = Digests.UNKNOWN
+    previous: DigestMatch = DigestMatch.UNKNOWN
     same_nonce: bool = False
     run_asked: bool = False
-    digests: Digests = Digests.UNKNOWN
+    digests: DigestMatch = DigestMatch.UNKNOWN
     rows_equal: bool | None = None
     first_wins: bool = False
     higher_version: bool = False
-    reads: Digests = Digests.UNKNOWN
+    reads: DigestMatch = DigestMatch.UNKNOWN
 
 
 @dataclass(frozen=True)
-class Row:
+class CommitRow:
     """Holds one row of the commit's table: a condition, its outcome and why."""
 
     name: str
     when: Callable[[Facts], bool]
-    outcome: Outcome
+    outcome: CommitOutcome
     reason: str
 
 
-COMMIT: tuple[Row, ...] = (
-    Row(
+COMMIT: tuple[CommitRow, ...] = (
+    CommitRow(
         "the batch before was committed with other input",
-        lambda f: not f.committed and f.previous is Digests.DIFFERENT,
-        Outcome.BATCH_CONFLICT,
+        lambda f: not f.committed and f.previous is DigestMatch.DIFFERENT,
+        CommitOutcome.BATCH_CONFLICT,
         "a zombie wrote the commit log of a restored checkpoint; its rows and these come from different histories",
     ),
-    Row(
+    CommitRow(
         "new, a higher version is committed",
         lambda f: not f.committed and f.higher_version,
-        Outcome.LOWER_VERSION,
+        CommitOutcome.LOWER_VERSION,
         "numbers rise with each run of a job, as in Delta Lake: a lower one is a late repeat, and is skipped",
     ),
-    Row(
+    CommitRow(
         "new, a stage is missing",
         lambda f: not f.committed and not f.stages_there,
-        Outcome.MISSING_STAGE,
+        CommitOutcome.MISSING_STAGE,
         "all or nothing: Spark's next try writes the batch again",
     ),
-    Row(
+    CommitRow(
         "new, every winner is there",
         lambda f: not f.committed,
-        Outcome.COMMITTED,
+        CommitOutcome.COMMITTED,
         "the first commit of a name publishes its rows",
     ),
-    Row("this very commit again", lambda f: f.same_nonce, Outcome.COMMITTED_AGAIN, "the reply was lost"),
-    Row(
+    CommitRow("this very commit again", lambda f: f.same_nonce, CommitOutcome.COMMITTED_AGAIN, "the reply was lost"),
+    CommitRow(
         "this run has asked for this name before",
         lambda f: f.run_asked,
-        Outcome.SECOND_WRITE,
+        CommitOutcome.SECOND_WRITE,
         "two writes of one run to one topic; equal rows would be dropped in silence",
     ),
-    Row(
+    CommitRow(
         "same input",
-        lambda f: f.digests is Digests.EQUAL,
-        Outcome.DUPLICATE,
+        lambda f: f.digests is DigestMatch.EQUAL,
+        CommitOutcome.DUPLICATE,
         "a replay of one input: the first output wins, also when the plan is not deterministic",
     ),
-    Row(
+    CommitRow(
         "other entry, same files and offsets",
-        lambda f: f.reads is Digests.EQUAL,
-        Outcome.DUPLICATE,
+        lambda f: f.reads is DigestMatch.EQUAL,
+        CommitOutcome.DUPLICATE,
         "a restored checkpoint reads again what was published, and wrote the number down at another time",
     ),
-    Row(
+    CommitRow(
         "other input",
-        lambda f: Digests.DIFFERENT in (f.digests, f.reads),
-        Outcome.BATCH_CONFLICT,
+        lambda f: DigestMatch.DIFFERENT in (f.digests, f.reads),
+        CommitOutcome.BATCH_CONFLICT,
         "a restored or deleted checkpoint used the number again; skipping would drop data in silence",
     ),
-    Row(
+    CommitRow(
         "input unknown, rows dropped",
         lambda f: f.rows_equal is None,
-        Outcome.BATCH_FORGOTTEN,
+        CommitOutcome.BATCH_FORGOTTEN,
         "nothing is left to compare with",
     ),
-    Row(
+    CommitRow(
         "input unknown, same rows",
         lambda f: f.rows_equal is True,
-        Outcome.DUPLICATE,
+        CommitOutcome.DUPLICATE,
         "a replay of a deterministic plan",
     ),
-    Row(
+    CommitRow(
         "input unknown, other rows, first wins",
         lambda f: f.first_wins,
-        Outcome.DUPLICATE,
+        CommitOutcome.DUPLICATE,
         "the user said that a replay may differ",
     ),
-    Row(
+    CommitRow(
         "input unknown, other rows",
         lambda f: True,
-        Outcome.BATCH_CONFLICT,
+        CommitOutcome.BATCH_CONFLICT,
         "a plan that is not deterministic, or other input: only the user can know",
     ),
 )
 
 
-def decide(facts: Facts) -> Row:
+def decide(facts: Facts) -> CommitRow:
     """Returns the first row of COMMIT that applies."""
     return next(row for row in COMMIT if row.when(facts))

@@ -57,7 +57,7 @@ KNOWN_FROM: dict[Cause, str] = {
 }
 
 
-class Field(IntEnum):
+class WriterField(IntEnum):
     """Names the fields by which writers are compared, from the widest to the narrowest; SERIAL only helps."""
 
     JOB = 0
@@ -82,12 +82,12 @@ class Relation(IntEnum):
 
 
 # Fields that are names have no order, but for runs: the ledger knows which one wrote first.
-ORDERED = (Field.RUN, Field.STAGE_ATTEMPT, Field.ATTEMPT, Field.SERIAL)
+ORDERED = (WriterField.RUN, WriterField.STAGE_ATTEMPT, WriterField.ATTEMPT, WriterField.SERIAL)
 _OPTIONAL = (Relation.NEITHER, Relation.SAME, Relation.ONE)
-RELATIONS: dict[Field, tuple[Relation, ...]] = {
+RELATIONS: dict[WriterField, tuple[Relation, ...]] = {
     field: (*_OPTIONAL, *((Relation.OLDER, Relation.NEWER) if field in ORDERED else (Relation.OTHER,)))
-    for field in Field
-} | {Field.JOB: (Relation.SAME, Relation.OTHER)}
+    for field in WriterField
+} | {WriterField.JOB: (Relation.SAME, Relation.OTHER)}
 
 
 # The relation of the stage's attempts where neither names its own, by the relations of SERIAL and ATTEMPT: Spark does
@@ -100,10 +100,10 @@ STAGE_ATTEMPT: dict[tuple[Relation, Relation], Relation] = {
 }
 
 
-class Row(NamedTuple):
+class CauseRow(NamedTuple):
     """Holds one row of `CAUSES`: the cause where `field` is in `relation`. speculates: None: in either case."""
 
-    field: Field
+    field: WriterField
     relation: Relation
     cause: Cause
     reason: str
@@ -111,40 +111,65 @@ class Row(NamedTuple):
 
 
 # Tried from the top, of writers that both say something: the first row that fits. What fits none is the same so far.
-CAUSES: tuple[Row, ...] = (
-    Row(Field.JOB, Relation.OTHER, Cause.OTHER_JOB, "a job is its name: two names, two jobs"),
-    Row(Field.BATCH, Relation.OTHER, Cause.UPSTREAM, "a batch is read once: the source had it again for a later one"),
-    Row(Field.BATCH, Relation.ONE, Cause.UNKNOWN, "one of the two may be of any batch"),
-    Row(Field.RUN, Relation.OLDER, Cause.ZOMBIE, "a run that wrote before the newer one did is still at work"),
-    Row(Field.RUN, Relation.NEWER, Cause.BATCH_REPLAY, "a job that starts again writes what was not committed"),
-    Row(Field.RUN, Relation.ONE, Cause.UNKNOWN, "one of the two may be of any run"),
-    Row(Field.STAGE, Relation.OTHER, Cause.BATCH_REPLAY, "the batch is computed, and written, a second time"),
-    Row(Field.STAGE, Relation.ONE, Cause.UNKNOWN, "one of the two may be of any stage"),
-    Row(Field.TASK, Relation.OTHER, Cause.UPSTREAM, "two tasks of a stage have different rows of its input"),
-    Row(Field.TASK, Relation.ONE, Cause.UNKNOWN, "one of the two may be any task"),
-    Row(Field.STAGE_ATTEMPT, Relation.OLDER, Cause.ZOMBIE, "tasks of an abandoned stage attempt run to their end"),
-    Row(Field.STAGE_ATTEMPT, Relation.NEWER, Cause.STAGE_RETRY, "a stage runs again where its input was lost"),
-    Row(Field.STAGE_ATTEMPT, Relation.ONE, Cause.UNKNOWN, "one of the two may be of any attempt of the stage"),
-    Row(Field.ATTEMPT, Relation.OLDER, Cause.SPECULATION, "both run, as the job allows", True),
-    Row(Field.ATTEMPT, Relation.OLDER, Cause.ZOMBIE, "an attempt that was given up is still at work", False),
-    Row(Field.ATTEMPT, Relation.NEWER, Cause.SPECULATION, "both may run, as the job allows", True),
-    Row(Field.ATTEMPT, Relation.NEWER, Cause.TASK_RETRY, "the next attempt starts where the one before failed", False),
-    Row(Field.ATTEMPT, Relation.ONE, Cause.UNKNOWN, "one of the two may be any attempt"),
-    Row(Field.ATTEMPT, Relation.SAME, Cause.UPSTREAM, "one attempt, under two tokens, has different rows"),
-    Row(Field.ATTEMPT, Relation.NEITHER, Cause.TASK_RETRY, "the token is the attempt: the same work is done again"),
+CAUSES: tuple[CauseRow, ...] = (
+    CauseRow(WriterField.JOB, Relation.OTHER, Cause.OTHER_JOB, "a job is its name: two names, two jobs"),
+    CauseRow(
+        WriterField.BATCH,
+        Relation.OTHER,
+        Cause.UPSTREAM,
+        "a batch is read once: the source had it again for a later one",
+    ),
+    CauseRow(WriterField.BATCH, Relation.ONE, Cause.UNKNOWN, "one of the two may be of any batch"),
+    CauseRow(
+        WriterField.RUN, Relation.OLDER, Cause.ZOMBIE, "a run that wrote before the newer one did is still at work"
+    ),
+    CauseRow(
+        WriterField.RUN, Relation.NEWER, Cause.BATCH_REPLAY, "a job that starts again writes what was not committed"
+    ),
+    CauseRow(WriterField.RUN, Relation.ONE, Cause.UNKNOWN, "one of the two may be of any run"),
+    CauseRow(
+        WriterField.STAGE, Relation.OTHER, Cause.BATCH_REPLAY, "the batch is computed, and written, a second time"
+    ),
+    CauseRow(WriterField.STAGE, Relation.ONE, Cause.UNKNOWN, "one of the two may be of any stage"),
+    CauseRow(WriterField.TASK, Relation.OTHER, Cause.UPSTREAM, "two tasks of a stage have different rows of its input"),
+    CauseRow(WriterField.TASK, Relation.ONE, Cause.UNKNOWN, "one of the two may be any task"),
+    CauseRow(
+        WriterField.STAGE_ATTEMPT, Relation.OLDER, Cause.ZOMBIE, "tasks of an abandoned stage attempt run to their end"
+    ),
+    CauseRow(
+        WriterField.STAGE_ATTEMPT, Relation.NEWER, Cause.STAGE_RETRY, "a stage runs again where its input was lost"
+    ),
+    CauseRow(
+        WriterField.STAGE_ATTEMPT, Relation.ONE, Cause.UNKNOWN, "one of the two may be of any attempt of the stage"
+    ),
+    CauseRow(WriterField.ATTEMPT, Relation.OLDER, Cause.SPECULATION, "both run, as the job allows", True),
+    CauseRow(WriterField.ATTEMPT, Relation.OLDER, Cause.ZOMBIE, "an attempt that was given up is still at work", False),
+    CauseRow(WriterField.ATTEMPT, Relation.NEWER, Cause.SPECULATION, "both may run, as the job allows", True),
+    CauseRow(
+        WriterField.ATTEMPT,
+        Relation.NEWER,
+        Cause.TASK_RETRY,
+        "the next attempt starts where the one before failed",
+        False,
+    ),
+    CauseRow(WriterField.ATTEMPT, Relation.ONE, Cause.UNKNOWN, "one of the two may be any attempt"),
+    CauseRow(WriterField.ATTEMPT, Relation.SAME, Cause.UPSTREAM, "one attempt, under two tokens, has different rows"),
+    CauseRow(
+        WriterField.ATTEMPT, Relation.NEITHER, Cause.TASK_RETRY, "the token is the attempt: the same work is done again"
+    ),
 )
 
 
-def cause_of(relations: Mapping[Field, Relation], speculates: bool) -> Cause:
+def cause_of(relations: Mapping[WriterField, Relation], speculates: bool) -> Cause:
     """Returns the cause of the first row of `CAUSES` that fits."""
     return next(
         row.cause for row in CAUSES if relations[row.field] is row.relation and row.speculates in (None, speculates)
     )
 
 
-def cases() -> Sequence[tuple[dict[Field, Relation], bool]]:
+def cases() -> Sequence[tuple[dict[WriterField, Relation], bool]]:
     """Returns every way in which two writers may be to each other, and whether the present one's job speculates."""
-    compared = [field for field in Field if field is not Field.SERIAL]
+    compared = [field for field in WriterField if field is not WriterField.SERIAL]
     every = product(*(RELATIONS[field] for field in compared))
     return [
         (dict(zip(compared, relations, strict=True)), speculates) for relations in every for speculates in (False, True)

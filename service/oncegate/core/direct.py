@@ -13,7 +13,7 @@ from enum import IntEnum
 from oncegate.core.cells import Cell
 
 
-class Record(IntEnum):
+class RecordState(IntEnum):
     """Names what is known of a sequence's record. FOUND: it was read, and its entry is not durable yet."""
 
     ABSENT = 0
@@ -21,7 +21,7 @@ class Record(IntEnum):
     ENTERED = 2
 
 
-class Reading(IntEnum):
+class ReadProgress(IntEnum):
     """Names how far the owner has read since the question came.
 
     BEFORE: not at all. READ: up to where the records then ended, what is not committed included. PROVEN: and a ledger
@@ -33,7 +33,7 @@ class Reading(IntEnum):
     PROVEN = 2
 
 
-class Told(IntEnum):
+class QuestionOutcome(IntEnum):
     """Names what becomes of a question: an answer, or what is to be done before it can be given."""
 
     READ_ON = 0
@@ -43,32 +43,34 @@ class Told(IntEnum):
 
 
 _ENTERED = Cell(
-    Told.DUPLICATE, "what was entered is a duplicate", "it is committed, and the ledger says so for ever (P1)"
+    QuestionOutcome.DUPLICATE,
+    "what was entered is a duplicate",
+    "it is committed, and the ledger says so for ever (P1)",
 )
 _FOUND = Cell(
-    Told.COMMIT,
+    QuestionOutcome.COMMIT,
     "what was found is told once its entry is durable",
     "a successor would know only of the record, which this owner may trim (P1)",
 )
 
-ASK: dict[tuple[Record, Reading], Cell[Told]] = {
-    (Record.ABSENT, Reading.BEFORE): Cell(
-        Told.READ_ON,
+ASK: dict[tuple[RecordState, ReadProgress], Cell[QuestionOutcome]] = {
+    (RecordState.ABSENT, ReadProgress.BEFORE): Cell(
+        QuestionOutcome.READ_ON,
         "nothing is absent before the records were read to their end",
         "the one before may have committed a moment ago, and died before anybody was told (P1)",
     ),
-    (Record.ABSENT, Reading.READ): Cell(
-        Told.COMMIT,
+    (RecordState.ABSENT, ReadProgress.READ): Cell(
+        QuestionOutcome.COMMIT,
         "an owner that was followed denies nothing",
         "its successor may have entered the record and trimmed it, so that this one does not find it (P1)",
     ),
-    (Record.ABSENT, Reading.PROVEN): Cell(
-        Told.NOT_THERE,
+    (RecordState.ABSENT, ReadProgress.PROVEN): Cell(
+        QuestionOutcome.NOT_THERE,
         "who asks has fenced all before him, and the owner has read all that they committed",
         "nobody else can commit it any more, so he writes it (P6)",
     ),
-    **dict.fromkeys([(Record.FOUND, reading) for reading in Reading], _FOUND),
-    **dict.fromkeys([(Record.ENTERED, reading) for reading in Reading], _ENTERED),
+    **dict.fromkeys([(RecordState.FOUND, reading) for reading in ReadProgress], _FOUND),
+    **dict.fromkeys([(RecordState.ENTERED, reading) for reading in ReadProgress], _ENTERED),
 }
 
 
@@ -107,12 +109,12 @@ _OPEN = Cell(
 )
 _WHOLE = Cell(Acking.NOTHING, "an ack of what is one interval says nothing new", "it may come again with each question")
 
-ACK: dict[tuple[Cover, Reading], Cell[Acking]] = {
-    (Cover.BEYOND, Reading.BEFORE): _UNREAD,
-    (Cover.OPEN, Reading.BEFORE): _UNREAD,
-    **{(Cover.BEYOND, reading): _BEYOND for reading in (Reading.READ, Reading.PROVEN)},
-    **{(Cover.OPEN, reading): _OPEN for reading in (Reading.READ, Reading.PROVEN)},
-    **dict.fromkeys([(Cover.WHOLE, reading) for reading in Reading], _WHOLE),
+ACK: dict[tuple[Cover, ReadProgress], Cell[Acking]] = {
+    (Cover.BEYOND, ReadProgress.BEFORE): _UNREAD,
+    (Cover.OPEN, ReadProgress.BEFORE): _UNREAD,
+    **{(Cover.BEYOND, reading): _BEYOND for reading in (ReadProgress.READ, ReadProgress.PROVEN)},
+    **{(Cover.OPEN, reading): _OPEN for reading in (ReadProgress.READ, ReadProgress.PROVEN)},
+    **dict.fromkeys([(Cover.WHOLE, reading) for reading in ReadProgress], _WHOLE),
 }
 
 

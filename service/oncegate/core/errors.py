@@ -42,7 +42,7 @@ A bug is an `assert`, never one of these.
 
 from typing import ClassVar, Literal
 
-Action = Literal["retry", "fix", "stop"]
+NextStep = Literal["retry", "fix", "stop"]
 
 
 class OncegateError(Exception):
@@ -50,7 +50,7 @@ class OncegateError(Exception):
 
     code: ClassVar[str]
     title: ClassVar[str]
-    action: ClassVar[Action]
+    action: ClassVar[NextStep]
     retry_after_ms: ClassVar[int | None] = None
 
     def __init__(self, detail: str, **extra: object) -> None:

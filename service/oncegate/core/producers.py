@@ -219,7 +219,7 @@ class SequenceState(IntEnum):
     DONE_OTHER = 7
 
 
-class Asker(IntEnum):
+class ProducerAsker(IntEnum):
     """Names who asks, of the epoch in force, seen from the sequence's holder.
 
     SAME_CALL: the very call that holds it. SAME_EPOCH: another call of the holder's epoch. REPEAT: a call that was
@@ -232,7 +232,7 @@ class Asker(IntEnum):
     NEWER = 3
 
 
-class Action(IntEnum):
+class ProducerAction(IntEnum):
     """Names what is done with one sequence of a request."""
 
     STALE = 0
@@ -249,89 +249,89 @@ class Action(IntEnum):
 
 
 # Who can ask: what holds nothing has no holder to tell askers by, and calls of what is done are not kept.
-ASKERS: dict[SequenceState, tuple[Asker, ...]] = {
-    **dict.fromkeys(SequenceState, (Asker.REPEAT, Asker.NEWER)),
-    SequenceState.CLAIMED: tuple(Asker),
-    SequenceState.DONE: (Asker.SAME_EPOCH, Asker.REPEAT, Asker.NEWER),
-    SequenceState.DONE_OTHER: (Asker.SAME_EPOCH, Asker.REPEAT, Asker.NEWER),
+ASKERS: dict[SequenceState, tuple[ProducerAsker, ...]] = {
+    **dict.fromkeys(SequenceState, (ProducerAsker.REPEAT, ProducerAsker.NEWER)),
+    SequenceState.CLAIMED: tuple(ProducerAsker),
+    SequenceState.DONE: (ProducerAsker.SAME_EPOCH, ProducerAsker.REPEAT, ProducerAsker.NEWER),
+    SequenceState.DONE_OTHER: (ProducerAsker.SAME_EPOCH, ProducerAsker.REPEAT, ProducerAsker.NEWER),
 }
 
 _STALE = Cell(
-    Action.STALE,
+    ProducerAction.STALE,
     "what was acked is settled for ever",
     "the driver will not run it again, so whoever asks is late; it was written (P1)",
 )
 _REPEAT_BUSY = Cell(
-    Action.BUSY,
+    ProducerAction.BUSY,
     "a repeat grants nothing that its call does not hold",
     "a late copy would grant under a call that its sender has done with, and nobody would write it (LOSS)",
 )
-_FRESH = Cell(Action.GRANT, "nobody has claimed it", "the first to ask writes it")
+_FRESH = Cell(ProducerAction.GRANT, "nobody has claimed it", "the first to ask writes it")
 _ORDER = Cell(
-    Action.OUT_OF_ORDER,
+    ProducerAction.OUT_OF_ORDER,
     "what comes after a later one is refused, with the whole request",
     "the producer is split or shuffled: two writers would pass over each other's rows (LOSS)",
 )
 _DUPLICATE = Cell(
-    Action.DUPLICATE, "done is done for everyone", "an acknowledged completion is never granted again (P1)"
+    ProducerAction.DUPLICATE, "done is done for everyone", "an acknowledged completion is never granted again (P1)"
 )
 _CONFLICT = Cell(
-    Action.CONFLICT,
+    ProducerAction.CONFLICT,
     "a sequence that was done with another payload is no duplicate",
     "its source numbers its records anew: dropping it would lose the second payload, writing it would make two of one "
     "sequence (LOSS, P1)",
 )
 
-SEQUENCE: dict[tuple[SequenceState, Asker], Cell[Action]] = {
-    (SequenceState.STALE, Asker.REPEAT): _STALE,
-    (SequenceState.STALE, Asker.NEWER): _STALE,
-    (SequenceState.ABSENT, Asker.REPEAT): _REPEAT_BUSY,
-    (SequenceState.ABSENT, Asker.NEWER): _FRESH,
-    (SequenceState.SKIPPED, Asker.REPEAT): _ORDER,
-    (SequenceState.SKIPPED, Asker.NEWER): _ORDER,
-    (SequenceState.FREE, Asker.REPEAT): _REPEAT_BUSY,
-    (SequenceState.FREE, Asker.NEWER): Cell(
-        Action.GRANT, "what was released may be claimed again", "its holder said that it was not written (P6)"
+SEQUENCE: dict[tuple[SequenceState, ProducerAsker], Cell[ProducerAction]] = {
+    (SequenceState.STALE, ProducerAsker.REPEAT): _STALE,
+    (SequenceState.STALE, ProducerAsker.NEWER): _STALE,
+    (SequenceState.ABSENT, ProducerAsker.REPEAT): _REPEAT_BUSY,
+    (SequenceState.ABSENT, ProducerAsker.NEWER): _FRESH,
+    (SequenceState.SKIPPED, ProducerAsker.REPEAT): _ORDER,
+    (SequenceState.SKIPPED, ProducerAsker.NEWER): _ORDER,
+    (SequenceState.FREE, ProducerAsker.REPEAT): _REPEAT_BUSY,
+    (SequenceState.FREE, ProducerAsker.NEWER): Cell(
+        ProducerAction.GRANT, "what was released may be claimed again", "its holder said that it was not written (P6)"
     ),
-    (SequenceState.CLAIMED, Asker.SAME_CALL): Cell(
-        Action.GRANT_AGAIN,
+    (SequenceState.CLAIMED, ProducerAsker.SAME_CALL): Cell(
+        ProducerAction.GRANT_AGAIN,
         "a repeat is granted what its call still holds",
         "the reply was lost; refusing would leave the sequence to nobody (P6)",
     ),
-    (SequenceState.CLAIMED, Asker.SAME_EPOCH): Cell(
-        Action.SAME, "another call of this epoch holds it", "granting it twice would write it twice (P5)"
+    (SequenceState.CLAIMED, ProducerAsker.SAME_EPOCH): Cell(
+        ProducerAction.SAME, "another call of this epoch holds it", "granting it twice would write it twice (P5)"
     ),
-    (SequenceState.CLAIMED, Asker.REPEAT): _REPEAT_BUSY,
-    (SequenceState.CLAIMED, Asker.NEWER): Cell(
-        Action.TAKE_OVER,
+    (SequenceState.CLAIMED, ProducerAsker.REPEAT): _REPEAT_BUSY,
+    (SequenceState.CLAIMED, ProducerAsker.NEWER): Cell(
+        ProducerAction.TAKE_OVER,
         "what an older epoch left is taken over",
         "its holder is fenced, and may have written it: counted as a takeover (P5, P6)",
     ),
-    (SequenceState.DONE, Asker.SAME_EPOCH): _DUPLICATE,
-    (SequenceState.DONE, Asker.REPEAT): _DUPLICATE,
-    (SequenceState.DONE, Asker.NEWER): _DUPLICATE,
-    (SequenceState.DONE_OTHER, Asker.SAME_EPOCH): _CONFLICT,
-    (SequenceState.DONE_OTHER, Asker.REPEAT): _CONFLICT,
-    (SequenceState.DONE_OTHER, Asker.NEWER): _CONFLICT,
-    (SequenceState.GIVEN_UP, Asker.REPEAT): _REPEAT_BUSY,
-    (SequenceState.GIVEN_UP, Asker.NEWER): Cell(
-        Action.GRANT, "what was given up may be claimed again", "a person said that it was not written (P6)"
+    (SequenceState.DONE, ProducerAsker.SAME_EPOCH): _DUPLICATE,
+    (SequenceState.DONE, ProducerAsker.REPEAT): _DUPLICATE,
+    (SequenceState.DONE, ProducerAsker.NEWER): _DUPLICATE,
+    (SequenceState.DONE_OTHER, ProducerAsker.SAME_EPOCH): _CONFLICT,
+    (SequenceState.DONE_OTHER, ProducerAsker.REPEAT): _CONFLICT,
+    (SequenceState.DONE_OTHER, ProducerAsker.NEWER): _CONFLICT,
+    (SequenceState.GIVEN_UP, ProducerAsker.REPEAT): _REPEAT_BUSY,
+    (SequenceState.GIVEN_UP, ProducerAsker.NEWER): Cell(
+        ProducerAction.GRANT, "what was given up may be claimed again", "a person said that it was not written (P6)"
     ),
 }
 
 # What takes the place of a cell where a namespace lets nobody take over what a holder left.
-LEFT_BEHIND: dict[LeaseExpiry, dict[tuple[SequenceState, Asker], Cell[Action]]] = {
+LEFT_BEHIND: dict[LeaseExpiry, dict[tuple[SequenceState, ProducerAsker], Cell[ProducerAction]]] = {
     LeaseExpiry.TAKEOVER: {},
     LeaseExpiry.HOLD: {
-        (SequenceState.CLAIMED, Asker.NEWER): Cell(
-            Action.HOLD,
+        (SequenceState.CLAIMED, ProducerAsker.NEWER): Cell(
+            ProducerAction.HOLD,
             "what an older epoch left stays left (lease_expiry is hold)",
             "it may have been written, and nobody is to write it twice: others wait for a person (P5 before P6)",
         )
     },
     LeaseExpiry.FAIL: {
-        (SequenceState.CLAIMED, Asker.NEWER): Cell(
-            Action.IN_DOUBT,
+        (SequenceState.CLAIMED, ProducerAsker.NEWER): Cell(
+            ProducerAction.IN_DOUBT,
             "what an older epoch left is in doubt (lease_expiry is fail)",
             "it may have been written, and nobody is to write it twice: whoever asks is stopped (P5 before P6)",
         )
@@ -339,7 +339,7 @@ LEFT_BEHIND: dict[LeaseExpiry, dict[tuple[SequenceState, Asker], Cell[Action]]] 
 }
 
 
-def sequence_table(expiry: LeaseExpiry) -> dict[tuple[SequenceState, Asker], Cell[Action]]:
+def sequence_table(expiry: LeaseExpiry) -> dict[tuple[SequenceState, ProducerAsker], Cell[ProducerAction]]:
     """Returns the table of sequences that is in force."""
     return {**SEQUENCE, **LEFT_BEHIND[expiry]}
 
@@ -348,12 +348,12 @@ def sequence_table(expiry: LeaseExpiry) -> dict[tuple[SequenceState, Asker], Cel
 NO_ACTION = 255
 
 
-def actions(table: dict[tuple[SequenceState, Asker], Cell[Action]]) -> bytes:
-    """Returns a table as bytes, `Action` at `state * len(Asker) + asker`; KeyError when a cell is empty."""
+def actions(table: dict[tuple[SequenceState, ProducerAsker], Cell[ProducerAction]]) -> bytes:
+    """Returns a table as bytes, `ProducerAction` at `state * len(Asker) + asker`; KeyError when a cell is empty."""
     return bytes(
         table[state, asker].effect if asker in ASKERS[state] else NO_ACTION
         for state in SequenceState
-        for asker in Asker
+        for asker in ProducerAsker
     )
 
 

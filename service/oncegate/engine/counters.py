@@ -13,7 +13,7 @@ from typing import Any
 
 from oncegate.core.causes import KNOWN_FROM, Cause
 from oncegate.core.claims import Action
-from oncegate.core.producers import Action as SequenceAction
+from oncegate.core.producers import ProducerAction as SequenceAction
 from oncegate.index.shard import ShardIndex
 from oncegate.index.table.arrays import SAME_INDEX
 

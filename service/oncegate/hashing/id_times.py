@@ -15,7 +15,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.hashing.byte_strings import Octets, plain
 from oncegate.hashing.ids import Fingerprinter
 
-Read = Callable[[pa.Array], NDArray[np.uint64]]
+ReadTimes = Callable[[pa.Array], NDArray[np.uint64]]
 
 _EVENT_ID = "^[0-9a-f]{12}-[0-9a-f]{4,}-[0-9a-f]+@[A-Za-z0-9.-]{1,100}$"
 _UUID7 = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-7[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$"
@@ -74,7 +74,7 @@ class TimedFingerprinter(Fingerprinter):
     Raises BadRequest for ids that do not carry it, and for ids of several columns.
     """
 
-    def __init__(self, of: Fingerprinter, read: Read) -> None:
+    def __init__(self, of: Fingerprinter, read: ReadTimes) -> None:
         self._of, self._read = of, read
         self.made_ms: NDArray[np.uint64] = np.empty(0, np.uint64)
 
@@ -105,6 +105,6 @@ class TimedFingerprinter(Fingerprinter):
         return self.of_array(columns[0])
 
 
-def with_times(of: Fingerprinter, read: Read | None) -> Fingerprinter:
+def with_times(of: Fingerprinter, read: ReadTimes | None) -> Fingerprinter:
     """Returns what fingerprints the ids of one request, and reads when each was made where ids carry it."""
     return of if read is None else TimedFingerprinter(of, read)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from oncegate.core.batches import Digests, Facts
+from oncegate.core.batches import DigestMatch, Facts
 from oncegate.core.entries.kinds import Asked, Committed, Dropped, Entry, Name, Part, Staged
 from oncegate.index.committed_names import CommittedName, CommittedNames
 from oncegate.index.older_names import short_digest, short_nonce
@@ -131,7 +131,7 @@ class BatchIndex:
         if record is None:
             before = self._name_before(name)
             known = None if before is None else before.digest
-            previous = Digests.compare(known, short_digest(previous_digest))
+            previous = DigestMatch.compare(known, short_digest(previous_digest))
             # Spark numbers a query's batches one by one, and one without tasks commits nothing: rows may come later.
             is_ordered = run is None and previous_digest is None
             higher = is_ordered and self.committed.higher_name(name) is not None
@@ -141,8 +141,8 @@ class BatchIndex:
             committed=True,
             same_nonce=short_nonce(nonce) == record.nonce,
             run_asked=run is not None and any(r == run and n != nonce for r, n in record.asks),
-            digests=Digests.compare(record.digest, short_digest(digest)),
-            reads=Digests.compare(record.reads, short_digest(reads)),
+            digests=DigestMatch.compare(record.digest, short_digest(digest)),
+            reads=DigestMatch.compare(record.reads, short_digest(reads)),
             rows_equal=None if record.fingerprint is None else (record.rows, record.fingerprint) == (rows, fingerprint),
             first_wins=first_wins,
         )

@@ -10,14 +10,14 @@ from functools import lru_cache
 import numpy as np
 
 from oncegate.arraytypes import U8, U32
-from oncegate.core.causes import CAUSES, ORDERED, STAGE_ATTEMPT, Cause, Field, Relation
+from oncegate.core.causes import CAUSES, ORDERED, STAGE_ATTEMPT, Cause, Relation, WriterField
 from oncegate.core.writers import decode
 
 # Words of a writer: one for each `Field`, in that order.
-WORDS = len(Field)
+WORDS = len(WriterField)
 # Jobs whose runs are kept in order, and runs of each: a zombie is a run or two behind.
 _JOBS_MOST, _RUNS_MOST = 4_096, 8
-_TELLING = (Field.SERIAL, Field.ATTEMPT)
+_TELLING = (WriterField.SERIAL, WriterField.ATTEMPT)
 _NOBODY = np.zeros(WORDS, np.uint32)
 _NOBODY.flags.writeable = False
 
@@ -53,7 +53,7 @@ class RunOrder:
     def note(self, data: bytes) -> None:
         """Notes that this writer, in bytes, wrote; nothing of empty ones."""
         words = words_of(data)
-        job, run = int(words[Field.JOB]), int(words[Field.RUN])
+        job, run = int(words[WriterField.JOB]), int(words[WriterField.RUN])
         if not run:
             return
         runs = self._runs.pop(job, [])
@@ -66,7 +66,7 @@ class RunOrder:
     def after(self, data: bytes) -> U32:
         """Returns the runs of this writer's job that began to write after its own run did: hashes, uint32 (n,)."""
         words = words_of(data)
-        runs, run = self._runs.get(int(words[Field.JOB]), []), int(words[Field.RUN])
+        runs, run = self._runs.get(int(words[WriterField.JOB]), []), int(words[WriterField.RUN])
         return np.array(runs[runs.index(run) + 1 :] if run in runs else [], np.uint32)
 
     def snapshot(self) -> dict[int, list[int]]:
@@ -88,13 +88,13 @@ def causes_of(firsts: U32, data: bytes, runs: RunOrder) -> U8:
         return causes
     mine, speculates = _said(data)
     newer_runs = runs.after(data)
-    is_open = firsts[:, Field.JOB] != 0
+    is_open = firsts[:, WriterField.JOB] != 0
     # By field: a row of `CAUSES` is about one, and the rows of one field come together.
     for field in dict.fromkeys(row.field for row in CAUSES):
         if not is_open.any():
             break
         relation = _relation(field, firsts[:, field], int(mine[field]), newer_runs)
-        if field is Field.STAGE_ATTEMPT:
+        if field is WriterField.STAGE_ATTEMPT:
             serial, attempt = (_relation(of, firsts[:, of], int(mine[of]), newer_runs) for of in _TELLING)
             for pair, told in STAGE_ATTEMPT.items():
                 relation[(relation == Relation.NEITHER) & (serial == pair[0]) & (attempt == pair[1])] = told
@@ -118,7 +118,7 @@ def is_newer_run(run: bytes | None, data: bytes, runs: RunOrder) -> bool:
 
 def task_of(data: bytes) -> int:
     """Returns the word of a writer's task; 0: it does not name one."""
-    return int(words_of(data)[Field.TASK])
+    return int(words_of(data)[WriterField.TASK])
 
 
 def _hash(name: bytes) -> int:
@@ -126,11 +126,11 @@ def _hash(name: bytes) -> int:
     return zlib.crc32(name) or 1
 
 
-def _relation(field: Field, theirs: U32, mine: int, newer_runs: U32) -> U8:
+def _relation(field: WriterField, theirs: U32, mine: int, newer_runs: U32) -> U8:
     """Returns how a field of the present writer is to that of each first, uint8 (k,), `Relation`."""
     if not mine:
         return np.where(theirs == 0, Relation.NEITHER, Relation.ONE).astype(np.uint8)
-    if field is Field.RUN:
+    if field is WriterField.RUN:
         differs = np.where(np.isin(theirs, newer_runs), Relation.OLDER, Relation.NEWER)
     elif field in ORDERED:
         differs = np.where(theirs > mine, Relation.OLDER, Relation.NEWER)

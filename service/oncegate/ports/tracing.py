@@ -13,17 +13,17 @@ from typing import Protocol
 Attributes = Mapping[str, str | int | bool]
 
 
-class Span(Protocol):
+class TraceSpan(Protocol):
     """One part of a trace that is recorded. After its end `link` and `note` have no effect. Nothing here raises."""
 
     @property
     def ids(self) -> tuple[str, str]:
         """Returns its trace's id and its own: 32 and 16 hexadecimal digits."""
 
-    def child(self, name: str, attributes: Attributes) -> AbstractContextManager["Span"]:
+    def child(self, name: str, attributes: Attributes) -> AbstractContextManager["TraceSpan"]:
         """Records a part of this part, which ends with the block; an exception that leaves it is noted by its type."""
 
-    def link(self, other: "Span") -> None:
+    def link(self, other: "TraceSpan") -> None:
         """Says that another span belongs to this one too, of which it is no part."""
 
     def note(self, attributes: Attributes, name: str | None = None) -> None:
@@ -43,7 +43,7 @@ class Tracer(Protocol):
 
     def request(
         self, name: str, headers: Iterable[tuple[str | bytes, str | bytes]], attributes: Attributes
-    ) -> AbstractContextManager[Span | None]:
+    ) -> AbstractContextManager[TraceSpan | None]:
         """Records a request below its caller's span, which the headers name; None: it is not sampled."""
 
 
@@ -52,22 +52,22 @@ class _Cell:
 
     __slots__ = ("span",)
 
-    def __init__(self, span: Span) -> None:
-        self.span: Span | None = span
+    def __init__(self, span: TraceSpan) -> None:
+        self.span: TraceSpan | None = span
 
 
 _CELL: ContextVar[_Cell | None] = ContextVar("oncegate_span", default=None)
 _NOTHING = nullcontext()
 
 
-def current_span() -> Span | None:
+def current_span() -> TraceSpan | None:
     """Returns the span that the running task is part of; None: it is traced by nobody, or that span is over."""
     cell = _CELL.get()
     return None if cell is None else cell.span
 
 
 @contextmanager
-def current_as(span: Span) -> Iterator[None]:
+def current_as(span: TraceSpan) -> Iterator[None]:
     """Makes `span` current while the block runs, also in tasks and threads that start there."""
     cell = _Cell(span)
     token = _CELL.set(cell)
@@ -79,13 +79,13 @@ def current_as(span: Span) -> Iterator[None]:
         _CELL.reset(token)
 
 
-def child(name: str, attributes: Attributes) -> AbstractContextManager[Span | None]:
+def child(name: str, attributes: Attributes) -> AbstractContextManager[TraceSpan | None]:
     """Records a part of what is current, and makes it current; does nothing where nothing is."""
     parent = current_span()
     return _NOTHING if parent is None else _current_child(parent, name, attributes)
 
 
 @contextmanager
-def _current_child(parent: Span, name: str, attributes: Attributes) -> Iterator[Span]:
+def _current_child(parent: TraceSpan, name: str, attributes: Attributes) -> Iterator[TraceSpan]:
     with parent.child(name, attributes) as span, current_as(span):
         yield span

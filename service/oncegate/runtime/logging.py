@@ -7,7 +7,7 @@ from typing import Literal, TextIO, cast
 
 import structlog
 
-Format = Literal["text", "json"]
+LogFormat = Literal["text", "json"]
 # Without what variables held: keys, ids and rows are among them, and a log is read by more people than those.
 _TRACEBACKS = structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False))
 
@@ -29,7 +29,7 @@ class Lossy:
             self._stream.flush()
 
 
-def open_log(form: Format, stream: TextIO | None = None) -> structlog.typing.FilteringBoundLogger:
+def open_log(form: LogFormat, stream: TextIO | None = None) -> structlog.typing.FilteringBoundLogger:
     """A logger that writes one line per event, or loses it, and a traceback of a bug; nothing global is configured.
 
     `stream` None: stderr. Text is coloured on a terminal only.

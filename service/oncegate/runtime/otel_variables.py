@@ -14,14 +14,14 @@ _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedTraces:
     """Says where traces go: `exporters`, of EXPORTERS but none; and by which of PROTOCOLS."""
 
     exporters: tuple[str, ...]
     protocol: str
 
 
-def wanted_traces(environ: Mapping[str, str]) -> Wanted | None:
+def wanted_traces(environ: Mapping[str, str]) -> WantedTraces | None:
     """Returns where traces are to go; None: nobody asks for them. Raises ValueError for a value that is not known.
 
     Sampling, headers, batches and names are read by the SDK itself, from the other variables of the specification.
@@ -39,4 +39,4 @@ def wanted_traces(environ: Mapping[str, str]) -> Wanted | None:
     if protocol not in PROTOCOLS:
         raise ValueError(f"OTEL_EXPORTER_OTLP_PROTOCOL: {protocol} is not known; there are {', '.join(PROTOCOLS)}")
     chosen = tuple(dict.fromkeys(name for name in exporters if name != "none"))
-    return Wanted(chosen, protocol) if chosen else None
+    return WantedTraces(chosen, protocol) if chosen else None

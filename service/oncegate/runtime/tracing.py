@@ -31,9 +31,9 @@ from opentelemetry.trace import (
 import oncegate
 from oncegate.core.errors import OncegateError
 from oncegate.ports import Clock, Observer
-from oncegate.ports.tracing import Attributes, Span
+from oncegate.ports.tracing import Attributes, TraceSpan
 from oncegate.runtime.counted_spans import CountedBatches, SpanCounts
-from oncegate.runtime.otel_variables import GRPC, Wanted
+from oncegate.runtime.otel_variables import GRPC, WantedTraces
 
 # The library says each failed export; a collector that is away for an hour is not a line every five seconds.
 SAID_EVERY_MS = 60_000
@@ -63,7 +63,7 @@ class Recording:
         with _ended(self._tracer.start_span(name, above, kind, attributes)) as span:
             yield Recording(span, self._tracer)
 
-    def link(self, other: Span) -> None:
+    def link(self, other: TraceSpan) -> None:
         """Says that another span belongs to this one too."""
         if self._span.is_recording():
             trace_id, span_id = other.ids
@@ -137,7 +137,7 @@ def _ended(span: Any) -> Iterator[Any]:
         span.end()
 
 
-class Said(logging.Handler):
+class LibraryLogEvents(logging.Handler):
     """Turns what OpenTelemetry's libraries say into events, one a minute of each kind."""
 
     def __init__(self, observer: Observer, clock: Clock) -> None:
@@ -161,7 +161,7 @@ async def tracing(made: Sequence[SpanExporter], observer: Observer, clock: Clock
     how many, the tracer's `outcomes`.
     """
     said = logging.getLogger("opentelemetry")
-    said.handlers, said.propagate = [Said(observer, clock)], False
+    said.handlers, said.propagate = [LibraryLogEvents(observer, clock)], False
     provider, counts = TracerProvider(resource=_resource(), shutdown_on_exit=False), SpanCounts()
     for exporter in made:
         provider.add_span_processor(CountedBatches(exporter, counts))
@@ -174,7 +174,7 @@ async def tracing(made: Sequence[SpanExporter], observer: Observer, clock: Clock
         await asyncio.to_thread(ending.join, FLUSH_MS / 1_000)
 
 
-def exporters(wanted: Wanted) -> list[SpanExporter]:
+def exporters(wanted: WantedTraces) -> list[SpanExporter]:
     """Makes what sends spans, connected to nothing yet.
 
     Raises ModuleNotFoundError: it is not installed; ValueError: a variable's value cannot be used.

@@ -2,7 +2,7 @@
 
 from oncegate.testing.clock import FakeClock
 from oncegate.testing.ledger_checks import check_ledger
-from oncegate.testing.ledger_places import Place
+from oncegate.testing.ledger_places import LedgersUnderTest
 from oncegate.testing.local import LocalGateway
 
-__all__ = ["FakeClock", "LocalGateway", "Place", "check_ledger"]
+__all__ = ["FakeClock", "LedgersUnderTest", "LocalGateway", "check_ledger"]

@@ -10,7 +10,7 @@ from oncegate.testing.ledger_places import (
     BIG,
     NAMESPACE,
     Checks,
-    Place,
+    LedgersUnderTest,
     chunk_of,
     is_refused,
     opened_at,
@@ -46,7 +46,7 @@ async def _replaced(ledger: Ledger, mark: Mark, snapshot: Sequence[bytes], later
     )
 
 
-async def compacted_entries_are_replaced(place: Place) -> None:
+async def compacted_entries_are_replaced(place: LedgersUnderTest) -> None:
     """Checks that the snapshot is read in place of the entries, now and when it is opened again."""
     snapshot = [b"state", b"", b"of several" * 1_000]
     async with opened_at(place) as opened:
@@ -65,7 +65,7 @@ async def compacted_entries_are_replaced(place: Place) -> None:
         await _replaced(opened.ledger, mark, snapshot, [b"entry 4", b"entry 5", b"entry 6"])
 
 
-async def everything_can_be_compacted_again(place: Place) -> None:
+async def everything_can_be_compacted_again(place: LedgersUnderTest) -> None:
     """Checks that a snapshot, also an empty one, is replaced by the next."""
     async with opened_at(place) as opened:
         for life in range(3):
@@ -86,7 +86,7 @@ async def everything_can_be_compacted_again(place: Place) -> None:
         require(await read(opened.ledger) == [(mark.position + 1, b"after")], "go on after an empty snapshot")
 
 
-async def a_compaction_is_durable(place: Place) -> None:
+async def a_compaction_is_durable(place: LedgersUnderTest) -> None:
     """Checks that an acknowledged compaction outlives a crash."""
     async with opened_at(place) as opened:
         mark = await _append(opened.ledger, 1, 2)
@@ -103,7 +103,7 @@ async def a_compaction_is_durable(place: Place) -> None:
         await _replaced(opened.ledger, second, [b"state 2"], [b"entry 5"])
 
 
-async def outputs_outlive_a_compaction(place: Place) -> None:
+async def outputs_outlive_a_compaction(place: LedgersUnderTest) -> None:
     """Checks that rows, topics and waiting ranges are what they were."""
     ranges = [range_of(number, 10, f"s{number % 2}") for number in range(1, 6)]
     async with opened_at(place) as opened:
@@ -133,7 +133,7 @@ async def _publishes(ledger: Ledger, first_offset: int, number: int) -> bool:
     return True
 
 
-async def only_the_end_of_an_append_is_compacted(place: Place) -> None:
+async def only_the_end_of_an_append_is_compacted(place: LedgersUnderTest) -> None:
     """Checks that other positions are refused, with no effect."""
     async with opened_at(place) as opened:
         ledger = opened.ledger
@@ -155,7 +155,7 @@ async def _refuses(ledger: Ledger, *positions: int) -> None:
         raise AssertionError(f"a ledger must: refuse to compact up to {position}, where no known append ended")
 
 
-async def appends_go_on_while_it_compacts(place: Place) -> None:
+async def appends_go_on_while_it_compacts(place: LedgersUnderTest) -> None:
     """Checks that appends beside a compaction are kept."""
     async with opened_at(place) as opened:
         ledger = opened.ledger
@@ -173,7 +173,7 @@ async def appends_go_on_while_it_compacts(place: Place) -> None:
         await _replaced(opened.ledger, mark, snapshot, later)
 
 
-async def a_snapshot_may_be_made_while_appends_go_on(place: Place) -> None:
+async def a_snapshot_may_be_made_while_appends_go_on(place: LedgersUnderTest) -> None:
     """Checks that a snapshot is taken as it comes, with appends between its entries."""
     async with opened_at(place) as opened:
         ledger = opened.ledger
@@ -192,7 +192,7 @@ async def a_snapshot_may_be_made_while_appends_go_on(place: Place) -> None:
         await _replaced(opened.ledger, mark, snapshot, later)
 
 
-async def a_snapshot_that_fails_changes_nothing(place: Place) -> None:
+async def a_snapshot_that_fails_changes_nothing(place: LedgersUnderTest) -> None:
     """Checks that a snapshot's own error is passed on, and nothing was changed."""
     async with opened_at(place) as opened:
         ledger = opened.ledger
@@ -215,7 +215,7 @@ async def a_snapshot_that_fails_changes_nothing(place: Place) -> None:
         require(await read(ledger) == [(2, b"whole"), (3, b"entry 2")], "compact after a snapshot that failed")
 
 
-async def an_older_owner_compacts_nothing(place: Place) -> None:
+async def an_older_owner_compacts_nothing(place: LedgersUnderTest) -> None:
     """Checks that a fenced owner's compaction is refused."""
     async with AsyncExitStack() as stack:
         ledgers = await stack.enter_async_context(place.ledgers())

@@ -3,8 +3,9 @@
     async def test_my_ledger_keeps_its_promises():
         await check_ledger(make_place)
 
-`make_place` gives a new, empty `Place` at each call. A broken promise raises AssertionError, which names it. A ledger
-that leaves abilities out says so, `check_ledger(make_place, {Ability.OUTPUTS})`, and is told which checks were skipped.
+`make_place` gives a new, empty `LedgersUnderTest` at each call. A broken promise raises AssertionError, which names it.
+A ledger that leaves abilities out says so, `check_ledger(make_place, {Ability.OUTPUTS})`, and is told which checks were
+skipped.
 """
 
 import asyncio
@@ -18,10 +19,10 @@ from oncegate.testing.compaction_checks import COMPACTION_CHECKS
 from oncegate.testing.ledger_places import (
     BIG,
     NAMESPACE,
-    Check,
     Checks,
+    LedgerCheck,
+    LedgersUnderTest,
     MakePlace,
-    Place,
     chunk_of,
     is_refused,
     opened_at,
@@ -37,7 +38,7 @@ from oncegate.testing.output_checks import OUTPUT_CHECKS
 from oncegate.testing.runs_checks import RUNS_CHECKS
 
 
-async def entries_come_back_in_order(place: Place) -> None:
+async def entries_come_back_in_order(place: LedgersUnderTest) -> None:
     """Checks positions, marks and replay of a few appends."""
     async with opened_at(place) as opened:
         ledger = opened.ledger
@@ -53,7 +54,7 @@ async def entries_come_back_in_order(place: Place) -> None:
         require(marks == [first, first, second], "give each entry the mark of its append")
 
 
-async def marks_tell_histories_apart(place: Place) -> None:
+async def marks_tell_histories_apart(place: LedgersUnderTest) -> None:
     """Checks that each append has a hash chain of its own."""
     async with opened_at(place) as opened:
         marks = [opened.ledger.mark] + [await opened.ledger.append([b"same"], []) for _ in range(5)]
@@ -62,7 +63,7 @@ async def marks_tell_histories_apart(place: Place) -> None:
         require(len({mark.ledger for mark in marks}) == 1, "keep its id")
 
 
-async def opening_again_gives_the_same(place: Place) -> None:
+async def opening_again_gives_the_same(place: LedgersUnderTest) -> None:
     """Checks that everything is there when it is opened again, under a higher epoch."""
     written = [range_of(1, 3), range_of(2, 4)]
     async with opened_at(place) as opened:
@@ -82,7 +83,7 @@ async def opening_again_gives_the_same(place: Place) -> None:
             require(len(await again.outputs.fetch("t", 0, 0, 100, BIG)) == 2, "keep ranges that wait to be published")
 
 
-async def nothing_is_answered_before_it_is_durable(place: Place) -> None:
+async def nothing_is_answered_before_it_is_durable(place: LedgersUnderTest) -> None:
     """Checks that all that was acknowledged outlives crashes, and nothing else does."""
     wanted: list[tuple[int, bytes]] = []
     for life in range(4):
@@ -103,7 +104,7 @@ async def nothing_is_answered_before_it_is_durable(place: Place) -> None:
             require(offsets == list(range(12)), "hold acknowledged outputs after a crash")
 
 
-async def an_older_owner_is_fenced(place: Place) -> None:
+async def an_older_owner_is_fenced(place: LedgersUnderTest) -> None:
     """Checks that an owner that was followed by another writes nothing."""
     async with AsyncExitStack() as stack:
         ledgers = await stack.enter_async_context(place.ledgers())
@@ -128,7 +129,7 @@ async def an_older_owner_is_fenced(place: Place) -> None:
             require(await newer.outputs.fetch("t", 0, 0, 10, BIG) == [], "publish nothing for a fenced owner")
 
 
-async def empty_appends_change_nothing(place: Place) -> None:
+async def empty_appends_change_nothing(place: LedgersUnderTest) -> None:
     """Checks appends without entries, and entries without bytes."""
     async with opened_at(place) as opened:
         new = opened.ledger.mark
@@ -143,7 +144,7 @@ async def empty_appends_change_nothing(place: Place) -> None:
             require(len(await opened.outputs.fetch("t", 0, 0, 1, BIG)) == 1, "keep outputs appended without entries")
 
 
-async def sizes_do_not_matter(place: Place) -> None:
+async def sizes_do_not_matter(place: LedgersUnderTest) -> None:
     """Checks entries and outputs from nothing to megabytes."""
     sizes = [0, 1, 4_000, 4_096, 4_097, 70_000, 3_000_000, 5]
     bodies = [bytes([number]) * size for number, size in enumerate(sizes, 1)]
@@ -158,7 +159,7 @@ async def sizes_do_not_matter(place: Place) -> None:
             require((await opened.outputs.fetch("t", 0, 0, 1, BIG))[0].data == big.data, "keep outputs of every size")
 
 
-async def a_cancelled_caller_corrupts_nothing(place: Place) -> None:
+async def a_cancelled_caller_corrupts_nothing(place: LedgersUnderTest) -> None:
     """Whether the append of a cancelled caller took place is unknown to that caller; it did or it did not, whole."""
     async with opened_at(place) as opened:
         for number in range(1, 9):
@@ -184,7 +185,7 @@ def _require_whole_pairs(seen: list[Replayed], mark: Mark) -> None:
     require(all(bodies.count(body) in (2, 8) for body in set(bodies)), "keep an append whole or not at all")
 
 
-async def readers_never_meet_the_writer(place: Place) -> None:
+async def readers_never_meet_the_writer(place: LedgersUnderTest) -> None:
     """Checks that rows are read right while others are written."""
     async with opened_at(place) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
@@ -207,7 +208,7 @@ async def readers_never_meet_the_writer(place: Place) -> None:
         await asyncio.wait_for(asyncio.gather(writing, read(), read()), timeout=60)
 
 
-async def namespaces_are_apart(place: Place) -> None:
+async def namespaces_are_apart(place: LedgersUnderTest) -> None:
     """Checks that two namespaces share neither key nor id, entries or rows."""
     async with place.ledgers() as ledgers:
         await ledgers.create("other")
@@ -226,7 +227,7 @@ async def namespaces_are_apart(place: Place) -> None:
             require(third.key == key, "give a namespace the key that it is made with")
 
 
-async def a_deleted_namespace_answers_nobody(place: Place) -> None:
+async def a_deleted_namespace_answers_nobody(place: LedgersUnderTest) -> None:
     """Checks that a deleted name is free for another ledger, at once and after a crash."""
     async with place.ledgers() as ledgers:
         await ledgers.create("other")
@@ -257,7 +258,7 @@ async def _is_unknown(ledgers: Ledgers) -> None:
         require(False, "know nothing of a namespace that was deleted")
 
 
-async def a_replay_may_be_left_early(place: Place) -> None:
+async def a_replay_may_be_left_early(place: LedgersUnderTest) -> None:
     """Checks that a replay that is closed before its end leaves the ledger as it was."""
     async with opened_at(place) as opened:
         await opened.ledger.append([b"a"], [])
@@ -269,7 +270,7 @@ async def a_replay_may_be_left_early(place: Place) -> None:
         require(await read(opened.ledger) == [(1, b"a"), (2, b"b")], "go on after a replay that was left early")
 
 
-async def its_owner_is_known_at_any_time(place: Place) -> None:
+async def its_owner_is_known_at_any_time(place: LedgersUnderTest) -> None:
     """Checks `require_owner`, from the loop and from a thread."""
     async with opened_at(place) as opened:
         opened.require_owner()
@@ -281,7 +282,7 @@ async def its_owner_is_known_at_any_time(place: Place) -> None:
     require(False, "say that an owner that has left owns nothing")
 
 
-async def the_room_that_is_left_is_known(place: Place) -> None:
+async def the_room_that_is_left_is_known(place: LedgersUnderTest) -> None:
     """Checks the names and the free bytes."""
     async with place.ledgers() as ledgers, ledgers.open(NAMESPACE) as opened:
         require(NAMESPACE in ledgers.names(), "list its namespaces")
@@ -313,7 +314,7 @@ CHECKS: Checks = {
 }
 
 
-def why_skipped(check: Check, leaving_out: Collection[Ability]) -> str | None:
+def why_skipped(check: LedgerCheck, leaving_out: Collection[Ability]) -> str | None:
     """Says why a check is skipped for a ledger that leaves these abilities out; None: it is not."""
     missing = sorted(CHECKS[check].intersection(leaving_out))
     return f"the ledger leaves out {', '.join(missing)}" if missing else None

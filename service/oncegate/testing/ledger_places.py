@@ -21,7 +21,7 @@ from oncegate.ports import (
 )
 
 
-class Place(Protocol):
+class LedgersUnderTest(Protocol):
     """Holds the ledgers under test, and what lies beside them. It survives those who open it."""
 
     def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
@@ -34,10 +34,10 @@ class Place(Protocol):
         """Lets the power fail: whoever has it open is gone, and only what is durable at this moment stays."""
 
 
-MakePlace = Callable[[], AbstractAsyncContextManager[Place]]
-Check = Callable[[Place], Awaitable[None]]
+MakePlace = Callable[[], AbstractAsyncContextManager[LedgersUnderTest]]
+LedgerCheck = Callable[[LedgersUnderTest], Awaitable[None]]
 # Each check, and the abilities without which it cannot be kept.
-Checks = dict[Check, frozenset[Ability]]
+Checks = dict[LedgerCheck, frozenset[Ability]]
 NAMESPACE = "default"
 BIG = 1 << 40  # more bytes than any check writes
 
@@ -49,14 +49,14 @@ def require(holds: bool, promise: str) -> None:
 
 
 @asynccontextmanager
-async def opened_at(place: Place) -> AsyncIterator[OpenLedger]:
+async def opened_at(place: LedgersUnderTest) -> AsyncIterator[OpenLedger]:
     """Opens the default ledger of a place."""
     async with place.ledgers() as ledgers, ledgers.open(NAMESPACE) as opened:
         yield opened
 
 
 @asynccontextmanager
-async def runs_at(place: Place) -> AsyncIterator[Runs]:
+async def runs_at(place: LedgersUnderTest) -> AsyncIterator[Runs]:
     """Opens the runs beside the default ledger of a place."""
     async with opened_at(place) as opened, place.runs().open(NAMESPACE, opened) as runs:
         yield runs

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 
-class Said(Enum):
+class AttemptAnswer(Enum):
     """What one attempt knows of one id in the end."""
 
     WRITTEN = "written"  # granted, written, completed, acknowledged
@@ -28,11 +28,11 @@ class Attempted:
 
     id: bytes
     content: bytes
-    said: Said
+    said: AttemptAnswer
 
 
 @dataclass
-class Report:
+class OracleReport:
     """Ids that break a promise, each list empty when it held. `copies` counts records beyond the first of each id."""
 
     lost: list[bytes] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Report:
     attempts: int = 0
     records: int = 0
 
-    def check(self, copies_allowed: int = 0) -> "Report":
+    def check(self, copies_allowed: int = 0) -> "OracleReport":
         """AssertionError naming the first ids that break a promise; `copies_allowed`: takeovers counted elsewhere."""
         assert not self.lost, f"O1: {len(self.lost)} lost, first {self.lost[:5]}"
         assert self.copies <= copies_allowed, (
@@ -52,16 +52,16 @@ class Report:
         return self
 
 
-def judge(attempts: Iterable[Attempted], output: Iterable[tuple[bytes, bytes]]) -> Report:
+def judge(attempts: Iterable[Attempted], output: Iterable[tuple[bytes, bytes]]) -> OracleReport:
     """Compare what attempts were told with the output's (id, content) records, read by other means than theirs."""
-    report = Report()
+    report = OracleReport()
     promised: set[bytes] = set()
     contents: dict[bytes, set[bytes]] = defaultdict(set)
     for attempt in attempts:
         report.attempts += 1
-        if attempt.said in (Said.WRITTEN, Said.DUPLICATE):
+        if attempt.said in (AttemptAnswer.WRITTEN, AttemptAnswer.DUPLICATE):
             promised.add(attempt.id)
-        if attempt.said is not Said.REFUSED:
+        if attempt.said is not AttemptAnswer.REFUSED:
             contents[attempt.id].add(attempt.content)
     counted: Counter[bytes] = Counter()
     for id_, content in output:

@@ -7,7 +7,7 @@ from oncegate.ports import Ability, DropRanges, OutputChange, Outputs, TrimRange
 from oncegate.testing.ledger_places import (
     BIG,
     Checks,
-    Place,
+    LedgersUnderTest,
     chunk_of,
     opened_at,
     outputs_of,
@@ -18,7 +18,7 @@ from oncegate.testing.ledger_places import (
 )
 
 
-async def outputs_are_read_by_offset(place: Place) -> None:
+async def outputs_are_read_by_offset(place: LedgersUnderTest) -> None:
     """Checks that published ranges are found by any offset in them."""
     sizes = [3, 1, 5, 2]
     ranges = [range_of(number, rows, f"s{number % 2}") for number, rows in enumerate(sizes, 1)]
@@ -40,7 +40,7 @@ async def outputs_are_read_by_offset(place: Place) -> None:
         require(await outputs.fetch("other", 0, 0, 10, BIG) == [chunk_of(0, ranges[1])], "keep topics apart")
 
 
-async def one_append_writes_and_publishes(place: Place) -> None:
+async def one_append_writes_and_publishes(place: LedgersUnderTest) -> None:
     """Checks that a range may be written and published at once."""
     written = range_of(1, 7)
     async with opened_at(place) as opened:
@@ -54,7 +54,7 @@ async def one_append_writes_and_publishes(place: Place) -> None:
         require([chunk.first_offset for chunk in chunks] == [0, 7], "give a range without rows no offset")
 
 
-async def contradictions_are_refused_whole(place: Place) -> None:
+async def contradictions_are_refused_whole(place: LedgersUnderTest) -> None:
     """An append whose changes cannot hold is a bug of the caller: ValueError, and not even its entries are there."""
     async with opened_at(place) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
@@ -79,7 +79,7 @@ async def contradictions_are_refused_whole(place: Place) -> None:
         await ledger.append([b"c"], [range_of(3, 1), range_of(4, 1), publish(2, 3, 4)])
 
 
-async def dropped_ranges_are_gone(place: Place) -> None:
+async def dropped_ranges_are_gone(place: LedgersUnderTest) -> None:
     """Checks that a dropped range is never published."""
     async with opened_at(place) as opened:
         await opened.ledger.append([b"a"], [range_of(1, 1), range_of(2, 1), range_of(3, 1, "other")])
@@ -105,7 +105,7 @@ async def _low(outputs: Outputs) -> int:
         return low
 
 
-async def trimmed_offsets_are_refused(place: Place) -> None:
+async def trimmed_offsets_are_refused(place: LedgersUnderTest) -> None:
     """Checks trims by whole ranges, and that they last."""
     ranges = [range_of(number, 10) for number in range(1, 4)]
     async with opened_at(place) as opened:
@@ -134,7 +134,7 @@ async def trimmed_offsets_are_refused(place: Place) -> None:
         require(len(await outputs_of(opened).fetch("t", 0, 30, 1, BIG)) == 1, "go on where the trimmed topic ended")
 
 
-async def a_trim_is_part_of_its_append(place: Place) -> None:
+async def a_trim_is_part_of_its_append(place: LedgersUnderTest) -> None:
     """Checks that a trim happens with its append, or not at all."""
     ranges = [range_of(number, 10) for number in range(1, 5)]
     async with opened_at(place) as opened:
@@ -156,7 +156,7 @@ async def a_trim_is_part_of_its_append(place: Place) -> None:
         require(chunks == [chunk_of(20, ranges[2])], "keep what was not trimmed after a crash")
 
 
-async def fetches_are_bounded_in_bytes(place: Place) -> None:
+async def fetches_are_bounded_in_bytes(place: LedgersUnderTest) -> None:
     """Checks that a fetch stops after the range that reaches its bound."""
     ranges = [range_of(number, 2) for number in range(1, 5)]
     size_bytes = len(ranges[0].data)

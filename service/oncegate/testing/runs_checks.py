@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 
 from oncegate.core.errors import LedgerFenced
 from oncegate.ports import Ability, Runs
-from oncegate.testing.ledger_places import NAMESPACE, Checks, Place, opened_at, read, require, runs_at
+from oncegate.testing.ledger_places import NAMESPACE, Checks, LedgersUnderTest, opened_at, read, require, runs_at
 
 PIECES = [b"first " * 700, b"", b"second " * 2_000, b"."]
 WHOLE = b"".join(PIECES)
 
 
-async def runs_are_written_whole(place: Place) -> None:
+async def runs_are_written_whole(place: LedgersUnderTest) -> None:
     """Checks names and bytes of runs."""
     async with runs_at(place) as runs:
         require(runs.names() == [], "begin without runs")
@@ -26,7 +26,7 @@ async def runs_are_written_whole(place: Place) -> None:
         require(_is_missing(runs, "c"), "say by KeyError that a run is not there")
 
 
-async def runs_are_replaced_and_removed(place: Place) -> None:
+async def runs_are_replaced_and_removed(place: LedgersUnderTest) -> None:
     """Checks that what is open stays as it is."""
     async with runs_at(place) as runs:
         runs.write("a", PIECES)
@@ -45,7 +45,7 @@ async def runs_are_replaced_and_removed(place: Place) -> None:
         gc.collect()
 
 
-async def runs_are_durable(place: Place) -> None:
+async def runs_are_durable(place: LedgersUnderTest) -> None:
     """Checks that runs outlive a crash."""
     async with runs_at(place) as runs:
         runs.write("kept", PIECES)
@@ -71,7 +71,7 @@ def _cut_short() -> Iterator[bytes]:
     raise _Cut
 
 
-async def a_run_that_was_cut_short_is_not_there(place: Place) -> None:
+async def a_run_that_was_cut_short_is_not_there(place: LedgersUnderTest) -> None:
     """Checks that an error while a run is written leaves what was there."""
     async with runs_at(place) as runs:
         runs.write("a", [b"older"])
@@ -88,7 +88,7 @@ async def a_run_that_was_cut_short_is_not_there(place: Place) -> None:
         require(runs.names() == ["a"], "not show a run that was cut short, after a crash")
 
 
-async def bad_names_of_runs_are_refused(place: Place) -> None:
+async def bad_names_of_runs_are_refused(place: LedgersUnderTest) -> None:
     """Checks that a name that cannot be one is refused."""
     async with runs_at(place) as runs:
         for name in ("", ".", "..", "../a", "a/b", "A", "-a", ".a", "a.tmp", "a" * 65, "a\n", "a\0", "ä"):
@@ -111,7 +111,7 @@ def _is_missing(runs: Runs, name: str) -> bool:
     return False
 
 
-async def runs_end_with_their_owner(place: Place) -> None:
+async def runs_end_with_their_owner(place: LedgersUnderTest) -> None:
     """Checks that runs are closed to an owner that has left."""
     async with runs_at(place) as older:
         older.write("a", PIECES)
@@ -134,7 +134,7 @@ async def runs_end_with_their_owner(place: Place) -> None:
         require(bytes(runs.open("a")) == WHOLE == bytes(opened), "keep a late owner from changing a run")
 
 
-async def an_owner_that_leaves_ends_its_writes(place: Place) -> None:
+async def an_owner_that_leaves_ends_its_writes(place: LedgersUnderTest) -> None:
     """What a thread has begun when its owner leaves is never seen."""
     began, left = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -155,7 +155,7 @@ async def an_owner_that_leaves_ends_its_writes(place: Place) -> None:
         require(runs.names() == [], "show no run whose owner has left")
 
 
-async def several_runs_are_written_at_once(place: Place) -> None:
+async def several_runs_are_written_at_once(place: LedgersUnderTest) -> None:
     """Checks that threads may write runs beside one another."""
     async with runs_at(place) as runs:
         writes = (asyncio.to_thread(runs.write, f"run{n}", [b"%d " % n * 9_000] * 5) for n in range(8))
@@ -164,7 +164,7 @@ async def several_runs_are_written_at_once(place: Place) -> None:
             require(bytes(runs.open(f"run{n}")) == b"%d " % n * 45_000, "keep apart runs written at once")
 
 
-async def runs_of_namespaces_are_apart(place: Place) -> None:
+async def runs_of_namespaces_are_apart(place: LedgersUnderTest) -> None:
     """Checks that each namespace has runs of its own."""
     async with place.ledgers() as ledgers:
         await ledgers.create("other")
@@ -179,7 +179,7 @@ async def runs_of_namespaces_are_apart(place: Place) -> None:
             require(others.names() == [], "keep the runs of namespaces apart")
 
 
-async def writing_runs_leaves_the_entries_alone(place: Place) -> None:
+async def writing_runs_leaves_the_entries_alone(place: LedgersUnderTest) -> None:
     """Checks that the ledger does not see its runs."""
     async with opened_at(place) as opened, place.runs().open(NAMESPACE, opened) as runs:
         runs.write("a", PIECES)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from oncegate.core.errors import OncegateError
-from oncegate.ports.tracing import Attributes, Span, Tracer, current_as, current_span
+from oncegate.ports.tracing import Attributes, Tracer, TraceSpan, current_as, current_span
 from oncegate.transports.outcomes import Kind, outcome_of
 
 Fields = Iterable[tuple[str | bytes, str | bytes]]
@@ -18,7 +18,7 @@ _FAILURES = frozenset({Kind.UNAVAILABLE, Kind.STORAGE_FULL, Kind.DEADLINE, Kind.
 
 
 @contextmanager
-def request_span(tracer: Tracer, name: str, headers: Fields, attributes: Attributes) -> Iterator[Span | None]:
+def request_span(tracer: Tracer, name: str, headers: Fields, attributes: Attributes) -> Iterator[TraceSpan | None]:
     """Records a request and makes its span current; None: it is not sampled."""
     with tracer.request(name, headers, attributes) as span:
         if span is None:

@@ -1,7 +1,7 @@
 """Compares the rows of one bucket: those of the input, with what the ledger told of each, and those of the output.
 
-A place is 64 bits. Of the input: the number of the row, and from bit 56 on `Told`. Of the output: bit 63, the partition
-from bit 48 on, and the offset. So one sort brings an id's rows together, the input's first, each in order.
+A place is 64 bits. Of the input: the number of the row, and from bit 56 on `Standing`. Of the output: bit 63, the
+partition from bit 48 on, and the offset. So one sort brings an id's rows together, the input's first, each in order.
 """
 
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oncegate.arraytypes import I64, U8, U64
-from oncegate.verifier.kinds import Kind, Told
+from oncegate.verifier.kinds import FindingKind, Standing
 
 # What fits beside bit 63: Kafka's own limit on partitions is far below it, and offsets of 48 bits last for ever.
 PARTITIONS_MAX, OFFSET_MAX = 1 << 15, (1 << 48) - 1
@@ -20,10 +20,10 @@ _ROW = np.uint64((1 << 56) - 1)
 class Compared(NamedTuple):
     """Holds what became of one bucket's ids.
 
-    rows: the first row of each id of the input, uint64 (k,); kinds: its `Kind`, uint8 (k,). doubled: (row, place) of
-    each output row of an id that is there more than once, (d, 2); extra: how many of those are too many. foreign:
-    the place of each output row of no id of the input, (f,); foreign_ids: how many ids those are. repeated: rows of
-    the input whose id stood there before.
+    rows: the first row of each id of the input, uint64 (k,); kinds: its `FindingKind`, uint8 (k,). doubled: (row,
+    place) of each output row of an id that is there more than once, (d, 2); extra: how many of those are too many.
+    foreign: the place of each output row of no id of the input, (f,); foreign_ids: how many ids those are. repeated:
+    rows of the input whose id stood there before.
     """
 
     rows: U64
@@ -75,8 +75,8 @@ def compare(expected: U64, written: U64) -> Compared:
 
 def _kinds(outputs: I64, standings: U64) -> U8:
     """The kind of each id by how often it is in the output and what the ledger told of it."""
-    absent = np.choose(standings.astype(np.intp), [Kind.NOT_WRITTEN, Kind.HELD, Kind.MISSING])
-    once = np.choose(standings.astype(np.intp), [Kind.UNRECORDED, Kind.UNRECORDED, Kind.OK])
-    kinds = np.where(outputs == 0, absent, np.where(outputs == 1, once, int(Kind.DOUBLED)))
-    assert len(Told) == 3, "each has its place in both lists"
+    absent = np.choose(standings.astype(np.intp), [FindingKind.NOT_WRITTEN, FindingKind.HELD, FindingKind.MISSING])
+    once = np.choose(standings.astype(np.intp), [FindingKind.UNRECORDED, FindingKind.UNRECORDED, FindingKind.OK])
+    kinds = np.where(outputs == 0, absent, np.where(outputs == 1, once, int(FindingKind.DOUBLED)))
+    assert len(Standing) == 3, "each has its place in both lists"
     return kinds.astype(np.uint8)

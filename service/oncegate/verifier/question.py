@@ -6,7 +6,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Question:
+class VerifyQuestion:
     """Names input, ledger and output.
 
     columns: of the input, that are the id. id_set: in which the ledger is asked. output: kafka://…, "" for the

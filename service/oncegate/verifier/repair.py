@@ -13,24 +13,24 @@ import pyarrow as pa
 from oncegate.arraytypes import U8
 from oncegate.core.verdicts import VERDICT_MASK, Flag, Verdict
 from oncegate.verifier.findings import Findings
-from oncegate.verifier.kinds import Kind
-from oncegate.verifier.question import Question
-from oncegate.verifier.sources.gateway import Gateway
+from oncegate.verifier.kinds import FindingKind
+from oncegate.verifier.question import VerifyQuestion
+from oncegate.verifier.sources.gateway import GatewayClient
 from oncegate.verifier.sources.inputs import Input
-from oncegate.verifier.state import State, save
+from oncegate.verifier.state import RunState, save
 
 # In Arrow; half of what a body may have by default.
 PIECE_BYTES = 16 << 20
 WRITTEN, REFUSED, HELD = "written", "refused", "held"
-_LACKING = (Kind.MISSING, Kind.NOT_WRITTEN)
+_LACKING = (FindingKind.MISSING, FindingKind.NOT_WRITTEN)
 
 
 def repair(
     folder: Path,
-    state: State,
-    question: Question,
+    state: RunState,
+    question: VerifyQuestion,
     source: Input,
-    gateway: Gateway,
+    gateway: GatewayClient,
     findings: Findings,
     progress: Callable[[str, int, int | None], None],
 ) -> dict[str, int]:

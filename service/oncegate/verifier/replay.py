@@ -15,15 +15,15 @@ from oncegate.core.errors import BadRequest
 from oncegate.core.verdicts import VERDICT_MASK, Flag, Verdict
 from oncegate.verifier.ids import as_ids, present
 from oncegate.verifier.repair import pieces
-from oncegate.verifier.sources.gateway import Gateway
+from oncegate.verifier.sources.gateway import GatewayClient
 from oncegate.verifier.sources.inputs import Input
 
 # Called with a step's name, how much is done, and how much there is; None: not known.
-Told = Callable[[str, int, int | None], None]
+ReportStep = Callable[[str, int, int | None], None]
 
 
 @dataclass
-class Counts:
+class ReplayCounts:
     """Counts what became of rows; of a dry run, what would.
 
     rows: all that were answered. written: granted, also by an earlier try of the same request; such a request's rows
@@ -89,13 +89,13 @@ class Order:
 class Replay:
     """Runs one order against one gateway; `counts` says what was answered by now, also after an error."""
 
-    def __init__(self, order: Order, gateway: Gateway) -> None:
-        self.counts = Counts()
+    def __init__(self, order: Order, gateway: GatewayClient) -> None:
+        self.counts = ReplayCounts()
         self.place = "the beginning"
         self._order, self._gateway = order, gateway
         self._token, self._call = secrets.token_hex(16), 0
 
-    def write(self, report_step: Told) -> None:
+    def write(self, report_step: ReportStep) -> None:
         """Sends all rows. Raises BadRequest: a file, or the first conflict; and what the gateway answers.
 
         After an error the rows that are not in `counts` may be written or not; the next run finds out.
@@ -112,7 +112,7 @@ class Replay:
                 self._check_conflicts(verdicts, row)
                 row += len(piece)
 
-    def knows_some(self, report_step: Told) -> bool:
+    def knows_some(self, report_step: ReportStep) -> bool:
         """Returns whether the ledger knows one of the rows, or there are none: reads as far as it has to."""
         rows = 0
         for *_, ids in self._batches(report_step, "rows looked up"):
@@ -123,12 +123,12 @@ class Replay:
             rows += len(ids)
         return rows == 0
 
-    def look_up(self, report_step: Told) -> None:
+    def look_up(self, report_step: ReportStep) -> None:
         """Asks about all rows and writes none; a row that comes again in a later request counts as written again."""
         for *_, ids in self._batches(report_step):
             self.counts.add(self._gateway.look_up(ids, self._order.id_set))
 
-    def _batches(self, report_step: Told, step: str = "rows") -> Iterator[tuple[int, pa.Table, pa.Table]]:
+    def _batches(self, report_step: ReportStep, step: str = "rows") -> Iterator[tuple[int, pa.Table, pa.Table]]:
         """Every batch of every file, with its ids, which all rows have; the bar is moved behind each."""
         sizes = [source.rows for source in self._order.given]
         total, done = None if None in sizes else sum(size or 0 for size in sizes), 0

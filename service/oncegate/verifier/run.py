@@ -14,23 +14,29 @@ from oncegate.hashing.ids import Fingerprinter
 from oncegate.verifier.compare import compare, input_places, output_places
 from oncegate.verifier.findings import Findings
 from oncegate.verifier.ids import as_ids, fingerprints, present
-from oncegate.verifier.kinds import Kind, Told, told_of
-from oncegate.verifier.question import Question
-from oncegate.verifier.runs import BUCKETS, Runs
-from oncegate.verifier.sources.gateway import Gateway
+from oncegate.verifier.kinds import FindingKind, Standing, told_of
+from oncegate.verifier.question import VerifyQuestion
+from oncegate.verifier.runs import BUCKETS, SortedRuns
+from oncegate.verifier.sources.gateway import GatewayClient
 from oncegate.verifier.sources.inputs import Input
 from oncegate.verifier.sources.outputs import Output
-from oncegate.verifier.state import State, save
+from oncegate.verifier.state import RunState, save
 
 # Called with what is done, how much of it, and how much there is in all; None: not known.
-Progress = Callable[[str, int, int | None], None]
+ReportStep = Callable[[str, int, int | None], None]
 
 
-class Run:
+class ComparisonRun:
     """Compares by the state in a folder, from where it stands."""
 
     def __init__(
-        self, folder: Path, state: State, question: Question, source: Input, gateway: Gateway, progress: Progress
+        self,
+        folder: Path,
+        state: RunState,
+        question: VerifyQuestion,
+        source: Input,
+        gateway: GatewayClient,
+        progress: ReportStep,
     ) -> None:
         self._folder, self._state, self._question = folder, state, question
         self._input, self._gateway, self._progress = source, gateway, progress
@@ -41,7 +47,7 @@ class Run:
         state, columns = self._state, list(self._question.columns)
         if state.stage != "input":
             return
-        runs, total = Runs(self._folder, "input", state.input_runs), self._input.rows
+        runs, total = SortedRuns(self._folder, "input", state.input_runs), self._input.rows
         row = state.input_rows
         for first, table in self._input.batches(row, columns):
             ids, row = as_ids(table, columns), first + len(table)
@@ -58,7 +64,7 @@ class Run:
         state = self._state
         if state.stage != "output":
             return
-        runs = Runs(self._folder, "output", state.output_runs)
+        runs = SortedRuns(self._folder, "output", state.output_runs)
         if not state.ends:
             bounds = output.bounds()
             state.low, state.ends = [first for first, _ in bounds], [end for _, end in bounds]
@@ -80,13 +86,13 @@ class Run:
     def compare(self, shown: int) -> Findings:
         """Compares all buckets, one in memory at a time, and asks the ledger again where that may change a kind."""
         state = self._state
-        expected = Runs(self._folder, "input", state.input_runs)
-        written = Runs(self._folder, "output", state.output_runs)
+        expected = SortedRuns(self._folder, "input", state.input_runs)
+        written = SortedRuns(self._folder, "output", state.output_runs)
         findings = Findings(self._folder, state.input_rows, shown)
         for bucket in range(BUCKETS):
             findings.add(compare(expected.load(bucket), written.load(bucket)))
             self._progress("comparing", bucket + 1, BUCKETS)
-        if findings.counts[Kind.UNRECORDED]:
+        if findings.counts[FindingKind.UNRECORDED]:
             self._ask_again(findings)
         return findings
 
@@ -94,18 +100,18 @@ class Run:
         """What the output has and the ledger knows by now is OK: it was written between the two."""
         columns = list(self._question.columns)
         for row, table in self._input.batches(0, columns):
-            at = np.flatnonzero(findings.kinds(row, len(table)) == Kind.UNRECORDED)
+            at = np.flatnonzero(findings.kinds(row, len(table)) == FindingKind.UNRECORDED)
             if len(at):
                 ids = as_ids(table, columns).take(at)
                 standings = told_of(self._gateway.look_up(ids, self._question.id_set))
-                findings.change(row + at[standings == Told.KNOWN], Kind.OK)
+                findings.change(row + at[standings == Standing.KNOWN], FindingKind.OK)
             self._progress("asking again", row + len(table), self._state.input_rows)
 
-    def _keep_input(self, runs: Runs, rows: int, stage: str = "input") -> None:
+    def _keep_input(self, runs: SortedRuns, rows: int, stage: str = "input") -> None:
         self._state.input_runs, self._state.input_rows = runs.flush(), rows
         self._keep(stage)
 
-    def _keep_output(self, runs: Runs, stage: str = "output") -> None:
+    def _keep_output(self, runs: SortedRuns, stage: str = "output") -> None:
         self._state.output_runs = runs.flush()
         self._keep(stage)
 

@@ -20,7 +20,7 @@ _ROW_BYTES, _ENTRY_BYTES = 24, 8 * (BUCKETS + 1)
 _SHIFT = np.uint64(56)
 
 
-class Runs:
+class SortedRuns:
     """Appends runs to the files of one name in a folder, and reads them back bucket by bucket."""
 
     def __init__(self, folder: Path, name: str, count: int) -> None:

@@ -17,7 +17,7 @@ _FILE = "state.json"
 _LOCK = "lock"
 
 
-class State(msgspec.Struct):
+class RunState(msgspec.Struct):
     """Holds what is done; saved after each step that is not to be done again.
 
     key: of the ids' fingerprints, 32 bytes. token: of the repair's produces. stage: what comes next. runs: how
@@ -50,7 +50,7 @@ class State(msgspec.Struct):
 
 
 @contextmanager
-def opened(folder: Path, identity: dict[str, Any]) -> Iterator[tuple[State, bool]]:
+def opened(folder: Path, identity: dict[str, Any]) -> Iterator[tuple[RunState, bool]]:
     """Locks the folder, made where it is not there; gives its state, and whether it goes on with an earlier run.
 
     A run that ends before it has done a step leaves nothing: what it was asked was wrong, or nobody answered.
@@ -69,7 +69,7 @@ def opened(folder: Path, identity: dict[str, Any]) -> Iterator[tuple[State, bool
         except BlockingIOError:
             raise BadRequest(f"another process uses --state {folder}: wait for it, or name another folder") from None
         is_known = path.exists()
-        fresh = State(identity, secrets.token_bytes(32), secrets.token_hex(16))
+        fresh = RunState(identity, secrets.token_bytes(32), secrets.token_hex(16))
         state = _read(path, folder, identity) if is_known else fresh
         try:
             if not is_known:
@@ -80,9 +80,9 @@ def opened(folder: Path, identity: dict[str, Any]) -> Iterator[tuple[State, bool
                 remove(folder)
 
 
-def _read(path: Path, folder: Path, identity: dict[str, Any]) -> State:
+def _read(path: Path, folder: Path, identity: dict[str, Any]) -> RunState:
     try:
-        state = msgspec.json.decode(path.read_bytes(), type=State)
+        state = msgspec.json.decode(path.read_bytes(), type=RunState)
     except msgspec.MsgspecError as error:
         raise BadRequest(f"{path} cannot be read ({error}); remove {folder} to begin anew") from error
     if state.identity != identity:
@@ -94,7 +94,7 @@ def _read(path: Path, folder: Path, identity: dict[str, Any]) -> State:
     return state
 
 
-def save(folder: Path, state: State) -> None:
+def save(folder: Path, state: RunState) -> None:
     """Saves the state: what is there afterwards is the whole old one or the whole new one."""
     fresh = folder / f"{_FILE}.new"
     with fresh.open("wb") as file:

@@ -10,29 +10,29 @@ import pyarrow as pa
 from oncegate.verifier.compare import partition_and_offset
 from oncegate.verifier.findings import Findings
 from oncegate.verifier.ids import as_ids, text_of
-from oncegate.verifier.kinds import Kind
-from oncegate.verifier.question import Question
+from oncegate.verifier.kinds import FindingKind
+from oncegate.verifier.question import VerifyQuestion
 from oncegate.verifier.repair import repair
-from oncegate.verifier.report import Finding, Place, Report
-from oncegate.verifier.run import Run
-from oncegate.verifier.sources.gateway import Gateway
+from oncegate.verifier.report import IdFinding, RowLocation, VerifyReport
+from oncegate.verifier.run import ComparisonRun
+from oncegate.verifier.sources.gateway import GatewayClient
 from oncegate.verifier.sources.inputs import Input
 from oncegate.verifier.sources.outputs import GatewayTopic, Output
-from oncegate.verifier.state import State, opened, remove
+from oncegate.verifier.state import RunState, opened, remove
 
-Progress = Callable[[str, int, int | None], None]
+ReportStep = Callable[[str, int, int | None], None]
 # Kinds of which ids are shown, but for FOREIGN, which has no row of the input.
-_SHOWN = tuple(kind for kind in Kind if kind not in (Kind.OK, Kind.FOREIGN))
+_SHOWN = tuple(kind for kind in FindingKind if kind not in (FindingKind.OK, FindingKind.FOREIGN))
 
 
 def verify(
-    question: Question,
+    question: VerifyQuestion,
     folder: Path,
     repairs: bool,
     shown: int,
-    progress: Progress,
+    progress: ReportStep,
     trusted: ssl.SSLContext | None = None,
-) -> Report:
+) -> VerifyReport:
     """Compares, and with `repairs` hands in what is missing; goes on where an earlier run in the folder stopped.
 
     The folder is removed once the report is made. Raises OncegateError and OSError: what was done is kept there, and
@@ -40,14 +40,14 @@ def verify(
     """
     source = Input(question.input)
     source.check(question.columns, "--id-col")
-    asking = Gateway(question.url, question.namespace, trusted=trusted)
+    asking = GatewayClient(question.url, question.namespace, trusted=trusted)
     with closing(asking) as gateway, closing(_output(question, gateway)) as output:
         # What is misspelt, or does not answer, is told before the input is read.
         output.bounds()
         source = source.typed(gateway.schema(question.topic))
         with opened(folder, question.identity) as (state, _):
             gateway.mark = state.mark or gateway.mark
-            run = Run(folder, state, question, source, gateway, progress)
+            run = ComparisonRun(folder, state, question, source, gateway, progress)
             run.read_input()
             run.read_output(output)
             findings = run.compare(shown)
@@ -59,7 +59,7 @@ def verify(
             return report
 
 
-def _output(question: Question, gateway: Gateway) -> Output:
+def _output(question: VerifyQuestion, gateway: GatewayClient) -> Output:
     if not question.output:
         return GatewayTopic(gateway, question.topic, list(question.columns))
     # Its client is an extra.
@@ -70,20 +70,24 @@ def _output(question: Question, gateway: Gateway) -> Output:
     return KafkaTopic(question.output, ids_of(question.output_id, registry))
 
 
-def _findings(question: Question, source: Input, output: Output, findings: Findings) -> dict[str, list[Finding]]:
+def _findings(
+    question: VerifyQuestion, source: Input, output: Output, findings: Findings
+) -> dict[str, list[IdFinding]]:
     """The first ids of each kind that is not OK: of the input by their rows, foreign ones read where they lie."""
     rows = {kind: findings.first_rows(kind) for kind in _SHOWN if findings.counts[kind]}
     texts = _texts(question, source, {row for of_kind in rows.values() for row in of_kind})
     findings_by_kind = {
-        kind.name.lower(): [Finding(texts[row], row, _places(findings.places_of_doubled(row))) for row in of_kind]
+        kind.name.lower(): [IdFinding(texts[row], row, _places(findings.places_of_doubled(row))) for row in of_kind]
         for kind, of_kind in rows.items()
     }
-    if findings.counts[Kind.FOREIGN]:
-        findings_by_kind[Kind.FOREIGN.name.lower()] = [_foreign(output, place) for place in findings.foreign_places()]
+    if findings.counts[FindingKind.FOREIGN]:
+        findings_by_kind[FindingKind.FOREIGN.name.lower()] = [
+            _foreign(output, place) for place in findings.foreign_places()
+        ]
     return findings_by_kind
 
 
-def _texts(question: Question, source: Input, wanted: set[int]) -> dict[int, str | list[str]]:
+def _texts(question: VerifyQuestion, source: Input, wanted: set[int]) -> dict[int, str | list[str]]:
     """The ids of rows of the input, as text."""
     texts: dict[int, str | list[str]] = {}
     columns = list(question.columns)
@@ -97,23 +101,23 @@ def _texts(question: Question, source: Input, wanted: set[int]) -> dict[int, str
     return texts
 
 
-def _foreign(output: Output, place: int) -> Finding:
+def _foreign(output: Output, place: int) -> IdFinding:
     partition, offset = partition_and_offset(place)
     part = next(iter(output.parts(partition, offset, offset + 1)))
-    return Finding(text_of(part.ids.to_pylist()[0]), None, _places([place]))
+    return IdFinding(text_of(part.ids.to_pylist()[0]), None, _places([place]))
 
 
-def _places(places: list[int]) -> list[Place]:
-    return [Place(*partition_and_offset(place)) for place in places]
+def _places(places: list[int]) -> list[RowLocation]:
+    return [RowLocation(*partition_and_offset(place)) for place in places]
 
 
 def _report(
-    state: State, findings: Findings, findings_by_kind: dict[str, list[Finding]], repaired: dict[str, int] | None
-) -> Report:
-    wrong = sum(count for kind, count in findings.counts.items() if kind is not Kind.OK)
-    return Report(
+    state: RunState, findings: Findings, findings_by_kind: dict[str, list[IdFinding]], repaired: dict[str, int] | None
+) -> VerifyReport:
+    wrong = sum(count for kind, count in findings.counts.items() if kind is not FindingKind.OK)
+    return VerifyReport(
         ok=wrong + state.without_id == 0,
-        ids={kind.name.lower(): findings.counts[kind] for kind in Kind},
+        ids={kind.name.lower(): findings.counts[kind] for kind in FindingKind},
         input_rows=state.input_rows,
         repeated=findings.repeated,
         output_rows=state.output_rows,

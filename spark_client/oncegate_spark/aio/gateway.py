@@ -21,17 +21,27 @@ from oncegate_spark.aio.producers import AsyncDriver, AsyncProducer
 from oncegate_spark.aio.spilling import AsyncSpilling
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.protocol.address import checked_timeout
-from oncegate_spark.protocol.answers import Committed, Drained, Lane, Produced, Settled, Staged, Taken, Topic, Written
+from oncegate_spark.protocol.answers import (
+    Committed,
+    Drained,
+    OpenedLane,
+    Produced,
+    Settled,
+    Staged,
+    Taken,
+    Topic,
+    Written,
+)
 from oncegate_spark.protocol.calls import batches, lanes, look_ups, topics
 from oncegate_spark.protocol.calls.namespace import Calls
-from oncegate_spark.protocol.calls.steps import End, Pause, Step, Steps, Tries
+from oncegate_spark.protocol.calls.steps import Pause, Step, StepEnd, Steps, Tries
 from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.effort import TIMEOUT_MS, WireFailure
 from oncegate_spark.protocol.ids import Ids
-from oncegate_spark.protocol.names import Name, WriterId
+from oncegate_spark.protocol.names import BatchName, WriterId
 from oncegate_spark.protocol.outage import BLOCK, is_patient
 from oncegate_spark.protocol.packed.verdicts import Verdicts
-from oncegate_spark.spill import Entry, Spill
+from oncegate_spark.spill import Spill, SpillEntry
 
 T = TypeVar("T")
 
@@ -236,19 +246,19 @@ class AsyncGateway:
         return await self.run(self.calls.produce(topic, token, call, body, *columns, locate))
 
     async def stage(
-        self, name: Name, owner: str, token: str, chunk: int, body: bytes | memoryview, key_col: Columns = ()
+        self, name: BatchName, owner: str, token: str, chunk: int, body: bytes | memoryview, key_col: Columns = ()
     ) -> Staged:
         """Lay down rows (an Arrow stream) that `commit` may publish; nobody can read them before."""
         return await self.run(batches.stage(self.calls, name, owner, token, chunk, body, key_col))
 
-    async def commit(self, name: Name, order: Mapping[str, object]) -> Committed:
+    async def commit(self, name: BatchName, order: Mapping[str, object]) -> Committed:
         """Publish what was staged, all or nothing.
 
         `order`: run, nonce, winners, digests, on_replay_mismatch, source_offsets.
         """
         return await self.run(batches.commit(self.calls, name, order))
 
-    async def abort(self, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> bool:
+    async def abort(self, name: BatchName, tokens: Sequence[str], timeout_ms: int | None = None) -> bool:
         """Drop what these tokens have staged; no effect once the batch is committed: tells whether it is."""
         return await self.run(batches.abort(self.calls, name, tokens, timeout_ms))
 
@@ -260,7 +270,7 @@ class AsyncGateway:
         """
         return await self.run(batches.source_offsets(self.calls, app, topic, write_id))
 
-    async def open_lane(self, topic: str, producer: str, source_id: str | None = None) -> Lane:
+    async def open_lane(self, topic: str, producer: str, source_id: str | None = None) -> OpenedLane:
         """Make or find the lane by which a client writes a producer's rows into a topic of Kafka itself.
 
         From then on the topic is written by lanes alone. `oncegate_spark.direct` writes as one. `source_id`: as
@@ -276,7 +286,7 @@ class AsyncGateway:
         last: int,
         acked: int | None = None,
         topic_id: str | None = None,
-    ) -> lanes.Spans:
+    ) -> lanes.SequenceSpans:
         """Ask which sequences of a lane are written, from `first` to `last`: inclusive spans, in order.
 
         Who asks has started the lane's id: nobody else writes the others then. `acked`: none up to it comes any more.
@@ -384,7 +394,7 @@ class AsyncGateway:
         """
         return Drained() if self._spilling is None else await self._spilling.drain()
 
-    async def produced(self, steps: Steps[Written], rows: Callable[[str], Entry]) -> Written:
+    async def produced(self, steps: Steps[Written], rows: Callable[[str], SpillEntry]) -> Written:
         """Take the steps of a produce of these rows, or lay them down, as `on_down` says."""
         if self._spilling is None:
             return await self.run(steps)
@@ -392,7 +402,7 @@ class AsyncGateway:
 
     async def run(self, steps: Steps[T]) -> T:
         """Take the steps of a call, one after another, to its end."""
-        end: End = None
+        end: StepEnd = None
         while True:
             try:
                 taken = steps.send(end)
@@ -400,7 +410,7 @@ class AsyncGateway:
                 return cast(T, over.value)
             end = await self.step(taken)
 
-    async def step(self, step: Step) -> End:
+    async def step(self, step: Step) -> StepEnd:
         """Wait, or try once; return how it ended."""
         if isinstance(step, Pause):
             await self.clock.sleep_ms(step.duration_ms)

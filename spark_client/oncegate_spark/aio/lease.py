@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from oncegate_spark.aio.runner import AsyncRunner
-from oncegate_spark.protocol.calls.lease import Lease, renewals
+from oncegate_spark.protocol.calls.lease import ClaimLease, renewals
 
 
 @asynccontextmanager
-async def renewal(gateway: AsyncRunner, lease: Lease | None) -> AsyncIterator[None]:
+async def renewal(gateway: AsyncRunner, lease: ClaimLease | None) -> AsyncIterator[None]:
     """Renew a lease while the block runs, from a task of its own, and wait for that task at the end."""
     twin = gateway.renewing
     task = asyncio.create_task(twin.run(renewals(twin.calls, lease)), name="oncegate-renew")

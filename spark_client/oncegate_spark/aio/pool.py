@@ -14,7 +14,7 @@ from typing import Any
 
 from oncegate_spark.aio.clock import AsyncClock
 from oncegate_spark.credentials import Credentials
-from oncegate_spark.protocol.address import Address, with_key
+from oncegate_spark.protocol.address import GatewayAddress, with_key
 from oncegate_spark.protocol.calls.steps import Try
 from oncegate_spark.protocol.effort import Reply, Request, WireFailure, lower_names
 
@@ -31,7 +31,7 @@ class Pool:
     """
 
     def __init__(self, url: str, credentials: Credentials, clock: AsyncClock, connections_max: int) -> None:
-        self._address = Address.of(url, credentials)
+        self._address = GatewayAddress.of(url, credentials)
         self._credentials = credentials
         self._clock = clock
         self._max = connections_max
@@ -233,7 +233,7 @@ class _Memory:
         pass
 
 
-def _written(address: Address, request: Request, credentials: Credentials) -> list[bytes | memoryview]:
+def _written(address: GatewayAddress, request: Request, credentials: Credentials) -> list[bytes | memoryview]:
     connection: Any = http.client.HTTPConnection(address.host, address.port)
     connection.default_port = 443 if address.secure else 80
     connection.sock = memory = _Memory()

@@ -18,7 +18,7 @@ from oncegate_spark.aio.lease import renewal
 from oncegate_spark.aio.runner import AsyncRunner
 from oncegate_spark.errors import OncegateError
 from oncegate_spark.protocol.answers import Acked, ClaimedSequences, DriverEpoch, Produced, Registered, Settled
-from oncegate_spark.protocol.calls.lease import Lease
+from oncegate_spark.protocol.calls.lease import ClaimLease
 from oncegate_spark.protocol.calls.producers import DriverCalls, ProducerCalls
 from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.sequences import Sequences
@@ -150,7 +150,7 @@ class AsyncProducer:
         async with renewal(self.gateway, self._calls.held(claimed)):
             yield
 
-    def held(self, claimed: ClaimedSequences) -> Lease | None:
+    def held(self, claimed: ClaimedSequences) -> ClaimLease | None:
         """What `holding` renews; None where nothing was granted."""
         return self._calls.held(claimed)
 

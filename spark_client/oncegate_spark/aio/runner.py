@@ -7,8 +7,8 @@ from typing import Protocol, TypeVar
 from oncegate_spark.aio.clock import AsyncClock
 from oncegate_spark.protocol.answers import Written
 from oncegate_spark.protocol.calls.namespace import Calls
-from oncegate_spark.protocol.calls.steps import End, Step, Steps
-from oncegate_spark.spill import Entry
+from oncegate_spark.protocol.calls.steps import Step, StepEnd, Steps
+from oncegate_spark.spill import SpillEntry
 
 T = TypeVar("T")
 
@@ -27,13 +27,13 @@ class AsyncRunner(Protocol):
     def renewing(self) -> "AsyncRunner":
         """The gateway that renews leases beside this one, over connections of its own."""
 
-    async def produced(self, steps: Steps[Written], rows: Callable[[str], Entry]) -> Written:
+    async def produced(self, steps: Steps[Written], rows: Callable[[str], SpillEntry]) -> Written:
         """Take the steps of a produce, or lay its rows down. `rows` makes of the namespace what would be laid down."""
 
     async def run(self, steps: Steps[T]) -> T:
         """Take the steps of a call, one after another, to its end. Raises what the call raises."""
 
-    async def step(self, step: Step) -> End:
+    async def step(self, step: Step) -> StepEnd:
         """Wait, or try once; return how it ended."""
 
     async def close(self) -> None:

@@ -9,7 +9,7 @@ from oncegate_spark.protocol.answers import Drained, Written
 from oncegate_spark.protocol.calls.attempt import AttemptCalls
 from oncegate_spark.protocol.calls.spilled import produce_spilled
 from oncegate_spark.protocol.calls.steps import Steps
-from oncegate_spark.spill import Entry, Spill
+from oncegate_spark.spill import Spill, SpillEntry
 from oncegate_spark.spill.stops import check_namespace, check_none_stale, stopped
 
 RETRY_MS = 5_000  # between tries of what waits: a gateway that hangs costs a call seconds, and no more calls than this
@@ -24,7 +24,7 @@ class AsyncSpilling:
         self._gateway, self._spill, self._namespace = gateway, spill, namespace
         self._retry_ms = 0
 
-    async def produce(self, steps: Steps[Written], entry: Entry) -> Written:
+    async def produce(self, steps: Steps[Written], entry: SpillEntry) -> Written:
         """Take the steps of a produce of these rows; where the gateway is down, lay the rows down. Raises SpillFull."""
         failed: Unavailable | None = None
         if not self._spill.waiting:
@@ -46,7 +46,7 @@ class AsyncSpilling:
                 total.count(sent[1])
         return total
 
-    async def _laid_down(self, entry: Entry, failed: Unavailable | None) -> int:
+    async def _laid_down(self, entry: SpillEntry, failed: Unavailable | None) -> int:
         try:
             number = await asyncio.to_thread(self._spill.append, entry)  # sync: number = self._spill.append(entry)
         except SpillFull as full:
@@ -82,7 +82,7 @@ class AsyncSpilling:
                 log.error("%s", error)
             raise
 
-    async def _send(self, number: int, entry: Entry) -> Written:
+    async def _send(self, number: int, entry: SpillEntry) -> Written:
         try:
             return await self._done(number, entry)
         except Unavailable:
@@ -90,7 +90,7 @@ class AsyncSpilling:
         except OncegateError as error:
             raise stopped(error, self._spill.folder, number) from error
 
-    async def _done(self, number: int, entry: Entry) -> Written:
+    async def _done(self, number: int, entry: SpillEntry) -> Written:
         """Send one entry by the normal path, under a token of its own, and remove it when all its rows are done.
 
         The gateway is told since when it has waited: it counts the rows that it writes now, and tells operators.

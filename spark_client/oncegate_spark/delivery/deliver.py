@@ -18,7 +18,7 @@ from oncegate_spark.delivery.sink import Record, Sink, checked
 from oncegate_spark.delivery.writing import TRIES_MAX, NothingWritten, Writing
 from oncegate_spark.errors import OncegateError
 from oncegate_spark.protocol.answers import Claimed
-from oncegate_spark.protocol.busy import Watch, pause_ms
+from oncegate_spark.protocol.busy import BusyWatch, pause_ms
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.lease import Holder
@@ -83,7 +83,7 @@ class Delivery:
         return total
 
     def _settle(self, attempt: Attempt, records: Sequence[Record], total: Delivered) -> None:
-        watch: Watch | None = None
+        watch: BusyWatch | None = None
         written: set[str] = set()
         while records:
             claimed = attempt.claim([record.id for record in records], self._lease_ms)
@@ -96,7 +96,7 @@ class Delivery:
                 written |= {record.id for record in granted}
                 again = pc.or_(again, verdicts.may_write) if taken_over else again
             elif verdicts.unsettled:
-                watch = watch or Watch(verdicts.lease_ms, self._gateway.rng)
+                watch = watch or BusyWatch(verdicts.lease_ms, self._gateway.rng)
                 self._gateway.clock.sleep_ms(pause_ms(watch, self._gateway.clock.monotonic_ms(), verdicts))
             records = _those(records, again)
 

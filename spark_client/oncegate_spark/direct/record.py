@@ -12,7 +12,7 @@ _VERSION = 1
 SPANS_MAX = 10_000  # as the gateway reads at most
 
 
-class Spans:
+class CopiedSpans:
     """Collects sequences, each greater than the one before, as inclusive spans."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from oncegate_spark.errors import NOTHING, Refused
 from oncegate_spark.kafka_client import is_unknown
-from oncegate_spark.protocol.answers import Lane
+from oncegate_spark.protocol.answers import OpenedLane
 
 _RIGHTS = "`oncegate kafka plan --writer User:NAME --topic TOPIC` prints the rights that who writes needs"
 
@@ -12,7 +12,7 @@ _RIGHTS = "`oncegate kafka plan --writer User:NAME --topic TOPIC` prints the rig
 class Heard:
     """Keeps what one producer's callbacks said: how its connections were refused, why its first record was."""
 
-    def __init__(self, kafka: Any, topic: str, lane: Lane, user: str) -> None:
+    def __init__(self, kafka: Any, topic: str, lane: OpenedLane, user: str) -> None:
         self._kafka = kafka
         self._topic, self._lane, self._user = topic, lane, user
         self._connection: Any = None

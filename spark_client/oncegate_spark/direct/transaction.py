@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from oncegate_spark.direct.record import SPANS_MAX, Spans, lane_record
+from oncegate_spark.direct.record import SPANS_MAX, CopiedSpans, lane_record
 from oncegate_spark.direct.refusals import Heard
 from oncegate_spark.errors import NOTHING, BadId, BadOption, Fenced, InDoubt, Outcome, Refused, SinkRefused, Unavailable
 from oncegate_spark.kafka_client import hand_over, is_fenced, kafka_client
-from oncegate_spark.protocol.answers import Lane
+from oncegate_spark.protocol.answers import OpenedLane
 from oncegate_spark.sync.gateway import Gateway
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class LaneTransaction:
         self,
         gateway: Gateway,
         target: tuple[str, str],
-        lane: Lane,
+        lane: OpenedLane,
         config: Mapping[str, Any] | None = None,
         *,
         timeout_ms: int = TIMEOUT_MS,
@@ -78,7 +78,7 @@ class LaneTransaction:
         self._heard = Heard(self._kafka, self._topic, lane, self._config.get("sasl.username", "the client"))
         self._producer: Producer | None = None
         self._topic_id: str | None = None
-        self._written = Spans()
+        self._written = CopiedSpans()
         self._last: int | None = None
         # Something was handed over, and no commit of it was tried.
         self._is_open = False

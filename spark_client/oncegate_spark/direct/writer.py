@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from oncegate_spark.direct.transaction import TIMEOUT_MS, DirectRow, LaneTransaction, checked_config, transaction_time
 from oncegate_spark.errors import BadId, InDoubt, SinkRefused, Unavailable
-from oncegate_spark.protocol.answers import Lane
+from oncegate_spark.protocol.answers import OpenedLane
 from oncegate_spark.sync.gateway import Gateway
 
 TRIES_MAX = 4  # brokers that are started again answer within some seconds; a longer outage is for the caller to see
@@ -55,7 +55,7 @@ class DirectWriter:
         transaction_ms = transaction_time(transaction_ms, timeout_ms, self._config)
         self._times = {"timeout_ms": timeout_ms, "transaction_ms": transaction_ms}
         self._tries_max, self._source_id = tries_max, source_id
-        self._lane: Lane | None = None
+        self._lane: OpenedLane | None = None
 
     def __enter__(self) -> Self:
         return self

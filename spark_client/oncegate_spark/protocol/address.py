@@ -13,7 +13,7 @@ from oncegate_spark.tracing.context import trace_headers
 
 
 @dataclass(frozen=True)
-class Address:
+class GatewayAddress:
     """Where a gateway listens. `prefix` stands before every path."""
 
     secure: bool
@@ -22,7 +22,7 @@ class Address:
     prefix: str
 
     @classmethod
-    def of(cls, url: str, credentials: Credentials = NONE) -> "Address":
+    def of(cls, url: str, credentials: Credentials = NONE) -> "GatewayAddress":
         """Raises BadOption for what is no address, or where the credentials do not go with it; nothing is sent."""
         text = f'{url!r} is no address of a gateway; write .option("url", "http://gateway:8080")'
         if not isinstance(url, str):
@@ -64,7 +64,7 @@ def checked_timeout(timeout_ms: int) -> int:
 _KEY = re.compile(r"[!-~]+")
 
 
-def _check(address: Address, credentials: Credentials) -> None:
+def _check(address: GatewayAddress, credentials: Credentials) -> None:
     """Tells at once what each request would tell."""
     with_key(address, {}, credentials)
     if not credentials.is_of_tls:
@@ -77,7 +77,7 @@ def _check(address: Address, credentials: Credentials) -> None:
     credentials.tls()
 
 
-def with_key(address: Address, headers: Mapping[str, str], credentials: Credentials = NONE) -> dict[str, str]:
+def with_key(address: GatewayAddress, headers: Mapping[str, str], credentials: Credentials = NONE) -> dict[str, str]:
     """Adds the key to a request's headers, and the trace that it is part of; each if there is one.
 
     Raises BadOption where others could read it, or no header can carry it; the text never holds the key.

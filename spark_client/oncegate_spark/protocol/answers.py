@@ -40,7 +40,7 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class Lane:
+class OpenedLane:
     """With what a client writes one producer's rows into a topic of Kafka itself; the same for ever.
 
     `lane`, `ledger`: what its records name. `topic`, `partition`: where those go. `transactional_id`: the lane's own; a
@@ -56,7 +56,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Offsets:
+class ProducedOffsets:
     """A range of offsets: `rows` consecutive rows of a partition, from `first_offset`.
 
     `topic`: where the gateway names one: rows that go into Kafka may name a topic each. None: the one written to.
@@ -79,7 +79,7 @@ class Committed:
 
     outcome: str
     rows: int
-    offsets: tuple[Offsets, ...]
+    offsets: tuple[ProducedOffsets, ...]
     suppressed_rows: int
     takeover_rows: int
     first_of_app: bool
@@ -106,9 +106,9 @@ class Produced:
     """
 
     rows: int
-    offsets: tuple[Offsets, ...]
+    offsets: tuple[ProducedOffsets, ...]
     verdicts: Verdicts | None = None
-    before: tuple[Offsets, ...] = ()
+    before: tuple[ProducedOffsets, ...] = ()
 
 
 @dataclass
@@ -135,10 +135,10 @@ class Written:
     own: int = 0
     suppressed: int = 0
     takeovers: int = 0
-    offsets: list[Offsets] = field(default_factory=list)
+    offsets: list[ProducedOffsets] = field(default_factory=list)
     conflicts: int = 0
     id_set: str | None = None
-    before: list[Offsets] = field(default_factory=list)
+    before: list[ProducedOffsets] = field(default_factory=list)
     places: list[Place | None] = field(default_factory=list)
     results: list[bytes | None] = field(default_factory=list)
     spilled: int = 0

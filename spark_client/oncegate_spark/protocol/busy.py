@@ -12,7 +12,7 @@ from oncegate_spark.protocol.packed.verdicts import Verdicts
 SHOWN, SHOWN_CHARS = 5, 100
 
 
-class Watch:
+class BusyWatch:
     """How long to wait for ids that another attempt holds: its lease + 50 % after the last renewal seen.
 
     Judged by our own clock alone: a renewal is seen when the end of the lease, as the gateway answers it, moves on.
@@ -42,7 +42,7 @@ class Watch:
         return max(10, min(pause_ms, lease_left_ms + 10))
 
 
-def pause_ms(watch: Watch, now_ms: int, verdicts: Verdicts) -> int:
+def pause_ms(watch: BusyWatch, now_ms: int, verdicts: Verdicts) -> int:
     """How long to wait before asking again for what others hold; StillBusy when there is no sense in waiting on."""
     pause = watch.observe(now_ms, verdicts.lease_left_ms)
     if pause is None:

@@ -109,7 +109,7 @@ class WireFailure(Exception):
 
 
 @dataclass(frozen=True)
-class Problem:
+class ProblemDocument:
     """A refusal, as the problem document has it, or as the status says where there is none."""
 
     status: int
@@ -120,7 +120,7 @@ class Problem:
     members: Mapping[str, object]
 
     @classmethod
-    def of(cls, reply: Reply) -> "Problem":
+    def of(cls, reply: Reply) -> "ProblemDocument":
         """Read a refusal from its reply; what the document leaves out follows from the status."""
         document = _document(reply.body)
         status = reply.status
@@ -174,7 +174,7 @@ class Effort:
         self._tries = 0
         self._maybe_done = False
         self._last = ""
-        self._problem: Problem | None = None
+        self._problem: ProblemDocument | None = None
 
     def begin(self, now_ms: int) -> int:
         """Begin a try; how long it may take, in ms."""
@@ -203,7 +203,7 @@ class Effort:
         """None when the answer decides, else how long to wait before the next try. Raises what it was refused for."""
         if 200 <= reply.status < 300:
             return None
-        problem = Problem.of(reply)
+        problem = ProblemDocument.of(reply)
         self._maybe_done = self._maybe_done or problem.code in UNKNOWN_WHEN_ANSWERED
         if problem.action != "retry" or problem.code in NEVER_SENT_AGAIN:
             raise problem.error(self._request, self._address, in_doubt=self._maybe_done)

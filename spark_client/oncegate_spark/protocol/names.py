@@ -10,7 +10,7 @@ TOPIC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,248}")  # the gateway's rule, 
 
 
 @dataclass(frozen=True)
-class Name:
+class BatchName:
     """(app, version) say which batch of which job; topic and write_id tell several writes of one batch apart."""
 
     app: str

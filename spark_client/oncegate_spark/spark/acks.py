@@ -23,7 +23,7 @@ from typing import Any
 from oncegate_spark.credentials import Credentials
 from oncegate_spark.errors import BrokenMessages, Fenced, NoIdentity, OlderBatch, OncegateError, Unavailable
 from oncegate_spark.protocol.answers import Acked
-from oncegate_spark.spark.checkpoint import Input, local_folder
+from oncegate_spark.spark.checkpoint import BatchInput, local_folder
 from oncegate_spark.spark.checkpoint.acks_kept import keep
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task, offsets_of
@@ -58,7 +58,7 @@ class AckPart:
 
 
 @dataclass(frozen=True)
-class Note:
+class AckNote:
     """Says what is to be acked once `batch` is in the commit log.
 
     Kept as JSON beside the checkpoint, by these names. `topic`: None where the sources were told with another ack.
@@ -107,7 +107,7 @@ def scope_of(options: Options, task: Task) -> tuple[str, int] | None:
     return driver_of(options, task), int(task.batch)
 
 
-def ack_part(options: Options, task: Task, upto: Mapping[str, int], read: Input | None) -> AckPart | None:
+def ack_part(options: Options, task: Task, upto: Mapping[str, int], read: BatchInput | None) -> AckPart | None:
     """What a task adds to the acks of its batch; None where nothing is to be acked. `read`: the batch's input."""
     if not options.has_driver:
         return None
@@ -161,7 +161,7 @@ def note(options: Options, done: Iterable[AckPart | None], batch_id: int | None)
         for producer, sequence in part.upto.items():
             upto[producer] = max(sequence, upto.get(producer, 0))
     source = next((part.source_offsets for part in parts if part.source_offsets), None)
-    made = Note(
+    made = AckNote(
         options.url,
         options.namespace,
         first.driver,
@@ -217,7 +217,7 @@ def send(checkpoint: str | None, timeout_ms: int = TIMEOUT_MS) -> int:
     return acked
 
 
-def _ack(noted: Note, timeout_ms: int) -> Note | None:
+def _ack(noted: AckNote, timeout_ms: int) -> AckNote | None:
     """Acks what the note names; returns what was refused of it, None where nothing was. Raises OncegateError."""
     credentials = Credentials(**noted.credentials)
     with (
@@ -236,7 +236,7 @@ def _ack(noted: Note, timeout_ms: int) -> Note | None:
     return left if acked.refused else None
 
 
-def _parts_acked(driver: Driver, noted: Note) -> Acked:
+def _parts_acked(driver: Driver, noted: AckNote) -> Acked:
     """A batch that a later one has followed is looked at by the later one's ack; its producers are acked alone."""
     source = noted.topic, noted.source_offsets
     if noted.is_scoped:
@@ -248,12 +248,12 @@ def _parts_acked(driver: Driver, noted: Note) -> Acked:
     return driver.ack(noted.upto, None, *source)
 
 
-def _noted(checkpoint: Path) -> Iterator[tuple[Path, Note]]:
+def _noted(checkpoint: Path) -> Iterator[tuple[Path, AckNote]]:
     """The notes there are, oldest batch first; one that cannot be read is logged and left alone."""
     files = (checkpoint / "oncegate" / "acks").glob("*-*.json")
     for file in sorted(files, key=lambda file: (int(file.name.split("-")[0]), file.name)):
         try:
-            yield file, Note(**json.loads(file.read_text("utf-8")))
+            yield file, AckNote(**json.loads(file.read_text("utf-8")))
         except (OSError, ValueError, TypeError) as error:
             log.warning("%s cannot be read: %s", file, error)
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption, OncegateError, Refused, TaskFailed
-from oncegate_spark.protocol.busy import Watch, pause_ms
+from oncegate_spark.protocol.busy import BusyWatch, pause_ms
 from oncegate_spark.protocol.columns import Columns, column_names, columns_of
 from oncegate_spark.protocol.effort import LEASE_MS, TIMEOUT_MS
 from oncegate_spark.protocol.outage import BLOCK
@@ -227,7 +227,7 @@ def taken(gateway: Gateway, owner: str, columns: list[pa.Array], id_set: str | N
         if verdicts.granted:
             watch = None
         elif verdicts.unsettled:
-            watch = watch or Watch(verdicts.lease_ms or LEASE_MS, gateway.rng)
+            watch = watch or BusyWatch(verdicts.lease_ms or LEASE_MS, gateway.rng)
             gateway.clock.sleep_ms(pause_ms(watch, gateway.clock.monotonic_ms(), verdicts))
         ids, places = ids.filter(verdicts.open), places.filter(verdicts.open)
     return pc.is_in(all_places, value_set=pa.concat_arrays(ours))

@@ -12,14 +12,14 @@ from typing import Any
 from oncegate_spark.errors import BadOption, BrokenMessages
 from oncegate_spark.protocol import marks
 from oncegate_spark.spark import acks
-from oncegate_spark.spark.checkpoint import DriverNotes, Input, NoOffsets, OutOfReach, local_folder, newest_input
+from oncegate_spark.spark.checkpoint import BatchInput, DriverNotes, NoOffsets, OutOfReach, local_folder, newest_input
 from oncegate_spark.spark.checkpoint.session import open_in, told_place, whole
 from oncegate_spark.spark.checkpoint.unknown import unknown
 from oncegate_spark.spark.pickling import is_connect
 from oncegate_spark.spark.task_identity import NOTES
 from oncegate_spark.spark.writers.named import NamedBatches
 
-Batch = Callable[[Any, Any], None]
+BatchFunction = Callable[[Any, Any], None]
 NO_CONNECT = (
     "inside foreachBatch Spark Connect tells neither the query nor its run, so oncegate_spark.foreach_batch has "
     "nothing to note. Give the function itself to foreachBatch, and to each write "
@@ -31,7 +31,9 @@ NO_CONNECT = (
 log = logging.getLogger("oncegate_spark")
 
 
-def foreach_batch(fn: Batch, *, checkpoint: str | None = None, named: NamedBatches | None = None) -> Batch:
+def foreach_batch(
+    fn: BatchFunction, *, checkpoint: str | None = None, named: NamedBatches | None = None
+) -> BatchFunction:
     """`fn(df, batch_id)`, whose writes are recognised by the digest of the batch's input, as those of a streaming sink.
 
     `named`: `fn(df, batch)` is given a NamedBatch in place of the number, to write beside its rows into any sink.
@@ -66,7 +68,9 @@ def foreach_batch(fn: Batch, *, checkpoint: str | None = None, named: NamedBatch
     return noted
 
 
-def _call(fn: Batch, df: Any, batch_id: int, named: NamedBatches | None, notes: DriverNotes, query: str | None) -> None:
+def _call(
+    fn: BatchFunction, df: Any, batch_id: int, named: NamedBatches | None, notes: DriverNotes, query: str | None
+) -> None:
     if named is None:
         fn(df, batch_id)
         return
@@ -75,7 +79,7 @@ def _call(fn: Batch, df: Any, batch_id: int, named: NamedBatches | None, notes: 
             fn(df, batch)
 
 
-def _looked(session: Any, place: str | None, is_given: bool) -> tuple[Input | None, str]:
+def _looked(session: Any, place: str | None, is_given: bool) -> tuple[BatchInput | None, str]:
     """The batch's input; None with the reason where nobody could look. Raises BadOption for a place without offsets."""
     try:
         if place is None:
@@ -89,7 +93,7 @@ def _looked(session: Any, place: str | None, is_given: bool) -> tuple[Input | No
         return None, str(error)
 
 
-def _check(place: str | None, read: Input | None, query: str | None, batch_id: int) -> None:
+def _check(place: str | None, read: BatchInput | None, query: str | None, batch_id: int) -> None:
     """Raises BrokenMessages where what was read is of another query, or of another batch."""
     if read is None:
         return

@@ -92,8 +92,8 @@ def _plain(value: Column, kind: T.DataType) -> Column:
     return value.cast("string")
 
 
-Body = Callable[[Column, Any], Column]
-SIMPLE: tuple[tuple[Any, str, Body], ...] = (
+TextMaker = Callable[[Column, Any], Column]
+SIMPLE: tuple[tuple[Any, str, TextMaker], ...] = (
     (WHOLE, "i", _plain),
     (T.BooleanType, "b", _plain),
     (T.NullType, "s", _plain),

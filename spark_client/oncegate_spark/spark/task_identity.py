@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from oncegate_spark.errors import BrokenMessages, NoIdentity
-from oncegate_spark.protocol.names import Name, WriterId
-from oncegate_spark.spark.checkpoint import DriverNotes, Input
+from oncegate_spark.protocol.names import BatchName, WriterId
+from oncegate_spark.spark.checkpoint import BatchInput, DriverNotes
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.column_names import CASE
 
@@ -115,7 +115,7 @@ def batch_of(df: Any) -> str | None:
     return None if look is None else look("streaming.sql.batchId")
 
 
-def name_of(options: Options, task: Task) -> Name:
+def name_of(options: Options, task: Task) -> BatchName:
     """The batch's name: txnAppId and txnVersion where given, else query id and batch id.
 
     Raises NoIdentity with the line to add: without a name a retry could not be recognised.
@@ -134,10 +134,10 @@ def name_of(options: Options, task: Task) -> Name:
             f'Add {add} (inside foreachBatch the version is the batch id), or .option("write", "plain"), '
             "which accepts duplicates"
         )
-    return Name(app, version, options.topic, options.write_id)
+    return BatchName(app, version, options.topic, options.write_id)
 
 
-def input_of(task: Task, version: str, own: Input | None) -> Input | None:
+def input_of(task: Task, version: str, own: BatchInput | None) -> BatchInput | None:
     """The input of the batch that this write belongs to.
 
     `own`: read by the writer itself when its batch began. What foreach_batch notes, and what is read for a write that
@@ -157,7 +157,7 @@ def input_of(task: Task, version: str, own: Input | None) -> Input | None:
     return read if str(read.number) == (task.batch or version) else None
 
 
-def offsets_of(task: Task, read: Input | None) -> str | None:
+def offsets_of(task: Task, read: BatchInput | None) -> str | None:
     """Where the sources of a batch are to be read on, for the message of one of its tasks; None for the others."""
     return read.offsets if read is not None and task.partition == 0 else None
 

@@ -1,6 +1,6 @@
 """Rows that lie on this machine's disk until the gateway is back, for clients whose `on_down` is spill."""
 
-from oncegate_spark.spill.entry import Entry
+from oncegate_spark.spill.entry import SpillEntry
 from oncegate_spark.spill.folder import Spill
 
-__all__ = ["Entry", "Spill"]
+__all__ = ["Spill", "SpillEntry"]

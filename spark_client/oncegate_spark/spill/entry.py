@@ -17,7 +17,7 @@ class DamagedEntry(Exception):
 
 
 @dataclass(frozen=True)
-class Entry:
+class SpillEntry:
     """One `produce`, of rows that have ids. `id_set`: None for that of the topic.
 
     `spilled_ms`: when the folder took it, in ms since 1970; None: it has not yet, or did not say.
@@ -44,7 +44,7 @@ class Entry:
         return _HEAD.pack(MAGIC, crc, len(order)) + body
 
     @classmethod
-    def decode(cls, data: bytes) -> "Entry":
+    def decode(cls, data: bytes) -> "SpillEntry":
         """Raises DamagedEntry for anything but what `encode` made."""
         if len(data) < _HEAD.size:
             raise DamagedEntry(f"{len(data)} bytes are no entry")

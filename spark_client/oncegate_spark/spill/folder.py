@@ -18,8 +18,8 @@ from typing import Self
 
 from oncegate_spark.disk import make_folder, sync_folder
 from oncegate_spark.errors import BadOption, Outcome, SpillFull, Stopped, Unavailable
-from oncegate_spark.spill.entry import DamagedEntry, Entry
-from oncegate_spark.spill.lock import FolderLock
+from oncegate_spark.spill.entry import DamagedEntry, SpillEntry
+from oncegate_spark.spill.lock import SpillLock
 from oncegate_spark.spill.stops import stopped
 
 BYTES_MAX = 1 << 30  # an hour at 300 kB/s; little enough that a folder nobody looks at does not fill a disk
@@ -48,7 +48,7 @@ class Spill:
         self._sending = threading.Lock()
         try:
             make_folder(self.folder, 0o700)
-            self._lock = FolderLock(self.folder)
+            self._lock = SpillLock(self.folder)
             try:
                 self._sizes, self._next = self._found()
             except BaseException:
@@ -75,7 +75,7 @@ class Spill:
         """How many bytes they take."""
         return sum(self._sizes.values())
 
-    def append(self, entry: Entry) -> int:
+    def append(self, entry: SpillEntry) -> int:
         """Lay down an entry behind the others, durably; its number. Raises SpillFull: nothing was laid down."""
         data = replace(entry, spilled_ms=max(0, self._wall_ms())).encode()
         with self._opened():
@@ -91,7 +91,7 @@ class Spill:
             self._next += 1
         return number
 
-    def oldest(self) -> tuple[int, Entry] | None:
+    def oldest(self) -> tuple[int, SpillEntry] | None:
         """The entry that is to be sent next, with its number; None where nothing waits.
 
         Raises Stopped where its file is damaged: whether its rows were written is unknown, and none behind it is sent.
@@ -101,7 +101,7 @@ class Spill:
         if number is None:
             return None
         try:
-            return number, Entry.decode(self._path(number).read_bytes())
+            return number, SpillEntry.decode(self._path(number).read_bytes())
         except (OSError, DamagedEntry) as error:
             text = f"{self._path(number)} cannot be read back: {error}; unknown: whether its rows were written"
             damaged = Stopped(text, outcome=Outcome.UNKNOWN, code="SPILL_DAMAGED")

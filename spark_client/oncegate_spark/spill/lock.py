@@ -8,7 +8,7 @@ from pathlib import Path
 from oncegate_spark.errors import BadOption
 
 
-class FolderLock:
+class SpillLock:
     """A folder that this process alone has until `release`, or until nobody refers to this; a forked child has no part.
 
     Raises BadOption where another process has it, or it is not this user's alone to write; OSError where it cannot be
@@ -36,7 +36,7 @@ class FolderLock:
             os.close(self._opened)
 
 
-_HELD: weakref.WeakSet[FolderLock] = weakref.WeakSet()
+_HELD: weakref.WeakSet[SpillLock] = weakref.WeakSet()
 
 
 def _forget_all() -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from oncegate_spark.errors import BadOption, OncegateError, Outcome, Stopped
-from oncegate_spark.spill.entry import Entry
+from oncegate_spark.spill.entry import SpillEntry
 
 
 def stopped(error: OncegateError, folder: Path, number: int) -> OncegateError:
@@ -14,7 +14,7 @@ def stopped(error: OncegateError, folder: Path, number: int) -> OncegateError:
     return stop
 
 
-def check_namespace(entry: Entry, namespace: str) -> None:
+def check_namespace(entry: SpillEntry, namespace: str) -> None:
     """Raises BadOption where the entry is of another namespace than the gateway speaks to."""
     if entry.namespace != namespace:
         raise BadOption(
@@ -23,7 +23,7 @@ def check_namespace(entry: Entry, namespace: str) -> None:
         )
 
 
-def check_none_stale(entry: Entry, stale: int) -> None:
+def check_none_stale(entry: SpillEntry, stale: int) -> None:
     """Raises Stopped where the gateway has told some rows STALE: the entry may be the only copy that is left."""
     if stale:
         raise Stopped(

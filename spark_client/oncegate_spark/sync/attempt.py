@@ -14,7 +14,7 @@ from oncegate_spark.protocol.calls.attempt import AttemptCalls
 from oncegate_spark.protocol.calls.lease import claim_lease
 from oncegate_spark.protocol.columns import Columns, column_names, table_of
 from oncegate_spark.protocol.ids import Ids
-from oncegate_spark.spill import Entry
+from oncegate_spark.spill import SpillEntry
 from oncegate_spark.sync.lease import renewal
 from oncegate_spark.sync.runner import Runner
 
@@ -143,7 +143,7 @@ class Attempt:
         if not columns[0] or locate or self._calls.is_scoped:
             return self.gateway.run(steps)
         entry = partial(
-            Entry,
+            SpillEntry,
             topic=topic,
             rows=rows,
             id_col=columns[0],

@@ -7,7 +7,7 @@ import socket
 import ssl
 
 from oncegate_spark.credentials import Credentials
-from oncegate_spark.protocol.address import Address, with_key
+from oncegate_spark.protocol.address import GatewayAddress, with_key
 from oncegate_spark.protocol.calls.steps import Try
 from oncegate_spark.protocol.effort import Reply, WireFailure, lower_names
 from oncegate_spark.sync.clock import Clock
@@ -20,7 +20,7 @@ class Connection:
     """Sends one request at a time; for one thread. A connection inherited over a fork is dropped, not used."""
 
     def __init__(self, url: str, credentials: Credentials, clock: Clock) -> None:
-        self._address = Address.of(url, credentials)
+        self._address = GatewayAddress.of(url, credentials)
         self._credentials = credentials
         self._tls: ssl.SSLContext | None = None
         self._clock = clock

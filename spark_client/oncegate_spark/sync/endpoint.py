@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption
-from oncegate_spark.protocol.address import Address, checked_timeout
+from oncegate_spark.protocol.address import GatewayAddress, checked_timeout
 from oncegate_spark.protocol.effort import TIMEOUT_MS
 from oncegate_spark.protocol.names import WriterId
 from oncegate_spark.protocol.outage import BLOCK, check_without_rows
@@ -38,7 +38,7 @@ class Endpoint:
                 f"{verb} carries no key to tasks: name its file, Credentials(api_key_file=…); nothing was sent"
             )
         try:
-            Address.of(self.url, self.credentials)
+            GatewayAddress.of(self.url, self.credentials)
         except BadOption as error:
             if str(error).startswith(repr(self.url)):
                 raise BadOption(f'gateway is {self.url!r}; give "http://gateway:8080"') from error

@@ -17,17 +17,27 @@ import pyarrow as pa
 
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.protocol.address import checked_timeout
-from oncegate_spark.protocol.answers import Committed, Drained, Lane, Produced, Settled, Staged, Taken, Topic, Written
+from oncegate_spark.protocol.answers import (
+    Committed,
+    Drained,
+    OpenedLane,
+    Produced,
+    Settled,
+    Staged,
+    Taken,
+    Topic,
+    Written,
+)
 from oncegate_spark.protocol.calls import batches, lanes, look_ups, topics
 from oncegate_spark.protocol.calls.namespace import Calls
-from oncegate_spark.protocol.calls.steps import End, Pause, Step, Steps, Tries
+from oncegate_spark.protocol.calls.steps import Pause, Step, StepEnd, Steps, Tries
 from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.effort import TIMEOUT_MS, WireFailure
 from oncegate_spark.protocol.ids import Ids
-from oncegate_spark.protocol.names import Name, WriterId
+from oncegate_spark.protocol.names import BatchName, WriterId
 from oncegate_spark.protocol.outage import BLOCK, is_patient
 from oncegate_spark.protocol.packed.verdicts import Verdicts
-from oncegate_spark.spill import Entry, Spill
+from oncegate_spark.spill import Spill, SpillEntry
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.clock import Clock, SystemClock
 from oncegate_spark.sync.connection import Connection
@@ -226,19 +236,19 @@ class Gateway:
         return self.run(self.calls.produce(topic, token, call, body, *columns, locate))
 
     def stage(
-        self, name: Name, owner: str, token: str, chunk: int, body: bytes | memoryview, key_col: Columns = ()
+        self, name: BatchName, owner: str, token: str, chunk: int, body: bytes | memoryview, key_col: Columns = ()
     ) -> Staged:
         """Lay down rows (an Arrow stream) that `commit` may publish; nobody can read them before."""
         return self.run(batches.stage(self.calls, name, owner, token, chunk, body, key_col))
 
-    def commit(self, name: Name, order: Mapping[str, object]) -> Committed:
+    def commit(self, name: BatchName, order: Mapping[str, object]) -> Committed:
         """Publish what was staged, all or nothing.
 
         `order`: run, nonce, winners, digests, on_replay_mismatch, source_offsets.
         """
         return self.run(batches.commit(self.calls, name, order))
 
-    def abort(self, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> bool:
+    def abort(self, name: BatchName, tokens: Sequence[str], timeout_ms: int | None = None) -> bool:
         """Drop what these tokens have staged; no effect once the batch is committed: tells whether it is."""
         return self.run(batches.abort(self.calls, name, tokens, timeout_ms))
 
@@ -250,7 +260,7 @@ class Gateway:
         """
         return self.run(batches.source_offsets(self.calls, app, topic, write_id))
 
-    def open_lane(self, topic: str, producer: str, source_id: str | None = None) -> Lane:
+    def open_lane(self, topic: str, producer: str, source_id: str | None = None) -> OpenedLane:
         """Make or find the lane by which a client writes a producer's rows into a topic of Kafka itself.
 
         From then on the topic is written by lanes alone. `oncegate_spark.direct` writes as one. `source_id`: as
@@ -266,7 +276,7 @@ class Gateway:
         last: int,
         acked: int | None = None,
         topic_id: str | None = None,
-    ) -> lanes.Spans:
+    ) -> lanes.SequenceSpans:
         """Ask which sequences of a lane are written, from `first` to `last`: inclusive spans, in order.
 
         Who asks has started the lane's id: nobody else writes the others then. `acked`: none up to it comes any more.
@@ -374,7 +384,7 @@ class Gateway:
         """
         return Drained() if self._spilling is None else self._spilling.drain()
 
-    def produced(self, steps: Steps[Written], rows: Callable[[str], Entry]) -> Written:
+    def produced(self, steps: Steps[Written], rows: Callable[[str], SpillEntry]) -> Written:
         """Take the steps of a produce of these rows, or lay them down, as `on_down` says."""
         if self._spilling is None:
             return self.run(steps)
@@ -382,7 +392,7 @@ class Gateway:
 
     def run(self, steps: Steps[T]) -> T:
         """Take the steps of a call, one after another, to its end."""
-        end: End = None
+        end: StepEnd = None
         while True:
             try:
                 taken = steps.send(end)
@@ -390,7 +400,7 @@ class Gateway:
                 return cast(T, over.value)
             end = self.step(taken)
 
-    def step(self, step: Step) -> End:
+    def step(self, step: Step) -> StepEnd:
         """Wait, or try once; return how it ended."""
         if isinstance(step, Pause):
             self.clock.sleep_ms(step.duration_ms)

@@ -7,8 +7,8 @@ from contextvars import copy_context
 from functools import partial
 
 from oncegate_spark.protocol.answers import Claimed, ClaimedSequences
-from oncegate_spark.protocol.calls.lease import Lease, claim_lease, renewals
-from oncegate_spark.protocol.calls.steps import End, Pause
+from oncegate_spark.protocol.calls.lease import ClaimLease, claim_lease, renewals
+from oncegate_spark.protocol.calls.steps import Pause, StepEnd
 from oncegate_spark.sync.runner import Runner
 
 START_MARGIN = 2  # a write starts only while 1/START_MARGIN of the lease is left
@@ -39,7 +39,7 @@ class Holder:
         return self.renewal(claim_lease(claimed))
 
     @contextmanager
-    def renewal(self, lease: Lease | None) -> Iterator[None]:
+    def renewal(self, lease: ClaimLease | None) -> Iterator[None]:
         """Renew a lease while the block runs; nothing to do for None."""
         self.close()  # the thread of the block before may still wait for its last answer
         over = threading.Event()
@@ -58,9 +58,9 @@ class Holder:
             self._thread.join()
             self._thread = None
 
-    def _renewals(self, lease: Lease | None, over: threading.Event) -> None:
+    def _renewals(self, lease: ClaimLease | None, over: threading.Event) -> None:
         steps = renewals(self._gateway.calls, lease)
-        end: End = None
+        end: StepEnd = None
         with suppress(StopIteration):
             while True:
                 taken = steps.send(end)
@@ -74,7 +74,7 @@ class Holder:
 
 
 @contextmanager
-def renewal(gateway: Runner, lease: Lease | None) -> Iterator[None]:
+def renewal(gateway: Runner, lease: ClaimLease | None) -> Iterator[None]:
     """Renew a lease while the block runs, from a thread of its own, and wait for that thread at the end."""
     holder = Holder(gateway)
     try:

@@ -7,8 +7,8 @@ from typing import Protocol, TypeVar
 
 from oncegate_spark.protocol.answers import Written
 from oncegate_spark.protocol.calls.namespace import Calls
-from oncegate_spark.protocol.calls.steps import End, Step, Steps
-from oncegate_spark.spill import Entry
+from oncegate_spark.protocol.calls.steps import Step, StepEnd, Steps
+from oncegate_spark.spill import SpillEntry
 from oncegate_spark.sync.clock import Clock
 
 T = TypeVar("T")
@@ -28,13 +28,13 @@ class Runner(Protocol):
     def renewing(self) -> "Runner":
         """The gateway that renews leases beside this one, over a connection of its own."""
 
-    def produced(self, steps: Steps[Written], rows: Callable[[str], Entry]) -> Written:
+    def produced(self, steps: Steps[Written], rows: Callable[[str], SpillEntry]) -> Written:
         """Take the steps of a produce, or lay its rows down. `rows` makes of the namespace what would be laid down."""
 
     def run(self, steps: Steps[T]) -> T:
         """Take the steps of a call, one after another, to its end. Raises what the call raises."""
 
-    def step(self, step: Step) -> End:
+    def step(self, step: Step) -> StepEnd:
         """Wait, or try once; return how it ended."""
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Uuid
 
 from oncegate_spark.direct import DirectRow
-from oncegate_spark.direct.record import Spans, lane_record
+from oncegate_spark.direct.record import CopiedSpans, lane_record
 from oncegate_spark.direct.transaction import topic_id_text
 from oncegate_spark.direct.writer import missing
 
@@ -21,7 +21,7 @@ def test_the_bytes_of_a_record_are_those_that_the_gateway_reads(golden: dict[str
 
 
 def test_sequences_that_follow_each_other_are_one_span() -> None:
-    spans = Spans()
+    spans = CopiedSpans()
     for sequence in (0, 1, 2, 5, 7, 8):
         spans.add(sequence)
     assert (spans.spans, spans.count, len(spans)) == ([[0, 2], [5, 5], [7, 8]], 6, 3)

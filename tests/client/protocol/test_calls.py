@@ -20,8 +20,8 @@ from oncegate_spark.errors import (
     Unreadable,
 )
 from oncegate_spark.protocol import codecs
-from oncegate_spark.protocol.answers import Offsets, Topic
-from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.answers import ProducedOffsets, Topic
+from oncegate_spark.protocol.names import BatchName
 from tests.support.clients import Connect, public
 from tests.support.stub_gateway import LOST, Answer, Asked, StubGateway, problem
 from tests.support.verdicts import BUSY, DUPLICATE, GRANTED, SAME, packed
@@ -197,7 +197,7 @@ def test_a_trimmed_offset_is_answered_with_the_lowest_kept(connect: Connect) -> 
 def test_a_stage_may_choose_its_partitions_by_columns(connect: Connect) -> None:
     answer = said(outcome="STAGED", rows=1, fingerprint="00" * 16, chunk=0)
     with StubGateway(answer) as stub, connect(stub.url) as gateway:
-        gateway.stage(Name("app", "1", "t"), "owner", "ab" * 16, 0, b"body", key_col="a,b")
+        gateway.stage(BatchName("app", "1", "t"), "owner", "ab" * 16, 0, b"body", key_col="a,b")
         assert parse_qs(urlsplit(stub.asked[0].path).query)["key_col"] == ["a,b"]
 
 
@@ -235,7 +235,7 @@ def test_a_produce_answer_names_partition_first_offset_and_rows(connect: Connect
     answer = said(rows=3, offsets=[{"partition": 1, "first_offset": 4, "rows": 3}])
     with StubGateway(answer) as stub, connect(stub.url) as gateway:
         produced = gateway.produce("t", "ab" * 16, 0, b"")
-    assert (produced.rows, produced.offsets, produced.verdicts) == (3, (Offsets(1, 4, 3),), None)
+    assert (produced.rows, produced.offsets, produced.verdicts) == (3, (ProducedOffsets(1, 4, 3),), None)
 
 
 def test_a_refusal_without_a_document_is_still_one(connect: Connect) -> None:
@@ -250,7 +250,7 @@ def test_a_gateway_that_does_not_know_what_is_read_is_asked_without_it(connect: 
     counts = {"rows": 0, "offsets": [], "suppressed_rows": 0, "takeover_rows": 0, "first_of_app": True}
     order = {"nonce": "0" * 32, "winners": [], "digest": "ab" * 32, "reads_digest": "cd" * 32}
     with StubGateway(refused, said(outcome="COMMITTED", **counts)) as stub, connect(stub.url) as gateway:
-        assert gateway.commit(Name("app", "0", "t"), order).outcome == "COMMITTED"
+        assert gateway.commit(BatchName("app", "0", "t"), order).outcome == "COMMITTED"
         first, second = map(members, stub.asked)
     assert first.pop("reads_digest") == "cd" * 32
     assert second == first
@@ -276,5 +276,5 @@ def test_a_topic_s_id_that_is_refused_is_not_left_out(connect: Connect) -> None:
 def test_another_refusal_of_a_commit_is_raised(connect: Connect) -> None:
     with StubGateway(problem(400, "BAD_REQUEST", "fix")) as stub, connect(stub.url) as gateway:
         with pytest.raises(Refused):
-            gateway.commit(Name("app", "0", "t"), {"nonce": "0" * 32, "winners": [], "reads_digest": "cd" * 32})
+            gateway.commit(BatchName("app", "0", "t"), {"nonce": "0" * 32, "winners": [], "reads_digest": "cd" * 32})
         assert len(stub.asked) == 1

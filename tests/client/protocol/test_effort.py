@@ -23,7 +23,7 @@ from oncegate_spark.errors import (
     Unanswered,
     Unreachable,
 )
-from oncegate_spark.protocol.busy import Watch
+from oncegate_spark.protocol.busy import BusyWatch
 from oncegate_spark.protocol.effort import (
     BACKOFF_MS_MAX,
     DOWN_WHEN_ANSWERED,
@@ -231,7 +231,7 @@ def test_a_refusal_after_a_lost_answer_leaves_it_unknown_unless_it_settles_the_d
 
 
 def test_waiting_for_a_silent_holder_ends_half_a_lease_after_its_lease() -> None:
-    watch, now_ms = Watch(30_000, Random(1)), 0
+    watch, now_ms = BusyWatch(30_000, Random(1)), 0
     while (pause_ms := watch.observe(now_ms, max(0, 30_000 - now_ms))) is not None and now_ms < 100_000:
         now_ms += pause_ms
     assert 45_000 <= now_ms <= 46_100
@@ -239,18 +239,18 @@ def test_waiting_for_a_silent_holder_ends_half_a_lease_after_its_lease() -> None
 
 def test_waiting_goes_on_as_long_as_the_holder_renews() -> None:
     """Else a twin beside a healthy owner burns the attempts that Spark allows a task."""
-    watch, now_ms, renewed_ms = Watch(30_000, Random(2)), 0, 0
+    watch, now_ms, renewed_ms = BusyWatch(30_000, Random(2)), 0, 0
     while now_ms < 600_000:
         if now_ms - renewed_ms >= 10_000:
             renewed_ms = now_ms
         pause_ms = watch.observe(now_ms, renewed_ms + 30_000 - now_ms)
         assert pause_ms is not None
-        assert 10 <= pause_ms <= Watch.POLL_MS_MAX
+        assert 10 <= pause_ms <= BusyWatch.POLL_MS_MAX
         now_ms += pause_ms
 
 
 def test_waiting_asks_again_as_soon_as_the_lease_is_over() -> None:
-    watch = Watch(1_000, Random(3))
+    watch = BusyWatch(1_000, Random(3))
     for _ in range(6):
         watch.observe(0, 1_000)
     assert (watch.observe(990, 10) or 0) <= 20

@@ -13,7 +13,7 @@ from oncegate_spark.errors import OncegateError
 from oncegate_spark.protocol.answers import Claimed
 from oncegate_spark.protocol.calls.lease import WRITE_LEASES_MAX, claim_lease, renewals
 from oncegate_spark.protocol.calls.namespace import Calls
-from oncegate_spark.protocol.calls.steps import End, Pause, Tries, Try
+from oncegate_spark.protocol.calls.steps import Pause, StepEnd, Tries, Try
 from oncegate_spark.protocol.effort import Reply, WireFailure
 from oncegate_spark.protocol.packed.verdicts import Verdicts
 from tests.support.client_clock import SteppedClock
@@ -29,7 +29,7 @@ def claimed_at(began_ms: int) -> Claimed:
     return Claimed(["a"], Verdicts.read(packed([GRANTED], claim=True, lease_ms=LEASE_MS), 1), 0, began_ms)
 
 
-def walk(clock: SteppedClock, claimed: Claimed, end: End) -> Iterator[tuple[str, int]]:
+def walk(clock: SteppedClock, claimed: Claimed, end: StepEnd) -> Iterator[tuple[str, int]]:
     """What is done and when, with every try ending in `end`."""
     tries = Tries("http://g", timeout_ms=60_000, mark=None, now_ms=clock.monotonic_ms, rng=Random(1))
     steps, answer = renewals(Calls(tries, "default"), claim_lease(claimed)), None
@@ -77,7 +77,7 @@ def test_work_that_takes_ten_leases_is_stuck_and_no_longer_renewed(caplog: pytes
         Reply(409, {}, problem(409, "UNKNOWN_CLAIM", "stop").body),
     ],
 )
-def test_a_renewal_that_fails_is_told_and_the_next_one_tried(end: End, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_renewal_that_fails_is_told_and_the_next_one_tried(end: StepEnd, caplog: pytest.LogCaptureFixture) -> None:
     clock = SteppedClock()
     start_ms = clock.now_ms
     done = list(walk(clock, claimed_at(start_ms), end))

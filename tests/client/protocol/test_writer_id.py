@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate_spark import BadOption, Refused, Unreadable, WriterId, __version__
-from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.names import BatchName
 from tests.support.clients import Connect
 from tests.support.stub_gateway import Answer, StubGateway, problem
 from tests.support.verdicts import GRANTED, packed
@@ -104,6 +104,6 @@ def test_a_commit_names_it_and_an_abort_does_not(connect: Connect) -> None:
     done = said(outcome="COMMITTED", rows=0, offsets=[], suppressed_rows=0, takeover_rows=0, first_of_app=True)
     gone = said(outcome="DROPPED")
     with StubGateway(done, gone) as stub, connect(stub.url, writer=WRITER) as gateway:
-        gateway.commit(Name("app", "7", "t"), {"run": None, "nonce": "0" * 32, "winners": []})
-        gateway.abort(Name("app", "7", "t"), ["ab" * 16])
+        gateway.commit(BatchName("app", "7", "t"), {"run": None, "nonce": "0" * 32, "winners": []})
+        gateway.abort(BatchName("app", "7", "t"), ["ab" * 16])
         assert ["oncegate-writer" in asked.headers for asked in stub.asked] == [True, False]

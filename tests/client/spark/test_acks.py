@@ -12,7 +12,7 @@ from oncegate_spark import Gateway
 from oncegate_spark.errors import BatchOver, BrokenMessages, NotDriver, TaskFailed
 from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.spark import acks
-from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.checkpoint import BatchInput
 from oncegate_spark.spark.foreach_batch import foreach_batch
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
@@ -230,7 +230,7 @@ def test_a_scope_needs_a_batch(gateway: Gateway, tmp_path: Path) -> None:
 
 def test_where_the_offset_log_is_written_late_nothing_is_written_or_committed(query: Query) -> None:
     """Real-time mode: when the batch began, the newest entry was another one's."""
-    writer: Any = writer_of(query.options, Input(3, "aa", None))
+    writer: Any = writer_of(query.options, BatchInput(3, "aa", None))
     with pytest.raises(TaskFailed, match=r"real-time mode.*nothing was written by this task"):
         writer.write(iter([lane("a", 1)]), new_token(), Task(query="q", batch="4", run="r"))
     message = query.write(3, lane("a", 1))

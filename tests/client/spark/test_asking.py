@@ -14,7 +14,7 @@ from oncegate_spark.delivery import FunctionSink, Record
 from oncegate_spark.errors import BadOption, PayloadConflict
 from oncegate_spark.sinks import Deliver
 from oncegate_spark.spark.options import Options
-from oncegate_spark.spark.writers.claim_loop import Progress
+from oncegate_spark.spark.writers.claim_loop import ClaimProgress
 from oncegate_spark.spark.writers.deliveries.settler import AskingSettler
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.lease import Holder
@@ -69,7 +69,7 @@ def settler(
 ) -> Iterator[AskingSettler]:
     sink = FunctionSink(shelf.write, shelf.find, records_max=records_max)
     made = Deliver(lambda context: sink, body)
-    with closing(AskingSettler(Attempt(gateway), made, sink, options(gateway, **more), Progress())) as one:
+    with closing(AskingSettler(Attempt(gateway), made, sink, options(gateway, **more), ClaimProgress())) as one:
         yield one
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from oncegate_spark.protocol import marks
 from oncegate_spark.protocol.marks import Newest
-from oncegate_spark.spark.checkpoint import Input, Place, local_folder, offset_log, read_input
+from oncegate_spark.spark.checkpoint import BatchInput, CheckpointLocation, local_folder, offset_log, read_input
 
 LEDGER, OTHER = "0" * 32, "f" * 32
 
@@ -30,13 +30,13 @@ def digest(number: int) -> str:
 
 def test_the_newest_entry_is_the_batch_that_begins(tmp_path: Path) -> None:
     offsets(tmp_path, 8, 9, 10)
-    assert read_input(str(tmp_path)) == Input(10, digest(10), digest(9))
-    assert read_input(tmp_path.as_uri()) == Input(10, digest(10), digest(9))
+    assert read_input(str(tmp_path)) == BatchInput(10, digest(10), digest(9))
+    assert read_input(tmp_path.as_uri()) == BatchInput(10, digest(10), digest(9))
 
 
 def test_the_first_batch_has_none_before_it(tmp_path: Path) -> None:
     offsets(tmp_path, 0)
-    assert read_input(str(tmp_path)) == Input(0, digest(0), None)
+    assert read_input(str(tmp_path)) == BatchInput(0, digest(0), None)
 
 
 @pytest.mark.parametrize("where", [None, "dbfs:/c", "hdfs:/c", "abfss://container/c"])
@@ -80,14 +80,14 @@ def test_a_folder_is_named_as_spark_names_it_with_nothing_escaped(named: str, fo
     ],
 )
 def test_what_a_place_leaves_out_is_the_default_file_systems(named: str, whole: str) -> None:
-    assert str(Place.of(named).within("hdfs://cluster")) == whole
+    assert str(CheckpointLocation.of(named).within("hdfs://cluster")) == whole
 
 
 def test_a_checkpoint_names_its_query(tmp_path: Path) -> None:
     offsets(tmp_path, 0)
     for written, query in (('{"id":"q"}', "q"), ("not JSON", None), ("[]", None)):
         (tmp_path / "metadata").write_text(written)
-        assert read_input(str(tmp_path)) == Input(0, digest(0), None, query)
+        assert read_input(str(tmp_path)) == BatchInput(0, digest(0), None, query)
 
 
 def test_where_the_sources_go_on_is_read_with_the_batchs_input(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 from oncegate_spark.errors import BadOption
-from oncegate_spark.spark.checkpoint import Input, NoOffsets, OutOfReach, find_input, hadoop
-from oncegate_spark.spark.checkpoint.places import Place
+from oncegate_spark.spark.checkpoint import BatchInput, NoOffsets, OutOfReach, find_input, hadoop
+from oncegate_spark.spark.checkpoint.places import CheckpointLocation
 from oncegate_spark.spark.checkpoint.stores import OPENERS, open_store
 from oncegate_spark.spark.datasource import OncegateSource, StreamWriter, source_of
 from oncegate_spark.spark.writers import target
@@ -20,7 +20,7 @@ from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME
 from tests.support.s3_server import S3, s3
 from tests.support.webhdfs_server import webhdfs
 
-FOUND = Input(10, hashlib.sha256(b"v1\n10").hexdigest(), hashlib.sha256(b"v1\n9").hexdigest(), "q")
+FOUND = BatchInput(10, hashlib.sha256(b"v1\n10").hexdigest(), hashlib.sha256(b"v1\n9").hexdigest(), "q")
 ODD = "a b%20c#d?e=é"
 SCHEMA = StructType([StructField("n", LongType())])
 
@@ -124,13 +124,16 @@ def test_hdfs_with_kerberos_is_out_of_reach_and_says_so(checkpoint: Path) -> Non
 def test_other_object_stores_are_opened_by_their_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     host = "account.dfs.core.windows.net"
     key = {f"fs.azure.account.key.{host}": "c2VjcmV0"}
-    assert str(open_store(Place.of(f"abfss://container@{host}/c"), key)) == f"abfss://container@{host}/c"
+    assert str(open_store(CheckpointLocation.of(f"abfss://container@{host}/c"), key)) == f"abfss://container@{host}/c"
     with pytest.raises(OutOfReach, match="names no container@account"):
-        open_store(Place.of("abfss://container/c"), {})
-    assert str(open_store(Place.of("gs://bucket/c"), {"fs.gs.auth.type": "UNAUTHENTICATED"})) == "gs://bucket/c"
+        open_store(CheckpointLocation.of("abfss://container/c"), {})
+    assert (
+        str(open_store(CheckpointLocation.of("gs://bucket/c"), {"fs.gs.auth.type": "UNAUTHENTICATED"}))
+        == "gs://bucket/c"
+    )
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     with pytest.raises(OutOfReach, match=r"export GOOGLE_APPLICATION_CREDENTIALS=/k.json"):
-        open_store(Place.of("gs://bucket/c"), {"fs.gs.auth.service.account.json.keyfile": "/k.json"})
+        open_store(CheckpointLocation.of("gs://bucket/c"), {"fs.gs.auth.service.account.json.keyfile": "/k.json"})
 
 
 XML = """<?xml version="1.0" encoding="UTF-8" standalone="no"?><configuration>

@@ -11,7 +11,7 @@ import pytest
 from oncegate_spark import Gateway
 from oncegate_spark.errors import BadId, StillBusy
 from oncegate_spark.protocol import codecs
-from oncegate_spark.protocol.busy import Watch
+from oncegate_spark.protocol.busy import BusyWatch
 from oncegate_spark.spark.writers.claim_loop import Settler, Write
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.clock import SystemClock
@@ -205,7 +205,7 @@ def test_a_holder_that_renews_for_ever_is_waited_for_and_one_that_hangs_is_not(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Attempt(gateway).claim(["a"], 60_000)
-    monkeypatch.setattr(Watch, "observe", lambda *_: None)
+    monkeypatch.setattr(BusyWatch, "observe", lambda *_: None)
     place = Place()
     with settler(gateway, place) as one, pytest.raises(StillBusy, match="1 rows are held by another attempt"):
         one.settle(rows("a", "b"))

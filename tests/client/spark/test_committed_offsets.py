@@ -11,7 +11,7 @@ from deploy.ports import free_port
 from oncegate_spark import Gateway, committed_offsets
 from oncegate_spark.errors import BadOption, NotFound, Refused, Unreachable
 from oncegate_spark.spark import acks
-from oncegate_spark.spark.checkpoint import DriverNotes, Input
+from oncegate_spark.spark.checkpoint import BatchInput, DriverNotes
 from oncegate_spark.spark.task_identity import Task
 from tests.support.lane_queries import Query
 from tests.support.lane_rows import lane
@@ -21,15 +21,15 @@ pytestmark = pytest.mark.server
 EVENTS = {"events": {"0": 17, "1": 4}}
 
 
-def read(number: int, *sources: Any) -> Input:
-    return Input(number, f"{number:064x}", None, None, json.dumps(list(sources)))
+def read(number: int, *sources: Any) -> BatchInput:
+    return BatchInput(number, f"{number:064x}", None, None, json.dumps(list(sources)))
 
 
 def offsets(gateway: Gateway, app: str = "q", topic: str = "t", **more: str) -> Any:
     return json.loads(committed_offsets(app, topic, gateway=gateway.url, namespace=gateway.namespace, **more))
 
 
-def staged(gateway: Gateway, found: Input, **more: str) -> None:
+def staged(gateway: Gateway, found: BatchInput, **more: str) -> None:
     write = Write(gateway, found, **more)
     batch = str(found.number)
     write.writer.commit([write.task(1, batch=batch, partition=part) for part in range(2)], found.number)

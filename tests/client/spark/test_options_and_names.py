@@ -3,8 +3,8 @@
 import pytest
 
 from oncegate_spark.errors import BadOption, NoIdentity
-from oncegate_spark.protocol.names import Name
-from oncegate_spark.spark.checkpoint import DriverNotes, Input
+from oncegate_spark.protocol.names import BatchName
+from oncegate_spark.spark.checkpoint import BatchInput, DriverNotes
 from oncegate_spark.spark.options import OPTIONS, Option, Options, option_rows
 from oncegate_spark.spark.readers import ReadOptions
 from oncegate_spark.spark.task_identity import Task, input_of, name_of
@@ -12,7 +12,7 @@ from oncegate_spark.spark.task_identity import Task, input_of, name_of
 LEAST = {"url": "http://127.0.0.1:8080", "path": "t"}
 CLAIM = {"url": "http://x", "write": "claim", "idCol": "id", "sink": "a:b"}
 LANES = {"url": "http://x", "write": "claim", "producerCol": "p", "sequenceCol": "s", "sink": "a:b"}
-READ = Input(4, "aa", "bb")
+READ = BatchInput(4, "aa", "bb")
 
 
 def options(**given: str) -> Options:
@@ -152,15 +152,15 @@ def test_an_option_that_nobody_takes_is_refused_with_those_there_are(mode: str) 
 
 
 def test_a_streaming_write_is_named_by_query_and_batch() -> None:
-    assert name_of(options(), Task(query="q", batch="4")) == Name("q", "4", "t")
+    assert name_of(options(), Task(query="q", batch="4")) == BatchName("q", "4", "t")
 
 
 def test_an_app_id_takes_the_place_of_the_query_and_keeps_the_batch() -> None:
-    assert name_of(options(txnAppId="a", writeId="w"), Task(query="q", batch="4")) == Name("a", "4", "t", "w")
+    assert name_of(options(txnAppId="a", writeId="w"), Task(query="q", batch="4")) == BatchName("a", "4", "t", "w")
 
 
 def test_app_id_and_version_name_a_batch_job_and_a_thread() -> None:
-    assert name_of(options(txnAppId="a", txnVersion="v"), Task()) == Name("a", "v", "t")
+    assert name_of(options(txnAppId="a", txnVersion="v"), Task()) == BatchName("a", "v", "t")
 
 
 @pytest.mark.parametrize("given", [{}, {"txnAppId": "a"}])

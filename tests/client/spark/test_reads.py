@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from oncegate_spark.spark.checkpoint.reads import Reads, reads_of
-from oncegate_spark.spark.checkpoint.stores import Disk
+from oncegate_spark.spark.checkpoint.stores import LocalDisk
 
 FILE = {"path": "file:///in/0001.parquet", "timestamp": 1_600_000_000_000, "batchId": 0}
 
@@ -22,7 +22,7 @@ class Checkpoint:
     """A checkpoint on disk, whose source 0 has a log."""
 
     def __init__(self, folder: Path) -> None:
-        self.store, self.log = Disk(folder), folder / "sources" / "0"
+        self.store, self.log = LocalDisk(folder), folder / "sources" / "0"
         self.log.mkdir(parents=True)
 
     def files(self, name: str, *some: dict[str, Any]) -> None:

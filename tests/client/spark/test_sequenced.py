@@ -25,7 +25,7 @@ from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers import writer_of
-from oncegate_spark.spark.writers.claim_loop import Progress, Write
+from oncegate_spark.spark.writers.claim_loop import ClaimProgress, Write
 from oncegate_spark.spark.writers.sequenced import Lanes, LaneSettler
 from tests.support.client_clock import SteppedClock
 from tests.support.lane_rows import LANES, TASK, Kept, lane, rows
@@ -45,7 +45,7 @@ def kept() -> list[tuple[str, int]]:
 
 def settler(gateway: Gateway, write: Write, lease_ms: int | None = None) -> closing[LaneSettler]:
     lanes = Lanes(gateway, NAMES, "sink", "q", new_token(), lease_ms)
-    return closing(LaneSettler(gateway, lanes, write, Progress()))
+    return closing(LaneSettler(gateway, lanes, write, ClaimProgress()))
 
 
 def test_rows_of_several_lanes_are_written_lane_by_lane_and_in_order(gateway: Gateway, kept: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 from oncegate_spark import Gateway
 from oncegate_spark.errors import Stopped, Unavailable
 from oncegate_spark.protocol.effort import new_token
-from oncegate_spark.spark.writers.claim_loop import Progress
+from oncegate_spark.spark.writers.claim_loop import ClaimProgress
 from oncegate_spark.spark.writers.sequenced import Lanes, LaneSettler
 from tests.support.faulty_proxy import FaultyProxy, bad
 from tests.support.gateway_process import GatewayProcess
@@ -54,7 +54,7 @@ class Task:
 
         with Gateway(f"http://127.0.0.1:{self.proxy.port}", self.namespace, timeout_ms=10_000) as gateway:
             lanes = Lanes(gateway, ("lane", "at"), "sink", "load", new_token(), lease_ms=1_000)
-            with closing(LaneSettler(gateway, lanes, write, Progress())) as settler:
+            with closing(LaneSettler(gateway, lanes, write, ClaimProgress())) as settler:
                 for start in range(0, len(self.sequences), CHUNK):
                     some = self.sequences[start : start + CHUNK]
                     settler.settle(pa.RecordBatch.from_pydict({"lane": [self.lane] * len(some), "at": some}))

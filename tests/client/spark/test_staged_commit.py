@@ -12,9 +12,9 @@ from oncegate_spark import Gateway
 from oncegate_spark.errors import BatchConflict, BrokenMessages, SecondWrite, TaskFailed
 from oncegate_spark.protocol import marks
 from oncegate_spark.protocol.effort import new_token
-from oncegate_spark.spark.checkpoint import DriverNotes, Input, read_input
+from oncegate_spark.spark.checkpoint import BatchInput, DriverNotes, read_input
 from oncegate_spark.spark.task_identity import Task
-from oncegate_spark.spark.writers.staged import Staged
+from oncegate_spark.spark.writers.staged import TaskStaged
 from tests.support.spark_writes import READ, Write, batches, published
 
 pytestmark = pytest.mark.server
@@ -45,7 +45,7 @@ def test_an_abort_names_tokens_and_leaves_everything_else(gateway: Gateway) -> N
 
 
 def test_the_digest_travels_with_the_messages_and_must_be_the_batchs(gateway: Gateway) -> None:
-    write = Write(gateway, Input(5, "0c" * 32, None))
+    write = Write(gateway, BatchInput(5, "0c" * 32, None))
     with pytest.raises(BrokenMessages, match=r"batch 4 began while the newest entry .* was 5"):
         write.writer.commit([write.task(1)], 4)
     with pytest.raises(BrokenMessages, match="Spark commits batch 5, and the tasks wrote batch 4"):
@@ -53,7 +53,7 @@ def test_the_digest_travels_with_the_messages_and_must_be_the_batchs(gateway: Ga
     message = Write(gateway).task(1)
     assert message.read == READ
     # In streaming Spark makes another writer for the commit; what that one has read is nothing to it.
-    Write(gateway, Input(99, "0d" * 32, None)).writer.commit([message], 4)
+    Write(gateway, BatchInput(99, "0d" * 32, None)).writer.commit([message], 4)
     assert published(gateway) == {1: 1}
 
 
@@ -94,7 +94,7 @@ def test_empty_partitions_are_part_of_the_batch(gateway: Gateway) -> None:
     write.writer.commit([write.task(), write.task(1), write.task()], 4)
     again = Write(gateway)
     again.writer.commit([again.task(1, run="s")], 4)
-    empty = Write(gateway, Input(5, "0f" * 32, READ.digest))
+    empty = Write(gateway, BatchInput(5, "0f" * 32, READ.digest))
     empty.writer.commit([empty.task(batch="5")], 5)
     assert published(gateway) == {1: 1}
 
@@ -155,7 +155,7 @@ def test_rows_before_the_first_batch_warn_of_a_deleted_checkpoint_unless_they_ar
 
     def write(query: str) -> None:
         for number, write_id in enumerate(write_ids):
-            write = Write(gateway, Input(0, "0a" * 32, None), **({"writeId": write_id} if write_id else {}))
+            write = Write(gateway, BatchInput(0, "0a" * 32, None), **({"writeId": write_id} if write_id else {}))
             task = Task(query=query, batch="0", run=query * 8)
             write.writer.commit([write.writer.write(batches(number), new_token(), task)], None)
 
@@ -201,7 +201,7 @@ def test_what_is_read_for_a_write_of_no_batch_counts_for_its_version_alone(gatew
 
 def test_the_newest_mark_is_kept_beside_the_checkpoint_and_brought_back(gateway: Gateway, tmp_path: Path) -> None:
     write = Write(gateway, READ, checkpointLocation=str(tmp_path))
-    message: Staged = write.task(1)
+    message: TaskStaged = write.task(1)
     write.writer.commit([message], 4)
     kept = marks.read(tmp_path, gateway.namespace)
     assert kept is not None

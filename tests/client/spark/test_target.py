@@ -31,7 +31,7 @@ from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.writers import check_schema, target
 from oncegate_spark.spark.writers.columns.row_size import check_size, least_size
 from oncegate_spark.spark.writers.common import TaskMark
-from oncegate_spark.spark.writers.plain import Produced
+from oncegate_spark.spark.writers.plain import TaskProduced
 from tests.support.stub_gateway import Answer, StubGateway
 
 pytestmark = pytest.mark.server
@@ -80,13 +80,13 @@ def test_a_write_of_no_rows_makes_the_topic_that_a_write_of_rows_would_make(gate
         assert gateway.topics() == ["t"]
     gateway.create_topic("bare", partitions=2)
     writer = begin(gateway, topic="bare", write="plain")
-    writer.commit([Message(Produced(0, TaskMark(None, None)), 0)])
+    writer.commit([Message(TaskProduced(0, TaskMark(None, None)), 0)])
     for topic, partitions in (("t", 1), ("bare", 2)):
         made = gateway.topic(topic)
         assert (made.schema, len(made.high_offsets)) == (pa.schema(COLUMNS), partitions)
     gateway.create_topic("other", schema=pa.schema([("x", pa.int64())]))
     writer = begin(gateway, topic="later", write="plain")
-    writer.commit([Message(Produced(1, TaskMark(None, None)), 1)])
+    writer.commit([Message(TaskProduced(1, TaskMark(None, None)), 1)])
     assert gateway.topics() == ["bare", "other", "t"]
 
 

@@ -11,7 +11,7 @@ from oncegate_spark import Gateway
 from oncegate_spark.delivery import FunctionSink, Record
 from oncegate_spark.sinks import Deliver
 from oncegate_spark.spark.options import Options
-from oncegate_spark.spark.writers.claim_loop import Progress
+from oncegate_spark.spark.writers.claim_loop import ClaimProgress
 from oncegate_spark.spark.writers.deliveries.settler import AskingSettler
 from oncegate_spark.sync.attempt import Attempt
 from tests.support.spark_writes import Write
@@ -52,7 +52,7 @@ def test_a_sink_that_can_be_asked_is_asked_for_what_nobody_looked_up(stub: StubG
     with (
         Gateway(stub.url) as gateway,
         closing(
-            AskingSettler(Attempt(gateway), Deliver(lambda context: sink, "value"), sink, options, Progress())
+            AskingSettler(Attempt(gateway), Deliver(lambda context: sink, "value"), sink, options, ClaimProgress())
         ) as one,
     ):
         one.settle(pa.RecordBatch.from_pydict({"id": ["a", "b"], "value": ["1", "2"]}))

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from oncegate_spark import BadOption, Outcome, Spill, SpillFull, Stopped, Unavailable
-from oncegate_spark.spill import Entry
+from oncegate_spark.spill import SpillEntry
 
 
-def entry(*ids: str, **more: object) -> Entry:
-    return Entry("shop", "orders", pa.table({"id": list(ids)}), ("id",), **more)  # type: ignore[arg-type]
+def entry(*ids: str, **more: object) -> SpillEntry:
+    return SpillEntry("shop", "orders", pa.table({"id": list(ids)}), ("id",), **more)  # type: ignore[arg-type]
 
 
 def waiting(spill: Spill) -> list[list[str]]:

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from oncegate_spark import BadOption, Spill
-from oncegate_spark.spill import Entry
+from oncegate_spark.spill import SpillEntry
 
 
-def entry() -> Entry:
-    return Entry("shop", "orders", pa.table({"id": ["a"]}), ("id",))
+def entry() -> SpillEntry:
+    return SpillEntry("shop", "orders", pa.table({"id": ["a"]}), ("id",))
 
 
 def opened(folder: Path) -> list[int]:

@@ -9,10 +9,10 @@ import pytest
 
 from oncegate_spark import BadOption, Place, Refused
 from oncegate_spark.protocol import codecs
-from oncegate_spark.protocol.answers import Offsets, Produced, Written
+from oncegate_spark.protocol.answers import Produced, ProducedOffsets, Written
 from oncegate_spark.protocol.codecs import stream
 from oncegate_spark.protocol.effort import new_token
-from oncegate_spark.protocol.packed.firsts import Firsts
+from oncegate_spark.protocol.packed.firsts import FirstPlaces
 from oncegate_spark.protocol.packed.verdicts import Verdicts
 from tests.support.clients import Connect
 from tests.support.gateway_process import GatewayProcess
@@ -118,20 +118,20 @@ def test_locate_without_ids_is_refused_before_anything_is_sent(connect: Connect)
 def test_a_repeat_of_a_request_tells_where_the_first_wrote(client: Any) -> None:
     token, body = new_token(), stream(pa.table({"id": ["x", "y"]}).to_batches())
     first, again = [client.produce("t", token, 0, body, id_col="id") for _ in range(2)]
-    assert (first.offsets, first.before) == ((Offsets(0, 0, 2),), ())
-    assert (again.offsets, again.before) == ((), (Offsets(0, 0, 2),))
+    assert (first.offsets, first.before) == ((ProducedOffsets(0, 0, 2),), ())
+    assert (again.offsets, again.before) == ((), (ProducedOffsets(0, 0, 2),))
 
 
 def test_what_was_written_adds_up_with_what_a_lost_reply_had_written() -> None:
     written = Written()
-    written.add(Produced(1, (Offsets(0, 5, 1),), None, (Offsets(0, 0, 2),)))
-    assert (written.offsets, written.before) == ([Offsets(0, 5, 1)], [Offsets(0, 0, 2)])
+    written.add(Produced(1, (ProducedOffsets(0, 5, 1),), None, (ProducedOffsets(0, 0, 2),)))
+    assert (written.offsets, written.before) == ([ProducedOffsets(0, 5, 1)], [ProducedOffsets(0, 0, 2)])
 
 
 @pytest.mark.parametrize("body", [b"", bytes(7), bytes(8) + b"more", b"\1\0\0\0\xff\0\0\0", bytes(4) + bytes(16)])
 def test_firsts_that_cannot_be_read_are_no_answer(body: bytes) -> None:
     with pytest.raises(ValueError, match="firsts of 1 ids"):
-        Firsts.read(body, [True])
+        FirstPlaces.read(body, [True])
 
 
 def test_an_answer_with_firsts_that_nobody_asked_for_is_refused() -> None:

@@ -25,13 +25,13 @@ from oncegate_spark.errors import (
     Unreachable,
     Unreadable,
 )
-from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.names import BatchName
 from tests.support.client_clock import SteppedClock
 from tests.support.clients import Connect
 from tests.support.stub_gateway import LOST, Answer, StubGateway, problem
 
 IDS = [pa.array(["a", "b"])]
-NAME = Name("app", "7", "topic")
+NAME = BatchName("app", "7", "topic")
 MARK = "00" * 16 + ":{}:" + "11" * 8
 
 
@@ -233,7 +233,7 @@ def test_the_newest_mark_is_brought_back(gateway: Connect) -> None:
 def test_stage_carries_name_owner_chunk_and_digest(gateway: Connect) -> None:
     said = {"outcome": "STAGED", "rows": 2, "fingerprint": "01" + "00" * 15, "chunk": 4}
     with StubGateway(Answer(body=json.dumps(said).encode())) as stub, gateway(stub) as client:
-        staged = client.stage(Name("a p/p", "1", "t", "w"), "owner", "ab" * 16, 4, b"body")
+        staged = client.stage(BatchName("a p/p", "1", "t", "w"), "owner", "ab" * 16, 4, b"body")
         (asked,) = stub.asked
     assert (staged.committed, staged.rows, staged.fingerprint) == (False, 2, 1)
     assert asked.path.endswith(

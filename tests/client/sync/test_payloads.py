@@ -14,7 +14,7 @@ from oncegate_spark.errors import BadOption, OncegateError, Outcome, PayloadConf
 from oncegate_spark.protocol.payloads import beside, payload_columns
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.writers import check_schema
-from oncegate_spark.spark.writers.claim_loop import Progress, Settler
+from oncegate_spark.spark.writers.claim_loop import ClaimProgress, Settler
 from oncegate_spark.sync.attempt import Attempt
 from tests.support.client_clock import SteppedClock
 from tests.support.clients import Connect
@@ -187,7 +187,7 @@ def batch(ids: str, *numbers: int) -> pa.RecordBatch:
 @server
 def test_a_settler_writes_nothing_of_a_batch_with_conflicts(gateway: Gateway) -> None:
     written: list[str] = []
-    progress = Progress()
+    progress = ClaimProgress()
 
     def settle(rows: pa.RecordBatch, **more: str) -> None:
         one = Settler(

@@ -12,7 +12,7 @@ import pytest
 
 from oncegate_spark.errors import BadId, BadOption, BatchConflict, Outcome, Refused, StillBusy, Unreadable
 from oncegate_spark.protocol import codecs
-from oncegate_spark.protocol.answers import Offsets
+from oncegate_spark.protocol.answers import ProducedOffsets
 from oncegate_spark.protocol.packed.firsts import Place
 from tests.support.client_clock import SteppedClock
 from tests.support.clients import Connect
@@ -39,7 +39,7 @@ def test_what_is_granted_is_written_and_the_rest_dropped_and_counted(connect: Co
         written = produce(connect, stub, rows("a", "b", "c", "d", "a"))
         (asked,) = stub.asked
     assert (written.rows, written.own, written.suppressed, written.takeovers) == (2, 1, 2, 1)
-    assert written.offsets == [Offsets(0, 7, 1), Offsets(2, 40, 1)]
+    assert written.offsets == [ProducedOffsets(0, 7, 1), ProducedOffsets(2, 40, 1)]
     assert asked.headers["accept"] == codecs.PACKED
     assert asked.path == "/v1/namespaces/default/topics/t/records:produce?id_col=id"
 
@@ -176,7 +176,7 @@ def test_without_ids_rows_are_written_at_least_once_and_no_verdict_is_asked_for(
     with StubGateway(Answer(body=body)) as stub, connect(stub.url) as gateway, gateway.attempt() as attempt:
         written = attempt.produce("t", rows("a", "b"))
         assert stub.asked[0].path.endswith("records:produce")
-    assert (written.rows, written.offsets) == (2, [Offsets(3, 9, 2)])
+    assert (written.rows, written.offsets) == (2, [ProducedOffsets(3, 9, 2)])
 
 
 @pytest.mark.parametrize(

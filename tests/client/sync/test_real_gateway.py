@@ -15,7 +15,7 @@ from oncegate_spark import Gateway
 from oncegate_spark.errors import BadId, LedgerBehind, NotCompleted, NotEmpty, NotFound, Refused
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.effort import new_token
-from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.names import BatchName
 from tests.support.clients import Connect
 from tests.support.gateway_process import GatewayProcess
 
@@ -230,7 +230,7 @@ def test_taken_ids_belong_to_their_owner_for_good(client: Any) -> None:
 
 def test_a_staged_batch_goes_to_partitions_by_key_and_is_published_once(client: Any) -> None:
     client.create_topic("t", partitions=2)
-    name, token = Name("app", "0", "t"), new_token()
+    name, token = BatchName("app", "0", "t"), new_token()
     done = client.stage(name, "run:r", token, 0, body(*[str(n) for n in range(20)]), key_col="id")
     winner = {"token": token, "chunks": 1, "rows": 20, "fingerprint": done.fingerprint.to_bytes(16, "little").hex()}
     order = {"run": "r" * 8, "nonce": new_token(), "winners": [winner], "digest": None, "previous_digest": None}

@@ -13,7 +13,7 @@ from oncegate_spark import Gateway
 from oncegate_spark.errors import BatchConflict, MissingStage, SecondWrite
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.effort import new_token
-from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.names import BatchName
 from oncegate_spark.spark.writers.claim_loop import Settler
 from oncegate_spark.sync.attempt import Attempt
 from tests.support.faulty_proxy import Fault, FaultyProxy, bad
@@ -99,7 +99,7 @@ def test_staged_batches_are_published_once(gateway_process: GatewayProcess, gate
 def driven(client: Gateway, batch: int, run: str, rng: Random) -> int:
     """One run of a driver, from a batch on, until it dies; the first batch that is not committed for it."""
     while batch < 25:
-        name, rows = Name("app", str(batch), "t"), pa.table({"n": range(10 * batch, 10 * batch + 10)})
+        name, rows = BatchName("app", str(batch), "t"), pa.table({"n": range(10 * batch, 10 * batch + 10)})
         try:
             winners = [staged(client, name, run, part, rng) for part in (rows.slice(0, 4), rows.slice(4))]
             order = {"run": run, "nonce": new_token(), "winners": winners, "digest": f"{batch:064x}"}
@@ -113,7 +113,7 @@ def driven(client: Gateway, batch: int, run: str, rng: Random) -> int:
     return batch
 
 
-def staged(client: Gateway, name: Name, run: str, rows: pa.Table, rng: Random) -> dict[str, object]:
+def staged(client: Gateway, name: BatchName, run: str, rows: pa.Table, rng: Random) -> dict[str, object]:
     """One task, tried until an attempt of it lives."""
     while True:
         token, fingerprint, sent = new_token(), 0, 0
@@ -155,7 +155,7 @@ def test_a_second_write_of_one_run_is_refused_through_lost_replies_too(
 
 
 def written_once(client: Gateway, run: str, digest: str) -> str:
-    name = Name("app", "0", "t")
+    name = BatchName("app", "0", "t")
     token = new_token()
     body = codecs.stream([pa.RecordBatch.from_pydict({"n": [1, 2]})])
     done = client.stage(name, run, token, 0, body)

@@ -5,7 +5,7 @@ import threading
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
-from oncegate_spark.protocol.address import Address, with_key
+from oncegate_spark.protocol.address import GatewayAddress, with_key
 from oncegate_spark.spark.writers.common import pipelined
 from oncegate_spark.tracing.spans import asks
 from tests.support.clients import Connect
@@ -14,7 +14,7 @@ from tests.support.otlp_receiver import Receiver
 
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 PARENT = f"00-{TRACE}-{CALLER}-01"
-HERE = Address.of("http://127.0.0.1:8080")
+HERE = GatewayAddress.of("http://127.0.0.1:8080")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from oncegate.core.claims import LeaseExpiry
 from oncegate.core.errors import TokenReused
-from oncegate.core.producers import ASKERS, SEQUENCE, Action, Asker, SequenceState
+from oncegate.core.producers import ASKERS, SEQUENCE, ProducerAction, ProducerAsker, SequenceState
 from oncegate.index.producers.decide import SequenceDecision
 from oncegate.index.producers.index import ProducerIndex
 from oncegate.index.producers.store import ProducerStore
@@ -18,39 +18,39 @@ IT, MORE = 10, 11
 CLAIMED, DONE, STALE, FREE = SequenceState.CLAIMED, SequenceState.DONE, SequenceState.STALE, SequenceState.FREE
 OTHER = SequenceState.DONE_OTHER
 
-EXPECTED: dict[tuple[SequenceState, Asker], str] = {
-    (SequenceState.STALE, Asker.REPEAT): "STALE",
-    (SequenceState.STALE, Asker.NEWER): "STALE",
-    (SequenceState.ABSENT, Asker.REPEAT): "BUSY",
-    (SequenceState.ABSENT, Asker.NEWER): "GRANTED",
-    (SequenceState.SKIPPED, Asker.REPEAT): "REFUSED",
-    (SequenceState.SKIPPED, Asker.NEWER): "REFUSED",
-    (SequenceState.FREE, Asker.REPEAT): "BUSY",
-    (SequenceState.FREE, Asker.NEWER): "GRANTED",
-    (SequenceState.CLAIMED, Asker.SAME_CALL): "GRANTED",
-    (SequenceState.CLAIMED, Asker.SAME_EPOCH): "SAME+OF_CALL",
-    (SequenceState.CLAIMED, Asker.REPEAT): "BUSY",
-    (SequenceState.CLAIMED, Asker.NEWER): "GRANTED+TAKEOVER",
-    (SequenceState.DONE, Asker.SAME_EPOCH): "DUPLICATE+OWN",
-    (SequenceState.DONE, Asker.REPEAT): "DUPLICATE",
-    (SequenceState.DONE, Asker.NEWER): "DUPLICATE",
-    (SequenceState.DONE_OTHER, Asker.SAME_EPOCH): "CONFLICT",
-    (SequenceState.DONE_OTHER, Asker.REPEAT): "CONFLICT",
-    (SequenceState.DONE_OTHER, Asker.NEWER): "CONFLICT",
-    (SequenceState.GIVEN_UP, Asker.REPEAT): "BUSY",
-    (SequenceState.GIVEN_UP, Asker.NEWER): "GRANTED",
+EXPECTED: dict[tuple[SequenceState, ProducerAsker], str] = {
+    (SequenceState.STALE, ProducerAsker.REPEAT): "STALE",
+    (SequenceState.STALE, ProducerAsker.NEWER): "STALE",
+    (SequenceState.ABSENT, ProducerAsker.REPEAT): "BUSY",
+    (SequenceState.ABSENT, ProducerAsker.NEWER): "GRANTED",
+    (SequenceState.SKIPPED, ProducerAsker.REPEAT): "REFUSED",
+    (SequenceState.SKIPPED, ProducerAsker.NEWER): "REFUSED",
+    (SequenceState.FREE, ProducerAsker.REPEAT): "BUSY",
+    (SequenceState.FREE, ProducerAsker.NEWER): "GRANTED",
+    (SequenceState.CLAIMED, ProducerAsker.SAME_CALL): "GRANTED",
+    (SequenceState.CLAIMED, ProducerAsker.SAME_EPOCH): "SAME+OF_CALL",
+    (SequenceState.CLAIMED, ProducerAsker.REPEAT): "BUSY",
+    (SequenceState.CLAIMED, ProducerAsker.NEWER): "GRANTED+TAKEOVER",
+    (SequenceState.DONE, ProducerAsker.SAME_EPOCH): "DUPLICATE+OWN",
+    (SequenceState.DONE, ProducerAsker.REPEAT): "DUPLICATE",
+    (SequenceState.DONE, ProducerAsker.NEWER): "DUPLICATE",
+    (SequenceState.DONE_OTHER, ProducerAsker.SAME_EPOCH): "CONFLICT",
+    (SequenceState.DONE_OTHER, ProducerAsker.REPEAT): "CONFLICT",
+    (SequenceState.DONE_OTHER, ProducerAsker.NEWER): "CONFLICT",
+    (SequenceState.GIVEN_UP, ProducerAsker.REPEAT): "BUSY",
+    (SequenceState.GIVEN_UP, ProducerAsker.NEWER): "GRANTED",
 }
 each_cell = pytest.mark.parametrize("cell", list(SEQUENCE), ids=lambda cell: f"{cell[0].name}-{cell[1].name}")
 
 
-def reach(cell: tuple[SequenceState, Asker]) -> tuple[Lane, Callable[[], SequenceDecision]]:
+def reach(cell: tuple[SequenceState, ProducerAsker]) -> tuple[Lane, Callable[[], SequenceDecision]]:
     """A producer whose sequence IT is in the cell's state, and the request of the cell's asker for it alone."""
     state, asker = cell
     lane = Lane()
     lane.register(1)
     lane.claim(0, [1])
     lane.complete(0)
-    own = asker in (Asker.SAME_CALL, Asker.SAME_EPOCH)
+    own = asker in (ProducerAsker.SAME_CALL, ProducerAsker.SAME_EPOCH)
     payload = np.ones(1, np.uint32)
     if state in (CLAIMED, DONE, OTHER, STALE, FREE, SequenceState.GIVEN_UP):
         lane.claim(3, [IT], payload if state is OTHER else None)
@@ -66,22 +66,22 @@ def reach(cell: tuple[SequenceState, Asker]) -> tuple[Lane, Callable[[], Sequenc
         lane.resolve(IT, IT, is_done=False)
     if state is SequenceState.SKIPPED:
         lane.claim(3, [MORE])
-    elif not own and asker is Asker.REPEAT:
+    elif not own and asker is ProducerAsker.REPEAT:
         # Call 3 was granted nothing, so no entry tells of it; this process remembers that it was decided.
         lane.producer.quiet_call = 3
-    call = {Asker.SAME_CALL: 3, Asker.REPEAT: 2}.get(asker, 4)
+    call = {ProducerAsker.SAME_CALL: 3, ProducerAsker.REPEAT: 2}.get(asker, 4)
     return lane, lambda: lane.decide(call, [IT], digests=payload + np.uint32(1) if state is OTHER else None)
 
 
 @each_cell
-def test_a_sequence_is_answered_as_its_cell_says(cell: tuple[SequenceState, Asker]) -> None:
+def test_a_sequence_is_answered_as_its_cell_says(cell: tuple[SequenceState, ProducerAsker]) -> None:
     _, ask = reach(cell)
     asked = ask()
     assert said(asked) == [EXPECTED[cell]]
     assert asked.actions.tolist() == [SEQUENCE[cell].effect]
     assert asked.out_of_order == (IT if EXPECTED[cell] == "REFUSED" else None)
     told = asked.fresh.tolist(), asked.taken.tolist()
-    fresh = EXPECTED[cell] == "GRANTED" and cell[1] is not Asker.SAME_CALL
+    fresh = EXPECTED[cell] == "GRANTED" and cell[1] is not ProducerAsker.SAME_CALL
     assert told == ([[IT, IT]] if fresh else [], [[IT, IT]] if EXPECTED[cell] == "GRANTED+TAKEOVER" else [])
     assert asked.numbers.tolist() == [3 if EXPECTED[cell] == "SAME+OF_CALL" else 0]
 
@@ -89,22 +89,25 @@ def test_a_sequence_is_answered_as_its_cell_says(cell: tuple[SequenceState, Aske
 @pytest.mark.parametrize("expiry", [LeaseExpiry.HOLD, LeaseExpiry.FAIL])
 @each_cell
 def test_what_an_older_epoch_left_is_granted_to_nobody_where_nobody_takes_over(
-    cell: tuple[SequenceState, Asker], expiry: LeaseExpiry
+    cell: tuple[SequenceState, ProducerAsker], expiry: LeaseExpiry
 ) -> None:
     lane, ask = reach(cell)
     lane.index.store.let_expire(expiry)
     told = "BUSY" if expiry is LeaseExpiry.HOLD else "IN_DOUBT"
-    expected = told if cell == (CLAIMED, Asker.NEWER) else EXPECTED[cell]
+    expected = told if cell == (CLAIMED, ProducerAsker.NEWER) else EXPECTED[cell]
     asked = ask()
     assert said(asked) == [expected]
     assert not len(asked.taken)
 
 
 @each_cell
-def test_a_test_of_a_cell_reaches_just_that_cell(cell: tuple[SequenceState, Asker]) -> None:
+def test_a_test_of_a_cell_reaches_just_that_cell(cell: tuple[SequenceState, ProducerAsker]) -> None:
     lane, ask = reach(cell)
-    only = [(state, asker) == cell for state in SequenceState for asker in Asker]
-    for mine, others in ((Action.DUPLICATE, Action.BUSY), (Action.BUSY, Action.DUPLICATE)):
+    only = [(state, asker) == cell for state in SequenceState for asker in ProducerAsker]
+    for mine, others in (
+        (ProducerAction.DUPLICATE, ProducerAction.BUSY),
+        (ProducerAction.BUSY, ProducerAction.DUPLICATE),
+    ):
         lane.index.store.rules = np.where(only, np.uint8(mine), np.uint8(others)).astype(np.uint8)
         assert ask().actions.tolist() == [mine]
 
@@ -122,8 +125,8 @@ def test_a_missing_cell_is_an_error_and_no_default(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_table_that_is_changed_is_in_force_for_an_index_made_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = SEQUENCE[SequenceState.DONE, Asker.NEWER]
-    monkeypatch.setitem(SEQUENCE, (SequenceState.ABSENT, Asker.NEWER), other)
+    other = SEQUENCE[SequenceState.DONE, ProducerAsker.NEWER]
+    monkeypatch.setitem(SEQUENCE, (SequenceState.ABSENT, ProducerAsker.NEWER), other)
     lane = Lane(ProducerIndex())
     lane.register(1)
     assert said(lane.decide(0, [5])) == ["DUPLICATE"]

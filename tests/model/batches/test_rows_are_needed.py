@@ -11,7 +11,7 @@ import os
 import pytest
 
 from oncegate.core import batches
-from oncegate.core.batches import COMMIT, Row
+from oncegate.core.batches import COMMIT, CommitRow
 from tests.model.batches.knobs import HOLDING
 from tests.model.batches.world import walk
 
@@ -78,9 +78,9 @@ def test_walks_miss_the_look_at_the_batch_before_when_it_comes_last(monkeypatch:
 
 @pytest.mark.parametrize("name", ["stream, restored often", "two equal writes"], ids=str)
 def test_walks_miss_conflicts_that_are_answered_with_duplicate(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lenient(row: Row) -> Row:
-        wrong = row.outcome in {batches.Outcome.BATCH_CONFLICT, batches.Outcome.SECOND_WRITE}
-        return Row(row.name, row.when, batches.Outcome.DUPLICATE, row.reason) if wrong else row
+    def lenient(row: CommitRow) -> CommitRow:
+        wrong = row.outcome in {batches.CommitOutcome.BATCH_CONFLICT, batches.CommitOutcome.SECOND_WRITE}
+        return CommitRow(row.name, row.when, batches.CommitOutcome.DUPLICATE, row.reason) if wrong else row
 
     monkeypatch.setattr(batches, "COMMIT", tuple(lenient(row) if row.name != COMMIT[0].name else row for row in COMMIT))
     breaks(name, {"DROP"})

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from oncegate.core.cells import Cell
-from oncegate.core.direct import ASK, TRIM, EntryState, Reading, Record, Told, Trimming
+from oncegate.core.direct import ASK, TRIM, EntryState, QuestionOutcome, ReadProgress, RecordState, Trimming
 from tests.model.direct.world import Setup, World
 from tests.model.kit.outcome import SEED, WALKS, breaks, walk_all
 
@@ -53,14 +53,16 @@ def test_walks_meet_all_that_the_model_is_about() -> None:
     assert not [event for event in events if not found[event]]
 
 
-NOT_THERE = Cell(Told.NOT_THERE, "left out", "by a test")
+NOT_THERE = Cell(QuestionOutcome.NOT_THERE, "left out", "by a test")
 TRIM_NOW = Cell(Trimming.TRIM, "left out", "by a test")
 
 
-@pytest.mark.parametrize("reading", [Reading.BEFORE, Reading.READ])
-def test_an_absence_that_is_told_too_early_is_written_twice(monkeypatch: pytest.MonkeyPatch, reading: Reading) -> None:
+@pytest.mark.parametrize("reading", [ReadProgress.BEFORE, ReadProgress.READ])
+def test_an_absence_that_is_told_too_early_is_written_twice(
+    monkeypatch: pytest.MonkeyPatch, reading: ReadProgress
+) -> None:
     """Behind a reading the commit alone tells who does not notice that his successor has trimmed."""
-    monkeypatch.setitem(ASK, (Record.ABSENT, reading), NOT_THERE)
+    monkeypatch.setitem(ASK, (RecordState.ABSENT, reading), NOT_THERE)
     assert breaks(SETUPS["lanes, trims unnoticed"]) == "TWICE"
 
 

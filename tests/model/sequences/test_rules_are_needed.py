@@ -14,16 +14,16 @@ import pytest
 
 from oncegate.core import acks
 from oncegate.core import producers as sequences
-from oncegate.core.acks import Finding, Leftover, Resolution
+from oncegate.core.acks import Leftover, LeftoverOutcome, Resolution
 from oncegate.core.entries.kinds import Entry
 from oncegate.core.entries.producers import Acked
 from oncegate.core.producers import (
     AckEffect,
-    Action,
-    Asker,
     Entrance,
     Gaps,
     Look,
+    ProducerAction,
+    ProducerAsker,
     Registrant,
     Registration,
     SequenceState,
@@ -123,30 +123,30 @@ WRONG_CELLS: dict[tuple[str, Any, Any], str] = {
     ("REGISTER_PRODUCER", Registrant.OTHER_OVER, Registration.REFUSE_BUSY): "P6",
     ("REGISTER_PRODUCER", Registrant.OTHER_OVER, Registration.SAME_EPOCH): "EPOCH",
     ("REGISTER_DRIVER", Registrant.OTHER_OVER, Registration.REFUSE_FENCED): "P6",
-    ("SEQUENCE", (SequenceState.STALE, Asker.NEWER), Action.DUPLICATE): "STALE",
-    ("SEQUENCE", (SequenceState.STALE, Asker.NEWER), Action.GRANT): "STALE",
-    ("SEQUENCE", (SequenceState.ABSENT, Asker.NEWER), Action.BUSY): "P6",
-    ("SEQUENCE", (SequenceState.ABSENT, Asker.NEWER), Action.DUPLICATE): "LOSS",
-    ("SEQUENCE", (SequenceState.FREE, Asker.NEWER), Action.BUSY): "P6",
-    ("SEQUENCE", (SequenceState.FREE, Asker.NEWER), Action.DUPLICATE): "LOSS",
-    ("SEQUENCE", (SequenceState.CLAIMED, Asker.SAME_CALL), Action.DUPLICATE): "LOSS",
-    ("SEQUENCE", (SequenceState.CLAIMED, Asker.NEWER), Action.BUSY): "P6",
-    ("SEQUENCE", (SequenceState.CLAIMED, Asker.NEWER), Action.GRANT): "P5",
-    ("SEQUENCE", (SequenceState.CLAIMED, Asker.NEWER), Action.DUPLICATE): "LOSS",
-    ("SEQUENCE", (SequenceState.DONE, Asker.NEWER), Action.GRANT): "P1",
-    ("SEQUENCE", (SequenceState.DONE, Asker.NEWER), Action.BUSY): "P6",
+    ("SEQUENCE", (SequenceState.STALE, ProducerAsker.NEWER), ProducerAction.DUPLICATE): "STALE",
+    ("SEQUENCE", (SequenceState.STALE, ProducerAsker.NEWER), ProducerAction.GRANT): "STALE",
+    ("SEQUENCE", (SequenceState.ABSENT, ProducerAsker.NEWER), ProducerAction.BUSY): "P6",
+    ("SEQUENCE", (SequenceState.ABSENT, ProducerAsker.NEWER), ProducerAction.DUPLICATE): "LOSS",
+    ("SEQUENCE", (SequenceState.FREE, ProducerAsker.NEWER), ProducerAction.BUSY): "P6",
+    ("SEQUENCE", (SequenceState.FREE, ProducerAsker.NEWER), ProducerAction.DUPLICATE): "LOSS",
+    ("SEQUENCE", (SequenceState.CLAIMED, ProducerAsker.SAME_CALL), ProducerAction.DUPLICATE): "LOSS",
+    ("SEQUENCE", (SequenceState.CLAIMED, ProducerAsker.NEWER), ProducerAction.BUSY): "P6",
+    ("SEQUENCE", (SequenceState.CLAIMED, ProducerAsker.NEWER), ProducerAction.GRANT): "P5",
+    ("SEQUENCE", (SequenceState.CLAIMED, ProducerAsker.NEWER), ProducerAction.DUPLICATE): "LOSS",
+    ("SEQUENCE", (SequenceState.DONE, ProducerAsker.NEWER), ProducerAction.GRANT): "P1",
+    ("SEQUENCE", (SequenceState.DONE, ProducerAsker.NEWER), ProducerAction.BUSY): "P6",
     ("ACK", SequenceState.STALE, AckEffect.COVER): "P6",
 }
 # As above, with a person who clears leftovers, and in lanes without gaps.
 WRONG_CLEARED: dict[tuple[str, Any, Any], str] = {
-    ("RESOLVE", (Leftover.LIVE, Finding.DONE), Resolution.MARK_DONE): "LIVE",
-    ("RESOLVE", (Leftover.LIVE, Finding.NOT_DONE), Resolution.GIVE_UP): "LIVE",
-    ("RESOLVE", (Leftover.OVER, Finding.DONE), Resolution.NOTHING): "CLEARED",
-    ("RESOLVE", (Leftover.OVER, Finding.NOT_DONE), Resolution.NOTHING): "CLEARED",
-    ("RESOLVE", (Leftover.FREE, Finding.NOT_DONE), Resolution.NOTHING): "CLEARED",
-    ("RESOLVE", (Leftover.OTHER, Finding.DONE), Resolution.MARK_DONE): "CLEARED",
-    ("SEQUENCE", (SequenceState.GIVEN_UP, Asker.NEWER), Action.BUSY): "P6",
-    ("SEQUENCE", (SequenceState.GIVEN_UP, Asker.NEWER), Action.DUPLICATE): "LOSS",
+    ("RESOLVE", (Leftover.LIVE, LeftoverOutcome.DONE), Resolution.MARK_DONE): "LIVE",
+    ("RESOLVE", (Leftover.LIVE, LeftoverOutcome.NOT_DONE), Resolution.GIVE_UP): "LIVE",
+    ("RESOLVE", (Leftover.OVER, LeftoverOutcome.DONE), Resolution.NOTHING): "CLEARED",
+    ("RESOLVE", (Leftover.OVER, LeftoverOutcome.NOT_DONE), Resolution.NOTHING): "CLEARED",
+    ("RESOLVE", (Leftover.FREE, LeftoverOutcome.NOT_DONE), Resolution.NOTHING): "CLEARED",
+    ("RESOLVE", (Leftover.OTHER, LeftoverOutcome.DONE), Resolution.MARK_DONE): "CLEARED",
+    ("SEQUENCE", (SequenceState.GIVEN_UP, ProducerAsker.NEWER), ProducerAction.BUSY): "P6",
+    ("SEQUENCE", (SequenceState.GIVEN_UP, ProducerAsker.NEWER), ProducerAction.DUPLICATE): "LOSS",
     ("ACK", SequenceState.GIVEN_UP, AckEffect.REFUSE_NOT_DONE): "ACK",
     ("GAP", (Gaps.REFUSE, False), Look.NOWHERE): "GAP",
 }
@@ -168,13 +168,13 @@ ONLY_BY_CELLS: dict[str, set[Any]] = {
     "REGISTER_PRODUCER": {Registrant.FIRST, Registrant.PAST},
     "REGISTER_DRIVER": {Registrant.FIRST, Registrant.SAME, Registrant.PAST},
     "SEQUENCE": {
-        *((state, Asker.REPEAT) for state in SequenceState),
-        (SequenceState.SKIPPED, Asker.NEWER),
-        (SequenceState.CLAIMED, Asker.SAME_EPOCH),
-        (SequenceState.DONE, Asker.SAME_EPOCH),
+        *((state, ProducerAsker.REPEAT) for state in SequenceState),
+        (SequenceState.SKIPPED, ProducerAsker.NEWER),
+        (SequenceState.CLAIMED, ProducerAsker.SAME_EPOCH),
+        (SequenceState.DONE, ProducerAsker.SAME_EPOCH),
         # The claims of the walks come without payloads.
-        (SequenceState.DONE_OTHER, Asker.SAME_EPOCH),
-        (SequenceState.DONE_OTHER, Asker.NEWER),
+        (SequenceState.DONE_OTHER, ProducerAsker.SAME_EPOCH),
+        (SequenceState.DONE_OTHER, ProducerAsker.NEWER),
     },
     # Left out above, each with its own test; what is done is all that is left of an ack.
     "ACK": set(SequenceState) - {SequenceState.STALE, SequenceState.GIVEN_UP},
@@ -182,10 +182,10 @@ ONLY_BY_CELLS: dict[str, set[Any]] = {
     "GAP": {(Gaps.ALLOW, False), (Gaps.ALLOW, True), (Gaps.REFUSE, True)},
     # No person of the model knows more than a lease does: GONE is asked for by its own tests.
     "RESOLVE": {
-        (Leftover.FREE, Finding.DONE),
-        (Leftover.OTHER, Finding.NOT_DONE),
-        (Leftover.GONE, Finding.DONE),
-        (Leftover.GONE, Finding.NOT_DONE),
+        (Leftover.FREE, LeftoverOutcome.DONE),
+        (Leftover.OTHER, LeftoverOutcome.NOT_DONE),
+        (Leftover.GONE, LeftoverOutcome.DONE),
+        (Leftover.GONE, LeftoverOutcome.NOT_DONE),
     },
 }
 

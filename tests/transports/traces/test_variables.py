@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from oncegate.runtime.otel_variables import Wanted, wanted_traces
+from oncegate.runtime.otel_variables import WantedTraces, wanted_traces
 from oncegate.settings import SettingsError
 from tests.support.http_app import request, served
 from tests.support.http_requests import packed
@@ -20,22 +20,22 @@ ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
         ({}, None),
         ({"OTEL_SERVICE_NAME": "mine"}, None),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, None),
-        (ENDPOINT, Wanted(("otlp",), "http/protobuf")),
-        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:4318"}, Wanted(("otlp",), "http/protobuf")),
-        ({"OTEL_TRACES_EXPORTER": "otlp"}, Wanted(("otlp",), "http/protobuf")),
-        ({"OTEL_TRACES_EXPORTER": "console, otlp"}, Wanted(("console", "otlp"), "http/protobuf")),
-        (ENDPOINT | {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, Wanted(("otlp",), "grpc")),
+        (ENDPOINT, WantedTraces(("otlp",), "http/protobuf")),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:4318"}, WantedTraces(("otlp",), "http/protobuf")),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, WantedTraces(("otlp",), "http/protobuf")),
+        ({"OTEL_TRACES_EXPORTER": "console, otlp"}, WantedTraces(("console", "otlp"), "http/protobuf")),
+        (ENDPOINT | {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, WantedTraces(("otlp",), "grpc")),
         (
             ENDPOINT | {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"},
-            Wanted(("otlp",), "http/protobuf"),
+            WantedTraces(("otlp",), "http/protobuf"),
         ),
         (ENDPOINT | {"OTEL_TRACES_EXPORTER": "none"}, None),
         (ENDPOINT | {"OTEL_SDK_DISABLED": "TRUE"}, None),
-        (ENDPOINT | {"OTEL_SDK_DISABLED": "false"}, Wanted(("otlp",), "http/protobuf")),
+        (ENDPOINT | {"OTEL_SDK_DISABLED": "false"}, WantedTraces(("otlp",), "http/protobuf")),
     ],
 )
 def test_traces_go_where_the_variables_say_and_nowhere_without_them(
-    environ: dict[str, str], wanted: Wanted | None
+    environ: dict[str, str], wanted: WantedTraces | None
 ) -> None:
     assert wanted_traces(environ) == wanted
 

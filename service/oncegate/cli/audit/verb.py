@@ -10,41 +10,41 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from oncegate.cli.operating.options import AsJson, RegistryCa, RegistryUrl
+from oncegate.cli.operating.options import AsJsonOption, RegistryCaOption, RegistryUrlOption
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
 from oncegate.core.errors import BadRequest
 
 if TYPE_CHECKING:
-    from oncegate.verifier.audit.report import Counts
+    from oncegate.verifier.audit.report import AuditCounts
 
-Source = Annotated[
+SourceArgument = Annotated[
     str, typer.Argument(help="A file or folder (.parquet, .arrow, .csv, .ndjson), or kafka://HOST:PORT/TOPIC.")
 ]
-IdCol = Annotated[list[str], typer.Option(help="A table's column that is the id; once for each of several.")]
-Id = Annotated[
+IdColOption = Annotated[list[str], typer.Option(help="A table's column that is the id; once for each of several.")]
+IdOption = Annotated[
     str,
     typer.Option(
         "--id", help="Where records of a topic have it: key, header:NAME, or json:, arrow:, avro:, protobuf:NAME."
     ),
 ]
-TimeCol = Annotated[
+TimeColOption = Annotated[
     str, typer.Option(help="A table's column that says when a row was written; a topic's records have it.")
 ]
-Attempt = Annotated[str, typer.Option(help="The column, or the header, that names the attempt that wrote a row.")]
-Batch = Annotated[str, typer.Option(help="The column, or the header, that names the batch it was written in.")]
+AttemptOption = Annotated[str, typer.Option(help="The column, or the header, that names the attempt that wrote a row.")]
+BatchOption = Annotated[str, typer.Option(help="The column, or the header, that names the batch it was written in.")]
 
 
 def audit(
-    source: Source,
-    id_col: IdCol = [],  # noqa: B006, never changed
-    id: Id = "key",
-    time_col: TimeCol = "",
-    attempt: Attempt = "",
-    batch: Batch = "",
-    as_json: AsJson = False,
-    registry: RegistryUrl = "",
-    registry_ca: RegistryCa = None,
+    source: SourceArgument,
+    id_col: IdColOption = [],  # noqa: B006, never changed
+    id: IdOption = "key",
+    time_col: TimeColOption = "",
+    attempt: AttemptOption = "",
+    batch: BatchOption = "",
+    as_json: AsJsonOption = False,
+    registry: RegistryUrlOption = "",
+    registry_ca: RegistryCaOption = None,
 ) -> None:
     """Count the duplicates in rows that are there already: how many, how old, why, and what horizons would catch.
 
@@ -71,7 +71,9 @@ def audit(
             _show(source, counts)
 
 
-def _of_topic(source: str, form: str, attempt: str, batch: str, registry: str, registry_ca: Path | None) -> "Counts":
+def _of_topic(
+    source: str, form: str, attempt: str, batch: str, registry: str, registry_ca: Path | None
+) -> "AuditCounts":
     from oncegate.verifier.audit.count import count
     from oncegate.verifier.audit.topic import TopicRows
     from oncegate.verifier.sources.kafka_ids import SchemaRegistry, ids_of
@@ -83,7 +85,7 @@ def _of_topic(source: str, form: str, attempt: str, batch: str, registry: str, r
         return count(topic, report_step)
 
 
-def _of_table(source: str, id_col: list[str], time_col: str, attempt: str, batch: str) -> "Counts":
+def _of_table(source: str, id_col: list[str], time_col: str, attempt: str, batch: str) -> "AuditCounts":
     from oncegate.verifier.audit.count import count
     from oncegate.verifier.audit.table import TableRows
 
@@ -93,7 +95,7 @@ def _of_table(source: str, id_col: list[str], time_col: str, attempt: str, batch
         return count(TableRows(Path(source), id_col, time_col, attempt, batch), report_step)
 
 
-def _show(source: str, counts: "Counts") -> None:
+def _show(source: str, counts: "AuditCounts") -> None:
     console = Console()
     share = f" ({counts.duplicates / counts.rows:.2%})" if counts.rows else ""
     console.print(

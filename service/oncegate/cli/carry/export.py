@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from oncegate.cli.explain import Namespace
-from oncegate.cli.ledger import Data, Witness
-from oncegate.cli.operating.options import AsJson
+from oncegate.cli.explain import NamespaceOption
+from oncegate.cli.ledger import DataOption, WitnessOption
+from oncegate.cli.operating.options import AsJsonOption
 from oncegate.cli.progress import counted
 from oncegate.cli.refusals import refusing
 from oncegate.core.errors import BadRequest, NotFound, OncegateError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Write = Callable[[ShardIndex, bytes, bytes], None]
 
-LedgerUrl = Annotated[
+LedgerUrlOption = Annotated[
     str | None,
     typer.Option("--ledger", help="A ledger's URL instead of a folder: kafka:// or log:.", show_default=False),
 ]
@@ -34,9 +34,11 @@ _ELSEWHERE = (
     "a ledger {scheme}: is not exported: it is moved whole, by what its server has for that (docs/redis.md); "
     "nothing was written"
 )
-To = Annotated[Path, typer.Option(help="The file that is made; it is there whole, or not at all.")]
-IdsOnly = Annotated[bool, typer.Option("--ids-only", help="Leave out topics, batches and producers that there are.")]
-WithoutOpen = Annotated[
+ToOption = Annotated[Path, typer.Option(help="The file that is made; it is there whole, or not at all.")]
+IdsOnlyOption = Annotated[
+    bool, typer.Option("--ids-only", help="Leave out topics, batches and producers that there are.")
+]
+WithoutOpenOption = Annotated[
     bool, typer.Option("--without-open-claims", help="Leave out ids that claims hold: elsewhere they are free.")
 ]
 # In the file's metadata.
@@ -45,14 +47,14 @@ VERSION = b"1"
 
 
 def export(
-    to: To,
-    data: Data = Path("data"),
-    ledger: LedgerUrl = None,
-    namespace: Namespace = "default",
-    witness: Witness = None,
-    ids_only: IdsOnly = False,
-    without_open_claims: WithoutOpen = False,
-    as_json: AsJson = False,
+    to: ToOption,
+    data: DataOption = Path("data"),
+    ledger: LedgerUrlOption = None,
+    namespace: NamespaceOption = "default",
+    witness: WitnessOption = None,
+    ids_only: IdsOnlyOption = False,
+    without_open_claims: WithoutOpenOption = False,
+    as_json: AsJsonOption = False,
 ) -> None:
     """Write the ids that a namespace of a ledger on disk or on Kafka knows, done and taken, into one Parquet file.
 

@@ -10,28 +10,28 @@ from typing import Annotated, Any
 import typer
 
 from oncegate.cli.carry.export import FORMAT, KEY, VERSION
-from oncegate.cli.operating.options import AsJson, Reason, Who, note
+from oncegate.cli.operating.options import AsJsonOption, ReasonOption, WhoOption, note
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about, answer_of
+from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, answer_about, answer_of
 from oncegate.core.errors import BadRequest
 
-File = Annotated[Path, typer.Argument(help="What `oncegate export` has written.")]
-Into = Annotated[str, typer.Option("--namespace", help="Where; made with the file's key if it is not there.")]
+FileArgument = Annotated[Path, typer.Argument(help="What `oncegate export` has written.")]
+IntoOption = Annotated[str, typer.Option("--namespace", help="Where; made with the file's key if it is not there.")]
 # Half of what a request may have.
 IDS_AT_ONCE = 50_000
 _SAID = {"why": "reason", "who": "who"}
 
 
 def take_in(
-    file: File,
-    namespace: Into,
-    reason: Reason,
-    who: Who = None,
-    url: Url = "http://127.0.0.1:8080",
-    as_json: AsJson = False,
-    ca: Ca = None,
-    certificate: Certificate = None,
+    file: FileArgument,
+    namespace: IntoOption,
+    reason: ReasonOption,
+    who: WhoOption = None,
+    url: UrlOption = "http://127.0.0.1:8080",
+    as_json: AsJsonOption = False,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
 ) -> None:
     """Make ids known in a namespace that another ledger knows, whatever the gateway's ledger lies on.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
+from oncegate.cli.doctor.findings import DoctorFinding, ok, warning, wrong
 from oncegate.engine.limits import MIB
 from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.files.keys import KEY_NAME
@@ -28,7 +28,7 @@ def folders_of(settings: Settings, place: str) -> tuple[Path, Path]:
     return data, Path(witness).absolute() if witness else data.with_name(data.name + ".witness")
 
 
-def folders(settings: Settings, place: str, answers: bool) -> Iterator[Finding]:
+def folders(settings: Settings, place: str, answers: bool) -> Iterator[DoctorFinding]:
     """Looks at both folders. `answers`: a gateway does, so that an owner is no surprise."""
     data, witness = folders_of(settings, place)
     there = data.is_dir(), witness.is_dir()
@@ -55,7 +55,7 @@ def folders(settings: Settings, place: str, answers: bool) -> Iterator[Finding]:
         )
 
 
-def ledgers(settings: Settings, place: str, only: str | None) -> Iterator[Finding]:
+def ledgers(settings: Settings, place: str, only: str | None) -> Iterator[DoctorFinding]:
     """Looks at the folder, the key and the witness of each namespace that is listed, or of one; reads no entry."""
     data, witness = folders_of(settings, place)
     listed = (read_list(Disk(), data) or {}) if data.is_dir() else {}
@@ -69,7 +69,7 @@ def ledgers(settings: Settings, place: str, only: str | None) -> Iterator[Findin
         yield ok("ledgers", f"folder, key and witness of {len(names)} namespaces are there")
 
 
-def _ledger(data: Path, witness: Path, name: str) -> Iterator[Finding]:
+def _ledger(data: Path, witness: Path, name: str) -> Iterator[DoctorFinding]:
     copy = f"put it back from a copy; oncegate verify --namespace {name} reads all of it"
     why = f"namespace {name} is refused, the others are served"
     shard = data / name / SHARD_NAME
@@ -81,7 +81,7 @@ def _ledger(data: Path, witness: Path, name: str) -> Iterator[Finding]:
             yield wrong("ledgers", what, why, f"chown -R {os.getuid()} {path}")
 
 
-def _rights(folder: Path) -> Iterator[Finding]:
+def _rights(folder: Path) -> Iterator[DoctorFinding]:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
         user = os.getuid()
@@ -115,7 +115,7 @@ def _file_system(path: Path) -> str:
     return str(max(partitions, key=lambda part: len(part.mountpoint)).fstype) if partitions else ""
 
 
-def _room(settings: Settings, data: Path) -> Iterator[Finding]:
+def _room(settings: Settings, data: Path) -> Iterator[DoctorFinding]:
     existing = next(path for path in (data, *data.parents) if path.exists())
     usage, limits = shutil.disk_usage(existing), settings.limits
     room = f"{usage.free // MIB} MiB of {usage.total // MIB} are free at {existing}"
@@ -132,7 +132,7 @@ def _room(settings: Settings, data: Path) -> Iterator[Finding]:
         yield ok("disk", room)
 
 
-def _age(data: Path) -> Iterator[Finding]:
+def _age(data: Path) -> Iterator[DoctorFinding]:
     """Something that was written later than now: the clock was set back, or the folder is from elsewhere."""
     newest = max((path.stat().st_mtime for path in data.glob("*/*/*") if path.is_file()), default=0.0)
     behind_s = newest - time.clock_gettime(time.CLOCK_REALTIME)
@@ -145,7 +145,7 @@ def _age(data: Path) -> Iterator[Finding]:
         )
 
 
-def _owner(data: Path, answers: bool) -> Iterator[Finding]:
+def _owner(data: Path, answers: bool) -> Iterator[DoctorFinding]:
     try:
         pid, since_s = map(int, (data / OWNER_NAME).read_text().split())
         process = psutil.Process(pid)

@@ -14,7 +14,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """Says what was found at one check; of what is not ok also why it matters, and what to do."""
 
     check: str
@@ -33,16 +33,16 @@ class Finding:
         return {**asdict(self), "level": self.level.value}
 
 
-def ok(check: str, what: str) -> Finding:
+def ok(check: str, what: str) -> DoctorFinding:
     """Makes a finding that is no trouble."""
-    return Finding(check, Level.OK, what)
+    return DoctorFinding(check, Level.OK, what)
 
 
-def warning(check: str, what: str, why: str, do: str) -> Finding:
+def warning(check: str, what: str, why: str, do: str) -> DoctorFinding:
     """Makes a finding that may become one."""
-    return Finding(check, Level.WARNING, what, why, do)
+    return DoctorFinding(check, Level.WARNING, what, why, do)
 
 
-def wrong(check: str, what: str, why: str, do: str) -> Finding:
+def wrong(check: str, what: str, why: str, do: str) -> DoctorFinding:
     """Makes a finding that is to be mended."""
-    return Finding(check, Level.WRONG, what, why, do)
+    return DoctorFinding(check, Level.WRONG, what, why, do)

@@ -12,7 +12,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 
 import oncegate
-from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
+from oncegate.cli.doctor.findings import DoctorFinding, ok, warning, wrong
 from oncegate.cli.running.requests import answer_of
 from oncegate.core.errors import Forbidden, LedgerFull, NotFound, OncegateError, Recovering, Stopping
 from oncegate.engine.names import DEFAULT_NAMESPACE
@@ -31,7 +31,7 @@ _RIGHTS = "the key in ONCEGATE_API_KEY needs the roles write and admin everywher
 
 
 @dataclass(frozen=True)
-class Reached:
+class ReachedGateway:
     """Says how the gateway is reached."""
 
     url: str
@@ -43,7 +43,7 @@ class Reached:
         return json.loads(answer_of(self.url, path, message, self.ca, self.certificate, method) or "null")
 
 
-def health(settings: Settings, reached: Reached, namespace: str | None = None) -> Iterator[Finding]:
+def health(settings: Settings, reached: ReachedGateway, namespace: str | None = None) -> Iterator[DoctorFinding]:
     """Asks the probes, of all namespaces or of one, and the version."""
     try:
         answer = reached.ask("healthz/ready" if namespace is None else f"healthz/ready?namespace={quote(namespace)}")
@@ -73,7 +73,7 @@ def health(settings: Settings, reached: Reached, namespace: str | None = None) -
         yield warning("gateway", "its semantic settings are others than those found here", why, do)
 
 
-def _not_serving(reached: Reached, answer: Any) -> Iterator[str]:
+def _not_serving(reached: ReachedGateway, answer: Any) -> Iterator[str]:
     """Says which namespaces of a gateway that is ready do not serve. Where keys hide the names, each is asked."""
     if answer["namespaces"]:
         yield from filter(None, [answer.get("detail")])
@@ -93,8 +93,8 @@ def _not_serving(reached: Reached, answer: Any) -> Iterator[str]:
 
 
 def claim(
-    reached: Reached, folders: Callable[[], tuple[Path, Path]] | None, namespace: str = DEFAULT_NAMESPACE
-) -> Iterator[Finding]:
+    reached: ReachedGateway, folders: Callable[[], tuple[Path, Path]] | None, namespace: str = DEFAULT_NAMESPACE
+) -> Iterator[DoctorFinding]:
     """Claims an id, completes it and claims it again, in a namespace of its own that is removed.
 
     Where the ledger is on servers a namespace would leave topics or keys there: an id of `namespace` is claimed and
@@ -107,7 +107,7 @@ def claim(
         yield from _released(reached, namespace)
 
 
-def _in_scratch(reached: Reached, folders: Callable[[], tuple[Path, Path]] | None) -> Iterator[Finding]:
+def _in_scratch(reached: ReachedGateway, folders: Callable[[], tuple[Path, Path]] | None) -> Iterator[DoctorFinding]:
     name = SCRATCH + secrets.token_hex(4)
     place = f"v1/namespaces/{name}"
     try:
@@ -131,8 +131,8 @@ def _in_scratch(reached: Reached, folders: Callable[[], tuple[Path, Path]] | Non
 
 
 def _removed(
-    reached: Reached, name: str, ledger: str, folders: Callable[[], tuple[Path, Path]] | None
-) -> Iterator[Finding]:
+    reached: ReachedGateway, name: str, ledger: str, folders: Callable[[], tuple[Path, Path]] | None
+) -> Iterator[DoctorFinding]:
     try:
         reached.ask(f"v1/namespaces/{name}?confirm={name}", method="DELETE")
     except OncegateError as error:
@@ -148,7 +148,7 @@ def _removed(
         (witness / DELETED_NAME / f"{name}.{ledger}.witness").unlink(missing_ok=True)
 
 
-def _released(reached: Reached, namespace: str) -> Iterator[Finding]:
+def _released(reached: ReachedGateway, namespace: str) -> Iterator[DoctorFinding]:
     place, name = f"v1/namespaces/{namespace}", secrets.token_hex(8)
     try:
         first = _claimed(reached, place, name)
@@ -165,7 +165,7 @@ def _released(reached: Reached, namespace: str) -> Iterator[Finding]:
         yield wrong("claim", outcome, "GRANTED and BUSY are right", "stop its writers and report it with the log")
 
 
-def _refused(what: str, error: OncegateError) -> Finding:
+def _refused(what: str, error: OncegateError) -> DoctorFinding:
     answer = error.__cause__
     if isinstance(answer, HTTPError) and answer.code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return warning("claim", f"{what}: {error.detail}", _RIGHTS, "show such a key")
@@ -175,6 +175,6 @@ def _refused(what: str, error: OncegateError) -> Finding:
     return warning("claim", f"{what}: {error.detail}", why, "mend what is told of the gateway, then run this again")
 
 
-def _claimed(reached: Reached, place: str, name: str = "doctor") -> Any:
+def _claimed(reached: ReachedGateway, place: str, name: str = "doctor") -> Any:
     message = {"token": secrets.token_hex(16), "call": 0, "ids": [name], "id_set": "oncegate doctor"}
     return reached.ask(f"{place}/ids:claim", message)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
+from oncegate.cli.doctor.findings import DoctorFinding, ok, warning, wrong
 from oncegate.doors import allowed_address, is_guarded
 from oncegate.ledgers import parse_url
 from oncegate.runtime.descriptors import needed, shared_out
@@ -21,7 +21,7 @@ EXTRAS = {"kafka": "aiokafka", "redis": "redis", "rediss": "redis"}
 _TIMEX, _TIMEX_BYTES, _UNSYNCHRONISED = struct.Struct("@Iqqqqi"), 256, 0x40
 
 
-def python(settings: Settings) -> Iterator[Finding]:
+def python(settings: Settings) -> Iterator[DoctorFinding]:
     """Looks at the interpreter, and at the extras that the settings need."""
     version = ".".join(map(str, sys.version_info[:3]))
     if not OLDEST <= sys.version_info[:2] < BEFORE:
@@ -48,7 +48,7 @@ def python(settings: Settings) -> Iterator[Finding]:
             )
 
 
-def clock(settings: Settings) -> Iterator[Finding]:
+def clock(settings: Settings) -> Iterator[DoctorFinding]:
     """Asks the kernel whether the machine's clock is kept by a time server."""
     why = "horizons, leases of tokens (exp) and times in the trail are as wrong as the clock"
     state = ctypes.create_string_buffer(_TIMEX_BYTES)
@@ -63,7 +63,7 @@ def clock(settings: Settings) -> Iterator[Finding]:
         yield ok("clock", "synchronised")
 
 
-def descriptors(settings: Settings) -> Iterator[Finding]:
+def descriptors(settings: Settings) -> Iterator[DoctorFinding]:
     """Shares the limit of open files out as a start does."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limits = settings.limits
@@ -79,7 +79,7 @@ def descriptors(settings: Settings) -> Iterator[Finding]:
         yield ok("descriptors", f"{hard} open files")
 
 
-def ports(settings: Settings, answers: bool) -> Iterator[Finding]:
+def ports(settings: Settings, answers: bool) -> Iterator[DoctorFinding]:
     """Looks whether the ports are free, unless a gateway `answers` there."""
     process = settings.process
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
+from oncegate.cli.doctor.findings import DoctorFinding, ok, warning, wrong
 from oncegate.doors import is_loopback, tls_of
 from oncegate.runtime.clock import SystemClock
 from oncegate.settings import Settings, SettingsError
@@ -26,7 +26,7 @@ class _Quiet:
         """Tells nobody."""
 
 
-def key_file(settings: Settings) -> Iterator[Finding]:
+def key_file(settings: Settings) -> Iterator[DoctorFinding]:
     """Looks whether the keys can be read, and by whom; whether somebody may administer."""
     path = settings.process.keys
     if path is None:
@@ -55,7 +55,7 @@ def key_file(settings: Settings) -> Iterator[Finding]:
         yield ok("keys", f"{len(keys_read)} keys in {path}")
 
 
-def certificates(settings: Settings) -> Iterator[Finding]:
+def certificates(settings: Settings) -> Iterator[DoctorFinding]:
     """Looks whether the certificates are such, belong to their key, and are good for a while."""
     try:
         tls = tls_of(settings.process, _Quiet())
@@ -74,7 +74,7 @@ def certificates(settings: Settings) -> Iterator[Finding]:
         yield warning("tls", f"{key} is open to everybody", "the private key is in it", f"chmod o-rwx {key}")
 
 
-def _end(path: Path) -> Iterator[Finding]:
+def _end(path: Path) -> Iterator[DoctorFinding]:
     end = x509.load_pem_x509_certificates(path.read_bytes())[0].not_valid_after_utc
     now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
     validity = f"{path} is good until {end:%Y-%m-%d %H:%M} UTC"

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from oncegate.cli.doctor.findings import Finding, ok, warning, wrong
+from oncegate.cli.doctor.findings import DoctorFinding, ok, warning, wrong
 
 NOT_THERE = "the ledger is there: without it nothing is decided"
 REACH = "see that it runs and that this machine reaches it"
 
 
-def kafka(place: str, namespace: str) -> Iterator[Finding]:
+def kafka(place: str, namespace: str) -> Iterator[DoctorFinding]:
     """Asks the brokers what `oncegate kafka plan --check` asks, for one namespace."""
     from oncegate.ledgers.kafka.address import parse_address
     from oncegate.ledgers.kafka.plan.look import look
@@ -37,7 +37,7 @@ def kafka(place: str, namespace: str) -> Iterator[Finding]:
         yield ok("ledger", f"{right} of {len(looked)} topics and rights are there and right")
 
 
-def redis(place: str, tls: bool) -> Iterator[Finding]:
+def redis(place: str, tls: bool) -> Iterator[DoctorFinding]:
     """Asks the server what it is, and what an append outlives there."""
     from oncegate.ledgers.redis.address import parse_address
     from oncegate.ledgers.redis.connection import Link

@@ -10,30 +10,30 @@ from typing import Annotated, Any
 import typer
 
 from oncegate.cli.doctor import data, gateway, machine, secrets, servers
-from oncegate.cli.doctor.findings import Finding, Level, warning, wrong
-from oncegate.cli.ledger import OneNamespace
-from oncegate.cli.operating.options import AsJsonLines
+from oncegate.cli.doctor.findings import DoctorFinding, Level, warning, wrong
+from oncegate.cli.ledger import OneNamespaceOption
+from oncegate.cli.operating.options import AsJsonLinesOption
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import Ca, Certificate
+from oncegate.cli.running.requests import CaOption, CertificateOption
 from oncegate.cli.serve import serve_flags, taking_serve_flags
 from oncegate.core.errors import NotFound, OncegateError
 from oncegate.engine.names import DEFAULT_NAMESPACE
 from oncegate.ledgers import parse_url
 from oncegate.settings import Settings, SettingsError, load
 
-Url = Annotated[
+UrlOption = Annotated[
     str | None, typer.Option(envvar="ONCEGATE_URL", help="The running gateway.  [default: as the settings say]")
 ]
-Check = tuple[str, Callable[[], Iterable[Finding]]]
+NamedCheck = tuple[str, Callable[[], Iterable[DoctorFinding]]]
 
 
 @taking_serve_flags
 def doctor(
-    url: Url = None,
-    namespace: OneNamespace = None,
-    as_json: AsJsonLines = False,
-    ca: Ca = None,
-    certificate: Certificate = None,
+    url: UrlOption = None,
+    namespace: OneNamespaceOption = None,
+    as_json: AsJsonLinesOption = False,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
     **flags: Any,
 ) -> None:
     """Check an installation from end to end, with the flags and settings of `serve`, and say what is wrong.
@@ -55,7 +55,7 @@ def doctor(
 
 def _findings(
     flags: dict[str, Any], url: str | None, namespace: str | None, ca: Path | None, certificate: Path | None
-) -> Iterator[Finding]:
+) -> Iterator[DoctorFinding]:
     try:
         file, flag_values = serve_flags(**flags)
         settings = load(file, **flag_values)
@@ -63,7 +63,7 @@ def _findings(
     except (SettingsError, OncegateError) as error:
         yield wrong("settings", str(error), "no start succeeds so", "oncegate config shows where each comes from")
         return
-    reached = gateway.Reached(_url(settings) if url is None else url, ca, certificate)
+    reached = gateway.ReachedGateway(_url(settings) if url is None else url, ca, certificate)
     answers = _answers(reached)
     for name, check in _checks(settings, scheme, place, answers, namespace):
         yield from _seen(name, check)
@@ -77,7 +77,7 @@ def _findings(
     yield from _seen("claim", lambda: gateway.claim(reached, folders, namespace or DEFAULT_NAMESPACE))
 
 
-def _checks(settings: Settings, scheme: str, place: str, answers: bool, namespace: str | None) -> Iterator[Check]:
+def _checks(settings: Settings, scheme: str, place: str, answers: bool, namespace: str | None) -> Iterator[NamedCheck]:
     yield "python", lambda: machine.python(settings)
     yield "clock", lambda: machine.clock(settings)
     yield "descriptors", lambda: machine.descriptors(settings)
@@ -93,7 +93,7 @@ def _checks(settings: Settings, scheme: str, place: str, answers: bool, namespac
     yield "tls", lambda: secrets.certificates(settings)
 
 
-def _seen(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+def _seen(name: str, check: Callable[[], Iterable[DoctorFinding]]) -> Iterator[DoctorFinding]:
     """What a check finds; what it could not do is a finding too. A bug keeps its traceback."""
     try:
         yield from check()
@@ -114,7 +114,7 @@ def _url(settings: Settings) -> str:
     return f"{'https' if process.tls_certificate else 'http'}://{host}:{process.port}"
 
 
-def _answers(reached: gateway.Reached) -> bool:
+def _answers(reached: gateway.ReachedGateway) -> bool:
     try:
         reached.ask("healthz/live")
     except NotFound:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from oncegate.ledgers.kafka.plan.needs import Needs, Right
 
 
-class Format(StrEnum):
+class PlanFormat(StrEnum):
     """Says how a plan is printed."""
 
     TEXT = "text"
@@ -31,27 +31,33 @@ class Format(StrEnum):
     COMMANDS = "commands"
 
 
-Ledger = Annotated[str, typer.Option(help="The ledger's URL, as serve takes it: kafka://HOST:PORT/PREFIX?...")]
-Principal = Annotated[
+LedgerOption = Annotated[str, typer.Option(help="The ledger's URL, as serve takes it: kafka://HOST:PORT/PREFIX?...")]
+PrincipalOption = Annotated[
     str | None, typer.Option(help="Whom rights are given to, as User:NAME.  [default: the user of the URL]")
 ]
-Namespaces = Annotated[list[str], typer.Option("--namespace", help="A namespace to have topics for; may be repeated.")]
-Topics = Annotated[list[str], typer.Option("--topic", help="A topic of users that rows go to; may be repeated.")]
-Writer = Annotated[str | None, typer.Option(help="Who writes rows into Kafka past the gateway, as User:NAME.")]
-Printed = Annotated[Format, typer.Option("--format", help="What is printed: tables, one JSON object, or lines to run.")]
-Check = Annotated[bool, typer.Option("--check", help="Ask the brokers, as the URL's user, what of it is there.")]
-CommandConfig = Annotated[str, typer.Option(help="The file by which Kafka's tools connect to brokers that ask who.")]
+NamespacesOption = Annotated[
+    list[str], typer.Option("--namespace", help="A namespace to have topics for; may be repeated.")
+]
+TopicsOption = Annotated[list[str], typer.Option("--topic", help="A topic of users that rows go to; may be repeated.")]
+WriterOption = Annotated[str | None, typer.Option(help="Who writes rows into Kafka past the gateway, as User:NAME.")]
+PrintedOption = Annotated[
+    PlanFormat, typer.Option("--format", help="What is printed: tables, one JSON object, or lines to run.")
+]
+CheckOption = Annotated[bool, typer.Option("--check", help="Ask the brokers, as the URL's user, what of it is there.")]
+CommandConfigOption = Annotated[
+    str, typer.Option(help="The file by which Kafka's tools connect to brokers that ask who.")
+]
 
 
 def plan(
-    ledger: Ledger,
-    principal: Principal = None,
-    namespace: Namespaces = [DEFAULT_NAMESPACE],  # noqa: B006, never changed
-    topic: Topics = [],  # noqa: B006, never changed
-    writer: Writer = None,
-    printed: Printed = Format.TEXT,
-    check: Check = False,
-    command_config: CommandConfig = "admin.properties",
+    ledger: LedgerOption,
+    principal: PrincipalOption = None,
+    namespace: NamespacesOption = [DEFAULT_NAMESPACE],  # noqa: B006, never changed
+    topic: TopicsOption = [],  # noqa: B006, never changed
+    writer: WriterOption = None,
+    printed: PrintedOption = PlanFormat.TEXT,
+    check: CheckOption = False,
+    command_config: CommandConfigOption = "admin.properties",
 ) -> None:
     """What a gateway needs of Kafka's brokers: topics, rights, transactional ids. Asks no broker without --check.
 
@@ -66,12 +72,12 @@ def plan(
             )
         if check:
             _print_looked(_looked(needs, address, printed), printed)
-        elif printed is Format.COMMANDS:
+        elif printed is PlanFormat.COMMANDS:
             from oncegate.ledgers.kafka.plan.commands import commands
 
             config = None if address.security.protocol == "PLAINTEXT" else command_config
             sys.stdout.write("".join(f"{line}\n" for line in commands(needs, address.bootstrap, config)))
-        elif printed is Format.JSON:
+        elif printed is PlanFormat.JSON:
             sys.stdout.write(msgspec.json.encode(_members(needs)).decode() + "\n")
         else:
             _show(needs)
@@ -96,18 +102,18 @@ def _needs(
     return needs_of(address, namespaces, principal, topics, writer), address
 
 
-def _looked(needs: "Needs", address: Any, printed: Format) -> "list[Looked]":
+def _looked(needs: "Needs", address: Any, printed: PlanFormat) -> "list[Looked]":
     from oncegate.ledgers.kafka.plan.look import look
 
-    if printed is Format.COMMANDS:
+    if printed is PlanFormat.COMMANDS:
         raise BadRequest(
             "--check says what is there: take --format text or json; the lines may be run again as they are"
         )
     return asyncio.run(look(needs, address))
 
 
-def _print_looked(looked: "list[Looked]", printed: Format) -> None:
-    if printed is Format.JSON:
+def _print_looked(looked: "list[Looked]", printed: PlanFormat) -> None:
+    if printed is PlanFormat.JSON:
         items = [{"item": item.item, "ok": not item.wrong, "wrong": item.wrong} for item in looked]
         sys.stdout.write(msgspec.json.encode(items).decode() + "\n")
     else:

@@ -25,21 +25,25 @@ def _named(tenant: str | None) -> str | None:
     return tenant
 
 
-KeysFile = Annotated[Path, typer.Option("--keys", help="The file of keys.")]
-Roles = Annotated[list[Role], typer.Option("--role", help="What it may do; may be given several times.")]
-TenantName = Annotated[
+KeysFileOption = Annotated[Path, typer.Option("--keys", help="The file of keys.")]
+RolesOption = Annotated[list[Role], typer.Option("--role", help="What it may do; may be given several times.")]
+TenantOption = Annotated[
     str | None,
     typer.Option(
         "--tenant", help="Whose quotas it counts for, with the tenant's other keys.  [default: NAME's]", callback=_named
     ),
 ]
-Namespaces = Annotated[
+NamespacesOption = Annotated[
     list[str], typer.Option("--namespace", help="Where; '*' is everywhere; may be given several times.")
 ]
 
 
 def add(
-    name: str, role: Roles, namespace: Namespaces, file: KeysFile = Path("keys.json"), tenant: TenantName = None
+    name: str,
+    role: RolesOption,
+    namespace: NamespacesOption,
+    file: KeysFileOption = Path("keys.json"),
+    tenant: TenantOption = None,
 ) -> None:
     """Make a key for NAME, and show it: this once, for the file holds only its hash.
 
@@ -56,7 +60,7 @@ def add(
         sys.stdout.write(text + "\n")
 
 
-def list_keys(file: KeysFile = Path("keys.json")) -> None:
+def list_keys(file: KeysFileOption = Path("keys.json")) -> None:
     """List the keys, without their secrets, which nobody knows any more."""
     with _refusing():
         table = table_of("id", "name", "tenant", "roles", "namespaces")
@@ -66,7 +70,7 @@ def list_keys(file: KeysFile = Path("keys.json")) -> None:
         Console().print(table)
 
 
-def revoke(key_id: str, file: KeysFile = Path("keys.json")) -> None:
+def revoke(key_id: str, file: KeysFileOption = Path("keys.json")) -> None:
     """Remove the key with this id (`oncegate keys list`): a running gateway refuses it from the next second on."""
     with _refusing():
         keys.read(file)  # without it there is nothing to lock

@@ -8,28 +8,28 @@ from typing import Annotated, Any
 
 import typer
 
-from oncegate.cli.explain import AsJson
-from oncegate.cli.operating.options import Reason, Who, note
+from oncegate.cli.explain import AsJsonOption
+from oncegate.cli.operating.options import ReasonOption, WhoOption, note
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about, answer_of
+from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, answer_about, answer_of
 from oncegate.core.errors import OncegateError
 
-Undo = Annotated[bool, typer.Option("--undo", help="Take new work again.")]
-Wait = Annotated[int, typer.Option(min=0, max=3_600_000, help="How long to wait for open claims, in ms.")]
+UndoOption = Annotated[bool, typer.Option("--undo", help="Take new work again.")]
+WaitOption = Annotated[int, typer.Option(min=0, max=3_600_000, help="How long to wait for open claims, in ms.")]
 # How often it is looked again: claims last seconds.
 LOOK_S = 0.5
 
 
 def drain(
-    reason: Reason,
-    undo: Undo = False,
-    wait_ms: Wait = 60_000,
-    who: Who = None,
-    url: Url = "http://127.0.0.1:8080",
-    as_json: AsJson = False,
-    ca: Ca = None,
-    certificate: Certificate = None,
+    reason: ReasonOption,
+    undo: UndoOption = False,
+    wait_ms: WaitOption = 60_000,
+    who: WhoOption = None,
+    url: UrlOption = "http://127.0.0.1:8080",
+    as_json: AsJsonOption = False,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
 ) -> None:
     """Have the gateway begin nothing new, and wait until what is open has come to its end; then it may be stopped.
 

@@ -7,23 +7,23 @@ from typing import Annotated
 
 import typer
 
-from oncegate.cli.explain import AsJson, Namespace
-from oncegate.cli.operating.options import Reason, Who, note
+from oncegate.cli.explain import AsJsonOption, NamespaceOption
+from oncegate.cli.operating.options import ReasonOption, WhoOption, note
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about
+from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, answer_about
 
-Producer = Annotated[str, typer.Argument(help="The producer: an ordered partition of a source, by its name.")]
+ProducerArgument = Annotated[str, typer.Argument(help="The producer: an ordered partition of a source, by its name.")]
 
 
 def fence(
-    producer: Producer,
-    reason: Reason,
-    who: Who = None,
-    url: Url = "http://127.0.0.1:8080",
-    namespace: Namespace = "default",
-    as_json: AsJson = False,
-    ca: Ca = None,
-    certificate: Certificate = None,
+    producer: ProducerArgument,
+    reason: ReasonOption,
+    who: WhoOption = None,
+    url: UrlOption = "http://127.0.0.1:8080",
+    namespace: NamespaceOption = "default",
+    as_json: AsJsonOption = False,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
 ) -> None:
     """Shut out whoever holds a producer, its lease or not: what they ask from now on is FENCED.
 

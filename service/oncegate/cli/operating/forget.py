@@ -8,36 +8,36 @@ from typing import Annotated
 
 import typer
 
-from oncegate.cli.explain import AsJson, Namespace
-from oncegate.cli.operating.options import Reason, Who, note
+from oncegate.cli.explain import AsJsonOption, NamespaceOption
+from oncegate.cli.operating.options import ReasonOption, WhoOption, note
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about
+from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, answer_about
 from oncegate.core.errors import BadRequest
 
-Ids = Annotated[list[str] | None, typer.Argument(help="The ids; of several columns: one id, with --columns.")]
-File = Annotated[Path | None, typer.Option("--file", help="A file with one id a line, instead.")]
-Columns = Annotated[bool, typer.Option("--columns", help="The words are the columns of one id.")]
-IdSet = Annotated[
+IdsArgument = Annotated[list[str] | None, typer.Argument(help="The ids; of several columns: one id, with --columns.")]
+FileOption = Annotated[Path | None, typer.Option("--file", help="A file with one id a line, instead.")]
+ColumnsOption = Annotated[bool, typer.Option("--columns", help="The words are the columns of one id.")]
+IdSetOption = Annotated[
     str | None, typer.Option(help="The set the ids are of: for rows that were produced, their topic's name.")
 ]
-All = Annotated[bool, typer.Option("--all", help="Every id of the set that --id-set names.")]
-Confirm = Annotated[str | None, typer.Option(help="With --all: the set's name once more; else it is asked for.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Every id of the set that --id-set names.")]
+ConfirmOption = Annotated[str | None, typer.Option(help="With --all: the set's name once more; else it is asked for.")]
 
 
 def forget(
-    reason: Reason,
-    ids: Ids = None,
-    file: File = None,
-    columns: Columns = False,
-    id_set: IdSet = None,
-    every: All = False,
-    confirm: Confirm = None,
-    who: Who = None,
-    url: Url = "http://127.0.0.1:8080",
-    namespace: Namespace = "default",
-    as_json: AsJson = False,
-    ca: Ca = None,
-    certificate: Certificate = None,
+    reason: ReasonOption,
+    ids: IdsArgument = None,
+    file: FileOption = None,
+    columns: ColumnsOption = False,
+    id_set: IdSetOption = None,
+    every: AllOption = False,
+    confirm: ConfirmOption = None,
+    who: WhoOption = None,
+    url: UrlOption = "http://127.0.0.1:8080",
+    namespace: NamespaceOption = "default",
+    as_json: AsJsonOption = False,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
 ) -> None:
     """Forget ids that are done or taken, so that the next write of them passes. All of them, or none.
 

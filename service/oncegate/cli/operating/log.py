@@ -8,23 +8,23 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from oncegate.cli.explain import AsJson, Namespace, when
+from oncegate.cli.explain import AsJsonOption, NamespaceOption, when
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about
+from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, answer_about
 from oncegate.cli.running.tables import table_of
 
-Count = Annotated[int, typer.Option("--count", min=1, max=10_000, help="How many, the newest first.")]
+CountOption = Annotated[int, typer.Option("--count", min=1, max=10_000, help="How many, the newest first.")]
 # As many as the gateway lists in one answer.
 PAGE = 1_000
 
 
 def log(
-    count: Count = 100,
-    url: Url = "http://127.0.0.1:8080",
-    namespace: Namespace = "default",
-    as_json: AsJson = False,
-    ca: Ca = None,
-    certificate: Certificate = None,
+    count: CountOption = 100,
+    url: UrlOption = "http://127.0.0.1:8080",
+    namespace: NamespaceOption = "default",
+    as_json: AsJsonOption = False,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
 ) -> None:
     """Show what operators did in a namespace, the newest first: who, when, what, and why. Drains are in `default`.
 

@@ -17,24 +17,24 @@ def said(text: Given) -> Given:
     return text
 
 
-Reason = Annotated[str, typer.Option("--reason", help="Why; it stands in the ledger.", callback=said)]
-Who = Annotated[
+ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it stands in the ledger.", callback=said)]
+WhoOption = Annotated[
     str | None,
     typer.Option(
         help="Who you are, if not the user that you are logged in as; a key has a name beside it.", callback=said
     ),
 ]
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object.")]
-AsJsonLines = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
-TopicIds = Annotated[str | None, typer.Option(help="The set of the ids, where it is not named after the topic.")]
-RegistryUrl = Annotated[
+AsJsonOption = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+AsJsonLinesOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+TopicIdsOption = Annotated[str | None, typer.Option(help="The set of the ids, where it is not named after the topic.")]
+RegistryUrlOption = Annotated[
     str,
     typer.Option(
         "--registry", help="The schema registry of values in Avro or Protobuf; ONCEGATE_REGISTRY_AUTH=USER:PASSWORD."
     ),
 ]
-RegistryCa = Annotated[
+RegistryCaOption = Annotated[
     Path | None, typer.Option(help="PEM file of who signed its certificate.  [default: those commonly trusted]")
 ]
 

@@ -7,25 +7,27 @@ from typing import Annotated
 
 import typer
 
-from oncegate.cli.explain import AsJson, Namespace
-from oncegate.cli.operating.options import Reason, Who, note
+from oncegate.cli.explain import AsJsonOption, NamespaceOption
+from oncegate.cli.operating.options import ReasonOption, WhoOption, note
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import Ca, Certificate, Url, answer_about
+from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, answer_about
 
-Claim = Annotated[str, typer.Argument(help="The claim, as `explain` names it.")]
-Gone = Annotated[bool, typer.Option("--holder-gone", help="Its holder is dead for sure: do not wait for its lease.")]
+ClaimArgument = Annotated[str, typer.Argument(help="The claim, as `explain` names it.")]
+GoneOption = Annotated[
+    bool, typer.Option("--holder-gone", help="Its holder is dead for sure: do not wait for its lease.")
+]
 
 
 def release(
-    claim: Claim,
-    reason: Reason,
-    holder_gone: Gone = False,
-    who: Who = None,
-    url: Url = "http://127.0.0.1:8080",
-    namespace: Namespace = "default",
-    as_json: AsJson = False,
-    ca: Ca = None,
-    certificate: Certificate = None,
+    claim: ClaimArgument,
+    reason: ReasonOption,
+    holder_gone: GoneOption = False,
+    who: WhoOption = None,
+    url: UrlOption = "http://127.0.0.1:8080",
+    namespace: NamespaceOption = "default",
+    as_json: AsJsonOption = False,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
 ) -> None:
     """Give back a claim whose holder is gone and has written none of its ids: they are free at once.
 

@@ -13,15 +13,15 @@ from urllib.parse import quote
 
 import typer
 
-from oncegate.cli.explain import Namespace
-from oncegate.cli.operating.options import AsJson, Reason, TopicIds, Who, note
+from oncegate.cli.explain import NamespaceOption
+from oncegate.cli.operating.options import AsJsonOption, ReasonOption, TopicIdsOption, WhoOption, note
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import Ca, Certificate, Url, answer_of, trusted
+from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, answer_of, trusted
 from oncegate.core.errors import BadRequest, OncegateError
 
 if TYPE_CHECKING:
-    from oncegate.verifier.replay import Counts, Order, Replay, Told
+    from oncegate.verifier.replay import Order, Replay, ReplayCounts, ReportStep
 
 Ran = TypeVar("Ran")
 
@@ -33,37 +33,39 @@ class OnConflict(StrEnum):
     DROP = "drop"
 
 
-Source = Annotated[Path, typer.Argument(help="A file or folder (.parquet, .arrow, .csv, .ndjson) with the rows.")]
-Topic = Annotated[str, typer.Option(help="The topic that they were to be written to, by the gateway's name.")]
-IdCol = Annotated[list[str], typer.Option(help="The column that is the id; once for each of several.")]
-DigestCol = Annotated[
+SourceArgument = Annotated[
+    Path, typer.Argument(help="A file or folder (.parquet, .arrow, .csv, .ndjson) with the rows.")
+]
+TopicOption = Annotated[str, typer.Option(help="The topic that they were to be written to, by the gateway's name.")]
+IdColOption = Annotated[list[str], typer.Option(help="The column that is the id; once for each of several.")]
+DigestColOption = Annotated[
     list[str], typer.Option(help="A column that is the id's payload, as the job named it; once for each of several.")
 ]
-Conflicts = Annotated[
+ConflictsOption = Annotated[
     OnConflict, typer.Option(help="What to do with an id that is written with other content (--digest-col).")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask what would be written, and write nothing.")]
-AllowNoneKnown = Annotated[
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Ask what would be written, and write nothing.")]
+AllowNoneKnownOption = Annotated[
     bool, typer.Option("--allow-none-known", help="Write also where the ledger knows none of the rows.")
 ]
 
 
 def replay(
-    source: Source,
-    topic: Topic,
-    id_col: IdCol,
-    reason: Reason,
-    digest_col: DigestCol = [],  # noqa: B006, never changed
-    on_conflict: Conflicts = OnConflict.FAIL,
-    id_set: TopicIds = None,
-    dry_run: DryRun = False,
-    allow_none_known: AllowNoneKnown = False,
-    who: Who = None,
-    url: Url = "http://127.0.0.1:8080",
-    namespace: Namespace = "default",
-    as_json: AsJson = False,
-    ca: Ca = None,
-    certificate: Certificate = None,
+    source: SourceArgument,
+    topic: TopicOption,
+    id_col: IdColOption,
+    reason: ReasonOption,
+    digest_col: DigestColOption = [],  # noqa: B006, never changed
+    on_conflict: ConflictsOption = OnConflict.FAIL,
+    id_set: TopicIdsOption = None,
+    dry_run: DryRunOption = False,
+    allow_none_known: AllowNoneKnownOption = False,
+    who: WhoOption = None,
+    url: UrlOption = "http://127.0.0.1:8080",
+    namespace: NamespaceOption = "default",
+    as_json: AsJsonOption = False,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
 ) -> None:
     """Write the rows of a file or folder that are not written yet: what the ledger knows is dropped as a duplicate.
 
@@ -84,9 +86,9 @@ def replay(
         order = _with_schema(_order(source, topic, id_col, digest_col, id_set, on_conflict), ask)
         # pyarrow's readers of files take a moment to import.
         from oncegate.verifier.replay import Replay
-        from oncegate.verifier.sources.gateway import Gateway
+        from oncegate.verifier.sources.gateway import GatewayClient
 
-        asking = Gateway(url, namespace, trusted=trusted(url, ca, certificate), has_answered=True)
+        asking = GatewayClient(url, namespace, trusted=trusted(url, ca, certificate), has_answered=True)
         with closing(asking) as gateway:
             run = Replay(order, gateway)
             if not (dry_run or allow_none_known):
@@ -142,7 +144,7 @@ def _check_known(run: "Replay", order: "Order", namespace: str) -> None:
         )
 
 
-def _with_bar(run: "Replay", dry_run: bool, step: Callable[["Told"], Ran]) -> Ran:
+def _with_bar(run: "Replay", dry_run: bool, step: Callable[["ReportStep"], Ran]) -> Ran:
     """Runs a step with its bar. Raises OncegateError with what is wrong and how far it came."""
     try:
         with steps() as report_step:
@@ -156,7 +158,7 @@ def _with_bar(run: "Replay", dry_run: bool, step: Callable[["Told"], Ran]) -> Ra
         ) from error
 
 
-def _lines(counts: "Counts", dry_run: bool) -> list[str]:
+def _lines(counts: "ReplayCounts", dry_run: bool) -> list[str]:
     """The counts in words; a line for each kind of row that a person has to know of."""
     if dry_run:
         first = f"{counts.rows} rows read: {counts.written} would be written, {counts.duplicates} are duplicates"

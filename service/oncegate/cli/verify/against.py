@@ -17,11 +17,11 @@ from oncegate.core.errors import BadRequest
 from oncegate.engine.names import check_namespace
 
 if TYPE_CHECKING:
-    from oncegate.verifier.question import Question
-    from oncegate.verifier.report import Finding, Report
+    from oncegate.verifier.question import VerifyQuestion
+    from oncegate.verifier.report import IdFinding, VerifyReport
 
 
-class Asked(NamedTuple):
+class VerifyOptions(NamedTuple):
     """Holds the options of a comparison as they were given."""
 
     against: str | None
@@ -55,7 +55,7 @@ class Asked(NamedTuple):
         return any((*options, self.registry, self.registry_ca))
 
 
-def verify_topic(options: Asked, as_json: bool, trusted: ssl.SSLContext | None = None) -> None:
+def verify_topic(options: VerifyOptions, as_json: bool, trusted: ssl.SSLContext | None = None) -> None:
     """Compares, prints, and ends with status 1 unless all is OK. Raises what is wrong with the options.
 
     `trusted`: by whose certificates an https address is.
@@ -79,8 +79,8 @@ def verify_topic(options: Asked, as_json: bool, trusted: ssl.SSLContext | None =
         raise typer.Exit(1)
 
 
-def _question(options: Asked) -> "Question":
-    from oncegate.verifier.question import Question
+def _question(options: VerifyOptions) -> "VerifyQuestion":
+    from oncegate.verifier.question import VerifyQuestion
 
     if options.given is None or not options.id_col or not options.against:
         raise BadRequest("--against TOPIC needs --input FILE and --id-col COLUMN")
@@ -97,10 +97,10 @@ def _question(options: Asked) -> "Question":
     check_namespace(options.namespace)
     id_set = options.against if options.id_set is None else options.id_set
     where = options.url, options.namespace, options.against, id_set, options.output, options.output_id
-    return Question(options.given, tuple(options.id_col), *where, options.registry, options.registry_ca)
+    return VerifyQuestion(options.given, tuple(options.id_col), *where, options.registry, options.registry_ca)
 
 
-def _show(question: "Question", report: "Report") -> None:
+def _show(question: "VerifyQuestion", report: "VerifyReport") -> None:
     console = Console()
     title = f"{question.topic}: {report.input_rows} rows of input, {report.output_rows} of output"
     table = table_of("ids are", column("ids", justify="right"), "which means", title=escape(title))
@@ -116,7 +116,7 @@ def _show(question: "Question", report: "Report") -> None:
         console.print("all is well")
 
 
-def _remarks(report: "Report") -> list[str]:
+def _remarks(report: "VerifyReport") -> list[str]:
     """What else is to be said, a line each."""
     remarks = []
     if report.repeated:
@@ -139,7 +139,7 @@ def _remarks(report: "Report") -> list[str]:
     return remarks
 
 
-def _named(name: str, findings: "list[Finding]") -> Table:
+def _named(name: str, findings: "list[IdFinding]") -> Table:
     table = table_of("id", "row of the input", "partition:offset", title=name.replace("_", " "))
     for example in findings:
         shown = example.id if isinstance(example.id, str) else " ".join(example.id)

@@ -5,56 +5,64 @@ from typing import Annotated
 
 import typer
 
-from oncegate.cli.ledger import Witness
-from oncegate.cli.operating.options import AsJsonLines, RegistryCa, RegistryUrl, TopicIds
+from oncegate.cli.ledger import WitnessOption
+from oncegate.cli.operating.options import AsJsonLinesOption, RegistryCaOption, RegistryUrlOption, TopicIdsOption
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import Ca, Certificate, Url, trusted
-from oncegate.cli.serve import Data
-from oncegate.cli.verify.against import Asked, verify_topic
+from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, trusted
+from oncegate.cli.serve import DataOption
+from oncegate.cli.verify.against import VerifyOptions, verify_topic
 from oncegate.cli.verify.ledger import verify_ledger
 from oncegate.core.errors import BadRequest
 
-Against = Annotated[str | None, typer.Option(help="The topic that the input was written to, by the gateway's name.")]
-Given = Annotated[Path | None, typer.Option("--input", help="What was to be written: .parquet, .arrow, .csv, .ndjson.")]
-IdCol = Annotated[list[str], typer.Option(help="The input's column that is the id; once for each of several.")]
-Of = Annotated[
+AgainstOption = Annotated[
+    str | None, typer.Option(help="The topic that the input was written to, by the gateway's name.")
+]
+InputOption = Annotated[
+    Path | None, typer.Option("--input", help="What was to be written: .parquet, .arrow, .csv, .ndjson.")
+]
+IdColOption = Annotated[list[str], typer.Option(help="The input's column that is the id; once for each of several.")]
+NamespaceOption = Annotated[
     str | None,
     typer.Option(
         "--namespace",
         help="Of a ledger's files: this one's alone. Of a topic: whose it is.  [default: all; default]",
     ),
 ]
-Output = Annotated[str, typer.Option(help="kafka://HOST:PORT/TOPIC, where rows lie there and not in the gateway.")]
-OutputId = Annotated[
+OutputOption = Annotated[
+    str, typer.Option(help="kafka://HOST:PORT/TOPIC, where rows lie there and not in the gateway.")
+]
+OutputIdOption = Annotated[
     str,
     typer.Option(help="Where records have the id: key, header:NAME, or json:, arrow:, avro: or protobuf:NAME[,NAME]."),
 ]
-State = Annotated[Path | None, typer.Option(help="Folder for what is done, to go on there.  [default: ./TOPIC.verify]")]
-Repair = Annotated[bool, typer.Option("--repair", help="Have the gateway write what is missing, from the input.")]
-Picture = Annotated[Path | None, typer.Option(help="Draw the counts there, as SVG.")]
-Rows = Annotated[int, typer.Option(min=0, max=100_000, help="Ids of each kind that are named.")]
+StateOption = Annotated[
+    Path | None, typer.Option(help="Folder for what is done, to go on there.  [default: ./TOPIC.verify]")
+]
+RepairOption = Annotated[bool, typer.Option("--repair", help="Have the gateway write what is missing, from the input.")]
+PictureOption = Annotated[Path | None, typer.Option(help="Draw the counts there, as SVG.")]
+RowsOption = Annotated[int, typer.Option(min=0, max=100_000, help="Ids of each kind that are named.")]
 
 
 def verify(
-    data: Data = None,
-    witness: Witness = None,
-    as_json: AsJsonLines = False,
-    against: Against = None,
-    input_file: Given = None,
-    id_col: IdCol = [],  # noqa: B006, never changed
-    url: Url = "http://127.0.0.1:8080",
-    namespace: Of = None,
-    id_set: TopicIds = None,
-    output: Output = "",
-    output_id: OutputId = "",
-    state: State = None,
-    repair: Repair = False,
-    picture: Picture = None,
-    rows: Rows = 20,
-    ca: Ca = None,
-    certificate: Certificate = None,
-    registry: RegistryUrl = "",
-    registry_ca: RegistryCa = None,
+    data: DataOption = None,
+    witness: WitnessOption = None,
+    as_json: AsJsonLinesOption = False,
+    against: AgainstOption = None,
+    input_file: InputOption = None,
+    id_col: IdColOption = [],  # noqa: B006, never changed
+    url: UrlOption = "http://127.0.0.1:8080",
+    namespace: NamespaceOption = None,
+    id_set: TopicIdsOption = None,
+    output: OutputOption = "",
+    output_id: OutputIdOption = "",
+    state: StateOption = None,
+    repair: RepairOption = False,
+    picture: PictureOption = None,
+    rows: RowsOption = 20,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
+    registry: RegistryUrlOption = "",
+    registry_ca: RegistryCaOption = None,
 ) -> None:
     """Read a ledger and see that it is whole; with --against, compare a topic with its input and the ledger.
 
@@ -69,7 +77,7 @@ def verify(
     Example: oncegate verify --against orders --input orders.parquet --id-col order
     """
     kafka = output, output_id, state, repair, picture, rows, registry, registry_ca
-    options = Asked(against, input_file, id_col, url, namespace or "default", id_set, *kafka)
+    options = VerifyOptions(against, input_file, id_col, url, namespace or "default", id_set, *kafka)
     with refusing():
         if against is None:
             if options.more_than_an_address:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 from oncegate.core.entries.fields import INFORMS, Tag
 from oncegate.core.entries.kinds import KINDS, Entry
-from oncegate.core.entries.values import FIXED, PUT, EntryError, Reader, check_b16
+from oncegate.core.entries.values import FIXED, PUT, EntryError, FieldReader, check_b16
 
 VERSION = 2
 
@@ -110,7 +110,7 @@ def decode(data: bytes) -> Entry:
     if data[1] != VERSION:
         raise EntryVersion(f"no entry of version {VERSION}: it is of version {data[1]}")
     plan = _PLANS[data[0]]
-    reader = Reader(data, 2)
+    reader = FieldReader(data, 2)
     values = [reader.get(of) for of in plan.order]
     count = reader.take(1)[0]
     tagged = _get_tagged(plan.tagged, count, reader) if count else {}
@@ -119,7 +119,7 @@ def decode(data: bytes) -> Entry:
     return entry
 
 
-def _get_tagged(fields: list[_Tagged], count: int, reader: Reader) -> dict[str, Any]:
+def _get_tagged(fields: list[_Tagged], count: int, reader: FieldReader) -> dict[str, Any]:
     last, values = -1, {}
     for _ in range(count):
         number = reader.get("u8")
@@ -135,7 +135,7 @@ def _get_tagged(fields: list[_Tagged], count: int, reader: Reader) -> dict[str, 
 
 
 def _value(field: _Tagged, data: bytes) -> Any:
-    reader = Reader(data)
+    reader = FieldReader(data)
     value = reader.get(field.of)
     reader.finish()
     if value == field.default:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, get_args
 
 from oncegate.core.entries.audit import Audited
-from oncegate.core.entries.fields import B16, U8, U32, U64, Blob, Blobs, Opt, Tag, Text
+from oncegate.core.entries.fields import B16, U8, U32, U64, Blob, BlobTuple, Opt, Tag, Text
 from oncegate.core.entries.id_sets import SetForgotten, SetWritten
 from oncegate.core.entries.lanes import LaneOpened, LaneWritten
 from oncegate.core.entries.producers import (
@@ -65,19 +65,19 @@ class Archived:
     ids: int
 
 
-Named = Annotated[Name, "name"]
+NameField = Annotated[Name, "name"]
 Parts = Annotated[tuple[Part, ...], "parts"]
-Spans = Annotated[tuple[Span, ...], "spans"]
+SpansField = Annotated[tuple[Span, ...], "spans"]
 Archives = Annotated[tuple[Archived, ...], "archives"]
-Digests = Annotated[bytes, "blob", Tag(1)]
+DigestsField = Annotated[bytes, "blob", Tag(1)]
 KeyPartitions = Annotated[int, "u32", Tag(1)]
 AddedColumns = Annotated[int, "u32", Tag(1)]
-IdSet = Annotated[str | None, "text", Tag(128)]
-Result = Annotated[bytes, "blob", Tag(128)]
+IdSetField = Annotated[str | None, "text", Tag(128)]
+ResultField = Annotated[bytes, "blob", Tag(128)]
 TakenAt = Annotated[bytes, "blob", Tag(129)]
 SpilledMs = Annotated[int, "u64", Tag(130)]
 SpilledBy = Annotated[str, "text", Tag(131)]
-SourceOffsets = Annotated[bytes, "blob", Tag(128)]
+SourceOffsetsField = Annotated[bytes, "blob", Tag(128)]
 ReadsDigest = Annotated[bytes, "blob", Tag(129)]
 NewDigest = Annotated[bytes, "blob", Tag(128)]
 RecordHeaders = Annotated[int, "u8", Tag(1)]
@@ -121,8 +121,8 @@ class Claimed:
     wall_ms: U64
     fresh: Blob
     taken: Blob
-    digests: Digests = b""
-    id_set: IdSet = None
+    digests: DigestsField = b""
+    id_set: IdSetField = None
     writer: WrittenBy = b""
 
 
@@ -136,7 +136,7 @@ class Completed:
     KIND: ClassVar[int] = 3
     claim: B16
     wall_ms: U64
-    result: Result = b""
+    result: ResultField = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +191,8 @@ class Produced:
     wall_ms: U64
     fresh: Blob
     taken: Blob
-    digests: Digests = b""
-    id_set: IdSet = None
+    digests: DigestsField = b""
+    id_set: IdSetField = None
     taken_at: TakenAt = b""
     spilled_ms: SpilledMs = 0
     spilled_by: SpilledBy = ""
@@ -208,7 +208,7 @@ class Staged:
     """
 
     KIND: ClassVar[int] = 7
-    name: Named
+    name: NameField
     owner: Text
     token: B16
     chunk: U32
@@ -229,8 +229,8 @@ class Dropped:
     """Records stages that were removed before any commit: aborted by their writer, or given up by their owner."""
 
     KIND: ClassVar[int] = 8
-    name: Named
-    tokens: Blobs
+    name: NameField
+    tokens: BlobTuple
     why: Text
     wall_ms: U64
 
@@ -244,16 +244,16 @@ class Committed:
     """
 
     KIND: ClassVar[int] = 9
-    name: Named
+    name: NameField
     run: Opt
     nonce: B16
-    winners: Blobs
+    winners: BlobTuple
     digest: Opt
     fingerprint: B16
     rows: U64
-    spans: Spans
+    spans: SpansField
     wall_ms: U64
-    source_offsets: SourceOffsets = b""
+    source_offsets: SourceOffsetsField = b""
     reads_digest: ReadsDigest = b""
 
 
@@ -265,7 +265,7 @@ class Asked:
     """
 
     KIND: ClassVar[int] = 10
-    name: Named
+    name: NameField
     run: Opt
     nonce: B16
     outcome: Text
@@ -319,7 +319,7 @@ class Taken:
     wall_ms: U64
     fresh: Blob
     taken: Blob
-    id_set: IdSet = None
+    id_set: IdSetField = None
     writer: WrittenBy = b""
 
 

@@ -79,7 +79,7 @@ PUT: dict[str, Callable[[Any], bytes]] = {
 }
 
 
-class Reader:
+class FieldReader:
     """Reads the values in `data` one after the other, from byte `at` on; EntryError when one is cut or none."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:

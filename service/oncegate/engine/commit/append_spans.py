@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from oncegate.ports.tracing import Span, current_as, current_span
+from oncegate.ports.tracing import TraceSpan, current_as, current_span
 
 
 class AppendSpans:
@@ -14,9 +14,9 @@ class AppendSpans:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, Span]] = []
+        self._waiting: list[tuple[int, TraceSpan]] = []
 
-    def wait(self, position: int, span: Span | None) -> None:
+    def wait(self, position: int, span: TraceSpan | None) -> None:
         """Notes that a request waits for `position`; None: it is not traced."""
         if span is not None:
             self._waiting.append((position, span))
@@ -45,7 +45,7 @@ class AppendSpans:
 
 
 @contextmanager
-def _commit(first: Span, changes: int, entries: int) -> Iterator[None]:
+def _commit(first: TraceSpan, changes: int, entries: int) -> Iterator[None]:
     attributes = {"oncegate.changes": changes, "oncegate.entries": entries}
     with first.child("group commit", attributes) as span, current_as(span):
         yield

@@ -25,7 +25,7 @@ from oncegate.engine.counters import APPENDED, APPENDS_LOST, APPENDS_REFUSED
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.failures import again, unknown_end
 from oncegate.ports import AppendRefused, Clock, Ledger, Mark, OutputChange
-from oncegate.ports.tracing import Span, child, current_span
+from oncegate.ports.tracing import TraceSpan, child, current_span
 
 _IN_DOUBT = "the ledger ended during an append; whether this was written is unknown: send it again"
 
@@ -127,7 +127,7 @@ class GroupCommit:
         self.wait(position, waiter, current_span())
         await waiter
 
-    def wait(self, position: int, waiter: "asyncio.Future[None]", span: Span | None = None) -> None:
+    def wait(self, position: int, waiter: "asyncio.Future[None]", span: TraceSpan | None = None) -> None:
         """Lets `waiter` end as `durable` of this position does; `span`: of the request that waits."""
         if self.dead is not None:
             waiter.set_exception(again(self.dead if position > self._in_doubt_to else LedgerDown(_IN_DOUBT)))

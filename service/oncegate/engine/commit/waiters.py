@@ -6,7 +6,7 @@ from typing import Any
 from oncegate.core.errors import OncegateError
 from oncegate.engine.commit.append_spans import AppendSpans
 from oncegate.engine.failures import again
-from oncegate.ports.tracing import Span
+from oncegate.ports.tracing import TraceSpan
 
 
 class Waiters:
@@ -22,7 +22,7 @@ class Waiters:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, position: int, waiter: "asyncio.Future[None]", span: Span | None) -> None:
+    def add(self, position: int, waiter: "asyncio.Future[None]", span: TraceSpan | None) -> None:
         """Keeps one more, of the task that runs now; span: of its request, if it is traced."""
         self._waiting.append((position, waiter, asyncio.current_task()))
         self.spans.wait(position, span)

@@ -6,7 +6,7 @@ import numpy as np
 
 from oncegate.arraytypes import U8
 from oncegate.core.causes import Cause
-from oncegate.core.producers import Action as SequenceAction
+from oncegate.core.producers import ProducerAction as SequenceAction
 from oncegate.core.verdicts import Flag
 from oncegate.engine.counters import BY_CAUSE, COUNTERS, DUPLICATES, OWN_DUPLICATES, CounterRow
 from oncegate.engine.counts.clients import current_client

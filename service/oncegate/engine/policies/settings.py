@@ -8,9 +8,9 @@ from oncegate.core.errors import BadRequest
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import SettingsRequest
-from oncegate.hashing.id_times import Read, of_event_ids, of_uuids
+from oncegate.hashing.id_times import ReadTimes, of_event_ids, of_uuids
 
-_READ: dict[IdTime, Read | None] = {IdTime.NONE: None, IdTime.EVENT_ID: of_event_ids, IdTime.UUID7: of_uuids}
+_READ: dict[IdTime, ReadTimes | None] = {IdTime.NONE: None, IdTime.EVENT_ID: of_event_ids, IdTime.UUID7: of_uuids}
 
 
 class Settings:
@@ -92,7 +92,7 @@ class Settings:
         return self.shadow, self.on_ledger_down is OnLedgerDown.PASS_MARKED
 
     @property
-    def read_time(self) -> Read | None:
+    def read_time(self) -> ReadTimes | None:
         """Returns what reads from ids when they were made; None: they do not say it."""
         return _READ[self.id_time]
 

@@ -27,7 +27,7 @@ from oncegate.engine.policies import shadow
 from oncegate.engine.policies.settings import Settings
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.requests import ClaimRequest, ClaimResult, SettleResult
-from oncegate.hashing.id_times import Read, with_times
+from oncegate.hashing.id_times import ReadTimes, with_times
 from oncegate.hashing.ids import Fingerprinter, IdSets
 from oncegate.hashing.payloads import PayloadDigester
 from oncegate.index.audit_trail import NO_CALLER
@@ -99,7 +99,7 @@ class Unchecked:
     payloads: PayloadDigester
     mark: Mark
     id_sets: IdSets
-    read_time: Read | None
+    read_time: ReadTimes | None
     marks: Marks
     limits: Limits
     clock: Clock

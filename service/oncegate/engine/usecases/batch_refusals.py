@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from oncegate.core.batches import Digests, Outcome
+from oncegate.core.batches import CommitOutcome, DigestMatch
 from oncegate.core.errors import BatchConflict, BatchForgotten, MissingStage, OncegateError, SecondWrite
 from oncegate.engine.requests import CommitRequest
 from oncegate.index.committed_names import CommittedName
@@ -15,10 +15,10 @@ _FIRST_WINS = (
 )
 
 
-def refusal(outcome: Outcome, reason: str, request: CommitRequest, record: CommittedName | None) -> OncegateError:
+def refusal(outcome: CommitOutcome, reason: str, request: CommitRequest, record: CommittedName | None) -> OncegateError:
     """Makes the error of a commit that published nothing."""
     batch = f"batch {request.name.version} of {request.name.app} to topic {request.name.topic}"
-    if outcome is Outcome.MISSING_STAGE:
+    if outcome is CommitOutcome.MISSING_STAGE:
         return MissingStage(f"a stage of {batch} is not there (expired, aborted or replaced): write the batch again")
     if record is None:
         return BatchConflict(
@@ -27,13 +27,13 @@ def refusal(outcome: Outcome, reason: str, request: CommitRequest, record: Commi
     when = datetime.fromtimestamp(record.wall_ms / 1000, UTC).isoformat(timespec="seconds")
     where = [{"partition": span.partition, "first_offset": span.first_offset} for span in record.spans]
     published = {"committed_rows": record.rows, "committed_at": when, "offsets": where}
-    if outcome is Outcome.SECOND_WRITE:
+    if outcome is CommitOutcome.SECOND_WRITE:
         return SecondWrite(
             f"this run has already written {batch}: two writes of one run to one topic need two names. The first write "
             "keeps its name; give this one and every later one a write_id (any text, the same at every run)",
             **published,
         )
-    if outcome is Outcome.BATCH_FORGOTTEN:
+    if outcome is CommitOutcome.BATCH_FORGOTTEN:
         return BatchForgotten(
             f"{batch} was committed at {when}, too long ago to compare its rows: {reason}", **published
         )
@@ -51,6 +51,6 @@ def _at(record: CommittedName) -> str:
 
 def _ways_on(request: CommitRequest, record: CommittedName) -> str:
     """Offers first_wins only where it helps: input known to be another is never dropped."""
-    if Digests.compare(record.digest, short_digest(request.digest)) is Digests.DIFFERENT:
+    if DigestMatch.compare(record.digest, short_digest(request.digest)) is DigestMatch.DIFFERENT:
         return f"The way on: {_NEW_APP}."
     return f"Two ways on: {_FIRST_WINS}, or {_NEW_APP}."

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oncegate.core.batches import Digests, Outcome, decide
+from oncegate.core.batches import CommitOutcome, DigestMatch, decide
 from oncegate.core.causes import Cause
 from oncegate.core.entries.id_sets import IdentifiedBy
 from oncegate.core.entries.kinds import Asked, Committed, Entry, Name, Part, Span, Staged
@@ -179,15 +179,15 @@ class Batches:
             request.reads_digest,
         )
         row = decide(facts)
-        if row.outcome is Outcome.COMMITTED:
+        if row.outcome is CommitOutcome.COMMITTED:
             return await self._publish(request, run, met)
-        if row.outcome is Outcome.LOWER_VERSION:
+        if row.outcome is CommitOutcome.LOWER_VERSION:
             return await self._skip(request)
         if not facts.committed:
             raise refusal(row.outcome, row.reason, request, None)
         record = self._index.committed.get(request.name)
         assert record is not None, "facts say that it is committed"
-        if row.outcome is Outcome.COMMITTED_AGAIN:
+        if row.outcome is CommitOutcome.COMMITTED_AGAIN:
             await journal.group_commit.durable(record.position)
             first, ranges = self._index.committed.is_first(request.name), await self._ranges(request, record, deadline)
             return CommitResult("COMMITTED", record.rows, ranges, record.suppressed_rows, 0, first_of_app=first)
@@ -196,11 +196,11 @@ class Batches:
         rows_equal = {None: 2, False: 0, True: 1}[facts.rows_equal]
         wall_ms = journal.wall_ms()
         # What comes behind a restored checkpoint names this entry of the offset log as the one before it.
-        is_same = row.outcome is Outcome.DUPLICATE and facts.reads is Digests.EQUAL
-        digest = (request.digest or b"") if is_same and facts.digests is not Digests.EQUAL else b""
+        is_same = row.outcome is CommitOutcome.DUPLICATE and facts.reads is DigestMatch.EQUAL
+        digest = (request.digest or b"") if is_same and facts.digests is not DigestMatch.EQUAL else b""
         decision = Asked(request.name, run, request.nonce, row.outcome.value, rows, rows_equal, wall_ms, digest)
         await journal.group_commit.durable(journal.record([*met, decision]))
-        if row.outcome is not Outcome.DUPLICATE:
+        if row.outcome is not CommitOutcome.DUPLICATE:
             raise refusal(row.outcome, row.reason, request, record)
         journal.counts.add(DUPLICATE_COMMITS)
         is_late = is_newer_run(record.run, request.writer, journal.index.claims.store.runs)

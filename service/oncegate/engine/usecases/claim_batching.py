@@ -25,7 +25,7 @@ from oncegate.engine.requests import ClaimRequest, ClaimResult
 from oncegate.engine.usecases.claims import Claims, DecidedClaim, digest_of
 from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch, is_repeat
 from oncegate.index.claims.firsts import AskedBy, Duplicates
-from oncegate.ports.tracing import Span, current_span
+from oncegate.ports.tracing import TraceSpan, current_span
 
 # Claims of more ids cost little beside their ids.
 IDS_MOST = 2_048
@@ -47,7 +47,7 @@ class _Pending:
     lease_ms: int
     deadline: Deadline
     waiter: asyncio.Future[None]
-    span: Span | None = None
+    span: TraceSpan | None = None
     tenant: Tenant | None = None
     decided: DecidedClaim | None = field(default=None)
 

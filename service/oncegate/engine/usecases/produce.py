@@ -12,7 +12,7 @@ from oncegate.core.claims import Action
 from oncegate.core.entries.id_sets import IdentifiedBy
 from oncegate.core.entries.kinds import Entry, Produced, Span
 from oncegate.core.errors import BadRequest
-from oncegate.core.producers import Action as SequenceAction
+from oncegate.core.producers import ProducerAction as SequenceAction
 from oncegate.engine.commit import origins
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.places import UNASKED_MS, Places, place

@@ -11,7 +11,7 @@ from oncegate.core.causes import Cause
 from oncegate.core.claims import SETTLE, STATE_AFTER, Effect, Verb
 from oncegate.core.entries.producers import ProducerRegistered, SequencesClaimed, SequencesCompleted, SequencesReleased
 from oncegate.core.errors import BadRequest, Fenced, NotFound, ReleasedClaim, TooLarge, UnknownClaim
-from oncegate.core.producers import PRODUCER, REGISTER_PRODUCER, SEQUENCE_MAX, Action, Entrance, Registration
+from oncegate.core.producers import PRODUCER, REGISTER_PRODUCER, SEQUENCE_MAX, Entrance, ProducerAction, Registration
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import COMPLETED, RELEASED
 from oncegate.engine.deadline import Deadline
@@ -182,7 +182,9 @@ class Producers:
         """Makes the entry of what is granted; `digests`: of the request, as of `decide`."""
         spans, wall_ms, kept = (_raw(decision.fresh), _raw(decision.taken)), self._journal.wall_ms(), b""
         if digests is not None:
-            chosen = (digests[decision.actions == action] for action in (Action.GRANT, Action.TAKE_OVER))
+            chosen = (
+                digests[decision.actions == action] for action in (ProducerAction.GRANT, ProducerAction.TAKE_OVER)
+            )
             kept = b"".join(one.astype("<u4").tobytes() for one in chosen)
         return SequencesClaimed(producer.number, producer.epoch, request.call, digest, lease_ms, wall_ms, *spans, kept)
 

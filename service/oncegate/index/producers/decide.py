@@ -6,36 +6,36 @@ import numpy as np
 
 from oncegate.arraytypes import U8, U32, U64
 from oncegate.core.errors import TokenReused
-from oncegate.core.producers import GAP, Action, Asker, Gaps, Look, Registrant, SequenceState, Standing
+from oncegate.core.producers import GAP, Gaps, Look, ProducerAction, ProducerAsker, Registrant, SequenceState, Standing
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index.producers.intervals import spans_of
 from oncegate.index.producers.store import HELD, OWN, STATES, TAKEN, Driver, Producer, ProducerStore
 
 _Kinds = np.ndarray[tuple[int], np.dtype[np.intp]]
 _VERDICTS = {
-    Action.STALE: Verdict.STALE,
-    Action.GRANT: Verdict.GRANTED,
-    Action.GRANT_AGAIN: Verdict.GRANTED,
-    Action.TAKE_OVER: Verdict.GRANTED | Flag.TAKEOVER,
-    Action.SAME: Verdict.SAME | Flag.OF_CALL,
-    Action.BUSY: Verdict.BUSY,
-    Action.DUPLICATE: Verdict.DUPLICATE,
+    ProducerAction.STALE: Verdict.STALE,
+    ProducerAction.GRANT: Verdict.GRANTED,
+    ProducerAction.GRANT_AGAIN: Verdict.GRANTED,
+    ProducerAction.TAKE_OVER: Verdict.GRANTED | Flag.TAKEOVER,
+    ProducerAction.SAME: Verdict.SAME | Flag.OF_CALL,
+    ProducerAction.BUSY: Verdict.BUSY,
+    ProducerAction.DUPLICATE: Verdict.DUPLICATE,
     # Refused with the whole request: never sent.
-    Action.OUT_OF_ORDER: 0,
-    Action.HOLD: Verdict.BUSY,
-    Action.IN_DOUBT: Verdict.IN_DOUBT,
-    Action.CONFLICT: Verdict.CONFLICT,
+    ProducerAction.OUT_OF_ORDER: 0,
+    ProducerAction.HOLD: Verdict.BUSY,
+    ProducerAction.IN_DOUBT: Verdict.IN_DOUBT,
+    ProducerAction.CONFLICT: Verdict.CONFLICT,
 }
 _TAKEOVER, _OWN = np.uint8(Flag.TAKEOVER), np.uint8(Flag.OWN)
-_BYTES = np.array([int(_VERDICTS[action]) for action in Action], np.uint8)
+_BYTES = np.array([int(_VERDICTS[action]) for action in ProducerAction], np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
 class SequenceDecision:
     """Says what a claim of sequences would mean; n elements, in the order asked.
 
-    actions: `Action`. verdicts: wire bytes. numbers: of_call or lease_left_ms where the verdict has one. fresh, taken:
-    spans of shape (k, 2), for the entry. gap: something was passed over that must not be.
+    actions: `ProducerAction`. verdicts: wire bytes. numbers: of_call or lease_left_ms where the verdict has one. fresh,
+    taken: spans of shape (k, 2), for the entry. gap: something was passed over that must not be.
     out_of_order: the first sequence that comes after a later one, or None.
     """
 
@@ -72,11 +72,11 @@ def decide(
     if digests is not None:
         states[(states == SequenceState.DONE) & producer.digests.differ(sequences, digests)] = SequenceState.DONE_OTHER
     is_repeat = call <= max(producer.last_call, producer.quiet_call)
-    askers = np.full(len(sequences), Asker.REPEAT if is_repeat else Asker.NEWER, np.uint8)
+    askers = np.full(len(sequences), ProducerAsker.REPEAT if is_repeat else ProducerAsker.NEWER, np.uint8)
     is_open = (kinds == HELD) | (kinds == TAKEN)
-    askers[is_open | (kinds == OWN)] = Asker.SAME_EPOCH
-    askers[is_open & (calls == call)] = Asker.SAME_CALL
-    actions = store.rules[states * len(Asker) + askers]
+    askers[is_open | (kinds == OWN)] = ProducerAsker.SAME_EPOCH
+    askers[is_open & (calls == call)] = ProducerAsker.SAME_CALL
+    actions = store.rules[states * len(ProducerAsker) + askers]
     return _decision(producer, sequences, prev, actions, kinds, calls)
 
 
@@ -95,15 +95,15 @@ def _decision(
     producer: Producer, sequences: U64, prev: int | None, actions: U8, kinds: _Kinds, calls: U32
 ) -> SequenceDecision:
     verdicts = _BYTES[actions]
-    verdicts[(actions == Action.GRANT_AGAIN) & (kinds == TAKEN)] |= _TAKEOVER
-    verdicts[(actions == Action.DUPLICATE) & (kinds == OWN)] |= _OWN
-    late = np.flatnonzero(actions == Action.OUT_OF_ORDER)
+    verdicts[(actions == ProducerAction.GRANT_AGAIN) & (kinds == TAKEN)] |= _TAKEOVER
+    verdicts[(actions == ProducerAction.DUPLICATE) & (kinds == OWN)] |= _OWN
+    late = np.flatnonzero(actions == ProducerAction.OUT_OF_ORDER)
     return SequenceDecision(
         actions,
         verdicts,
-        np.where(actions == Action.SAME, calls, np.uint32(0)).astype(np.uint32),
-        fresh=spans_of(sequences[actions == Action.GRANT]),
-        taken=spans_of(sequences[actions == Action.TAKE_OVER]),
+        np.where(actions == ProducerAction.SAME, calls, np.uint32(0)).astype(np.uint32),
+        fresh=spans_of(sequences[actions == ProducerAction.GRANT]),
+        taken=spans_of(sequences[actions == ProducerAction.TAKE_OVER]),
         gap=_is_gap(producer, sequences, prev),
         out_of_order=int(sequences[late[0]]) if len(late) else None,
     )

@@ -98,9 +98,9 @@ class ProducerStore:
     `producers.index` and `producers.decide` read it; `producers.apply` and `index.snapshot` (restore) change it. Leases
     and quiet calls, which no entry holds, are set by the engine. One thread at a time.
 
-    rules: the table of sequences as an array, `Action` at `state * len(Asker) + asker`; changed by `let_expire`.
-    blocks_ack: bool by kind of interval, what no ack passes over; never changed. producers, drivers: by name.
-    by_number: the producers again; `put` files one in both.
+    rules: the table of sequences as an array, `ProducerAction` at `state * len(Asker) + asker`; changed by
+    `let_expire`. blocks_ack: bool by kind of interval, what no ack passes over; never changed. producers, drivers: by
+    name. by_number: the producers again; `put` files one in both.
     saved_producers, saved_drivers: told by `producers.apply` before one changes in place; None: no snapshot is made.
     takeovers: sequences ever granted by takeover. digests: how many sequences of all producers have one.
     """

@@ -15,7 +15,7 @@ from oncegate.testing import compaction_checks, ledger_checks, output_checks, ru
 from oncegate.testing.broken import appends, compactions
 from oncegate.testing.broken import runs as broken_runs
 from oncegate.testing.broken.base import Broken
-from oncegate.testing.ledger_places import Check, MakePlace, Place
+from oncegate.testing.ledger_places import LedgerCheck, LedgersUnderTest, MakePlace
 
 
 class WritesRunsInPlace(Broken):
@@ -68,7 +68,7 @@ class DeletesNothing(Broken):
 
 
 # Each with the check that exists because of it.
-BREAKS: dict[type[Broken], Check] = {
+BREAKS: dict[type[Broken], LedgerCheck] = {
     appends.ForgetsTheLastAppend: ledger_checks.opening_again_gives_the_same,
     appends.AnswersBeforeDurable: ledger_checks.nothing_is_answered_before_it_is_durable,
     appends.ReturnsEntriesOutOfOrder: ledger_checks.entries_come_back_in_order,
@@ -135,7 +135,7 @@ class _BrokenRunFolders:
 
 
 class _BrokenPlace:
-    def __init__(self, good: Place, breaks: type[Broken]) -> None:
+    def __init__(self, good: LedgersUnderTest, breaks: type[Broken]) -> None:
         self._good = good
         self._breaks = breaks
         self.crashes = 0
@@ -157,7 +157,7 @@ def broken(make_place: MakePlace, breaks: type[Broken]) -> MakePlace:
     """Makes places whose ledgers break one promise and keep the others as the good ones do."""
 
     @asynccontextmanager
-    async def make() -> AsyncIterator[Place]:
+    async def make() -> AsyncIterator[LedgersUnderTest]:
         async with make_place() as place:
             yield _BrokenPlace(place, breaks)
 

@@ -15,7 +15,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
 from oncegate.ports import Mark, Observer
-from oncegate.ports.tracing import Span, Tracer
+from oncegate.ports.tracing import Tracer, TraceSpan
 from oncegate.transports import draining
 from oncegate.transports.access.access import Access
 from oncegate.transports.access.keys import bearer
@@ -201,7 +201,7 @@ def parsed(kind: Any, body: bytes) -> Any:
         raise BadRequest(f"this is no {kind.DESCRIPTOR.full_name}; nothing was written") from error
 
 
-def _span(tracer: Tracer | None, name: str, context: Any) -> AbstractContextManager[Span | None]:
+def _span(tracer: Tracer | None, name: str, context: Any) -> AbstractContextManager[TraceSpan | None]:
     if tracer is None:
         return nullcontext()
     attributes = {"rpc.system.name": "grpc", "rpc.method": name[1:]}
@@ -209,7 +209,7 @@ def _span(tracer: Tracer | None, name: str, context: Any) -> AbstractContextMana
 
 
 async def _answered(
-    opened: Opened, method: Method, message: Any, body: bytes, context: Any, span: Span | None
+    opened: Opened, method: Method, message: Any, body: bytes, context: Any, span: TraceSpan | None
 ) -> Answer:
     if span is not None:
         span.note({"oncegate.namespace": str(message.namespace)[:64]})

@@ -12,18 +12,18 @@ import numpy as np
 
 from oncegate.arraytypes import I64, U64
 from oncegate.hashing.ids import Fingerprinter, IdSets
-from oncegate.verifier.audit.report import AGES_MS, CAUSES, HORIZONS_MS, Counts
-from oncegate.verifier.audit.rows import Rows, Source
+from oncegate.verifier.audit.report import AGES_MS, CAUSES, HORIZONS_MS, AuditCounts
+from oncegate.verifier.audit.rows import AuditRows, AuditSource
 from oncegate.verifier.ids import fingerprints, present
-from oncegate.verifier.runs import BUCKETS, Runs
+from oncegate.verifier.runs import BUCKETS, SortedRuns
 
 # Called with a step's name, how much is done, and how much there is.
-Told = Callable[[str, int, int | None], None]
+ReportStep = Callable[[str, int, int | None], None]
 _SIGN, _LOW = np.uint64(1 << 63), np.uint64(0xFFFF_FFFF)
 _KEY_BYTES = 32
 
 
-def count(source: Source, report_step: Told) -> Counts:
+def count(source: AuditSource, report_step: ReportStep) -> AuditCounts:
     """Reads all rows of a source and counts. Raises what the source raises; BadRequest: an id is too long."""
     with tempfile.TemporaryDirectory(prefix="oncegate-audit-") as folder:
         counting = _Counting(source, Path(folder))
@@ -40,10 +40,10 @@ def count(source: Source, report_step: Told) -> Counts:
 class _Counting:
     """Holds the rows' ids and times, and beside them, in the same order, who wrote them."""
 
-    def __init__(self, source: Source, folder: Path) -> None:
-        self.counts = Counts()
-        self._times = Runs(folder, "times", 0)
-        self._writers = Runs(folder, "writers", 0) if source.has_writers else None
+    def __init__(self, source: AuditSource, folder: Path) -> None:
+        self.counts = AuditCounts()
+        self._times = SortedRuns(folder, "times", 0)
+        self._writers = SortedRuns(folder, "writers", 0) if source.has_writers else None
         # For this run alone: an id's number in a ledger has a key that nobody else knows.
         self._printer: Fingerprinter = IdSets(secrets.token_bytes(_KEY_BYTES)).of("audit")
         if source.is_timed:
@@ -51,7 +51,7 @@ class _Counting:
         if self._writers is not None:
             self.counts.causes = {}
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: AuditRows) -> None:
         there = present(rows.ids)
         first = self.counts.rows
         self.counts.rows += len(there)

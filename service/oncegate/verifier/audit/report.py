@@ -34,7 +34,7 @@ CAUSES: dict[tuple[bool | None, bool | None], Cause] = {
 
 
 @dataclass
-class Counts:
+class AuditCounts:
     """Counts what lies in the rows.
 
     rows: all that were read. without_id: those with a null or empty id. ids: different ones. repeated_ids: of these,

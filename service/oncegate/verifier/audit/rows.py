@@ -8,7 +8,7 @@ import pyarrow as pa
 from oncegate.arraytypes import I64, U32
 
 
-class Rows(NamedTuple):
+class AuditRows(NamedTuple):
     """Holds some rows: ids as text or bytes; when each was written, ms of the wall clock, int64 (n,).
 
     attempts, batches: numbers that stand for who wrote each, and in which batch, uint32 (n,); 0: nobody says.
@@ -20,7 +20,7 @@ class Rows(NamedTuple):
     batches: U32
 
 
-class Source(Protocol):
+class AuditSource(Protocol):
     """Gives the rows of a table, or of a topic."""
 
     @property
@@ -35,5 +35,5 @@ class Source(Protocol):
     def has_writers(self) -> bool:
         """Tells whether rows say who wrote them."""
 
-    def rows(self) -> Iterator[Rows]:
+    def rows(self) -> Iterator[AuditRows]:
         """Yields all rows, each once."""

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from oncegate.arraytypes import I64, U32
 from oncegate.core.errors import BadRequest
-from oncegate.verifier.audit.rows import Rows
+from oncegate.verifier.audit.rows import AuditRows
 from oncegate.verifier.audit.writers import numbers_of
 from oncegate.verifier.ids import as_ids
 from oncegate.verifier.sources.inputs import inputs_of
@@ -37,14 +37,14 @@ class TableRows:
         counts = [source.rows for source in self._inputs]
         return None if None in counts else sum(count for count in counts if count is not None)
 
-    def rows(self) -> Iterator[Rows]:
+    def rows(self) -> Iterator[AuditRows]:
         """Yields all rows. Raises BadRequest: a column is missing, or of a type that it cannot have."""
         named = [name for name in (self._time, self._attempt, self._batch) if name]
         for source in self._inputs:
             for _, table in source.batches(columns=list(dict.fromkeys([*self._ids, *named]))):
                 times = _times(table, self._time) if self._time else np.zeros(len(table), np.int64)
                 attempts, batches = (self._numbers(table, name) for name in (self._attempt, self._batch))
-                yield Rows(as_ids(table, self._ids), times, attempts, batches)
+                yield AuditRows(as_ids(table, self._ids), times, attempts, batches)
 
     def _numbers(self, table: pa.Table, name: str) -> U32:
         return numbers_of(table[name].to_pylist()) if name else np.zeros(len(table), np.uint32)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from oncegate.verifier.audit.rows import Rows
+from oncegate.verifier.audit.rows import AuditRows
 from oncegate.verifier.audit.writers import numbers_of
 from oncegate.verifier.sources.kafka_ids import IdsOf
 from oncegate.verifier.sources.kafka_topic import KafkaTopic
@@ -23,7 +23,7 @@ class TopicRows:
 
     def __init__(self, url: str, ids_of: IdsOf, attempt: str, batch: str) -> None:
         self._ids_of, self._attempt, self._batch = ids_of, attempt, batch
-        self._read: Rows | None = None
+        self._read: AuditRows | None = None
         self._topic = KafkaTopic(url, self._seen)
         self._bounds = self._topic.bounds()
         self.has_writers = bool(attempt or batch)
@@ -33,7 +33,7 @@ class TopicRows:
         """Returns how many offsets there are, markers of transactions among them."""
         return sum(end - first for first, end in self._bounds)
 
-    def rows(self) -> Iterator[Rows]:
+    def rows(self) -> Iterator[AuditRows]:
         """Yields the committed records. Raises NotFound: nothing more comes, though the end is not reached."""
         for partition, (first, end) in enumerate(self._bounds):
             for _ in self._topic.parts(partition, first, end):
@@ -46,7 +46,7 @@ class TopicRows:
         attempts, batches = (
             numbers_of(_header(record, name) for record in records) for name in (self._attempt, self._batch)
         )
-        self._read = Rows(ids, times, attempts, batches)
+        self._read = AuditRows(ids, times, attempts, batches)
         return ids
 
     def close(self) -> None:

@@ -14,15 +14,15 @@ except ImportError as error:
     raise BadRequest(f"Avro needs fastavro ({error}): pip install 'oncegate[formats]'") from error
 
 from oncegate.core.errors import BadRequest
-from oncegate.verifier.sources.framed_ids import HEAD_BYTES, ID_TYPES, Read
-from oncegate.verifier.sources.registry import Registered
+from oncegate.verifier.sources.framed_ids import HEAD_BYTES, ID_TYPES, ReadIds
+from oncegate.verifier.sources.registry import RegisteredText
 
 _IDS = {"null", "string", "bytes", "int", "long", "fixed", "enum"}
 # What fastavro raises for bytes that are no value of the schema.
 _UNREADABLE = (EOFError, ValueError, TypeError, IndexError, KeyError, OverflowError, StopIteration, RecursionError)
 
 
-def reader_of(schema: Registered, number: int, names: Sequence[str]) -> Read:
+def reader_of(schema: RegisteredText, number: int, names: Sequence[str]) -> ReadIds:
     """Makes what reads the fields of that name. Raises BadRequest: no record, no such field, or none that is an id."""
     written, named = _parsed(schema, number)
     fields = {name: _field(written, named, name, number) for name in names}
@@ -39,7 +39,7 @@ def reader_of(schema: Registered, number: int, names: Sequence[str]) -> Read:
     return read
 
 
-def _parsed(schema: Registered, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def _parsed(schema: RegisteredText, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """The record's schema as fastavro has it, and all named types in it."""
     named: dict[str, Any] = {}
     try:

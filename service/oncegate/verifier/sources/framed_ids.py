@@ -13,14 +13,14 @@ import pyarrow as pa
 from oncegate.core.errors import BadRequest
 
 # From a whole value to its ids, in the order of their names; None: it is no such value.
-Read = Callable[[bytes], Sequence[object] | None]
+ReadIds = Callable[[bytes], Sequence[object] | None]
 HEAD_BYTES = 5
 ID_TYPES = "texts, bytes or whole numbers"
 # As many as the registry's client keeps.
 SCHEMAS_MAX = 1_000
 
 
-def finder(names: Sequence[str], reader: Callable[[int], Read]) -> Callable[[Sequence[Any]], pa.Table]:
+def finder(names: Sequence[str], reader: Callable[[int], ReadIds]) -> Callable[[Sequence[Any]], pa.Table]:
     """Returns what finds the ids of records. `reader`: makes what reads the values of a schema's number, once for each.
 
     A value without a number, or that is not such a value, has null ids. A BadRequest is raised with the place of the
@@ -36,7 +36,7 @@ def finder(names: Sequence[str], reader: Callable[[int], Read]) -> Callable[[Seq
     return found
 
 
-def _ids(record: Any, reader: Callable[[int], Read]) -> Sequence[object] | None:
+def _ids(record: Any, reader: Callable[[int], ReadIds]) -> Sequence[object] | None:
     value = record.value
     if value is None or len(value) < HEAD_BYTES or value[0]:
         return None

@@ -33,7 +33,7 @@ class TopicUnknown(OncegateError):
     """The gateway answers, and has no such namespace or topic."""
 
 
-class Gateway:
+class GatewayClient:
     """Asks one gateway about one namespace, one call at a time, over one connection.
 
     mark: the newest mark of its ledger, "" for none: it is brought back, so that a gateway which has forgotten

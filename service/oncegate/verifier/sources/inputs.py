@@ -16,7 +16,7 @@ import pyarrow.parquet
 from oncegate.core.errors import BadRequest
 from oncegate.transports.decode.columns import check_present
 from oncegate.verifier.ids import BATCH_ROWS
-from oncegate.verifier.sources.text_values import Unfit, columns_of, of_csv, record_of, texts_of, typed_records
+from oncegate.verifier.sources.text_values import UnfitText, columns_of, of_csv, record_of, texts_of, typed_records
 
 # A block of lines that is read at once.
 _BLOCK_BYTES = 8 << 20
@@ -156,7 +156,7 @@ class Input:
             for batch in reader:
                 try:
                     made = [self._of_csv(batch.column(n), name) for n, name in enumerate(batch.schema.names)]
-                except Unfit as error:
+                except UnfitText as error:
                     raise self._unfit(self._csv_line(row + error.number), error) from error
                 yield pa.Table.from_arrays(made, names=batch.schema.names)
                 row += len(batch)
@@ -178,7 +178,7 @@ class Input:
         for lines, records in self._lines(self._schema is not None or columns is None):
             try:
                 yield self._rows(records, columns)
-            except Unfit as error:
+            except UnfitText as error:
                 raise self._unfit(lines[error.number], error) from error
 
     def _rows(self, records: list[dict[str, Any]], columns: Sequence[str] | None) -> pa.Table:
@@ -204,9 +204,9 @@ class Input:
                 for number, line in some:
                     try:
                         records.append(record_of(line, is_typed))
-                    except Unfit as error:
+                    except UnfitText as error:
                         raise self._unfit(number, error) from error
                 yield [number for number, _ in some], records
 
-    def _unfit(self, line: int, error: Unfit) -> BadRequest:
+    def _unfit(self, line: int, error: UnfitText) -> BadRequest:
         return BadRequest(f"{self._shown} {self._path}, line {line}: {error.why}")

@@ -24,7 +24,7 @@ from oncegate.ledgers.kafka.security import Security
 from oncegate.ledgers.url_options import without_passwords
 from oncegate.verifier.ids import BATCH_ROWS
 from oncegate.verifier.sources.kafka_ids import IdsOf
-from oncegate.verifier.sources.outputs import Bounds, Part, checked
+from oncegate.verifier.sources.outputs import Bounds, OutputPart, checked
 
 # Without a record or a marker for so long: a transaction is open there, or no leader answers.
 STALL_S = 60.0
@@ -68,7 +68,7 @@ class KafkaTopic:
         first, end = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
         return [(first[place], end[place]) for place in places]
 
-    def parts(self, partition: int, first: int, end: int) -> Iterator[Part]:
+    def parts(self, partition: int, first: int, end: int) -> Iterator[OutputPart]:
         """Yields the committed records. Raises NotFound: nothing more comes, though the end is not reached."""
         place, position = TopicPartition(self._topic, partition), first
         self._run(self._seek(place, first))
@@ -79,7 +79,7 @@ class KafkaTopic:
             if reached > position:
                 until = time.monotonic() + STALL_S
                 offsets = np.array([record.offset for record in records], np.int64)
-                yield Part(self._ids_of(records), offsets, min(reached, end))
+                yield OutputPart(self._ids_of(records), offsets, min(reached, end))
             elif time.monotonic() > until:
                 raise NotFound(
                     f"{self._topic}-{partition} is read no further than offset {position} of {end}: a transaction is "

@@ -10,12 +10,12 @@ from oncegate.arraytypes import I64
 from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.verifier.compare import PARTITIONS_MAX
 from oncegate.verifier.ids import BATCH_ROWS, as_ids
-from oncegate.verifier.sources.gateway import Gateway
+from oncegate.verifier.sources.gateway import GatewayClient
 
 Bounds = list[tuple[int, int]]
 
 
-class Part(NamedTuple):
+class OutputPart(NamedTuple):
     """Holds rows of one partition: their ids as text or bytes, null where one has none; offsets int64 (n,)."""
 
     ids: pa.Table
@@ -29,7 +29,7 @@ class Output(Protocol):
     def bounds(self) -> Bounds:
         """Returns for each partition its first offset, and the one behind the last that is committed."""
 
-    def parts(self, partition: int, first: int, end: int) -> Iterator[Part]:
+    def parts(self, partition: int, first: int, end: int) -> Iterator[OutputPart]:
         """Yields the rows from one offset to before another, in order, each once."""
 
     def close(self) -> None:
@@ -46,14 +46,14 @@ def checked(bounds: Bounds) -> Bounds:
 class GatewayTopic:
     """Reads a topic that lies in the gateway's own ledger; an `Output`. `names`: the columns of the rows' ids."""
 
-    def __init__(self, gateway: Gateway, topic: str, names: list[str]) -> None:
+    def __init__(self, gateway: GatewayClient, topic: str, names: list[str]) -> None:
         self._gateway, self._topic, self._names = gateway, topic, names
 
     def bounds(self) -> Bounds:
         """Returns the bounds as the gateway tells them."""
         return checked(self._gateway.topic(self._topic))
 
-    def parts(self, partition: int, first: int, end: int) -> Iterator[Part]:
+    def parts(self, partition: int, first: int, end: int) -> Iterator[OutputPart]:
         """Yields the rows as the gateway gives them. Raises BadRequest: their columns have no ids."""
         while first < end:
             rows = min(BATCH_ROWS, end - first)
@@ -61,7 +61,7 @@ class GatewayTopic:
             if following <= first:
                 raise BadRequest(f"partition {partition} of {self._topic} gave no row from offset {first} on")
             offsets = np.arange(first, first + len(table), dtype=np.int64)
-            yield Part(as_ids(table, self._names), offsets, following)
+            yield OutputPart(as_ids(table, self._names), offsets, following)
             first = following
 
     def close(self) -> None:

@@ -22,14 +22,14 @@ except ImportError as error:
     ) from error
 
 from oncegate.core.errors import BadRequest
-from oncegate.verifier.sources.framed_ids import ID_TYPES, Read
-from oncegate.verifier.sources.registry import Registered
+from oncegate.verifier.sources.framed_ids import ID_TYPES, ReadIds
+from oncegate.verifier.sources.registry import RegisteredText
 
 # From an encoded message to its ids.
 _Ids = Callable[[bytes], list[object]]
 
 
-def reader_of(schema: Registered, number: int, names: Sequence[str]) -> Read:
+def reader_of(schema: RegisteredText, number: int, names: Sequence[str]) -> ReadIds:
     """Makes what reads the fields of that name, of whichever message of the file a value says that it is.
 
     Raises BadRequest: the schema is none; what is returned raises it for a message without such a field of an id's
@@ -53,7 +53,7 @@ def reader_of(schema: Registered, number: int, names: Sequence[str]) -> Read:
     return read
 
 
-def _file(schema: Registered, number: int) -> tuple[FileDescriptorProto, Any]:
+def _file(schema: RegisteredText, number: int) -> tuple[FileDescriptorProto, Any]:
     """The schema's file, and a pool that has it with all that it imports."""
     pool, references = descriptor_pool.DescriptorPool(), dict(schema.references)
     try:

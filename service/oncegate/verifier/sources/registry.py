@@ -32,7 +32,7 @@ _NEVER_GIVEN = 2**31 - 1
 _NO_SCHEMA, _UNAUTHORIZED, _FORBIDDEN, _SERVER_ERROR = 40403, 401, 403, 500
 
 
-class Registered(NamedTuple):
+class RegisteredText(NamedTuple):
     """Holds a schema: its text, and by name what it refers to, each behind what that refers to in turn."""
 
     text: str
@@ -67,7 +67,7 @@ class Registry:
             # Which library the client speaks HTTP with differs by version, and so do its errors.
             raise NotFound(f"no schema registry answers at {self._url} ({error}); name it with --registry") from error
 
-    def schema(self, number: int) -> Registered:
+    def schema(self, number: int) -> RegisteredText:
         """Asks for the schema of a number, and for all that it refers to.
 
         Raises BadRequest: there is none, or it is of another kind; NotFound: the registry is away.
@@ -79,7 +79,7 @@ class Registry:
                 raise BadRequest(f"schema {number} is {kind} in {self._url}, and --output-id says {self._kind.lower()}")
             references: dict[str, str] = {}
             self._gather(schema, references, set())
-            return Registered(schema.schema_str or "", tuple(references.items()))
+            return RegisteredText(schema.schema_str or "", tuple(references.items()))
 
     def _gather(self, schema: Schema, texts: dict[str, str], seen: set[tuple[str, int]]) -> None:
         """Adds what a schema refers to, and before it what that refers to."""

@@ -26,7 +26,7 @@ _TYPED, _PLAIN = (
 _BOOLEANS = ("true", "false")
 
 
-class Unfit(Exception):
+class UnfitText(Exception):
     """Says that a value cannot be read. `number`: of the row in its batch; `why`: one line that names the value."""
 
     def __init__(self, number: int, why: str) -> None:
@@ -43,9 +43,9 @@ def record_of(line: bytes, is_typed: bool) -> dict[str, Any]:
         json_scan.check(line, _LIMITS)
         return (_TYPED if is_typed else _PLAIN).decode(line)
     except OncegateError as error:
-        raise Unfit(0, error.detail) from error
+        raise UnfitText(0, error.detail) from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise Unfit(0, f"{shown(line[:80].decode(errors='replace'))} is no JSON object: {error}") from error
+        raise UnfitText(0, f"{shown(line[:80].decode(errors='replace'))} is no JSON object: {error}") from error
 
 
 def typed_records(records: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Table:
@@ -53,7 +53,7 @@ def typed_records(records: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.Ta
     for number, record in enumerate(records):
         if strange := record.keys() - set(schema.names):
             names = ", ".join(sorted(strange))
-            raise Unfit(number, f"the topic has no column {names}; it has {', '.join(schema.names)}")
+            raise UnfitText(number, f"the topic has no column {names}; it has {', '.join(schema.names)}")
     return columns_of(records, list(schema))
 
 
@@ -66,7 +66,7 @@ def columns_of(records: Sequence[dict[str, Any]], fields: Sequence[pa.Field]) ->
             columns.append(array_of(values, field.type))
         except Misfit as error:
             place = first_misfit(values, field.type)
-            raise Unfit(
+            raise UnfitText(
                 place.number,
                 f"column '{field.name}{place.path}' is {place.kind} in the topic, and {shown(place.value)} is none: "
                 f"{place.why}",
@@ -82,7 +82,7 @@ def texts_of(records: Sequence[dict[str, Any]], names: Sequence[str], numbers: b
         values = [record.get(name) for record in records]
         for number, value in enumerate(values):
             if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
-                raise Unfit(number, f"column '{name}' has {shown(value)}, and is text: no topic has a type for it")
+                raise UnfitText(number, f"column '{name}' has {shown(value)}, and is text: no topic has a type for it")
         columns.append(pa.array([value if value is None else str(value) for value in values], pa.string()))
     return pa.Table.from_arrays(columns, names=list(names))
 
@@ -134,7 +134,7 @@ def _each(column: pa.Array, field: pa.Field, read: Any, make: Any) -> pa.Array:
             try:
                 make([text if text is None else read(text)])
             except (Misfit, ValueError, pa.ArrowException) as why:
-                raise Unfit(
+                raise UnfitText(
                     number,
                     f"column '{field.name}' is {field.type} in the topic, and {shown(text)} is none: {_line(why)}",
                 ) from error

@@ -18,9 +18,9 @@ from oncegate_spark.errors import (
 )
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Claimed, Produced, Settled, Written
-from oncegate_spark.protocol.busy import Watch, in_doubt, pause_ms
+from oncegate_spark.protocol.busy import BusyWatch, in_doubt, pause_ms
 from oncegate_spark.protocol.calls.namespace import Calls
-from oncegate_spark.protocol.calls.requests import Scope
+from oncegate_spark.protocol.calls.requests import RetryScope
 from oncegate_spark.protocol.calls.steps import Pause, Steps
 from oncegate_spark.protocol.columns import Columns, check_columns, column_names, columns_of, payloads_of
 from oncegate_spark.protocol.effort import LEASE_MS, new_token
@@ -51,7 +51,7 @@ class AttemptCalls:
         self,
         calls: Calls,
         token: str | None = None,
-        scope: Scope | None = None,
+        scope: RetryScope | None = None,
         id_set: str | None = None,
         spilled_ms: int | None = None,
     ) -> None:
@@ -229,7 +229,7 @@ class AttemptCalls:
         body: the rows as an Arrow stream. written: what is done is added to it. at: where these rows stand among all of
         them, to note their firsts; None: nobody asked.
         """
-        watch: Watch | None = None
+        watch: BusyWatch | None = None
         while rows.num_rows:
             done = yield from self._request(target, body, locate=at is not None)
             verdicts = done.verdicts
@@ -243,7 +243,7 @@ class AttemptCalls:
             if verdicts.granted:
                 watch = None
             else:
-                watch = watch or Watch(verdicts.lease_ms or LEASE_MS, self._calls.tries.rng)
+                watch = watch or BusyWatch(verdicts.lease_ms or LEASE_MS, self._calls.tries.rng)
                 yield Pause(pause_ms(watch, self._calls.tries.now_ms(), verdicts))
             rows = rows.filter(verdicts.open)
             if at is not None:

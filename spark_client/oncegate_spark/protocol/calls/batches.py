@@ -12,13 +12,13 @@ from oncegate_spark.protocol.calls.requests import JSON, joined, json_body, quer
 from oncegate_spark.protocol.calls.steps import Steps
 from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.effort import Reply, Request
-from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.names import BatchName
 
 NEW_MEMBER = "reads_digest"
 
 
 def stage(
-    calls: Calls, name: Name, owner: str, token: str, chunk: int, body: bytes | memoryview, key_col: Columns = ()
+    calls: Calls, name: BatchName, owner: str, token: str, chunk: int, body: bytes | memoryview, key_col: Columns = ()
 ) -> Steps[Staged]:
     """Stage rows, an Arrow stream, for a batch; nobody can read them before its commit."""
     codecs.check_body(body)
@@ -35,7 +35,7 @@ def stage(
     return calls.send(request, read)
 
 
-def commit(calls: Calls, name: Name, order: Mapping[str, object]) -> Steps[Committed]:
+def commit(calls: Calls, name: BatchName, order: Mapping[str, object]) -> Steps[Committed]:
     """Publish what was staged under a batch's name, all or nothing."""
     members = ("outcome", "rows", "suppressed_rows", "takeover_rows", "first_of_app")
 
@@ -59,7 +59,7 @@ def commit(calls: Calls, name: Name, order: Mapping[str, object]) -> Steps[Commi
         return (yield from calls.send(request(less), read))
 
 
-def abort(calls: Calls, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> Steps[bool]:
+def abort(calls: Calls, name: BatchName, tokens: Sequence[str], timeout_ms: int | None = None) -> Steps[bool]:
     """Drop what these tokens have staged; no effect once the batch is committed: tells whether it is."""
     body, what = json_body({"name": name.members(), "tokens": list(tokens)}), f"abort of {name}"
     request = calls.post("/batches:abort", what, "whether the stages are dropped", JSON, body)

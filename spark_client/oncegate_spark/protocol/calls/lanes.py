@@ -4,27 +4,27 @@ import json
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from oncegate_spark.protocol.answers import Lane
+from oncegate_spark.protocol.answers import OpenedLane
 from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.producers import SOURCE_ID, checked, with_newer
 from oncegate_spark.protocol.calls.requests import JSON
 from oncegate_spark.protocol.calls.steps import Steps
 from oncegate_spark.protocol.effort import Reply
 
-Spans = tuple[tuple[int, int], ...]
+SequenceSpans = tuple[tuple[int, int], ...]
 
 
-def open_lane(calls: Calls, topic: str, producer: str, source_id: str | None = None) -> Steps[Lane]:
+def open_lane(calls: Calls, topic: str, producer: str, source_id: str | None = None) -> Steps[OpenedLane]:
     """Make or find a lane; the answer is the same for ever. Raises BadOption before anything is sent."""
     path, what = _path(topic, "open"), f"opening of the lane of {producer} to {topic}"
     fields = {"producer": checked(producer, "producer")}
 
-    def read(reply: Reply) -> Lane:
+    def read(reply: Reply) -> OpenedLane:
         document = json.loads(reply.body)
         names = ("lane", "brokers", "topic", "partition", "transactional_id")
-        return Lane(ledger=bytes.fromhex(document["ledger"]), **{name: document[name] for name in names})
+        return OpenedLane(ledger=bytes.fromhex(document["ledger"]), **{name: document[name] for name in names})
 
-    def ask(members: Mapping[str, object]) -> Steps[Lane]:
+    def ask(members: Mapping[str, object]) -> Steps[OpenedLane]:
         body = json.dumps(members).encode()
         request = calls.post(path, what, "whether there is a lane; asking again is harmless", JSON, body)
         return calls.send(request, read)
@@ -40,17 +40,17 @@ def ask_lane(
     last: int,
     acked: int | None = None,
     topic_id: str | None = None,
-) -> Steps[Spans]:
+) -> Steps[SequenceSpans]:
     """Ask which sequences are written, from `first` to `last`: as inclusive spans, in order."""
     path, what = _path(topic, "ask"), f"question about {producer} in {topic}, sequences {first} to {last}"
     fields: dict[str, object] = {"producer": checked(producer, "producer"), "first": first, "last": last}
     if acked is not None:
         fields["acked"] = acked
 
-    def read(reply: Reply) -> Spans:
+    def read(reply: Reply) -> SequenceSpans:
         return tuple((low, high) for low, high in json.loads(reply.body)["duplicates"])
 
-    def ask(members: Mapping[str, object]) -> Steps[Spans]:
+    def ask(members: Mapping[str, object]) -> Steps[SequenceSpans]:
         body = json.dumps(members).encode()
         request = calls.post(path, what, "whether what is acked is; asking again is harmless", JSON, body)
         return calls.send(request, read)

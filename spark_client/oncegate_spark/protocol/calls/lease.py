@@ -16,7 +16,7 @@ log = logging.getLogger("oncegate_spark")
 
 
 @dataclass(frozen=True)
-class Lease:
+class ClaimLease:
     """A lease that is to be renewed.
 
     what       what it is of, for a person
@@ -31,13 +31,13 @@ class Lease:
     renew: Callable[[Calls, int], Steps[Any]]
 
 
-def claim_lease(claimed: Claimed) -> Lease | None:
+def claim_lease(claimed: Claimed) -> ClaimLease | None:
     """The lease of a claim; None where nothing was granted."""
     claim = claimed.claim
     if claim is None:
         return None
     named: str = claim
-    return Lease(
+    return ClaimLease(
         f"claim {named}",
         claimed.began_ms,
         claimed.verdicts.lease_ms,
@@ -45,7 +45,7 @@ def claim_lease(claimed: Claimed) -> Lease | None:
     )
 
 
-def renewals(calls: Calls, lease: Lease | None) -> Steps[None]:
+def renewals(calls: Calls, lease: ClaimLease | None) -> Steps[None]:
     """Renew a lease at a third of it, as steps, until nobody takes them further or the work takes too long.
 
     Work that takes longer than ten leases is no longer renewed: a stuck writer must not hold ids for ever.

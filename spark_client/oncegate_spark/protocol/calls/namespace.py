@@ -18,7 +18,7 @@ from oncegate_spark.protocol.busy import in_doubt
 from oncegate_spark.protocol.calls.replies import members_of, nothing_of, produced_of, verdicts_of
 from oncegate_spark.protocol.calls.requests import (
     JSON,
-    Scope,
+    RetryScope,
     attempt_headers,
     ids_headers,
     joined,
@@ -51,7 +51,7 @@ class Calls:
         call: int,
         columns: Sequence[pa.Array],
         lease_ms: int | None = None,
-        scope: Scope | None = None,
+        scope: RetryScope | None = None,
         payloads: Sequence[pa.Array] = (),
         id_set: str | None = None,
         locate: bool = False,
@@ -83,7 +83,7 @@ class Calls:
         return self.send(request, read, timeout_ms)
 
     def take(
-        self, owner: str, ids: Ids, scope: Scope | None = None, id_set: str | None = None, locate: bool = False
+        self, owner: str, ids: Ids, scope: RetryScope | None = None, id_set: str | None = None, locate: bool = False
     ) -> Steps[Taken]:
         """Take ids for good under an owner's name. Raises BadOption, BadId before anything is sent."""
         if not isinstance(owner, str) or not owner:
@@ -110,7 +110,7 @@ class Calls:
         body: bytes | memoryview,
         id_col: Columns = (),
         key_col: Columns = (),
-        scope: Scope | None = None,
+        scope: RetryScope | None = None,
         digest_cols: Columns = (),
         id_set: str | None = None,
         locate: bool = False,

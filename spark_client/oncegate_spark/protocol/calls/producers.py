@@ -22,8 +22,8 @@ from oncegate_spark.protocol.answers import (
     Registered,
     Settled,
 )
-from oncegate_spark.protocol.busy import Watch, in_doubt
-from oncegate_spark.protocol.calls.lease import Lease
+from oncegate_spark.protocol.busy import BusyWatch, in_doubt
+from oncegate_spark.protocol.calls.lease import ClaimLease
 from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.replies import produced_of
 from oncegate_spark.protocol.calls.requests import JSON
@@ -102,13 +102,13 @@ class ProducerCalls:
 
     def register(self) -> Steps[Registered]:
         """Wait while another attempt's lease lives: until it closes, dies, or is seen to hold on for too long."""
-        watch: Watch | None = None
+        watch: BusyWatch | None = None
         tries = self._calls.tries
         while True:
             try:
                 registered = yield from self._register()
             except ProducerBusy as busy:
-                watch = watch or Watch(self.lease_ms or LEASE_MS, tries.rng)
+                watch = watch or BusyWatch(self.lease_ms or LEASE_MS, tries.rng)
                 pause_ms = watch.observe(tries.now_ms(), busy.lease_left_ms)
                 if pause_ms is None:
                     raise
@@ -176,7 +176,7 @@ class ProducerCalls:
             claimed.settled = True
         return done
 
-    def held(self, claimed: ClaimedSequences) -> Lease | None:
+    def held(self, claimed: ClaimedSequences) -> ClaimLease | None:
         """What is to be renewed while the granted rows are being written; None where nothing was granted."""
         if not claimed.verdicts.granted:
             return None
@@ -187,7 +187,7 @@ class ProducerCalls:
             request = calls.post(self._path("renew"), what, "whether the lease goes on", JSON, body)
             return calls.send(request, _settled, timeout_ms)
 
-        return Lease(f"producer {self.name}", claimed.began_ms, claimed.verdicts.lease_ms, renew)
+        return ClaimLease(f"producer {self.name}", claimed.began_ms, claimed.verdicts.lease_ms, renew)
 
     def close(self, timeout_ms: int | None = None) -> Steps[None]:
         """The lease ends now: what is open may be taken over at once. No effect before registering."""

@@ -4,7 +4,7 @@ import json
 from typing import Any
 from urllib.parse import unquote
 
-from oncegate_spark.protocol.answers import Offsets, Produced
+from oncegate_spark.protocol.answers import Produced, ProducedOffsets
 from oncegate_spark.protocol.calls.requests import ID_SET
 from oncegate_spark.protocol.effort import Reply
 from oncegate_spark.protocol.packed.verdicts import Verdicts
@@ -41,19 +41,19 @@ def produced_of(reply: Reply, id_count: int | None, locate: bool = False) -> Pro
     return Produced(int(reply.headers["oncegate-rows"]), offsets, verdicts_of(reply, id_count, locate), before)
 
 
-def offsets_of(document: dict[str, Any]) -> tuple[Offsets, ...]:
+def offsets_of(document: dict[str, Any]) -> tuple[ProducedOffsets, ...]:
     """Reads where rows were written, from a JSON document."""
     return tuple(
-        Offsets(member["partition"], member["first_offset"], member["rows"], member.get("topic"))
+        ProducedOffsets(member["partition"], member["first_offset"], member["rows"], member.get("topic"))
         for member in document["offsets"]
     )
 
 
-def _ranges(reply: Reply, name: str) -> tuple[Offsets, ...]:
+def _ranges(reply: Reply, name: str) -> tuple[ProducedOffsets, ...]:
     ranges = [item for item in reply.headers.get(name, "").split(",") if item.strip()]
     topics: list[str | None] = [unquote(item) for item in reply.headers.get(f"{name}-topics", "").split(",") if item]
     numbers = (tuple(int(number) for number in item.split(":")) for item in ranges)
     return tuple(
-        Offsets(partition, first, rows, topic)
+        ProducedOffsets(partition, first, rows, topic)
         for (partition, first, rows), topic in zip(numbers, topics or [None] * len(ranges), strict=True)
     )

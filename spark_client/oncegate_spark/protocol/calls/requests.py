@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.columns import Columns, column_names
 
-Scope = tuple[str, int]  # a driver, and the number of its batch: ids are forgotten when that is acked
+RetryScope = tuple[str, int]  # a driver, and the number of its batch: ids are forgotten when that is acked
 
 ID_SET = "Oncegate-Id-Set"
 JSON = {"Content-Type": codecs.JSON}
@@ -45,7 +45,7 @@ def attempt_headers(token: str, call: int) -> dict[str, str]:
     return {"Oncegate-Token": token, "Oncegate-Call": str(call)}
 
 
-def scope_headers(scope: Scope | None) -> dict[str, str]:
+def scope_headers(scope: RetryScope | None) -> dict[str, str]:
     """Give the headers of a batch that ids belong to; none without one."""
     if scope is None:
         return {}

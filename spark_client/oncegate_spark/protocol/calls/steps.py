@@ -37,8 +37,8 @@ class Pause:
 
 
 Step = Try | Pause
-End = Reply | WireFailure | None
-Steps = Generator[Step, End, T]
+StepEnd = Reply | WireFailure | None
+Steps = Generator[Step, StepEnd, T]
 
 
 class Tries:

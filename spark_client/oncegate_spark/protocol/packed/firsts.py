@@ -24,14 +24,14 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Firsts:
+class FirstPlaces:
     """What is known of the first of each id, in the order of the request: None for what is not, and no duplicate."""
 
     places: tuple[Place | None, ...]
     results: tuple[bytes | None, ...]
 
     @classmethod
-    def read(cls, body: bytes, is_duplicate: Sequence[bool]) -> "Firsts":
+    def read(cls, body: bytes, is_duplicate: Sequence[bool]) -> "FirstPlaces":
         """Raises ValueError when these are not the firsts of so many duplicates."""
         count, count_all = sum(is_duplicate), len(is_duplicate)
         places: list[Place | None] = [None] * count_all

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from oncegate_spark.errors import Refused
 from oncegate_spark.protocol._generated_verdicts import BY_BYTE
-from oncegate_spark.protocol.packed.firsts import Firsts
+from oncegate_spark.protocol.packed.firsts import FirstPlaces
 
 CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 
@@ -70,7 +70,7 @@ class Verdicts:
     data: bytes
     numbers: bytes
     id_set: str | None = None
-    firsts: Firsts | None = None
+    firsts: FirstPlaces | None = None
 
     @classmethod
     def read(cls, body: bytes, count: int, id_set: str | None = None, locate: bool = False) -> "Verdicts":
@@ -84,7 +84,7 @@ class Verdicts:
         numbers = numbers[: 8 * exceptions] if locate else numbers
         if length != count or len(data) != length or len(numbers) != 8 * exceptions or data.translate(None, _KNOWN):
             raise Refused(f"the gateway's answer to a claim of {count} ids cannot be read; is it an older client?")
-        firsts = Firsts.read(rest, [byte in _DUPLICATES for byte in data]) if locate else None
+        firsts = FirstPlaces.read(rest, [byte in _DUPLICATES for byte in data]) if locate else None
         return cls(claim_text(claim) if any(claim) else None, lease_ms, data, numbers, id_set, firsts)
 
     def __contains__(self, verdict: str) -> bool:

@@ -1,16 +1,16 @@
 """A query's checkpoint as Spark keeps it, wherever that is: where it lies, and what is read of it."""
 
 from oncegate_spark.spark.checkpoint.notes import DriverNotes
-from oncegate_spark.spark.checkpoint.offset_log import Input, NoOffsets, find_input, newest_input, read_input
-from oncegate_spark.spark.checkpoint.places import Place, local_folder
+from oncegate_spark.spark.checkpoint.offset_log import BatchInput, NoOffsets, find_input, newest_input, read_input
+from oncegate_spark.spark.checkpoint.places import CheckpointLocation, local_folder
 from oncegate_spark.spark.checkpoint.stores import OutOfReach, Store
 
 __all__ = [
+    "BatchInput",
+    "CheckpointLocation",
     "DriverNotes",
-    "Input",
     "NoOffsets",
     "OutOfReach",
-    "Place",
     "Store",
     "find_input",
     "local_folder",

@@ -7,8 +7,8 @@ from dataclasses import replace
 from oncegate_spark.errors import BadOption
 from oncegate_spark.spark import logs
 from oncegate_spark.spark.checkpoint.hadoop import CHECKPOINTS
-from oncegate_spark.spark.checkpoint.offset_log import Input, NoOffsets, find_input
-from oncegate_spark.spark.checkpoint.places import DEFAULT_FS, Place, local_folder
+from oncegate_spark.spark.checkpoint.offset_log import BatchInput, NoOffsets, find_input
+from oncegate_spark.spark.checkpoint.places import DEFAULT_FS, CheckpointLocation, local_folder
 from oncegate_spark.spark.checkpoint.stores import OutOfReach
 from oncegate_spark.spark.checkpoint.unknown import unknown
 from oncegate_spark.spark.options import Options
@@ -39,10 +39,12 @@ def placed(options: Options, settings: Mapping[str, str]) -> Options:
     location = options.checkpoint or (f"{below}/{query}" if below and query else None)
     if location is None:
         return options
-    return replace(options, checkpoint=str(Place.of(location).within(settings.get("fs.defaultFS", DEFAULT_FS))))
+    return replace(
+        options, checkpoint=str(CheckpointLocation.of(location).within(settings.get("fs.defaultFS", DEFAULT_FS)))
+    )
 
 
-def begun(options: Options, settings: Mapping[str, str]) -> Input | None:
+def begun(options: Options, settings: Mapping[str, str]) -> BatchInput | None:
     """The input of a stream's batch that begins; None, with a warning, where nobody could look.
 
     `options`: as `placed` returns them. Raises BadOption where the checkpoint that the write names holds no offsets.
@@ -60,7 +62,7 @@ def begun(options: Options, settings: Mapping[str, str]) -> Input | None:
     return None
 
 
-def begun_inside(options: Options, settings: Mapping[str, str]) -> Input | None:
+def begun_inside(options: Options, settings: Mapping[str, str]) -> BatchInput | None:
     """As `begun`, for a df.write, which may be inside foreachBatch: where it names the query's checkpoint."""
     if options.write != "staged" or (options.checkpoint is None and options.checkpoint_url is None):
         return None

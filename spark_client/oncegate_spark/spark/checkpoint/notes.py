@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from oncegate_spark.spark.checkpoint.offset_log import Input
+from oncegate_spark.spark.checkpoint.offset_log import BatchInput
 from oncegate_spark.spark.checkpoint.reads import Reads
 
 
@@ -13,7 +13,7 @@ from oncegate_spark.spark.checkpoint.reads import Reads
 class DriverNotes:
     """Carries to the tasks what only the driver knows when a batch begins. `marks`: the newest, per namespace."""
 
-    input: Input | None = None
+    input: BatchInput | None = None
     checkpoint: str | None = None
     run: str | None = None
     marks: Mapping[str, str] = field(default_factory=dict)
@@ -32,6 +32,6 @@ class DriverNotes:
         return cls(read, notes["checkpoint"], notes["run"], notes["marks"])
 
 
-def _input(fields: Mapping[str, Any]) -> Input:
+def _input(fields: Mapping[str, Any]) -> BatchInput:
     reads = fields["reads"]
-    return Input(**{**fields, "reads": None if reads is None else Reads(**reads)})
+    return BatchInput(**{**fields, "reads": None if reads is None else Reads(**reads)})

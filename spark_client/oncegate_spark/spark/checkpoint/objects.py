@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from oncegate_spark.spark.checkpoint.places import Place
+from oncegate_spark.spark.checkpoint.places import CheckpointLocation
 
 # A batch waits for these: a store that Spark has just written to answers in milliseconds.
 CONNECT_S, ANSWER_S, TRIES = 3, 10, 3
@@ -40,7 +40,7 @@ class Objects:
         return self._shown
 
 
-def of_s3(place: Place, settings: Mapping[str, str]) -> Objects:
+def of_s3(place: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
     """Open a folder of a bucket, with the settings of s3a: of this bucket, else of all."""
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem, resolve_s3_region
 
@@ -83,7 +83,7 @@ def _address(endpoint: str | None, is_tls: bool) -> tuple[str, str | None]:
     return (scheme if sign else "https" if is_tls else "http"), host
 
 
-def of_gcs(place: Place, settings: Mapping[str, str]) -> Objects:
+def of_gcs(place: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
     """Open a folder of a bucket of Google's. Raises ValueError for a key file in the settings: pyarrow takes none."""
     from pyarrow.fs import GcsFileSystem
 
@@ -100,7 +100,7 @@ def of_gcs(place: Place, settings: Mapping[str, str]) -> Objects:
     return Objects(files, f"{place.authority}{place.path}", str(place))
 
 
-def of_azure(place: Place, settings: Mapping[str, str]) -> Objects:
+def of_azure(place: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
     """Open a folder of a container, `abfss://container@account.dfs.core.windows.net/folder`. Raises ValueError."""
     from pyarrow.fs import AzureFileSystem
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from oncegate_spark.protocol.effort import SOURCE_OFFSETS_BYTES
-from oncegate_spark.spark.checkpoint.places import Place
+from oncegate_spark.spark.checkpoint.places import CheckpointLocation
 from oncegate_spark.spark.checkpoint.reads import Reads, reads_of
 from oncegate_spark.spark.checkpoint.stores import OutOfReach, Store, open_store, open_url
 
@@ -21,7 +21,7 @@ log = logging.getLogger("oncegate_spark")
 
 
 @dataclass(frozen=True)
-class Input:
+class BatchInput:
     """Names the input of a batch: the SHA-256 of the offset-log entries of batch `number` and of the one before it, in
     hexadecimal. `query`: the id of the query whose checkpoint it is, None where that is not to be read. `offsets`:
     where each of its sources is to be read on, as the entry has it, in a JSON list; None where that is not known.
@@ -43,7 +43,7 @@ class NoOffsets(Exception):
     """A checkpoint's place was looked into, and no batch has begun there; the text names it."""
 
 
-def read_input(location: str | None) -> Input | None:
+def read_input(location: str | None) -> BatchInput | None:
     """Read the newest entry of the offset log as `find_input` does; None where it cannot be read."""
     try:
         return find_input(location)
@@ -51,7 +51,7 @@ def read_input(location: str | None) -> Input | None:
         return None
 
 
-def find_input(location: str | None, settings: Mapping[str, str] | None = None, url: str | None = None) -> Input:
+def find_input(location: str | None, settings: Mapping[str, str] | None = None, url: str | None = None) -> BatchInput:
     """Read the newest entry of the offset log: when a batch begins, it is that batch's.
 
     To be called on the driver when the batch begins, never later: a zombie would find its successor's entry.
@@ -63,10 +63,10 @@ def find_input(location: str | None, settings: Mapping[str, str] | None = None, 
         return newest_input(open_url(url))
     if location is None:
         raise OutOfReach(NO_PLACE)
-    return newest_input(open_store(Place.of(location), settings or {}))
+    return newest_input(open_store(CheckpointLocation.of(location), settings or {}))
 
 
-def newest_input(store: Store) -> Input:
+def newest_input(store: Store) -> BatchInput:
     """As `find_input`, of a checkpoint that is open already."""
     try:
         numbers = sorted(int(name) for name in store.names("offsets") if name.isdigit())
@@ -75,7 +75,7 @@ def newest_input(store: Store) -> Input:
         entry = store.read(f"offsets/{number}")
         previous = None if before is None else _digest(before)
         reads = reads_of(store, number, before, entry)
-        return Input(number, _digest(entry), previous, _query(store), source_offsets(entry), reads)
+        return BatchInput(number, _digest(entry), previous, _query(store), source_offsets(entry), reads)
     except (FileNotFoundError, NotADirectoryError, IndexError):
         raise NoOffsets(f"{store} holds no offsets, as it does when a batch begins") from None
     except OSError as error:

@@ -11,7 +11,7 @@ DEFAULT_FS = "file:///"  # Hadoop's own, where nothing sets fs.defaultFS
 
 
 @dataclass(frozen=True)
-class Place:
+class CheckpointLocation:
     """Names a folder of a file system. `scheme`: empty for the default file system."""
 
     scheme: str
@@ -19,7 +19,7 @@ class Place:
     path: str
 
     @classmethod
-    def of(cls, location: str) -> "Place":
+    def of(cls, location: str) -> "CheckpointLocation":
         """The place that a text names to Spark."""
         scheme, colon, rest = location.partition(":")
         if not colon or "/" in scheme:
@@ -30,9 +30,9 @@ class Place:
             rest = slash + path
         return cls(scheme, authority, _normal(rest))
 
-    def within(self, default: str) -> "Place":
+    def within(self, default: str) -> "CheckpointLocation":
         """The place with what it leaves out taken from the default file system. `default`: fs.defaultFS."""
-        theirs = Place.of(default)
+        theirs = CheckpointLocation.of(default)
         if not self.scheme:
             return replace(self, scheme=theirs.scheme or "file", authority=self.authority or theirs.authority)
         if not self.authority and self.scheme == theirs.scheme:
@@ -53,7 +53,7 @@ class Place:
 
 def local_folder(location: str | None) -> Path | None:
     """The checkpoint as a folder of this machine; None when it is none."""
-    place = Place.of(location) if location is not None else None
+    place = CheckpointLocation.of(location) if location is not None else None
     return Path(place.path) if place is not None and place.is_local else None
 
 

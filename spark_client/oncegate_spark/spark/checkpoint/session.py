@@ -6,8 +6,8 @@ The names of Spark's internals stand here alone; where they are others nothing i
 from pathlib import Path
 from typing import Any
 
-from oncegate_spark.spark.checkpoint.places import Place
-from oncegate_spark.spark.checkpoint.stores import Disk, OutOfReach, Store
+from oncegate_spark.spark.checkpoint.places import CheckpointLocation
+from oncegate_spark.spark.checkpoint.stores import LocalDisk, OutOfReach, Store
 
 _MISSING = "java.io.FileNotFoundException"
 
@@ -57,9 +57,9 @@ def open_in(session: Any, location: str) -> Store:
     """Open a checkpoint as the session does; `location`: its whole name, as `whole` returns it. Raises OutOfReach."""
     from py4j.protocol import Py4JError
 
-    place = Place.of(location)
+    place = CheckpointLocation.of(location)
     try:
-        return Disk(Path(place.path)) if place.is_local else SessionFiles(session, location)
+        return LocalDisk(Path(place.path)) if place.is_local else SessionFiles(session, location)
     except (Py4JError, AttributeError) as error:
         java_error = getattr(error, "java_exception", None)
         why = str(java_error.toString() if java_error else error).partition("\n")[0]

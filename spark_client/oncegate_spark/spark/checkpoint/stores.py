@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from oncegate_spark.errors import BadOption
 from oncegate_spark.spark.checkpoint import objects, webhdfs
 from oncegate_spark.spark.checkpoint.objects import Objects
-from oncegate_spark.spark.checkpoint.places import DEFAULT_FS, Place
+from oncegate_spark.spark.checkpoint.places import DEFAULT_FS, CheckpointLocation
 
 
 class OutOfReach(Exception):
@@ -25,7 +25,7 @@ class Store(Protocol):
         """A file of it, whole. Raises FileNotFoundError, OSError."""
 
 
-class Disk:
+class LocalDisk:
     """Reads a checkpoint that is a folder of this machine."""
 
     def __init__(self, folder: Path) -> None:
@@ -44,7 +44,7 @@ class Disk:
 
 
 # By the scheme of a place: each takes the place and Hadoop's settings; raises OSError, ValueError, ImportError.
-OPENERS: dict[str, Callable[[Place, Mapping[str, str]], Store]] = {
+OPENERS: dict[str, Callable[[CheckpointLocation, Mapping[str, str]], Store]] = {
     **dict.fromkeys(("s3a", "s3", "s3n"), objects.of_s3),
     **dict.fromkeys(("gs", "gcs"), objects.of_gcs),
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), objects.of_azure),
@@ -52,11 +52,11 @@ OPENERS: dict[str, Callable[[Place, Mapping[str, str]], Store]] = {
 }
 
 
-def open_store(place: Place, settings: Mapping[str, str]) -> Store:
+def open_store(place: CheckpointLocation, settings: Mapping[str, str]) -> Store:
     """Open the checkpoint at a place. `settings`: Hadoop's, by their names. Raises OutOfReach."""
     place = place.within(settings.get("fs.defaultFS", DEFAULT_FS))
     if place.is_local:
-        return Disk(Path(place.path))
+        return LocalDisk(Path(place.path))
     if place.scheme not in OPENERS:
         raise OutOfReach(f"this client has no way to {place.scheme}: file systems")
     try:

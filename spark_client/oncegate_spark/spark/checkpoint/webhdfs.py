@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 
-from oncegate_spark.spark.checkpoint.places import Place
+from oncegate_spark.spark.checkpoint.places import CheckpointLocation
 
 SCHEMES = {"webhdfs": False, "swebhdfs": True}  # whether it is TLS
 ANSWER_S = 10
@@ -97,7 +97,7 @@ def of_url(parts: SplitResult) -> WebHdfs:
     return WebHdfs([parts.netloc], unquote(parts.path), SCHEMES[parts.scheme], parts.query or _user())
 
 
-def of_hdfs(place: Place, settings: Mapping[str, str]) -> WebHdfs:
+def of_hdfs(place: CheckpointLocation, settings: Mapping[str, str]) -> WebHdfs:
     """Open a folder of HDFS, with the settings of hdfs-site.xml. Raises ValueError where they name no namenode."""
     if place.scheme in SCHEMES and place.authority not in _names(settings, "dfs.nameservices"):
         return WebHdfs([place.authority], place.path, SCHEMES[place.scheme], _user())

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from oncegate_spark.credentials import Credentials
 from oncegate_spark.errors import BadOption
-from oncegate_spark.protocol.address import Address
+from oncegate_spark.protocol.address import GatewayAddress
 from oncegate_spark.protocol.outage import SPILL
 from oncegate_spark.spark.options.habits import answer
 from oncegate_spark.spark.options.option import READ
@@ -73,7 +73,7 @@ def _check_stranger(name: str, mode: str) -> None:
 def url_of(raw: Mapping[str, str]) -> str:
     """The gateway's address. Raises BadOption for what is none, and where the credentials do not go with it."""
     url = raw.get("url", "")
-    Address.of(url, credentials_of(raw))
+    GatewayAddress.of(url, credentials_of(raw))
     return url
 
 

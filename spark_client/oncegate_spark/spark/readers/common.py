@@ -12,7 +12,7 @@ from oncegate_spark.errors import BadOption, NotFound, OncegateError, Refused, T
 from oncegate_spark.spark import logs
 from oncegate_spark.spark.readers import offsets, schema
 from oncegate_spark.spark.readers.fetch import rows_of
-from oncegate_spark.spark.readers.offsets import Ends, Offsets, Span
+from oncegate_spark.spark.readers.offsets import Ends, OffsetSpan, PartitionOffsets
 from oncegate_spark.spark.readers.options import ReadOptions
 from oncegate_spark.sync.gateway import Gateway
 
@@ -33,7 +33,7 @@ class _NoColumns(Refused):
 class Slice(InputPartition):  # type: ignore[misc]
     """Names what one task reads. `columns`: what it asks the gateway for; None for all."""
 
-    def __init__(self, span: Span, columns: tuple[str, ...] | None) -> None:
+    def __init__(self, span: OffsetSpan, columns: tuple[str, ...] | None) -> None:
         self.span = span
         self.columns = columns
 
@@ -88,12 +88,12 @@ def look_if_there(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema] | None
 
 
 def sliced(
-    start: Offsets, end: Offsets, ends: Ends, options: ReadOptions, columns: tuple[str, ...] | None
+    start: PartitionOffsets, end: PartitionOffsets, ends: Ends, options: ReadOptions, columns: tuple[str, ...] | None
 ) -> list[Slice]:
     """Cut the slices from `start` up to `end`, without what retention has taken, which is refused or logged."""
     first = {}
     for partition, offset in start.items():
-        span = Span(partition, offset, end[partition])
+        span = OffsetSpan(partition, offset, end[partition])
         first[partition], lost = offsets.first_kept(span, ends.low[partition], options.fail_on_data_loss, options.topic)
         if lost:
             log.warning(lost)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from oncegate_spark.errors import LedgerBehind, OffsetTrimmed, Stopped
-from oncegate_spark.spark.readers.offsets import Span, first_kept
+from oncegate_spark.spark.readers.offsets import OffsetSpan, first_kept
 from oncegate_spark.sync.gateway import Gateway
 
 log = logging.getLogger("oncegate_spark")
@@ -15,7 +15,7 @@ FETCH_ROWS = 100_000  # asked for at a time; the gateway bounds the bytes, and a
 
 
 def rows_of(
-    gateway: Gateway, topic: str, span: Span, fail_on_data_loss: bool, columns: Sequence[str] | None = None
+    gateway: Gateway, topic: str, span: OffsetSpan, fail_on_data_loss: bool, columns: Sequence[str] | None = None
 ) -> Iterator[tuple[int, pa.Table]]:
     """The span's rows as (offset of the first, rows), without a gap. A short answer is asked on from where it ends.
 
@@ -23,7 +23,7 @@ def rows_of(
     """
     offset = span.start
     while offset < span.end:
-        left = Span(span.partition, offset, span.end)
+        left = OffsetSpan(span.partition, offset, span.end)
         try:
             rows, following = gateway.fetch(topic, offset, min(FETCH_ROWS, span.end - offset), span.partition, columns)
         except OffsetTrimmed as error:
@@ -45,7 +45,7 @@ def rows_of(
         offset = following
 
 
-def _after_the_lost(error: OffsetTrimmed, topic: str, left: Span, fail_on_data_loss: bool) -> int:
+def _after_the_lost(error: OffsetTrimmed, topic: str, left: OffsetSpan, fail_on_data_loss: bool) -> int:
     """The offset to go on from when rows were trimmed meanwhile; Stopped when that is not wanted."""
     if error.low_offset <= left.start:
         raise error

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from oncegate_spark.errors import BadOption, LedgerBehind, Stopped
 
-Offsets = dict[int, int]
+PartitionOffsets = dict[int, int]
 
 EARLIEST, LATEST = "earliest", "latest"
 KAFKA_EARLIEST, KAFKA_LATEST = -2, -1  # in Kafka's JSON of offsets, for one partition
@@ -22,8 +22,8 @@ OFFSET_TRIMMED = "OFFSET_TRIMMED"
 class Ends:
     """The ends of a topic: the lowest offset kept of each partition, and the one that its next row will have."""
 
-    low: Offsets
-    high: Offsets
+    low: PartitionOffsets
+    high: PartitionOffsets
 
     @classmethod
     def of(cls, low: Iterable[int], high: Iterable[int]) -> "Ends":
@@ -32,7 +32,7 @@ class Ends:
 
 
 @dataclass(frozen=True)
-class Span:
+class OffsetSpan:
     """Rows of one partition, from `start` up to and without `end`."""
 
     partition: int
@@ -40,7 +40,7 @@ class Span:
     end: int
 
 
-def parse(name: str, text: str, topic: str) -> str | Offsets:
+def parse(name: str, text: str, topic: str) -> str | PartitionOffsets:
     """What the option `name` says: earliest, latest, or an offset for each partition as JSON, ours or Kafka's."""
     if text in (EARLIEST, LATEST):
         return text
@@ -55,7 +55,7 @@ def parse(name: str, text: str, topic: str) -> str | Offsets:
         ) from None
 
 
-def from_json(partitions: Mapping[str, int], least: int = 0) -> Offsets:
+def from_json(partitions: Mapping[str, int], least: int = 0) -> PartitionOffsets:
     """Offsets by partition, from what JSON gives. Raises ValueError for what is none."""
     offsets = {int(partition): offset for partition, offset in partitions.items()}
     if not offsets or any(type(offset) is not int or offset < least for offset in offsets.values()):
@@ -63,19 +63,19 @@ def from_json(partitions: Mapping[str, int], least: int = 0) -> Offsets:
     return offsets
 
 
-def _from_kafka(name: str, topics: Mapping[str, Mapping[str, int]], topic: str) -> Offsets:
+def _from_kafka(name: str, topics: Mapping[str, Mapping[str, int]], topic: str) -> PartitionOffsets:
     """Offsets in Kafka's form, {"topic": {"0": 17}}, where -2 is the earliest and -1 the latest."""
     if list(topics) != [topic]:
         raise BadOption(f"{name} names the topics {', '.join(topics)}, and this read is of topic {topic} alone")
     return from_json(topics[topic], KAFKA_EARLIEST)
 
 
-def to_json(offsets: Offsets) -> dict[str, int]:
+def to_json(offsets: PartitionOffsets) -> dict[str, int]:
     """By number of partition: Spark takes two offsets for the same when their texts are."""
     return {str(partition): offsets[partition] for partition in sorted(offsets)}
 
 
-def resolve(name: str, wanted: str | Offsets, ends: Ends, topic: str) -> Offsets:
+def resolve(name: str, wanted: str | PartitionOffsets, ends: Ends, topic: str) -> PartitionOffsets:
     """The offsets that an option asks for. Raises BadOption where the topic has no such partition or offset."""
     if isinstance(wanted, str):
         return dict(ends.low if wanted == EARLIEST else ends.high)
@@ -93,12 +93,12 @@ def resolve(name: str, wanted: str | Offsets, ends: Ends, topic: str) -> Offsets
     return {partition: named[offset][partition] if offset < 0 else offset for partition, offset in wanted.items()}
 
 
-def begun(start: Mapping[str, int], ends: Ends) -> Offsets:
+def begun(start: Mapping[str, int], ends: Ends) -> PartitionOffsets:
     """Where a stream stands; one that began before its topic was there stands at the first row of each partition."""
     return from_json(start) if start else dict.fromkeys(ends.high, 0)
 
 
-def check_known(read: Offsets, ends: Ends, topic: str) -> None:
+def check_known(read: PartitionOffsets, ends: Ends, topic: str) -> None:
     """Raises LedgerBehind when the topic ends before what was read of it already."""
     beyond = [
         f"partition {partition} was read up to {offset} and ends at {ends.high.get(partition)}"
@@ -114,7 +114,7 @@ def check_known(read: Offsets, ends: Ends, topic: str) -> None:
         )
 
 
-def first_kept(span: Span, low: int, fail_on_data_loss: bool, topic: str) -> tuple[int, str | None]:
+def first_kept(span: OffsetSpan, low: int, fail_on_data_loss: bool, topic: str) -> tuple[int, str | None]:
     """Where to begin, and what to warn of, when the offsets below `low` are gone. Raises Stopped if that is refused."""
     if low <= span.start:
         return span.start, None
@@ -128,7 +128,7 @@ def first_kept(span: Span, low: int, fail_on_data_loss: bool, topic: str) -> tup
     return until, lost
 
 
-def limited(start: Offsets, high: Offsets, max_rows: int | None) -> Offsets:
+def limited(start: PartitionOffsets, high: PartitionOffsets, max_rows: int | None) -> PartitionOffsets:
     """Where a batch ends that takes `max_rows` at most: who has little to give gives all, the others share alike."""
     if max_rows is None:
         return {partition: max(offset, high[partition]) for partition, offset in start.items()}
@@ -141,10 +141,10 @@ def limited(start: Offsets, high: Offsets, max_rows: int | None) -> Offsets:
     return end
 
 
-def slices(start: Offsets, end: Offsets, slice_rows: int = SLICE_ROWS) -> list[Span]:
+def slices(start: PartitionOffsets, end: PartitionOffsets, slice_rows: int = SLICE_ROWS) -> list[OffsetSpan]:
     """The rows from `start` up to `end`, as what one task reads each."""
     return [
-        Span(partition, first, min(first + slice_rows, end[partition]))
+        OffsetSpan(partition, first, min(first + slice_rows, end[partition]))
         for partition in sorted(start)
         for first in range(start[partition], end[partition], slice_rows)
     ]

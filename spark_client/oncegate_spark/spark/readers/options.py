@@ -11,7 +11,7 @@ from oncegate_spark.spark.options.habits import in_our_names
 from oncegate_spark.spark.options.refusals import check_names, credentials_of, lower_names, topic_of, url_of
 from oncegate_spark.spark.options.table import BY_NAME
 from oncegate_spark.spark.readers import offsets
-from oncegate_spark.spark.readers.offsets import EARLIEST, KAFKA_EARLIEST, KAFKA_LATEST, LATEST, Offsets
+from oncegate_spark.spark.readers.offsets import EARLIEST, KAFKA_EARLIEST, KAFKA_LATEST, LATEST, PartitionOffsets
 from oncegate_spark.sync.gateway import Gateway
 
 
@@ -26,8 +26,8 @@ class ReadOptions:
     url: str
     namespace: str
     topic: str
-    starting: str | Offsets
-    ending: str | Offsets | None
+    starting: str | PartitionOffsets
+    ending: str | PartitionOffsets | None
     max_rows: int | None
     fail_on_data_loss: bool
     columns: tuple[str, ...] | None
@@ -88,7 +88,7 @@ class ReadOptions:
         )
 
 
-def _says(offsets_: str | Offsets | None, name: str, kafkas: int) -> bool:
+def _says(offsets_: str | PartitionOffsets | None, name: str, kafkas: int) -> bool:
     """Whether an end is named, in words or for one partition in Kafka's numbers."""
     return offsets_ == name or (isinstance(offsets_, dict) and kafkas in offsets_.values())
 

@@ -12,13 +12,13 @@ from oncegate_spark.errors import BadOption
 from oncegate_spark.spark import logs
 from oncegate_spark.spark.readers import common, offsets, schema
 from oncegate_spark.spark.readers.common import Slice
-from oncegate_spark.spark.readers.offsets import Ends, Offsets
+from oncegate_spark.spark.readers.offsets import Ends, PartitionOffsets
 from oncegate_spark.spark.readers.options import ReadOptions
 from oncegate_spark.sync.gateway import Gateway
 
 log = logging.getLogger("oncegate_spark")
 
-Json = dict[str, int]
+OffsetJson = dict[str, int]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -29,15 +29,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def __init__(self, options: ReadOptions, wanted: StructType) -> None:
         self.options = options.of_a_stream()
         self.wanted = wanted
-        self._target: Offsets | None = None  # with availableNow: where this run of the query ends
-        self._high: Offsets | None = None
+        self._target: PartitionOffsets | None = None  # with availableNow: where this run of the query ends
+        self._high: PartitionOffsets | None = None
         self._columns: tuple[str, ...] | None = None
         self._gateway: Gateway | None = None
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_gateway": None}
 
-    def initialOffset(self) -> Json:
+    def initialOffset(self) -> OffsetJson:
         """Where a query without a checkpoint begins; {} where it begins before its topic is there."""
         options, ends = self.options, self._ends_if_there()
         if ends is not None:
@@ -60,7 +60,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """The limit of one micro-batch: maxRowsPerBatch, else all there is."""
         return ReadAllAvailable() if self.options.max_rows is None else ReadMaxRows(self.options.max_rows)
 
-    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
+    def latestOffset(self, start: OffsetJson, limit: ReadLimit) -> OffsetJson:
         """Where the next batch ends; `start` again when there is nothing to read.
 
         Raises LedgerBehind when the topic ends before `start`. What was trimmed counts in no limit: it is passed over.
@@ -77,11 +77,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         }
         return offsets.to_json(offsets.limited(first, high, limit.max_rows if isinstance(limit, ReadMaxRows) else None))
 
-    def reportLatestOffset(self) -> Json | None:
+    def reportLatestOffset(self) -> OffsetJson | None:
         """The topic's end as last seen; Spark shows it beside what it has read."""
         return None if self._high is None else offsets.to_json(self._high)
 
-    def partitions(self, start: Json, end: Json) -> list[Slice]:
+    def partitions(self, start: OffsetJson, end: OffsetJson) -> list[Slice]:
         """A batch's slices; the same offsets come again when a batch is replayed."""
         if not end:
             return []  # the topic was not there yet
@@ -93,7 +93,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         """In a task: the rows of one slice. Raises TaskFailed."""
         return common.read_slice(self.options, self.wanted, partition)
 
-    def commit(self, end: Json) -> None:
+    def commit(self, end: OffsetJson) -> None:
         """Nothing: the gateway keeps rows by their retention, not by who has read them."""
 
     def stop(self) -> None:

@@ -20,14 +20,14 @@ UNCOMMITTED = (
 )
 
 
-class Options(Protocol):
+class SourceOptions(Protocol):
     """The options of a source by their names, in any case."""
 
     def get(self, name: str) -> Any:
         """Returns an option's text; None where it is not given."""
 
 
-def kafka_options(plan: Any) -> Iterator[Options]:
+def kafka_options(plan: Any) -> Iterator[SourceOptions]:
     """Yields the options of each Kafka source of an analyzed plan, as far as the plan shows them."""
     leaves = plan.collectLeaves()
     for leaf in (leaves.apply(number) for number in range(leaves.size())):
@@ -57,7 +57,7 @@ class _BatchOptions:
         return None if option is None or option.isEmpty() else option.get()
 
 
-def reads_uncommitted(options: Options) -> bool:
+def reads_uncommitted(options: SourceOptions) -> bool:
     """Returns whether a Kafka source of these options reads rows that are not committed."""
     level = options.get(ISOLATION)
     return level is None or str(level).strip().lower() != "read_committed"

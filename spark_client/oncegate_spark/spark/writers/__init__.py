@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from oncegate_spark.errors import BadId, BadOption
-from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.checkpoint import BatchInput
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.advice import cast_line, text_line
 from oncegate_spark.spark.options.column_names import found, resolved
@@ -38,7 +38,7 @@ class Writer(Protocol):
         """On the driver, perhaps after a commit that did take effect."""
 
 
-def writer_of(options: Options, read: Input | None, fit: Fit = AS_THEY_COME) -> Writer:
+def writer_of(options: Options, read: BatchInput | None, fit: Fit = AS_THEY_COME) -> Writer:
     """Makes the writer that the options choose.
 
     `read`: the input of the batch that begins, as the streaming writer found it. `fit`: what its rows go through first.

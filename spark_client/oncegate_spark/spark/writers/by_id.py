@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from oncegate_spark.protocol.outage import warn_unchecked
 from oncegate_spark.spark.acks import AckPart, ack_part, batch_number, check_batch, note
-from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.checkpoint import BatchInput
 from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mailbox_of
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
@@ -25,7 +25,7 @@ from oncegate_spark.sync.gateway import Gateway
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts:
+class RowCounts:
     """Rows of one task, or of all tasks of a batch.
 
     row_count   all that the task had
@@ -47,7 +47,7 @@ class Counts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report(Counts):
+class TaskReport(RowCounts):
     """What one task tells the driver. `read`: the number of the batch's input, None where nothing is acked.
 
     `leading`: how many of the first rows of each producer another epoch has written.
@@ -63,7 +63,7 @@ class Report(Counts):
 class ByIdWriter:
     """Base of the writers whose rows are known by ids or sequences; each row is done when its task is."""
 
-    def __init__(self, options: Options, read: Input | None, fit: Fit = AS_THEY_COME) -> None:
+    def __init__(self, options: Options, read: BatchInput | None, fit: Fit = AS_THEY_COME) -> None:
         self.options = options
         self.fit = fit
         self.mark = stored_mark(options)
@@ -76,12 +76,12 @@ class ByIdWriter:
 
     def report(
         self, task: Task, gateway: Gateway, upto: dict[str, int], leading: Mapping[str, int], **counts: int
-    ) -> Report:
-        """The task's message. `upto`: the last sequence of each producer it has met; `counts`: as in `Counts`."""
+    ) -> TaskReport:
+        """The task's message. `upto`: the last sequence of each producer it has met; `counts`: as in `RowCounts`."""
         mark, ack = task_mark(self.options, task, gateway), ack_part(self.options, task, upto, self.source)
-        return Report(**counts, task_mark=mark, ack=ack, read=self.read, mailbox=mailbox_of(task), leading=leading)
+        return TaskReport(**counts, task_mark=mark, ack=ack, read=self.read, mailbox=mailbox_of(task), leading=leading)
 
-    def record(self, reports: Sequence[Report], batch_id: int | None) -> Counts:
+    def record(self, reports: Sequence[TaskReport], batch_id: int | None) -> RowCounts:
         """On the driver: keep marks and what is to be acked later, warn of conflicts; the sums of all tasks, which are
         left for a listener too.
 
@@ -104,7 +104,7 @@ class ByIdWriter:
             log_all_suppressed(written_by(batch_id), total.row_count, f"{why}: {REPEATED}, or another write of them")
         return total
 
-    def _counts(self, total: Counts) -> WriteCounts:
+    def _counts(self, total: RowCounts) -> WriteCounts:
         options = self.options
         return WriteCounts(
             mode=options.write,
@@ -119,9 +119,9 @@ class ByIdWriter:
         )
 
 
-def sums(reports: Sequence[Report]) -> Counts:
+def sums(reports: Sequence[TaskReport]) -> RowCounts:
     """The counts of all tasks together."""
-    return Counts(
+    return RowCounts(
         row_count=sum(report.row_count for report in reports),
         written=sum(report.written for report in reports),
         own=sum(report.own for report in reports),

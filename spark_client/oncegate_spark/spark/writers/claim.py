@@ -15,8 +15,8 @@ from oncegate_spark.errors import OncegateError
 from oncegate_spark.spark import sinks
 from oncegate_spark.spark.acks import driver_of, scope_of
 from oncegate_spark.spark.task_identity import Task
-from oncegate_spark.spark.writers.by_id import ByIdWriter, Report, sums
-from oncegate_spark.spark.writers.claim_loop import Progress, Settler, Write
+from oncegate_spark.spark.writers.by_id import ByIdWriter, TaskReport, sums
+from oncegate_spark.spark.writers.claim_loop import ClaimProgress, Settler, Write
 from oncegate_spark.spark.writers.common import (
     task_errors,
     task_gateway,
@@ -40,9 +40,9 @@ class SinkFailed(OncegateError):
 class ClaimWriter(ByIdWriter):
     """Hands the rows that are granted to a sink, and completes them once it has returned."""
 
-    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Report:
+    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> TaskReport:
         """In a task: claim, write and complete its rows. Raises TaskFailed, which says what is written."""
-        options, done = self.options, Progress()
+        options, done = self.options, ClaimProgress()
         context = sinks.SinkContext(token, task.partition, task.attempt, options.namespace, options.topic, options.raw)
         with (
             task_errors(options, task, lambda error: done.outcome("this task")),
@@ -67,7 +67,7 @@ class ClaimWriter(ByIdWriter):
 
     @contextmanager
     def _settling(
-        self, gateway: Gateway, token: str, task: Task, context: sinks.SinkContext, done: Progress
+        self, gateway: Gateway, token: str, task: Task, context: sinks.SinkContext, done: ClaimProgress
     ) -> Iterator[Settler | LaneSettler]:
         """By ids under one attempt, or by sequences under a lane for each producer; the sink is open meanwhile."""
         options, made = self.options, sinks.load(self.options.sink)()
@@ -87,7 +87,7 @@ class ClaimWriter(ByIdWriter):
 
     @contextmanager
     def _by_rows(
-        self, gateway: Gateway, token: str, task: Task, write: Write, done: Progress
+        self, gateway: Gateway, token: str, task: Task, write: Write, done: ClaimProgress
     ) -> Iterator[Settler | LaneSettler]:
         options = self.options
         if options.lane_names is not None:
@@ -103,7 +103,7 @@ class ClaimWriter(ByIdWriter):
         ):
             yield by_id
 
-    def commit(self, messages: Sequence[Report], batch_id: int | None) -> None:
+    def commit(self, messages: Sequence[TaskReport], batch_id: int | None) -> None:
         """On the driver: record what was done and log it; every row was done when its task was."""
         total = self.record(messages, batch_id)
         log.info(
@@ -116,7 +116,7 @@ class ClaimWriter(ByIdWriter):
             total.takeovers,
         )
 
-    def abort(self, messages: Sequence[Report]) -> None:
+    def abort(self, messages: Sequence[TaskReport]) -> None:
         """Nothing to take back: what was completed stays written, and what was not is free when its lease is over."""
         log.warning("the write failed; %d rows of it are written", sums(messages).written)
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from oncegate_spark.errors import Outcome, PayloadConflict
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Claimed
-from oncegate_spark.protocol.busy import Watch, pause_ms
+from oncegate_spark.protocol.busy import BusyWatch, pause_ms
 from oncegate_spark.protocol.columns import columns_of, payloads_of
 from oncegate_spark.protocol.payloads import named
 from oncegate_spark.sync.attempt import Attempt
@@ -24,7 +24,7 @@ Write = Callable[[pa.RecordBatch], None]
 
 
 @dataclass
-class Progress:
+class ClaimProgress:
     """Counts rows of a task as it goes.
 
     `open`: handed to write() and not yet known to be completed; `written`: completed; `conflicts`: dropped, as
@@ -64,12 +64,12 @@ class Settler:
         attempt: Attempt,
         id_names: Sequence[str],
         write: Write,
-        progress: Progress | None = None,
+        progress: ClaimProgress | None = None,
         lease_ms: int | None = None,
         payloads: Sequence[str] = (),
         on_conflict: str = "fail",
     ) -> None:
-        self.progress = progress or Progress()
+        self.progress = progress or ClaimProgress()
         self.attempt = attempt
         self._id_names = list(id_names)
         self._payload_names, self._on_conflict = list(payloads), on_conflict
@@ -95,7 +95,7 @@ class Settler:
             self._settle(batch.slice(start, length), *parts)
 
     def _settle(self, rows: pa.RecordBatch, columns: list[pa.Array], payloads: list[pa.Array]) -> None:
-        watch: Watch | None = None
+        watch: BusyWatch | None = None
         while rows.num_rows:
             claimed = self._claim(columns, payloads)
             self.progress.suppressed += claimed.verdicts.suppressed
@@ -106,7 +106,7 @@ class Settler:
                 if not self._written(rows, claimed):
                     again = pc.or_(again, claimed.verdicts.may_write)
             elif claimed.verdicts.unsettled:
-                watch = watch or Watch(claimed.verdicts.lease_ms, self.attempt.gateway.rng)
+                watch = watch or BusyWatch(claimed.verdicts.lease_ms, self.attempt.gateway.rng)
                 self._wait(watch, claimed)
             rows, columns = rows.filter(again), [column.filter(again) for column in columns]
             payloads = [column.filter(again) for column in payloads]
@@ -147,7 +147,7 @@ class Settler:
         self._write(granted)
         return 0
 
-    def _wait(self, watch: Watch, claimed: Claimed) -> None:
+    def _wait(self, watch: BusyWatch, claimed: Claimed) -> None:
         clock = self.attempt.gateway.clock
         clock.sleep_ms(pause_ms(watch, clock.monotonic_ms(), claimed.verdicts))
 

@@ -163,11 +163,11 @@ def _next(made: Iterator[T]) -> tuple[list[T], BaseException | None]:
         return [], error
 
 
-Written = Callable[[OncegateError], tuple[Outcome, str]]
+OutcomeOfError = Callable[[OncegateError], tuple[Outcome, str]]
 
 
 @contextmanager
-def task_errors(options: Options, task: Task, written: Written) -> Iterator[None]:
+def task_errors(options: Options, task: Task, written: OutcomeOfError) -> Iterator[None]:
     """Turn an error of ours into TaskFailed: with the place, the cause and what was written, as `written` knows it
     then.
     """

@@ -17,7 +17,7 @@ from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Written
 from oncegate_spark.spark.acks import driver_of, scope_of
 from oncegate_spark.spark.task_identity import Task
-from oncegate_spark.spark.writers.by_id import ByIdWriter, Report, sums
+from oncegate_spark.spark.writers.by_id import ByIdWriter, TaskReport, sums
 from oncegate_spark.spark.writers.common import (
     pipelined,
     task_errors,
@@ -33,7 +33,7 @@ log = logging.getLogger("oncegate_spark")
 class IdsWriter(ByIdWriter):
     """Appends the rows that are new by their ids, or by their sequences, to a topic of the gateway."""
 
-    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Report:
+    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> TaskReport:
         """In a task: append its rows, each once. Raises TaskFailed, which says what is written."""
         options, done = self.options, Written()
         with (
@@ -93,7 +93,7 @@ class IdsWriter(ByIdWriter):
                         done.add(answer)
             return row_count, lanes.upto, lanes.leading
 
-    def commit(self, messages: Sequence[Report], batch_id: int | None) -> None:
+    def commit(self, messages: Sequence[TaskReport], batch_id: int | None) -> None:
         """On the driver: record what was done and log it; every row was done when its task was."""
         total = self.record(messages, batch_id)
         log.info(
@@ -108,7 +108,7 @@ class IdsWriter(ByIdWriter):
             total.takeovers,
         )
 
-    def abort(self, messages: Sequence[Report]) -> None:
+    def abort(self, messages: Sequence[TaskReport]) -> None:
         """Nothing to take back: what is written stays, and is dropped when it comes again."""
         log.warning(
             "write=ids: the write failed; at least %d rows of it are in topic %s, and its next try drops them",

@@ -18,7 +18,7 @@ from oncegate_spark.protocol import marks, names
 from oncegate_spark.protocol.effort import TIMEOUT_MS
 from oncegate_spark.protocol.names import WriterId
 from oncegate_spark.protocol.outage import BLOCK, check_without_rows
-from oncegate_spark.spark.checkpoint import DriverNotes, Input, local_folder
+from oncegate_spark.spark.checkpoint import BatchInput, DriverNotes, local_folder
 from oncegate_spark.sync.gateway import Gateway
 
 WRITE_ID = "foreach_batch"  # no write to a topic of the sink's name is taken for this one
@@ -87,7 +87,7 @@ class NamedBatches:
             raise NoIdentity('nothing names this batch: add NamedBatches(app="<a name for this job>")')
         if read is None:
             raise BadOption(UNKNOWN_INPUT)
-        name, job = names.Name(app, str(read.number), self.sink, WRITE_ID), f"{app}@{self.sink}"
+        name, job = names.BatchName(app, str(read.number), self.sink, WRITE_ID), f"{app}@{self.sink}"
         with Gateway(
             self.url,
             self.namespace,
@@ -112,7 +112,7 @@ class NamedBatches:
             marks.keep(local_folder(notes.checkpoint), self.namespace, gateway.mark)
 
 
-def _order(read: Input, run: str | None) -> dict[str, object]:
+def _order(read: BatchInput, run: str | None) -> dict[str, object]:
     """A commit without rows: what it names is elsewhere."""
     return {
         "run": run,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from oncegate_spark.errors import OncegateError, Outcome
 from oncegate_spark.protocol import codecs
-from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.checkpoint import BatchInput
 from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mailbox_of
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
@@ -20,7 +20,7 @@ log = logging.getLogger("oncegate_spark")
 
 
 @dataclass(frozen=True)
-class Produced:
+class TaskProduced:
     """What one task tells the driver: how many rows it has written."""
 
     rows: int
@@ -31,12 +31,12 @@ class Produced:
 class PlainWriter:
     """Appends every row to a topic of the gateway, again at each retry."""
 
-    def __init__(self, options: Options, read: Input | None, fit: Fit = AS_THEY_COME) -> None:
+    def __init__(self, options: Options, read: BatchInput | None, fit: Fit = AS_THEY_COME) -> None:
         self.options = options
         self.fit = fit
         self.mark = stored_mark(options)
 
-    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Produced:
+    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> TaskProduced:
         """In a task: append its rows. Raises TaskFailed, which says what is written."""
         options, rows = self.options, 0
 
@@ -50,9 +50,9 @@ class PlainWriter:
         with task_errors(options, task, written), task_gateway(options, self.mark, task) as gateway:
             for call, (body, _) in enumerate(codecs.chunks(self.fit.applied(batches, task))):
                 rows += gateway.produce(options.topic, token, call, body, key_col=options.key_names).rows
-            return Produced(rows, task_mark(options, task, gateway), mailbox_of(task))
+            return TaskProduced(rows, task_mark(options, task, gateway), mailbox_of(task))
 
-    def commit(self, messages: Sequence[Produced], batch_id: int | None) -> None:
+    def commit(self, messages: Sequence[TaskProduced], batch_id: int | None) -> None:
         """On the driver: keep the mark, and warn that retries write duplicates."""
         marks = [message.task_mark for message in messages]
         for task in marks:
@@ -67,7 +67,7 @@ class PlainWriter:
             self.options.topic,
         )
 
-    def abort(self, messages: Sequence[Produced]) -> None:
+    def abort(self, messages: Sequence[TaskProduced]) -> None:
         """Nothing to take back: what is written stays."""
         rows = sum(message.rows for message in messages)
         log.warning(

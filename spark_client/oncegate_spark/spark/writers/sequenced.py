@@ -19,7 +19,7 @@ from oncegate_spark.protocol.answers import Produced
 from oncegate_spark.protocol.packed.verdicts import Verdicts
 from oncegate_spark.protocol.sequences import increasing, uint64_column
 from oncegate_spark.spark.sources.kafka import replaced, source_of
-from oncegate_spark.spark.writers.claim_loop import Progress, Write
+from oncegate_spark.spark.writers.claim_loop import ClaimProgress, Write
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.lease import Holder
 from oncegate_spark.sync.producers import Producer
@@ -36,7 +36,7 @@ log = logging.getLogger("oncegate_spark")
 
 
 @dataclass
-class Lane:
+class TaskLane:
     """Follows one lane of the source through a task.
 
     One lane as this task writes it. `last`: the last sequence that this task has seen of it. `leading`: how many of its
@@ -77,7 +77,7 @@ class Lanes:
         self._driver = driver
         self._token = token
         self._lease_ms = lease_ms
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[str, TaskLane] = {}
 
     @property
     def upto(self) -> dict[str, int]:
@@ -89,7 +89,7 @@ class Lanes:
         """How many of the first rows of each producer another epoch has written, where any are."""
         return {lane.producer.name: lane.leading for lane in self._lanes.values() if lane.leading}
 
-    def parts(self, rows: pa.Table, size: int = codecs.IDS_MAX) -> Iterator[tuple[Lane, pa.Table, pa.UInt64Array]]:
+    def parts(self, rows: pa.Table, size: int = codecs.IDS_MAX) -> Iterator[tuple[TaskLane, pa.Table, pa.UInt64Array]]:
         """The rows lane by lane with their sequences, at most `size` together; each is to be done before the next.
 
         Raises BadId, and OutOfOrder with the ways on, before the first of them, so before any effect of these rows.
@@ -120,7 +120,7 @@ class Lanes:
             raise OutOfOrder(f"rows of producer {name} do not come in the order of their sequences: {WAYS_ON}{NOTHING}")
         return sequences
 
-    def _lane(self, name: str) -> Lane:
+    def _lane(self, name: str) -> TaskLane:
         lane = self._lanes.get(name)
         if lane is None:
             # A target is percent-encoded: what stands behind the last @ is the target, whatever the row's name has.
@@ -131,7 +131,7 @@ class Lanes:
                 producer.register()
             except SourceReplaced as error:
                 raise replaced(error) from error
-            lane = self._lanes[name] = Lane(producer)
+            lane = self._lanes[name] = TaskLane(producer)
         return lane
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class LaneSettler:
     empty success, and kill the attempt that does the work.
     """
 
-    def __init__(self, gateway: Gateway, lanes: Lanes, write: Write, progress: Progress) -> None:
+    def __init__(self, gateway: Gateway, lanes: Lanes, write: Write, progress: ClaimProgress) -> None:
         self.progress = progress
         self._lanes = lanes
         self._write = write
@@ -179,7 +179,7 @@ class LaneSettler:
         for lane, rows, sequences in self._lanes.parts(pa.Table.from_batches([batch])):
             self._settle(lane, rows, sequences)
 
-    def _settle(self, lane: Lane, rows: pa.Table, sequences: pa.UInt64Array) -> None:
+    def _settle(self, lane: TaskLane, rows: pa.Table, sequences: pa.UInt64Array) -> None:
         claimed = lane.producer.claim(sequences, prev_sequence=lane.last)
         verdicts, progress = claimed.verdicts, self.progress
         lane.note(verdicts)
@@ -199,7 +199,7 @@ class LaneSettler:
 
 
 def produced(
-    lane: Lane, topic: str, rows: pa.Table, sequence_col: str, keys: Sequence[str], **payload: Any
+    lane: TaskLane, topic: str, rows: pa.Table, sequence_col: str, keys: Sequence[str], **payload: Any
 ) -> Iterator[Produced]:
     """Append rows of one lane to a topic, in requests that the gateway takes. Raises as `LaneSettler`.
 

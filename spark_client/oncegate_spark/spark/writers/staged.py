@@ -24,8 +24,8 @@ from oncegate_spark.errors import (
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Committed
 from oncegate_spark.protocol.answers import Staged as Kept
-from oncegate_spark.protocol.names import Name
-from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.protocol.names import BatchName
+from oncegate_spark.spark.checkpoint import BatchInput
 from oncegate_spark.spark.checkpoint.unknown import unknown
 from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mailbox_of
 from oncegate_spark.spark.options import Options
@@ -55,7 +55,7 @@ NOTHING_WRITTEN = "nothing was written by this task (staged rows are not visible
 
 
 @dataclass(frozen=True)
-class Staged:
+class TaskStaged:
     """Tells the driver what one attempt has staged. `fingerprint`: sum modulo 2^128 of the gateway's, over its chunks.
 
     `batch`: Spark's batch id, None outside a stream; `by_query`: the name is the query's own, without txnAppId;
@@ -63,7 +63,7 @@ class Staged:
     input, in the message of partition 0 alone, for they may be long.
     """
 
-    name: Name
+    name: BatchName
     batch: str | None
     by_query: bool
     run: str | None
@@ -71,7 +71,7 @@ class Staged:
     chunks: int
     rows: int
     fingerprint: int
-    read: Input | None
+    read: BatchInput | None
     is_noted: bool
     task_mark: TaskMark
     mailbox: Mailbox | None = None
@@ -81,14 +81,14 @@ class Staged:
 class StagedWriter:
     """Stages rows from the tasks and publishes them from the driver, all or nothing, once per name."""
 
-    def __init__(self, options: Options, read: Input | None, fit: Fit = AS_THEY_COME) -> None:
+    def __init__(self, options: Options, read: BatchInput | None, fit: Fit = AS_THEY_COME) -> None:
         self.options = options
         self.fit = fit
         self.read = read
         self.mark = stored_mark(options)
         self.owner = uuid.uuid4().hex
 
-    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Staged:
+    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> TaskStaged:
         """In a task: stage its rows under this attempt's token. Raises TaskFailed; nothing is visible then."""
         options = self.options
         with task_errors(options, task, lambda error: (Outcome.NOT_WRITTEN, NOTHING_WRITTEN)):
@@ -105,14 +105,14 @@ class StagedWriter:
                 count, is_noted = (chunks, rows, fingerprint), task.notes is not None
                 notes, source = (is_noted, mark, mailbox_of(task)), offsets_of(task, read)
                 read = None if read is None else replace(read, offsets=None)
-                return Staged(name, task.batch, by_query, task.run, token, *count, read, *notes, source)
+                return TaskStaged(name, task.batch, by_query, task.run, token, *count, read, *notes, source)
 
     def _owner(self, task: Task) -> str:
         """A later run of a query replaces an older one's stages; two batch jobs may well run side by side."""
         return f"run:{task.run}" if task.run else f"job:{self.owner}"
 
     def _stage(
-        self, gateway: Gateway, name: Name, owner: str, token: str, batches: Iterator[pa.RecordBatch]
+        self, gateway: Gateway, name: BatchName, owner: str, token: str, batches: Iterator[pa.RecordBatch]
     ) -> tuple[int, int, int]:
         """All of it, also when the name is committed already: the gateway compares a replay by its fingerprint."""
         count = rows = fingerprint = 0
@@ -127,7 +127,7 @@ class StagedWriter:
             count, rows, fingerprint = count + 1, rows + rows_sent, (fingerprint + staged.fingerprint) % (1 << 128)
         return count, rows, fingerprint
 
-    def commit(self, messages: Sequence[Staged], batch_id: int | None) -> None:
+    def commit(self, messages: Sequence[TaskStaged], batch_id: int | None) -> None:
         """On the driver: publish what the successful attempts have staged.
 
         Raises BatchConflict, SecondWrite, BatchForgotten and MissingStage as `errors` says, BrokenMessages where the
@@ -149,7 +149,7 @@ class StagedWriter:
         leave(first.mailbox, _counts(messages, done))
         _tell(first, done)
 
-    def _order(self, messages: Sequence[Staged]) -> dict[str, object]:
+    def _order(self, messages: Sequence[TaskStaged]) -> dict[str, object]:
         read = messages[0].read
         winners = [
             {
@@ -172,7 +172,7 @@ class StagedWriter:
             "source_offsets": next((message.source_offsets for message in messages if message.source_offsets), None),
         }
 
-    def abort(self, messages: Sequence[Staged]) -> None:
+    def abort(self, messages: Sequence[TaskStaged]) -> None:
         """By tokens, never by name: another driver may be staging under it. No effect after a commit."""
         if not messages:
             return
@@ -180,7 +180,7 @@ class StagedWriter:
             _drop(gateway, messages[0].name, [message.token for message in messages])
 
 
-def _reads_digest(read: Input | None, messages: Sequence[Staged]) -> str | None:
+def _reads_digest(read: BatchInput | None, messages: Sequence[TaskStaged]) -> str | None:
     """The digest of what the batch reads; with its rows, where offsets do not say which rows they were."""
     if read is None or read.reads is None:
         return None
@@ -188,14 +188,14 @@ def _reads_digest(read: Input | None, messages: Sequence[Staged]) -> str | None:
     return read.reads.digest_with(rows, sum(message.fingerprint for message in messages) % (1 << 128))
 
 
-def _drop(gateway: Gateway, name: Name, tokens: list[str]) -> None:
+def _drop(gateway: Gateway, name: BatchName, tokens: list[str]) -> None:
     try:
         gateway.abort(name, tokens, ABORT_TIMEOUT_MS)
     except OncegateError as error:
         log.warning("%s; what was staged is dropped later", error)
 
 
-def _check(messages: Sequence[Staged], batch_id: int | None) -> None:
+def _check(messages: Sequence[TaskStaged], batch_id: int | None) -> None:
     first = messages[0]
     if any((m.name, m.run, m.read) != (first.name, first.run, first.read) for m in messages):
         raise BrokenMessages(
@@ -229,7 +229,7 @@ def _with_ways_on(error: OncegateError) -> OncegateError:
     return type(error)(f"{text}. In Spark: {ways}" if ways else text, outcome=error.outcome, code=error.code)
 
 
-def _counts(messages: Sequence[Staged], done: Committed) -> WriteCounts:
+def _counts(messages: Sequence[TaskStaged], done: Committed) -> WriteCounts:
     """Of the attempts that Spark names; what others have staged was never among its rows."""
     name, rows, is_new = messages[0].name, sum(message.rows for message in messages), done.outcome == "COMMITTED"
     return WriteCounts(
@@ -242,7 +242,7 @@ def _counts(messages: Sequence[Staged], done: Committed) -> WriteCounts:
     )
 
 
-def _tell(first: Staged, done: Committed) -> None:
+def _tell(first: TaskStaged, done: Committed) -> None:
     log.info(
         "%s: %s rows=%d suppressed=%d takeovers=%d rows_before=%d",
         first.name,

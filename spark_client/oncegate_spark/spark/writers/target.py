@@ -17,7 +17,7 @@ from oncegate_spark.protocol.answers import Topic
 from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.protocol.ids import is_id
 from oncegate_spark.spark import logs
-from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.checkpoint import BatchInput
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.members import in_options
 from oncegate_spark.spark.writers import Writer, check_schema, writer_of
@@ -40,7 +40,7 @@ _NO_ROWS = codecs.stream([pa.RecordBatch.from_pydict({"value": pa.array([], pa.s
 
 
 @dataclass(frozen=True)
-class Target:
+class WriteTarget:
     """Describes what a write goes to, as the gateway has it.
 
     topic: None where the first write makes it, and with write=claim. brokers: of Kafka, where topics lie there.
@@ -50,7 +50,7 @@ class Target:
     brokers: str = ""
 
 
-def planned_writer(chosen: Options, read: Input | None, schema: Any) -> Writer:
+def planned_writer(chosen: Options, read: BatchInput | None, schema: Any) -> Writer:
     """On the driver, before any task: checks the write by its schema and at the gateway, and makes its writer.
 
     Raises as `check_schema` and `check_target`, with nothing written.
@@ -115,7 +115,7 @@ def _merged(options: Options, topic: Topic, schema: Any) -> Topic:
         return gateway.topic(options.topic)
 
 
-def _target_in_time(options: Options, schema: Any) -> Target:
+def _target_in_time(options: Options, schema: Any) -> WriteTarget:
     """As `_target_of`, for all of `timeoutMs`; a gateway that does not answer soon is logged before that is over."""
     try:
         return _target_of(options, schema, min(SOON_MS, options.timeout_ms))
@@ -127,7 +127,7 @@ def _target_in_time(options: Options, schema: Any) -> Target:
     return _target_of(options, schema, options.timeout_ms - SOON_MS)
 
 
-def _target_of(options: Options, schema: Any, timeout_ms: int) -> Target:
+def _target_of(options: Options, schema: Any, timeout_ms: int) -> WriteTarget:
     """Asks the gateway for the topic of a write, for `timeout_ms`.
 
     Raises NotFound: there is no namespace, or no topic and none may be made; Refused: no row of this schema is small
@@ -140,17 +140,17 @@ def _target_of(options: Options, schema: Any, timeout_ms: int) -> Target:
         namespace = gateway.describe()
         _warn_of_less(options, namespace)
         if options.write == "claim":
-            return Target()
+            return WriteTarget()
         topic, missing = None, None
         try:
             topic = None if options.by_row else gateway.topic(options.topic)
         except NotFound as error:
             missing = error
         if topic is not None and topic.schema is not None:
-            return Target(topic)
+            return WriteTarget(topic)
         if "topics_at" not in namespace and missing is not None and not namespace["auto_create_topics"]:
             raise missing
-        return Target(topic, namespace.get("topics_at", ""))
+        return WriteTarget(topic, namespace.get("topics_at", ""))
 
 
 def _warn_of_less(options: Options, namespace: Mapping[str, Any]) -> None:

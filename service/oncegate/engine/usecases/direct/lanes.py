@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 
-from oncegate.core.direct import ACK, ASK, Acking, Reading, Record, Told
+from oncegate.core.direct import ACK, ASK, Acking, QuestionOutcome, ReadProgress, RecordState
 from oncegate.core.entries.id_sets import IdentifiedBy, SetWritten
 from oncegate.core.entries.lanes import LaneOpened, LaneWritten
 from oncegate.core.errors import BadRequest, DeadlinePassed, NotFound, TooLarge, TopicReplaced
@@ -91,30 +91,30 @@ class DirectLanes:
         """
         self._check(question)
         deadline.check()
-        reading, reached = Reading.BEFORE, Reached(0, 0)
+        reading, reached = ReadProgress.BEFORE, Reached(0, 0)
         while True:
             lane = self._lane(question.topic, question.producer)
             if self._index.next_offset(lane.partition) < reached.next_offset:
                 # What was found was undone with an append that was refused: it is as if nobody had read it.
-                reading = Reading.BEFORE
+                reading = ReadProgress.BEFORE
             acking = self._acking(lane, question, reading)
             if acking is Acking.READ_ON:
                 reached = await self._read_on(lane, deadline)
-                reading = Reading.READ
+                reading = ReadProgress.READ
                 continue
             if acking is Acking.ENTER:
                 self._enter_ack(lane, question)
                 continue
             answer, states = self._known(lane, question)
             told = {ASK[state, reading].effect for state in states}
-            if Told.READ_ON in told:
+            if QuestionOutcome.READ_ON in told:
                 reached = await self._read_on(lane, deadline)
-                reading = Reading.READ
-            elif Told.COMMIT in told:
+                reading = ReadProgress.READ
+            elif QuestionOutcome.COMMIT in told:
                 await self._journal.group_commit.durable(lane.position)
-                if reading is Reading.READ:
+                if reading is ReadProgress.READ:
                     await self._journal.group_commit.owned(reached.since)
-                    reading = Reading.PROVEN
+                    reading = ReadProgress.PROVEN
             else:
                 await self._identify(lane, question)
                 self._journal.counts.add(LANE_DUPLICATES, count_of(answer.duplicates))
@@ -139,7 +139,7 @@ class DirectLanes:
             journal.group_commit.check()
             await journal.group_commit.durable(journal.record(entries))
 
-    def _acking(self, lane: Lane, question: LaneQuestion, reading: Reading) -> Acking:
+    def _acking(self, lane: Lane, question: LaneQuestion, reading: ReadProgress) -> Acking:
         """What becomes of the question's ack. Raises BadRequest: it is of what was not written."""
         if question.acked is None:
             return Acking.NOTHING
@@ -158,14 +158,14 @@ class DirectLanes:
         span, offset = np.array([[0, question.acked]], "<u8"), self._index.next_offset(lane.partition) - 1
         self._journal.record([LaneWritten(lane.number, offset, span.tobytes(), self._journal.wall_ms())])
 
-    def _known(self, lane: Lane, question: LaneQuestion) -> tuple[LaneAnswer, set[Record]]:
+    def _known(self, lane: Lane, question: LaneQuestion) -> tuple[LaneAnswer, set[RecordState]]:
         """What the index has of a question, and the states that its sequences are in."""
         duplicates = lane.within(question.first, question.last)
         is_whole = count_of(duplicates) == question.last - question.first + 1 if len(duplicates) else False
-        states = set() if is_whole else {Record.ABSENT}
+        states = set() if is_whole else {RecordState.ABSENT}
         if len(duplicates):
             is_durable = lane.position <= self._journal.group_commit.mark.position
-            states.add(Record.ENTERED if is_durable else Record.FOUND)
+            states.add(RecordState.ENTERED if is_durable else RecordState.FOUND)
         return LaneAnswer(duplicates, is_whole), states
 
     async def _read_on(self, lane: Lane, deadline: Deadline) -> Reached:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from oncegate.arraytypes import U64
-from oncegate.core.acks import RESOLVE, Finding, Leftover, Resolution
+from oncegate.core.acks import RESOLVE, Leftover, LeftoverOutcome, Resolution
 from oncegate.core.claims import SETTLE, ClaimState, Effect, Verb
 from oncegate.core.entries.kinds import Completed, Entry, Released
 from oncegate.core.entries.producers import Resolved
@@ -88,11 +88,11 @@ class Leftovers:
         await self._record(request, [entry], producer=name, sequences=count)
         return count
 
-    def _checked(self, request: ResolveRequest, deadline: Deadline) -> Finding:
+    def _checked(self, request: ResolveRequest, deadline: Deadline) -> LeftoverOutcome:
         check_name("who", request.who, self._journal.limits)
         check_name("why", request.why, self._journal.limits)
         deadline.check()
-        return Finding.DONE if request.is_done else Finding.NOT_DONE
+        return LeftoverOutcome.DONE if request.is_done else LeftoverOutcome.NOT_DONE
 
     async def _record(self, request: ResolveRequest, entries: list[Entry], **told: object) -> None:
         journal = self._journal
@@ -102,7 +102,7 @@ class Leftovers:
         journal.observer.event("resolved", namespace=journal.namespace, **said, **told)
 
     def _spans(
-        self, producer: Producer, span: tuple[int | None, int | None], finding: Finding
+        self, producer: Producer, span: tuple[int | None, int | None], finding: LeftoverOutcome
     ) -> Iterator[tuple[int, int]]:
         """What is to be changed, cut to the span. Raises LeaseLive."""
         lease_left_ms = producer.lease_left_ms(self._journal.clock.monotonic_ms())

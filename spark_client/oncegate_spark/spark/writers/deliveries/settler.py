@@ -19,7 +19,7 @@ from oncegate_spark.errors import NOTHING, BadOption
 from oncegate_spark.protocol.answers import Claimed
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.sinks import Deliver
-from oncegate_spark.spark.writers.claim_loop import Progress, Settler
+from oncegate_spark.spark.writers.claim_loop import ClaimProgress, Settler
 from oncegate_spark.sync.attempt import Attempt
 
 NO_LANES = (
@@ -34,7 +34,7 @@ class AskingSettler(Settler):
     SinkRefused where it refuses some.
     """
 
-    def __init__(self, attempt: Attempt, made: Deliver, sink: AskedSink, options: Options, done: Progress) -> None:
+    def __init__(self, attempt: Attempt, made: Deliver, sink: AskedSink, options: Options, done: ClaimProgress) -> None:
         if options.lane_names is not None:
             raise BadOption(NO_LANES)
         payloads = (options.digest_names, options.on_conflict)

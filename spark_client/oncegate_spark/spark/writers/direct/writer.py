@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.checkpoint import BatchInput
 from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mailbox_of
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
@@ -56,7 +56,7 @@ class DirectReport:
 class DirectRowsWriter:
     """Has the tasks write their rows into a topic of Kafka, each once by producer and sequence."""
 
-    def __init__(self, options: Options, read: Input | None, fit: Fit = AS_THEY_COME) -> None:
+    def __init__(self, options: Options, read: BatchInput | None, fit: Fit = AS_THEY_COME) -> None:
         self.options = options
         self.fit = fit
         self.mark = stored_mark(options)
