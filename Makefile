@@ -1,7 +1,7 @@
 # Every command that a person or CI runs; plain `make` prints them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels test check format generate ops demo matrix spark-matrix bench scale mutants soak fuzz audit dist versions kafka k8s k8s-cluster docs image image-test clean
+.PHONY: help setup wheels test check format generate ops demo matrix spark-matrix bench scale mutants mutation soak fuzz audit dist versions kafka k8s k8s-cluster docs image image-test clean
 
 PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path. Compiled modules are kept: tests start
@@ -82,6 +82,10 @@ scale: setup ## 100 million ids in one process, ARGS="--ids 300_000_000" for the
 mutants: setup ## planted bugs, each turned red by a named test: out/mutants/result.json
 	@$(RUN) $(PY) -m tests.mutants $(ARGS)
 
+mutation: setup ## Cosmic Ray over a room of the service, ARGS="--room core" (--only claims): survivors in out/mutation/ROOM.csv
+	@test -x .venv-mutation/bin/cosmic-ray || (python3 -m venv .venv-mutation && .venv-mutation/bin/pip install --quiet --require-hashes -r requirements/mutation.txt)
+	@$(RUN) $(PY) -m tests.mutants.mutation $(ARGS)
+
 soak: setup ## the kill loop, crashes and random walks for longer, from a seed of its own (ONCEGATE_SEED=n repeats one)
 	@export ONCEGATE_SEED=$${ONCEGATE_SEED:-$$RANDOM} && export ONCEGATE_MODEL_SEED=$$ONCEGATE_SEED && \
 	echo "ONCEGATE_SEED=$$ONCEGATE_SEED" && \
@@ -124,4 +128,4 @@ image-test: setup ## the image built and run, by Docker or buildah (apt: buildah
 	@$(RUN) NEEDS_IMAGE=true $(PY) -m pytest tests/deploy/test_image.py $(ARGS)
 
 clean: ## everything that make made, but wheels
-	rm -rf .venv .venv-audit .venv-dist out build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse
+	rm -rf .venv .venv-audit .venv-dist .venv-mutation out build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse

@@ -184,7 +184,12 @@ def test_a_value_that_avro_would_change_is_refused(field: Any, values: list[Any]
 
 
 def test_numbers_that_avro_has_are_written_as_they_are() -> None:
-    for field, value in [("int", (1 << 31) - 1), ("long", 1 << 40), (["null", "int", "long"], 1 << 40)]:
+    for field, value in [
+        ("int", (1 << 31) - 1),
+        ("int", -(1 << 31)),
+        ("long", 1 << 40),
+        (["null", "int", "long"], 1 << 40),
+    ]:
         schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": field}]}
         (data,) = encoded(avro_of(field), pa.table({"a": [value]}))
         assert fastavro.schemaless_reader(io.BytesIO(data[5:]), schema, None) == {"a": value}

@@ -75,6 +75,11 @@ def test_a_year_that_has_not_four_digits_is_no_id(column: Any) -> None:
         as_text(column, "x")
 
 
+def test_the_first_and_the_last_day_of_years_of_four_digits_are_ids() -> None:
+    days = pa.array([-719_162, 2_932_896], pa.int32()).view(pa.date32())
+    assert as_text(days, "x").to_pylist() == ["0001-01-01", "9999-12-31"]
+
+
 def test_no_values_have_no_texts() -> None:
     for kind in (pa.decimal128(10, 2), pa.date32(), pa.timestamp("us")):
         assert as_text(pa.array([], kind), "x").to_pylist() == []

@@ -61,6 +61,7 @@ from tests.mutants.meetings import MEETINGS
 from tests.mutants.metrics import METRICS
 from tests.mutants.mutant import Mutant
 from tests.mutants.named_batches import NAMED_BATCHES
+from tests.mutants.neighbours import neighbours
 from tests.mutants.on_down import ON_DOWN
 from tests.mutants.one_namespace import ONE_NAMESPACE
 from tests.mutants.operators import OPERATORS
@@ -80,6 +81,7 @@ from tests.mutants.sizes import SIZES
 from tests.mutants.source_offsets import SOURCE_OFFSETS
 from tests.mutants.spark_driver import SPARK_DRIVER
 from tests.mutants.starting import STARTING
+from tests.mutants.step_order import STEP_ORDER
 from tests.mutants.surface import SURFACE
 from tests.mutants.tiers import TIERS
 from tests.mutants.tokens import TOKENS
@@ -104,7 +106,7 @@ COPIED = (
     "bench",
     "examples",
 )
-MUTANTS = (
+_LISTED = (
     *PLANTED,
     *GRPC,
     *SECURITY,
@@ -168,7 +170,9 @@ MUTANTS = (
     *DELIVERY,
     *DEMO,
     *CHART,
+    *STEP_ORDER,
 )
+MUTANTS = (*_LISTED, *neighbours(_LISTED))
 TIMEOUT_S = 600
 # All tests that catch a bug, one after another.
 UNCHANGED_TIMEOUT_S = 3600

@@ -24,9 +24,13 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 @dataclass(frozen=True)
 class Edit:
-    """Changes one syntax tree. `change` raises LookupError where a pattern does not match exactly once."""
+    """Changes one syntax tree. `change` raises LookupError where a pattern does not match exactly once.
+
+    neighbours: comparisons that the edit takes out, each with the edit that moves its boundary by one instead.
+    """
 
     change: Callable[[ast.AST], None]
+    neighbours: tuple[tuple[str, "Edit"], ...] = ()
 
     def path(self, address: str) -> str:
         """Returns the file of `module::Class.method` or `module`, relative to the root of the project."""
@@ -71,7 +75,7 @@ def replace(expression: str, new: str, nth: int = 0) -> Edit:
     def change(scope: ast.AST) -> None:
         _find(scope, _expression(expression), nth).put(_expression(new))
 
-    return Edit(change)
+    return Edit(change, _neighbours(_expression(expression), _expression(new), nth))
 
 
 def replace_statement(statement: str, new: str, nth: int = 0) -> Edit:
@@ -80,7 +84,7 @@ def replace_statement(statement: str, new: str, nth: int = 0) -> Edit:
     def change(scope: ast.AST) -> None:
         _find(scope, _statement(statement), nth).put(*ast.parse(new).body)
 
-    return Edit(change)
+    return Edit(change, _neighbours(_statement(statement), ast.parse(new), nth))
 
 
 def insert(new: str, *, before: str | None = None, after: str | None = None, nth: int = 0) -> Edit:
@@ -167,11 +171,27 @@ def reword(old: str, new: str) -> Edit:
 def shift(comparison: str, nth: int = 0) -> Edit:
     """Moves the boundary of a comparison by one: < becomes <=, <= becomes <, and likewise > and >=."""
 
+    return _shift(_expression(comparison), _expression(comparison), 0, nth)
+
+
+def _neighbours(old: ast.AST, new: ast.AST, nth: int) -> tuple[tuple[str, Edit], ...]:
+    kept = {ast.dump(node) for node in ast.walk(new)}
+    return tuple(
+        (ast.unparse(node) if len(node.ops) == 1 else f"{ast.unparse(node)} [{at}]", _shift(old, node, at, nth))
+        for node in ast.walk(old)
+        if isinstance(node, ast.Compare) and ast.dump(node) not in kept
+        for at, operator in enumerate(node.ops)
+        if type(operator) in _SHIFTED
+    )
+
+
+def _shift(whole: ast.AST, comparison: ast.Compare, at: int, nth: int) -> Edit:
+    """Shifts one operator of a comparison within the code that matches a pattern."""
+
     def change(scope: ast.AST) -> None:
-        found = _find(scope, _expression(comparison), nth).node
-        assert isinstance(found, ast.Compare)
-        assert len(found.ops) == 1, "which of its comparisons?"
-        found.ops[0] = _SHIFTED[type(found.ops[0])]()
+        nodes = ast.walk(_find(scope, whole, nth).node)
+        found = next(node for node in nodes if isinstance(node, ast.Compare) and _matches(comparison, node))
+        found.ops[at] = _SHIFTED[type(found.ops[at])]()
 
     return Edit(change)
 

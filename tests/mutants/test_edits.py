@@ -94,6 +94,13 @@ def test_an_edit_without_a_place_or_with_several_is_refused(address: str, edit: 
         edit.apply(SOURCE, address)
 
 
+def test_an_edit_that_takes_a_comparison_out_has_a_neighbour_that_shifts_it() -> None:
+    ((comparison, shifted),) = replace("self.count >= _", "False").neighbours
+    assert comparison == "self.count >= _"
+    assert shifted.apply(SOURCE, ADD) == shift("self.count >= self.limit").apply(SOURCE, ADD)
+    assert replace("self.count >= self.limit", "self.count >= self.limit and retry").neighbours == ()
+
+
 def test_an_edit_does_not_see_line_breaks_and_comments() -> None:
     laid_out = SOURCE.replace(
         "self.write(key, sync=True)", "self.write(  # now\n            key,\n            sync=True,\n        )"

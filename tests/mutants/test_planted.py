@@ -8,6 +8,7 @@ import pytest
 from tests.mutants.__main__ import MUTANTS, ROOT, main
 from tests.mutants.kafka_models import KAFKA_MODELS
 from tests.mutants.mutant import Mutant
+from tests.mutants.neighbours import EXPLAINED, TESTS, UNTRIED
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -43,6 +44,11 @@ def test_no_more_bugs_than_these_are_left_to_walks_alone() -> None:
     # Of the ledger on Kafka the first walks are always the same, and say which invariant breaks.
     by_model = {mutant.name for mutant in KAFKA_MODELS}
     assert {mutant.name for mutant in MUTANTS if mutant.seen_by == "walk"} == BY_WALKS_ALONE | by_model
+
+
+def test_neighbours_that_are_left_out_or_have_tests_of_their_own_belong_to_a_planted_bug() -> None:
+    names = {name.partition(", off by one")[0] for name in (*EXPLAINED, *UNTRIED, *TESTS)}
+    assert names <= {mutant.name for mutant in MUTANTS}
 
 
 def test_a_name_that_no_planted_bug_has_is_refused_before_any_is_tried(

@@ -15,7 +15,7 @@ class Registry:
     """What is registered. `refused`: the next schema to be registered is not compatible with those before it.
 
     `user_info`: USER:PASSWORD that each request has to bring, "" for none. `is_failing`: whoever asks for a
-    schema that is there is answered 503.
+    schema that is there is answered 500.
     """
 
     def __init__(self, url: str) -> None:
@@ -41,7 +41,7 @@ class Registry:
                 return status, _in_form(found, query)
             case ["schemas", "ids", number] if 0 < int(number) <= len(self.schemas):
                 if self.is_failing:
-                    return 503, {"error_code": 50003, "message": "Error while forwarding the request to the primary"}
+                    return 500, {"error_code": 50003, "message": "Error while forwarding the request to the primary"}
                 return 200, _in_form(self.schemas[int(number) - 1], query)
         return 404, {"error_code": 40403, "message": "Schema not found"}
 

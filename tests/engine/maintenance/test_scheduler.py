@@ -86,6 +86,16 @@ async def test_each_bucket_is_one_entry_and_none_is_written_where_nothing_can_re
     assert retirements(served) == 25
 
 
+async def test_a_bucket_lasts_its_time_to_the_millisecond(served: Served) -> None:
+    await done(served, "a", token=1)
+    await pass_hours(served, 1)
+    for passed_ms, count in ((bucket_ms(HORIZON_MS) - 1, 1), (1, 2)):
+        served.clock.advance(passed_ms)
+        served.shard.scheduler.step()
+        await turns()
+        assert retirements(served) == count
+
+
 async def test_a_wall_clock_set_forward_makes_nothing_older(served: Served) -> None:
     await done(served, "a", token=1)
     served.clock.step_wall_ms(1_000 * HOUR_MS)

@@ -180,12 +180,21 @@ async def test_nobody_does_anything_without_a_name_and_a_reason(lane: Lanes, not
     assert (lane.served.disk.appends, await trail(lane.served)) == ([], [])
 
 
+async def test_a_claim_is_in_doubt_from_the_millisecond_its_lease_is_over() -> None:
+    async with lanes() as lane:
+        await lane.served.claim("a", lease_ms=LEASE_MS)
+        for passed_ms, in_doubt in ((LEASE_MS - 1, 0), (1, 1)):
+            lane.served.clock.advance(passed_ms)
+            assert (await lane.shard.operations.overview.left_claims(9))[1] == in_doubt
+
+
 async def test_ids_that_left_memory_are_refused_and_what_stayed_is_forgotten() -> None:
     async with eviction() as served:
         await filled(served)
         left, stayed = names(0, 1)[0], "newest"
-        with pytest.raises(BadRequest, match="1 of these ids have left memory"):
-            await forget(served, left)
+        everything, in_memory = served.shard.counters()["ids"], served.shard.journal.index.claims.ids
+        with pytest.raises(BadRequest, match=f"{everything - in_memory} of these ids have left memory"):
+            await forget(served, *names(0, 20), "taken")
         await done(served, stayed, token=9)
         assert await forget(served, stayed) == 1
         assert said(await served.claim(left, stayed, token=10)) == ["DUPLICATE", "GRANTED"]

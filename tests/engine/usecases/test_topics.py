@@ -129,6 +129,8 @@ async def test_a_topic_never_gets_more_columns_than_a_request_may_have(served: S
     with pytest.raises(TooLarge, match="would have 1001 columns"):
         await merged(served, wide=inside)
     assert (await served.shard.topic("topic")).schema.names == ["n"]
+    await merged(served, wide=pa.struct(list(inside)[1:]))
+    assert (await served.shard.topic("topic")).schema.names == ["n", "wide"]
 
 
 async def test_a_batch_staged_before_columns_were_added_is_committed_and_its_replay_equals_it(served: Served) -> None:

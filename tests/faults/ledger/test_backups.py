@@ -15,6 +15,7 @@ from oncegate.ledgers.log import backup, open_log, restore, verify
 from oncegate.ledgers.log import ledgers as ledgers_module
 from oncegate.ports import DropRanges
 from oncegate.testing.ledger_places import snapshot_of
+from tests.support.crash_disk import Crashes, RecordingDisk, materialize
 from tests.support.ledger_tools import (
     SEED,
     FailingDisk,
@@ -53,6 +54,25 @@ async def test_a_restored_copy_holds_all_and_goes_on_under_a_new_id(data) -> Non
         assert opened.ledger.mark.ledger == restored[0].ledger != copied[0].ledger
         await opened.ledger.append(*produce(8))
     assert await look(data) == whole, "the original is as it was"
+
+
+async def test_a_crash_in_a_restore_leaves_it_whole_or_not_there_and_whole_once_it_returned(fast_folder) -> None:
+    whole = await fill(fast_folder / "data", [produce(number) for number in range(3)])
+    backup(str(fast_folder / "data"), str(fast_folder / "backup"), disk=QuietDisk())
+    root = fast_folder / "origin"
+    root.mkdir()
+    disk = RecordingDisk(root)
+    restore(str(fast_folder / "backup"), str(root / "data"), disk=disk)
+    crashes, restored = Crashes(root), []
+    for number, op in enumerate(disk.ops):
+        crashes.step(op)
+        here = fast_folder / f"{number}"
+        materialize(crashes.durable(), root, here)
+        restored.append((here / "data").exists())
+        if restored[-1]:
+            assert await look(here / "data") == whole, f"after {op.kind} {op.path}"
+        shutil.rmtree(here, ignore_errors=True)
+    assert (restored[0], restored[-1]) == (False, True)
 
 
 class Meanwhile(QuietDisk):

@@ -39,6 +39,15 @@ def test_connections_beyond_the_descriptors_are_refused_and_nothing_else_suffers
     assert ask_until_admitted(gateway, "GET", "/healthz/ready")[1]["namespaces"] == {"default": "SERVING"}
 
 
+@pytest.mark.server
+def test_the_last_connection_within_the_limit_is_answered(gateway: GatewayProcess) -> None:
+    limit = ask_until_admitted(gateway, "GET", "/v1/limits")[1]["connections"]
+    with ExitStack() as stack:
+        for _ in range(limit - 1):
+            stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port), timeout=20))
+        assert ask_until_admitted(gateway, "GET", "/v1/limits")[0] == 200
+
+
 def ask_until_admitted(gateway: GatewayProcess, method: str, path: str) -> tuple[int, dict[str, Any]]:
     """Connections that were closed are noticed at the next turn of the gateway's loop."""
     for _ in range(1_000):

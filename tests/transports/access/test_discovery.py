@@ -197,10 +197,10 @@ def test_an_issuer_that_never_ends_its_answer_is_given_up_and_asked_anew() -> No
         gate = Gate(f"http://127.0.0.1:{server.getsockname()[1]}")
         assert asked.acquire(timeout=30)
         some = Issuer(0).token()
-        gate.clock.advance(READING_MS - 1)
+        gate.clock.advance(READING_MS - ASK_AGAIN_MS)
         assert isinstance(gate.refusal(some), KeysUnread)
         assert not asked.acquire(timeout=0)
-        gate.clock.advance(1 + ASK_AGAIN_MS)
+        gate.clock.advance(ASK_AGAIN_MS)
         assert isinstance(gate.refusal(some), KeysUnread)
         assert asked.acquire(timeout=30)
         for one in open_ones:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -140,6 +141,12 @@ async def test_a_caller_that_takes_no_answers_does_not_hold_a_shutdown(
         assert in_time
     assert http.log.getvalue().count("connections_cut") == 1
     assert "Traceback" not in http.log.getvalue() + caplog.text
+
+
+def test_a_connection_is_cut_off_at_the_last_of_its_looks_and_not_before() -> None:
+    connection = Mock()
+    assert [closing.cut_off({connection: unread}, 3) for unread in ((1, 2), (0, 3), (1, 3))] == [0, 0, 1]
+    connection.transport.abort.assert_called_once_with()
 
 
 async def test_a_caller_that_takes_its_answer_slowly_gets_it_whole_while_the_server_stops(
