@@ -30,6 +30,7 @@ from oncegate.core.producers import (
     REGISTER_DRIVER,
     REGISTER_PRODUCER,
     SEQUENCE,
+    SEQUENCE_MAX,
     AckEffect,
     Entrance,
     Gaps,
@@ -144,3 +145,7 @@ def test_only_what_is_done_is_forgotten_by_an_ack() -> None:
 
 def test_no_batch_is_forgotten_that_may_hold_what_nobody_wrote() -> None:
     assert {state for state, cell in ACK_BATCH.items() if cell.effect is BatchEffect.FORGET} == {BatchState.SETTLED}
+
+
+def test_the_highest_sequence_has_a_successor_of_64_bits() -> None:
+    assert SEQUENCE_MAX + 1 == (1 << 64) - 1

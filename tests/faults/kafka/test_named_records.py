@@ -31,6 +31,7 @@ def owned(generation: int) -> Owned:
         pytest.param([[owned(6)], [owned(8)]], True, id="one before its generation begins there"),
         pytest.param([[owned(8)]], False, id="one behind its generation begins there"),
         pytest.param([[sent(9)]], True, id="rows before it are named"),
+        pytest.param([[sent(0)]], True, id="rows at the beginning of its partition are named"),
         pytest.param([[sent(11)]], False, id="rows behind it are named alone"),
         pytest.param([[sent(9, ELSEWHERE)]], False, id="rows before it of another partition are"),
         pytest.param([[owned(1)], [sent(9)], [sent(10)]], False, id="it is named"),

@@ -38,6 +38,8 @@ def test_the_oldest_go_first_and_what_is_larger_than_the_bound_is_not_held() -> 
     assert [cache.get("a", at(number, 4)) for number in range(3)] == [None, b"0001", b"0002"]
     cache.put("a", at(3, 11), bytes(11))
     assert (cache.get("a", at(3, 11)), cache.held_bytes) == (None, 8)
+    cache.put("a", at(4, 2), b"!!")
+    assert (cache.get("a", at(1, 4)), cache.held_bytes) == (b"0001", 10)
 
 
 def test_ledgers_share_a_bound_and_each_has_its_own_bytes() -> None:
