@@ -22,7 +22,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from oncegate.core.entries.kinds import Claimed, Completed
-from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.claims.apply import apply, settle
+from oncegate.index.claims.store import ClaimStore
 from oncegate.index.shard import warm_up
 
 IDS = 50_000_000
@@ -43,32 +44,32 @@ def fingerprints(batch: int, total: int) -> Iterator[NDArray[np.uint64]]:
 def grow(total: int, batch: int, each: Callable[[int], None] = lambda ids: None) -> list[dict[str, object]]:
     """The figures of one growth; `each` hears how many ids were added."""
     warm_up()
-    process, rng, pauses, index = psutil.Process(), np.random.default_rng(SEED + 1), [], ClaimIndex()
+    process, rng, pauses, store = psutil.Process(), np.random.default_rng(SEED + 1), [], ClaimStore()
     rss_before = process.memory_info().rss
     for call, ids in enumerate(fingerprints(batch, total)):
         claim, raw = rng.bytes(16), ids.tobytes()
         start, start_cpu = time.perf_counter(), time.thread_time()
-        add(index, call, claim, raw, len(ids))
+        add(store, call, claim, raw, len(ids))
         pauses.append((time.perf_counter() - start, time.thread_time() - start_cpu))
         each(len(ids))
     rss = process.memory_info().rss - rss_before
-    return figures(index, total, batch, np.array(pauses) * 1000, rss)
+    return figures(store, total, batch, np.array(pauses) * 1000, rss)
 
 
-def add(index: ClaimIndex, call: int, claim: bytes, ids: bytes, count: int) -> None:
+def add(store: ClaimStore, call: int, claim: bytes, ids: bytes, count: int) -> None:
     """One claim of fresh ids and its completion, both durable; five milliseconds after the one before."""
     now_ms = 5 * call
-    index.make_room(count, now_ms)
-    claimed = index.apply(2 * call + 1, Claimed(claim, claim, call, claim, 30_000, now_ms, ids, b""), now_ms)
-    completed = index.apply(2 * call + 2, Completed(claim, now_ms), now_ms)
+    store.make_room(count, now_ms)
+    claimed = apply(store, 2 * call + 1, Claimed(claim, claim, call, claim, 30_000, now_ms, ids, b""), now_ms)
+    completed = apply(store, 2 * call + 2, Completed(claim, now_ms), now_ms)
     assert claimed is not None
     assert completed is not None
-    index.settle(claimed)
-    index.settle(completed)
+    settle(store, claimed)
+    settle(store, completed)
 
 
 def figures(
-    index: ClaimIndex, total: int, batch: int, pauses_ms: NDArray[np.float64], rss: int
+    store: ClaimStore, total: int, batch: int, pauses_ms: NDArray[np.float64], rss: int
 ) -> list[dict[str, object]]:
     """Makes pauses in ms, memory in bytes an id and the rate of what `grow` measured; `rss` is in bytes."""
     name = f"growth to {total:,} ids, {batch:,} a request"
@@ -79,7 +80,7 @@ def figures(
         ("p99", float(np.percentile(wall_ms, 99)), "ms"),
         ("p50", float(np.percentile(wall_ms, 50)), "ms"),
         ("memory, process", rss / total, "bytes/id"),
-        ("memory, arrays", index.size_bytes / total, "bytes/id"),
+        ("memory, arrays", store.size_bytes / total, "bytes/id"),
         ("rate", 1000 * total / float(wall_ms.sum()), "ids/s"),
         ("rate, processor time", 1000 * total / float(cpu_ms.sum()), "ids/s"),
     ]

@@ -11,7 +11,8 @@ from bench.load.prefill import BATCH
 from bench.load.server import Served, gateway, redis
 from bench.report.figures import Figure
 from oncegate.core.entries.kinds import Retired
-from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.claims.apply import apply, settle
+from oncegate.index.claims.store import ClaimStore
 from oncegate.index.shard import warm_up
 from oncegate.ledgers.log.reserve import RESERVE_NAME
 
@@ -77,16 +78,16 @@ _EXPIRE = "for _, key in ipairs(redis.call('KEYS', '*')) do redis.call('PEXPIRE'
 def retire(batch: int) -> tuple[float, float]:
     """Until a bucket of a million done ids is forgotten, with as many others there: ms, and of processor time."""
     warm_up()
-    index, rng = ClaimIndex(), np.random.default_rng(1)
+    store, rng = ClaimStore(), np.random.default_rng(1)
     calls = (BUCKET_IDS + OTHER_IDS) // batch
     for call in range(calls):
-        add(index, call, rng.bytes(16), rng.bytes(16 * batch), batch)
+        add(store, call, rng.bytes(16), rng.bytes(16 * batch), batch)
     # Past every lease, as a bucket of hours is: nobody can name these claims any more.
     now_ms = 5 * calls + 3_600_000
     start, start_cpu = time.perf_counter(), time.thread_time()
-    undo = index.apply(2 * calls + 1, Retired(5 * (BUCKET_IDS // batch), now_ms), now_ms)
+    undo = apply(store, 2 * calls + 1, Retired(5 * (BUCKET_IDS // batch), now_ms), now_ms)
     if undo is not None:
-        index.settle(undo)
+        settle(store, undo)
     return (time.perf_counter() - start) * 1_000, (time.thread_time() - start_cpu) * 1_000
 
 

@@ -28,11 +28,11 @@ from oncegate.core.entries.codec import decode, encode
 from oncegate.core.entries.kinds import Claimed, Completed, Entry
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
-from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.claims.replay import replay
+from oncegate.index.claims.snapshot_reader import restore
+from oncegate.index.claims.snapshot_writer import snapshot
+from oncegate.index.claims.store import ClaimStore
 from oncegate.index.shard import warm_up
-from oncegate.index.snapshot.claims_reader import restore
-from oncegate.index.snapshot.claims_writer import snapshot
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
@@ -124,15 +124,15 @@ def restarts(folders: Sequence[Path], rounds: int, environment: Mapping[str, str
 
 def index_s(ids: int) -> tuple[float, float, float]:
     """Seconds of processor time: entries folded, the index saved and loaded; without a ledger."""
-    raw, index = [encode(entry) for entry in entries(ids)], ClaimIndex()
+    raw, store = [encode(entry) for entry in entries(ids)], ClaimStore()
     begin = time.process_time()
-    replay(((position, decode(body)) for position, body in enumerate(raw, 1)), index.store, 0)
+    replay(((position, decode(body)) for position, body in enumerate(raw, 1)), store, 0)
     folded = time.process_time()
-    pieces = dict(snapshot(index.store))
+    pieces = dict(snapshot(store))
     saved = time.process_time()
-    del raw, index
+    del raw, store
     again = time.process_time()
-    restore(ClaimIndex().store, pieces)
+    restore(ClaimStore(), pieces)
     return folded - begin, saved - folded, time.process_time() - again
 
 

@@ -19,12 +19,10 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimRequest
-from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.claims.snapshot_writer import snapshot
 from oncegate.index.lsm.run import encode
 from oncegate.index.shard import ShardIndex, warm_up
-from oncegate.index.snapshot.claims_writer import snapshot
-from oncegate.index.snapshot.topics import snapshot_steps
-from oncegate.index.topics import TopicIndex
+from oncegate.index.topics import TopicIndex, snapshot_steps
 from oncegate.ledgers import open_ledgers
 from oncegate.ledgers.catalog.catalog import Catalog
 from oncegate.ledgers.catalog.changes import Location, Published, Wrote
@@ -33,6 +31,7 @@ from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
 from oncegate.testing.clock import FakeClock
 from tests.support.held import until
+from tests.support.index.claim_index import ClaimIndex
 
 WITHIN = 0.2
 
@@ -87,7 +86,7 @@ def test_results_take_what_is_said() -> None:
         index.settle(index.apply(2 * call + 2, Completed(raw, call, bytes(100)), call))
     work = sizing.Work(claims / (1 + sizing.LATE), 1.0, 1.0, batch=1, result_bytes=100)
     kept = sizing.sizes(work).memory["results"] - claims * sizing.ROW_BYTES
-    assert kept == pytest.approx(index.results_bytes, rel=0.01)
+    assert kept == pytest.approx(index.rows.results.size_bytes, rel=0.01)
     entries = [encode_entry(Completed(bytes(16), 1, result)) for result in (b"", bytes(100))]
     assert len(entries[1]) - len(entries[0]) == sizing.RESULT_ENTRY_BYTES + 100
     saved = msgspec.msgpack.encode([(row, bytes(100)) for row in range(70_000, 70_000 + claims)])

@@ -143,7 +143,7 @@ async def test_a_row_that_is_used_again_forgets_who_made_the_last_claim() -> Non
     async with serving() as served:
         write_as(TASK)
         claimed = await served.claim("a", token=1)
-        rows = served.shard.journal.index.claims.store.rows
+        rows = served.shard.journal.index.claims.rows
         used = rows.made
         await served.settle(Settling.RELEASE, claimed.claim)
         served.clock.advance(3_600_000)

@@ -11,6 +11,7 @@ from oncegate.core.errors import DeadlinePassed, NotFound
 from oncegate.engine.deadline import Deadline
 from oncegate.testing import FakeClock
 from tests.support.held import Served, rows_of, said, serving, turns, winner
+from tests.support.index.claim_index import contents
 
 
 @pytest.fixture
@@ -171,4 +172,4 @@ async def test_a_caller_that_goes_away_before_a_refusal_harms_nobody(served: Ser
     served.disk.faults = ["full"]
     await served.disk.let_go()
     assert served.shard.counters()["ids"] == 0
-    assert served.shard.journal.index.claims.contents() == {}
+    assert contents(served.shard.journal.index.claims) == {}

@@ -12,7 +12,7 @@ from oncegate.core.claims import Verb
 from oncegate.core.verdicts import Verdict
 from oncegate.engine.counts.duplicate_log import PAUSE_MS, QUEUED_MAX, WRITTEN_AT_ONCE, DuplicateLogs, records_of
 from oncegate.engine.requests import ProduceRequest, Scope
-from oncegate.index.claims.firsts import AskedBy, Seen
+from oncegate.index.claims.firsts import AskedBy, Seen, duplicates_of
 from oncegate.index.table.grants import NO_TOPIC
 from oncegate.ports import NotTold
 from oncegate.testing.clock import FakeClock
@@ -215,7 +215,7 @@ async def test_a_large_request_is_written_in_pieces_and_keeps_no_more_than_is_to
         await done(served, *many)
         ids = served.shard.fingerprints().of_array(pa.array(many, pa.string()))
         asked, verdicts = AskedBy(call=0, is_repeat=False, seen_max=2), np.full(len(many), Verdict.DUPLICATE, np.uint8)
-        told = served.shard.journal.index.claims.duplicates_of(ids, verdicts, None, asked, 0)
+        told = duplicates_of(served.shard.journal.index.claims, ids, verdicts, None, asked, 0)
         assert told is not None
         assert told.seen is not None
         for kept in (told.seen.ids, told.seen.causes):

@@ -152,7 +152,7 @@ async def test_a_batch_that_is_not_acked_grows_old() -> None:
         assert (await read(served))["unacked_batch_age_seconds"]["default",] == 0
         answer = await served.claim("a")
         await served.settle(Verb.COMPLETE, answer.claim)
-        served.shard.journal.index.claims.store.scopes.add("driver", 7, [0])
+        served.shard.journal.index.claims.scopes.add("driver", 7, [0])
         served.clock.advance(5_000)
         assert (await read(served))["unacked_batch_age_seconds"]["default",] == 5_000
 

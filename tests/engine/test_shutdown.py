@@ -10,6 +10,7 @@ from oncegate.engine.usecases.claim_batching import IDS_MOST
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing import FakeClock
 from tests.support.held import Events, HeldLedgers, rows_of, said, serving, turns
+from tests.support.index.claim_index import contents
 
 
 async def test_what_was_taken_is_written_and_said_before_the_ledger_closes() -> None:
@@ -102,7 +103,7 @@ async def test_everything_is_as_it_was_after_a_restart() -> None:
         await served.claim("a", "b")
         await served.produce(rows_of(1, 2))
         before, index = served.shard.counters(), served.shard.journal.index
-        snapshot, stages, topics = index.claims.contents(), index.batches.stages, index.topics._topics
+        snapshot, stages, topics = contents(index.claims), index.batches.stages, index.topics._topics
     async with serving(ledgers) as served:
         again = served.shard.journal.index
         assert (again.claims.contents(), again.batches.stages, again.topics._topics) == (snapshot, stages, topics)

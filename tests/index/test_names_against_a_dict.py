@@ -9,11 +9,12 @@ import pytest
 
 from oncegate.core.batches import CommitOutcome, decide
 from oncegate.core.entries.kinds import Asked, Committed, Entry, Name
+from oncegate.index import batches as snapshot
 from oncegate.index import committed_names, older_names
 from oncegate.index.batches import BatchIndex, Winner
 from oncegate.index.committed_names import ASK_BYTES
 from oncegate.index.older_names import short_digest, short_nonce
-from oncegate.index.snapshot import batches as snapshot
+from oncegate.index.part import Piece
 from tests.support.ledger_tools import SEED
 
 STEPS = 600
@@ -220,7 +221,7 @@ class Walk:
             assert told == (nonce, digest, known.rows, known.wall_ms, known.asks, fingerprint), (self.seed, name)
 
 
-def restored(steps: Iterator[list[snapshot.Piece]], between: Callable[[], None]) -> BatchIndex:
+def restored(steps: Iterator[list[Piece]], between: Callable[[], None]) -> BatchIndex:
     index = BatchIndex()
     reader = snapshot.BatchesReader(index)
     for pieces in steps:

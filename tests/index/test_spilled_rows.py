@@ -57,14 +57,15 @@ def test_the_oldest_lines_go_when_there_are_too_many_and_no_action_of_a_person_d
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(spilled_rows, "LINES_MAX", 3)
-    trail = AuditTrail()
+    spilled = SpilledRows()
+    trail = AuditTrail(spilled)
     trail.apply(1, Audited("drain", "", 0, "eve", "to upgrade", AT_MS))
     for number in range(2, 8):
-        trail.apply(number, written(AT_MS + number * LINE_MS))
+        spilled.apply(number, written(AT_MS + number * LINE_MS))
     told = [(one.position, one.who) for one in trail.before(None, 100)]
     assert told == [(7, "ada"), (6, "ada"), (5, "ada"), (1, "eve")]
     assert [one.position for one in trail.before(6, 2)] == [5, 1]
-    assert trail.spilled.rows == 12, "the sum keeps what the lines forget"
+    assert spilled.rows == 12, "the sum keeps what the lines forget"
 
 
 def test_what_is_undone_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,12 +84,11 @@ def test_what_is_undone_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_snapshot_knows_all_lines_and_the_next_entry_goes_on_with_them() -> None:
     index, loaded = ShardIndex(), ShardIndex()
     for number, who in enumerate("aba"):
-        index.audit_trail.apply(number + 1, written(AT_MS + number, who=who))
+        index.spilled_rows.apply(number + 1, written(AT_MS + number, who=who))
     for position, piece in enumerate(index.snapshot(), 1):
-        loaded.claims.apply(position, piece, 0)
         loaded.replayed(position, piece)
     for one in (index, loaded):
-        one.audit_trail.apply(4, written(AT_MS + 9, who="b"))
+        one.spilled_rows.apply(4, written(AT_MS + 9, who="b"))
     assert loaded.audit_trail.before(None, 9) == index.audit_trail.before(None, 9)
-    assert lines(loaded.audit_trail.spilled) == [("b", "t", 4, 4), ("a", "t", 4, 3)]
-    assert loaded.audit_trail.spilled.rows == 8
+    assert lines(loaded.spilled_rows) == [("b", "t", 4, 4), ("a", "t", 4, 3)]
+    assert loaded.spilled_rows.rows == 8

@@ -218,7 +218,7 @@ BACKGROUND: tuple[Mutant, ...] = (
     one(
         "a settled claim is known for two leases only",
         "oncegate.engine.recovery.shard_opening::opened_shard",
-        delete("index.claims.remember_for(...)"),
+        delete("index.claims.registry.remember_for(...)"),
         "tests/engine/usecases/test_leases.py::test_a_settled_claim_is_known_as_long_as_clients_retry_though_its_lease_was_short",
     ),
     one(
@@ -229,7 +229,7 @@ BACKGROUND: tuple[Mutant, ...] = (
     ),
     one(
         "ids stay in memory for the claims that are known",
-        "oncegate.index.claims.index::ClaimIndex.forget_settled",
+        "oncegate.engine.maintenance.eviction::Eviction._evict",
         without("early="),
         "tests/engine/maintenance/test_eviction.py",
     ),

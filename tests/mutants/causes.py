@@ -161,13 +161,13 @@ CAUSES: tuple[Mutant, ...] = (
     ),
     one(
         "a snapshot has no writers",
-        "oncegate.index.snapshot.claims_reader::restore_writers",
+        "oncegate.index.claims.snapshot_reader::restore_writers",
         delete("rows.column('writer')[at] = of_rows"),
         f"{_ENGINE}::test_the_cause_survives_a_restart",
     ),
     one(
         "a snapshot has no order of runs",
-        "oncegate.index.snapshot.claims_reader::restore_writers",
+        "oncegate.index.claims.snapshot_reader::restore_writers",
         delete("store.runs.restore(...)"),
         f"{_ENGINE}::test_the_cause_survives_a_restart",
     ),
@@ -187,11 +187,11 @@ CAUSES: tuple[Mutant, ...] = (
         "a snapshot forgets who registered producers",
         (
             (
-                "oncegate.index.snapshot.producers::ProducersReader.restore_writers",
+                "oncegate.index.producers.snapshot::restore_writers",
                 replace("(producer.writer, producer.writer_before)", "producer.writer"),
             ),
             (
-                "oncegate.index.snapshot.producers::ProducersReader.restore_writers",
+                "oncegate.index.producers.snapshot::restore_writers",
                 replace("(writer, before)", "writer"),
             ),
         ),

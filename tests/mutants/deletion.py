@@ -12,7 +12,7 @@ _UNDER_WAY = f"{_ENGINE}::test_what_is_under_way_is_answered_and_what_comes_then
 DELETION: tuple[Mutant, ...] = (
     one(
         "a namespace that holds ids is deleted unasked",
-        "oncegate.index.shard::ShardIndex.held",
+        "oncegate.index.claims.parts::ClaimParts._count",
         without("'ids'"),
         f"{_ENGINE}::test_a_namespace_that_holds_something_is_kept_until_its_name_is_said",
     ),

@@ -177,8 +177,8 @@ DIRECT: tuple[Mutant, ...] = (
     ),
     one(
         "lanes are forgotten by a snapshot",
-        "oncegate.index.snapshot.pieces::SnapshotReader._restore",
-        replace("self._lanes.restore", "lambda saved: None"),
+        "oncegate.index.shard::ShardIndex._in_order",
+        replace("lanes.restore", "bool"),
         "tests/index/test_lanes.py::test_lanes_come_back_from_a_snapshot_with_where_they_are_read_on",
     ),
     Mutant(

@@ -76,13 +76,13 @@ FIRSTS: tuple[Mutant, ...] = (
     ),
     one(
         "a result is lost by a compaction",
-        "oncegate.index.snapshot.pieces::snapshot_steps",
-        replace("msgspec.msgpack.encode(results)", "msgspec.msgpack.encode([])"),
+        "oncegate.index.claims.parts::ClaimParts.__init__",
+        replace("lambda: self._results", "list"),
         _FIRSTS,
     ),
     one(
         "a snapshot gives a result to another row",
-        "oncegate.index.snapshot.claims_writer::_ClaimsSnapshot.__init__",
+        "oncegate.index.claims.snapshot_writer::_ClaimsSnapshot.__init__",
         replace("int(self._numbers[row])", "row"),
         _ROWS,
     ),
@@ -107,7 +107,7 @@ FIRSTS: tuple[Mutant, ...] = (
     one(
         "the second result wins",
         "oncegate.engine.usecases.claims::Claims.settle",
-        replace("self._index.result_of(claim)", "result"),
+        replace("result_of(self._store, claim)", "result"),
         _FIRSTS,
     ),
     one(

@@ -160,8 +160,8 @@ LANES: tuple[Mutant, ...] = (
     ),
     one(
         "sources are forgotten by a snapshot",
-        "oncegate.index.snapshot.pieces::SnapshotReader._restore",
-        replace("_SOURCE_IDS in self._whole", "False"),
+        "oncegate.index.shard::ShardIndex._in_order",
+        replace("ids.restore", "bool"),
         f"{_SOURCES}::test_a_source_is_known_after_a_compaction_and_one_that_was_refused_is_not",
     ),
     one(

@@ -182,14 +182,14 @@ MADE_AGAIN: tuple[Mutant, ...] = (
     ),
     one(
         "a compaction knows forgotten ids again",
-        "oncegate.index.snapshot.pieces::SnapshotReader._restore",
-        replace("_ID_SETS in self._whole", "False"),
+        "oncegate.index.shard::ShardIndex._in_order",
+        replace("sets.restore", "bool"),
         "tests/index/test_id_sets.py",
     ),
     one(
         "a replay knows forgotten ids again",
-        "oncegate.index.shard::ShardIndex.replayed",
-        delete("self.id_sets.apply(...)"),
+        "oncegate.index.shard::ShardIndex._in_order",
+        replace("sets.apply", "None"),
         _ALL,
     ),
 )

@@ -57,13 +57,13 @@ MEETINGS: tuple[Mutant, ...] = (
     ),
     one(
         "names are encoded in one step",
-        "oncegate.index.snapshot.batches::snapshot_steps",
+        "oncegate.index.batches::snapshot_steps",
         replace("('older_names', older, _BLOCKS_PER_PIECE)", "('older_names', older, 1 << 40)"),
         f"{_NAMES_AND_RANGES}::test_names_stages_and_ranges_are_many_small_steps_that_make_the_same_again",
     ),
     one(
         "ranges of a topic are encoded in one step",
-        "oncegate.index.snapshot.topics",
+        "oncegate.index.topics",
         replace("(42, 1000, 100)", "(1 << 40, 1000, 100)"),
         f"{_NAMES_AND_RANGES}::test_names_stages_and_ranges_are_many_small_steps_that_make_the_same_again",
     ),
@@ -111,7 +111,7 @@ MEETINGS: tuple[Mutant, ...] = (
     ),
     one(
         "producers are encoded in one step",
-        "oncegate.index.snapshot.producers",
+        "oncegate.index.producers.snapshot",
         replace("(200, 1 << 20)", "(1 << 40, 1 << 60)"),
         f"{_PRODUCERS}::test_producers_are_saved_in_small_steps",
     ),
@@ -123,7 +123,7 @@ MEETINGS: tuple[Mutant, ...] = (
     ),
     one(
         "a snapshot that lacks names is believed",
-        "oncegate.index.snapshot.batches::BatchesReader._end",
+        "oncegate.index.batches::BatchesReader._end",
         replace("rest.pieces != self._taken", "False"),
         f"{_NAMES_AND_RANGES}::test_a_snapshot_without_one_of_its_pieces_is_refused",
     ),

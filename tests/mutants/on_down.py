@@ -223,7 +223,10 @@ ON_DOWN: tuple[Mutant, ...] = (
     one(
         "rows that come at once are counted as those that had waited",
         "oncegate.index.spilled_rows::SpilledRows.apply",
-        replace("not entry.spilled_ms or not entry.rows", "not entry.rows"),
+        replace(
+            "not isinstance(entry, Produced) or not entry.spilled_ms or not entry.rows",
+            "not isinstance(entry, Produced) or not entry.rows",
+        ),
         f"{_COUNTED}::test_rows_that_go_behind_others_that_wait_are_told_too_and_those_that_never_waited_are_not",
         f"{_LINES}::test_rows_that_had_not_waited_have_no_line",
     ),
@@ -265,8 +268,8 @@ ON_DOWN: tuple[Mutant, ...] = (
     ),
     one(
         "what had waited is forgotten by a compaction",
-        "oncegate.index.snapshot.pieces::SnapshotReader._restore",
-        delete("self._audit_trail.spilled.restore(...)"),
+        "oncegate.index.shard::ShardIndex._in_order",
+        replace("spilled.restore", "bool"),
         f"{_LINES}::test_a_snapshot_knows_all_lines_and_the_next_entry_goes_on_with_them",
     ),
     one(

@@ -24,7 +24,7 @@ PLANTED: tuple[Mutant, ...] = (
     ),
     one(
         "a save forgets the payloads of what is overwritten",
-        "oncegate.index.snapshot.claims_writer::_ClaimsSnapshot.overwritten",
+        "oncegate.index.claims.snapshot_writer::_ClaimsSnapshot.overwritten",
         replace("digests[at].tobytes()", "bytes(4 * len(tags))"),
         _IN_STEPS,
     ),
@@ -348,7 +348,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "a bucket too early",
         "oncegate.engine.maintenance.scheduler::Scheduler.retire",
-        replace("index.buckets[0]", "index.buckets[1]"),
+        replace("index.settings.buckets[0]", "index.settings.buckets[1]"),
         f"{_UPKEEP}::test_an_id_done_within_a_bucket_is_known_for_the_whole_horizon",
     ),
     one(
@@ -359,15 +359,15 @@ PLANTED: tuple[Mutant, ...] = (
     ),
     one(
         "compacted without its buckets",
-        "oncegate.index.snapshot.pieces::snapshot_steps",
-        replace("msgspec.msgpack.encode(settings)", "msgspec.msgpack.encode((settings[0], ()))"),
+        "oncegate.index.settings::NamespaceSettings.snapshot",
+        replace("(self.in_force, self.buckets)", "(self.in_force, ())"),
         f"{_WALKS}[retiring]",
     ),
     one(
         "age by the wall clock",
         "oncegate.engine.maintenance.scheduler::Scheduler.retire",
         replace(
-            "index.buckets[0] if len(index.buckets) == buckets_kept(horizon_ms) else 0",
+            "index.settings.buckets[0] if len(index.settings.buckets) == buckets_kept(horizon_ms) else 0",
             "max(0, journal.wall_ms() - horizon_ms)",
         ),
         f"{_UPKEEP}::test_a_wall_clock_set_forward_makes_nothing_older",

@@ -45,19 +45,19 @@ POLICIES: tuple[Mutant, ...] = (
     ),
     one(
         "a later epoch takes over what is held",
-        "oncegate.index.shard::ShardIndex._obey",
-        delete("self.producers.store.let_expire(...)"),
+        "oncegate.index.shard::ShardIndex._let_expire",
+        delete("self.producers.let_expire(...)"),
         f"{_EXPIRY}::test_what_an_older_epoch_left_is_granted_to_nobody_and_a_person_resolves_it",
     ),
     one(
         "a snapshot forgets what becomes of leases",
-        "oncegate.index.shard::ShardIndex.replayed",
+        "oncegate.index.settings::NamespaceSettings.restore",
         delete("self._obey()"),
         f"{_EXPIRY}::test_it_outlives_the_process_and_a_snapshot",
     ),
     one(
         "a setting that was refused is in force",
-        "oncegate.index.shard::ShardIndex._set.undo",
+        "oncegate.index.settings::NamespaceSettings.apply.undo",
         delete("self._obey()"),
         f"{_EXPIRY}::test_a_setting_that_the_ledger_refused_is_not_in_force",
     ),
@@ -88,8 +88,8 @@ POLICIES: tuple[Mutant, ...] = (
     ),
     one(
         "a longer horizon makes new what is forgotten",
-        "oncegate.index.shard::ShardIndex._set",
-        replace("max(self.settings.known_from_ms, entry.before_wall_ms)", "0"),
+        "oncegate.index.settings::NamespaceSettings.apply",
+        replace("max(self.in_force.known_from_ms, entry.before_wall_ms)", "0"),
         f"{_TIMES}::test_what_is_forgotten_is_never_new_whatever_is_set",
     ),
     one(

@@ -49,7 +49,7 @@ PRODUCERS: tuple[Mutant, ...] = (
     ),
     one(
         "ack beyond what was claimed",
-        "oncegate.index.producers.index::ProducerIndex.watermark_after",
+        "oncegate.index.producers.store::Producer.watermark_after",
         replace("reached is not None and sequence < reached", "sequence"),
         f"{_ACKING}::test_an_ack_goes_no_further_than_what_was_claimed_and_never_back",
         _INDEX,
@@ -212,8 +212,8 @@ PRODUCERS: tuple[Mutant, ...] = (
     ),
     one(
         "batches forgotten by a collection",
-        "oncegate.index.snapshot.pieces::SnapshotReader._restore",
-        delete("self._claims.scopes.restore(...)"),
+        "oncegate.index.claims.parts::_ScopesReader.finish",
+        replace_statement("self._scopes.restore(...)", "pass"),
         f"{_SCOPES}::test_a_collected_ledger_knows_which_batch_ids_are_of",
     ),
     one(
@@ -248,10 +248,10 @@ PRODUCERS: tuple[Mutant, ...] = (
     ),
     one(
         "given up taken for done",
-        "oncegate.index.producers.index::ProducerIndex.unfinished",
+        "oncegate.index.producers.store::ProducerStore.unfinished",
         replace(
-            "self.store.blocks_ack[kinds.astype(np.intp)] | (kinds == GIVEN)",
-            "self.store.blocks_ack[kinds.astype(np.intp)]",
+            "self.blocks_ack[kinds.astype(np.intp)] | (kinds == GIVEN)",
+            "self.blocks_ack[kinds.astype(np.intp)]",
         ),
         f"{_LEFTOVERS}::test_what_was_found_not_done_lets_acks_pass_and_is_granted_until_then",
     ),

@@ -78,18 +78,18 @@ SEQUENCE_PAYLOADS: tuple[Mutant, ...] = (
     one(
         "payloads are kept without end",
         "oncegate.engine.usecases.producers::Producers.decide",
-        replace("digests is not None and granted and (self._index.store.digests + granted > kept_max)", "False"),
+        replace("digests is not None and granted and (self._store.digests + granted > kept_max)", "False"),
         _ENGINE,
     ),
     one(
         "one payload fewer is kept than may be",
         "oncegate.engine.usecases.producers::Producers.decide",
-        shift("self._index.store.digests + granted > kept_max"),
+        shift("self._store.digests + granted > kept_max"),
         _ENGINE,
     ),
     one(
         "a snapshot leaves out the payloads of sequences",
-        "oncegate.index.snapshot.producers::_restored",
+        "oncegate.index.producers.snapshot::_restored",
         without("digests="),
         _UNIT,
     ),

@@ -137,8 +137,8 @@ SERVING: tuple[Mutant, ...] = (
         "one call granted twice",
         "oncegate.engine.usecases.claim_batching::ClaimBatcher._first_calls",
         replace(
-            ("call not in calls and (not is_repeat(index.store, *call, now_ms)) and (left_ms is None or left_ms > 0)"),
-            "not is_repeat(index.store, *call, now_ms) and (left_ms is None or left_ms > 0)",
+            ("call not in calls and (not is_repeat(store, *call, now_ms)) and (left_ms is None or left_ms > 0)"),
+            "not is_repeat(store, *call, now_ms) and (left_ms is None or left_ms > 0)",
         ),
         f"{_GATHERING}::test_a_call_that_is_there_twice_is_granted_once",
     ),

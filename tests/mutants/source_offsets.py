@@ -22,8 +22,8 @@ SOURCE_OFFSETS: tuple[Mutant, ...] = (
     ),
     one(
         "compacted without where sources go on",
-        "oncegate.index.snapshot.pieces::snapshot_steps",
-        replace("source_offsets.snapshot()", "[]"),
+        "oncegate.index.shard::ShardIndex._in_order",
+        replace("offsets.snapshot", "list"),
         f"{_ENGINE}::test_it_is_known_after_a_restart_and_a_compaction",
     ),
     one(

@@ -176,7 +176,7 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "buckets lost with the process",
-        "oncegate.index.shard::BUCKET_MS_MAX",
+        "oncegate.index.settings::BUCKET_MS_MAX",
         replace("3600000", "2 ** 62"),
         "tests/engine/maintenance/test_scheduler.py::test_a_gateway_that_is_started_every_day_forgets_all_the_same",
     ),

@@ -98,7 +98,7 @@ VERBS = (
     ),
     one(
         "an export of ids that claims hold",
-        "oncegate.index.snapshot.listing::listed",
+        "oncegate.index.claims.listing::listed",
         replace("(state == DONE) | (state == TAKEN)", "state != 255"),
         f"{_CARRYING}::test_what_is_listed_of_one_index_is_what_another_takes_in",
     ),

@@ -220,27 +220,27 @@ COUNTERS: tuple[CounterRow, ...] = (
         "forgotten_early",
         "claims",
         "settled claims forgotten before settled_claim_ms, for memory was short",
-        read=lambda index: index.claims.forgotten_early,
+        read=lambda index: index.claims.registry.forgotten_early,
         metric="claims_forgotten_early",
     ),
     _now(
         "results_bytes",
         "bytes",
         "of memory that results of completed claims take, at this moment",
-        lambda index: index.claims.results_bytes,
+        lambda index: index.claims.rows.results.size_bytes,
     ),
     CounterRow(
         "results_forgotten",
         "results",
         "forgotten for memory, while their ids are known",
-        read=lambda index: index.claims.results_forgotten,
+        read=lambda index: index.claims.rows.results.forgotten,
     ),
     CounterRow(
         "spilled_rows",
         "rows",
         "written after they had waited on a client's disk while the gateway was down (`on_down` is spill), since the "
         "ledger was made",
-        read=lambda index: index.audit_trail.spilled.rows,
+        read=lambda index: index.spilled_rows.rows,
     ),
     _now("open_claims", "claims", "open at this moment", lambda index: index.claims.open_claims),
     _now(

@@ -5,17 +5,16 @@ The newest of it, whatever became of the entries that said so.
 
 import struct
 from collections import deque
-from collections.abc import Callable
 from heapq import merge
 from typing import NamedTuple
 
 from oncegate.core.entries.audit import Audited
-from oncegate.core.entries.kinds import Entry, Produced
+from oncegate.core.entries.kinds import Entry
 from oncegate.core.entries.producers import Resolved
 from oncegate.core.wall_time import text_of
+from oncegate.index.part import Undo
 from oncegate.index.spilled_rows import SpilledLine, SpilledRows
 
-Undo = Callable[[], None]
 # A year of thirty a day; some 300 bytes each, 12 MiB where all of them are as long as names may be.
 RECORDS_MAX = 10_000
 # Who did it, where nobody is asked for a credential.
@@ -44,16 +43,17 @@ _SPAN = struct.Struct("<QQ")
 
 
 class AuditTrail:
-    """Holds the newest actions, oldest first; a pure function of the ledger's entries."""
+    """Holds the newest actions, oldest first; a pure function of the ledger's entries.
 
-    def __init__(self) -> None:
+    spilled: listed among the actions.
+    """
+
+    def __init__(self, spilled: SpilledRows) -> None:
         self._records: deque[AuditRecord] = deque()
-        self.spilled = SpilledRows()
+        self._spilled = spilled
 
-    def apply(self, position: int, entry: Entry) -> Undo | None:
+    def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
         """Applies one entry; returns what undoes it, or None where it tells of no action."""
-        if isinstance(entry, Produced):
-            return self.spilled.apply(position, entry)
         record = _record_of(position, entry)
         if record is None:
             return None
@@ -69,7 +69,7 @@ class AuditTrail:
 
     def before(self, position: int | None, count: int) -> list[AuditRecord]:
         """Lists up to `count` actions that stand before a position, the newest first; None: the newest of all."""
-        spilled = map(_record_of_spilled, self.spilled.newest_first())
+        spilled = map(_record_of_spilled, self._spilled.newest_first())
         newest = merge(reversed(self._records), spilled, key=lambda record: -record.position)
         older = (record for record in newest if position is None or record.position < position)
         return [record for record, _ in zip(older, range(count), strict=False)]

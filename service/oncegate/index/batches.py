@@ -1,16 +1,35 @@
-"""Knows what is staged and what was committed under each name of a batch, a pure function of the ledger's entries."""
+"""Knows what is staged and what was committed under each name of a batch, a pure function of the ledger's entries.
+
+A snapshot has these pieces:
+
+names/<n>        some of the last committed names
+older_names/<n>  records of older ones, as `index.older_names` describes them
+older_reads/<n>  the same, with the digest of what they read in place of that of their input
+stages/<n>       some of the stages
+batches          the rest, behind the others
+"""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import msgspec
 
 from oncegate.core.batches import DigestMatch, Facts
 from oncegate.core.entries.kinds import Asked, Committed, Dropped, Entry, Name, Part, Staged
 from oncegate.index.committed_names import CommittedName, CommittedNames
 from oncegate.index.older_names import short_digest, short_nonce
+from oncegate.index.part import IndexPart, Steps, Undo
 
-Undo = Callable[[], None]
 _LATER_BATCH_ID = re.compile("[1-9][0-9]{0,18}")
+_RECORDS = ("older_names", "older_reads")
+# Encoded in one step, in a millisecond or two; blocks are bytes already, a MiB of them.
+_NAMES_PER_PIECE, _STAGES_PER_PIECE, _BLOCKS_PER_PIECE = 500, 500, 34
+
+_Named = tuple[Name, CommittedName]
+_encode = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +173,7 @@ class BatchIndex:
             return None
         return self.committed.get(replace(name, version=str(int(name.version) - 1)))
 
-    def apply(self, position: int, entry: Entry) -> Undo | None:
+    def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
         """Applies one entry; returns what undoes it, or None when it says nothing about batches."""
         if isinstance(entry, Staged):
             return self._staged(position, entry)
@@ -263,3 +282,88 @@ def totals(winners: Sequence[Winner]) -> tuple[int, bytes]:
     """Rows of all winners and the sum of their fingerprints modulo 2^128."""
     total = sum(int.from_bytes(winner.fingerprint, "little") for winner in winners)
     return sum(winner.rows for winner in winners), (total % (1 << 128)).to_bytes(16, "little")
+
+
+def part(index: BatchIndex) -> IndexPart:
+    """Returns stages and committed names as a part of a shard's index."""
+    kinds = ("names", "older_names", "older_reads", "stages", "batches")
+
+    def count() -> dict[str, int]:
+        return {"stages": sum(1 for _ in index.all_stages()), "batches": len(index.committed)}
+
+    return IndexPart(kinds, partial(snapshot_steps, index), partial(BatchesReader, index), index.apply, count)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchesSnapshot:
+    """Holds what stands in no other piece: two numbers, and of each kind of piece how many came before."""
+
+    suppressed_rows: int
+    older_position: int
+    pieces: int
+
+
+def snapshot_steps(index: BatchIndex) -> Steps:
+    """Makes pieces of everything that is known at the call, a step at a time; anything may change between."""
+    committed = index.committed
+    names, older, reads = list(committed.last.items()), committed.older.frozen(), committed.older_reads.frozen()
+    stages = [(name, Stage(stage.owner, stage.token, dict(stage.chunks))) for name, stage in index.all_stages()]
+    lists: list[tuple[str, list[Any], int]] = [
+        ("names", names, _NAMES_PER_PIECE),
+        ("older_names", older, _BLOCKS_PER_PIECE),
+        ("older_reads", reads, _BLOCKS_PER_PIECE),
+        ("stages", stages, _STAGES_PER_PIECE),
+    ]
+    return _steps(lists, index.suppressed_rows, committed.older_position)
+
+
+def _steps(lists: list[tuple[str, list[Any], int]], suppressed_rows: int, older_position: int) -> Steps:
+    pieces = 0
+    for kind, listed, count in lists:
+        for number, at in enumerate(range(0, len(listed), count)):
+            some = listed[at : at + count]
+            yield [(f"{kind}/{number}", b"".join(some) if kind in _RECORDS else _encode(some))]
+            pieces += 1
+    yield [("batches", _encode(BatchesSnapshot(suppressed_rows, older_position, pieces)))]
+
+
+class BatchesReader:
+    """Restores an empty index from its pieces, in their order. ValueError: they do not belong together."""
+
+    def __init__(self, index: BatchIndex) -> None:
+        self._index = index
+        self._names: list[_Named] = []
+        self._stages: list[tuple[Name, Stage]] = []
+        self._taken = 0
+        self._whole = False
+
+    def take(self, what: str, data: bytes) -> None:
+        """Takes the next piece in."""
+        kind = what.partition("/")[0]
+        if kind == "batches":
+            self._end(msgspec.msgpack.decode(data, type=BatchesSnapshot))
+            return
+        self._taken += 1
+        if kind == "names":
+            self._names += msgspec.msgpack.decode(data, type=list[_Named])
+        elif kind == "stages":
+            self._stages += msgspec.msgpack.decode(data, type=list[tuple[Name, Stage]])
+        elif kind == "older_reads":
+            self._index.committed.older_reads.extend(data)
+        else:
+            self._index.committed.older.extend(data)
+
+    def finish(self) -> None:
+        """Ends the restore: that was all."""
+        if not self._whole:
+            raise ValueError("the saved index has no batches")
+
+    def _end(self, rest: BatchesSnapshot) -> None:
+        if rest.pieces != self._taken:
+            raise ValueError(f"{self._taken} pieces of batches, and {rest.pieces} were saved")
+        names, stages = self._names, self._stages
+        self._index.committed.restore(names)
+        self._index.committed.older_position = rest.older_position
+        self._index.restore_stages(stages)
+        self._index.suppressed_rows = rest.suppressed_rows
+        self._names, self._stages, self._whole = [], [], True

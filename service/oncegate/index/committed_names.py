@@ -2,13 +2,12 @@
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from oncegate.core.entries.kinds import Name, Span
 from oncegate.index.older_names import OlderName, OlderNames, number_of
+from oncegate.index.part import Undo
 
-Undo = Callable[[], None]
 Ask = tuple[bytes | None, bytes]
 # A few hours of micro-batches, by app, topic and write_id; of older ones 60 bytes are kept for ever, or 120 where the
 # digest of what they read is known.

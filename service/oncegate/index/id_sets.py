@@ -3,13 +3,11 @@
 A pure function of the ledger's entries.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from oncegate.core.entries.id_sets import IdentifiedBy, SetForgotten, SetWritten
 from oncegate.core.entries.kinds import Entry
-
-Undo = Callable[[], None]
+from oncegate.index.part import Undo
 
 
 class IdSetsSnapshot(NamedTuple):
@@ -46,7 +44,7 @@ class IdSetIndex:
         were."""
         return self._topics.get((identified_by, name), {}).get(topic)
 
-    def apply(self, position: int, entry: Entry) -> Undo | None:
+    def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
         """Applies one entry; returns what undoes it, or None when it is about no set."""
         match entry:
             case SetForgotten(id_set=id_set):

@@ -4,7 +4,6 @@ A lane is the sequences of one producer in one topic; a topic that has one is wr
 the ledger's entries.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,9 +12,9 @@ from oncegate.arraytypes import U64
 from oncegate.core.direct import Cover
 from oncegate.core.entries.kinds import Entry
 from oncegate.core.entries.lanes import LaneOpened, LaneWritten
+from oncegate.index.part import Undo
 from oncegate.index.producers.intervals import Intervals, count_of, raw_spans
 
-Undo = Callable[[], None]
 # Number, topic, producer, partition, position, and two little-endian uint64 columns, first and last, behind each other.
 LaneSnapshot = tuple[int, str, str, int, int, bytes]
 # The lanes, and where each partition is read on.
@@ -82,7 +81,7 @@ class LaneIndex:
         """Tells from which offset on the records of a partition are not entered yet."""
         return self._next.get(partition, 0)
 
-    def apply(self, position: int, entry: Entry) -> Undo | None:
+    def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
         """Applies one entry; returns what undoes it, or None when it is about no lane."""
         match entry:
             case LaneOpened():

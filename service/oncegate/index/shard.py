@@ -1,132 +1,111 @@
-"""Holds everything a shard knows, in memory: claims, batches, topics, producers, lanes and more; by one `apply`."""
+"""Holds everything a shard knows, in memory, as a list of parts: claims, batches, topics, producers, lanes and more."""
 
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import replace
+from collections.abc import Generator, Iterator
 from functools import partial
 
 import numpy as np
 
 from oncegate.core.claims import LeaseExpiry
-from oncegate.core.entries.kinds import (
-    Claimed,
-    Completed,
-    Entry,
-    NamespaceSet,
-    Released,
-    Retired,
-    SnapshotPiece,
-    Staged,
-    Taken,
-)
-from oncegate.core.entries.producers import ProducerRegistered
-from oncegate.index.audit_trail import AuditTrail
+from oncegate.core.entries.kinds import Claimed, Completed, Entry, Released, Retired, SnapshotPiece, Taken
+from oncegate.index import batches, settings, topics
+from oncegate.index.audit_trail import AuditSnapshot, AuditTrail
 from oncegate.index.batches import BatchIndex
 from oncegate.index.claims.apply import Undo as ClaimUndo
+from oncegate.index.claims.apply import apply, settle, undo
+from oncegate.index.claims.decide import decide
 from oncegate.index.claims.evict import drop
-from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.claims.parts import ClaimParts
 from oncegate.index.claims.replay import replay
+from oncegate.index.claims.snapshot_reader import restore
+from oncegate.index.claims.snapshot_writer import snapshot
 from oncegate.index.claims.store import ClaimStore
-from oncegate.index.id_sets import IdSetIndex
-from oncegate.index.lanes import LaneIndex
+from oncegate.index.id_sets import IdSetIndex, IdSetsSnapshot
+from oncegate.index.lanes import LaneIndex, LanesSnapshot
 from oncegate.index.lsm import tier
-from oncegate.index.producers.index import ProducerIndex
-from oncegate.index.snapshot.claims_reader import restore
-from oncegate.index.snapshot.claims_writer import snapshot
-from oncegate.index.snapshot.pieces import SnapshotReader, snapshot_steps
-from oncegate.index.source_offsets import SourceOffsets
+from oncegate.index.part import IndexPart, Undo, whole
+from oncegate.index.producers.snapshot import parts as producer_parts
+from oncegate.index.producers.store import ProducerStore
+from oncegate.index.settings import NamespaceSettings, SettingsSnapshot
+from oncegate.index.snapshot import END, SnapshotReader, snapshot_steps
+from oncegate.index.source_ids import SourceIds, SourceIdsSnapshot
+from oncegate.index.source_offsets import SourceOffsets, SourceOffsetsSnapshot
+from oncegate.index.spilled_rows import SpilledRows, SpilledSnapshot
 from oncegate.index.table.arrays import NO_COLD
 from oncegate.index.table.grants import NO_CLAIM
 from oncegate.index.topics import TopicIndex
 
-Undo = Callable[[], None]
-# Ids retire by buckets of a 24th of the horizon, so at most 8 % of it late; each bucket is one short entry.
-BUCKETS_PER_HORIZON = 24
-BUCKET_MS_MIN = 1_000
-# What a process has counted of a bucket when it ends is lost: one that is started daily still counts 23 hours.
-BUCKET_MS_MAX = 3_600_000
-
-
-def bucket_ms(horizon_ms: int) -> int:
-    """Computes how long the ids are collected that retire together: rounded up, for all of them are the horizon at
-    least."""
-    return min(max(BUCKET_MS_MIN, -(-horizon_ms // BUCKETS_PER_HORIZON)), BUCKET_MS_MAX)
-
-
-def buckets_kept(horizon_ms: int) -> int:
-    """Computes how many buckets make the horizon."""
-    return max(BUCKETS_PER_HORIZON, -(-horizon_ms // bucket_ms(horizon_ms)))
-
-
 # Entries that mean nothing to any part but the claims: most of them all.
 _OF_CLAIMS = (Claimed, Completed, Released, Taken)
-# Entries whose writers the claims do not see.
-_OF_RUNS = (Staged, ProducerRegistered)
 
 
 class ShardIndex:
     """Holds everything a shard knows, rebuilt from its ledger by the same `apply` that live entries go through.
 
-    buckets: the ledger's clock at the last retirements, oldest first, as many as the horizon has.
+    Claims are applied first, by `index.claims.apply`; then the other parts, in their order.
     """
 
-    def __init__(self, claims: ClaimIndex | None = None) -> None:
-        self.claims = claims if claims is not None else ClaimIndex()
-        self.batches = BatchIndex()
-        self.topics = TopicIndex()
-        self.producers = ProducerIndex()
-        self.source_offsets, self.lanes, self.audit_trail = SourceOffsets(), LaneIndex(), AuditTrail()
-        self.id_sets = IdSetIndex()
-        self.settings = NamespaceSet(0, 1, 0)
-        self.settings_position = 0
-        self.buckets: tuple[int, ...] = ()
-        self._reader = SnapshotReader(self.claims, *self._parts)
+    def __init__(self, claims: ClaimStore | None = None) -> None:
+        self.claims = claims if claims is not None else ClaimStore()
+        self.batches, self.topics, self.producers = BatchIndex(), TopicIndex(), ProducerStore()
+        self.settings = NamespaceSettings(self._let_expire)
+        self.source_offsets, self.source_ids, self.lanes = SourceOffsets(), SourceIds(), LaneIndex()
+        self.spilled_rows, self.id_sets = SpilledRows(), IdSetIndex()
+        self.audit_trail = AuditTrail(self.spilled_rows)
+        self._parts = self._in_order()
+        self._applied = [part.apply for part in self._parts if part.apply is not None]
+        self._reader: SnapshotReader | None = None
+
+    def _in_order(self) -> tuple[IndexPart, ...]:
+        """Lists the parts in the order of their pieces in a snapshot, in which they are restored, too."""
+        claims, (producers, producer_writers) = ClaimParts(self.claims), producer_parts(self.producers)
+        offsets, lanes, audit, spilled = self.source_offsets, self.lanes, self.audit_trail, self.spilled_rows
+        sets, ids, own = self.id_sets, self.source_ids, self.settings
+        return (
+            claims.claims,
+            batches.part(self.batches),
+            topics.part(self.topics),
+            producers,
+            claims.scopes,
+            claims.archives,
+            whole("settings", SettingsSnapshot, own.snapshot, own.restore, own.apply, absent=settings.absent),
+            claims.results,
+            claims.writers,
+            producer_writers,
+            whole("source_offsets", SourceOffsetsSnapshot, offsets.snapshot, offsets.restore, offsets.apply),
+            whole("audit_trail", AuditSnapshot, audit.snapshot, audit.restore, audit.apply),
+            whole("spilled_rows", SpilledSnapshot, spilled.snapshot, spilled.restore, spilled.apply),
+            whole("lanes", LanesSnapshot, lanes.snapshot, lanes.restore, lanes.apply, lambda: {"lanes": len(lanes)}),
+            whole("id_sets", IdSetsSnapshot, sets.snapshot, sets.restore, sets.apply),
+            whole("source_ids", SourceIdsSnapshot, ids.snapshot, ids.restore, ids.apply),
+        )
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
-        """Applies one entry; returns what takes it back, and what settles it once it is durable."""
-        claims = self.claims.apply(position, entry, now_ms)
-        if isinstance(entry, _OF_RUNS):
-            self.claims.store.runs.note(entry.writer)
-        if claims is not None and isinstance(entry, _OF_CLAIMS):
-            return partial(self.claims.undo, claims), partial(self.claims.settle, claims)
-        undos = [self.topics.apply(position, entry), self.batches.apply(position, entry), self._set(position, entry)]
-        undos += [self.producers.apply(position, entry, now_ms), self.source_offsets.apply(position, entry)]
-        undos += [self.lanes.apply(position, entry), self.audit_trail.apply(position, entry)]
-        undos.append(self.id_sets.apply(position, entry))
-        undos.append(self.producers.source_ids.apply(position, entry))
+        """Applies one entry; returns its undo, and what settles it once it is durable."""
+        store = self.claims
+        change = apply(store, position, entry, now_ms)
+        if change is not None and isinstance(entry, _OF_CLAIMS):
+            return partial(undo, store, change), partial(settle, store, change)
+        undos = [one(position, entry, now_ms) for one in self._applied]
 
-        def undo() -> None:
+        def undo_all() -> None:
             for step in reversed(undos):
                 if step is not None:
                     step()
-            if claims is not None:
-                self.claims.undo(claims)
+            if change is not None:
+                undo(store, change)
 
-        def settle() -> None:
-            if claims is not None:
-                self.claims.settle(claims)
+        def settle_claims() -> None:
+            if change is not None:
+                settle(store, change)
 
-        return undo, settle
-
-    @property
-    def _parts(
-        self,
-    ) -> tuple[BatchIndex, TopicIndex, ProducerIndex, SourceOffsets, LaneIndex, AuditTrail, IdSetIndex]:
-        """All that a snapshot holds beside the claims and the settings."""
-        indexes = self.batches, self.topics, self.producers, self.source_offsets, self.lanes, self.audit_trail
-        return *indexes, self.id_sets
+        return undo_all, settle_claims
 
     def held(self) -> dict[str, int]:
         """Counts what a deletion would forget, by kind, kinds of which there is none left out: all but the settings."""
-        counts = {
-            "ids": self.claims.known_ids,
-            "topics": len(self.topics.names()),
-            "stages": sum(1 for _ in self.batches.all_stages()),
-            "batches": len(self.batches.committed),
-            "producers": len(self.producers.producers),
-            "drivers": len(self.producers.drivers),
-            "lanes": len(self.lanes),
-        }
-        return {kind: count for kind, count in counts.items() if count}
+        counts: dict[str, int] = {}
+        for part in self._parts:
+            counts |= {kind: count for kind, count in part.count().items() if count}
+        return counts
 
     def snapshot(self) -> Iterator[SnapshotPiece]:
         """Makes entries of everything, which replace all those so far; nothing may change before the last is made."""
@@ -135,70 +114,46 @@ class ShardIndex:
     def snapshot_steps(self) -> Generator[list[SnapshotPiece], None, None]:
         """Makes the same, as it is at the call, in steps between which the index may change.
 
-        A step raises SnapshotStopped when a change was undone since, or rows ran out: then it is begun anew.
+        A step raises SnapshotStopped when a change was undone since, or rows ran out: then it is begun again.
         """
-        return snapshot_steps(self.claims, *self._parts, (self.settings, self.buckets))
+        return snapshot_steps(self._parts)
 
     def replayed(self, position: int, entry: Entry) -> None:
-        """Takes in, for good, what is no claim's alone; the claims have seen it already."""
-        if isinstance(entry, _OF_RUNS):
-            self.claims.store.runs.note(entry.writer)
-        self.topics.apply(position, entry)
-        self.batches.apply(position, entry)
-        self.producers.apply(position, entry)
-        self.source_offsets.apply(position, entry)
-        self.audit_trail.apply(position, entry)
-        self.lanes.apply(position, entry)
-        self.producers.source_ids.apply(position, entry)
-        self.id_sets.apply(position, entry)
-        self._set(position, entry)
+        """Applies an entry for good that is not about claims alone; the claims have applied it already."""
         if isinstance(entry, SnapshotPiece):
-            self.settings, self.buckets = self._reader.take(entry) or (self.settings, self.buckets)
-            self._obey()
+            self._restore(entry)
+            return
+        for one in self._applied:
+            one(position, entry, 0)
 
-    def _obey(self) -> None:
-        """Puts in force what the settings say of ids whose lease ran out."""
-        expiry = LeaseExpiry(self.settings.lease_expiry)
-        self.claims.store.let_expire(expiry)
-        self.producers.store.let_expire(expiry)
+    def _restore(self, piece: SnapshotPiece) -> None:
+        """Takes one piece of a snapshot in; the reader goes with the last."""
+        self._reader = self._reader or SnapshotReader(self._parts)
+        self._reader.take(piece)
+        if piece.what == END:
+            self._reader = None
 
-    def _set(self, position: int, entry: Entry) -> Undo | None:
-        """Applies the namespace's own settings; buckets of another length add up to nothing."""
-        if not isinstance(entry, NamespaceSet | Retired):
-            return None
-        before = self.settings, self.settings_position, self.buckets
-        if isinstance(entry, Retired):
-            self.buckets = (*self.buckets, entry.wall_ms)[-buckets_kept(self.settings.horizon_ms) :]
-            known_from_ms = max(self.settings.known_from_ms, entry.before_wall_ms)
-            self.settings = replace(self.settings, known_from_ms=known_from_ms)
-        else:
-            self.buckets = self.buckets if entry.horizon_ms == self.settings.horizon_ms else ()
-            self.settings, self.settings_position = entry, position
-            self._obey()
-
-        def undo() -> None:
-            self.settings, self.settings_position, self.buckets = before
-            self._obey()
-
-        return undo
+    def _let_expire(self, expiry: LeaseExpiry) -> None:
+        """Applies the namespace's `lease_expiry` to ids and sequences."""
+        self.claims.let_expire(expiry)
+        self.producers.let_expire(expiry)
 
 
 def warm_up() -> None:
     """Compiles every kernel of claims, or loads it from numba's cache, so that neither a start nor a request waits."""
-    index, ids, id16 = ClaimIndex(), np.ones((1, 2), np.uint64), bytes(16)
-    store = index.store
-    index.decide(id16, 1, id16, ids, 0)
-    change = index.apply(1, Claimed(id16, id16, 1, id16, 1, 0, ids.tobytes(), b""), 0)
+    store, ids, id16 = ClaimStore(), np.ones((1, 2), np.uint64), bytes(16)
+    decide(store, id16, 1, id16, ids, 0)
+    change = apply(store, 1, Claimed(id16, id16, 1, id16, 1, 0, ids.tobytes(), b""), 0)
     assert change is not None
-    index.undo(change)
+    undo(store, change)
     row = np.array([store.rows.made - 1])
     store.table.claim_each(store.rules["claim"], 0, ids, NO_COLD, row, np.ones(1, np.int64), 1)
-    index.settle(ClaimUndo(store.counters(), NO_CLAIM, pinned=np.empty(0, np.uint32)))
+    settle(store, ClaimUndo(store.counters(), NO_CLAIM, pinned=np.empty(0, np.uint32)))
     table, holders = store.table.slots, store.rows.holders
     store.kernels.staying(table, 0, holders)
-    index.apply(2, Retired(0, 0), 0)
-    index.make_room(10_000, 0)
-    index.sweep(0)
+    apply(store, 2, Retired(0, 0), 0)
+    store.make_room(10_000, 0)
+    store.sweep(0)
     store.sharing.warm_up()
     store.table.rows_of(ids)
     table, holders, is_picked = store.table.slots, store.rows.holders, np.zeros(store.rows.made + 1, np.uint8)

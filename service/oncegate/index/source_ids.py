@@ -1,12 +1,10 @@
 """Knows which source the sequences of each producer are of, where a caller has named it: a pure function of entries."""
 
-from collections.abc import Callable
-
 from oncegate.core.entries.kinds import Entry
 from oncegate.core.entries.producers import SourceNamed
 from oncegate.core.producers import SourceKnown
+from oncegate.index.part import Undo
 
-Undo = Callable[[], None]
 # The topic of a lane, empty for a producer that registers, and the producer.
 Key = tuple[str, str]
 SourceIdsSnapshot = list[tuple[Key, tuple[str, int]]]
@@ -31,7 +29,7 @@ class SourceIds:
             return SourceKnown.FIRST
         return SourceKnown.SAME if named[0] == source_id else SourceKnown.OTHER
 
-    def apply(self, position: int, entry: Entry) -> Undo | None:
+    def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
         """Applies one entry; returns what undoes it, or None when it names no source."""
         if not isinstance(entry, SourceNamed):
             return None

@@ -5,13 +5,12 @@ it would name a place that the job has left behind, and whoever began there woul
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable
 from typing import NamedTuple
 
 from oncegate.core.entries.kinds import Committed, Entry
 from oncegate.core.entries.producers import Acked
+from oncegate.index.part import Undo
 
-Undo = Callable[[], None]
 Key = tuple[str, str, str]
 SourceOffsetsSnapshot = list[tuple[Key, tuple[int, bytes]]]
 # Of all jobs: some 45,000 sources of a few partitions each. Beyond, those that were told first are forgotten.
@@ -41,7 +40,7 @@ class SourceOffsets:
         """Finds what is told of a job; None where nothing is known."""
         return self._told.get((app, topic, write_id))
 
-    def apply(self, position: int, entry: Entry) -> Undo | None:
+    def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
         """Applies one entry; returns what undoes it, or None when it says nothing about sources."""
         if isinstance(entry, Committed):
             return self._set((entry.name.app, entry.name.topic, entry.name.write_id), position, entry.source_offsets)

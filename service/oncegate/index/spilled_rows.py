@@ -3,12 +3,12 @@
 A line tells what one caller wrote into one topic within an hour, so that a folder of 100,000 entries is a few lines.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from oncegate.core.entries.kinds import Produced
+from oncegate.core.entries.kinds import Entry, Produced
+from oncegate.index.part import Undo
 
-Undo = Callable[[], None]
 # Of a drain; what comes later is another line.
 LINE_MS = 3_600_000
 # Six weeks of one an hour; some 200 bytes each. They have room of their own, and push no action of a person out.
@@ -44,9 +44,9 @@ class SpilledRows:
         # In the order of their positions: one that grows moves to the end.
         self._lines: list[SpilledLine] = []
 
-    def apply(self, position: int, entry: Produced) -> Undo | None:
-        """Applies one entry; returns what undoes it, or None where its rows had not waited."""
-        if not entry.spilled_ms or not entry.rows:
+    def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
+        """Applies one entry; returns what undoes it, or None where no rows of it had waited."""
+        if not isinstance(entry, Produced) or not entry.spilled_ms or not entry.rows:
             return None
         at = self._place(entry)
         before = None if at is None else self._lines.pop(at)

@@ -9,6 +9,7 @@ from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import LedgerFull
 from oncegate.engine.commit.room import PROBE_MS
 from tests.support.held import BATCH, HeldLedgers, Served, id16, rows_of, said, serving, turns, winner
+from tests.support.index.claim_index import contents
 from tests.support.producing_lanes import Lanes
 
 
@@ -35,7 +36,7 @@ async def test_everything_that_waited_is_undone_and_told(served: Served) -> None
     for task in (first, second, duplicate_of_nothing):
         assert isinstance(task.exception(), LedgerFull)
     assert (served.shard.counters()["ids"], served.shard.counters()["open_claims"]) == (0, 0)
-    assert served.shard.journal.index.claims.contents() == {}, "also of what was only queued"
+    assert contents(served.shard.journal.index.claims) == {}, "also of what was only queued"
 
 
 @pytest.mark.parametrize(("free_bytes", "missing"), [(0, "1 MiB"), (1 - (1 << 20), "1 MiB"), (-(1 << 20), "2 MiB")])

@@ -11,6 +11,7 @@ from oncegate.core.errors import LedgerFull, OncegateError, TooLarge
 from oncegate.engine.commit.proven import DECIDED_AGAIN
 from oncegate.ports import AppendRefused, OpenLedger, OutputChange, WriteRange
 from tests.support.held import HeldLedger, HeldLedgers, Served, rows_of, said, serving, turns, winner
+from tests.support.index.claim_index import contents
 
 # What is in no row of the others.
 LARGE = 424_242
@@ -121,10 +122,10 @@ async def test_nothing_is_said_of_a_group_that_was_refused_before_it_is_written(
 
 
 async def test_a_refused_commit_leaves_its_stages_and_the_index_as_the_ledger_has_it(served: Served) -> None:
-    before = served.shard.journal.index.claims.contents()
+    before = contents(served.shard.journal.index.claims)
     with pytest.raises(TooLarge):
         await served.produce(rows_of(LARGE))
-    assert served.shard.journal.index.claims.contents() == before
+    assert contents(served.shard.journal.index.claims) == before
     assert served.shard.topics() == []
     staged = winner(await served.stage(rows_of(7)))
     assert (await served.commit(staged)).outcome == "COMMITTED"

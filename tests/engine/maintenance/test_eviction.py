@@ -13,6 +13,9 @@ from oncegate.engine.maintenance.archive_log import TOPIC
 from oncegate.engine.maintenance.eviction import EVICT_AGAIN_MS
 from oncegate.engine.recovery.owner import REOPEN_MS
 from oncegate.engine.requests import SettingsRequest
+from oncegate.index.claims.decide import decide
+from oncegate.index.claims.evict import drop
+from oncegate.index.claims.store import ClaimStore
 from oncegate.index.lsm.bloom import KINDS
 from oncegate.index.lsm.tier import RUNS_MAX
 from tests.support.held import HeldLedgers, id16, said, turns, until
@@ -345,14 +348,13 @@ async def test_at_each_step_of_their_way_out_ids_are_known(monkeypatch: pytest.M
         await done(served, *names(0, 20))
         index, asked = served.shard.journal.index.claims, []
         prints = served.shard.fingerprints().of_array(pa.array(names(0, 20)))
-        drop = index.drop_evicted
 
-        def dropped(archive: int, ids: np.ndarray) -> int:
-            count = drop(archive, ids)
-            asked.append(set(index.decide(id16(77), 1, bytes(16), prints, 0).verdicts.tolist()))
+        def dropped(store: ClaimStore, ids: np.ndarray) -> int:
+            count = drop(store, ids)
+            asked.append(set(decide(index, id16(77), 1, bytes(16), prints, 0).verdicts.tolist()))
             return count
 
-        monkeypatch.setattr(index, "drop_evicted", dropped)
+        monkeypatch.setattr("oncegate.engine.maintenance.eviction.drop", dropped)
         await seal(served)
         assert len(asked) > 1
         assert all(verdicts == {Verdict.DUPLICATE} for verdicts in asked)

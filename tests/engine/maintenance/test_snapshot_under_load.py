@@ -9,6 +9,7 @@ from oncegate.core.claims import Verb
 from oncegate.engine.maintenance.snapshotter import SNAPSHOT_RESTS
 from oncegate.engine.requests import ClaimResult
 from tests.support.held import HeldLedgers, Served, said, serving, turns, until
+from tests.support.index.claim_index import contents
 
 STEP_MS = 5
 
@@ -32,7 +33,7 @@ def let_others_run(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
 async def claims_meanwhile(served: Served) -> list[ClaimResult]:
     """One claim after the other, every second one completed, for as long as the index is being saved."""
     answers: list[ClaimResult] = []
-    while served.shard.journal.index.claims.store.snapshot is not None:
+    while served.shard.journal.index.claims.snapshot is not None:
         answer = await served.claim(f"meanwhile {len(answers)}", f"old {len(answers)}", token=100 + len(answers))
         answers.append(answer)
         if len(answers) % 2:
@@ -42,7 +43,7 @@ async def claims_meanwhile(served: Served) -> list[ClaimResult]:
 
 async def begin(served: Served) -> None:
     served.shard.scheduler.compact()
-    await until(lambda: served.shard.journal.index.claims.store.snapshot is not None)
+    await until(lambda: served.shard.journal.index.claims.snapshot is not None)
 
 
 async def test_claims_are_answered_while_the_index_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,10 +60,10 @@ async def test_claims_are_answered_while_the_index_is_saved(monkeypatch: pytest.
         assert said(answers[0]) == ["GRANTED", "DUPLICATE"]
         await until(lambda: not served.shard.snapshotter.compacting)
         assert "compaction" in served.events.names()
-        before = served.shard.journal.index.claims.contents()
+        before = contents(served.shard.journal.index.claims)
         ids = served.shard.counters()["ids"]
     async with serving(ledgers) as served:
-        assert served.shard.journal.index.claims.contents() == before
+        assert contents(served.shard.journal.index.claims) == before
         assert served.shard.counters()["ids"] == ids
         assert said(await served.claim("meanwhile 0", "meanwhile 1", token=9)) == ["DUPLICATE", "BUSY"]
 
@@ -118,6 +119,6 @@ async def test_a_gateway_that_is_closed_while_it_saves_closes(monkeypatch: pytes
         let_others_run(monkeypatch, served)
         await served.claim("old", token=1)
         await begin(served)
-        before = served.shard.journal.index.claims.contents()
+        before = contents(served.shard.journal.index.claims)
     async with serving(ledgers) as served:
-        assert served.shard.journal.index.claims.contents() == before
+        assert contents(served.shard.journal.index.claims) == before

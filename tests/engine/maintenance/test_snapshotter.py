@@ -10,6 +10,7 @@ from oncegate.engine.maintenance import scheduler
 from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
 from oncegate.engine.requests import SettingsRequest, TopicRequest
 from tests.support.held import HeldLedgers, Served, rows_of, said, serving, turns, until, winner
+from tests.support.index.claim_index import contents
 
 HOUR_MS = 3_600_000
 
@@ -43,7 +44,7 @@ async def look(served: Served) -> list[object]:
     shard = served.shard
     view = await shard.topic("topic")
     return [
-        shard.journal.index.claims.contents(),
+        contents(shard.journal.index.claims),
         vars(shard.journal.index.batches.committed),
         {name: set(stages) for name, stages in shard.journal.index.batches.stages.items()},
         (shard.settings.horizon_ms, view.high_offsets, view.low_offsets, view.retention_ms, view.schema),

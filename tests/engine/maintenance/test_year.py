@@ -28,7 +28,7 @@ from oncegate.hashing.rows import EMPTY, add
 from oncegate.index import committed_names
 from oncegate.index import shard as state
 from oncegate.index.lsm.tier import RUNS_MAX
-from oncegate.index.shard import BUCKETS_PER_HORIZON
+from oncegate.index.settings import BUCKETS_PER_HORIZON
 from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.files import outputs
 from oncegate.ports import Ledgers
@@ -36,6 +36,7 @@ from oncegate.runs import LocalRunFolders
 from oncegate.testing import FakeClock
 from oncegate.testing.ledger_places import replayed
 from tests.support.held import Events, id16, rows_of, said, turns, until, winner
+from tests.support.index.claim_index import contents
 from tests.support.ledger_tools import QuietDisk
 
 DAY_MS = 86_400_000
@@ -183,13 +184,13 @@ async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_mo
 async def test_what_a_collected_ledger_knows_is_what_its_entries_knew(world: World) -> None:
     await world.pass_days(80)
     assert "compaction" in world.events.names()
-    before = world.shard.journal.index.claims.contents()
+    before = contents(world.shard.journal.index.claims)
     counters = world.shard.counters()
     await world.gateway.close()
     runs = LocalRunFolders(world.folder, QuietDisk())
     async with open_gateway(world.ledgers, runs, world.clock, world.events) as gateway:
         shard = gateway.shard("default")
-        assert shard.journal.index.claims.contents() == before, "of what is in memory"
+        assert contents(shard.journal.index.claims) == before, "of what is in memory"
         assert shard.counters()["cold_ids"] == counters["cold_ids"]
         assert (shard.counters()["ids"], shard.counters()["takeovers"]) == (counters["ids"], counters["takeovers"])
         world.gateway = gateway

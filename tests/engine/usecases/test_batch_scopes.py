@@ -12,6 +12,7 @@ from oncegate.core.errors import BadRequest, LedgerFull, TooLarge
 from oncegate.engine.requests import ProduceRequest, Scope, TakeRequest
 from oncegate.index.claims import batch_scopes
 from oncegate.index.claims.batch_scopes import BatchScopes
+from oncegate.index.claims.lookup import explain
 from oncegate.index.shard import ShardIndex
 from tests.support.held import HeldLedgers, id16, rows_of, said
 from tests.support.producing_lanes import Lanes, lanes
@@ -46,7 +47,7 @@ async def done(lane: Lanes, *ids: str, batch: int, call: int = 1) -> None:
 
 def states(lane: Lanes, *ids: str) -> list[IdState]:
     claims = lane.shard.journal.index.claims
-    return [claims.explain(one.tobytes(), lane.served.clock.monotonic_ms()).state for one in prints(lane, *ids)]
+    return [explain(claims, one.tobytes(), lane.served.clock.monotonic_ms()).state for one in prints(lane, *ids)]
 
 
 async def test_within_its_batch_an_id_is_written_once(lane: Lanes) -> None:

@@ -11,7 +11,7 @@ from oncegate.core.importing import IMPORT, Importing
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.requests import TakeRequest
 from oncegate.engine.usecases.operations.carrying import KnownIds
-from oncegate.index.snapshot.listing import listed
+from oncegate.index.claims.listing import listed
 from tests.support.held import HeldLedgers, Served, id16, said, serving
 
 NOTE = Note("ada", "moved")
@@ -56,10 +56,10 @@ async def test_what_is_listed_of_one_index_is_what_another_takes_in() -> None:
         await there.settle(Verb.COMPLETE, claimed.claim)
         await there.claim("open", token=2)
         await take(there, 7, "c")
-        parts = list(listed(there.shard.journal.index.claims.store))
+        parts = list(listed(there.shard.journal.index.claims))
         ids, owners, digests = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:3])
         assert await take_in(here, KnownIds(ids, owners, digests)) == 3
-        assert sum(len(one.ids) for one in listed(here.shard.journal.index.claims.store)) == 3
+        assert sum(len(one.ids) for one in listed(here.shard.journal.index.claims)) == 3
 
 
 async def refused(served: Served, error: type[Exception], told: str, **owners: bytes) -> None:

@@ -14,6 +14,7 @@ from oncegate.engine.usecases import claim_batching
 from oncegate.engine.usecases.claim_batching import FEWEST, IDS_MOST, MOST, WAIT_MS, ClaimBatcher
 from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch
 from tests.support.held import HeldLedgers, Served, id16, said, serving, turns, until
+from tests.support.index.claim_index import contents
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 Outcome = tuple[str, ...]
@@ -228,7 +229,7 @@ async def outcomes(
             found.append([outcome for outcome, _ in in_place])
             claims += [claim for _, claim in in_place]
             served.clock.advance(7_000)
-        held = served.shard.journal.index.claims.contents()
+        held = contents(served.shard.journal.index.claims)
         return found, sorted((state, *rest) for state, _, *rest in held.values())
 
 

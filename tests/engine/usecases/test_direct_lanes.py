@@ -312,7 +312,7 @@ async def test_a_topic_is_written_one_way(lane: DirectLanes) -> None:
 async def test_a_namespace_that_promises_headers_has_no_lanes() -> None:
     ledgers = LedgersWithLanes()
     async with serving(ledgers) as served:
-        served.shard.journal.index.settings = NamespaceSet(0, 1, 0, 1)
+        served.shard.journal.index.settings.in_force = NamespaceSet(0, 1, 0, 1)
         with pytest.raises(BadRequest, match="record_headers"):
             await served.shard.open_lane("t", "p", served.deadline())
 

@@ -11,6 +11,7 @@ import pytest
 from oncegate.core.claims import ID_TIME_SKEW_MS, IdTime, Verb
 from oncegate.core.errors import BadRequest, OncegateError
 from oncegate.engine.requests import ClaimRequest, LookUpRequest, ProduceRequest, SettingsRequest, TakeRequest
+from oncegate.index.claims.lookup import view_of
 from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, turns, until
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20261126"))
@@ -155,4 +156,4 @@ async def test_in_any_order_of_events_nothing_done_is_granted_again_and_nothing_
 
 
 async def _state(served: Served, claim: bytes) -> str:
-    return served.shard.journal.index.claims.view(claim, served.clock.monotonic_ms()).state.name
+    return view_of(served.shard.journal.index.claims, claim, served.clock.monotonic_ms()).state.name

@@ -101,7 +101,7 @@ async def test_nothing_stays_pinned_once_it_is_durable_or_refused(served: Served
     served.clock.advance(LEASE_MS)
     await served.claim("b", token=2)
     await served.settle(Verb.COMPLETE, held.claim)
-    assert not served.shard.journal.index.claims.store.rows.holders.pins.any()
+    assert not served.shard.journal.index.claims.rows.holders.pins.any()
 
 
 async def test_a_settled_claim_is_known_as_long_as_clients_retry_though_its_lease_was_short() -> None:

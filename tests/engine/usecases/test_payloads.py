@@ -12,6 +12,7 @@ from oncegate.core.entries.kinds import Claimed, Produced
 from oncegate.core.errors import LedgerFull, TokenReused
 from oncegate.engine.requests import ClaimRequest, ProduceRequest, TopicRequest
 from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving
+from tests.support.index.claim_index import contents
 
 
 @pytest.fixture
@@ -99,7 +100,7 @@ async def test_a_refused_append_takes_the_payload_back_too(served: Served) -> No
     served.disk.faults = ["full"]
     with pytest.raises(LedgerFull):
         await claim(served, "a", "x")
-    assert not served.shard.journal.index.claims.contents()
+    assert not contents(served.shard.journal.index.claims)
 
 
 async def test_each_id_that_is_taken_over_has_the_payload_it_was_taken_over_with(served: Served) -> None:
@@ -133,5 +134,5 @@ async def test_payloads_are_known_after_a_restart_from_a_collected_ledger() -> N
         copy = type(index)()
         for position, piece in enumerate(index.snapshot(), 1):
             copy.replayed(position, piece)
-        assert copy.claims.contents() == index.claims.contents()
-        assert any(digest for *_, digest in copy.claims.contents().values())
+        assert contents(copy.claims) == contents(index.claims)
+        assert any(digest for *_, digest in contents(copy.claims).values())

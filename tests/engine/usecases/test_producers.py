@@ -21,7 +21,7 @@ from oncegate.core.errors import (
     UnknownClaim,
     UnknownProducer,
 )
-from oncegate.index.producers.index import DONE_INTERVALS_MAX
+from oncegate.index.producers.store import DONE_INTERVALS_MAX
 from tests.support.held import HeldLedgers, rows_of, said
 from tests.support.producing_lanes import Lanes, lanes
 

@@ -11,6 +11,7 @@ from oncegate.core.errors import Fenced, LedgerDown, LedgerFull, NotDone, Produc
 from oncegate.engine.commit.room import PROBE_MS
 from oncegate.engine.producer_requests import ResolveRequest
 from tests.support.held import HeldLedgers, said, turns, until
+from tests.support.index.claim_index import contents
 from tests.support.producing_lanes import Lanes, lanes
 
 LEASE_MS = 30_000
@@ -74,12 +75,12 @@ async def test_a_verb_and_its_repeat_wait_for_one_entry(lane: Lanes, verb: str) 
 async def test_what_the_ledger_refused_never_was_and_may_be_asked_again(lane: Lanes, verb: str) -> None:
     await prepared(lane)
     ask, kinds = WRITES[verb]
-    before = lane.shard.journal.index.claims.contents()
+    before = contents(lane.shard.journal.index.claims)
     # What ends something is tried all the same: the ledger may have kept room for it.
     lane.served.disk.faults = ["full"] * (2 if verb in ("complete", "release") else 1)
     with pytest.raises(LedgerFull):
         await ask(lane)
-    assert lane.shard.journal.index.claims.contents() == before
+    assert contents(lane.shard.journal.index.claims) == before
     with pytest.raises(LedgerFull):
         await ask(lane)
     await turns()

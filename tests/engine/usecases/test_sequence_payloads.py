@@ -85,7 +85,7 @@ async def test_an_append_that_is_refused_leaves_the_payloads_and_their_number_as
     lane.served.disk.faults = ["full"]
     with pytest.raises(Exception, match="no space left"):
         await lane.produce(1, [2], payloads=[20])
-    store = lane.served.shard.journal.index.producers.store
+    store = lane.served.shard.journal.index.producers
     assert (store.digests, store.producers["p"].digests.sequences.tolist()) == (1, [1])
 
 

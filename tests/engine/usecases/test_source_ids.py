@@ -58,12 +58,12 @@ def test_a_source_is_known_after_a_compaction_and_one_that_was_refused_is_not() 
     index, again = ShardIndex(), ShardIndex()
     undo, _ = index.apply(1, SourceNamed("", "p", FIRST, 0), 0)
     undo()
-    assert index.producers.source_ids.known("", "p", SECOND) is SourceKnown.FIRST
+    assert index.source_ids.known("", "p", SECOND) is SourceKnown.FIRST
     index.apply(1, SourceNamed("", "p", FIRST, 0), 0)
     for step in index.snapshot_steps():
         for piece in step:
             again.replayed(2, piece)
-    known = again.producers.source_ids.known
+    known = again.source_ids.known
     assert (known("", "p", FIRST), known("", "p", SECOND)) == (SourceKnown.SAME, SourceKnown.OTHER)
     assert (known("t", "p", FIRST), known("", "p", None)) == (SourceKnown.FIRST, SourceKnown.UNNAMED)
 

@@ -16,8 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from oncegate.core.claims import CLAIM, Action, Asker, ClaimState, IdState
 from oncegate.core.entries.kinds import Claimed, Completed, Released
 from oncegate.core.errors import TokenReused
-from oncegate.index.claims.index import SAME_INDEX, ClaimIndex, Undo, Widths
-from oncegate.index.table.arrays import NO_DIGESTS
+from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.store import Widths
+from oncegate.index.table.arrays import NO_DIGESTS, SAME_INDEX
+from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import NARROW, fingerprints, name
 
 TOKENS = [name(letter) for letter in "abc"]

@@ -11,8 +11,9 @@ from oncegate.core.entries.kinds import Claimed, Completed, Released
 from oncegate.core.verdicts import Verdict
 from oncegate.index.claims.apply import Undo
 from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch, claim_many, is_repeat
-from oncegate.index.claims.index import ClaimIndex, Widths
+from oncegate.index.claims.store import Widths
 from oncegate.index.table.rows import _LAYOUT
+from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import NARROW
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))

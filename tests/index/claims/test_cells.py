@@ -18,7 +18,7 @@ from oncegate.core.claims import (
     LeaseExpiry,
     Verb,
 )
-from oncegate.index.claims.index import Widths
+from oncegate.index.claims.store import Widths
 from tests.support.index.cells import EXPECTED, check_cell, reach
 from tests.support.index.driver import NARROW
 from tests.support.index.settle_cells import check_settle_cell, reach_settle

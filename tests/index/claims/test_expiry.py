@@ -3,7 +3,7 @@
 import pytest
 
 from oncegate.core.claims import IdState
-from oncegate.index.claims.index import Widths
+from oncegate.index.claims.store import Widths
 from tests.support.index.driver import LEASE_MS, NARROW, fingerprints
 from tests.support.index.verbs import VerbDriver
 

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from oncegate.core.entries.kinds import Produced
-from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.claims.apply import apply
+from oncegate.index.claims.firsts import firsts_of, written_by
+from oncegate.index.claims.lookup import explain
 from oncegate.index.shard import ShardIndex
 from oncegate.index.table.rows import RESULT_BYTES, Results
+from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import NARROW, fingerprints, name
 from tests.support.index.row_sharing import EAGER, LATER_MS, go_round
 from tests.support.index.verbs import VerbDriver
@@ -21,7 +24,7 @@ both_kernels = pytest.mark.parametrize("compiled", [True, False], ids=["compiled
 
 def results(index: ClaimIndex, ids: list[int]) -> list[bytes | None]:
     """Of each id, all of which are duplicates."""
-    located = index.firsts_of(fingerprints(ids), np.full(len(ids), 2, np.uint8), 16).located
+    located = firsts_of(index, fingerprints(ids), np.full(len(ids), 2, np.uint8), 16).located
     return [None if number < 0 else located.results[number] for number in located.result.tolist()]
 
 
@@ -62,8 +65,8 @@ def test_a_result_that_was_forgotten_lets_its_row_be_shared() -> None:
     driver = VerbDriver(EAGER)
     for call in range(40):
         done(driver, [call], b"x")
-    driver.index.keep_results(10 * (RESULT_BYTES + 1))
-    assert driver.index.results_forgotten == 30
+    driver.index.rows.results.keep_within(10 * (RESULT_BYTES + 1))
+    assert driver.index.rows.results.forgotten == 30
     driver.now_ms += LATER_MS
     done(driver, [10**6])
     go_round(driver)
@@ -83,7 +86,7 @@ def test_a_snapshot_gives_each_row_its_own_result(compiled: bool) -> None:
     before = results(driver.index, list(range(60)))
     saved, loaded = ShardIndex(driver.index), ShardIndex()
     for piece in saved.snapshot():
-        loaded.claims.apply(0, piece, 0)
+        apply(loaded.claims, 0, piece, 0)
         loaded.replayed(0, piece)
     assert results(loaded.claims, list(range(60))) == before
     assert {None, b"29", b"17"} < set(before)
@@ -99,12 +102,12 @@ def test_a_snapshot_of_an_older_build_says_no_place_that_may_be_wrong() -> None:
         if piece.what != "results":
             loaded[1].replayed(0, piece)
     offsets = [
-        one.claims.firsts_of(fingerprints([1]), np.array([2], np.uint8), 0).located.offset.tolist() for one in loaded
+        firsts_of(one.claims, fingerprints([1]), np.array([2], np.uint8), 0).located.offset.tolist() for one in loaded
     ]
     assert offsets == [[7], [-1]]
-    explained = [one.claims.explain(taken, 0).written_at for one in loaded]
+    explained = [explain(one.claims, taken, 0).written_at for one in loaded]
     assert explained == [("t", 0, 7)] * 2
-    assert [one.claims.written_by(name("c"))[0].first_offset for one in loaded] == [7, 7]
+    assert [written_by(one.claims, name("c"))[0].first_offset for one in loaded] == [7, 7]
 
 
 def test_what_a_result_is_counted_with_is_what_it_takes() -> None:

@@ -5,7 +5,9 @@ import pytest
 
 from oncegate.core.claims import Action, ClaimState, IdState
 from oncegate.core.errors import TokenReused
-from oncegate.index.claims.index import SAME_INDEX, ClaimIndex, Widths
+from oncegate.index.claims.store import Widths
+from oncegate.index.table.arrays import SAME_INDEX
+from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import LEASE_MS, NARROW, Driver, fingerprints, name
 
 

@@ -8,8 +8,9 @@ import pytest
 from oncegate.core.claims import ClaimState
 from oncegate.core.entries.codec import decode, encode
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Probe, Released
-from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.claims.replay import replay
+from oncegate.index.claims.store import Widths
+from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import LEASE_MS, NARROW, Driver, name
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))

@@ -9,8 +9,9 @@ import pytest
 from oncegate.core.claims import IdState
 from oncegate.core.entries.kinds import Claimed, Completed, Retired
 from oncegate.core.entries.producers import Acked, Scoped
-from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.claims.results import Explained
+from oncegate.index.claims.store import Widths
+from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import LEASE_MS, NARROW, fingerprints
 from tests.support.index.verbs import VerbDriver
 from tests.support.index.walks import IDS, Walk, answers

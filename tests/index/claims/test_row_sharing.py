@@ -12,10 +12,10 @@ from oncegate.core.verdicts import Flag
 from oncegate.index.claims import expiry, row_sharing
 from oncegate.index.claims.evict import gather, pick, unpin
 from oncegate.index.claims.expiry import BUCKET_BITS
-from oncegate.index.claims.index import ClaimIndex
-from oncegate.index.snapshot.claims_reader import restore
-from oncegate.index.snapshot.claims_writer import snapshot
+from oncegate.index.claims.snapshot_reader import restore
+from oncegate.index.claims.snapshot_writer import snapshot
 from oncegate.index.table.rows import DONE
+from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import fingerprints, name
 from tests.support.index.row_sharing import BUCKET_MS, EAGER, LATER_MS, NEVER, go_round, many
 from tests.support.index.twins import Twins

@@ -7,7 +7,9 @@ import pytest
 
 from oncegate.core.claims import ClaimState, IdState
 from oncegate.core.entries.kinds import Claimed, Completed, Released
-from oncegate.index.claims.index import ClaimIndex, Undo, Widths
+from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.store import Widths
+from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import LEASE_MS, NARROW, Driver, fingerprints, name
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))

@@ -9,7 +9,6 @@ from oncegate.core.claims import LeaseExpiry
 from oncegate.core.errors import TokenReused
 from oncegate.core.producers import ASKERS, SEQUENCE, ProducerAction, ProducerAsker, SequenceState
 from oncegate.index.producers.decide import SequenceDecision
-from oncegate.index.producers.index import ProducerIndex
 from oncegate.index.producers.store import ProducerStore
 from tests.support.index.sequences import Lane, said
 
@@ -92,7 +91,7 @@ def test_what_an_older_epoch_left_is_granted_to_nobody_where_nobody_takes_over(
     cell: tuple[SequenceState, ProducerAsker], expiry: LeaseExpiry
 ) -> None:
     lane, ask = reach(cell)
-    lane.index.store.let_expire(expiry)
+    lane.store.let_expire(expiry)
     told = "BUSY" if expiry is LeaseExpiry.HOLD else "IN_DOUBT"
     expected = told if cell == (CLAIMED, ProducerAsker.NEWER) else EXPECTED[cell]
     asked = ask()
@@ -108,7 +107,7 @@ def test_a_test_of_a_cell_reaches_just_that_cell(cell: tuple[SequenceState, Prod
         (ProducerAction.DUPLICATE, ProducerAction.BUSY),
         (ProducerAction.BUSY, ProducerAction.DUPLICATE),
     ):
-        lane.index.store.rules = np.where(only, np.uint8(mine), np.uint8(others)).astype(np.uint8)
+        lane.store.rules = np.where(only, np.uint8(mine), np.uint8(others)).astype(np.uint8)
         assert ask().actions.tolist() == [mine]
 
 
@@ -127,7 +126,7 @@ def test_a_missing_cell_is_an_error_and_no_default(monkeypatch: pytest.MonkeyPat
 def test_a_table_that_is_changed_is_in_force_for_an_index_made_then(monkeypatch: pytest.MonkeyPatch) -> None:
     other = SEQUENCE[SequenceState.DONE, ProducerAsker.NEWER]
     monkeypatch.setitem(SEQUENCE, (SequenceState.ABSENT, ProducerAsker.NEWER), other)
-    lane = Lane(ProducerIndex())
+    lane = Lane(ProducerStore())
     lane.register(1)
     assert said(lane.decide(0, [5])) == ["DUPLICATE"]
 
@@ -148,7 +147,7 @@ def test_a_repeat_of_a_takeover_is_told_so_again() -> None:
     lane.register(2)
     lane.claim(0, [1, 2])
     assert said(lane.decide(0, [1, 2])) == ["GRANTED+TAKEOVER", "GRANTED"]
-    assert lane.index.takeovers == 1
+    assert lane.store.takeovers == 1
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from oncegate.core.entries.producers import SequencesClaimed
 from oncegate.core.verdicts import BY_BYTE
+from oncegate.index.producers.decide import decide
 from oncegate.index.producers.digests import Digests, sequences_of
 from oncegate.index.producers.intervals import spans_of
 from tests.support.index.producers_saved import pieces_of, restored
@@ -30,12 +31,12 @@ class Payloads(Lane):
 
     def verdicts(self, call: int, payloads: dict[int, int]) -> list[str]:
         wanted, digests = u64(payloads), u32(payloads.values())
-        asked = self.index.decide(self.producer, call, id16(call), wanted, None, digests)
+        asked = decide(self.store, self.producer, call, id16(call), wanted, None, digests)
         return [BY_BYTE[int(byte)].verdict.name for byte in asked.verdicts]
 
     def take(self, call: int, payloads: dict[int, int], with_digests: bool = True) -> Any:
         wanted, digests = u64(payloads), u32(payloads.values())
-        asked = self.index.decide(self.producer, call, id16(call), wanted, None, digests if with_digests else None)
+        asked = decide(self.store, self.producer, call, id16(call), wanted, None, digests if with_digests else None)
         parts = [digests[asked.actions == action].tobytes() for action in (1, 3)]
         spans = asked.fresh.tobytes(), asked.taken.tobytes()
         kept = b"".join(parts) if with_digests else b""
@@ -72,7 +73,7 @@ def test_what_was_written_without_a_payload_is_not_compared_nor_what_comes_witho
     lane.write(0, {1: 10}, with_digests=False)
     lane.write(1, {2: 20})
     assert lane.verdicts(2, {1: 11, 2: 20}) == ["DUPLICATE", "DUPLICATE"]
-    asked = lane.index.decide(lane.producer, 3, id16(3), u64([1, 2]), None)
+    asked = lane.store.decide(lane.producer, 3, id16(3), u64([1, 2]), None)
     assert [BY_BYTE[int(byte)].verdict.name for byte in asked.verdicts] == ["DUPLICATE", "DUPLICATE"]
 
 
@@ -80,7 +81,7 @@ def test_what_is_acked_is_stale_and_no_longer_compared_and_the_next_one_is(lane:
     lane.write(0, {1: 10, 2: 20, 3: 30})
     lane.ack(2)
     assert known(lane.producer.digests) == {3: 30}
-    assert lane.index.store.digests == 1
+    assert lane.store.digests == 1
     assert lane.verdicts(1, {1: 11, 2: 21, 3: 31}) == ["STALE", "STALE", "CONFLICT"]
 
 
@@ -112,17 +113,17 @@ def test_what_is_undone_is_as_it_was(lane: Payloads) -> None:
         lambda: lane.take(2, {4: 40}, with_digests=False),
     ]
     for step in steps:
-        states.append((known(lane.producer.digests), lane.index.store.digests))
+        states.append((known(lane.producer.digests), lane.store.digests))
         undos.append(step())
     for before, undo in zip(reversed(states), reversed(undos), strict=True):
         undo()
-        assert (known(lane.producer.digests), lane.index.store.digests) == before
+        assert (known(lane.producer.digests), lane.store.digests) == before
 
 
 def test_a_snapshot_keeps_them_and_how_many_there_are(lane: Payloads) -> None:
     lane.write(0, {1: 10, 2: 20, 9: 90})
     lane.ack(1)
-    store = restored(pieces_of(lane.index.store))
+    store = restored(pieces_of(lane.store))
     assert known(store.producers["p"].digests) == {2: 20, 9: 90}
     assert store.digests == 2
 

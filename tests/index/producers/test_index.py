@@ -12,21 +12,20 @@ import pytest
 from oncegate.core.claims import ClaimState
 from oncegate.core.entries.producers import Acked, DriverRegistered
 from oncegate.core.producers import Registrant, Standing
-from oncegate.index.producers.apply import CALLS_KEPT, PAST_TOKENS
+from oncegate.index.producers.apply import CALLS_KEPT, PAST_TOKENS, apply
 from oncegate.index.producers.decide import registrant, standing
-from oncegate.index.producers.index import ProducerIndex
 from oncegate.index.producers.intervals import Intervals, flat
+from oncegate.index.producers.snapshot import ProducerSnapshot, snapshot_steps
 from oncegate.index.producers.store import Driver, Producer, ProducerStore
-from oncegate.index.snapshot.producers import ProducerSnapshot, snapshot_steps
 from tests.support.index.producers_saved import pieces_of, restored, seen_in
 from tests.support.index.sequences import LEASE_MS, Lane, id16, said
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20261121"))
 
 
-def told(index: ProducerIndex) -> object:
+def told(store: ProducerStore) -> object:
     """Everything that entries make, leases aside."""
-    return told_by(pieces_of(index.store))
+    return told_by(pieces_of(store))
 
 
 def told_by(pieces: list[tuple[str, bytes]]) -> object:
@@ -43,7 +42,7 @@ def test_an_older_epochs_open_claims_are_left_to_the_next() -> None:
     lane.claim(1, [3, 4])
     lane.register(2)
     assert said(lane.decide(0, [1, 3, 5])) == ["DUPLICATE", "GRANTED+TAKEOVER", "GRANTED"]
-    assert lane.index.call_state(lane.producer, 1) is ClaimState.UNKNOWN, "calls are an epoch's own"
+    assert lane.producer.call_state(1) is ClaimState.UNKNOWN, "calls are an epoch's own"
 
 
 def test_done_is_no_longer_own_in_the_next_epoch_and_stays_one_piece() -> None:
@@ -55,27 +54,26 @@ def test_done_is_no_longer_own_in_the_next_epoch_and_stays_one_piece() -> None:
     lane.claim(0, [3])
     lane.complete(0)
     assert said(lane.decide(1, [2, 3])) == ["DUPLICATE", "DUPLICATE+OWN"]
-    assert lane.index.done(lane.producer).tolist() == [[1, 3]]
+    assert lane.producer.done().tolist() == [[1, 3]]
 
 
 def test_where_to_go_on_is_behind_everything_that_is_done_without_a_break() -> None:
     lane = Lane()
     lane.register(1)
-    index = lane.index
-    assert index.resume_after(lane.producer) is None
+    assert lane.store.resume_after(lane.producer) is None
     lane.claim(0, [1, 2])
-    assert index.resume_after(lane.producer) is None
+    assert lane.store.resume_after(lane.producer) is None
     lane.claim(1, [3, 9])
     lane.complete(1)
-    assert index.resume_after(lane.producer) is None, "1 and 2 are still open"
+    assert lane.store.resume_after(lane.producer) is None, "1 and 2 are still open"
     lane.complete(0)
-    assert index.resume_after(lane.producer) == 9, "what was never claimed holds nothing up"
+    assert lane.store.resume_after(lane.producer) == 9, "what was never claimed holds nothing up"
     lane.claim(2, [10, 11])
-    assert index.resume_after(lane.producer) == 9
+    assert lane.store.resume_after(lane.producer) == 9
     lane.release(2)
-    assert index.resume_after(lane.producer) == 9, "released is not done"
+    assert lane.store.resume_after(lane.producer) == 9, "released is not done"
     lane.ack(9)
-    assert (index.resume_after(lane.producer), len(index.done(lane.producer))) == (9, 0)
+    assert (lane.store.resume_after(lane.producer), len(lane.producer.done())) == (9, 0)
 
 
 def test_an_ack_forgets_what_it_covers_and_nothing_else() -> None:
@@ -85,7 +83,7 @@ def test_an_ack_forgets_what_it_covers_and_nothing_else() -> None:
     lane.complete(0)
     lane.claim(1, [6])
     lane.ack(3)
-    assert (lane.producer.watermark, lane.index.done(lane.producer).tolist()) == (3, [[4, 4]])
+    assert (lane.producer.watermark, lane.producer.done().tolist()) == (3, [[4, 4]])
     assert said(lane.decide(2, [1, 3, 4, 6, 7])) == ["STALE", "STALE", "DUPLICATE+OWN", "SAME+OF_CALL", "GRANTED"]
 
 
@@ -98,13 +96,13 @@ def test_a_watermark_never_goes_back_nor_beyond_what_was_claimed(acked: int, aft
     lane.claim(0, [1, 2, 3, 4, 6])
     lane.complete(0)
     lane.ack(3)
-    assert lane.index.watermark_after(lane.producer, acked) == after
+    assert lane.producer.watermark_after(acked) == after
 
 
 def test_where_nothing_was_claimed_no_watermark_moves() -> None:
     lane = Lane()
     lane.register(1)
-    assert lane.index.watermark_after(lane.producer, 5) is None
+    assert lane.producer.watermark_after(5) is None
 
 
 def test_what_was_claimed_and_is_not_done_holds_an_ack_up() -> None:
@@ -115,9 +113,9 @@ def test_what_was_claimed_and_is_not_done_holds_an_ack_up() -> None:
     lane.claim(1, [4, 5])
     lane.claim(2, [8, 9])
     lane.release(2)
-    assert lane.index.undone(lane.producer, 3).tolist() == []
-    assert lane.index.undone(lane.producer, 4).tolist() == [[4, 5]]
-    assert lane.index.undone(lane.producer).tolist() == [[4, 5], [8, 9]]
+    assert lane.store.undone(lane.producer, 3).tolist() == []
+    assert lane.store.undone(lane.producer, 4).tolist() == [[4, 5]]
+    assert lane.store.undone(lane.producer).tolist() == [[4, 5], [8, 9]]
 
 
 def test_who_asks_is_known_by_epoch_and_token() -> None:
@@ -161,19 +159,19 @@ def test_settled_calls_are_forgotten_in_their_turn_and_open_ones_never() -> None
         lane.claim(call, [call])
         lane.complete(call)
     assert len(lane.producer.calls) <= 2 * CALLS_KEPT
-    assert lane.index.call_state(lane.producer, 0) is ClaimState.OPEN
-    assert lane.index.call_state(lane.producer, 2) is ClaimState.UNKNOWN
-    assert lane.index.call_state(lane.producer, 2 * CALLS_KEPT) is ClaimState.DONE
+    assert lane.producer.call_state(0) is ClaimState.OPEN
+    assert lane.producer.call_state(2) is ClaimState.UNKNOWN
+    assert lane.producer.call_state(2 * CALLS_KEPT) is ClaimState.DONE
     assert said(lane.decide(2, [2, 5_000])) == ["DUPLICATE+OWN", "BUSY"], "forgotten, and still no new call"
     lane.complete(0)
-    assert lane.index.resume_after(lane.producer) == 2 * CALLS_KEPT
+    assert lane.store.resume_after(lane.producer) == 2 * CALLS_KEPT
 
 
 def test_after_a_rebuild_every_holder_has_a_full_lease() -> None:
     lane = Lane()
     lane.register(1)
     assert lane.producer.lease_left_ms(LEASE_MS - 1) == 1
-    lane.index.reset_leases(50_000)
+    lane.store.reset_leases(50_000)
     assert lane.producer.lease_left_ms(50_000) == LEASE_MS
 
 
@@ -185,7 +183,7 @@ class Walk(Lane):
         self.rng, self.call, self.tokens, self.driver_epoch = rng, 0, 0, 1
 
     def step(self) -> Any:
-        if "p" not in self.index.producers or self.rng.random() < 0.12:
+        if "p" not in self.store.producers or self.rng.random() < 0.12:
             self.tokens, self.call = self.tokens + 1, 0
             return self.register(self.tokens)
         chance, producer = self.rng.random(), self.producer
@@ -206,8 +204,8 @@ class Walk(Lane):
         return self.claim(self.call, wanted) if len(asked.fresh) or len(asked.taken) else None
 
     def _ack_some(self) -> Any:
-        reached = self.index.resume_after(self.producer)
-        after = None if reached is None else self.index.watermark_after(self.producer, reached)
+        reached = self.store.resume_after(self.producer)
+        after = None if reached is None else self.producer.watermark_after(reached)
         upto = flat({} if after is None else {7: after})
         return self.apply(Acked("d", self.driver_epoch, self.rng.randrange(9), upto, 0))
 
@@ -218,12 +216,12 @@ def test_what_was_taken_back_leaves_no_trace() -> None:
         walk = Walk(random.Random(seed))
         for _ in range(25):
             walk.step()
-            before, position = told(walk.index), walk.position
+            before, position = told(walk.store), walk.position
             kept = len(walk.entries), walk.call, walk.tokens, walk.driver_epoch
             undos = [walk.step() for _ in range(walk.rng.randrange(1, 5))]
             for undo in reversed([undo for undo in undos if undo is not None]):
                 undo()
-            assert told(walk.index) == before, f"seed {seed}"
+            assert told(walk.store) == before, f"seed {seed}"
             walk.position = position
             count, walk.call, walk.tokens, walk.driver_epoch = kept
             del walk.entries[count:]
@@ -235,14 +233,13 @@ def test_a_replay_and_what_was_saved_are_the_index() -> None:
         walk = Walk(random.Random(seed))
         for _ in range(60):
             walk.step()
-        again = ProducerIndex()
+        again = ProducerStore()
         for position, entry in enumerate(walk.entries, 1):
-            again.apply(position, entry)
-        assert told(again) == told(walk.index), f"seed {seed}"
-        loaded = ProducerIndex()
-        loaded.store = restored(pieces_of(walk.index.store))
-        assert told(loaded) == told(walk.index), f"seed {seed}"
-        walk.index = loaded
+            apply(again, position, entry)
+        assert told(again) == told(walk.store), f"seed {seed}"
+        loaded = restored(pieces_of(walk.store))
+        assert told(loaded) == told(walk.store), f"seed {seed}"
+        walk.store = loaded
         for _ in range(20):
             walk.step()
 
@@ -252,7 +249,7 @@ def test_what_does_not_add_up_is_not_loaded(damage: str) -> None:
     lane = Lane()
     lane.register(1)
     lane.claim(0, [1, 3])
-    [(what, data), *rest] = pieces_of(lane.index.store)
+    [(what, data), *rest] = pieces_of(lane.store)
     [one] = msgspec.msgpack.decode(data, type=list[ProducerSnapshot])
     held = {"columns": one.held[:-8], "order": one.held[8:16] + one.held[:8] + one.held[16:], "name": one.held}[damage]
     broken = [replace(one, held=held)] * (2 if damage == "name" else 1)
@@ -267,7 +264,7 @@ def test_a_snapshot_of_producers_is_of_the_moment_at_which_it_began() -> None:
         walk = Walk(random.Random(seed))
         for _ in range(40):
             walk.step()
-        as_it_was, steps, pieces = told(walk.index), snapshot_steps(walk.index.store), list[tuple[str, bytes]]()
+        as_it_was, steps, pieces = told(walk.store), snapshot_steps(walk.store), list[tuple[str, bytes]]()
         while True:
             for _ in range(3):
                 walk.step()
@@ -275,7 +272,7 @@ def test_a_snapshot_of_producers_is_of_the_moment_at_which_it_began() -> None:
                 break
             pieces += step
         assert told_by(pieces) == as_it_was, f"seed {seed}"
-        assert told(walk.index) != as_it_was
+        assert told(walk.store) != as_it_was
 
 
 def test_a_snapshot_of_producers_that_is_closed_or_thrown_away_copies_nothing_more() -> None:
@@ -309,7 +306,7 @@ def test_producers_are_saved_in_small_steps() -> None:
 def test_a_snapshot_without_some_of_its_producers_is_refused(missing: str) -> None:
     lane = Lane()
     lane.register(1)
-    pieces = pieces_of(lane.index.store)
+    pieces = pieces_of(lane.store)
     assert missing in dict(pieces)
     with pytest.raises(ValueError, match="producers"):
         restored([one for one in pieces if one[0] != missing])

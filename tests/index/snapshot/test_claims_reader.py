@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from oncegate.core.entries.kinds import Claimed, Completed
-from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.claims import snapshot_reader, snapshot_writer
 from oncegate.index.claims.replay import replay
-from oncegate.index.snapshot import claims_reader, claims_writer
-from oncegate.index.snapshot.claims_reader import ClaimsReader, restore
-from oncegate.index.snapshot.claims_writer import snapshot
+from oncegate.index.claims.snapshot_reader import ClaimsReader, restore
+from oncegate.index.claims.snapshot_writer import snapshot
 from oncegate.index.table import bulk_insert
+from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import LEASE_MS, name
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
@@ -44,7 +44,7 @@ def index() -> ClaimIndex:
 
 @pytest.fixture
 def pieces(index: ClaimIndex, monkeypatch: pytest.MonkeyPatch) -> Pieces:
-    monkeypatch.setattr(claims_writer, "_SLOTS_PER_PIECE", 10_000)
+    monkeypatch.setattr(snapshot_writer, "_SLOTS_PER_PIECE", 10_000)
     found = dict(snapshot(index.store))
     assert sum(piece.startswith("slots/") for piece in found) > 8
     return found
@@ -100,7 +100,7 @@ def test_of_two_slots_that_cannot_be_the_first_is_named(pieces: Pieces, monkeypa
     first = len(pieces["slots/0"]) // 16
     with pytest.raises(ValueError, match=f"slot {first} names no row"):
         load(damaged)
-    monkeypatch.setattr(claims_reader, "ALONE", 1 << 30)
+    monkeypatch.setattr(snapshot_reader, "ALONE", 1 << 30)
     with pytest.raises(ValueError, match=f"slot {first} names no row"):
         load(damaged)
 
@@ -117,7 +117,7 @@ def load_piecewise(pieces: Pieces) -> ClaimIndex:
 
 
 def test_pieces_are_loaded_as_they_come(index: ClaimIndex, pieces: Pieces, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims_reader, "BATCH_IDS", IDS // 2)
+    monkeypatch.setattr(snapshot_reader, "BATCH_IDS", IDS // 2)
     assert load_piecewise(pieces).contents() == index.contents()
 
 

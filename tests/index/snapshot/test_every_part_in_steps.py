@@ -48,6 +48,7 @@ from oncegate.core.writers import WriterId
 from oncegate.core.writers import encode as writer_of
 from oncegate.index import committed_names
 from oncegate.index.shard import ShardIndex
+from tests.support.index.claim_index import contents
 
 RAW = {"older_names", "older_reads"}
 HOUR_MS = 3_600_000
@@ -188,7 +189,7 @@ def restored(pieces: Sequence[SnapshotPiece]) -> ShardIndex:
 
 def parts_of(index: ShardIndex) -> dict[str, object]:
     """Returns what an index holds, by kind of piece, lists in one order."""
-    parts: dict[str, object] = {"claims": (index.claims.contents(), index.claims.ids, index.claims.open_claims)}
+    parts: dict[str, object] = {"claims": (contents(index.claims), index.claims.ids, index.claims.open_claims)}
     whole: dict[str, bytes] = {}
     for piece in index.snapshot():
         whole[piece.what] = whole.get(piece.what, b"") + piece.data

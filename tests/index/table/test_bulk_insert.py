@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Probe, Produced, Released
-from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.claims.replay import replay
+from oncegate.index.claims.store import Widths
 from oncegate.index.table import bulk_insert
 from oncegate.index.table.rows import Rows
+from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import LEASE_MS, NARROW, Driver, fingerprints, name
 from tests.support.index.walks import Walk, answers
 

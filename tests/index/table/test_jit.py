@@ -26,7 +26,7 @@ print(counts.tolist(), sum(COMPILED.demand.stats.cache_hits.values()))
 SERVES = """
 import numpy as np
 from oncegate.core.entries.kinds import Claimed, Completed
-from oncegate.index.claims.index import ClaimIndex
+from tests.support.index.claim_index import ClaimIndex
 from oncegate.index.shard import warm_up
 from oncegate.hashing.ids import Fingerprinter
 from oncegate.index.table.kernels import COMPILED

@@ -8,7 +8,7 @@ import pytest
 
 from oncegate.core.claims import ClaimState
 from oncegate.core.errors import Overloaded
-from oncegate.index.claims.index import Widths
+from oncegate.index.claims.store import Widths
 from tests.support.index.driver import LEASE_MS, NARROW, Driver, name
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))

@@ -15,9 +15,11 @@ from oncegate.core.entries.codec import decode, encode
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Released
 from oncegate.core.errors import LedgerFull, ReleasedClaim, UnknownClaim
 from oncegate.core.verdicts import BY_BYTE
-from oncegate.index.claims.index import SAME_INDEX, ClaimIndex, Widths
 from oncegate.index.claims.replay import replay
+from oncegate.index.claims.store import Widths
+from oncegate.index.table.arrays import SAME_INDEX
 from tests.model.kit.replies import Broken, ClaimReply, SettleReply
+from tests.support.index.claim_index import ClaimIndex
 
 
 class Gateway:

@@ -12,7 +12,7 @@ import pytest
 from oncegate.core import claims as decisions
 from oncegate.core.cells import Cell
 from oncegate.core.claims import CLAIM, SETTLE, Action, Asker, ClaimState, Effect, IdState, Verb
-from oncegate.index.claims.index import Widths
+from oncegate.index.claims.store import Widths
 from tests.model.claims.stories import late_copy_meets_a_released_id
 from tests.model.claims.walks import SETUPS
 from tests.model.kit.outcome import Outcome, first_broken, walk

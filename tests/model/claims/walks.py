@@ -1,7 +1,7 @@
 """The ways to run the walk of claims."""
 
 from oncegate.core.claims import LeaseExpiry
-from oncegate.index.claims.index import Widths
+from oncegate.index.claims.store import Widths
 from tests.model.claims.world import Setup
 
 SETUPS = {

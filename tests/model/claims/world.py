@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from oncegate.core.claims import LeaseExpiry, Verb
 from oncegate.core.errors import OncegateError, Overloaded, ReleasedClaim, Retryable, UnknownClaim
-from oncegate.index.claims.index import Widths
+from oncegate.index.claims.store import Widths
 from tests.model.claims.gateway import Gateway
 from tests.model.kit.attempt import Attempt, Request
 from tests.model.kit.chance import IDS, LEASES_MS, Steady, fingerprints

@@ -23,7 +23,8 @@ from oncegate.engine.usecases.produce import Records
 from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.topics import Topics
 from oncegate.hashing.keys import FUNCTION
-from oncegate.index.claims.index import ClaimIndex, Widths
+from oncegate.index.claims.lookup import explain
+from oncegate.index.claims.store import Widths
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
@@ -32,6 +33,7 @@ from tests.model.kit.held import Call
 from tests.model.kit.process import KEY_CHECK, Process, alone
 from tests.model.kit.replies import Broken
 from tests.model.mixed.rows import keys_of, read, rows_of
+from tests.support.index.claim_index import ClaimIndex, contents
 
 TOPIC, PARTITIONS = "topic", 2
 LIMITS = Limits()
@@ -120,7 +122,7 @@ class Gateway(Process):
         """The ids that are done, as the index has it now, by a request that came with another payload than this."""
         found = set()
         for i, payload in zip(request.ids, request.payloads, strict=False):
-            explained = self.index.claims.explain(self.fingerprints[i].tobytes(), self.clock.monotonic_ms())
+            explained = explain(self.index.claims, self.fingerprints[i].tobytes(), self.clock.monotonic_ms())
             if explained.state is IdState.DONE and explained.token is not None:
                 by = self.payloads.of(explained.token, explained.call, i)
                 found |= {i} if by not in (0, payload) else set()
@@ -161,11 +163,11 @@ class Gateway(Process):
     def told(self, index: ShardIndex) -> object:
         claims = index.claims
         topics = [(name, topic.partitions, topic.turns) for name, topic in index.topics]
-        return [getattr(claims, name) for name in COUNTS], claims.contents(), topics, index.settings, index.buckets
+        return [getattr(claims, name) for name in COUNTS], contents(claims), topics, index.settings.snapshot()
 
     def state(self, i: int) -> IdState:
         """Of one id, as durable entries have it; it is said to lie where its key goes."""
-        explained = self._twin.claims.explain(self.fingerprints[i].tobytes(), self.clock.monotonic_ms())
+        explained = explain(self._twin.claims, self.fingerprints[i].tobytes(), self.clock.monotonic_ms())
         if explained.written_at is not None and explained.written_at[1] != i % PARTITIONS:
             raise Broken("OFFSETS", f"{i} is said to lie in partition {explained.written_at[1]}")
         return explained.state

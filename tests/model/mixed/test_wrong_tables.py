@@ -8,7 +8,7 @@ import pytest
 
 from oncegate.core.cells import Cell
 from oncegate.core.claims import CLAIM, PRODUCE, TAKE, Action, Asker, IdState
-from oncegate.index.claims.index import Widths
+from oncegate.index.claims.store import Widths
 from tests.model.kit.outcome import Outcome, first_broken, walk
 from tests.model.kit.replies import Broken
 from tests.model.mixed.stories import STORIES

@@ -1,6 +1,6 @@
 """The ways to run the mixed walk."""
 
-from oncegate.index.claims.index import Widths
+from oncegate.index.claims.store import Widths
 from tests.model.mixed.world import HORIZON_MS, Setup
 
 NARROW = Widths(tag_bits=16, row_bits=8, capacity=8)

@@ -20,7 +20,7 @@ from oncegate.core.errors import OncegateError, Retryable
 from oncegate.core.verdicts import BY_BYTE, Flag, Verdict
 from oncegate.engine.maintenance.scheduler import bucket_ms
 from oncegate.engine.requests import ClaimResult, ProduceResult, SettleResult
-from oncegate.index.claims.index import Widths
+from oncegate.index.claims.store import Widths
 from oncegate.testing import FakeClock
 from tests.model.kit.attempt import Attempt, Request
 from tests.model.kit.chance import IDS, LEASES_MS, Steady, fingerprints

@@ -16,11 +16,12 @@ from oncegate.engine.usecases.drivers import Drivers
 from oncegate.engine.usecases.operations.leftovers import Leftovers
 from oncegate.engine.usecases.producers import Producers
 from oncegate.hashing.keys import FUNCTION
-from oncegate.index.claims.index import ClaimIndex, Widths
+from oncegate.index.claims.store import Widths
 from oncegate.index.shard import ShardIndex
 from oncegate.testing import FakeClock
 from tests.model.kit.held import Call
 from tests.model.kit.process import KEY_CHECK, Process, alone
+from tests.support.index.claim_index import ClaimIndex, contents
 from tests.support.index.producers_saved import saved
 
 LIMITS = Limits()
@@ -73,14 +74,14 @@ class Gateway(Process):
         return self.began(Call(steps))
 
     def told(self, index: ShardIndex) -> object:
-        known = saved(index.producers.store)
+        known = saved(index.producers)
         producers = {
             str(one.values["name"]): (_lasting(one.values), one.past, one.token, one.held) for one in known.producers
         }
         calls = [sorted((number, str(call)) for number, call in one.calls) for one in known.producers]
         drivers = {one.name: one for one in known.drivers}
         batches = {name: index.claims.scopes.open_claims(name, 1 << 62) for name in drivers}
-        return producers, calls, drivers, known.takeovers, index.claims.contents(), batches
+        return producers, calls, drivers, known.takeovers, contents(index.claims), batches
 
     @property
     def takeovers(self) -> int:

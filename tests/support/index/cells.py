@@ -6,7 +6,8 @@ import numpy as np
 
 from oncegate.core.claims import Asker, IdState, LeaseExpiry
 from oncegate.index.claims.decide import decide_verb
-from oncegate.index.claims.index import ClaimDecision, Widths
+from oncegate.index.claims.results import ClaimDecision
+from oncegate.index.claims.store import Widths
 from oncegate.index.table.arrays import IdTimes
 from tests.support.index.driver import LEASE_MS, Answer, name
 from tests.support.index.verbs import VerbDriver

@@ -7,8 +7,11 @@ import numpy as np
 
 from oncegate.core.entries.kinds import Claimed, Completed, Released
 from oncegate.core.verdicts import BY_BYTE
-from oncegate.index.claims.index import ClaimDecision, ClaimIndex, Undo, Widths
+from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.results import ClaimDecision
+from oncegate.index.claims.store import Widths
 from oncegate.index.table.arrays import NO_DIGESTS
+from tests.support.index.claim_index import ClaimIndex
 
 NARROW = Widths(tag_bits=16, row_bits=8, capacity=8, segments=4)
 LEASE_MS = 1_000

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from oncegate.index.producers.snapshot import ProducerSnapshot, ProducersReader, ProducersSnapshot, snapshot_steps
 from oncegate.index.producers.store import Driver, ProducerStore
-from oncegate.index.snapshot.producers import ProducerSnapshot, ProducersReader, ProducersSnapshot, snapshot_steps
 
 Piece = tuple[str, bytes]
 

@@ -17,10 +17,10 @@ from oncegate.core.entries.producers import (
     SequencesReleased,
 )
 from oncegate.core.verdicts import BY_BYTE
-from oncegate.index.producers.decide import SequenceDecision
-from oncegate.index.producers.index import ProducerIndex
+from oncegate.index.producers.apply import apply
+from oncegate.index.producers.decide import SequenceDecision, decide
 from oncegate.index.producers.intervals import flat
-from oncegate.index.producers.store import Producer
+from oncegate.index.producers.store import Producer, ProducerStore
 
 LEASE_MS = 10_000
 
@@ -42,23 +42,23 @@ def said(asked: SequenceDecision) -> list[str]:
 class Lane:
     """One producer "p" of driver "d", and its index. Every claim takes all that it is granted."""
 
-    def __init__(self, index: ProducerIndex | None = None) -> None:
-        self.index = index if index is not None else ProducerIndex()
+    def __init__(self, store: ProducerStore | None = None) -> None:
+        self.store = store if store is not None else ProducerStore()
         self.position = 0
         self.entries: list[Entry] = []
         self.apply(DriverRegistered("d", 1, id16(99), 0))
 
     @property
     def producer(self) -> Producer:
-        return self.index.producers["p"]
+        return self.store.producers["p"]
 
     def apply(self, entry: Entry, now_ms: int = 0) -> Any:
         self.position += 1
         self.entries.append(entry)
-        return self.index.apply(self.position, entry, now_ms)
+        return apply(self.store, self.position, entry, now_ms)
 
     def register(self, token: int, driver: str = "d") -> Any:
-        found = self.index.producers.get("p")
+        found = self.store.producers.get("p")
         epoch = 1 if found is None else found.epoch + 1
         return self.apply(ProducerRegistered("p", 7, epoch, id16(token), driver, LEASE_MS, 0))
 
@@ -66,7 +66,7 @@ class Lane:
         self, call: int, sequences: Sequence[int], prev: int | None = None, digests: Any = None
     ) -> SequenceDecision:
         wanted = u64(sequences)
-        return self.index.decide(self.producer, call, digest(sequences), wanted, prev, digests)
+        return decide(self.store, self.producer, call, digest(sequences), wanted, prev, digests)
 
     def claim(self, call: int, sequences: Sequence[int], digests: Any = None) -> Any:
         """Claims sequences; `digests`: uint32 of them, all of which are granted as fresh."""

@@ -2,7 +2,7 @@
 
 from oncegate.core import claims as decisions
 from oncegate.core.claims import ClaimState, Effect, IdState, Verb
-from oncegate.index.claims.index import Widths
+from oncegate.index.claims.store import Widths
 from tests.support.index.driver import LEASE_MS, Driver, fingerprints, name
 
 ID, ELSE = 5, 6

@@ -3,9 +3,11 @@
 import random
 from collections.abc import Iterator
 
-from oncegate.index.claims.index import ClaimIndex, Undo, Widths
-from oncegate.index.snapshot.claims_reader import restore
-from oncegate.index.snapshot.claims_writer import SnapshotStopped
+from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.snapshot_reader import restore
+from oncegate.index.claims.snapshot_writer import SnapshotStopped
+from oncegate.index.claims.store import Widths
+from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.walks import Walk
 
 Pieces = dict[str, bytes]

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from oncegate.core.entries.kinds import Produced, Retired, Taken
-from oncegate.index.claims.index import ClaimDecision, Undo
+from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.results import ClaimDecision
 from oncegate.index.table.arrays import NO_DIGESTS
 from tests.support.index.driver import Answer, Driver, name
 

@@ -7,8 +7,10 @@ import numpy as np
 
 from oncegate.core.claims import ClaimState, IdState
 from oncegate.core.errors import Overloaded
-from oncegate.index.claims.index import ClaimIndex, Undo, Widths
+from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.store import Widths
 from oncegate.index.table.arrays import NO_DIGESTS
+from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import LEASE_MS, fingerprints, name
 from tests.support.index.verbs import VerbDriver, digest_of
 

@@ -177,9 +177,9 @@ def _written(descriptor: int, index: "ShardIndex", metadata: dict[bytes, bytes])
 def _tables(index: "ShardIndex") -> Iterator[Any]:
     import pyarrow as pa
 
-    from oncegate.index.snapshot.listing import listed
+    from oncegate.index.claims.listing import listed
 
-    for some in listed(index.claims.store):
+    for some in listed(index.claims):
         if not len(some.ids):
             continue
         ids = pa.array([row.tobytes() for row in some.ids], pa.binary(16))

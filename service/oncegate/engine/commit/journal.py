@@ -14,7 +14,8 @@ from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.limits import Limits
 from oncegate.index.claims.bulk_claim import ClaimBatch, claim_many
-from oncegate.index.shard import ShardIndex, Undo
+from oncegate.index.part import Undo
+from oncegate.index.shard import ShardIndex
 from oncegate.index.table.arrays import NO_TIMES, IdTimes
 from oncegate.ports import Clock, Observer, OutputChange
 
@@ -57,7 +58,7 @@ class Journal:
 
     def times(self, made_ms: NDArray[np.uint64] | None) -> IdTimes:
         """Returns when ids were made, and up to when they are past; None: they do not say it."""
-        settings = self.index.settings
+        settings = self.index.settings.in_force
         past = 0 if made_ms is None else past_ms(settings.horizon_ms, settings.known_from_ms, self.wall_ms())
         return NO_TIMES if made_ms is None or not past else IdTimes(made_ms, past)
 
@@ -68,8 +69,8 @@ class Journal:
 
         Raises what `claim_many` does, before any effect.
         """
-        index, first = self.index.claims, self.group_commit.next_position
-        claim_batch = claim_many(index.store, first, claims, self.clock.monotonic_ms(), self.times(made_ms))
+        first = self.group_commit.next_position
+        claim_batch = claim_many(self.index.claims, first, claims, self.clock.monotonic_ms(), self.times(made_ms))
         try:
             bodies = [encode(entry) for entry in claim_batch.entries]
         except BaseException:

@@ -2,13 +2,13 @@
 
 from oncegate.core.claims import Action
 from oncegate.engine.requests import ClaimRequest, ProduceRequest, TakeRequest
-from oncegate.index.claims.firsts import AskedBy, Duplicates
-from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.claims.firsts import AskedBy, Duplicates, duplicates_of
 from oncegate.index.claims.results import ClaimDecision
+from oncegate.index.claims.store import ClaimStore
 
 
 def duplicates_in(
-    index: ClaimIndex,
+    store: ClaimStore,
     request: ClaimRequest | ProduceRequest | TakeRequest,
     decision: ClaimDecision,
     wall_ms: int,
@@ -23,4 +23,4 @@ def duplicates_in(
     scope = None if request.scope is None else (request.scope.driver, request.scope.batch)
     call = None if isinstance(request, TakeRequest) else request.call
     asked = AskedBy(call or 0, decision.claim is not None, call is None, scope, request.writer, seen_max)
-    return index.duplicates_of(request.ids, decision.verdicts, decision.archives, asked, wall_ms)
+    return duplicates_of(store, request.ids, decision.verdicts, decision.archives, asked, wall_ms)

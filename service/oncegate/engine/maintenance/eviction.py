@@ -23,7 +23,7 @@ from oncegate.engine.maintenance.compaction import RunBuilder, to_merge
 from oncegate.engine.maintenance.rate_limit import RateLimit, Stopped
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.maintenance.snapshotter import Snapshotter
-from oncegate.index.claims.evict import Gathered, Picked, gather, parts_of, pick, unpin
+from oncegate.index.claims.evict import Gathered, Picked, drop, gather, parts_of, pick, unpin
 from oncegate.index.lsm.archives import Archive
 from oncegate.index.lsm.tier import RUNS_MAX
 from oncegate.ports import Mark, Outputs
@@ -159,9 +159,9 @@ class Eviction:
         if claims.ids <= limit or not can:
             return False
         for _ in range(_FORGETTING):
-            claims.forget_settled(journal.clock.monotonic_ms())
+            claims.registry.forget_due(journal.clock.monotonic_ms(), early=True)
         surplus = min(claims.ids - limit + limit // _ROUND, max(1, limit // _ROUND_MAX))
-        picked = pick(claims.store, max(1, surplus), journal.index.buckets)
+        picked = pick(claims, max(1, surplus), journal.index.settings.buckets)
         if picked is None:
             return False
         try:
@@ -169,7 +169,7 @@ class Eviction:
                 return False
             return await self._round(picked)
         finally:
-            unpin(claims.store, picked)
+            unpin(claims, picked)
 
     async def _round(self, picked: Picked) -> bool:
         made, refused = await self._append(picked)
@@ -188,9 +188,9 @@ class Eviction:
         """Appends what is picked as archives; returns what became durable of it, and why not all did."""
         made: list[tuple[Archive, U64]] = []
         gathered: list[Gathered] = []
-        segments = len(self._claims.store.table.slots.base)
+        segments = len(self._claims.table.slots.base)
         for segment in range(segments):
-            gathered.append(gather(self._claims.store, picked, segment))
+            gathered.append(gather(self._claims, picked, segment))
             size_bytes = archive_log.ID_BYTES * sum(len(one.ids) for one in gathered)
             if size_bytes and (size_bytes >= self._journal.limits.seal_bytes or segment == segments - 1):
                 parts = await asyncio.to_thread(parts_of, picked, gathered)
@@ -213,7 +213,7 @@ class Eviction:
             for first in range(0, len(ids), _DROPPED_AT_ONCE):
                 if self._snapshotter.compacting or self._closing:
                     return False
-                self._claims.drop_evicted(archive.number, ids[first : first + _DROPPED_AT_ONCE])
+                archive.dropped += drop(self._claims, ids[first : first + _DROPPED_AT_ONCE])
                 await self._journal.clock.sleep_ms(0)
             archive.dropped = archive.ids
         return True

@@ -11,7 +11,7 @@ from oncegate.engine.maintenance import archive_log
 from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.maintenance.snapshotter import Snapshotter
 from oncegate.engine.usecases.stage_quota import StageQuota
-from oncegate.index.shard import bucket_ms, buckets_kept
+from oncegate.index.settings import bucket_ms, buckets_kept
 from oncegate.index.topics import Partition, Topic
 from oncegate.ports import TrimRanges
 
@@ -56,14 +56,14 @@ class Scheduler:
         no restart, makes a gateway forget what may still be retried. Time in which it did not run does not count.
         """
         journal, index, now_ms = self._journal, self._journal.index, self._journal.clock.monotonic_ms()
-        horizon_ms = index.settings.horizon_ms
+        horizon_ms = index.settings.in_force.horizon_ms
         # Ids on their way out of memory must not be let go of and claimed anew meanwhile.
         if self._eviction.busy:
             return
         if not horizon_ms or now_ms - self._retired_ms < bucket_ms(horizon_ms) or index.claims.oldest_wall_ms is None:
             return
         self._retired_ms = now_ms
-        before_ms = index.buckets[0] if len(index.buckets) == buckets_kept(horizon_ms) else 0
+        before_ms = index.settings.buckets[0] if len(index.settings.buckets) == buckets_kept(horizon_ms) else 0
         # Later than all before it, though the wall clock may stand behind the ledger's.
         journal.record([Retired(before_ms, journal.wall_ms() + 1)], archive_log.trim(journal, before_ms))
         if before_ms:

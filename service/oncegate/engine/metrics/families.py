@@ -150,7 +150,7 @@ def _unacked(shard: Shard) -> int | None:
 def _unacked_ms(shard: Shard) -> int | None:
     if len(shard.journal.index.producers.drivers) > STEPS_MOST:
         return None
-    oldest_wall_ms = shard.journal.index.claims.store.scopes.oldest_wall_ms()
+    oldest_wall_ms = shard.journal.index.claims.scopes.oldest_wall_ms()
     return 0 if oldest_wall_ms is None else max(0, shard.journal.wall_ms() - oldest_wall_ms)
 
 

@@ -35,12 +35,12 @@ class Settings:
         if settings != known:
             journal.group_commit.check()
             await journal.group_commit.durable(journal.record([replace(settings, wall_ms=journal.wall_ms())]))
-        await journal.group_commit.durable(journal.index.settings_position)
+        await journal.group_commit.durable(journal.index.settings.position)
 
     @property
     def in_force(self) -> NamespaceSet:
         """Returns the settings as the ledger has them."""
-        return self._journal.index.settings
+        return self._journal.index.settings.in_force
 
     @property
     def horizon_ms(self) -> int:

@@ -13,7 +13,8 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance import archive_log
 from oncegate.engine.maintenance.compaction import RunBuilder
 from oncegate.engine.maintenance.run_files import RunFiles
-from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.claims.evict import drop
+from oncegate.index.claims.store import ClaimStore
 from oncegate.index.lsm.archives import Archive, total
 from oncegate.ports import Observer, Outputs
 
@@ -28,7 +29,7 @@ class Dropping:
     with the `Retired` that comes later.
     """
 
-    def __init__(self, claims: ClaimIndex, outputs: Outputs) -> None:
+    def __init__(self, claims: ClaimStore, outputs: Outputs) -> None:
         self._claims = claims
         self._outputs = outputs
         self._loop = asyncio.get_running_loop()
@@ -40,7 +41,7 @@ class Dropping:
         numbers = range(sealed.next_number - len(entry.archives), sealed.next_number)
         with suppress(OffsetTrimmed):
             for archive, ids in self._read([sealed.by_number[number] for number in numbers]):
-                self._claims.drop_evicted(archive.number, ids)
+                drop(self._claims, ids)
                 archive.dropped = archive.ids
 
     def _read(self, archives: Sequence[Archive]) -> list[tuple[Archive, U64]]:
@@ -57,7 +58,7 @@ class Dropping:
 
 
 async def open_runs(
-    claims: ClaimIndex, outputs: Outputs, files: RunFiles, limits: Limits, observer: Observer, namespace: str
+    claims: ClaimStore, outputs: Outputs, files: RunFiles, limits: Limits, observer: Observer, namespace: str
 ) -> None:
     """Opens the runs there are; makes those that are missing, damaged or of another version again, before anything is
     answered. LedgerDamaged, LedgerDown; LedgerFull, OSError: there is no room for them."""
@@ -76,5 +77,5 @@ async def open_runs(
     for archive in sealed.live:
         if archive.dropped < archive.ids:
             for read, records in await Dropping(claims, outputs).read_all([archive]):
-                claims.drop_evicted(read.number, records)
+                drop(claims, records)
                 read.dropped = read.ids

@@ -78,7 +78,7 @@ def rebuild(
     compacted, clock_ms = (upkeep.compacted, upkeep.clock_ms) if upkeep else (None, None)
     entries = Entries(batches, marks, key_check, compacted)
     try:
-        replay_claims(entries, index.claims.store, now_ms, index.replayed, *others, clock_ms=clock_ms)
+        replay_claims(entries, index.claims, now_ms, index.replayed, *others, clock_ms=clock_ms)
         index.producers.reset_leases(now_ms)
     except EntryVersion as error:
         raise LedgerDamaged(

@@ -39,8 +39,8 @@ async def opened_shard(
             "lie there: name another ledger; nothing was written"
         )
     index = world.make_index()
-    index.claims.remember_for(world.limits.settled_claim_ms, world.limits.settled_claims_bytes)
-    index.claims.keep_results(world.limits.results_bytes)
+    index.claims.registry.remember_for(world.limits.settled_claim_ms, world.limits.settled_claims_bytes)
+    index.claims.rows.results.keep_within(world.limits.results_bytes)
     marks = Marks(followed.ledger, followed.predecessors, followed.compacted())
     check, again = key_check(followed.key), Dropping(index.claims, followed.outputs)
     upkeep = Upkeep(world.clock.monotonic_ms, followed.compacted) if followed.standing() else None
@@ -84,7 +84,7 @@ async def _begin_epoch(world: World, opened: OpenLedger, index: ShardIndex, mark
     """Appends the entry of this epoch, which fences every owner before; open leases begin anew."""
     entry = Opened(opened.epoch, FUNCTION, key_check(opened.key), world.clock.wall_ms())
     marks.add(await opened.ledger.append([encode(entry)], []))
-    index.claims.reset_leases(world.clock.monotonic_ms())
+    index.claims.rows.reset_leases(world.clock.monotonic_ms())
     index.producers.reset_leases(world.clock.monotonic_ms())
 
 

@@ -38,7 +38,7 @@ class UncheckedClaims:
     def prepare(self, shard: Shard) -> None:
         """Takes what it needs of a shard that is lost, where its settings let claims pass; `begin` lets them."""
         journal = shard.journal
-        if not may_pass(shard.settings, journal.index.settings_position <= shard.mark.position):
+        if not may_pass(shard.settings, journal.index.settings.position <= shard.mark.position):
             return
         # A request may still ask this one when another outage has begun, under another setting.
         made = Unchecked(

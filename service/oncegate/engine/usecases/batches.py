@@ -203,7 +203,7 @@ class Batches:
         if row.outcome is not CommitOutcome.DUPLICATE:
             raise refusal(row.outcome, row.reason, request, record)
         journal.counts.add(DUPLICATE_COMMITS)
-        is_late = is_newer_run(record.run, request.writer, journal.index.claims.store.runs)
+        is_late = is_newer_run(record.run, request.writer, journal.index.claims.runs)
         journal.counts.add_cause(Cause.ZOMBIE if is_late else Cause.BATCH_REPLAY, rows)
         ranges = await self._ranges(request, record, deadline)
         return self._duplicate(request, record, ranges, rows, facts.rows_equal)
@@ -350,7 +350,7 @@ class Batches:
 
     def _causes(self, request: CommitRequest) -> Counter[Cause]:
         """Counts the rows that are staged and not among the winners', by why they came beside those of their task."""
-        stages, runs = self._index.stages.get(request.name, {}), self._journal.index.claims.store.runs
+        stages, runs = self._index.stages.get(request.name, {}), self._journal.index.claims.runs
         won = {winner.token for winner in request.winners}
         winners = {task_of(stage.writer): stage.writer for stage in stages.values() if stage.token in won}
         causes = Counter[Cause]()

@@ -24,7 +24,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ClaimRequest, ClaimResult
 from oncegate.engine.usecases.claims import Claims, DecidedClaim, digest_of
 from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch, is_repeat
-from oncegate.index.claims.firsts import AskedBy, Duplicates
+from oncegate.index.claims.firsts import AskedBy, Duplicates, duplicates_of
 from oncegate.ports.tracing import TraceSpan, current_span
 
 # Claims of more ids cost little beside their ids.
@@ -137,12 +137,12 @@ class ClaimBatcher:
 
         Raises OncegateError before any effect.
         """
-        journal, index = self._journal, self._journal.index.claims
+        journal, store = self._journal, self._journal.index.claims
         if len(batch) < FEWEST:
             return
         journal.group_commit.check()
         batch = self._first_calls(batch, journal.clock.monotonic_ms())
-        if len(batch) < FEWEST or index.open_claims + len(batch) > journal.limits.open_claims:
+        if len(batch) < FEWEST or store.open_claims + len(batch) > journal.limits.open_claims:
             return
         if any(one.tenant is not None and not one.tenant.has_room(len(batch)) for one in batch):
             return
@@ -156,10 +156,10 @@ class ClaimBatcher:
 
     def _first_calls(self, batch: list[_Pending], now_ms: int) -> list[_Pending]:
         """Returns those whose (token, call) nothing is known of, the first of each, and whose time is not up."""
-        index, calls, first = self._journal.index.claims, set(), []
+        store, calls, first = self._journal.index.claims, set(), []
         for one in batch:
             call, left_ms = (one.request.token, one.request.call), one.deadline.left_ms
-            if call not in calls and not is_repeat(index.store, *call, now_ms) and (left_ms is None or left_ms > 0):
+            if call not in calls and not is_repeat(store, *call, now_ms) and (left_ms is None or left_ms > 0):
                 calls.add(call)
                 first.append(one)
         return first
@@ -190,7 +190,9 @@ class ClaimBatcher:
         archives = None if claim_batch.archives is None else claim_batch.archives[at]
         asked = AskedBy(request.call, is_repeat=False, writer=request.writer, seen_max=self._journal.counts.seen_max)
         verdicts = claim_batch.answers.verdicts[at]
-        return self._journal.index.claims.duplicates_of(request.ids, verdicts, archives, asked, self._journal.wall_ms())
+        return duplicates_of(
+            self._journal.index.claims, request.ids, verdicts, archives, asked, self._journal.wall_ms()
+        )
 
 
 def _made_ms(batch: list[_Pending]) -> NDArray[np.uint64] | None:

@@ -21,7 +21,9 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ClaimRequest, ClaimResult, LookUpRequest, SettleResult, TakeRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
 from oncegate.hashing.requests import digest_of_ids
-from oncegate.index.claims.firsts import Duplicates, Firsts
+from oncegate.index.claims.decide import decide, decide_look_up, decide_take
+from oncegate.index.claims.firsts import Duplicates, Firsts, firsts_of
+from oncegate.index.claims.lookup import explain, renew, result_of, view_of
 from oncegate.index.claims.results import ClaimDecision, Explained
 from oncegate.index.table.arrays import NO_DIGESTS
 from oncegate.index.table.grants import NO_CLAIM
@@ -59,7 +61,7 @@ class Claims:
     def __init__(self, journal: Journal, places: Places) -> None:
         self._journal = journal
         self._places = places
-        self._index = journal.index.claims
+        self._store = journal.index.claims
 
     def check(self, request: ClaimRequest) -> int:
         """Checks what can be refused whatever is known of the ids; returns the lease, in ms, that the claim gets.
@@ -87,7 +89,7 @@ class Claims:
         return replace(result, located=await self._places.located(firsts, deadline))
 
     def _firsts(self, ids: NDArray[np.uint64], verdicts: U8) -> Firsts:
-        return self._index.firsts_of(ids, verdicts, self._journal.limits.located_entries, self._places.elsewhere)
+        return firsts_of(self._store, ids, verdicts, self._journal.limits.located_entries, self._places.elsewhere)
 
     def decide(self, request: ClaimRequest, lease_ms: int, tenant: Tenant | None) -> DecidedClaim:
         """Decides which of these ids may be written, and records what is granted; the answer waits for `rests_on`.
@@ -99,17 +101,17 @@ class Claims:
         digests = NO_DIGESTS if request.digests is None else request.digests
         digest = digest_of(request)
         times = self._journal.times(request.made_ms)
-        decision = self._index.decide(
-            request.token, request.call, digest, request.ids, now_ms, digests=digests, times=times
+        decision = decide(
+            self._store, request.token, request.call, digest, request.ids, now_ms, digests=digests, times=times
         )
         claim, rests_on = None, decision.rests_on
         duplicates = duplicates_in(
-            self._index, request, decision, self._journal.wall_ms(), self._journal.counts.seen_max
+            self._store, request, decision, self._journal.wall_ms(), self._journal.counts.seen_max
         )
         if decision.again and decision.claim is not None:
             claim = decision.claim
-            self._index.renew(claim, now_ms)
-            lease_ms = self._index.view(claim, now_ms).lease_ms
+            renew(self._store, claim, now_ms)
+            lease_ms = view_of(self._store, claim, now_ms).lease_ms
         if len(decision.fresh) or len(decision.taken):
             assert not decision.again, "a repeat grants nothing new"
             self._check_tenant(tenant)
@@ -132,11 +134,11 @@ class Claims:
     def _grant(self, request: ClaimRequest, decision: ClaimDecision, digest: bytes, lease_ms: int) -> tuple[bytes, int]:
         journal = self._journal
         journal.group_commit.check()
-        if self._index.open_claims >= journal.limits.open_claims:
+        if self._store.open_claims >= journal.limits.open_claims:
             journal.counts.add(QUOTA_CLAIMS)
             raise QuotaExceeded(f"{journal.limits.open_claims} claims of this namespace are open; nothing was written")
         ids, now_ms = len(decision.fresh) + len(decision.taken), journal.clock.monotonic_ms()
-        self._index.make_room(ids, now_ms, digests=bool(decision.digests))
+        self._store.make_room(ids, now_ms, digests=bool(decision.digests))
         claim, wall_ms = journal.random(16), journal.wall_ms()
         fresh, taken = decision.fresh.tobytes(), decision.taken.tobytes()
         call, digests = (claim, request.token, request.call, digest), decision.digests
@@ -155,12 +157,12 @@ class Claims:
         if request.scope is not None and await is_over(journal, request.scope):
             return ClaimResult(None, 0, *stale(journal, len(request.ids)))
         now_ms = journal.clock.monotonic_ms()
-        decision = self._index.decide_take(request.owner, request.ids, now_ms, journal.times(request.made_ms))
+        decision = decide_take(self._store, request.owner, request.ids, now_ms, journal.times(request.made_ms))
         rests_on = decision.rests_on
-        duplicates = duplicates_in(self._index, request, decision, journal.wall_ms(), journal.counts.seen_max)
+        duplicates = duplicates_in(self._store, request, decision, journal.wall_ms(), journal.counts.seen_max)
         if len(decision.fresh) or len(decision.taken):
             journal.group_commit.check()
-            self._index.make_room(len(decision.fresh) + len(decision.taken), now_ms)
+            self._store.make_room(len(decision.fresh) + len(decision.taken), now_ms)
             fresh, taken = decision.fresh.tobytes(), decision.taken.tobytes()
             entry = Taken(request.owner, journal.wall_ms(), fresh, taken, request.id_set, request.writer)
             rests_on = journal.record([entry, *scoped(request.scope, NO_CLAIM)])
@@ -178,7 +180,9 @@ class Claims:
         deadline.check()
         journal = self._journal
         self._check_count(request.ids)
-        decision = self._index.decide_look_up(request.ids, journal.clock.monotonic_ms(), journal.times(request.made_ms))
+        decision = decide_look_up(
+            self._store, request.ids, journal.clock.monotonic_ms(), journal.times(request.made_ms)
+        )
         firsts = self._firsts(request.ids, decision.verdicts) if request.locate else None
         # A free id rests on what let it go, which names it no more: all that is known by now is waited for.
         await journal.group_commit.durable(journal.group_commit.next_position - 1)
@@ -196,7 +200,7 @@ class Claims:
         deadline.check()
         if result is not None:
             self._check_result(verb, result)
-        view = self._index.view(claim, self._journal.clock.monotonic_ms())
+        view = view_of(self._store, claim, self._journal.clock.monotonic_ms())
         effect = SETTLE[verb, view.state].effect
         if effect is Effect.REFUSE_UNKNOWN:
             raise UnknownClaim("nothing is known of this claim: it was never granted here, or settled long ago")
@@ -204,11 +208,11 @@ class Claims:
             raise ReleasedClaim("this claim was released; its ids may be another's by now")
         rests_on, lease_ms = view.position, 0
         if effect is Effect.EXTEND:
-            self._index.renew(claim, self._journal.clock.monotonic_ms())
+            renew(self._store, claim, self._journal.clock.monotonic_ms())
             lease_ms = view.lease_ms
         elif effect is not Effect.NOTHING:
             rests_on = self._write(effect, claim, result)
-        kept = self._index.result_of(claim) if verb is Verb.COMPLETE else None
+        kept = result_of(self._store, claim) if verb is Verb.COMPLETE else None
         await self._journal.group_commit.durable(rests_on)
         state, left = STATE_AFTER.get(effect, view.state), result is not None and result != kept
         return SettleResult(claim, state, view.named, view.granted - view.named, lease_ms, kept, left)
@@ -234,7 +238,7 @@ class Claims:
 
     async def explain(self, fingerprint: bytes) -> Explained:
         """Tells what is known about one id, by its 16 bytes, once that is durable. Raises Recovering."""
-        explained = self._index.explain(fingerprint, self._journal.clock.monotonic_ms())
+        explained = explain(self._store, fingerprint, self._journal.clock.monotonic_ms())
         elsewhere = self._places.elsewhere and explained.written_at is not None
         firsts = self._firsts(words(fingerprint).reshape(1, 2), _DUPLICATE) if elsewhere else None
         await self._journal.group_commit.durable(explained.position)

@@ -26,7 +26,7 @@ class Drivers:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._index = journal.index.producers
+        self._store = journal.index.producers
 
     async def register(self, request: DriverRequest, deadline: Deadline) -> DriverResult:
         """Gives this token an epoch, the same again for the same token. The newest wins at once: older acks are fenced.
@@ -34,7 +34,7 @@ class Drivers:
         Raises Fenced when a later one has followed, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing was
         changed; LedgerDown: unknown, repeat it.
         """
-        journal, drivers = self._journal, self._index.drivers
+        journal, drivers = self._journal, self._store.drivers
         check_name("driver", request.driver, journal.limits)
         deadline.check()
         registered = drivers.get(request.driver)
@@ -111,21 +111,21 @@ class Drivers:
 
     def _refusal(self, driver: Driver, name: str, sequence: int) -> OncegateError | None:
         """Tells why this producer's part is refused; None: it passes."""
-        producer = self._index.producers.get(name)
+        producer = self._store.producers.get(name)
         if producer is None:
             return refusals.unknown_part(name)
         if producer.driver != driver.name:
             return refusals.other_driver(producer, driver.name)
-        undone = self._index.undone(producer, sequence)[: refusals.PLACES_MAX].tolist()
+        undone = self._store.undone(producer, sequence)[: refusals.PLACES_MAX].tolist()
         return refusals.not_done(producer, [[first, min(last, sequence)] for first, last in undone]) if undone else None
 
     def _named(self, driver: Driver, request: AckRequest) -> list[Producer]:
         """Returns the driver's own producers among those that are named."""
-        producers = (self._index.producers.get(name) for name, _ in request.upto)
+        producers = (self._store.producers.get(name) for name, _ in request.upto)
         return [producer for producer in producers if producer is not None and producer.driver == driver.name]
 
     def _own(self, request: AckRequest) -> Driver:
-        driver = self._index.drivers.get(request.driver)
+        driver = self._store.drivers.get(request.driver)
         effect = DRIVER[standing(driver, request.epoch, request.token)].effect
         if driver is None or effect is not Entrance.GO_ON:
             raise refusals.not_the_driver(effect, request, driver)
@@ -134,8 +134,8 @@ class Drivers:
     def _moves(self, named: Iterable[tuple[str, int]]) -> Iterator[tuple[int, int]]:
         """Yields (producer's number, its new watermark): never back, never beyond what was claimed."""
         for name, sequence in sorted(named, key=lambda item: item[1]):
-            producer = self._index.producers[name]
-            reached = self._index.watermark_after(producer, sequence)
+            producer = self._store.producers[name]
+            reached = producer.watermark_after(sequence)
             if reached is not None:
                 yield producer.number, reached
 

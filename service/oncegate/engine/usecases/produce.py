@@ -27,7 +27,9 @@ from oncegate.engine.usecases.partitioning import Share, partition_of, shares, s
 from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.topics import Topics, identify_topics
 from oncegate.engine.write_log import PlainWriteWarnings
-from oncegate.index.claims.firsts import Firsts
+from oncegate.index.claims.decide import decide
+from oncegate.index.claims.firsts import Firsts, firsts_of, positions_of, written_by
+from oncegate.index.claims.lookup import view_of
 from oncegate.index.claims.results import ClaimDecision
 from oncegate.index.table.arrays import NO_DIGESTS
 from oncegate.ports import Origin, OutputChange, RowPlaces, RowRange, SendReport, WriteRange
@@ -91,7 +93,7 @@ class Records:
         wall_ms, seen_max = self._journal.wall_ms(), self._journal.counts.seen_max
         duplicates = duplicates_in(self._index.claims, request, decision, wall_ms, seen_max)
         rests_on, before = self._earlier_tries(decision, now_ms)
-        earlier_at = [] if decision.claim is None else self._index.claims.positions_of(decision.claim)
+        earlier_at = [] if decision.claim is None else positions_of(self._index.claims, decision.claim)
         firsts = self._firsts(ids, decision.verdicts) if request.locate else None
         written: list[_Placed] = []
         others = self._others(decision)
@@ -122,19 +124,19 @@ class Records:
     def _decide(self, request: ProduceRequest, ids: U64, digest: bytes, now_ms: int) -> ClaimDecision:
         digests = NO_DIGESTS if request.digests is None else request.digests
         times = self._journal.times(request.made_ms)
-        return self._index.claims.decide(request.token, request.call, digest, ids, now_ms, "produce", digests, times)
+        return decide(self._index.claims, request.token, request.call, digest, ids, now_ms, "produce", digests, times)
 
     def _earlier_tries(self, decision: ClaimDecision, now_ms: int) -> tuple[int, tuple[Span, ...]]:
         """Returns the position that the answer rests on, and what earlier tries of this call have written."""
         if decision.claim is None:
             return decision.rests_on, ()
         claims = self._index.claims
-        position = claims.view(decision.claim, now_ms).position
-        return max(decision.rests_on, position), claims.written_by(decision.claim)
+        position = view_of(claims, decision.claim, now_ms).position
+        return max(decision.rests_on, position), written_by(claims, decision.claim)
 
     def _firsts(self, ids: U64, verdicts: U8) -> Firsts:
         entries_max = self._journal.limits.located_entries
-        return self._index.claims.firsts_of(ids, verdicts, entries_max, self._places.elsewhere)
+        return firsts_of(self._index.claims, ids, verdicts, entries_max, self._places.elsewhere)
 
     async def _sequenced(self, request: ProduceRequest, requests: SequenceRequest, deadline: Deadline) -> ProduceResult:
         """Appends claim, rows and completion of a producer's sequences as one."""
@@ -188,7 +190,7 @@ class Records:
 
     @property
     def _in_shadow(self) -> bool:
-        return bool(self._index.settings.shadow)
+        return bool(self._index.settings.in_force.shadow)
 
     def _others(self, decision: ClaimDecision) -> NDArray[np.bool_]:
         """Tells which rows shadow mode writes beside those that are granted: all, but for a repeat of a call that is

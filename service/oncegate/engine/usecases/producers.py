@@ -20,10 +20,9 @@ from oncegate.engine.producer_requests import ProducerRequest, ProducerResult, P
 from oncegate.engine.requests import ClaimResult, SequenceRequest
 from oncegate.engine.usecases import producer_refusals as refusals
 from oncegate.engine.usecases import source_ids
-from oncegate.index.producers.decide import SequenceDecision, registrant, standing
-from oncegate.index.producers.index import DONE_INTERVALS_MAX
+from oncegate.index.producers.decide import SequenceDecision, decide, registrant, standing
 from oncegate.index.producers.intervals import count_of
-from oncegate.index.producers.store import Producer
+from oncegate.index.producers.store import DONE_INTERVALS_MAX, Producer
 from oncegate.index.writers import cause_between
 
 
@@ -32,7 +31,7 @@ class Producers:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._index = journal.index.producers
+        self._store = journal.index.producers
 
     async def register(self, request: ProducerRequest, deadline: Deadline) -> ProducerResult:
         """Gives this token an epoch, the same again for the same token; from then on older ones are fenced.
@@ -46,7 +45,7 @@ class Producers:
         lease_ms = self._journal.limits.lease_of(request.lease_ms)
         deadline.check()
         now_ms = self._journal.clock.monotonic_ms()
-        registered = self._index.producers.get(request.producer)
+        registered = self._store.producers.get(request.producer)
         if registered is not None and registered.driver != request.driver:
             raise refusals.other_driver(registered, request.driver)
         left_ms = 0 if registered is None else registered.lease_left_ms(now_ms)
@@ -59,7 +58,7 @@ class Producers:
         if named:
             self._journal.group_commit.check()
             self._journal.record(named)
-        producer = self._index.producers[request.producer]
+        producer = self._store.producers[request.producer]
         producer.lease_ms, producer.lease_until_ms = lease_ms, now_ms + lease_ms
         answer = self._answer(producer)
         position = max(producer.position, source_ids.position_of(self._journal, "", request.producer))
@@ -67,7 +66,7 @@ class Producers:
         return answer
 
     def _next_epoch(self, request: ProducerRequest, registered: Producer | None, lease_ms: int) -> None:
-        journal, producers = self._journal, self._index.producers
+        journal, producers = self._journal, self._store.producers
         if registered is None and len(producers) >= journal.limits.producers:
             raise TooLarge(
                 f"{len(producers)} producers in a namespace are all there may be: a producer is a partition of a source"
@@ -79,21 +78,21 @@ class Producers:
         journal.record([ProducerRegistered(*who, *times, request.gaps, request.writer)])
 
     def _answer(self, producer: Producer) -> ProducerResult:
-        done = self._index.done(producer)
+        done = producer.done()
         return ProducerResult(
             producer.number,
             producer.epoch,
             producer.lease_ms,
             producer.watermark,
             producer.claimed_to,
-            self._index.resume_after(producer),
+            self._store.resume_after(producer),
             done[-DONE_INTERVALS_MAX:],
             len(done) > DONE_INTERVALS_MAX,
         )
 
     def own(self, name: str, epoch: int, token: bytes) -> Producer:
         """Finds the producer whose epoch and token these are. Raises UnknownProducer, Fenced."""
-        producer = self._index.producers.get(name)
+        producer = self._store.producers.get(name)
         effect = PRODUCER[standing(producer, epoch, token)].effect
         if producer is None or effect is not Entrance.GO_ON:
             raise refusals.not_the_producer(effect, name, epoch, producer)
@@ -136,7 +135,7 @@ class Producers:
         asked = request.sequences.tobytes() if digests is None else request.sequences.tobytes() + digests.tobytes()
         digest = hashlib.blake2b(asked, digest_size=16, person=person).digest()
         sequences, prev = request.sequences, request.prev_sequence
-        decision = self._index.decide(producer, request.call, digest, sequences, prev, digests)
+        decision = decide(self._store, producer, request.call, digest, sequences, prev, digests)
         if decision.gap:
             raise refusals.gap(request, producer)
         if decision.out_of_order is not None:
@@ -146,8 +145,8 @@ class Producers:
             raise refusals.too_scattered(producer, spans, self._journal.limits.intervals)
         kept_max = self._journal.limits.sequence_digests
         granted = count_of(decision.fresh) + count_of(decision.taken)
-        if digests is not None and granted and self._index.store.digests + granted > kept_max:
-            raise refusals.too_many_digests(request.producer, self._index.store.digests, kept_max)
+        if digests is not None and granted and self._store.digests + granted > kept_max:
+            raise refusals.too_many_digests(request.producer, self._store.digests, kept_max)
         return producer, decision, digest
 
     def _check(self, request: SequenceRequest) -> None:
@@ -211,7 +210,7 @@ class Producers:
 
         No entry holds which epoch wrote a sequence: those of older epochs are compared with the writer of the last one.
         """
-        writer, runs = request.writer or producer.writer, self._journal.index.claims.store.runs
+        writer, runs = request.writer or producer.writer, self._journal.index.claims.runs
         cause = cause_between(writer, producer.writer_before, runs)
         cause = Cause.TASK_RETRY if cause is Cause.UNKNOWN else cause
         self._journal.counts.add_sequences(decision.actions, decision.verdicts, cause)
@@ -226,7 +225,7 @@ class Producers:
         """
         deadline.check()
         producer = self.own(name, epoch, token)
-        effect = SETTLE[verb, self._index.call_state(producer, call)].effect
+        effect = SETTLE[verb, producer.call_state(call)].effect
         if effect is Effect.REFUSE_UNKNOWN:
             raise UnknownClaim(f"nothing is known of call {call} of this epoch: nothing was granted to it, or long ago")
         if effect is Effect.REFUSE_RELEASED:
@@ -254,7 +253,7 @@ class Producers:
 
     async def explain(self, name: str) -> ProducerView:
         """Tells what is known of a producer, once that is durable. Raises NotFound."""
-        producer = self._index.producers.get(name)
+        producer = self._store.producers.get(name)
         if producer is None:
             raise NotFound(f"there is no producer {name}: registering makes it")
         view = ProducerView(
@@ -267,9 +266,9 @@ class Producers:
             lease_left_ms=producer.lease_left_ms(self._journal.clock.monotonic_ms()),
             watermark=producer.watermark,
             claimed_to=producer.claimed_to,
-            resume_after=self._index.resume_after(producer),
-            done=self._index.done(producer),
-            open=self._index.unfinished(producer),
+            resume_after=self._store.resume_after(producer),
+            done=producer.done(),
+            open=self._store.unfinished(producer),
             position=producer.position,
         )
         await self._journal.group_commit.durable(view.position)

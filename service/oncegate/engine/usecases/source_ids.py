@@ -14,7 +14,7 @@ def entries_of(journal: Journal, topic: str, producer: str, source_id: str | Non
     """
     if source_id is not None:
         check_name("source_id", source_id, journal.limits)
-    sources = journal.index.producers.source_ids
+    sources = journal.index.source_ids
     effect = SOURCE[sources.known(topic, producer, source_id)].effect
     if effect is SourceNaming.RECORD:
         assert source_id is not None, "what is not named is not recorded"
@@ -34,5 +34,5 @@ def entries_of(journal: Journal, topic: str, producer: str, source_id: str | Non
 
 def position_of(journal: Journal, topic: str, producer: str) -> int:
     """Returns the position of the entry that named the source; 0 where none did."""
-    named = journal.index.producers.source_ids.get(topic, producer)
+    named = journal.index.source_ids.get(topic, producer)
     return 0 if named is None else named[1]

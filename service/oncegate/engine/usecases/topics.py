@@ -192,7 +192,7 @@ class Topics:
     @property
     def tells_origins(self) -> bool:
         """Tells whether records say who wrote them: in topics elsewhere, where the namespace asks for it."""
-        return self._elsewhere is not None and bool(self._journal.index.settings.record_headers)
+        return self._elsewhere is not None and bool(self._journal.index.settings.in_force.record_headers)
 
     def publication(
         self,
@@ -227,7 +227,7 @@ class Topics:
         if self.are_elsewhere:
             return [] if known is not None else [TopicCreated(topic, 1, b"", 0, 0, wall_ms)]
         if known is None:
-            if not self._journal.index.settings.auto_create_topics:
+            if not self._journal.index.settings.in_force.auto_create_topics:
                 raise NotFound(
                     f"there is no topic {topic}, and this namespace makes none by itself (auto_create_topics=false); "
                     f"PUT /v1/namespaces/{self._journal.namespace}/topics/{topic} makes it"

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oncegate.arraytypes import I64, U8, U32, U64
-from oncegate.core.entries.kinds import Claimed, Completed, Entry, Evicted, Produced, Released, Retired, Taken
-from oncegate.core.entries.producers import Acked, Scoped
+from oncegate.core.entries.kinds import Claimed, Completed, Entry, Evicted, Produced, Released, Retired, Staged, Taken
+from oncegate.core.entries.producers import Acked, ProducerRegistered, Scoped
 from oncegate.index.claims.by_name import ClaimRecord
 from oncegate.index.claims.store import ClaimStore
 from oncegate.index.table.arrays import NO_ROW
@@ -65,6 +65,8 @@ def apply(store: ClaimStore, position: int, entry: Entry, now_ms: int) -> Undo |
         return _archive(store, position, entry, _retire(store, position, entry))
     if isinstance(entry, Evicted):
         return _archive(store, position, entry, Undo(store.counters(), NO_CLAIM))
+    if isinstance(entry, Staged | ProducerRegistered):
+        store.runs.note(entry.writer)
     return None
 
 

@@ -173,3 +173,14 @@ class ClaimStore:
         """Counts the bytes of the slots and of the rows made so far; what Python holds of the remembered claims comes
         on top."""
         return self.table.size_bytes + self.rows.size_bytes
+
+    @property
+    def known_ids(self) -> int:
+        """Counts the ids held, done or taken, those that left the table included."""
+        return self.ids + self.archives.ids
+
+    @property
+    def oldest_wall_ms(self) -> int | None:
+        """Returns when the ids were done or taken that would retire first; None when there are none."""
+        candidates = (self.expiry.oldest_wall_ms(), self.archives.oldest_wall_ms)
+        return min((wall_ms for wall_ms in candidates if wall_ms is not None), default=None)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from oncegate.arraytypes import U8
+from oncegate.arraytypes import U8, U64
 from oncegate.core.claims import ClaimState, LeaseExpiry
 from oncegate.core.producers import ACK, AckEffect, Gaps, SequenceState, actions, sequence_table
 from oncegate.index.producers.digests import Digests
@@ -24,6 +24,8 @@ STATES[[FREE, LEFT, HELD, TAKEN, DONE, OWN, GIVEN]] = [
     *[SequenceState.DONE] * 2,
     SequenceState.GIVEN_UP,
 ]
+# The most intervals of what is done that a registration is answered with: some 20 kB of JSON.
+DONE_INTERVALS_MAX = 1_000
 
 
 @dataclass(slots=True)
@@ -91,11 +93,31 @@ class Producer:
         """Returns the ms that are left of the lease, 0 when it has run out."""
         return max(0, self.lease_until_ms - now_ms)
 
+    def call_state(self, call: int) -> ClaimState:
+        """Returns what is known about a call of the epoch in force."""
+        earlier = self.calls.get(call)
+        return ClaimState.UNKNOWN if earlier is None else earlier.state
+
+    def done(self) -> U64:
+        """Returns the intervals above the watermark that are done, shape (k, 2), in order."""
+        kinds = self.intervals.label >> np.uint64(32)
+        done = np.where((kinds == DONE) | (kinds == OWN), np.uint64(DONE << 32), np.uint64(0))
+        joined = self.intervals.relabelled(done)
+        return np.stack((joined.first, joined.last), axis=1)
+
+    def watermark_after(self, sequence: int) -> int | None:
+        """Returns the watermark once `sequence` is acked, which nothing holds up; None: it stays where it is."""
+        reached = self.claimed_to
+        if ACK[SequenceState.ABSENT].effect is not AckEffect.STOP_BELOW or (reached is not None and sequence < reached):
+            reached = sequence
+        is_stale = reached is not None and self.watermark is not None and reached <= self.watermark
+        return None if is_stale and ACK[SequenceState.STALE].effect is AckEffect.NOTHING else reached
+
 
 class ProducerStore:
     """Holds all that one shard knows of its producers; every field is public, and each says who changes it.
 
-    `producers.index` and `producers.decide` read it; `producers.apply` and `index.snapshot` (restore) change it. Leases
+    `producers.decide` reads it; `producers.apply` and `index.snapshot` (restore) change it. Leases
     and quiet calls, which no entry holds, are set by the engine. One thread at a time.
 
     rules: the table of sequences as an array, `ProducerAction` at `state * len(Asker) + asker`; changed by
@@ -141,6 +163,37 @@ class ProducerStore:
         """Gives a producer other digests, and counts them."""
         self.digests += len(digests) - len(producer.digests)
         producer.digests = digests
+
+    @property
+    def unacked(self) -> int:
+        """Counts the sequences from each producer's watermark to the highest that it claimed; a step a producer."""
+        return sum(
+            producer.claimed_to - (-1 if producer.watermark is None else producer.watermark)
+            for producer in self.producers.values()
+            if producer.claimed_to is not None
+        )
+
+    def undone(self, producer: Producer, upto: int | None = None) -> U64:
+        """Returns the intervals up to `upto` that an ack may not pass over, shape (k, 2), in order; the last may go
+        on."""
+        blocks = self.blocks_ack[(producer.intervals.label >> np.uint64(32)).astype(np.intp)]
+        if upto is not None:
+            blocks = blocks & (producer.intervals.first <= np.uint64(upto))
+        return producer.intervals.spans(blocks)
+
+    def unfinished(self, producer: Producer) -> U64:
+        """Returns the intervals that were claimed and are not done, those given up too, shape (k, 2), in order."""
+        kinds = producer.intervals.label >> np.uint64(32)
+        return producer.intervals.spans(self.blocks_ack[kinds.astype(np.intp)] | (kinds == GIVEN))
+
+    def resume_after(self, producer: Producer) -> int | None:
+        """Returns the highest sequence such that everything that was claimed up to it is done; None when there is
+        none."""
+        undone = self.unfinished(producer)
+        if not len(undone):
+            return producer.claimed_to
+        done = producer.intervals.last[producer.intervals.last < undone[0, 0]]
+        return int(done[-1]) if len(done) else producer.watermark
 
     def reset_leases(self, now_ms: int) -> None:
         """Gives every producer a full lease after a rebuild, for nobody knows how much of it was left."""

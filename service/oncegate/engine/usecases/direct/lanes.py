@@ -72,7 +72,7 @@ class DirectLanes:
                 f"topic {topic} is written through this namespace already, and a topic is written one way: the same "
                 "rows could come both ways; take another topic, or another namespace; nothing was changed"
             )
-        if self._journal.index.settings.record_headers:
+        if self._journal.index.settings.in_force.record_headers:
             raise BadRequest(
                 "this namespace promises headers on each record (record_headers), and those that clients write have "
                 "none: take another namespace; nothing was changed"

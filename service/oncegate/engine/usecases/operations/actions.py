@@ -21,6 +21,7 @@ from oncegate.engine.producer_requests import Note
 from oncegate.engine.usecases.operations.trail import Done, Trail
 from oncegate.hashing.requests import digest_of_ids
 from oncegate.index.audit_trail import AuditRecord
+from oncegate.index.claims.decide import decide_look_up
 from oncegate.index.claims.results import ClaimDecision
 
 __all__ = ["Actions", "AuditRecord"]
@@ -53,7 +54,7 @@ class Actions:
         if len(ids) > journal.limits.ids_per_request:
             raise TooLarge(f"{len(ids)} ids in one request; at most {journal.limits.ids_per_request}")
         unique = np.ascontiguousarray(np.unique(ids, axis=0))
-        decision = claims.decide_look_up(unique, journal.clock.monotonic_ms())
+        decision = decide_look_up(claims, unique, journal.clock.monotonic_ms())
         known = unique[self._known(decision)]
         if not len(known):
             await journal.group_commit.durable(journal.group_commit.next_position - 1)

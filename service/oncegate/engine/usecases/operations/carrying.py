@@ -17,6 +17,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.usecases.operations.trail import Done, Trail
 from oncegate.hashing.requests import digest_of_ids
+from oncegate.index.claims.decide import decide_look_up, decide_take
 from oncegate.index.table.grants import NO_CLAIM
 
 
@@ -77,8 +78,8 @@ class Carrying:
         its = np.flatnonzero((known.owners == owner).all(axis=1))
         ids, first = np.unique(known.ids[its], axis=0, return_index=True)
         ids = np.ascontiguousarray(ids)
-        claims, now_ms, is_taken = self._journal.index.claims, self._journal.clock.monotonic_ms(), bool(owner.any())
-        decision = claims.decide_take(owner.tobytes(), ids, now_ms) if is_taken else claims.decide_look_up(ids, now_ms)
+        store, now_ms, is_taken = self._journal.index.claims, self._journal.clock.monotonic_ms(), bool(owner.any())
+        decision = decide_take(store, owner.tobytes(), ids, now_ms) if is_taken else decide_look_up(store, ids, now_ms)
         is_new = _added(decision.actions, is_taken)
         return KnownIds(ids[is_new], known.owners[its][first][is_new], known.digests[its][first][is_new])
 

@@ -17,6 +17,7 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_name
 from oncegate.engine.producer_requests import ResolveRequest
+from oncegate.index.claims.lookup import view_of
 from oncegate.index.producers.apply import held_calls
 from oncegate.index.producers.intervals import count_of
 from oncegate.index.producers.store import FREE, GIVEN, HELD, LEFT, TAKEN, Producer
@@ -37,7 +38,7 @@ class Leftovers:
         changed; LedgerDown: unknown, repeat it.
         """
         finding = self._checked(request, deadline)
-        view = self._journal.index.claims.view(claim, self._journal.clock.monotonic_ms())
+        view = view_of(self._journal.index.claims, claim, self._journal.clock.monotonic_ms())
         is_live = view.state is ClaimState.OPEN and view.lease_left_ms > 0
         leftover = (Leftover.GONE if request.holder_gone else Leftover.LIVE) if is_live else Leftover.OVER
         if RESOLVE[leftover, finding].effect is Resolution.REFUSE_LIVE:

@@ -55,7 +55,7 @@ class Overview:
 
     async def left_claims(self, count: int) -> tuple[list[LeftClaim], int]:
         """Lists up to `count` open claims whose lease is over, the longest first, and tells how many; once durable."""
-        rows, now_ms = self._journal.index.claims.store.rows, self._journal.clock.monotonic_ms()
+        rows, now_ms = self._journal.index.claims.rows, self._journal.clock.monotonic_ms()
         holders, made = rows.holders, rows.made
         is_left = (
             (holders.state[:made] == OPEN) & (holders.named[:made] > 0) & (holders.lease_until_ms[:made] <= now_ms)

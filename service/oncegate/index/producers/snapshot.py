@@ -5,14 +5,17 @@ drivers/<n>    some of the drivers
 producers      the rest, behind the others
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from oncegate.index.part import IndexPart, Steps, whole
+from oncegate.index.producers.apply import apply
 from oncegate.index.producers.digests import Digests
 from oncegate.index.producers.intervals import Intervals
 from oncegate.index.producers.store import Call, Driver, Producer, ProducerStore
@@ -30,11 +33,9 @@ _OTHER_FIELDS = (
     "writer_before",
     "digests",
 )
-KINDS = ("producers", "drivers")
 # Copied and encoded in one step, in a few milliseconds: so many, or intervals of so many bytes.
 _PER_PIECE, _PIECE_BYTES = 200, 1 << 20
 
-Piece = tuple[str, bytes]
 # Name, writer of the epoch in force, and of the one before: a piece beside the others, which older builds pass over.
 ProducerWriters = list[tuple[str, bytes, bytes]]
 _encode = msgspec.msgpack.Encoder().encode
@@ -65,7 +66,7 @@ class ProducersSnapshot:
     pieces: int
 
 
-def snapshot_steps(store: ProducerStore) -> Generator[list[Piece], None, None]:
+def snapshot_steps(store: ProducerStore) -> Steps:
     """Makes pieces of everything that is known at the call, leases aside, in steps between which anything may change.
 
     To be gone through, or closed.
@@ -84,7 +85,7 @@ def _steps(
     producers: MomentCopy[str, Producer, ProducerSnapshot],
     drivers: MomentCopy[str, Driver, Driver],
     takeovers: int,
-) -> Generator[list[Piece], None, None]:
+) -> Steps:
     pieces = 0
     try:
         yield []
@@ -117,6 +118,29 @@ def producer_writers(store: ProducerStore) -> ProducerWriters:
     return [(one.name, one.writer, one.writer_before) for one in every if one.writer or one.writer_before]
 
 
+def restore_writers(store: ProducerStore, writers: ProducerWriters) -> None:
+    """Restores who registered the producers, once these are there. Raises ValueError."""
+    for name, writer, before in writers:
+        if name not in store.producers:
+            raise ValueError(f"a writer is of producer {name}, which is not there")
+        producer = store.producers[name]
+        producer.writer, producer.writer_before = writer, before
+
+
+def parts(store: ProducerStore) -> tuple[IndexPart, IndexPart]:
+    """Returns producers and drivers as a part of a shard's index, and their writers as another."""
+
+    def count() -> dict[str, int]:
+        return {"producers": len(store.producers), "drivers": len(store.drivers)}
+
+    steps, reader = partial(snapshot_steps, store), partial(ProducersReader, store)
+    save, load = partial(producer_writers, store), partial(restore_writers, store)
+    return (
+        IndexPart(("producers", "drivers"), steps, reader, partial(apply, store), count),
+        whole("producer_writers", ProducerWriters, save, load),
+    )
+
+
 class ProducersReader:
     """Restores an empty store from its pieces, in their order; `reset_leases` is to follow.
 
@@ -146,14 +170,6 @@ class ProducersReader:
         """Ends the restore: that was all."""
         if not self._whole:
             raise ValueError("the saved index has no producers")
-
-    def restore_writers(self, writers: ProducerWriters) -> None:
-        """Restores who registered the producers, once these are there. Raises ValueError."""
-        for name, writer, before in writers:
-            if name not in self._store.producers:
-                raise ValueError(f"a writer is of producer {name}, which is not there")
-            producer = self._store.producers[name]
-            producer.writer, producer.writer_before = writer, before
 
     def _end(self, rest: ProducersSnapshot) -> None:
         if rest.pieces != self._taken:

@@ -18,13 +18,14 @@ keeps what it was.
 import json
 import struct
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from oncegate.arraytypes import U32, U64
 from oncegate.index.claims.store import ClaimStore
+from oncegate.index.part import Piece, Steps
 from oncegate.index.table.arrays import NO_DIGESTS, NO_ROW
 from oncegate.index.table.rows import LASTING, LIVE
 
@@ -36,7 +37,6 @@ _ROWS_PER_PIECE = 25_000
 _SLOTS_PER_PIECE = 65_536
 
 
-Piece = tuple[str, bytes]
 WritersSnapshot = tuple[bytes, bytes, dict[int, list[int]]]
 
 
@@ -53,7 +53,7 @@ def snapshot(store: ClaimStore) -> Iterator[Piece]:
         yield from pieces
 
 
-def snapshot_steps(store: ClaimStore) -> Generator[list[Piece], None, None]:
+def snapshot_steps(store: ClaimStore) -> Steps:
     """Makes the same, as it is at the call, in steps of a few milliseconds between which anything may be applied.
 
     Each step brings the strings that are complete by then. To be gone through to the end, or closed.
@@ -70,7 +70,7 @@ class Begun(NamedTuple):
     runs.
     """
 
-    steps: Generator[list[Piece], None, None]
+    steps: Steps
     results: list[tuple[int, bytes]]
     writers: WritersSnapshot
 
@@ -123,7 +123,7 @@ class _ClaimsSnapshot:
         if self._digests:
             self._before.digests.append(digests[at].tobytes())
 
-    def steps(self) -> Generator[list[Piece], None, None]:
+    def steps(self) -> Steps:
         """Goes through all steps; the store is free again after the last, or when they are closed."""
         sums: dict[str, int] = {}
         try:

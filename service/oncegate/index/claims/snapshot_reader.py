@@ -1,4 +1,4 @@
-"""Restores a store of claims from its snapshot; `claims_writer` makes it and describes the format."""
+"""Restores a store of claims from its snapshot; `snapshot_writer` makes it and describes the format."""
 
 import json
 import struct
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from oncegate.arraytypes import I64, U32, U64
 from oncegate.core.errors import Overloaded
 from oncegate.index.claims.by_name import ClaimRecord
+from oncegate.index.claims.snapshot_writer import HEAD, VERSION, WritersSnapshot
 from oncegate.index.claims.store import ClaimStore
-from oncegate.index.snapshot.claims_writer import HEAD, VERSION, WritersSnapshot
 from oncegate.index.table.arrays import NO_DIGESTS, TAKEN
 from oncegate.index.table.bulk_insert import ALONE
 from oncegate.index.table.grants import NO_TOPIC
@@ -186,7 +186,7 @@ def restore_results(store: ClaimStore, results: Sequence[tuple[int, bytes]] | No
 
 
 def restore_writers(store: ClaimStore, saved: WritersSnapshot) -> None:
-    """Restores who made the claims, once their rows are there: as of `claims_writer.Begun`. Raises ValueError."""
+    """Restores who made the claims, once their rows are there: as of `snapshot_writer.Begun`. Raises ValueError."""
     numbers, words, runs = saved
     rows, at = store.rows, np.frombuffer(numbers, "<u4")
     of_rows = np.frombuffer(words, "<u4").astype(np.uint32).reshape(len(at), WORDS)

@@ -1,1 +1,0 @@
-"""Turns the whole index into bytes, and back."""
