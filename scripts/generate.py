@@ -8,10 +8,8 @@ from tempfile import TemporaryDirectory
 from grpc_tools import protoc
 
 from oncegate.core.verdicts import BY_BYTE, VERDICT_MASK, Flag
-from oncegate.runtime.log_observer import LogObserver
-from oncegate.runtime.logging import open_log
-from oncegate.transports.http.app import About, create_app
 from oncegate.transports.http.openapi import document
+from oncegate.transports.http.routes import TABLE
 from scripts import public_names
 
 ROOT = Path(__file__).parents[1]
@@ -19,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 def openapi_text() -> str:
     """Makes the text of openapi.json."""
-    return document.text(create_app(LogObserver(open_log("text")), About("log:./data", "")))
+    return document.text(TABLE.routes)
 
 
 def verdicts_text() -> str:

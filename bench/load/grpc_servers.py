@@ -24,7 +24,7 @@ from oncegate.runtime.threads import share_often
 from oncegate.settings import load
 from oncegate.transports.grpc import claims
 from oncegate.transports.grpc import gateway_pb2 as pb
-from oncegate.transports.grpc.calls import Call
+from oncegate.transports.grpc.calls import head_of
 from oncegate.transports.incoming import admit
 
 _SERVICE, _, _METHOD = CLAIM[1:].partition("/")
@@ -36,6 +36,10 @@ class Context:
     def time_remaining(self) -> float | None:
         """It has no deadline."""
         return None
+
+    def peer(self) -> str:
+        """Its address is not known."""
+        return ""
 
     def invocation_metadata(self) -> Sequence[tuple[str, str]]:
         """It brings no metadata."""
@@ -50,7 +54,9 @@ class Claims:
 
     async def answer(self, message: Any, _: Any = None) -> Any:
         """Lets a claim in and answers it, as the gateway's own door does."""
-        admitted = await admit(Call(message, message.packed, Context(), None), self._gateway)
+        gateway, body = self._gateway, message.packed
+        head = head_of("claimIds", message, body, gateway.limits.body_bytes, Context(), None)
+        admitted = await admit(head, body, gateway, claims=True)
         try:
             return await claims.METHODS[_METHOD].work(message, admitted)
         finally:

@@ -223,8 +223,8 @@ CAUSES: tuple[Mutant, ...] = (
     ),
     one(
         "of two writers in the metadata the first one counts",
-        "oncegate.transports.grpc.calls::Call.writer",
-        replace("len(named) > 1", "len(named) > 2"),
+        "oncegate.transports.writers::writer_bytes",
+        replace("len(texts) > 1", "len(texts) > 2"),
         f"{_DOORS}::test_metadata_that_name_no_writer_or_two_are_refused",
     ),
     one(

@@ -59,7 +59,7 @@ CONTRACT: tuple[Mutant, ...] = (
     ),
     one(
         "a parameter of Accept is passed over",
-        "oncegate.transports.http.negotiation::_wish",
+        "oncegate.transports.http.parameters::_wish",
         replace("'; '.join((media, *named))", "media"),
         f"{_INT64}::test_a_parameter_of_accept_that_is_not_known_is_refused",
     ),

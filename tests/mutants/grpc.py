@@ -12,8 +12,8 @@ _STREAMS = "tests/transports/grpc/test_streams.py"
 GRPC: tuple[Mutant, ...] = (
     one(
         "marks over gRPC passed over",
-        "oncegate.transports.grpc.calls::Call.marks",
-        replace("self._metadata(LEDGER)", "self._metadata(LEDGER)[:0]"),
+        "oncegate.transports.grpc.calls::head_of",
+        replace("texts.get(LEDGER)", "None"),
         f"{_CLAIMS}::test_a_gateway_that_is_behind_what_the_caller_saw_refuses_to_decide",
     ),
     one(
@@ -54,7 +54,7 @@ GRPC: tuple[Mutant, ...] = (
     ),
     one(
         "deadlines of gRPC calls passed over",
-        "oncegate.transports.grpc.calls::Call.timeout_ms",
+        "oncegate.transports.grpc.calls::head_of",
         replace("None if left_s is None else max(0, int(left_s * 1000))", "None"),
         f"{_DOOR}::test_a_call_not_decided_by_its_deadline_is_never_decided",
     ),
@@ -154,7 +154,7 @@ GRPC: tuple[Mutant, ...] = (
     one(
         "what a drained gateway refuses over gRPC keeps its place",
         "oncegate.transports.grpc.calls::_answered",
-        move("draining.check(...)", after="admitted = await admit(incoming, gateway, method.claims)"),
+        move("draining.check(...)", after="admitted = await admit(head, body, gateway, method.claims)"),
         f"{_DOOR}::test_a_drained_gateway_refuses_new_work_keeps_no_room_for_it_and_finishes_what_is_open",
     ),
     one(

@@ -41,8 +41,8 @@ ID_SETS: tuple[Mutant, ...] = (
         "the set of a packed body is not read",
         "oncegate.transports.http.routes.claims::_request_of_raw",
         replace(
-            "inbound.claims.fingerprints(inbound.id_set, id_sets.CLAIMED)",
-            "inbound.claims.fingerprints(None, id_sets.CLAIMED)",
+            "call.claims.fingerprints(call.id_set, id_sets.CLAIMED)",
+            "call.claims.fingerprints(None, id_sets.CLAIMED)",
         ),
         f"{_HTTP}::test_what_names_one_set_meets_in_it",
     ),

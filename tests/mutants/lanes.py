@@ -128,7 +128,7 @@ LANES: tuple[Mutant, ...] = (
     one(
         "the sequence before lost in a header",
         "oncegate.transports.http.routes.producers::_request_of_raw",
-        replace("inbound.number('Oncegate-Prev-Sequence')", "None"),
+        replace("call.number('Oncegate-Prev-Sequence')", "None"),
         f"{_PRODUCERS}::test_a_gap_is_told_in_every_encoding",
     ),
     one(

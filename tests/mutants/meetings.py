@@ -225,14 +225,14 @@ MEETINGS: tuple[Mutant, ...] = (
         "oncegate.transports.incoming::admit",
         insert(
             "gateway.admission.enter(size_bytes)",
-            after="if size_bytes > (bytes_max := incoming.bytes_max(gateway.limits)):\n    ...",
+            after="if size_bytes > head.bytes_max:\n    ...",
         ),
         f"{_INCOMING}::test_of_several_refusals_the_first_of_the_order_is_told_and_nothing_stays_reserved",
     ),
     one(
         "a body over the limit asks for its namespace first",
         "oncegate.transports.incoming::admit",
-        delete("if size_bytes > (bytes_max := incoming.bytes_max(gateway.limits)):\n    ..."),
+        delete("if size_bytes > head.bytes_max:\n    ..."),
         f"{_INCOMING}::test_of_several_refusals_the_first_of_the_order_is_told_and_nothing_stays_reserved",
     ),
     one(

@@ -136,8 +136,8 @@ METRICS: tuple[Mutant, ...] = (
     ),
     one(
         "a version in Accept that nobody else takes",
-        "oncegate.transports.http.negotiation::accepted_of_any_version",
-        replace("_without_parameters(header)", "header"),
+        "oncegate.transports.http.parameters::accepted",
+        replace("_without_parameters(header) if any_version else header", "header"),
         f"{_PAGE}::test_it_comes_in_the_format_that_the_reader_likes_best",
     ),
     one(

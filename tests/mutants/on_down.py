@@ -285,9 +285,9 @@ ON_DOWN: tuple[Mutant, ...] = (
         f"{_DOORS}::test_every_door_refuses_it_of_rows_without_ids_which_a_repeat_would_count_again",
     ),
     one(
-        "over gRPC nobody says whose rows had waited",
-        "oncegate.transports.grpc.calls::Call.caller",
-        replace("'' if self._principal is None else self._principal.name", "''"),
+        "nobody says whose rows had waited",
+        "oncegate.transports.incoming::admit",
+        replace("principal.name", "''"),
         f"{_DOORS}::test_every_door_counts_them_and_tells_operators_whose_they_are",
     ),
     one(

@@ -68,7 +68,7 @@ OPERATORS = (
     ),
     one(
         "a drained gateway grants on hot routes",
-        "oncegate.transports.http.taking::Taken.check",
+        "oncegate.transports.http.call::Call.check",
         delete("draining.check(...)"),
         f"{_DOOR}::test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not_ready",
     ),

@@ -84,7 +84,7 @@ OVERLOAD: tuple[Mutant, ...] = (
     ),
     one(
         "a page is made for a reader that has gone",
-        "oncegate.transports.http.taking::_unless_gone",
+        "oncegate.transports.http.routing::_unless_gone",
         replace(
             "asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)",
             "asyncio.wait((task,), return_when=asyncio.FIRST_COMPLETED)",
@@ -247,7 +247,7 @@ OVERLOAD: tuple[Mutant, ...] = (
     one(
         "what settles a claim is refused for the wait of others",
         "oncegate.transports.incoming::admit",
-        replace("incoming.call() not in SETTLING", "True"),
+        replace("head.call not in SETTLING", "True"),
         f"{_INCOMING}::test_what_settles_something_is_not_refused_for_its_wait",
         f"{_OVERLOAD}::test_what_a_claim_is_settled_by_is_not_refused_at_either_door",
     ),
@@ -277,10 +277,10 @@ OVERLOAD: tuple[Mutant, ...] = (
     ),
     one(
         "probes are refused for the wait of a namespace",
-        "oncegate.transports.http.taking::_reading.call",
+        "oncegate.transports.http.routing::respond",
         replace_statement(
             "body_length(...)",
-            ("gateway = request.app.state.gateway\ngateway.admission.queue(gateway.shard('default').backlog, None)"),
+            ("gateway = call.state.gateway\ngateway.admission.queue(gateway.shard('default').backlog, None)"),
         ),
         f"{_OVERLOAD}::test_probes_metrics_and_other_namespaces_are_answered_while_one_refuses",
     ),

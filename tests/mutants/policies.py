@@ -151,7 +151,7 @@ POLICIES: tuple[Mutant, ...] = (
     ),
     one(
         "a packed answer has more bytes than a client of before reads",
-        "oncegate.transports.http.query::without_shadow",
+        "oncegate.transports.http.call::Call.without_shadow",
         replace("asked or media != PACKED or answer.shadow is None", "asked is not None"),
         f"{_DOORS}::test_who_asks_packed_without_shadow_reads_what_a_client_of_before_reads",
     ),

@@ -74,8 +74,8 @@ QUOTAS: tuple[Mutant, ...] = (
     ),
     one(
         "requests over gRPC are nobody's",
-        "oncegate.transports.grpc.calls::Call.whose",
-        replace("None if self._principal is None else self._principal.whose", "None"),
+        "oncegate.transports.incoming::admit",
+        replace("principal.whose", "None"),
         f"{_TENANTS}::test_both_doors_count_for_one_tenant",
     ),
     one(

@@ -62,9 +62,9 @@ SECURITY: tuple[Mutant, ...] = (
     ),
     one(
         "no route asks for a key",
-        "oncegate.transports.http.taking::Taken.check",
+        "oncegate.transports.http.call::Call.check",
         replace("access is not None", "False"),
-        f"{_MATRIX}::test_hot_routes_which_pass_the_framework_by_are_refused_as_all_others_are",
+        f"{_MATRIX}::test_routes_are_refused_alike_past_the_framework_and_through_it",
     ),
     one(
         "a tenant learns the names of all namespaces",

@@ -40,13 +40,13 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "header of another body passed over",
-        "oncegate.transports.http.taking::Taken._check_headers",
+        "oncegate.transports.http.parameters::Parameters._check_headers",
         replace("name not in _ONCE or name in _RELIED_ON", "name in _RELIED_ON"),
         f"{_TAKING}::test_a_header_of_packed_bodies_is_refused_beside_arrow_and_the_other_way_round",
     ),
     one(
         "parameter beside a body that says it itself",
-        "oncegate.transports.http.taking::Taken._check_query",
+        "oncegate.transports.http.parameters::Parameters._checked_query",
         replace("name not in taken", "False"),
         f"{_TAKING}::test_ids_named_beside_a_json_body_are_refused_before_anything_is_written",
     ),
@@ -93,8 +93,8 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "head brings a body",
-        "oncegate.transports.http.app::Traced._answer.watched",
-        replace("is_head and message['type'] == 'http.response.body'", "False"),
+        "oncegate.transports.http.app::Door._answer",
+        delete("if is_head:\n    ..."),
         "tests/transports/http/test_problems.py::test_head_is_answered_as_get_is_without_the_body",
     ),
     one(
@@ -111,8 +111,8 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "one good head of a route stands for all",
-        "oncegate.transports.http.taking::Taken.check",
-        replace("scope['headers'] != self._good.get(kind)", "kind not in self._good"),
+        "oncegate.transports.http.parameters::Parameters.checked",
+        replace("fields != self._good.get(kind)", "kind not in self._good"),
         f"{_GATE}::test_a_good_head_stands_for_no_other",
     ),
     one(
@@ -285,8 +285,8 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "a read waits for ever",
-        "oncegate.transports.http.taking::Routes.api_route.checked",
-        replace("_reading(endpoint) if reads else endpoint", "endpoint"),
+        "oncegate.transports.http.routing::respond",
+        replace("work if deadline is None else deadline.reading(work)", "work"),
         f"{_READS}::test_a_read_of_what_is_not_durable_yet_waits_no_longer_than_its_caller",
     ),
     one(
@@ -309,13 +309,13 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "a charset is passed over",
-        "oncegate.transports.http.negotiation::content_type",
+        "oncegate.transports.http.parameters::content_type",
         replace("('', 'utf-8')", "('', 'utf-8', charset)"),
         f"{_NEGOTIATION}::test_a_body_in_another_charset_than_utf8_is_refused",
     ),
     one(
         "a body beside a read is passed over",
-        "oncegate.transports.http.taking::_reading.call",
+        "oncegate.transports.http.routing::respond",
         delete("body_length(...)"),
         f"{_NEGOTIATION}::test_a_body_that_a_read_is_sent_is_refused_and_not_passed_over",
     ),

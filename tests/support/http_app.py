@@ -6,11 +6,12 @@ import json
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
+import pytest
 from fastapi import FastAPI
 
 from oncegate.app import Program, running
@@ -23,6 +24,7 @@ from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.logging import open_log
 from oncegate.settings import Settings, load
 from oncegate.transports.http.app import About, create_app
+from oncegate.transports.http.routes import TABLE
 
 JSON = "application/json"
 PACKED = "application/vnd.oncegate.packed"
@@ -94,6 +96,13 @@ class Http:
         reply = await self.post_json(CLAIM, {"token": as_token or token(), "call": call, "ids": list(ids)})
         assert reply.status == 200, reply.body
         return reply.json
+
+
+def breaking(monkeypatch: pytest.MonkeyPatch, path: str, endpoint: Any) -> None:
+    """Has another function answer a route, whichever methods it has."""
+    changed = [replace(route, endpoint=endpoint) if route.path == path else route for route in TABLE.routes]
+    by_method = {name: [route for route in changed if route.method == name] for name in TABLE.by_method}
+    monkeypatch.setattr(TABLE, "by_method", by_method)
 
 
 def attempt() -> dict[str, str]:

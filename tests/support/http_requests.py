@@ -139,5 +139,5 @@ CASES: dict[str, tuple[bytes, int, str]] = {
 
 
 def roundabout(raw: bytes) -> bytes:
-    """The same request, written so that the framework has to read its path."""
-    return raw.replace(b"/v1/namespaces/default/", b"/v1/namespaces/defaul%74/", 1)
+    """The same request with an offer of another protocol, so that it goes through the framework."""
+    return raw.replace(b"\r\n", b"\r\nConnection: upgrade\r\nUpgrade: h2c\r\n", 1)

@@ -1,8 +1,9 @@
 """How a request is let in, whatever the transport: one order of checks, and room that is always given back."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,74 +11,46 @@ import pytest
 from oncegate.core.errors import BadRequest, LedgerBehind, NotFound, OncegateError, Overloaded, TooLarge
 from oncegate.engine.admission import QUEUE_REQUESTS, Backlog
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimRequest
-from oncegate.ports import Mark
 from oncegate.transports.access.rights import CALLS
-from oncegate.transports.incoming import SETTLING, admit
+from oncegate.transports.incoming import SETTLING, Admitted, RequestHead, admit
 from tests.support.held import Served, serving, turns
 
 LIMITS = {"body_bytes": 60, "bytes_in_flight": 100, "requests_in_flight": 2}
-ELSEWHERE = Mark(b"another ledger..", 1, bytes(8))
+ELSEWHERE = f"{b'another ledger..'.hex()}:1:{bytes(8).hex()}"
 
 
 @dataclass
-class Told:
-    """A request, as a transport tells of it; `body` None: it never comes."""
+class Sent:
+    """A request, as a transport hands it over; `body` None: it never comes."""
 
-    timeout: str = ""
     announced: int = 4
     where: str = "default"
-    seen: tuple[Mark, ...] = ()
+    marks: str | None = None
     body: bytes | None = b"body"
-    asked: list[str] = field(default_factory=list)
+    reads: list[str] = field(default_factory=list)
     left_ms: int | None = None
     name: str = "claimIds"
+    writers: tuple[str, ...] = ()
 
-    def call(self) -> str:
-        return self.name
+    @property
+    def head(self) -> RequestHead:
+        told = self.name, self.where, self.left_ms, self.announced, LIMITS["body_bytes"]
+        return RequestHead(*told, address="127.0.0.1", marks=self.marks, writers=self.writers)
 
-    def timeout_ms(self) -> int | None:
-        if self.timeout:
-            raise BadRequest(self.timeout)
-        return self.left_ms
-
-    def size_bytes(self) -> int:
-        return self.announced
-
-    def bytes_max(self, limits: Limits) -> int:
-        return limits.body_bytes
-
-    def namespace(self) -> str:
-        return self.where
-
-    def caller(self) -> str:
-        return ""
-
-    def sharer(self) -> str:
-        return "address 127.0.0.1"
-
-    def whose(self) -> None:
-        return None
-
-    def writer(self, limits: Limits) -> bytes:
-        return b""
-
-    def user_agent(self) -> None:
-        return None
-
-    def marks(self) -> Iterable[Mark]:
-        return self.seen
-
-    async def read(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes:
-        self.asked.append("read")
+    async def read(self, deadline: Deadline, arrived: Callable[[int], None]) -> bytes:
+        self.reads.append("read")
         if self.body is None:
-            arrived(size_bytes // 2)
+            arrived(self.announced // 2)
             await asyncio.Event().wait()
-        if len(self.body or b"") != size_bytes:
+        if len(self.body or b"") != self.announced:
             raise BadRequest("the body ended early")
-        arrived(size_bytes)
+        arrived(self.announced)
         return self.body or b""
+
+
+def let_in(sent: Sent, served: Served) -> Coroutine[Any, Any, Admitted]:
+    return admit(sent.head, sent.read, served.gateway)
 
 
 @pytest.fixture
@@ -90,35 +63,43 @@ def reserved(served: Served) -> tuple[int, int]:
     return served.gateway.admission.requests, served.gateway.admission.size_bytes
 
 
-Mend = Callable[[Told], Told]
+Mend = Callable[[Sent], Sent]
 # What is wrong with it, from the first that is looked at to the last, and how each is mended.
 ORDER: list[tuple[type[OncegateError], str, Mend]] = [
-    (BadRequest, "no number", lambda told: replace(told, timeout="")),
-    (TooLarge, "61 bytes", lambda told: replace(told, announced=60)),
-    (NotFound, "nowhere", lambda told: replace(told, where="default")),
-    (LedgerBehind, "this one is", lambda told: replace(told, seen=())),
-    (Overloaded, "no room for 60", lambda told: replace(told, announced=40)),
-    (BadRequest, "ended early", lambda told: replace(told, body=b"b" * 40)),
+    (TooLarge, "61 bytes", lambda sent: replace(sent, announced=60)),
+    (NotFound, "nowhere", lambda sent: replace(sent, where="default")),
+    (BadRequest, "Oncegate-Ledger", lambda sent: replace(sent, marks=ELSEWHERE)),
+    (LedgerBehind, "this one is", lambda sent: replace(sent, marks=None)),
+    (BadRequest, "there twice", lambda sent: replace(sent, writers=())),
+    (Overloaded, "no room for 60", lambda sent: replace(sent, announced=40)),
+    (BadRequest, "ended early", lambda sent: replace(sent, body=b"b" * 40)),
 ]
 
 
 async def test_of_several_refusals_the_first_of_the_order_is_told_and_nothing_stays_reserved(served: Served) -> None:
-    told = Told("no number", 61, "nowhere", (ELSEWHERE,), b"half")
+    sent = Sent(61, "nowhere", "no mark", b"half", writers=("{}", "{}"))
     with served.gateway.admission.hold(50):
         for kind, text, mend in ORDER:
             with pytest.raises(kind, match=text):
-                await admit(told, served.gateway)
+                await let_in(sent, served)
             assert reserved(served) == (1, 50)
-            assert (told.asked == []) == (text != "ended early"), "a body that is refused is not read"
-            told = mend(told)
-        admitted = await admit(told, served.gateway)
+            assert (sent.reads == []) == (text != "ended early"), "a body that is refused is not read"
+            sent = mend(sent)
+        admitted = await let_in(sent, served)
         assert (reserved(served), admitted.body) == ((2, 90), b"b" * 40)
         admitted.release()
     assert reserved(served) == (0, 0)
 
 
+async def test_a_body_that_is_here_already_is_reserved_as_one_that_is_read(served: Served) -> None:
+    admitted = await admit(Sent().head, b"body", served.gateway)
+    assert (reserved(served), admitted.body) == ((1, 4), b"body")
+    admitted.release()
+    assert reserved(served) == (0, 0)
+
+
 async def test_whoever_goes_away_while_its_body_is_read_gives_its_room_back(served: Served) -> None:
-    task = await served.begin(admit(Told(body=None), served.gateway))
+    task = await served.begin(let_in(Sent(body=None), served))
     assert reserved(served) == (1, 2), "room is taken as the body comes"
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -130,7 +111,7 @@ async def test_who_goes_away_before_its_namespaces_turn_gives_back_its_room(serv
     namespaces = served.gateway.turns
     for _ in range(2):  # one too large for its turn, and one whose turn is not yet
         namespaces.enter("default", 1 << 30)
-    asking = asyncio.create_task(admit(Told(), served.gateway))
+    asking = asyncio.create_task(let_in(Sent(), served))
     await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, no time
     assert reserved(served) == (1, 4)
     asking.cancel()
@@ -146,7 +127,7 @@ async def test_who_goes_away_before_its_namespaces_turn_gives_back_its_room(serv
 async def test_how_long_a_claim_waits_for_its_turn_is_a_part_of_its_latency(served: Served) -> None:
     for _ in range(2):
         served.gateway.turns.enter("default", 1 << 30)
-    asking = asyncio.create_task(admit(Told(), served.gateway))
+    asking = asyncio.create_task(let_in(Sent(), served))
     await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, no time
     served.clock.advance(700)
     admitted = await asking
@@ -168,24 +149,24 @@ def long_wait(served: Served) -> Backlog:
 
 
 async def test_what_would_wait_too_long_is_refused_before_its_body_is_read(served: Served) -> None:
-    backlog, told = long_wait(served), Told()
-    for late in (told, replace(told, left_ms=63_999)):
+    backlog, sent = long_wait(served), Sent()
+    for late in (sent, replace(sent, left_ms=63_999)):
         with pytest.raises(Overloaded, match="32 requests wait before this one, for 32000 ms"):
-            await admit(late, served.gateway)
-    assert (told.asked, reserved(served), backlog.requests) == ([], (0, 0), QUEUE_REQUESTS)
-    (await admit(replace(told, left_ms=64_000), served.gateway)).release()
+            await let_in(late, served)
+    assert (sent.reads, reserved(served), backlog.requests) == ([], (0, 0), QUEUE_REQUESTS)
+    (await let_in(replace(sent, left_ms=64_000), served)).release()
     assert backlog.requests == QUEUE_REQUESTS
 
 
 async def test_who_would_wait_too_long_by_the_time_its_body_is_here_is_refused(served: Served) -> None:
     come = asyncio.Event()
 
-    class Slow(Told):
-        async def read(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes:
+    class Slow(Sent):
+        async def read(self, deadline: Deadline, arrived: Callable[[int], None]) -> bytes:
             await come.wait()
-            return await super().read(size_bytes, deadline, arrived)
+            return await super().read(deadline, arrived)
 
-    task = await served.begin(admit(Slow(), served.gateway))
+    task = await served.begin(let_in(Slow(), served))
     backlog = long_wait(served)
     come.set()
     with pytest.raises(Overloaded, match="32 requests wait before this one"):
@@ -197,26 +178,26 @@ async def test_who_would_wait_too_long_by_the_time_its_body_is_here_is_refused(s
 async def test_what_settles_something_is_not_refused_for_its_wait(served: Served, name: str) -> None:
     assert name in CALLS
     backlog = long_wait(served)
-    (await admit(Told(name=name, left_ms=1), served.gateway)).release()
+    (await let_in(Sent(name=name, left_ms=1), served)).release()
     assert backlog.requests == QUEUE_REQUESTS
 
 
 async def test_a_request_waits_until_it_is_decided_refused_or_given_up(served: Served) -> None:
     backlog = served.gateway.shard("default").backlog
-    refused = await admit(Told(), served.gateway)
+    refused = await let_in(Sent(), served)
     assert backlog.requests == 1
     refused.release()
     assert backlog.requests == 0
     for _ in range(2):
         served.gateway.turns.enter("default", 1 << 30)
-    given_up = asyncio.create_task(admit(Told(), served.gateway))
+    given_up = asyncio.create_task(let_in(Sent(), served))
     await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, no time
     assert backlog.requests == 1
     given_up.cancel()
     with pytest.raises(asyncio.CancelledError):
         await given_up
     assert backlog.requests == 0
-    admitted = await admit(Told(), served.gateway)
+    admitted = await let_in(Sent(), served)
     served.disk.gate.clear()
     claiming = await served.begin(
         admitted.shard.claim(ClaimRequest(bytes(16), 0, np.ones((1, 2), np.uint64)), admitted.deadline)

@@ -10,26 +10,22 @@
                                much under way does not keep others from theirs
 """
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
 from oncegate.core.errors import TooLarge
 from oncegate.engine.admission import Admission
 from oncegate.engine.counts.clients import set_current_client
-from oncegate.engine.counts.tenants import Whose, set_current_tenant
+from oncegate.engine.counts.tenants import set_current_tenant
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
-from oncegate.engine.limits import Limits
 from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.shard import Shard
-from oncegate.ports import Mark
 from oncegate.ports.writers import set_current_writer
-
-# Reading a body above this takes longer than handing it to a thread does.
-OFFLOAD_BYTES = 256 << 10
+from oncegate.transports.access.principal import Principal
+from oncegate.transports.decode import identifiers
+from oncegate.transports.writers import writer_bytes
 
 # What ends or keeps something that is open, by the names of `access.rights.CALLS`: were it refused for its wait, leases
 # would run out, and work be done twice.
@@ -48,54 +44,31 @@ SETTLING = frozenset(
     }
 )
 
-T = TypeVar("T")
+# Reads the whole body by the deadline, and calls the function with the bytes of each part as it comes. Raises
+# BadRequest: it ended early; DeadlinePassed, BodyTooSlow: it did not come in time; what the function raises.
+Read = Callable[[Deadline, Callable[[int], None]], Awaitable[bytes | memoryview]]
 
 
-class Incoming(Protocol):
-    """What a transport tells of a request before its body is read.
+@dataclass(slots=True)
+class RequestHead:
+    """Holds the head of a request that writes; its transport fills it once, before the body is read.
 
-    Each method raises BadRequest for what it cannot read; `writer` TooLarge too, `size_bytes` LengthRequired where the
-    length is unknown.
+    call: as of `access.rights.CALLS`. timeout_ms: how long the caller waits; None: for ever. size_bytes: the length of
+    the body as announced. bytes_max: how long a body of its kind may be. principal: of the credential; None: none was
+    asked for. address: the caller's. user_agent: None: the calling program does not name itself. marks: the text of the
+    caller's ledger marks; None: it brings none. writers: the texts that name the writer, of which there may be one.
     """
 
-    def call(self) -> str:
-        """Returns the name of the call, as of `access.rights.CALLS`."""
-
-    def timeout_ms(self) -> int | None:
-        """Returns how long the caller waits; None: for ever."""
-
-    def size_bytes(self) -> int:
-        """Returns the length of the body as it was announced."""
-
-    def bytes_max(self, limits: Limits) -> int:
-        """Returns how long a body of this kind may be."""
-
-    def namespace(self) -> str:
-        """Returns the name of the namespace."""
-
-    def caller(self) -> str:
-        """Returns the name of the credential that was shown; empty: none was asked for."""
-
-    def sharer(self) -> str:
-        """Returns whose share of the answers in flight this one's is: its credential's, else its address's."""
-
-    def whose(self) -> Whose | None:
-        """Returns the tenant whose credential was shown; None: none was asked for."""
-
-    def writer(self, limits: Limits) -> bytes:
-        """Returns the writer that the caller names, as of `core.writers`; empty: it names none."""
-
-    def user_agent(self) -> str | None:
-        """Returns the text by which the calling program names itself; None: it does not."""
-
-    def marks(self) -> Iterable[Mark]:
-        """Returns the marks of the namespace's ledger that the caller has seen."""
-
-    async def read(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes | memoryview:
-        """Reads the whole body, and calls `arrived` with the bytes of each part as it comes.
-
-        Raises BadRequest: it ended early; DeadlinePassed, BodyTooSlow: it did not come in time; what `arrived` raises.
-        """
+    call: str
+    namespace: str
+    timeout_ms: int | None
+    size_bytes: int
+    bytes_max: int
+    principal: Principal | None = None
+    address: str = ""
+    user_agent: str | None = None
+    marks: str | None = None
+    writers: Sequence[str] = ()
 
 
 @dataclass(slots=True)
@@ -126,40 +99,58 @@ class Admitted:
         self.gateway.turns.leave(self.namespace)
 
 
-async def admit(incoming: Incoming, gateway: Gateway, claims: bool = False) -> Admitted:
+async def admit(head: RequestHead, body: bytes | Read, gateway: Gateway, claims: bool = False) -> Admitted:
     """Lets a request in, in the order above. Raises what stands there; then nothing is reserved or written.
 
-    claims: it claims ids, or settles such a claim, and may pass unchecked.
+    body: all of it, or what reads it. claims: it claims ids, or settles such a claim, and may pass unchecked.
     """
-    deadline, caller = Deadline(gateway.clock, incoming.timeout_ms()), incoming.caller()
-    size_bytes = incoming.size_bytes()
-    if size_bytes > (bytes_max := incoming.bytes_max(gateway.limits)):
-        raise TooLarge(f"a body of {size_bytes} bytes; at most {bytes_max} are read of this kind")
-    shard = claims_at(gateway, namespace := incoming.namespace(), incoming.marks, caller if claims else None)
-    set_current_tenant(gateway.tenants.of(incoming.whose()))
-    set_current_writer(incoming.writer(gateway.limits))
-    set_current_client(gateway.clients.of(incoming.user_agent()))
+    deadline, size_bytes, namespace = Deadline(gateway.clock, head.timeout_ms), head.size_bytes, head.namespace
+    if size_bytes > head.bytes_max:
+        raise TooLarge(f"a body of {size_bytes} bytes; at most {head.bytes_max} are read of this kind")
+    principal = head.principal
+    caller, whose = ("", None) if principal is None else (principal.name, principal.whose)
+    shard = gateway.claims(namespace, caller) if claims else gateway.shard(namespace)
+    if head.marks is not None:
+        require_marks(shard, head.marks)
+    set_current_tenant(gateway.tenants.of(whose))
+    set_current_writer(writer_bytes(head.writers, gateway.limits) if head.writers else b"")
+    set_current_client(gateway.clients.of(head.user_agent))
     shard.rates.take_bytes(size_bytes)
     admission, backlog = gateway.admission, shard.backlog
-    is_sheddable = incoming.call() not in SETTLING
+    is_sheddable = head.call not in SETTLING
     if is_sheddable:
         admission.queue(backlog, deadline.left_ms)
-    admission.answers.check(incoming.sharer(), size_bytes)
+    admission.answers.check(sharer_of(principal, head.address), size_bytes)
     admission.enter(size_bytes)
     room = BodyRoom(admission)
     try:
-        body = await incoming.read(size_bytes, deadline, room.arrived)
-        assert len(body) == size_bytes
+        if isinstance(body, bytes):
+            whole: bytes | memoryview = body
+            room.arrived(len(body))
+        else:
+            whole = await body(deadline, room.arrived)
+        assert len(whole) == size_bytes
         if is_sheddable:
             admission.queue(backlog, deadline.left_ms)
         backlog.enter(size_bytes, gateway.clock.monotonic_ms())
         deadline.on_decision = lambda: backlog.leave(size_bytes, gateway.clock.monotonic_ms())
         await _turn(gateway, namespace, size_bytes, deadline)
-        return Admitted(gateway, namespace, shard, deadline, body, caller)
+        return Admitted(gateway, namespace, shard, deadline, whole, caller)
     except BaseException:
         deadline.decided()
         admission.give(room.size_bytes)
         raise
+
+
+def sharer_of(principal: Principal | None, address: str) -> str:
+    """Returns whose share of the answers in flight a request's is: its credential's, else its address's."""
+    return f"address {address}" if principal is None else f"key {principal.name}"
+
+
+def require_marks(shard: Shard | Unchecked, text: str) -> None:
+    """Refuses a ledger that does not have each of the marks of a text. Raises BadRequest, LedgerBehind."""
+    for mark in identifiers.marks(text):
+        shard.require(mark)
 
 
 async def _turn(gateway: Gateway, namespace: str, size_bytes: int, deadline: Deadline) -> None:
@@ -202,34 +193,3 @@ def body_room(admission: Admission, size_bytes: int) -> Iterator[BodyRoom]:
         yield room
     finally:
         admission.give(room.size_bytes)
-
-
-def shard_at(gateway: Gateway, namespace: str, marks: Callable[[], Iterable[Mark]]) -> Shard:
-    """Returns the namespace's shard, if it stands where the caller's marks say; they are read once it is there.
-
-    Raises NotFound, Recovering, LedgerDown, LedgerBehind, and what `marks` raises.
-    """
-    shard = gateway.shard(namespace)
-    for mark in marks():
-        shard.require(mark)
-    return shard
-
-
-def claims_at(
-    gateway: Gateway, namespace: str, marks: Callable[[], Iterable[Mark]], caller: str | None
-) -> Shard | Unchecked:
-    """Returns what answers a request: of a `caller` whose claims may pass unchecked perhaps no shard; else as
-    `shard_at`."""
-    if caller is None:
-        return shard_at(gateway, namespace, marks)
-    found = gateway.claims(namespace, caller)
-    for mark in marks():
-        found.require(mark)
-    return found
-
-
-async def offload(size_bytes: int, work: Callable[..., T], *arguments: object) -> T:
-    """Runs `work(*arguments)`, in a thread where its input is large, so that renewals do not wait for it."""
-    if size_bytes < OFFLOAD_BYTES:
-        return work(*arguments)
-    return await asyncio.to_thread(work, *arguments)

@@ -1,5 +1,6 @@
 """Reads the writer that a request names: JSON in the header `Oncegate-Writer`, or in the metadata of a call."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated
 
@@ -34,9 +35,11 @@ class WriterMessage(Struct, forbid_unknown_fields=True, omit_defaults=True):
 _DECODER = msgspec.json.Decoder(WriterMessage)
 
 
-def writer_bytes(text: str | None, limits: Limits) -> bytes:
-    """Returns the writer as of `core.writers`; empty: there is no text. Raises BadRequest, TooLarge."""
-    return b"" if text is None else _read(text, limits)
+def writer_bytes(texts: Sequence[str], limits: Limits) -> bytes:
+    """Returns the writer that the one text names, as of `core.writers`. Raises BadRequest, TooLarge."""
+    if len(texts) > 1:
+        raise BadRequest(f"the metadata {HEADER.lower()} is there twice; nothing was written")
+    return _read(texts[0], limits)
 
 
 # A task sends one writer with each of its requests.

@@ -6,15 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fastapi.routing import APIRoute, iter_route_contexts
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from oncegate.transports.http.routes import claims
+from oncegate.transports.http.routes import TABLE
 from oncegate.transports.http.server import fast_path
 from oncegate.transports.http.server.protocol import KEEP_ALIVE_S, Protocol
-from oncegate.transports.http.taking import unchecked
-from tests.support.http_app import CLAIM, PACKED, Reply, open_http, read_reply, request, served, token
+from tests.support.http_app import CLAIM, PACKED, Reply, breaking, open_http, read_reply, request, served, token
 from tests.support.http_requests import CASES, RAW, claim_json, message, packed, roundabout
 
 NS = "/v1/namespaces/default"
@@ -45,45 +43,23 @@ def shown(reply: Reply) -> Any:
 
 
 @pytest.mark.parametrize("path", HOT)
-async def test_a_hot_path_leads_where_the_framework_would_lead(path: str) -> None:
-    found = fast_path.route_of(path)
-    assert found is not None
-    async with open_http() as http:
-        routes = [route for route in iter_route_contexts(http.app.routes) if route.path is not None]
-        scope = {"type": "http", "method": "POST", "path": path, "root_path": "", "headers": []}
-        for route in routes:
-            original = route.original_route
-            if isinstance(original, APIRoute) and original.matches({**scope})[0].name == "FULL":
-                assert unchecked(original.endpoint) == found[:2]
-                return
-    raise AssertionError(f"the framework does not know {path}")
-
-
-@pytest.mark.parametrize("path", HOT)
 def test_what_a_hot_path_names_is_read_from_it(path: str) -> None:
-    found = fast_path.route_of(path)
+    found = TABLE.route_of("POST", path)
     assert found is not None
-    assert found[2] == HOT[path]
+    assert found[1] == HOT[path]
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        "/v1/namespaces/default",
-        "/v1/namespaces//ids:claim",
-        "/v1/namespaces/default/ids:claim/",
-        "/v1/namespaces/defaul%74/ids:claim",
-        "/v1/namespaces/d\u00e9faut/ids:claim",
-        "/v1/namespaces/default/ids:explain",
-        "/v1/namespaces/default/claims/:complete",
-        "/v1/namespaces/default/claims/abc",
-        "/v2/namespaces/default/ids:claim",
-        "http://gateway/v1/namespaces/default/ids:claim",
-        "",
-    ],
+    "way", ["1.1", "1.0", "1.1\r\nExpect: 100-continue", "1.1\r\nConnection: upgrade\r\nUpgrade: h2c"]
 )
-def test_any_other_path_is_the_frameworks(path: str) -> None:
-    assert fast_path.route_of(path) is None
+async def test_requests_of_every_route_go_past_the_framework_but_those_that_are_not_plain(way: str) -> None:
+    async with open_http() as http:
+        for route in TABLE.routes:
+            wire = protocol(http.app, FakeLoop())
+            path = re.sub(r"\{(\w+)(:path)?\}", "a%20b", route.path)
+            wire.data_received(request(route.method, path).replace(b"HTTP/1.1", f"HTTP/{way}".encode(), 1))
+            assert isinstance(wire.cycle, fast_path.Exchange) == (way == "1.1"), path
+            assert (wire.cycle.scope["path"], wire.cycle.scope["raw_path"]) == (path.replace("%20", " "), path.encode())
 
 
 @pytest.fixture(scope="module")
@@ -150,8 +126,7 @@ async def test_a_bug_behind_a_hot_route_is_a_problem_with_the_callers_trace_and_
     async def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    taken, _ = unchecked(claims.claim)
-    monkeypatch.setitem(fast_path._IDS, "ids:claim", (taken, broken))
+    breaking(monkeypatch, "/v1/namespaces/{namespace}/ids:claim", broken)
     async with served() as http:
         raw = packed(bytes(16), traceparent=f"00-{TRACE}-00f067aa0ba902b7-01")
         found = (await http.send(raw)).problem(500, "INTERNAL")
@@ -164,10 +139,6 @@ async def test_an_application_of_others_gets_every_request_itself() -> None:
     wire = protocol(nobody, FakeLoop())
     wire.data_received(request("POST", CLAIM, bytes(16), Content_Type=PACKED, **RAW))
     assert not isinstance(wire.cycle, fast_path.Exchange)
-    wire._is_ours = True
-    wire.cycle.response_complete = True
-    wire.data_received(request("POST", CLAIM, bytes(16), Content_Type=PACKED, **RAW))
-    assert isinstance(wire.cycle, fast_path.Exchange)
 
 
 async def nobody(scope: Any, receive: Any, send: Any) -> None:
@@ -218,7 +189,15 @@ class FakeTransport:
 
 def protocol(app: Any, loop: Any) -> Protocol:
     """A connection that was just made."""
-    config = Config(app, http=Protocol, ws="none", interface="asgi3", log_config=None, timeout_keep_alive=KEEP_ALIVE_S)
+    config = Config(
+        app,
+        http=Protocol,
+        ws="none",
+        interface="asgi3",
+        log_config=None,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        proxy_headers=False,
+    )
     config.load()
     wire = Protocol(config, ServerState(), {}, loop)
     wire.connection_made(FakeTransport())  # type: ignore[arg-type]

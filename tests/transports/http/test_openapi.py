@@ -6,12 +6,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from fastapi.routing import APIRoute
 
 from oncegate.core.verdicts import VERDICTS
 from oncegate.transports.http import messages
 from oncegate.transports.http.openapi import document
-from oncegate.transports.http.routes import batches, claims, producers, topics
 from scripts import generate
 from tests.support.http_app import open_http
 
@@ -116,18 +114,6 @@ def test_the_verdicts_of_the_document_are_those_of_the_table() -> None:
 async def test_the_gateway_serves_the_committed_document() -> None:
     async with open_http() as http:
         assert (await http.get("/openapi.json")).json == COMMITTED
-
-
-def test_no_batch_route_gives_the_framework_anything_to_validate() -> None:
-    routers = (claims, batches, topics, producers)
-    batch = [route for routes in routers for route in routes.router.routes]
-    posts = [route for route in batch if isinstance(route, APIRoute) and route.methods == {"POST"}]
-    assert len(posts) == 20
-    for route in posts:
-        dependant = route.dependant
-        asked = [dependant.path_params, dependant.query_params, dependant.header_params, dependant.body_params]
-        assert not any(asked), route.path
-        assert route.response_model is None
 
 
 def test_every_schema_of_the_batch_routes_is_made_from_a_message_type() -> None:

@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
-from fastapi import Request
 
 from oncegate.core.errors import BadRequest, LedgerFenced, OncegateError, Overloaded, Recovering, Stopping
 from oncegate.transports.http import problems
-from tests.support.http_app import open_http
+from tests.support.http_app import breaking, open_http
 
 
 @pytest.mark.parametrize("path", ["/", "/v2/namespaces", "/docs", "/v1/namespaces/default/topics/", "/v1/namespaces/"])
@@ -38,14 +37,15 @@ async def test_a_parameter_that_does_not_fit_is_a_problem_with_its_place(query: 
     assert found["errors"][0]["pointer"] == f"query/{query.partition('=')[0]}"
 
 
-async def test_a_bug_is_a_problem_that_says_the_effect_is_unknown_and_the_log_has_its_traceback() -> None:
+async def test_a_bug_is_a_problem_that_says_the_effect_is_unknown_and_the_log_has_its_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def broken(*_: object) -> Any:
+        raise ZeroDivisionError("a bug")
+
+    breaking(monkeypatch, "/version", broken)
     async with open_http() as http:
-
-        async def broken(request: Request) -> Any:
-            raise ZeroDivisionError("a bug")
-
-        http.app.add_api_route("/broken", broken)
-        reply = await http.get("/broken", traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+        reply = await http.get("/version", traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
         found = reply.problem(500, "INTERNAL")
         assert (found["action"], found["effect"]) == ("retry", "unknown")
         assert found["trace_id"] == "4bf92f3577b34da6a3ce929d0e0e4736", "the caller's own"

@@ -7,9 +7,8 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pytest
-from fastapi.routing import APIRoute, iter_route_contexts
 
-from oncegate.transports.http.taking import BODIES, Taken
+from oncegate.transports.http.parameters import BODIES
 from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, Http, Reply, asgi, open_http, stream, token
 from tests.support.http_requests import ROWS
 
@@ -59,15 +58,6 @@ async def send(http: Http, way: Any, query: str = "", *fields: tuple[str, str]) 
     method, path, operation, media = way
     given = [("Content-Type", media)] if media else []
     return await asgi(http.app, method, filled(path, operation) + query, b"", [*given, *fields])
-
-
-async def test_every_route_is_made_with_the_check() -> None:
-    async with open_http() as http:
-        routes = [found.original_route for found in iter_route_contexts(http.app.routes)]
-        assert len(routes) > 30
-        for route in routes:
-            assert isinstance(route, APIRoute)
-            assert isinstance(getattr(route.endpoint, "taken", None), Taken), route.path
 
 
 @pytest.mark.parametrize(("method", "path", "operation", "media"), ways())

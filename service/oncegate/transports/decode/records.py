@@ -18,7 +18,7 @@ from oncegate.engine.usecases.partitioning import stream
 from oncegate.hashing.arrow_types import is_list
 from oncegate.transports.decode.arrow_ipc import record_bytes
 from oncegate.transports.decode.json_values import NS_PER, shortest
-from oncegate.transports.incoming import offload
+from oncegate.transports.offload import offload
 
 # Each is opened on its own, for some 50 us: what is left is read with the next request.
 RANGES_MAX = 4_096

@@ -1,7 +1,7 @@
 """Calls over gRPC: what their metadata and messages say. `incoming` has the order in which they are let in."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
@@ -10,11 +10,8 @@ from google.protobuf.message import DecodeError
 
 from oncegate.core.errors import BadRequest, OncegateError, Recovering, Stop
 from oncegate.engine.admission import SMALL_ANSWER_BYTES, Room
-from oncegate.engine.counts.tenants import Whose
-from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
-from oncegate.engine.limits import Limits
-from oncegate.ports import Mark, Observer
+from oncegate.ports import Observer
 from oncegate.ports.tracing import Tracer, TraceSpan
 from oncegate.transports import draining
 from oncegate.transports.access.access import Access
@@ -22,12 +19,13 @@ from oncegate.transports.access.keys import bearer
 from oncegate.transports.access.principal import Principal
 from oncegate.transports.decode import identifiers
 from oncegate.transports.grpc.errors import DETAILS, code_of, detail_of, details_of
-from oncegate.transports.incoming import Admitted, admit
+from oncegate.transports.incoming import Admitted, RequestHead, admit, sharer_of
 from oncegate.transports.outcomes import internal
 from oncegate.transports.tracing import note_refusal, request_span, trace_id_of
-from oncegate.transports.writers import HEADER, writer_bytes
+from oncegate.transports.writers import HEADER
 
 LEDGER, WRITER = "oncegate-ledger", HEADER.lower()
+_METADATA = frozenset({LEDGER, WRITER, "user-agent"})
 
 
 class Opened(Protocol):
@@ -79,70 +77,27 @@ class Refusal:
 Read = Callable[[bytes], tuple[Method, Any]]
 
 
-class Call:
-    """One request whose message has come whole. It is the `Incoming` of its request."""
-
-    def __init__(self, call: str, message: Any, body: bytes, context: Any, principal: Principal | None) -> None:
-        self._call, self._message, self._body, self._context, self._principal = call, message, body, context, principal
-
-    def call(self) -> str:
-        """Returns the name of the method's call."""
-        return self._call
-
-    def timeout_ms(self) -> int | None:
-        """Returns what is left of the call's deadline; None: it has none."""
-        left_s = self._context.time_remaining()
-        return None if left_s is None else max(0, int(left_s * 1_000))
-
-    def size_bytes(self) -> int:
-        """Returns the length of the message."""
-        return len(self._body)
-
-    def bytes_max(self, limits: Limits) -> int:
-        """Returns how long a message may be: as a body over HTTP."""
-        return limits.body_bytes
-
-    def namespace(self) -> str:
-        """Returns the namespace that the message names."""
-        return str(self._message.namespace)
-
-    def caller(self) -> str:
-        """Returns the name of the credential that the metadata brought; empty: none was asked for."""
-        return "" if self._principal is None else self._principal.name
-
-    def sharer(self) -> str:
-        """Returns whose share of the answers in flight this one's is: its credential's, else its address's."""
-        if self._principal is not None:
-            return f"key {self._principal.name}"
-        return f"address {str(self._context.peer()).rpartition(':')[0]}"
-
-    def whose(self) -> Whose | None:
-        """Returns the tenant whose credential the metadata brought; None: none was asked for."""
-        return None if self._principal is None else self._principal.whose
-
-    def writer(self, limits: Limits) -> bytes:
-        """Returns the writer that the metadata names; empty: it names none. Raises BadRequest, TooLarge."""
-        named = self._metadata(WRITER)
-        if len(named) > 1:
-            raise BadRequest(f"the metadata {WRITER} is there twice; nothing was written")
-        return writer_bytes(named[0] if named else None, limits)
-
-    def user_agent(self) -> str | None:
-        """Returns the text by which the client's library names itself; None: it does not."""
-        return next(iter(self._metadata("user-agent")), None)
-
-    def _metadata(self, name: str) -> list[str]:
-        return [str(value) for key, value in self._context.invocation_metadata() or () if key == name]
-
-    def marks(self) -> Sequence[Mark]:
-        """Returns the marks that the metadata brings. Raises BadRequest."""
-        given = self._metadata(LEDGER)
-        return identifiers.marks(",".join(given)) if given else ()
-
-    async def read(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes | memoryview:
-        """Returns the message's bytes, which are here already."""
-        arrived(size_bytes)
-        return self._body
+def head_of(
+    call: str, message: Any, body: bytes, bytes_max: int, context: Any, principal: Principal | None
+) -> RequestHead:
+    """Returns the head of one request whose message has come whole: its deadline, its metadata."""
+    left_s, texts = context.time_remaining(), dict[str, list[str]]()
+    for name, value in context.invocation_metadata() or ():
+        if name in _METADATA:
+            texts.setdefault(name, []).append(str(value))
+    marks = texts.get(LEDGER)
+    return RequestHead(
+        call,
+        str(message.namespace),
+        None if left_s is None else max(0, int(left_s * 1_000)),
+        len(body),
+        bytes_max,
+        principal,
+        str(context.peer()).rpartition(":")[0],
+        texts.get("user-agent", [None])[0],
+        None if marks is None else ",".join(marks),
+        texts.get(WRITER, ()),
+    )
 
 
 def handler(opened: Opened, observer: Observer, method: Method, name: str) -> Callable[[bytes, Any], Awaitable[bytes]]:
@@ -220,12 +175,12 @@ async def _answered(
     if gateway is None:
         raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
     draining.check(method.call, gateway)
-    incoming = Call(method.call, message, body, context, principal)
-    admitted = await admit(incoming, gateway, method.claims)
+    head = head_of(method.call, message, body, gateway.limits.body_bytes, context, principal)
+    admitted = await admit(head, body, gateway, method.claims)
     try:
         found, room = await method.work(message, admitted), None
         if (size_bytes := found.ByteSize()) > SMALL_ANSWER_BYTES:
-            room = gateway.admission.answers.hold(incoming.sharer(), size_bytes)
+            room = gateway.admission.answers.hold(sharer_of(principal, head.address), size_bytes)
         return Answer(found, identifiers.mark_text(admitted.claims.mark), room)
     finally:
         admitted.release()

@@ -11,8 +11,9 @@ from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.calls import Method
 from oncegate.transports.grpc.fields import given, sized
-from oncegate.transports.incoming import Admitted, offload
+from oncegate.transports.incoming import Admitted
 from oncegate.transports.numbers import numbers_packed
+from oncegate.transports.offload import offload
 
 _STATES = {
     ClaimState.OPEN: pb.CLAIM_STATE_OPEN,

@@ -15,8 +15,9 @@ from oncegate.transports.decode.sequences import SequenceColumn
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.calls import Method
 from oncegate.transports.grpc.fields import given, number, optional_number, optional_sized, sized
-from oncegate.transports.incoming import Admitted, offload
+from oncegate.transports.incoming import Admitted
 from oncegate.transports.numbers import numbers_packed
+from oncegate.transports.offload import offload
 from oncegate.transports.writes import NamedColumns, ProduceAsked, produce_request, spilled_at
 
 _SHA256_BYTES = 32

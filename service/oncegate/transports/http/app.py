@@ -5,19 +5,24 @@ Each request has a trace id, in problems and in the log: the caller's `tracepare
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from fastapi import FastAPI
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.datastructures import State
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from oncegate.core.errors import MethodNotAllowed
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.metrics.reader import MetricsReader
 from oncegate.ports import Observer
 from oncegate.ports.tracing import Tracer
 from oncegate.transports.access.access import Access
 from oncegate.transports.http import problems
+from oncegate.transports.http.call import Call
 from oncegate.transports.http.gate import Gate
 from oncegate.transports.http.openapi import document
-from oncegate.transports.http.routes import batches, claims, lanes, operator, producers, service, topics
+from oncegate.transports.http.routes import TABLE
+from oncegate.transports.http.routing import respond
 from oncegate.transports.http.tracing import UNTRACED, http_span, note_route, noting_status
 from oncegate.transports.promises import CREDENTIALS
 from oncegate.transports.tracing import trace_id_of
@@ -63,56 +68,57 @@ def create_app(
     app.state.gate = Gate(about.hosts)
     app.state.observer = observer
     app.state.metrics = MetricsReader()
-    for routes in (claims, lanes, topics, batches, service, producers, operator):
-        app.include_router(routes.router)
-    problems.install(app, observer)
-    app.add_middleware(Traced, observer=observer, gate=app.state.gate, tracer=tracer)
-    document.install(app)
+    app.state.document = cache(partial(document.document, TABLE.routes))
+    app.add_middleware(Door, state=app.state)
     return app
 
 
-class Traced:
-    """Gives each request a trace id, the caller's if it brings one.
+class Door:
+    """Answers every request by the table, with a trace id, the caller's if it brings one; errors become problems.
 
-    It answers what the gate refuses, and what nobody expected.
+    Requests that are plain go past it, to the same routes (`server.fast_path`).
     """
 
-    def __init__(self, app: ASGIApp, observer: Observer, gate: Gate, tracer: Tracer | None) -> None:
-        self._app = app
-        self._tracer = tracer
-        self._gate = gate
-        self._observer = observer
+    def __init__(self, app: ASGIApp, state: State) -> None:
+        self._app, self._state = app, state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif self._tracer is None or scope["path"].startswith(UNTRACED):
+        elif self._state.tracer is None or scope["path"].startswith(UNTRACED):
             await self._answer(scope, receive, send)
         else:
-            with http_span(self._tracer, scope["method"], scope["headers"]) as span:
+            with http_span(self._state.tracer, scope["method"], scope["headers"]) as span:
                 await self._answer(scope, receive, send if span is None else noting_status(span, send))
                 if span is not None:
                     note_route(span, scope)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        trace_id = scope.setdefault("state", {})["trace_id"] = trace_id_of(scope["headers"])
-        scope["state"]["method"] = scope["method"]
-        is_head, begun = scope["method"] == "HEAD", False
-        if is_head:  # answered as GET is, but for the body (RFC 9110, 9.3.2)
-            scope = {**scope, "method": "GET"}
-
-        async def watched(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            has_body = is_head and message["type"] == "http.response.body"
-            await send({**message, "body": b""} if has_body else message)
-
+        # HEAD is answered as GET is, but for the body (RFC 9110, 9.3.2).
+        path, state, is_head = scope["path"], self._state, scope["method"] == "HEAD"
         try:
-            if (refusal := self._gate.refusal(scope)) is not None:
+            if (refusal := state.gate.refusal(scope)) is not None:
                 raise refusal
-            await self._app(scope, receive, watched)
+            if (found := TABLE.route_of("GET" if is_head else scope["method"], path)) is None:
+                raise problems.unrouted(path, scope["method"], TABLE.methods_of(path))
+            scope["route"], scope["path_params"] = found
+            answer = await respond(Call(scope, *found, state, Received(receive)))
         except Exception as error:
-            answer = problems.answer(error, scope["path"], trace_id, self._observer)
-            if begun:
-                raise
-            await answer(scope, receive, watched)
+            answer = problems.answer(error, path, trace_id_of(scope["headers"]), state.observer)
+            if isinstance(error, MethodNotAllowed):
+                answer.headers["Allow"] = ", ".join(TABLE.methods_of(path))
+        if is_head:
+            answer.body = b""
+        await answer(scope, receive, send)
+
+
+class Received:
+    """The body of a request as ASGI has it: it is always received."""
+
+    fill = None
+
+    def __init__(self, receive: Receive) -> None:
+        self.receive = receive
+
+    def take_body(self) -> None:
+        """Returns None: the body is to be received."""

@@ -3,16 +3,15 @@
 import asyncio
 import math
 import mmap
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
-from fastapi import Request
-from starlette.types import Message
 
-from oncegate.core.errors import BadRequest, BodyTooSlow, DeadlinePassed, OncegateError
+from oncegate.core.errors import BadRequest, BodyTooSlow, DeadlinePassed, LengthRequired, OncegateError
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
+from oncegate.transports.decode.identifiers import whole_number
 
 # To receive a smaller one past the parser takes longer than its copies do.
 _FILLED_BYTES = 128 << 10
@@ -31,46 +30,74 @@ class Filled(Protocol):
 Fill = Callable[[memoryview, Callable[[int], None]], Filled]
 
 
-async def read_body(
-    request: Request,
-    size_bytes: int,
-    deadline: Deadline,
-    arrived: Callable[[int], None],
-    limits: Limits,
-    fill: Fill | None = None,
-) -> bytes | memoryview:
-    """Reads exactly `size_bytes`; `arrived` is called with the bytes of each part as it comes.
+def body_length(headers: Mapping[str, str], wanted: bool, allowed: bool = False) -> int:
+    """Returns the body's length as declared.
 
-    fill: takes a large body that is not there yet; a memoryview is returned then.
-
-    Raises BadRequest: the caller went away before; DeadlinePassed, BodyTooSlow: they did not come in time; what
-    `arrived` raises.
+    Raises LengthRequired: it is unknown; BadRequest: a body is neither wanted nor allowed.
     """
-    if size_bytes == 0:
-        return b""
-    whole: bytes | None = getattr(request, "whole_body", None)
-    if whole is None:
-        coming = _Coming(request, size_bytes, deadline, limits)
-        if fill is not None and size_bytes >= _FILLED_BYTES:
-            return await coming.filled(fill, arrived)
-        parts = await coming.received(arrived)
-    else:
-        arrived(len(whole))
-        parts = [whole]
-    if _size(parts) != size_bytes:
-        raise BadRequest(f"the body has {_size(parts)} bytes, Content-Length said {size_bytes}; nothing was written")
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    if "transfer-encoding" in headers:
+        raise LengthRequired("chunked bodies are not read: room is reserved from Content-Length before reading")
+    text = headers.get("content-length")
+    if text is None:
+        if wanted:
+            raise LengthRequired("the header Content-Length is missing")
+        return 0
+    length = whole_number(text, "Content-Length", 2**63 - 1)
+    if length and not wanted and not allowed:
+        raise BadRequest(f"this call takes no body, {length} bytes were announced")
+    return length
 
 
-class _Coming:
-    """A body on its way; it is given up at the caller's deadline, or when it falls behind the least rate."""
+class Wire(Protocol):
+    """Where a request's body comes from."""
 
-    def __init__(self, request: Request, size_bytes: int, deadline: Deadline, limits: Limits) -> None:
-        self._request, self._size_bytes, self._limits = request, size_bytes, limits
+    @property
+    def fill(self) -> Fill | None:
+        """Receives a large body into memory; None: it cannot."""
+
+    @property
+    def receive(self) -> Callable[[], Awaitable[Any]]:
+        """Returns the next message of the request, as of ASGI."""
+
+    def take_body(self) -> bytes | None:
+        """Returns the whole body, once; None: it is to be received."""
+
+
+class Coming:
+    """A body on its way; it is given up at the caller's deadline, or when it falls behind the least rate.
+
+    in_one_piece: a large one that is not there yet is received in one piece of memory.
+    """
+
+    _end_s = math.inf
+
+    def __init__(self, wire: Wire, size_bytes: int, limits: Limits, in_one_piece: bool) -> None:
+        self._wire, self._size_bytes, self._limits = wire, size_bytes, limits
+        self._fill = wire.fill if in_one_piece and size_bytes >= _FILLED_BYTES else None
         self._loop = asyncio.get_running_loop()
         self._began_s, self._received = self._loop.time(), 0
-        left_ms = deadline.left_ms
-        self._end_s = math.inf if left_ms is None else self._began_s + max(left_ms, 0) / 1000
+
+    async def read(self, deadline: Deadline, arrived: Callable[[int], None]) -> bytes | memoryview:
+        """Reads exactly the size; `arrived` is called with the bytes of each part as it comes.
+
+        Raises BadRequest: the caller went away before; DeadlinePassed, BodyTooSlow: they did not come in time; what
+        `arrived` raises.
+        """
+        if self._size_bytes == 0:
+            return b""
+        if (left_ms := deadline.left_ms) is not None:
+            self._end_s = self._began_s + max(left_ms, 0) / 1000
+        whole = self._wire.take_body()
+        if whole is not None:
+            arrived(len(whole))
+        elif self._fill is not None:
+            return await self._filled(self._fill, arrived)
+        else:
+            whole = b"".join(await self._parts(arrived))
+        if len(whole) != self._size_bytes:
+            size = self._size_bytes
+            raise BadRequest(f"the body has {len(whole)} bytes, Content-Length said {size}; nothing was written")
+        return whole
 
     @property
     def _behind_s(self) -> float:
@@ -78,8 +105,7 @@ class _Coming:
         limits = self._limits
         return self._began_s + limits.body_grace_ms / 1000 + self._received / limits.body_bytes_per_second_min
 
-    async def received(self, arrived: Callable[[int], None]) -> list[bytes]:
-        """Returns the body's parts. Raises as `read_body`."""
+    async def _parts(self, arrived: Callable[[int], None]) -> list[bytes]:
         parts: list[bytes] = []
         more = True
         while more:
@@ -92,9 +118,7 @@ class _Coming:
             more = message.get("more_body", False)
         return parts
 
-    async def filled(self, fill: Fill, arrived: Callable[[int], None]) -> memoryview:
-        """Returns the body, received in one piece of memory. Raises as `read_body`."""
-
+    async def _filled(self, fill: Fill, arrived: Callable[[int], None]) -> memoryview:
         def came(size_bytes: int) -> None:
             arrived(size_bytes)
             self._received += size_bytes
@@ -119,10 +143,10 @@ class _Coming:
             if self._loop.time() >= min(self._end_s, self._behind_s):
                 raise self._late() from None
 
-    async def _next(self) -> Message:
+    async def _next(self) -> Any:
         try:
             async with asyncio.timeout_at(min(self._end_s, self._behind_s)):
-                return await self._request.receive()
+                return await self._wire.receive()
         except TimeoutError:
             raise self._late() from None
 
@@ -145,7 +169,3 @@ def _room(size_bytes: int) -> memoryview:
     whole = np.empty(size_bytes + mmap.PAGESIZE, np.uint8)
     start = -whole.__array_interface__["data"][0] % mmap.PAGESIZE
     return whole[start : start + size_bytes].data
-
-
-def _size(parts: Sequence[bytes]) -> int:
-    return sum(map(len, parts))

@@ -14,7 +14,7 @@ from oncegate.transports.decode import identifiers
 from oncegate.transports.http import codecs
 from oncegate.transports.http.int64 import as_texts
 from oncegate.transports.http.messages.fields import ID_SET
-from oncegate.transports.http.negotiation import ARROW, JSON, JSON_TEXTS, PACKED
+from oncegate.transports.http.parameters import ARROW, JSON, JSON_TEXTS, PACKED
 
 # What ids come in as, and verdicts go out as.
 ENCODINGS = (JSON, PACKED, ARROW)

@@ -1,16 +1,11 @@
 """Every error as an RFC 9457 problem document: what happened, and whether to retry, fix or stop."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.routing import iter_route_contexts
-from starlette.exceptions import HTTPException
-from starlette.routing import compile_path
+from fastapi import Response
 
 from oncegate.core.errors import (
-    BadRequest,
     BodyTooSlow,
     LedgerFenced,
     MethodNotAllowed,
@@ -107,28 +102,11 @@ def response(error: OncegateError, trace_id: str, headers: Mapping[str, str] | N
     return Response(encode(error, trace_id), status_of(type(error)), sent, media_type=PROBLEM)
 
 
-def of_http(error: HTTPException, request: Request) -> OncegateError:
-    """Translates the framework's own refusal into an error of ours."""
-    if error.status_code == 404:
-        return NotFound(f"there is no {request.url.path} here; GET /openapi.json lists what there is")
-    if error.status_code == 405:
-        return MethodNotAllowed(f"{request.url.path} takes {_allowed(request)}, not {request.state.method}")
-    return BadRequest(str(error.detail))
-
-
-def _allowed(request: Request) -> str:
-    """Every method of the path, also where each has a route of its own."""
-    routes = [route for route in iter_route_contexts(request.app.routes) if route.path is not None]
-    found = [route for route in routes if compile_path(str(route.path))[0].match(request.scope["path"])]
-    methods = {method for route in found for method in route.methods or ()}
-    return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
-
-
-def of_validation(error: RequestValidationError) -> BadRequest:
-    """Makes the refusal of path or query parameters that do not fit, the first ten each with its pointer."""
-    wrong = [{"pointer": "/".join(str(part) for part in item["loc"]), "detail": item["msg"]} for item in error.errors()]
-    first = wrong[0]
-    return BadRequest(f"{first['pointer']}: {first['detail']}", errors=wrong[:10])
+def unrouted(path: str, method: str, methods: Sequence[str]) -> OncegateError:
+    """Returns the refusal of a request that no route answers; `methods`: those of its path."""
+    if not methods:
+        return NotFound(f"there is no {path} here; GET /openapi.json lists what there is")
+    return MethodNotAllowed(f"{path} takes {', '.join(methods)}, not {method}")
 
 
 def answer(error: Exception, path: str, trace_id: str, observer: Observer) -> Response:
@@ -142,23 +120,3 @@ def answer(error: Exception, path: str, trace_id: str, observer: Observer) -> Re
     if isinstance(error, Stop):
         observer.event("stopped", code=error.code, path=path, detail=error.detail, trace_id=trace_id)
     return response(error, trace_id)
-
-
-def install(app: FastAPI, observer: Observer) -> None:
-    """Makes the application answer every exception with a problem; what nobody expected is left to `Traced`."""
-
-    async def refused(request: Request, error: Exception) -> Response:
-        return answer(error, request.url.path, request.state.trace_id, observer)
-
-    async def framework(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        headers = {"Allow": _allowed(request)} if error.status_code == 405 else {}
-        return response(of_http(error, request), request.state.trace_id, headers)
-
-    async def invalid(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        return response(of_validation(error), request.state.trace_id)
-
-    app.add_exception_handler(OncegateError, refused)
-    app.add_exception_handler(HTTPException, framework)
-    app.add_exception_handler(RequestValidationError, invalid)

@@ -1,16 +1,17 @@
-"""The OpenAPI 3.1 document: FastAPI's paths, our messages' schemas. Committed as openapi.json (`make generate`)."""
+"""The OpenAPI 3.1 document: the routes' paths, our messages' schemas. Committed as openapi.json (`make generate`)."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
-from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
+from fastapi.encoders import jsonable_encoder
+from fastapi.openapi.models import OpenAPI
 
 import oncegate
 from oncegate.engine.limits import Limits
 from oncegate.transports.http import messages
+from oncegate.transports.http.call import Route
 from oncegate.transports.http.openapi import descriptions, encodings, links, parts
 
 TAGS = [
@@ -29,28 +30,38 @@ TAGS = [
 _LAST = messages.producers.__name__, messages.operator.__name__
 
 
-def document(app: FastAPI) -> dict[str, Any]:
+def document(routes: Iterable[Route]) -> dict[str, Any]:
     """Makes the whole document as plain values, in one order."""
-    found = get_openapi(
-        title=app.title,
-        version=oncegate.__version__,
-        openapi_version="3.1.0",
-        summary="Retried writes take effect once",
-        description=descriptions.DESCRIPTION,
-        routes=app.routes,
-        tags=TAGS,
-        servers=[{"url": "http://127.0.0.1:8080", "description": "loopback, unless the gateway has keys"}],
-    )
+    found: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Oncegate",
+            "summary": "Retried writes take effect once",
+            "description": descriptions.DESCRIPTION,
+            "version": oncegate.__version__,
+        },
+        "servers": [{"url": "http://127.0.0.1:8080", "description": "loopback, unless the gateway has keys"}],
+        "tags": TAGS,
+        "paths": {},
+    }
+    for route in routes:
+        if route.tags is not None:
+            path = route.path.replace(":path}", "}")
+            found["paths"].setdefault(path, {})[route.method.lower()] = _operation(route)
+    # The framework's model checks what stands in it, and leaves out what is None.
+    found = jsonable_encoder(OpenAPI(**found), by_alias=True, exclude_none=True)
     found["info"]["contact"] = {"name": "The developers of Oncegate"}
     found["components"] = {"schemas": schemas(), "examples": parts.refusal_examples()}
     found[encodings.TABLES] = encodings.tables()
-    for operations in found["paths"].values():
-        for operation in operations.values():
-            _drop_foreign_refusal(operation["responses"])
-            links.add(operation)
     _drop_unused(found)
     found["components"]["securitySchemes"] = parts.SECURITY_SCHEMES
     return found
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    name = route.endpoint.__name__
+    said = {"summary": name.replace("_", " ").title(), "description": inspect.getdoc(route.endpoint)}
+    return {"tags": list(route.tags or ()), **said, **links.added(route.operation)}
 
 
 # Members that need another member; the types of the messages cannot express it.
@@ -109,25 +120,6 @@ def _references(value: Any) -> Iterator[str]:
             yield from _references(item)
 
 
-def _drop_foreign_refusal(responses: dict[str, Any]) -> None:
-    """The framework's own 422 is never sent: it is answered as BAD_REQUEST."""
-    content = responses.get("422", {}).get("content", {})
-    content.pop("application/json", None)
-    if not content:
-        responses.pop("422", None)
-
-
-def text(app: FastAPI) -> str:
+def text(routes: Iterable[Route]) -> str:
     """Writes the document as it is committed: JSON, indented by one."""
-    return msgspec.json.format(msgspec.json.encode(document(app)), indent=1).decode() + "\n"
-
-
-def install(app: FastAPI) -> None:
-    """Makes the application serve this document; it is made once, when it is first asked for."""
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = document(app)
-        return app.openapi_schema
-
-    app.openapi = openapi  # type: ignore[method-assign]
+    return msgspec.json.format(msgspec.json.encode(document(routes)), indent=1).decode() + "\n"

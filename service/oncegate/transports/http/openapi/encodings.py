@@ -8,7 +8,7 @@ from typing import Any
 from oncegate.core.verdicts import BY_BYTE, VERDICT_MASK, Flag
 from oncegate.transports.decode.identifiers import ALPHABET, CLAIM_CHARS, claim_text
 from oncegate.transports.decode.ids import PACKED_ID_BYTES
-from oncegate.transports.http.taking import BODIES
+from oncegate.transports.http.parameters import BODIES
 
 # Where the tables stand in the document.
 TABLES = "x-oncegate"

@@ -1,5 +1,6 @@
 """What of one answer the next call needs: claim → complete, stage → commit, register → claim → ack."""
 
+from collections.abc import Mapping
 from typing import Any
 
 Json = dict[str, Any]
@@ -104,9 +105,12 @@ LINKS: dict[str, dict[str, Json]] = {
 }
 
 
-def add(operation: Json) -> None:
-    """Adds its links to each success of one operation."""
-    links = LINKS.get(operation["operationId"])
-    for status, response in operation["responses"].items():
-        if links and status.startswith("2"):
-            response["links"] = links
+def added(operation: Mapping[str, Any]) -> Json:
+    """Returns an operation with its links in each of its successes."""
+    if (links := LINKS.get(operation["operationId"])) is None:
+        return dict(operation)
+    responses = {
+        status: {**response, "links": links} if status.startswith("2") else response
+        for status, response in operation["responses"].items()
+    }
+    return {**operation, "responses": responses}

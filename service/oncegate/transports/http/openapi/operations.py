@@ -3,7 +3,6 @@
 from oncegate.core import errors as e
 from oncegate.engine.limits import Limits
 from oncegate.transports.http import messages
-from oncegate.transports.http.negotiation import ARROW, JSON
 from oncegate.transports.http.openapi import examples, parts
 from oncegate.transports.http.openapi.parts import (
     answer,
@@ -15,6 +14,7 @@ from oncegate.transports.http.openapi.parts import (
     writes,
     writes_as,
 )
+from oncegate.transports.http.parameters import ARROW, JSON
 
 NS = "namespace"
 _NAMES = "names, sorted; `next` leads to the page behind"

@@ -14,9 +14,9 @@ from oncegate.transports.decode.identifiers import ALPHABET, PARTITION
 from oncegate.transports.decode.names import TOPIC
 from oncegate.transports.http import messages, problems
 from oncegate.transports.http.messages.fields import HEADER_NUMBERS, LEASE_BOUNDS
-from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
 from oncegate.transports.http.openapi import descriptions, examples
-from oncegate.transports.http.taking import BODIES as FOR_BODIES
+from oncegate.transports.http.parameters import ARROW, JSON, PACKED
+from oncegate.transports.http.parameters import BODIES as FOR_BODIES
 from oncegate.transports.metrics import OPENMETRICS, TEXT
 from oncegate.transports.outcomes import Internal, public_errors
 from oncegate.transports.writers import HEADER as WRITER_HEADER
@@ -341,8 +341,8 @@ def operation(
     reads: Json | None = None,
 ) -> Json:
     """Makes one operation's part of the document, as FastAPI's `openapi_extra`."""
-    responses = {str(status): content for status, content in answers.items()} | _refusals(errors)
-    extra: Json = {"operationId": operation_id, "parameters": list(parameters), "responses": responses}
+    responses = {str(status): answers[status] for status in sorted(answers)} | _refusals(errors)
+    extra: Json = {"operationId": operation_id, "responses": responses, "parameters": list(parameters)}
     extra |= _security(CALLS[operation_id])
     return extra if reads is None else {**extra, "requestBody": reads}
 

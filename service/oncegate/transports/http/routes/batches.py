@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from fastapi import Request, Response
+from fastapi import Response
 
 from oncegate.core.entries.kinds import Name
 from oncegate.engine.limits import Limits
@@ -12,62 +12,58 @@ from oncegate.engine.requests import AbortRequest, CommitRequest, StageRequest, 
 from oncegate.transports.decode import columns, names, staged_rows
 from oncegate.transports.decode.identifiers import hex_bytes, sha256_of
 from oncegate.transports.http import messages
-from oncegate.transports.http.head import gateway_of, shard_of
-from oncegate.transports.http.inbound import Inbound, admitted
-from oncegate.transports.http.negotiation import ARROW, JSON, accepted
+from oncegate.transports.http.call import Call
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply
-from oncegate.transports.http.query import query
-from oncegate.transports.http.taking import Routes
-from oncegate.transports.incoming import offload
+from oncegate.transports.http.parameters import ARROW, JSON
+from oncegate.transports.http.routing import Routes
+from oncegate.transports.offload import offload
 
-router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["batches"])
+routes = Routes("/v1/namespaces/{namespace}", "batches")
 
 _COMMIT = msgspec.json.Decoder(messages.CommitRequest)
 _ABORT = msgspec.json.Decoder(messages.AbortRequest)
 
 
-@router.post("/batches:stage", openapi_extra=operations.STAGE)
-async def stage(request: Request) -> Response:
+@routes.post("/batches:stage", operations.STAGE, [ARROW], [JSON])
+async def stage(call: Call) -> Response:
     """Keep one chunk of one attempt until its batch is committed; durable when this returns."""
-    async with admitted(request, [ARROW], [JSON]) as inbound:
-        engine_request = await offload(len(inbound.body), _stage_request, inbound)
-        result = await inbound.shard.stage(engine_request, inbound.deadline)
-        outcome: Any = "COMMITTED" if result.committed else "STAGED"
-        reply = messages.StageReply(outcome, result.rows, result.fingerprint.hex(), engine_request.chunk)
-        return json_reply(reply, inbound.wanted, shard=inbound.shard)
+    engine_request = await offload(len(call.body), _stage_request, call)
+    result = await call.shard.stage(engine_request, call.deadline)
+    outcome: Any = "COMMITTED" if result.committed else "STAGED"
+    reply = messages.StageReply(outcome, result.rows, result.fingerprint.hex(), engine_request.chunk)
+    return json_reply(reply, call.wanted, shard=call.shard)
 
 
-def _stage_request(inbound: Inbound) -> StageRequest:
-    asked = query(inbound.request, messages.StageQuery)
-    sha256 = sha256_of(inbound.header("Content-Digest"))
-    rows = staged_rows.read_chunk(inbound.body, sha256, inbound.limits)
-    check_name("owner", asked.owner, inbound.limits)
-    name, fingerprinter = _name(asked, inbound.limits), inbound.shard.row_fingerprints
+def _stage_request(call: Call) -> StageRequest:
+    asked = call.query_as(messages.StageQuery)
+    sha256 = sha256_of(call.header("Content-Digest"))
+    rows = staged_rows.read_chunk(call.body, sha256, call.limits)
+    check_name("owner", asked.owner, call.limits)
+    name, fingerprinter = _name(asked, call.limits), call.shard.row_fingerprints
     keys = columns.key_hashes(rows, columns.split_names(asked.key_col), fingerprinter)
     fingerprint = staged_rows.fingerprint_of(rows, fingerprinter)
-    return StageRequest(name, asked.owner, inbound.token, asked.chunk, sha256, rows, fingerprint, keys)
+    return StageRequest(name, asked.owner, call.token, asked.chunk, sha256, rows, fingerprint, keys)
 
 
-@router.post("/batches:commit", openapi_extra=operations.COMMIT)
-async def commit(request: Request) -> Response:
+@routes.post("/batches:commit", operations.COMMIT, [JSON], [JSON])
+async def commit(call: Call) -> Response:
     """Publish the winners' rows under the batch's name, all or nothing; a replay is answered DUPLICATE."""
-    async with admitted(request, [JSON], [JSON]) as inbound:
-        message = await inbound.message(_COMMIT)
-        engine_request = _commit_request(message, inbound.limits)
-        result = await inbound.shard.commit(engine_request, inbound.deadline)
-        outcome: Any = result.outcome
-        reply = messages.CommitReply(
-            outcome,
-            result.rows,
-            messages.partition_offsets(result.spans, message.name.topic),
-            result.suppressed_rows,
-            result.takeover_rows,
-            result.first_of_app,
-            msgspec.UNSET if result.warning is None else result.warning,
-            msgspec.UNSET if result.higher_version is None else result.higher_version,
-        )
-        return json_reply(reply, inbound.wanted, shard=inbound.shard)
+    message = await call.message(_COMMIT)
+    engine_request = _commit_request(message, call.limits)
+    result = await call.shard.commit(engine_request, call.deadline)
+    outcome: Any = result.outcome
+    reply = messages.CommitReply(
+        outcome,
+        result.rows,
+        messages.partition_offsets(result.spans, message.name.topic),
+        result.suppressed_rows,
+        result.takeover_rows,
+        result.first_of_app,
+        msgspec.UNSET if result.warning is None else result.warning,
+        msgspec.UNSET if result.higher_version is None else result.higher_version,
+    )
+    return json_reply(reply, call.wanted, shard=call.shard)
 
 
 def _commit_request(message: messages.CommitRequest, limits: Limits) -> CommitRequest:
@@ -94,23 +90,22 @@ def _optional_digest(text: str | None, what: str) -> bytes | None:
     return None if text is None else hex_bytes(text, 32, what)
 
 
-@router.post("/batches:abort", openapi_extra=operations.ABORT)
-async def abort(request: Request) -> Response:
+@routes.post("/batches:abort", operations.ABORT, [JSON], [JSON])
+async def abort(call: Call) -> Response:
     """Remove what these tokens staged, and only that; no effect on a committed batch."""
-    async with admitted(request, [JSON], [JSON]) as inbound:
-        message = await inbound.message(_ABORT)
-        tokens = tuple(hex_bytes(token, 16, "token") for token in message.tokens)
-        result = await inbound.shard.abort(AbortRequest(_name(message.name, inbound.limits), tokens), inbound.deadline)
-        outcome: Any = "COMMITTED" if result.committed else "ABORTED"
-        return json_reply(messages.AbortReply(outcome, result.removed), inbound.wanted, shard=inbound.shard)
+    message = await call.message(_ABORT)
+    tokens = tuple(hex_bytes(token, 16, "token") for token in message.tokens)
+    result = await call.shard.abort(AbortRequest(_name(message.name, call.limits), tokens), call.deadline)
+    outcome: Any = "COMMITTED" if result.committed else "ABORTED"
+    return json_reply(messages.AbortReply(outcome, result.removed), call.wanted, shard=call.shard)
 
 
-@router.get("/batches:offsets", openapi_extra=operations.OFFSETS)
-async def offsets(request: Request) -> Response:
+@routes.get("/batches:offsets", operations.OFFSETS)
+async def offsets(call: Call) -> Response:
     """Tell where a job's source is to be read on, as its newest batch, or its driver's newest ack, has said."""
-    media = accepted(request, [JSON])
-    shard, limits = shard_of(request), gateway_of(request).limits
-    asked = query(request, messages.OffsetsQuery)
+    media = call.accepted(JSON)
+    shard, limits = call.shard, call.gateway.limits
+    asked = call.query_as(messages.OffsetsQuery)
     check_name("app", asked.app, limits)
     check_name("topic", asked.topic, limits)
     check_length("write_id", asked.write_id, limits)

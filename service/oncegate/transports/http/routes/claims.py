@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from fastapi import Request, Response
+from fastapi import Response
 
 from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import BadRequest
@@ -14,17 +14,15 @@ from oncegate.engine.retention import Explained, kept_until_ms
 from oncegate.transports.decode import identifiers, ids, names, payloads
 from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.head import gateway_of, note_of, shard_of
-from oncegate.transports.http.inbound import Inbound, admitted
+from oncegate.transports.http.call import Call
 from oncegate.transports.http.messages.json_body import decoded
-from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations, operations_producers
 from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, json_reply, reply, verdicts_reply
-from oncegate.transports.http.query import located, without_shadow
-from oncegate.transports.http.taking import Routes
-from oncegate.transports.incoming import offload
+from oncegate.transports.http.parameters import JSON, PACKED
+from oncegate.transports.http.routing import Routes
+from oncegate.transports.offload import offload
 
-router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["claims"])
+routes = Routes("/v1/namespaces/{namespace}", "claims")
 
 _CLAIM = msgspec.json.Decoder(messages.ClaimRequest)
 _ANSWERS = (JSON,)
@@ -35,29 +33,26 @@ _LOOK_UP = msgspec.json.Decoder(messages.LookUpRequest)
 _RESOLVE = msgspec.json.Decoder(messages.ResolveRequest)
 
 
-@router.post("/ids:claim", openapi_extra=operations.CLAIM)
-async def claim(request: Request) -> Response:
+@routes.post("/ids:claim", operations.CLAIM, ENCODINGS, ENCODINGS, claims=True)
+async def claim(call: Call) -> Response:
     """Decide which ids this attempt may write: one verdict per id, in order; a duplicate is a success."""
-    async with admitted(request, ENCODINGS, ENCODINGS, claims=True) as inbound:
-        read = _request_of_json if inbound.media == JSON else _request_of_raw
-        engine_request = await offload(inbound.weight, read, inbound)
-        result = await inbound.claims.claim(engine_request, inbound.deadline)
-        id_set = engine_request.id_set or id_sets.CLAIMED
-        result = without_shadow(request, result, inbound.wanted)
-        return await inbound.answer(
-            answer_weight(result), verdicts_reply, result, inbound.wanted, inbound.claims, id_set
-        )
+    read = _request_of_json if call.media == JSON else _request_of_raw
+    engine_request = await offload(call.weight, read, call)
+    result = await call.claims.claim(engine_request, call.deadline)
+    id_set = engine_request.id_set or id_sets.CLAIMED
+    result = call.without_shadow(result, call.wanted)
+    return await call.answer(answer_weight(result), verdicts_reply, result, call.wanted, call.claims, id_set)
 
 
-def _request_of_json(inbound: Inbound) -> ClaimRequest:
-    message = decoded(inbound.whole, _CLAIM, inbound.limits)
-    token, locate = identifiers.hex_bytes(message.token, 16, "token"), located(inbound.request)
-    printer = inbound.claims.fingerprints(message.id_set, id_sets.CLAIMED)
-    fingerprints = ids.of_json(message.ids, printer, inbound.limits)
+def _request_of_json(call: Call) -> ClaimRequest:
+    message = decoded(call.whole, _CLAIM, call.limits)
+    token, locate = identifiers.hex_bytes(message.token, 16, "token"), call.locate
+    printer = call.claims.fingerprints(message.id_set, id_sets.CLAIMED)
+    fingerprints = ids.of_json(message.ids, printer, call.limits)
     scope = scope_of(message.driver, message.batch)
     digests = None
     if message.payloads is not None:
-        digests = payloads.of_json(message.payloads, len(fingerprints), inbound.claims.payloads, inbound.limits)
+        digests = payloads.of_json(message.payloads, len(fingerprints), call.claims.payloads, call.limits)
     return ClaimRequest(
         token,
         message.call,
@@ -71,152 +66,141 @@ def _request_of_json(inbound: Inbound) -> ClaimRequest:
     )
 
 
-def _request_of_raw(inbound: Inbound) -> ClaimRequest:
-    lease_ms, token, call, scope = inbound.lease_ms, inbound.token, inbound.call, inbound.scope
-    printer = inbound.claims.fingerprints(inbound.id_set, id_sets.CLAIMED)
-    found, digests = _raw_ids_and_payloads(inbound, printer)
+def _request_of_raw(call: Call) -> ClaimRequest:
+    lease_ms, token, number, scope = call.lease_ms, call.token, call.call_number, call.batch_scope
+    printer = call.claims.fingerprints(call.id_set, id_sets.CLAIMED)
+    found, digests = _raw_ids_and_payloads(call, printer)
     return ClaimRequest(
         token,
-        call,
+        number,
         found,
         lease_ms=lease_ms,
         scope=scope,
         digests=digests,
-        id_set=inbound.id_set,
-        locate=located(inbound.request),
+        id_set=call.id_set,
+        locate=call.locate,
         made_ms=printer.made_ms,
     )
 
 
-def _raw_ids_and_payloads(inbound: Inbound, printer: ids.Printer) -> tuple[ids.Fingerprints, payloads.Digests | None]:
+def _raw_ids_and_payloads(call: Call, printer: ids.Printer) -> tuple[ids.Fingerprints, payloads.Digests | None]:
     """Payloads stand in the body where a header says so."""
-    claims, limits, headers = inbound.claims, inbound.limits, inbound.request.headers
-    if inbound.media == PACKED:
-        if payloads.wants_packed(headers.get(payloads.PACKED_HEADER)):
-            alone, beside = payloads.split_packed(inbound.whole)
+    claims, limits, headers = call.claims, call.limits, call.headers
+    if call.media == PACKED:
+        if payloads.wants_packed(headers.get(payloads.PACKED_HEADER.lower())):
+            alone, beside = payloads.split_packed(call.whole)
             return ids.of_packed(alone, printer, limits), claims.payloads.of_packed(beside)
-    elif columns := payloads.column_names(headers.get(payloads.COLUMNS_HEADER)):
-        return payloads.of_arrow(inbound.whole, columns, printer, claims.payloads, limits)
-    return _raw_ids(inbound, printer), None
+    elif columns := payloads.column_names(headers.get(payloads.COLUMNS_HEADER.lower())):
+        return payloads.of_arrow(call.whole, columns, printer, claims.payloads, limits)
+    return _raw_ids(call, printer), None
 
 
-def _raw_ids(inbound: Inbound, printer: ids.Printer) -> ids.Fingerprints:
-    read = ids.of_packed if inbound.media == PACKED else ids.of_arrow
-    return read(inbound.whole, printer, inbound.limits)
+def _raw_ids(call: Call, printer: ids.Printer) -> ids.Fingerprints:
+    read = ids.of_packed if call.media == PACKED else ids.of_arrow
+    return read(call.whole, printer, call.limits)
 
 
-@router.post("/ids:take", openapi_extra=operations.TAKE)
-async def take(request: Request) -> Response:
+@routes.post("/ids:take", operations.TAKE, ENCODINGS, ENCODINGS)
+async def take(call: Call) -> Response:
     """Decide which ids are this owner's: an id belongs to the first owner that asks; repeating is harmless."""
-    async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
-        engine_request = await offload(inbound.weight, _take_request, inbound)
-        id_set = id_sets.chosen(engine_request.id_set, id_sets.TAKEN, inbound.limits)
-        result = await inbound.shard.take(engine_request, inbound.deadline)
-        return await inbound.answer(answer_weight(result), _without_claim, result, inbound, id_set, messages.TakeReply)
+    engine_request = await offload(call.weight, _take_request, call)
+    id_set = id_sets.chosen(engine_request.id_set, id_sets.TAKEN, call.limits)
+    result = await call.shard.take(engine_request, call.deadline)
+    return await call.answer(answer_weight(result), _without_claim, result, call, id_set, messages.TakeReply)
 
 
-def _without_claim(result: ClaimResult, inbound: Inbound, id_set: str, message: type[_Told]) -> Response:
-    if inbound.wanted in RAW:
-        result = without_shadow(inbound.request, result, inbound.wanted)
-        return verdicts_reply(result, inbound.wanted, inbound.shard, id_set)
+def _without_claim(result: ClaimResult, call: Call, id_set: str, message: type[_Told]) -> Response:
+    if call.wanted in RAW:
+        result = call.without_shadow(result, call.wanted)
+        return verdicts_reply(result, call.wanted, call.shard, id_set)
     verdicts = codecs.verdict_messages(result)
-    return json_reply(message(verdicts, id_set), inbound.wanted, shard=inbound.shard)
+    return json_reply(message(verdicts, id_set), call.wanted, shard=call.shard)
 
 
-@router.post("/ids:lookup", openapi_extra=operations.LOOK_UP)
-async def look_up(request: Request) -> Response:
+@routes.post("/ids:lookup", operations.LOOK_UP, ENCODINGS, ENCODINGS)
+async def look_up(call: Call) -> Response:
     """Tell what is known of ids and grant none: one verdict per id, in order; nothing is written."""
-    async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
-        asked, id_set = await offload(inbound.weight, _look_up_request, inbound)
-        result = await inbound.shard.look_up(asked, inbound.deadline)
-        return await inbound.answer(
-            answer_weight(result), _without_claim, result, inbound, id_set, messages.LookUpReply
-        )
+    asked, id_set = await offload(call.weight, _look_up_request, call)
+    result = await call.shard.look_up(asked, call.deadline)
+    return await call.answer(answer_weight(result), _without_claim, result, call, id_set, messages.LookUpReply)
 
 
-def _look_up_request(inbound: Inbound) -> tuple[LookUpRequest, str]:
-    message = decoded(inbound.whole, _LOOK_UP, inbound.limits) if inbound.media == JSON else None
-    id_set = inbound.id_set if message is None else message.id_set
-    printer = inbound.shard.fingerprints(id_set, id_sets.CLAIMED)
-    found = _raw_ids(inbound, printer) if message is None else ids.of_json(message.ids, printer, inbound.limits)
-    asked = LookUpRequest(found, located(inbound.request), printer.made_ms)
-    return asked, id_sets.chosen(id_set, id_sets.CLAIMED, inbound.limits)
+def _look_up_request(call: Call) -> tuple[LookUpRequest, str]:
+    message = decoded(call.whole, _LOOK_UP, call.limits) if call.media == JSON else None
+    id_set = call.id_set if message is None else message.id_set
+    printer = call.shard.fingerprints(id_set, id_sets.CLAIMED)
+    found = _raw_ids(call, printer) if message is None else ids.of_json(message.ids, printer, call.limits)
+    asked = LookUpRequest(found, call.locate, printer.made_ms)
+    return asked, id_sets.chosen(id_set, id_sets.CLAIMED, call.limits)
 
 
-def _take_request(inbound: Inbound) -> TakeRequest:
-    if inbound.media == JSON:
-        message = decoded(inbound.whole, _TAKE, inbound.limits)
+def _take_request(call: Call) -> TakeRequest:
+    if call.media == JSON:
+        message = decoded(call.whole, _TAKE, call.limits)
         owner, scope, id_set = message.owner, scope_of(message.driver, message.batch), message.id_set
-        printer = inbound.shard.fingerprints(id_set, id_sets.TAKEN)
-        taken = ids.of_json(message.ids, printer, inbound.limits)
+        printer = call.shard.fingerprints(id_set, id_sets.TAKEN)
+        taken = ids.of_json(message.ids, printer, call.limits)
     else:
-        owner = identifiers.percent_decoded(inbound.header("Oncegate-Owner"), "Oncegate-Owner")
-        scope, id_set = inbound.scope, inbound.id_set
-        printer = inbound.shard.fingerprints(id_set, id_sets.TAKEN)
-        taken = _raw_ids(inbound, printer)
+        owner = identifiers.percent_decoded(call.header("Oncegate-Owner"), "Oncegate-Owner")
+        scope, id_set = call.batch_scope, call.id_set
+        printer = call.shard.fingerprints(id_set, id_sets.TAKEN)
+        taken = _raw_ids(call, printer)
     return TakeRequest(
-        names.owner_bytes(owner, inbound.limits),
+        names.owner_bytes(owner, call.limits),
         taken,
         scope=scope,
         id_set=id_set,
-        locate=located(inbound.request),
+        locate=call.locate,
         made_ms=printer.made_ms,
     )
 
 
-@router.post("/claims/{claim}:renew", openapi_extra=operations.RENEW)
-async def renew(request: Request) -> Response:
+@routes.post("/claims/{claim}:renew", operations.RENEW, (), _ANSWERS, claims=True)
+async def renew(call: Call) -> Response:
     """Extend a claim: a full lease from now."""
-    return await _settle(request, Verb.RENEW)
+    return await _settle(call, Verb.RENEW)
 
 
-@router.post("/claims/{claim}:complete", openapi_extra=operations.COMPLETE)
-async def complete(request: Request) -> Response:
+@routes.post("/claims/{claim}:complete", operations.COMPLETE, _ANSWERS, _ANSWERS, optional=True, claims=True)
+async def complete(call: Call) -> Response:
     """Settle a claim whose ids are written: DUPLICATE for everyone from now on; a body may bring a result."""
-    if request.headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in request.headers:
-        return await _settle(request, Verb.COMPLETE)
-    async with admitted(request, _ANSWERS, _ANSWERS, claims=True) as inbound:
-        message, claim_id = await inbound.message(_COMPLETE), identifiers.claim_bytes(request.path_params["claim"])
-        result = await inbound.claims.settle(Verb.COMPLETE, claim_id, inbound.deadline, message.result)
-        return reply(codecs.settle_json(result), inbound.wanted, inbound.claims)
+    return await _settle(call, Verb.COMPLETE, (await call.message(_COMPLETE)).result if call.media else None)
 
 
-@router.post("/claims/{claim}:release", openapi_extra=operations.RELEASE)
-async def release(request: Request) -> Response:
+@routes.post("/claims/{claim}:release", operations.RELEASE, (), _ANSWERS, claims=True)
+async def release(call: Call) -> Response:
     """Give a claim back whose ids were not written and will not be: free for everyone at once."""
-    return await _settle(request, Verb.RELEASE)
+    return await _settle(call, Verb.RELEASE)
 
 
-async def _settle(request: Request, verb: Verb) -> Response:
-    async with admitted(request, (), _ANSWERS, claims=True) as inbound:
-        claim_id = identifiers.claim_bytes(request.path_params["claim"])
-        result = await inbound.claims.settle(verb, claim_id, inbound.deadline)
-        return reply(codecs.settle_json(result), inbound.wanted, inbound.claims)
+async def _settle(call: Call, verb: Verb, result: bytes | None = None) -> Response:
+    claim_id = identifiers.claim_bytes(call.path["claim"])
+    settled = await call.claims.settle(verb, claim_id, call.deadline, result)
+    return reply(codecs.settle_json(settled), call.wanted, call.claims)
 
 
-@router.post("/claims/{claim}:resolve", openapi_extra=operations_producers.RESOLVE_CLAIM)
-async def resolve(request: Request) -> Response:
+@routes.post("/claims/{claim}:resolve", operations_producers.RESOLVE_CLAIM, [JSON], _ANSWERS)
+async def resolve(call: Call) -> Response:
     """Clear the claim that a dead task has left; a person says whether its ids were written."""
-    async with admitted(request, [JSON], _ANSWERS) as inbound:
-        message, claim_id = await inbound.message(_RESOLVE), identifiers.claim_bytes(request.path_params["claim"])
-        note = note_of(request, message.who, message.why)
-        is_done = message.outcome == "done"
-        if is_done and message.verb is not None:
-            raise BadRequest(f"verb {message.verb} is of what is not done, and outcome is done; nothing was changed")
-        asked = ResolveRequest(is_done, note.who, note.why, message.holder_gone, message.verb or "")
-        resolved = await inbound.shard.resolve_claim(claim_id, asked, inbound.deadline)
-        return json_reply(messages.ResolveReply(message.outcome, resolved), inbound.wanted, shard=inbound.shard)
+    message, claim_id = await call.message(_RESOLVE), identifiers.claim_bytes(call.path["claim"])
+    note = call.note(message.who, message.why)
+    is_done = message.outcome == "done"
+    if is_done and message.verb is not None:
+        raise BadRequest(f"verb {message.verb} is of what is not done, and outcome is done; nothing was changed")
+    asked = ResolveRequest(is_done, note.who, note.why, message.holder_gone, message.verb or "")
+    resolved = await call.shard.resolve_claim(claim_id, asked, call.deadline)
+    return json_reply(messages.ResolveReply(message.outcome, resolved), call.wanted, shard=call.shard)
 
 
-@router.get("/ids:explain", openapi_extra=operations.EXPLAIN)
-async def explain(request: Request) -> Response:
+@routes.get("/ids:explain", operations.EXPLAIN)
+async def explain(call: Call) -> Response:
     """Tell what is known about one id: its state, who holds it, since when, how long the lease still runs."""
-    media = accepted(request, [JSON])
-    columns = request.query_params.getlist("id")
+    media = call.accepted(JSON)
+    columns = call.query.get("id")
     if not columns:
         raise BadRequest("the parameter id is missing: it is there once per column of the id")
-    shard, limits = shard_of(request), gateway_of(request).limits
-    id_set = request.query_params.get("id_set", id_sets.CLAIMED)
+    shard, limits = call.shard, call.gateway.limits
+    id_set = call.query.get("id_set", [id_sets.CLAIMED])[0]
     asked: ids.Id = columns[0] if len(columns) == 1 else [*columns]
     fingerprint = ids.of_json([asked], shard.fingerprints(id_set, id_sets.CLAIMED), limits)
     known = await shard.explain(fingerprint.tobytes())

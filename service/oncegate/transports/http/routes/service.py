@@ -3,49 +3,33 @@
 from typing import Any
 
 import msgspec
-from fastapi import Request, Response
+from fastapi import Response
 from msgspec import UNSET
 
 import oncegate
 from oncegate.core.claims import IdTime, LeaseExpiry, OnLedgerDown
 from oncegate.core.errors import NotFound, Recovering, Stopping, TooLarge
-from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import SettingsRequest
 from oncegate.engine.shard import Shard
 from oncegate.transports import health, promises
 from oncegate.transports.access.keys import bearer
+from oncegate.transports.decode import identifiers
 from oncegate.transports.decode.identifiers import hex_bytes
 from oncegate.transports.http import messages, problems
-from oncegate.transports.http.bodies import read_body
-from oncegate.transports.http.head import (
-    PRINCIPAL,
-    body_length,
-    gateway_of,
-    marks_of,
-    namespace_of,
-    shard_of,
-    timeout_ms,
-    whose_is,
-)
+from oncegate.transports.http.bodies import body_length
+from oncegate.transports.http.call import Call
 from oncegate.transports.http.messages.json_body import decoded
-from oncegate.transports.http.negotiation import (
-    ARROW,
-    JSON,
-    PACKED,
-    accepted,
-    accepted_of_any_version,
-    content_type,
-)
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply, reply
-from oncegate.transports.http.query import query
-from oncegate.transports.http.taking import Routes
-from oncegate.transports.incoming import body_room, offload
+from oncegate.transports.http.parameters import ARROW, JSON, PACKED, accepted
+from oncegate.transports.http.routing import Routes
+from oncegate.transports.incoming import body_room
 from oncegate.transports.metrics import CONTENT_TYPES, OPENMETRICS, TEXT, written
+from oncegate.transports.offload import offload
 from oncegate.transports.outcomes import outcome_of, public_errors
 from oncegate.transports.pages import page
 
-router = Routes(default_response_class=Response)
+routes = Routes()
 # Of a namespace.
 KEY_BYTES = 32
 # What writing one series takes, as bytes of a body that is read.
@@ -53,45 +37,46 @@ _SERIES_BYTES = 256
 _SETTINGS = msgspec.json.Decoder(messages.NamespaceRequest)
 
 
-@router.put("/v1/namespaces/{namespace}", tags=["namespaces"], openapi_extra=operations.CREATE_NAMESPACE)
-async def create_namespace(request: Request) -> Response:
+@routes.bare("PUT", "/v1/namespaces/{namespace}", operations.CREATE_NAMESPACE, "namespaces")
+async def create_namespace(call: Call) -> Response:
     """Make a namespace with its own key and ledger, or set it up: 201 when it is new, 200 when it was there."""
-    media = accepted(request, [JSON])
-    gateway = gateway_of(request)
-    deadline = Deadline(gateway.clock, timeout_ms(request))
-    size_bytes = body_length(request, wanted=False, allowed=True)
+    media = call.accepted(JSON)
+    gateway = call.gateway
+    deadline = call.begin()
+    size_bytes = body_length(call.headers, wanted=False, allowed=True)
     if size_bytes > gateway.limits.json_bytes:
         raise TooLarge(f"a body of {size_bytes} bytes; at most {gateway.limits.json_bytes} are read of this kind")
     if size_bytes:
-        content_type(request, [JSON])
+        call.check_type(JSON)
     with body_room(gateway.admission, size_bytes) as room:
-        body = await read_body(request, size_bytes, deadline, room.arrived, gateway.limits)
+        body = await call.read_body(size_bytes, deadline, room.arrived)
         settings = await offload(size_bytes * 8, decoded, body or b"{}", _SETTINGS, gateway.limits)
         key = None if settings.key is None else hex_bytes(settings.key, KEY_BYTES, "key")
-        tenant = gateway.tenants.of(whose_is(request))
-        created = await gateway.create(request.path_params["namespace"], key, tenant)
-        await shard_of(request).configure(_settings(settings), deadline)
-        return _namespace(request, media, 201 if created else 200)
+        tenant = gateway.tenants.of(None if call.principal is None else call.principal.whose)
+        created = await gateway.create(call.path["namespace"], key, tenant)
+        await call.shard.configure(_settings(settings), deadline)
+        return _namespace(call, media, 201 if created else 200)
 
 
-@router.delete("/v1/namespaces/{namespace}", tags=["namespaces"], openapi_extra=operations.DELETE_NAMESPACE)
-async def delete_namespace(request: Request) -> Response:
+@routes.bare("DELETE", "/v1/namespaces/{namespace}", operations.DELETE_NAMESPACE, "namespaces")
+async def delete_namespace(call: Call) -> Response:
     """Delete a namespace; one that holds anything only where `confirm` says its name. What it held is set aside."""
-    media = accepted(request, [JSON])
-    gateway, name = gateway_of(request), namespace_of(request)
-    deadline = Deadline(gateway.clock, timeout_ms(request))
-    confirm = query(request, messages.NamespaceDeletion).confirm
-    body_length(request, wanted=False)
+    media = call.accepted(JSON)
+    gateway, name = call.gateway, call.path["namespace"]
+    deadline = call.begin()
+    confirm = call.query_as(messages.NamespaceDeletion).confirm
+    body_length(call.headers, wanted=False)
     with gateway.admission.hold(0):
-        await gateway.delete(name, confirm, marks_of(request), deadline)
+        marks = call.headers.get("oncegate-ledger")
+        await gateway.delete(name, confirm, () if marks is None else identifiers.marks(marks), deadline)
     return json_reply(messages.DeletedReply(name), media)
 
 
-@router.get("/v1/namespaces/{namespace}", tags=["namespaces"], openapi_extra=operations.NAMESPACE)
-async def namespace(request: Request) -> Response:
+@routes.get("/v1/namespaces/{namespace}", operations.NAMESPACE, "namespaces")
+async def namespace(call: Call) -> Response:
     """Describe a namespace: its ledger, settings and counters."""
-    media = accepted(request, [JSON])
-    return _namespace(request, media, 200)
+    media = call.accepted(JSON)
+    return _namespace(call, media, 200)
 
 
 def _settings(asked: messages.NamespaceRequest) -> SettingsRequest:
@@ -103,8 +88,8 @@ def _settings(asked: messages.NamespaceRequest) -> SettingsRequest:
     )
 
 
-def _namespace(request: Request, media: str, status: int) -> Response:
-    shard = shard_of(request)
+def _namespace(call: Call, media: str, status: int) -> Response:
+    shard = call.shard
     settings = shard.settings
     expiry: Any = settings.lease_expiry.name.lower()
     id_time: Any = settings.id_time.name.lower()
@@ -121,45 +106,45 @@ def _namespace(request: Request, media: str, status: int) -> Response:
         on_ledger_down,
         shard.failing(),
         shard.counters(),
-        _writes(request, shard),
+        _writes(call, shard),
         shard.topics_at or UNSET,
         shard.durability() or UNSET,
     )
     return json_reply(reply, media, status, shard)
 
 
-@router.get("/v1/namespaces", tags=["namespaces"], openapi_extra=operations.NAMESPACES)
-async def namespaces(request: Request) -> Response:
+@routes.get("/v1/namespaces", operations.NAMESPACES, "namespaces")
+async def namespaces(call: Call) -> Response:
     """List the namespaces, sorted, a page at a time."""
-    media = accepted(request, [JSON])
-    asked = query(request, messages.PageQuery)
-    return json_reply(messages.NamespacesReply(*page(_seen(request), asked.after, asked.limit)), media)
+    media = call.accepted(JSON)
+    asked = call.query_as(messages.PageQuery)
+    return json_reply(messages.NamespacesReply(*page(_seen(call), asked.after, asked.limit)), media)
 
 
-def _seen(request: Request) -> list[str]:
+def _seen(call: Call) -> list[str]:
     """The namespaces that the caller's credential names; all of them where none is asked for."""
-    names, principal = gateway_of(request).namespaces(), request.scope.get(PRINCIPAL)
+    names, principal = call.gateway.namespaces(), call.principal
     return list(names) if principal is None else [name for name in names if principal.sees(name)]
 
 
-@router.get("/v1/limits", tags=["service"], openapi_extra=operations.LIMITS)
-async def limits(request: Request) -> Response:
+@routes.get("/v1/limits", operations.LIMITS, "service")
+async def limits(call: Call) -> Response:
     """List every limit in force."""
-    media = accepted(request, [JSON])
-    return json_reply(gateway_of(request).limits, media)
+    media = call.accepted(JSON)
+    return json_reply(call.gateway.limits, media)
 
 
-@router.get("/v1/capabilities", tags=["service"], openapi_extra=operations.CAPABILITIES)
-async def capabilities(request: Request) -> Response:
+@routes.get("/v1/capabilities", operations.CAPABILITIES, "service")
+async def capabilities(call: Call) -> Response:
     """Return what each write mode promises, in a namespace or by default, and which encodings are read."""
-    media = accepted(request, [JSON])
-    named, access = query(request, messages.CapabilitiesQuery).namespace, request.app.state.access
+    media = call.accepted(JSON)
+    named, access = call.query_as(messages.CapabilitiesQuery).namespace, call.state.access
     if named is not None and access is not None:
-        access.permit("getNamespace", named, bearer(request.headers.get("Authorization")))
-    shard = None if named is None else gateway_of(request).shard(named)
-    about = request.app.state.about
+        access.permit("getNamespace", named, bearer(call.headers.get("authorization")))
+    shard = None if named is None else call.gateway.shard(named)
+    about = call.state.about
     reply = messages.CapabilitiesReply(
-        _writes(request, shard),
+        _writes(call, shard),
         [JSON, PACKED, ARROW],
         [ARROW, JSON],
         about.ledger,
@@ -169,76 +154,76 @@ async def capabilities(request: Request) -> Response:
     return json_reply(reply, media)
 
 
-def _writes(request: Request, shard: Shard | None) -> dict[str, messages.WayMessage]:
+def _writes(call: Call, shard: Shard | None) -> dict[str, messages.WayMessage]:
     """Returns what each write mode promises in a namespace; None: in one whose settings are as by default."""
-    ledger, of = request.app.state.about.ledger, () if shard is None else shard.settings.lowering
+    ledger, of = call.state.about.ledger, () if shard is None else shard.settings.lowering
     modes = promises.promised(ledger, *of)
     return {
         name: messages.WayMessage(mode.promise, mode.meaning, mode.lowered_by or UNSET) for name, mode in modes.items()
     }
 
 
-@router.get("/version", tags=["service"], openapi_extra=operations.VERSION)
-async def version(request: Request) -> Response:
+@routes.get("/version", operations.VERSION, "service")
+async def version(call: Call) -> Response:
     """Tell the program's version, and a fingerprint of the settings that change what a duplicate is."""
-    media = accepted(request, [JSON])
-    return json_reply(messages.VersionReply(oncegate.__version__, "v1", request.app.state.about.semantics), media)
+    media = call.accepted(JSON)
+    return json_reply(messages.VersionReply(oncegate.__version__, "v1", call.state.about.semantics), media)
 
 
-@router.get("/metrics", tags=["service"], openapi_extra=operations.METRICS)
-async def metrics(request: Request) -> Response:
+@routes.get("/metrics", operations.METRICS, "service")
+async def metrics(call: Call) -> Response:
     """Give all metrics, in the text format of Prometheus or as OpenMetrics; also while namespaces recover."""
-    media = accepted_of_any_version(request, [TEXT, OPENMETRICS])
-    families = await request.app.state.metrics.read(request.app.state.gateway)
+    media = accepted(call.headers.get("accept"), (TEXT, OPENMETRICS), any_version=True)
+    families = await call.state.metrics.read(call.state.gateway)
     series = sum(len(family.values) for family in families)
     return reply(await offload(series * _SERIES_BYTES, written, families, media), CONTENT_TYPES[media], None)
 
 
-@router.get("/healthz/live", tags=["health"], openapi_extra=operations.health("live"))
-async def live(request: Request) -> Response:
+@routes.get("/healthz/live", operations.health("live"), "health")
+async def live(call: Call) -> Response:
     """Tell that the event loop answers."""
     return json_reply(messages.HealthReply("live", {}))
 
 
-@router.get("/healthz/startup", tags=["health"], openapi_extra=operations.health("startup"))
-async def startup(request: Request) -> Response:
+@routes.get("/healthz/startup", operations.health("startup"), "health")
+async def startup(call: Call) -> Response:
     """Tell whether kernels are compiled and a namespace was opened; 503 until then."""
-    return _health("started", health.started(request.app.state.gateway), request)
+    return _health("started", health.started(call.state.gateway), call)
 
 
-@router.get("/healthz/ready", tags=["health"], openapi_extra=operations.READY)
-async def ready(request: Request) -> Response:
+@routes.get("/healthz/ready", operations.READY, "health")
+async def ready(call: Call) -> Response:
     """Tell whether any namespace serves, or this one; 503 while none does, or the gateway is drained."""
-    namespace, access = query(request, messages.ReadyQuery).namespace, request.app.state.access
+    namespace, access = call.query_as(messages.ReadyQuery).namespace, call.state.access
     if namespace is not None and access is not None:  # its name is no secret to who may call it
-        access.permit("getNamespace", namespace, bearer(request.headers.get("Authorization")))
-    answer = health.ready(request.app.state.gateway, namespace)
-    return _health("ready", answer, request, named=namespace is not None)
+        access.permit("getNamespace", namespace, bearer(call.headers.get("authorization")))
+    answer = health.ready(call.state.gateway, namespace)
+    return _health("ready", answer, call, named=namespace is not None)
 
 
-def _health(status: str, answer: health.Answer, request: Request, named: bool = False) -> Response:
-    if request.app.state.access is not None and not named:  # anybody may probe, and without a key learns no name
+def _health(status: str, answer: health.Answer, call: Call, named: bool = False) -> Response:
+    if call.state.access is not None and not named:  # anybody may probe, and without a key learns no name
         answer = health.without_names(answer)
     if not answer.ok:
         raise (Stopping if answer.is_drained else Recovering)(answer.detail, namespaces=answer.namespaces)
     return json_reply(messages.HealthReply(status, answer.namespaces, answer.detail or UNSET))
 
 
-@router.get("/openapi.json", include_in_schema=False, openapi_extra=operations.DOCUMENT)
-async def document(request: Request) -> Response:
+@routes.get("/openapi.json", operations.DOCUMENT, listed=False)
+async def document(call: Call) -> Response:
     """Give the document that describes all of this."""
-    media = accepted(request, [JSON])
-    return json_reply(request.app.openapi(), media)
+    media = call.accepted(JSON)
+    return json_reply(call.state.document(), media)
 
 
-@router.get("/errors/{code}", tags=["service"], openapi_extra=operations.ERROR)
-async def error(request: Request) -> Response:
+@routes.get("/errors/{code}", operations.ERROR, "service")
+async def error(call: Call) -> Response:
     """Explain a problem's `type`: the error, its status, what to do and what is known of its effect."""
-    media = accepted(request, [JSON])
-    wanted = problems.type_of(request.path_params["code"])
+    media = call.accepted(JSON)
+    wanted = problems.type_of(call.path["code"])
     for kind in public_errors():
         if problems.type_of(kind.code) == wanted:
             status, effect = problems.status_of(kind), outcome_of(kind).effect
             return json_reply(messages.ErrorReply(kind.code, kind.title, status, kind.action, effect), media)
     known = ", ".join(kind.code for kind in public_errors())
-    raise NotFound(f"no error {request.path_params['code']}; there are {known}")
+    raise NotFound(f"no error {call.path['code']}; there are {known}")

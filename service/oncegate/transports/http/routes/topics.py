@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 import msgspec
-from fastapi import Request, Response
+from fastapi import Response
 from msgspec import UNSET
 
 from oncegate.core.errors import BadRequest, NotFound
@@ -24,18 +24,16 @@ from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.decode.columns import split_names
 from oncegate.transports.decode.sequences import SequenceColumn
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.head import gateway_of, shard_of, sharer_of
-from oncegate.transports.http.inbound import Inbound, admitted
-from oncegate.transports.http.negotiation import ARROW, JSON, JSON_TEXTS, PACKED, accepted
+from oncegate.transports.http.call import Call
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import ENCODINGS, RAW, json_reply, reply, verdicts_reply
-from oncegate.transports.http.query import located, query, without_shadow
-from oncegate.transports.http.taking import Routes
-from oncegate.transports.incoming import offload
+from oncegate.transports.http.parameters import ARROW, JSON, JSON_TEXTS, PACKED
+from oncegate.transports.http.routing import Routes
+from oncegate.transports.offload import offload
 from oncegate.transports.pages import page
 from oncegate.transports.writes import NamedColumns, ProduceAsked, produce_request, spilled_at
 
-router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespace}/topics", tags=["topics"])
+routes = Routes("/v1/namespaces/{namespace}/topics", "topics")
 
 # A page before it in its caller's share is taken, or its reader cut off; a client asks again sooner than it gives up.
 ROOM_WAIT_S = 5.0
@@ -43,80 +41,77 @@ _PRODUCE = msgspec.json.Decoder(messages.ProduceRequest)
 _TOPIC = msgspec.json.Decoder(messages.TopicRequest)
 
 
-@router.post("/{topic}/records:produce", openapi_extra=operations.PRODUCE)
-async def produce(request: Request) -> Response:
+@routes.post("/{topic}/records:produce", operations.PRODUCE, (ARROW, JSON), ENCODINGS)
+async def produce(call: Call) -> Response:
     """Write rows at once. With ids each takes effect once; without (`plain`) a repeat is written again."""
-    async with admitted(request, (ARROW, JSON), ENCODINGS) as inbound:
-        topic = names.topic_name(request.path_params["topic"])
-        if inbound.media == JSON:
-            engine_request = await _request_of_json(inbound, topic)
-        else:
-            engine_request = await offload(len(inbound.body), _request_of_arrow, inbound, topic)
-        is_plain = engine_request.ids is None and engine_request.sequenced is None
-        wanted = accepted(request, [JSON] if is_plain else [JSON, PACKED, ARROW])
-        result = await inbound.shard.produce(engine_request, inbound.deadline)
-        weight = 0 if result.verdicts is None else 32 * len(result.verdicts)
-        return await inbound.answer(weight, _produced, engine_request, result, wanted, inbound)
+    topic = names.topic_name(call.path["topic"])
+    if call.media == JSON:
+        engine_request = await _request_of_json(call, topic)
+    else:
+        engine_request = await offload(len(call.body), _request_of_arrow, call, topic)
+    is_plain = engine_request.ids is None and engine_request.sequenced is None
+    wanted = call.accepted(JSON) if is_plain else call.accepted(JSON, PACKED, ARROW)
+    result = await call.shard.produce(engine_request, call.deadline)
+    weight = 0 if result.verdicts is None else 32 * len(result.verdicts)
+    return await call.answer(weight, _produced, engine_request, result, wanted, call)
 
 
-def _request_of_arrow(inbound: Inbound, topic: str) -> ProduceRequest:
-    asked, token, call = query(inbound.request, messages.ProduceQuery), inbound.token, inbound.call
-    rows = arrow_ipc.read_rows(inbound.body, inbound.limits)
+def _request_of_arrow(call: Call, topic: str) -> ProduceRequest:
+    asked, token, number = call.query_as(messages.ProduceQuery), call.token, call.call_number
+    rows = arrow_ipc.read_rows(call.body, call.limits)
     named = NamedColumns(*map(split_names, (asked.id_col, asked.key_col, asked.digest_col)))
-    where, spilled = located(inbound.request), spilled_at(asked.spilled_ms, inbound.caller)
+    where, spilled = call.locate, spilled_at(asked.spilled_ms, call.caller)
     sequences = _sequence_column(asked)
-    beside = ProduceAsked(topic, token, call, named, asked.id_set, sequences, inbound.scope, where, spilled)
-    return produce_request(rows, beside, inbound.shard, inbound.limits)
+    beside = ProduceAsked(topic, token, number, named, asked.id_set, sequences, call.batch_scope, where, spilled)
+    return produce_request(rows, beside, call.shard, call.limits)
 
 
-async def _request_of_json(inbound: Inbound, topic: str) -> ProduceRequest:
-    message = await inbound.message(_PRODUCE)
+async def _request_of_json(call: Call, topic: str) -> ProduceRequest:
+    message = await call.message(_PRODUCE)
     token = identifiers.hex_bytes(message.token, 16, "token")
     # Each record is as wide as all of them together.
-    weight = len(inbound.body) * len(message.records)
-    if (types := inbound.shard.record_columns) is not None:
-        rows = await offload(weight, json_rows.records_of, message.records, types, inbound.limits)
+    weight = len(call.body) * len(message.records)
+    if (types := call.shard.record_columns) is not None:
+        rows = await offload(weight, json_rows.records_of, message.records, types, call.limits)
     else:
         try:
-            schema = (await inbound.shard.remembered_topic(topic)).schema
+            schema = (await call.shard.remembered_topic(topic)).schema
         except NotFound:  # its first write makes it
             schema = None
-        rows = await offload(weight, json_rows.rows_of, message.records, schema, inbound.limits)
-    return await offload(weight, _request_of_rows, inbound, topic, token, message, rows)
+        rows = await offload(weight, json_rows.rows_of, message.records, schema, call.limits)
+    return await offload(weight, _request_of_rows, call, topic, token, message, rows)
 
 
 def _request_of_rows(
-    inbound: Inbound, topic: str, token: bytes, message: messages.ProduceRequest, rows: Rows
+    call: Call, topic: str, token: bytes, message: messages.ProduceRequest, rows: Rows
 ) -> ProduceRequest:
     named = NamedColumns(message.id_col or [], message.key_col or [], message.digest_col or [])
     sequences, scope = _sequence_column(message), scope_of(message.driver, message.batch)
-    where, spilled = located(inbound.request), spilled_at(message.spilled_ms, inbound.caller)
+    where, spilled = call.locate, spilled_at(message.spilled_ms, call.caller)
     beside = ProduceAsked(topic, token, message.call, named, message.id_set, sequences, scope, where, spilled)
-    return produce_request(rows, beside, inbound.shard, inbound.limits)
+    return produce_request(rows, beside, call.shard, call.limits)
 
 
 def _sequence_column(asked: messages.ProduceRequest | messages.ProduceQuery) -> SequenceColumn:
     return SequenceColumn(asked.producer, asked.epoch, asked.sequence_col, asked.prev_sequence)
 
 
-def _produced(request: ProduceRequest, result: ProduceResult, media: str, inbound: Inbound) -> Response:
+def _produced(request: ProduceRequest, result: ProduceResult, media: str, call: Call) -> Response:
     offsets = messages.partition_offsets(result.spans, request.topic)
     if result.verdicts is None or result.numbers is None:
-        return json_reply(messages.ProduceReply(result.rows, offsets), media, shard=inbound.shard)
-    id_set = None if request.ids is None else chosen(request.id_set, produced(request.topic), inbound.limits)
+        return json_reply(messages.ProduceReply(result.rows, offsets), media, shard=call.shard)
+    id_set = None if request.ids is None else chosen(request.id_set, produced(request.topic), call.limits)
     verdicts_alone = ClaimResult(None, 0, result.verdicts, result.numbers, result.located, result.shadow)
     if media not in RAW:
         verdicts = codecs.verdict_messages(verdicts_alone)
         named = UNSET if id_set is None else id_set
         before = messages.partition_offsets(result.before, request.topic) or UNSET
-        return json_reply(
-            messages.ProduceReply(result.rows, offsets, verdicts, named, before), media, shard=inbound.shard
-        )
+        return json_reply(messages.ProduceReply(result.rows, offsets, verdicts, named, before), media, shard=call.shard)
     headers = {"Oncegate-Rows": str(result.rows), **_offset_headers("Oncegate-Offsets", result.spans, request.topic)}
     if result.before:
         headers |= _offset_headers("Oncegate-Offsets-Before", result.before, request.topic)
-    shown = without_shadow(inbound.request, verdicts_alone, media)
-    return verdicts_reply(shown, media, inbound.shard, id_set, headers)
+    shown = call.without_shadow(verdicts_alone, media)
+    return verdicts_reply(shown, media, call.shard, id_set, headers)
 
 
 def _offset_headers(name: str, ranges: Sequence[RowRange], topic: str) -> dict[str, str]:
@@ -127,19 +122,19 @@ def _offset_headers(name: str, ranges: Sequence[RowRange], topic: str) -> dict[s
     return headers
 
 
-@router.get("/{topic}/partitions/{partition}/records", openapi_extra=operations.FETCH)
-async def fetch(request: Request) -> Response:
+@routes.get("/{topic}/partitions/{partition}/records", operations.FETCH)
+async def fetch(call: Call) -> Response:
     """Read rows by offset, as Arrow or JSON; only what is durable is ever seen."""
-    media = accepted(request, [ARROW, JSON])
-    partition = identifiers.partition_number(request.path_params["partition"])
-    asked = query(request, messages.FetchQuery)
-    shard, limits = shard_of(request), gateway_of(request).limits
+    media = call.accepted(ARROW, JSON)
+    partition = identifiers.partition_number(call.path["partition"])
+    asked = call.query_as(messages.FetchQuery)
+    shard, limits = call.shard, call.gateway.limits
     columns, rows = split_names(asked.columns), min(asked.max_rows, limits.fetch_rows)
-    page_bytes, admission = min(limits.page_bytes, limits.body_bytes), gateway_of(request).admission
+    page_bytes, admission = min(limits.page_bytes, limits.body_bytes), call.gateway.admission
     with admission.hold(0):
         # What is read of the ledger, and what is made of it.
-        room = await admission.answers.room(sharer_of(request.scope), 2 * page_bytes, ROOM_WAIT_S)
-        where = request.path_params["topic"], partition, asked.offset
+        room = await admission.answers.room(call.sharer, 2 * page_bytes, ROOM_WAIT_S)
+        where = call.path["topic"], partition, asked.offset
         found = await records.read(shard, *where, rows, limits.body_bytes, columns, page_bytes)
         if media == ARROW:
             body, next_offset = await offload(found.size_bytes, records.as_arrow, found), found.next_offset
@@ -154,38 +149,37 @@ async def fetch(request: Request) -> Response:
     return reply(body, media, shard, headers, room=room)
 
 
-@router.put("/{topic}", openapi_extra=operations.CREATE_TOPIC)
-async def create_topic(request: Request) -> Response:
+@routes.post("/{topic}", operations.CREATE_TOPIC, [JSON], [JSON], method="PUT")
+async def create_topic(call: Call) -> Response:
     """Make a topic with its partitions and retention, or change its retention or add columns: 201 new, 200 not."""
-    async with admitted(request, [JSON], [JSON]) as inbound:
-        message = await inbound.message(_TOPIC)
-        name = names.topic_name(request.path_params["topic"])
-        schema = (
-            None
-            if message.schema_ipc is None
-            else arrow_ipc.read_schema(message.schema_ipc, inbound.limits.columns_per_request)
-        )
-        if message.merge_schema and schema is None:
-            raise BadRequest("merge_schema adds the columns of schema_ipc: give that too; nothing was changed")
-        retention = message.retention_ms, message.retention_bytes
-        engine_request = TopicRequest(name, message.partitions, *retention, schema, message.merge_schema)
-        view, created = await inbound.shard.create_topic(engine_request, inbound.deadline)
-        return json_reply(_shown(view), inbound.wanted, 201 if created else 200, inbound.shard)
+    message = await call.message(_TOPIC)
+    name = names.topic_name(call.path["topic"])
+    schema = (
+        None
+        if message.schema_ipc is None
+        else arrow_ipc.read_schema(message.schema_ipc, call.limits.columns_per_request)
+    )
+    if message.merge_schema and schema is None:
+        raise BadRequest("merge_schema adds the columns of schema_ipc: give that too; nothing was changed")
+    retention = message.retention_ms, message.retention_bytes
+    engine_request = TopicRequest(name, message.partitions, *retention, schema, message.merge_schema)
+    view, created = await call.shard.create_topic(engine_request, call.deadline)
+    return json_reply(_shown(view), call.wanted, 201 if created else 200, call.shard)
 
 
-@router.get("/{topic}", openapi_extra=operations.TOPIC)
-async def topic(request: Request) -> Response:
+@routes.get("/{topic}", operations.TOPIC)
+async def topic(call: Call) -> Response:
     """Describe a topic: its schema and ends."""
-    media = accepted(request, [JSON])
-    shard = shard_of(request)
-    return json_reply(_shown(await shard.topic(request.path_params["topic"])), media, shard=shard)
+    media = call.accepted(JSON)
+    shard = call.shard
+    return json_reply(_shown(await shard.topic(call.path["topic"])), media, shard=shard)
 
 
-@router.get("", openapi_extra=operations.TOPICS)
-async def topics(request: Request) -> Response:
+@routes.get("", operations.TOPICS)
+async def topics(call: Call) -> Response:
     """List the topics that something was written to, sorted, a page at a time."""
-    media = accepted(request, [JSON])
-    asked, shard = query(request, messages.PageQuery), shard_of(request)
+    media = call.accepted(JSON)
+    asked, shard = call.query_as(messages.PageQuery), call.shard
     return json_reply(messages.TopicsReply(*page(shard.topics(), asked.after, asked.limit)), media, shard=shard)
 
 

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
+from urllib.parse import unquote
 
 import httptools
 import uvicorn
@@ -21,9 +22,10 @@ from oncegate.core.errors import BadRequest, HeadTooLarge, OncegateError, Overlo
 from oncegate.engine.admission import Answers, Room
 from oncegate.engine.limits import Limits
 from oncegate.transports.http import problems
+from oncegate.transports.http.call import sharer_in
 from oncegate.transports.http.gate import HEAD_BYTES as HEAD_BYTES
 from oncegate.transports.http.gate import TARGET_BYTES, too_long
-from oncegate.transports.http.head import sharer_of
+from oncegate.transports.http.routes import TABLE
 from oncegate.transports.http.server import closing, fast_path
 from oncegate.transports.http.server.acceptor import ACCEPTED_PER_TURN, Acceptor
 from oncegate.transports.tls import Tls
@@ -141,19 +143,23 @@ class Protocol(HttpToolsProtocol):
         fields[:] = [(name, authority if name == b"host" else value) for name, value in fields]
 
     def _exchange(self) -> fast_path.Exchange | None:
-        parser = self.parser
-        if not self._is_ours or parser.get_method() != b"POST" or parser.get_http_version() != "1.1":
+        """Returns the exchange of a plain request for one of the routes; None: it is left to the application."""
+        parser, url = self.parser, self.url
+        if not self._is_ours or self.expect_100_continue or parser.should_upgrade() or b"#" in url:
             return None
-        raw_path, _, query = self.url.partition(b"?")
-        path = raw_path.decode("latin-1")
-        route = fast_path.route_of(path)
-        if route is None or b"#" in query or self.expect_100_continue or parser.should_upgrade():
+        if parser.get_http_version() != "1.1" or not url.isascii():
+            return None
+        method, (raw_path, _, query) = parser.get_method().decode("ascii"), url.partition(b"?")
+        path = raw_path.decode("ascii")
+        if "%" in path:
+            path = unquote(path)
+        if (found := TABLE.route_of(method, path)) is None:
             return None
         scope = self.scope
-        scope["method"], scope["path"], scope["raw_path"], scope["query_string"] = "POST", path, raw_path, query
-        if isinstance(self.app, FastAPI) and self.app.state.gate.refusal(scope) is not None:
+        scope["method"], scope["path"], scope["raw_path"], scope["query_string"] = method, path, raw_path, query
+        if self.app.state.gate.refusal(scope) is not None:
             return None
-        return fast_path.Exchange(self, route)
+        return fast_path.Exchange(self, *found)
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         """Begins to answer a request, once the answers before it on this connection are taken."""
@@ -171,7 +177,7 @@ class Protocol(HttpToolsProtocol):
         if gateway is not None and self._unread is None:
             scope = self.scope if self.cycle is None else self.cycle.scope
             answers: Answers = gateway.admission.answers
-            self._unread = answers.hold(sharer_of(scope), self.transport.get_write_buffer_size())
+            self._unread = answers.hold(sharer_in(scope), self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """Goes on with the requests that have waited for their caller to read."""

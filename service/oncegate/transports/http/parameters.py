@@ -1,0 +1,224 @@
+"""What a route takes beside its body, and the media types of what comes in and goes out: anything else is refused.
+
+The document is the table of parameters: those that an operation names, each for the bodies that it is for, are those
+its route takes. Headers of media types are read once and remembered: clients of one kind send the same few.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+from urllib.parse import parse_qsl
+
+from oncegate.core.errors import BadRequest, NotAcceptable, UnsupportedMedia
+from oncegate.transports.decode.identifiers import percent_decoded, shortened
+
+JSON = "application/json"
+# JSON with the numbers of 64 bits as texts: an answer alone, for whoever names it in Accept.
+JSON_TEXTS = f"{JSON}; int64=string"
+PACKED = "application/vnd.oncegate.packed"
+ARROW = "application/vnd.apache.arrow.stream"
+
+_REMEMBERED = 64
+# A parameter that says what is so anyway.
+_CHARSET = "charset=utf-8"
+
+# In a parameter of the document: the media types of the bodies that it is for; absent: all, and none.
+BODIES = "x-oncegate-bodies"
+
+_OURS = b"oncegate-"
+# Who sends these relies on them; they would be passed over where no route reads them.
+_RELIED_ON = frozenset({b"content-digest", b"idempotency-key"})
+# Which of two would count is anybody's guess.
+_ONCE = frozenset({b"accept", b"content-type", b"content-encoding", b"authorization", *_RELIED_ON})
+# More than any route has, and fewer than would take long to take apart.
+_PAIRS_MAX = 64
+
+
+class Parameters:
+    """The parameters of one operation of the document, by the media type of the body; "" where there is none."""
+
+    def __init__(self, operation: Mapping[str, Any]) -> None:
+        body, parameters = operation.get("requestBody", {}), operation.get("parameters", ())
+        kinds = [*body.get("content", {}), *([] if body.get("required") else [""])]
+        self._headers = {kind: frozenset(_names(parameters, "header", kind)) for kind in kinds}
+        self._query = {kind: _query(parameters, kind) for kind in kinds}
+        # By kind, the last fields that were good: a client's next request has the same ones, as a rule.
+        self._good: dict[str, object] = {}
+        # Of a request whose type is none of them: where a body is optional there may be none.
+        self._otherwise = "" if "" in kinds else None
+
+    def checked(self, scope: Any, sent: str) -> dict[str, list[str]]:
+        """Returns the query's values by name. Refuses what the route does not take, or got twice; what is no UTF-8.
+
+        sent: its Content-Type. Raises BadRequest.
+        """
+        fields, raw_path, query = scope["headers"], scope["raw_path"], dict[str, list[str]]()
+        kind: str | None = _media(sent)
+        if kind not in self._headers:
+            kind = self._otherwise
+        if kind is not None:  # else its Content-Type is refused
+            if fields != self._good.get(kind):
+                self._check_headers(fields, kind)
+                self._good[kind] = fields
+            if scope["query_string"]:
+                query = self._checked_query(scope["query_string"], kind)
+        if b"%" in raw_path or not raw_path.isascii():
+            percent_decoded(raw_path.decode("latin-1"), "the path")
+        return query
+
+    def _check_headers(self, fields: Sequence[tuple[bytes, bytes]], kind: str) -> None:
+        taken, seen = self._headers[kind], set()
+        for name, value in fields:
+            if not name.startswith(_OURS) and name not in _ONCE:
+                continue
+            if name in seen:
+                raise BadRequest(f"the header {_shown(name)} is there twice")
+            seen.add(name)
+            if name not in taken and (name not in _ONCE or name in _RELIED_ON):
+                known = _there_are(map(_shown, taken))
+                raise BadRequest(f"the header {_shown(name)} is not taken here{_for(kind)}; {known}")
+            if not value.isascii():
+                raise BadRequest(f"the header {_shown(name)} is not ASCII: percent-encode it")
+
+    def _checked_query(self, text: bytes, kind: str) -> dict[str, list[str]]:
+        percent_decoded(text.decode("latin-1"), "the query")
+        taken, values = self._query[kind], dict[str, list[str]]()
+        for name, value in _pairs(text):
+            if name not in taken:
+                raise BadRequest(f"the parameter {shortened(name)} is not taken here{_for(kind)}; {_there_are(taken)}")
+            if name in values and not taken[name]:
+                raise BadRequest(f"the parameter {name} is there twice")
+            values.setdefault(name, []).append(value)
+        return values
+
+
+def _pairs(text: bytes) -> list[tuple[str, str]]:
+    """The parameters of a query, in their order. Raises BadRequest where it is not made of pairs."""
+    try:
+        return parse_qsl(
+            text.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=True,
+            errors="strict",
+            max_num_fields=_PAIRS_MAX,
+        )
+    except ValueError as error:
+        raise BadRequest(f"the query is not made of name=value, {_PAIRS_MAX} at most") from error
+
+
+def _names(parameters: Sequence[Mapping[str, Any]], where: str, kind: str) -> list[bytes]:
+    return [item["name"].lower().encode() for item in parameters if item["in"] == where and _is_for(item, kind)]
+
+
+def _query(parameters: Sequence[Mapping[str, Any]], kind: str) -> dict[str, bool]:
+    """Each parameter of the query, and whether it may be there several times."""
+    of_query = (item for item in parameters if item["in"] == "query" and _is_for(item, kind))
+    return {item["name"]: item["schema"].get("type") == "array" for item in of_query}
+
+
+def _is_for(parameter: Mapping[str, Any], kind: str) -> bool:
+    return kind in parameter.get(BODIES, (kind,))
+
+
+def _for(kind: str) -> str:
+    return f" with a body of {kind}" if kind else ""
+
+
+def _shown(name: bytes) -> str:
+    return "-".join(part.capitalize() for part in name.decode("latin-1")[:80].split("-"))
+
+
+def _there_are(taken: Iterable[str]) -> str:
+    return f"taken are {names}" if (names := ", ".join(sorted(taken))) else "none is taken"
+
+
+@lru_cache(_REMEMBERED)
+def negotiated(
+    sent: str | None, encoding: str | None, accept: str | None, reads: Sequence[str], writes: Sequence[str]
+) -> tuple[str, str]:
+    """Finds the body's media type and that of the answer; `reads` empty: no body, "". Raises, in this order,
+    UnsupportedMedia, NotAcceptable.
+
+    A caller without a wish is answered in what it sent, if that is among `writes`, else in the first of them.
+    """
+    media = content_type(sent, encoding, reads) if reads else ""
+    # That of the body first: it is the answer of a caller without a wish.
+    return media, accepted(accept, tuple(sorted(writes, key=lambda other: other != media)))
+
+
+def content_type(sent: str | None, encoding: str | None, reads: Sequence[str]) -> str:
+    """Finds the body's media type, one of `reads`, by Content-Type and Content-Encoding.
+
+    Raises UnsupportedMedia, also for compressed bodies.
+    """
+    media = _media(sent or "")
+    if media not in reads:
+        raise UnsupportedMedia(
+            f"Content-Type {sent or ''!r} is not read here; send {' or '.join(reads)}", accepted=list(reads)
+        )
+    if (charset := _charset(sent or "")) not in ("", "utf-8"):
+        raise UnsupportedMedia(f"charset {charset!r} is not read here: a body is UTF-8, whatever its kind")
+    if encoding not in (None, "identity"):
+        raise UnsupportedMedia(f"Content-Encoding {encoding!r} is not read here; send the body as it is")
+    return media
+
+
+@lru_cache(_REMEMBERED)
+def _media(text: str) -> str:
+    return text.partition(";")[0].strip().lower()
+
+
+def _charset(text: str) -> str:
+    """The charset that a Content-Type names; "" where it names none."""
+    named = (item.partition("=") for item in text.lower().split(";")[1:])
+    return next((value.strip(' "') for name, _, value in named if name.strip() == "charset"), "")
+
+
+@lru_cache(_REMEMBERED)
+def accepted(header: str | None, writes: tuple[str, ...], any_version: bool = False) -> str:
+    """Finds which of `writes` the caller likes best, the first where it has no wish; for JSON also JSON_TEXTS.
+
+    any_version: parameters of a type but its quality are passed over, for formats whose readers name a version and take
+    another one: what comes says which it is. Raises NotAcceptable for none.
+    """
+    if header is None:
+        return writes[0]
+    best = _best(_without_parameters(header) if any_version else header, writes)
+    if best is None:
+        also = "" if any_version else f", JSON also as {JSON_TEXTS!r}"
+        raise NotAcceptable(f"Accept {header!r}: only {' or '.join(writes)} can be given{also}", available=list(writes))
+    return best
+
+
+def _without_parameters(header: str) -> str:
+    ranges = (item.split(";") for item in header.split(","))
+    return ",".join(";".join([media, *(p for p in more if p.strip().startswith("q="))]) for media, *more in ranges)
+
+
+def _best(header: str, writes: tuple[str, ...]) -> str | None:
+    wishes = [_wish(item) for item in header.split(",")]
+    if JSON in writes and any(wish == JSON_TEXTS for wish, _ in wishes):
+        at = writes.index(JSON)
+        writes = (*writes[:at], JSON_TEXTS, *writes[at:])
+    best = max(writes, key=lambda media: _liking(media, wishes))  # the first of equals
+    return best if _liking(best, wishes) > 0 else None
+
+
+def _wish(item: str) -> tuple[str, float]:
+    """A range with its parameters, and its quality. A parameter that we do not know is part of another type's name."""
+    media, *parameters = (part.strip().lower().replace('"', "") for part in item.split(";"))
+    quality = next((p.removeprefix("q=") for p in parameters if p.startswith("q=")), "1")
+    named = [p for p in parameters if p and not p.startswith("q=") and p != _CHARSET]
+    try:
+        return "; ".join((media, *named)), float(quality)
+    except ValueError:
+        return media, 0.0
+
+
+def _liking(media: str, wishes: Sequence[tuple[str, float]]) -> float:
+    """The quality of the most specific range that covers `media`; 0 for none."""
+    for pattern in (media, media.partition("/")[0] + "/*", "*/*"):
+        qualities = [quality for wish, quality in wishes if wish == pattern]
+        if qualities:
+            return max(qualities)
+    return 0.0
