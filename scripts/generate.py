@@ -9,7 +9,6 @@ from grpc_tools import protoc
 
 from oncegate.core.verdicts import BY_BYTE, VERDICT_MASK, Flag
 from oncegate.transports.http.openapi import document
-from oncegate.transports.http.routes import TABLE
 from scripts import public_names
 
 ROOT = Path(__file__).parents[1]
@@ -17,7 +16,14 @@ ROOT = Path(__file__).parents[1]
 
 def openapi_text() -> str:
     """Makes the text of openapi.json."""
-    return document.text(TABLE.routes)
+    from oncegate.transports.http.routes import TABLE  # whose parameters are those of parameters.json
+
+    return document.text(document.document(TABLE.routes))
+
+
+def parameters_text() -> str:
+    """Makes the text of parameters.json."""
+    return document.text(document.parameters())
 
 
 def verdicts_text() -> str:
@@ -41,6 +47,7 @@ def verdicts_text() -> str:
 
 
 PROTO = "oncegate/v1/gateway.proto"
+PARAMETERS = "service/oncegate/transports/http/parameters.json"
 GRPC = "service/oncegate/transports/grpc"
 
 
@@ -71,32 +78,38 @@ def messages_text(end: str) -> str:
 GENERATED = {
     f"{GRPC}/gateway_pb2.py": partial(messages_text, "py"),
     f"{GRPC}/gateway_pb2.pyi": partial(messages_text, "pyi"),
+    PARAMETERS: parameters_text,
     "service/oncegate/transports/http/openapi/openapi.json": openapi_text,
     "spark_client/oncegate_spark/protocol/_generated_verdicts.py": verdicts_text,
     "tests/golden/public.txt": public_names.text,
 }
 
 
-def stale() -> list[str]:
-    """Lists the committed files that differ from what the code makes now."""
-    names = []
+def stale(write: bool = False) -> list[str]:
+    """Lists the committed files that differ from what the code makes now; `write`: writes them, each before the next.
+
+    What is made of a file that is stale is not looked at, unless it is written.
+    """
+    names: list[str] = []
     for name, make in GENERATED.items():
         path = ROOT / name
-        if not path.exists() or path.read_text() != make():
+        if PARAMETERS in names and not write and make is openapi_text:
+            continue
+        text = make()
+        if not path.exists() or path.read_text() != text:
             names.append(name)
+            if write:
+                path.write_text(text)
     return names
 
 
 def main() -> int:
     """Writes what is stale, or with `--check` names it; returns the exit status."""
-    names = stale()
-    if "--check" in sys.argv[1:]:
-        sys.stdout.writelines(f"{name} is stale: make generate\n" for name in names)
-        return 1 if names else 0
+    is_check = "--check" in sys.argv[1:]
+    names = stale(write=not is_check)
     for name in names:
-        (ROOT / name).write_text(GENERATED[name]())
-        sys.stdout.write(f"wrote {name}\n")
-    return 0
+        sys.stdout.write(f"{name} is stale: make generate\n" if is_check else f"wrote {name}\n")
+    return 1 if is_check and names else 0
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ Each request has a trace id, in problems and in the log: the caller's `tracepare
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
 
 from fastapi import FastAPI
 from starlette.datastructures import State
@@ -20,7 +19,6 @@ from oncegate.transports.access.access import Access
 from oncegate.transports.http import problems
 from oncegate.transports.http.call import Call
 from oncegate.transports.http.gate import Gate
-from oncegate.transports.http.openapi import document
 from oncegate.transports.http.routes import TABLE
 from oncegate.transports.http.routing import respond
 from oncegate.transports.http.tracing import UNTRACED, http_span, note_route, noting_status
@@ -68,7 +66,6 @@ def create_app(
     app.state.gate = Gate(about.hosts)
     app.state.observer = observer
     app.state.metrics = MetricsReader()
-    app.state.document = cache(partial(document.document, TABLE.routes))
     app.add_middleware(Door, state=app.state)
     return app
 

@@ -49,9 +49,9 @@ Endpoint = Callable[["Call"], Coroutine[Any, Any, Response]]
 class Route:
     """Holds one method of one path, and what answers it.
 
-    operation: its part of the OpenAPI document. tags: None: it is no part of it. admits: it is let in as `incoming`
-    says, with a body of one of the types `reads` (`optional`: or none) and an answer of one of `writes`; `claims`: as
-    of `admit`.
+    call: its name in the OpenAPI document and in `access.rights.CALLS`. tags: None: it is no part of the document.
+    admits: it is let in as `incoming` says, with a body of one of the types `reads` (`optional`: or none) and an answer
+    of one of `writes`; `claims`: as of `admit`.
     """
 
     method: str
@@ -59,7 +59,7 @@ class Route:
     pattern: Pattern[str]
     endpoint: Endpoint
     parameters: Parameters
-    operation: Mapping[str, Any]
+    call: str
     tags: Sequence[str] | None
     admits: bool = False
     reads: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class Call:
 
         Notes whose request it is, and its query. Raises Unauthenticated, Forbidden, Stopping, BadRequest.
         """
-        name, access, scope = self.route.operation["operationId"], self.state.access, self.scope
+        name, access, scope = self.route.call, self.state.access, self.scope
         if access is not None:
             credential = bearer(self.headers.get("authorization"))
             scope[PRINCIPAL] = access.permit(name, self.path.get("namespace"), credential)
@@ -119,7 +119,7 @@ class Call:
         gateway = self.gateway
         self.media, self.limits = media, (limits := gateway.limits)
         head = RequestHead(
-            route.operation["operationId"],
+            route.call,
             self.path["namespace"],
             self.number("Oncegate-Timeout-Ms"),
             size_bytes := body_length(headers, bool(reads)),

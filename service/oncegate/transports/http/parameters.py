@@ -1,7 +1,7 @@
 """What a route takes beside its body, and the media types of what comes in and goes out: anything else is refused.
 
-The document is the table of parameters: those that an operation names, each for the bodies that it is for, are those
-its route takes. Headers of media types are read once and remembered: clients of one kind send the same few.
+The document is the source of the parameters: those that an operation names, each for the bodies that it is for, are
+those its route takes. Headers of media types are read once and remembered: clients of one kind send the same few.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +22,6 @@ _REMEMBERED = 64
 # A parameter that says what is so anyway.
 _CHARSET = "charset=utf-8"
 
-# In a parameter of the document: the media types of the bodies that it is for; absent: all, and none.
-BODIES = "x-oncegate-bodies"
 
 _OURS = b"oncegate-"
 # Who sends these relies on them; they would be passed over where no route reads them.
@@ -35,13 +33,14 @@ _PAIRS_MAX = 64
 
 
 class Parameters:
-    """The parameters of one operation of the document, by the media type of the body; "" where there is none."""
+    """The parameters of one call, by the media type of the body; "" where there is none.
 
-    def __init__(self, operation: Mapping[str, Any]) -> None:
-        body, parameters = operation.get("requestBody", {}), operation.get("parameters", ())
-        kinds = [*body.get("content", {}), *([] if body.get("required") else [""])]
-        self._headers = {kind: frozenset(_names(parameters, "header", kind)) for kind in kinds}
-        self._query = {kind: _query(parameters, kind) for kind in kinds}
+    kinds: of each type the names of headers, and whether each parameter of the query may be there several times.
+    """
+
+    def __init__(self, kinds: Mapping[str, Mapping[str, Any]]) -> None:
+        self._headers = {kind: frozenset(map(str.encode, taken["headers"])) for kind, taken in kinds.items()}
+        self._query: dict[str, Mapping[str, bool]] = {kind: taken["query"] for kind, taken in kinds.items()}
         # By kind, the last fields that were good: a client's next request has the same ones, as a rule.
         self._good: dict[str, object] = {}
         # Of a request whose type is none of them: where a body is optional there may be none.
@@ -104,20 +103,6 @@ def _pairs(text: bytes) -> list[tuple[str, str]]:
         )
     except ValueError as error:
         raise BadRequest(f"the query is not made of name=value, {_PAIRS_MAX} at most") from error
-
-
-def _names(parameters: Sequence[Mapping[str, Any]], where: str, kind: str) -> list[bytes]:
-    return [item["name"].lower().encode() for item in parameters if item["in"] == where and _is_for(item, kind)]
-
-
-def _query(parameters: Sequence[Mapping[str, Any]], kind: str) -> dict[str, bool]:
-    """Each parameter of the query, and whether it may be there several times."""
-    of_query = (item for item in parameters if item["in"] == "query" and _is_for(item, kind))
-    return {item["name"]: item["schema"].get("type") == "array" for item in of_query}
-
-
-def _is_for(parameter: Mapping[str, Any], kind: str) -> bool:
-    return kind in parameter.get(BODIES, (kind,))
 
 
 def _for(kind: str) -> str:

@@ -4,9 +4,11 @@ A route that reads is stopped at its caller's deadline, or when its caller disco
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from importlib.resources import files
 from typing import Any
 
+import msgspec
 from fastapi import Response
 from starlette.routing import compile_path
 
@@ -15,6 +17,10 @@ from oncegate.transports.http.bodies import body_length
 from oncegate.transports.http.call import Call, Endpoint, Route
 from oncegate.transports.http.parameters import Parameters
 
+# Of each call, as `make generate` compiles it of the document.
+_TABLE: dict[str, dict[str, Any]] = msgspec.json.decode((files(__package__) / "parameters.json").read_bytes())
+PARAMETERS = {call: Parameters(kinds) for call, kinds in _TABLE.items()}
+
 
 class Routes:
     """Collects the routes of one module, whose paths have a common prefix."""
@@ -22,20 +28,18 @@ class Routes:
     def __init__(self, prefix: str = "", *tags: str) -> None:
         self._prefix, self._tags, self.all = prefix, tags, list[Route]()
 
-    def get(
-        self, path: str, operation: Mapping[str, Any], *tags: str, listed: bool = True
-    ) -> Callable[[Endpoint], Endpoint]:
+    def get(self, path: str, call: str, *tags: str, listed: bool = True) -> Callable[[Endpoint], Endpoint]:
         """Registers a function that only reads; `listed`: in the document."""
-        return self._add("GET", path, operation, tags or self._tags if listed else None)
+        return self._add("GET", path, call, tags or self._tags if listed else None)
 
-    def bare(self, method: str, path: str, operation: Mapping[str, Any], *tags: str) -> Callable[[Endpoint], Endpoint]:
+    def bare(self, method: str, path: str, call: str, *tags: str) -> Callable[[Endpoint], Endpoint]:
         """Registers a function that reads its own body, for what is of no namespace that serves already."""
-        return self._add(method, path, operation, tags or self._tags)
+        return self._add(method, path, call, tags or self._tags)
 
     def post(
         self,
         path: str,
-        operation: Mapping[str, Any],
+        call: str,
         reads: Sequence[str],
         writes: Sequence[str],
         *,
@@ -45,14 +49,14 @@ class Routes:
     ) -> Callable[[Endpoint], Endpoint]:
         """Registers a function that is called once its request is let in."""
         return self._add(
-            method, path, operation, self._tags, True, tuple(reads), tuple(writes), optional=optional, claims=claims
+            method, path, call, self._tags, True, tuple(reads), tuple(writes), optional=optional, claims=claims
         )
 
     def _add(
         self,
         method: str,
         path: str,
-        operation: Mapping[str, Any],
+        call: str,
         tags: Sequence[str] | None,
         *more: Any,
         **named: Any,
@@ -60,8 +64,8 @@ class Routes:
         path = self._prefix + path
 
         def register(endpoint: Endpoint) -> Endpoint:
-            pattern, parameters = compile_path(path)[0], Parameters(operation)
-            self.all.append(Route(method, path, pattern, endpoint, parameters, operation, tags, *more, **named))
+            pattern, parameters = compile_path(path)[0], PARAMETERS[call]
+            self.all.append(Route(method, path, pattern, endpoint, parameters, call, tags, *more, **named))
             return endpoint
 
         return register

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document: the routes' paths, our messages' schemas. Committed as openapi.json (`make generate`)."""
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +12,15 @@ import oncegate
 from oncegate.engine.limits import Limits
 from oncegate.transports.http import messages
 from oncegate.transports.http.call import Route
-from oncegate.transports.http.openapi import descriptions, encodings, links, parts
+from oncegate.transports.http.openapi import (
+    descriptions,
+    encodings,
+    links,
+    operations,
+    operations_producers,
+    operator,
+    parts,
+)
 
 TAGS = [
     {"name": "claims", "description": "Free ids: ask, write to your own sink, complete"},
@@ -26,6 +34,12 @@ TAGS = [
 ]
 
 
+OPERATIONS: dict[str, dict[str, Any]] = {
+    part["operationId"]: part
+    for module in (operations, operations_producers, operator)
+    for part in vars(module).values()
+    if isinstance(part, dict) and "operationId" in part
+}
 # Messages that stand last in the document.
 _LAST = messages.producers.__name__, messages.operator.__name__
 
@@ -61,7 +75,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
 def _operation(route: Route) -> dict[str, Any]:
     name = route.endpoint.__name__
     said = {"summary": name.replace("_", " ").title(), "description": inspect.getdoc(route.endpoint)}
-    return {"tags": list(route.tags or ()), **said, **links.added(route.operation)}
+    return {"tags": list(route.tags or ()), **said, **links.added(OPERATIONS[route.call])}
 
 
 # Members that need another member; the types of the messages cannot express it.
@@ -120,6 +134,31 @@ def _references(value: Any) -> Iterator[str]:
             yield from _references(item)
 
 
-def text(routes: Iterable[Route]) -> str:
-    """Writes the document as it is committed: JSON, indented by one."""
-    return msgspec.json.format(msgspec.json.encode(document(routes)), indent=1).decode() + "\n"
+def text(made: object) -> str:
+    """Writes what is made here as it is committed: JSON, indented by one."""
+    return msgspec.json.format(msgspec.json.encode(made), indent=1).decode() + "\n"
+
+
+def parameters() -> dict[str, Any]:
+    """Returns the parameters that each call takes, by the media type of its body; "" where there is none."""
+    return {call: _parameters_of(operation) for call, operation in OPERATIONS.items()}
+
+
+def _parameters_of(operation: Mapping[str, Any]) -> dict[str, Any]:
+    body, named = operation.get("requestBody", {}), operation["parameters"]
+    kinds = [*body.get("content", {}), *([] if body.get("required") else [""])]
+    return {kind: {"headers": _headers(named, kind), "query": _query(named, kind)} for kind in kinds}
+
+
+def _headers(parameters: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
+    return [item["name"].lower() for item in parameters if item["in"] == "header" and _is_for(item, kind)]
+
+
+def _query(parameters: Sequence[Mapping[str, Any]], kind: str) -> dict[str, bool]:
+    """Each parameter of the query, and whether it may be there several times."""
+    of_query = (item for item in parameters if item["in"] == "query" and _is_for(item, kind))
+    return {item["name"]: item["schema"].get("type") == "array" for item in of_query}
+
+
+def _is_for(parameter: Mapping[str, Any], kind: str) -> bool:
+    return kind in parameter.get(encodings.BODIES, (kind,))

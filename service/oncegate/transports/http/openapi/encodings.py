@@ -8,8 +8,9 @@ from typing import Any
 from oncegate.core.verdicts import BY_BYTE, VERDICT_MASK, Flag
 from oncegate.transports.decode.identifiers import ALPHABET, CLAIM_CHARS, claim_text
 from oncegate.transports.decode.ids import PACKED_ID_BYTES
-from oncegate.transports.http.parameters import BODIES
 
+# In a parameter of the document: the media types of the bodies that it is for; absent: all, and none.
+BODIES = "x-oncegate-bodies"
 # Where the tables stand in the document.
 TABLES = "x-oncegate"
 

@@ -300,16 +300,13 @@ ERROR = operation(
 )
 
 
-def health(probe: str) -> parts.Json:
-    """Makes the part of one probe, live or startup."""
-    return operation(f"{probe}Probe", _probed(probe), (*parts.PUBLIC, e.Recovering))
-
-
 def _probed(probe: str) -> dict[int, parts.Json]:
     reply = message(messages.HealthReply, {**examples.HEALTH_REPLY, "status": probe})
     return {200: answer(probe, marked=False, json=reply)}
 
 
+LIVE = operation("liveProbe", _probed("live"), (*parts.PUBLIC, e.Recovering))
+STARTUP = operation("startupProbe", _probed("startup"), (*parts.PUBLIC, e.Recovering))
 READY = operation(
     "readyProbe",
     _probed("ready"),

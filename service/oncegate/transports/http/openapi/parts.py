@@ -15,8 +15,8 @@ from oncegate.transports.decode.names import TOPIC
 from oncegate.transports.http import messages, problems
 from oncegate.transports.http.messages.fields import HEADER_NUMBERS, LEASE_BOUNDS
 from oncegate.transports.http.openapi import descriptions, examples
+from oncegate.transports.http.openapi.encodings import BODIES as FOR_BODIES
 from oncegate.transports.http.parameters import ARROW, JSON, PACKED
-from oncegate.transports.http.parameters import BODIES as FOR_BODIES
 from oncegate.transports.metrics import OPENMETRICS, TEXT
 from oncegate.transports.outcomes import Internal, public_errors
 from oncegate.transports.writers import HEADER as WRITER_HEADER

@@ -13,7 +13,6 @@ from oncegate.transports.decode import columns, names, staged_rows
 from oncegate.transports.decode.identifiers import hex_bytes, sha256_of
 from oncegate.transports.http import messages
 from oncegate.transports.http.call import Call
-from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply
 from oncegate.transports.http.parameters import ARROW, JSON
 from oncegate.transports.http.routing import Routes
@@ -25,7 +24,7 @@ _COMMIT = msgspec.json.Decoder(messages.CommitRequest)
 _ABORT = msgspec.json.Decoder(messages.AbortRequest)
 
 
-@routes.post("/batches:stage", operations.STAGE, [ARROW], [JSON])
+@routes.post("/batches:stage", "stageChunk", [ARROW], [JSON])
 async def stage(call: Call) -> Response:
     """Keep one chunk of one attempt until its batch is committed; durable when this returns."""
     engine_request = await offload(len(call.body), _stage_request, call)
@@ -46,7 +45,7 @@ def _stage_request(call: Call) -> StageRequest:
     return StageRequest(name, asked.owner, call.token, asked.chunk, sha256, rows, fingerprint, keys)
 
 
-@routes.post("/batches:commit", operations.COMMIT, [JSON], [JSON])
+@routes.post("/batches:commit", "commitBatch", [JSON], [JSON])
 async def commit(call: Call) -> Response:
     """Publish the winners' rows under the batch's name, all or nothing; a replay is answered DUPLICATE."""
     message = await call.message(_COMMIT)
@@ -90,7 +89,7 @@ def _optional_digest(text: str | None, what: str) -> bytes | None:
     return None if text is None else hex_bytes(text, 32, what)
 
 
-@routes.post("/batches:abort", operations.ABORT, [JSON], [JSON])
+@routes.post("/batches:abort", "abortBatch", [JSON], [JSON])
 async def abort(call: Call) -> Response:
     """Remove what these tokens staged, and only that; no effect on a committed batch."""
     message = await call.message(_ABORT)
@@ -100,7 +99,7 @@ async def abort(call: Call) -> Response:
     return json_reply(messages.AbortReply(outcome, result.removed), call.wanted, shard=call.shard)
 
 
-@routes.get("/batches:offsets", operations.OFFSETS)
+@routes.get("/batches:offsets", "getSourceOffsets")
 async def offsets(call: Call) -> Response:
     """Tell where a job's source is to be read on, as its newest batch, or its driver's newest ack, has said."""
     media = call.accepted(JSON)

@@ -16,7 +16,6 @@ from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.call import Call
 from oncegate.transports.http.messages.json_body import decoded
-from oncegate.transports.http.openapi import operations, operations_producers
 from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, json_reply, reply, verdicts_reply
 from oncegate.transports.http.parameters import JSON, PACKED
 from oncegate.transports.http.routing import Routes
@@ -33,7 +32,7 @@ _LOOK_UP = msgspec.json.Decoder(messages.LookUpRequest)
 _RESOLVE = msgspec.json.Decoder(messages.ResolveRequest)
 
 
-@routes.post("/ids:claim", operations.CLAIM, ENCODINGS, ENCODINGS, claims=True)
+@routes.post("/ids:claim", "claimIds", ENCODINGS, ENCODINGS, claims=True)
 async def claim(call: Call) -> Response:
     """Decide which ids this attempt may write: one verdict per id, in order; a duplicate is a success."""
     read = _request_of_json if call.media == JSON else _request_of_raw
@@ -100,7 +99,7 @@ def _raw_ids(call: Call, printer: ids.Printer) -> ids.Fingerprints:
     return read(call.whole, printer, call.limits)
 
 
-@routes.post("/ids:take", operations.TAKE, ENCODINGS, ENCODINGS)
+@routes.post("/ids:take", "takeIds", ENCODINGS, ENCODINGS)
 async def take(call: Call) -> Response:
     """Decide which ids are this owner's: an id belongs to the first owner that asks; repeating is harmless."""
     engine_request = await offload(call.weight, _take_request, call)
@@ -117,7 +116,7 @@ def _without_claim(result: ClaimResult, call: Call, id_set: str, message: type[_
     return json_reply(message(verdicts, id_set), call.wanted, shard=call.shard)
 
 
-@routes.post("/ids:lookup", operations.LOOK_UP, ENCODINGS, ENCODINGS)
+@routes.post("/ids:lookup", "lookUpIds", ENCODINGS, ENCODINGS)
 async def look_up(call: Call) -> Response:
     """Tell what is known of ids and grant none: one verdict per id, in order; nothing is written."""
     asked, id_set = await offload(call.weight, _look_up_request, call)
@@ -155,19 +154,19 @@ def _take_request(call: Call) -> TakeRequest:
     )
 
 
-@routes.post("/claims/{claim}:renew", operations.RENEW, (), _ANSWERS, claims=True)
+@routes.post("/claims/{claim}:renew", "renewClaim", (), _ANSWERS, claims=True)
 async def renew(call: Call) -> Response:
     """Extend a claim: a full lease from now."""
     return await _settle(call, Verb.RENEW)
 
 
-@routes.post("/claims/{claim}:complete", operations.COMPLETE, _ANSWERS, _ANSWERS, optional=True, claims=True)
+@routes.post("/claims/{claim}:complete", "completeClaim", _ANSWERS, _ANSWERS, optional=True, claims=True)
 async def complete(call: Call) -> Response:
     """Settle a claim whose ids are written: DUPLICATE for everyone from now on; a body may bring a result."""
     return await _settle(call, Verb.COMPLETE, (await call.message(_COMPLETE)).result if call.media else None)
 
 
-@routes.post("/claims/{claim}:release", operations.RELEASE, (), _ANSWERS, claims=True)
+@routes.post("/claims/{claim}:release", "releaseClaim", (), _ANSWERS, claims=True)
 async def release(call: Call) -> Response:
     """Give a claim back whose ids were not written and will not be: free for everyone at once."""
     return await _settle(call, Verb.RELEASE)
@@ -179,7 +178,7 @@ async def _settle(call: Call, verb: Verb, result: bytes | None = None) -> Respon
     return reply(codecs.settle_json(settled), call.wanted, call.claims)
 
 
-@routes.post("/claims/{claim}:resolve", operations_producers.RESOLVE_CLAIM, [JSON], _ANSWERS)
+@routes.post("/claims/{claim}:resolve", "resolveClaim", [JSON], _ANSWERS)
 async def resolve(call: Call) -> Response:
     """Clear the claim that a dead task has left; a person says whether its ids were written."""
     message, claim_id = await call.message(_RESOLVE), identifiers.claim_bytes(call.path["claim"])
@@ -192,7 +191,7 @@ async def resolve(call: Call) -> Response:
     return json_reply(messages.ResolveReply(message.outcome, resolved), call.wanted, shard=call.shard)
 
 
-@routes.get("/ids:explain", operations.EXPLAIN)
+@routes.get("/ids:explain", "explainId")
 async def explain(call: Call) -> Response:
     """Tell what is known about one id: its state, who holds it, since when, how long the lease still runs."""
     media = call.accepted(JSON)

@@ -5,7 +5,6 @@ from fastapi import Response
 
 from oncegate.transports.http import messages
 from oncegate.transports.http.call import Call
-from oncegate.transports.http.openapi import operations_producers
 from oncegate.transports.http.outbound import json_reply
 from oncegate.transports.http.parameters import JSON
 from oncegate.transports.http.routing import Routes
@@ -17,7 +16,7 @@ _OPEN = msgspec.json.Decoder(messages.OpenLaneRequest)
 _ASK = msgspec.json.Decoder(messages.AskLaneRequest)
 
 
-@routes.post("/lanes:open", operations_producers.OPEN_LANE, [JSON], [JSON])
+@routes.post("/lanes:open", "openLane", [JSON], [JSON])
 async def open_lane(call: Call) -> Response:
     """Make or find the lane by which a client writes a producer's rows into a topic of Kafka itself."""
     message, topic = await call.message(_OPEN), call.path["topic"]
@@ -35,7 +34,7 @@ async def open_lane(call: Call) -> Response:
     return json_reply(reply, call.wanted, shard=call.shard)
 
 
-@routes.post("/lanes:ask", operations_producers.ASK_LANE, [JSON], [JSON])
+@routes.post("/lanes:ask", "askLane", [JSON], [JSON])
 async def ask_lane(call: Call) -> Response:
     """Tell which sequences of a lane are written. Whoever asks has started its transactional id before."""
     message, topic = await call.message(_ASK), call.path["topic"]

@@ -14,7 +14,6 @@ from oncegate.transports.http.bodies import body_length
 from oncegate.transports.http.call import Call
 from oncegate.transports.http.console import HEADERS, HTML, PAGE
 from oncegate.transports.http.messages.json_body import decoded
-from oncegate.transports.http.openapi import operator
 from oncegate.transports.http.outbound import json_reply, reply
 from oncegate.transports.http.parameters import ARROW, JSON
 from oncegate.transports.http.routing import Routes
@@ -31,7 +30,7 @@ _NOTE = msgspec.json.Decoder(messages.NoteRequest)
 _DRAIN = msgspec.json.Decoder(messages.DrainRequest)
 
 
-@routes.post(_NAMESPACE + "/ids:forget", operator.FORGET, [JSON], [JSON])
+@routes.post(_NAMESPACE + "/ids:forget", "forgetIds", [JSON], [JSON])
 async def forget(call: Call) -> Response:
     """Forget ids that are done or taken: the next that writes one is granted it. All of them, or none."""
     message, shard, limits = await call.message(_FORGET), call.shard, call.limits
@@ -42,7 +41,7 @@ async def forget(call: Call) -> Response:
     return json_reply(messages.ForgetReply(forgotten), call.wanted, shard=shard)
 
 
-@routes.post(_NAMESPACE + "/ids:forget_all", operator.FORGET_ALL, [JSON], [JSON])
+@routes.post(_NAMESPACE + "/ids:forget_all", "forgetIdSet", [JSON], [JSON])
 async def forget_all(call: Call) -> Response:
     """Forget every id of a set, confirmed by its name. Repeating it under the same token forgets nothing more."""
     message, shard = await call.message(_FORGET_ALL), call.shard
@@ -52,7 +51,7 @@ async def forget_all(call: Call) -> Response:
     return json_reply(messages.ForgetAllReply(message.id_set, times), call.wanted, shard=shard)
 
 
-@routes.post(_NAMESPACE + "/ids:import", operator.IMPORT, [ARROW], [JSON])
+@routes.post(_NAMESPACE + "/ids:import", "importIds", [ARROW], [JSON])
 async def take_in(call: Call) -> Response:
     """Make ids known here that another ledger of the same key knows: all of them, or none. Repeating is harmless."""
     asked = call.query_as(messages.ImportQuery)
@@ -62,7 +61,7 @@ async def take_in(call: Call) -> Response:
     return json_reply(messages.ImportReply(imported), call.wanted, shard=call.shard)
 
 
-@routes.post(_NAMESPACE + "/producers/{producer:path}:fence", operator.FENCE, [JSON], [JSON])
+@routes.post(_NAMESPACE + "/producers/{producer:path}:fence", "fenceProducer", [JSON], [JSON])
 async def fence(call: Call) -> Response:
     """Fence whoever holds a producer, its lease or not: what they ask from now on is FENCED."""
     message, producer = await call.message(_FENCE), call.path["producer"]
@@ -71,7 +70,7 @@ async def fence(call: Call) -> Response:
     return json_reply(messages.FenceReply(producer, epoch), call.wanted, shard=call.shard)
 
 
-@routes.post(_NAMESPACE + "/audit", operator.NOTE, [JSON], [JSON])
+@routes.post(_NAMESPACE + "/audit", "noteAction", [JSON], [JSON])
 async def note(call: Call) -> Response:
     """Note that an operator begins something that other calls do: it stands in the trail, with who and why."""
     message, shard = await call.message(_NOTE), call.shard
@@ -81,7 +80,7 @@ async def note(call: Call) -> Response:
     return json_reply(messages.NoteReply(said.who), call.wanted, shard=shard)
 
 
-@routes.get(_NAMESPACE + "/audit", operator.AUDIT)
+@routes.get(_NAMESPACE + "/audit", "getAudit")
 async def trail(call: Call) -> Response:
     """Tell what operators did in a namespace, who it was and why, the newest first."""
     media, shard = call.accepted(JSON), call.shard
@@ -98,7 +97,7 @@ def _told(record: AuditRecord) -> messages.AuditMessage:
     return messages.AuditMessage(record.position, record.wall_ms, *what, record.who, record.why)
 
 
-@routes.get(_NAMESPACE + "/producers", operator.PRODUCERS)
+@routes.get(_NAMESPACE + "/producers", "listProducers")
 async def producers(call: Call) -> Response:
     """List producers, that which was active last first: what is claimed, what is acked, and how far that is behind."""
     media, shard = call.accepted(JSON), call.shard
@@ -112,7 +111,7 @@ async def producers(call: Call) -> Response:
     return json_reply(messages.ProducersReply(told, total), media, shard=shard)
 
 
-@routes.get(_NAMESPACE + "/claims", operator.LEFT_CLAIMS)
+@routes.get(_NAMESPACE + "/claims", "listLeftClaims")
 async def left_claims(call: Call) -> Response:
     """List open claims whose lease is over, the longest first: whether their ids are written is in doubt."""
     media, shard = call.accepted(JSON), call.shard
@@ -126,20 +125,20 @@ async def left_claims(call: Call) -> Response:
     return json_reply(messages.LeftClaimsReply(told, total), media, shard=shard)
 
 
-@routes.get("/console", operator.CONSOLE, listed=False)
+@routes.get("/console", "getConsole", listed=False)
 async def console(call: Call) -> Response:
     """Give the page of the console: it shows nothing itself, and asks the other routes with the key of who reads it."""
     return reply(PAGE, HTML, None, HEADERS)
 
 
-@routes.get("/v1/gateway", operator.GATEWAY)
+@routes.get("/v1/gateway", "getGateway")
 async def gateway(call: Call) -> Response:
     """Tell whether the gateway is drained, and what it has yet to finish."""
     media = call.accepted(JSON)
     return json_reply(_gateway(call.gateway), media)
 
 
-@routes.bare("POST", "/v1/gateway:drain", operator.DRAIN)
+@routes.bare("POST", "/v1/gateway:drain", "drainGateway")
 async def drain(call: Call) -> Response:
     """Take no new work from now on, and be ready no more; or take it again."""
     call.check_type(JSON)

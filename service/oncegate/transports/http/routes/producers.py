@@ -14,7 +14,6 @@ from oncegate.transports.decode import identifiers, sequences
 from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.call import Call
 from oncegate.transports.http.messages.json_body import decoded
-from oncegate.transports.http.openapi import operations_producers
 from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, json_reply, verdicts_reply
 from oncegate.transports.http.parameters import JSON, PACKED
 from oncegate.transports.http.routing import Routes
@@ -34,7 +33,7 @@ _RESOLVE = msgspec.json.Decoder(messages.ResolveSequencesRequest)
 _CLOSE = msgspec.json.Decoder(messages.CloseRequest)
 
 
-@routes.post("/drivers/{driver:path}:register", operations_producers.REGISTER_DRIVER, [JSON], [JSON])
+@routes.post("/drivers/{driver:path}:register", "registerDriver", [JSON], [JSON])
 async def register_driver(call: Call) -> Response:
     """Register a driver, who owns the retries from now on: an older one's acks are FENCED."""
     message, driver = await call.message(_DRIVER), call.path["driver"]
@@ -44,7 +43,7 @@ async def register_driver(call: Call) -> Response:
     return json_reply(reply, call.wanted, shard=call.shard)
 
 
-@routes.post("/drivers/{driver:path}:ack", operations_producers.ACK, [JSON], [JSON])
+@routes.post("/drivers/{driver:path}:ack", "ackProducers", [JSON], [JSON])
 async def ack(call: Call) -> Response:
     """Take note that nobody retries these any more: STALE for ever. Each part is refused, or takes effect, alone."""
     message, driver = await call.message(_ACK), call.path["driver"]
@@ -73,7 +72,7 @@ def _refused(error: OncegateError) -> messages.RefusedPart:
     return messages.RefusedPart(code, action, error.detail, claims=claims, **extra)
 
 
-@routes.post("/producers/{producer:path}:register", operations_producers.REGISTER, [JSON], [JSON])
+@routes.post("/producers/{producer:path}:register", "registerProducer", [JSON], [JSON])
 async def register(call: Call) -> Response:
     """Make a producer this attempt's, under a new epoch, once no other's lease lives; tell where it stands."""
     message, producer = await call.message(_PRODUCER), call.path["producer"]
@@ -95,7 +94,7 @@ async def register(call: Call) -> Response:
     return json_reply(reply, call.wanted, shard=call.shard)
 
 
-@routes.post("/producers/{producer:path}:claim", operations_producers.CLAIM, ENCODINGS, ENCODINGS)
+@routes.post("/producers/{producer:path}:claim", "claimSequences", ENCODINGS, ENCODINGS)
 async def claim(call: Call) -> Response:
     """Decide which sequences may be written: one verdict per sequence, in order; a duplicate is a success."""
     read = _request_of_json if call.media == JSON else _request_of_raw
@@ -137,19 +136,19 @@ def _request_of_raw(call: Call) -> SequenceRequest:
     return SequenceRequest(call.path["producer"], epoch, token, number, found, prev, lease_ms)
 
 
-@routes.post("/producers/{producer:path}:renew", operations_producers.RENEW, [JSON], [JSON])
+@routes.post("/producers/{producer:path}:renew", "renewSequences", [JSON], [JSON])
 async def renew(call: Call) -> Response:
     """Extend the producer's lease: a full one from now."""
     return await _settle(call, Verb.RENEW)
 
 
-@routes.post("/producers/{producer:path}:complete", operations_producers.COMPLETE, [JSON], [JSON])
+@routes.post("/producers/{producer:path}:complete", "completeSequences", [JSON], [JSON])
 async def complete(call: Call) -> Response:
     """Settle a call whose sequences are written: DUPLICATE for everyone from now on."""
     return await _settle(call, Verb.COMPLETE)
 
 
-@routes.post("/producers/{producer:path}:release", operations_producers.RELEASE, [JSON], [JSON])
+@routes.post("/producers/{producer:path}:release", "releaseSequences", [JSON], [JSON])
 async def release(call: Call) -> Response:
     """Give sequences back that were not written and will not be: they may be claimed again at once."""
     return await _settle(call, Verb.RELEASE)
@@ -165,7 +164,7 @@ async def _settle(call: Call, verb: Verb) -> Response:
     return json_reply(reply, call.wanted, shard=shard)
 
 
-@routes.post("/producers/{producer:path}:resolve", operations_producers.RESOLVE, [JSON], [JSON])
+@routes.post("/producers/{producer:path}:resolve", "resolveProducer", [JSON], [JSON])
 async def resolve(call: Call) -> Response:
     """Clear what a dead task has claimed of a producer and not settled; a person says whether it was done."""
     message, producer = await call.message(_RESOLVE), call.path["producer"]
@@ -178,7 +177,7 @@ async def resolve(call: Call) -> Response:
     return json_reply(messages.ResolveReply(message.outcome, resolved), call.wanted, shard=call.shard)
 
 
-@routes.post("/producers/{producer:path}:close", operations_producers.CLOSE, [JSON], [JSON])
+@routes.post("/producers/{producer:path}:close", "closeProducer", [JSON], [JSON])
 async def close(call: Call) -> Response:
     """End the lease: whoever registers next need not wait. What is open may be taken over."""
     message, producer = await call.message(_CLOSE), call.path["producer"]
@@ -187,7 +186,7 @@ async def close(call: Call) -> Response:
     return json_reply(messages.CloseReply(producer, epoch), call.wanted, shard=call.shard)
 
 
-@routes.get("/producers/{producer:path}", operations_producers.EXPLAIN)
+@routes.get("/producers/{producer:path}", "explainProducer")
 async def explain(call: Call) -> Response:
     """Tell what is known about a producer: who holds it, its watermark, what is claimed and what is done."""
     media = call.accepted(JSON)

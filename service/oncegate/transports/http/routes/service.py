@@ -1,5 +1,7 @@
 """The gateway itself: namespaces, limits, what is promised, health."""
 
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -15,11 +17,10 @@ from oncegate.transports import health, promises
 from oncegate.transports.access.keys import bearer
 from oncegate.transports.decode import identifiers
 from oncegate.transports.decode.identifiers import hex_bytes
-from oncegate.transports.http import messages, problems
+from oncegate.transports.http import messages, openapi, problems
 from oncegate.transports.http.bodies import body_length
 from oncegate.transports.http.call import Call
 from oncegate.transports.http.messages.json_body import decoded
-from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply, reply
 from oncegate.transports.http.parameters import ARROW, JSON, PACKED, accepted
 from oncegate.transports.http.routing import Routes
@@ -37,7 +38,7 @@ _SERIES_BYTES = 256
 _SETTINGS = msgspec.json.Decoder(messages.NamespaceRequest)
 
 
-@routes.bare("PUT", "/v1/namespaces/{namespace}", operations.CREATE_NAMESPACE, "namespaces")
+@routes.bare("PUT", "/v1/namespaces/{namespace}", "createNamespace", "namespaces")
 async def create_namespace(call: Call) -> Response:
     """Make a namespace with its own key and ledger, or set it up: 201 when it is new, 200 when it was there."""
     media = call.accepted(JSON)
@@ -58,7 +59,7 @@ async def create_namespace(call: Call) -> Response:
         return _namespace(call, media, 201 if created else 200)
 
 
-@routes.bare("DELETE", "/v1/namespaces/{namespace}", operations.DELETE_NAMESPACE, "namespaces")
+@routes.bare("DELETE", "/v1/namespaces/{namespace}", "deleteNamespace", "namespaces")
 async def delete_namespace(call: Call) -> Response:
     """Delete a namespace; one that holds anything only where `confirm` says its name. What it held is set aside."""
     media = call.accepted(JSON)
@@ -72,7 +73,7 @@ async def delete_namespace(call: Call) -> Response:
     return json_reply(messages.DeletedReply(name), media)
 
 
-@routes.get("/v1/namespaces/{namespace}", operations.NAMESPACE, "namespaces")
+@routes.get("/v1/namespaces/{namespace}", "getNamespace", "namespaces")
 async def namespace(call: Call) -> Response:
     """Describe a namespace: its ledger, settings and counters."""
     media = call.accepted(JSON)
@@ -113,7 +114,7 @@ def _namespace(call: Call, media: str, status: int) -> Response:
     return json_reply(reply, media, status, shard)
 
 
-@routes.get("/v1/namespaces", operations.NAMESPACES, "namespaces")
+@routes.get("/v1/namespaces", "listNamespaces", "namespaces")
 async def namespaces(call: Call) -> Response:
     """List the namespaces, sorted, a page at a time."""
     media = call.accepted(JSON)
@@ -127,14 +128,14 @@ def _seen(call: Call) -> list[str]:
     return list(names) if principal is None else [name for name in names if principal.sees(name)]
 
 
-@routes.get("/v1/limits", operations.LIMITS, "service")
+@routes.get("/v1/limits", "getLimits", "service")
 async def limits(call: Call) -> Response:
     """List every limit in force."""
     media = call.accepted(JSON)
     return json_reply(call.gateway.limits, media)
 
 
-@routes.get("/v1/capabilities", operations.CAPABILITIES, "service")
+@routes.get("/v1/capabilities", "getCapabilities", "service")
 async def capabilities(call: Call) -> Response:
     """Return what each write mode promises, in a namespace or by default, and which encodings are read."""
     media = call.accepted(JSON)
@@ -163,14 +164,14 @@ def _writes(call: Call, shard: Shard | None) -> dict[str, messages.WayMessage]:
     }
 
 
-@routes.get("/version", operations.VERSION, "service")
+@routes.get("/version", "getVersion", "service")
 async def version(call: Call) -> Response:
     """Tell the program's version, and a fingerprint of the settings that change what a duplicate is."""
     media = call.accepted(JSON)
     return json_reply(messages.VersionReply(oncegate.__version__, "v1", call.state.about.semantics), media)
 
 
-@routes.get("/metrics", operations.METRICS, "service")
+@routes.get("/metrics", "getMetrics", "service")
 async def metrics(call: Call) -> Response:
     """Give all metrics, in the text format of Prometheus or as OpenMetrics; also while namespaces recover."""
     media = accepted(call.headers.get("accept"), (TEXT, OPENMETRICS), any_version=True)
@@ -179,19 +180,19 @@ async def metrics(call: Call) -> Response:
     return reply(await offload(series * _SERIES_BYTES, written, families, media), CONTENT_TYPES[media], None)
 
 
-@routes.get("/healthz/live", operations.health("live"), "health")
+@routes.get("/healthz/live", "liveProbe", "health")
 async def live(call: Call) -> Response:
     """Tell that the event loop answers."""
     return json_reply(messages.HealthReply("live", {}))
 
 
-@routes.get("/healthz/startup", operations.health("startup"), "health")
+@routes.get("/healthz/startup", "startupProbe", "health")
 async def startup(call: Call) -> Response:
     """Tell whether kernels are compiled and a namespace was opened; 503 until then."""
     return _health("started", health.started(call.state.gateway), call)
 
 
-@routes.get("/healthz/ready", operations.READY, "health")
+@routes.get("/healthz/ready", "readyProbe", "health")
 async def ready(call: Call) -> Response:
     """Tell whether any namespace serves, or this one; 503 while none does, or the gateway is drained."""
     namespace, access = call.query_as(messages.ReadyQuery).namespace, call.state.access
@@ -209,14 +210,19 @@ def _health(status: str, answer: health.Answer, call: Call, named: bool = False)
     return json_reply(messages.HealthReply(status, answer.namespaces, answer.detail or UNSET))
 
 
-@routes.get("/openapi.json", operations.DOCUMENT, listed=False)
+@cache
+def _document() -> Any:
+    return msgspec.json.decode((files(openapi) / "openapi.json").read_bytes())
+
+
+@routes.get("/openapi.json", "getDocument", listed=False)
 async def document(call: Call) -> Response:
     """Give the document that describes all of this."""
     media = call.accepted(JSON)
-    return json_reply(call.state.document(), media)
+    return json_reply(_document(), media)
 
 
-@routes.get("/errors/{code}", operations.ERROR, "service")
+@routes.get("/errors/{code}", "getError", "service")
 async def error(call: Call) -> Response:
     """Explain a problem's `type`: the error, its status, what to do and what is known of its effect."""
     media = call.accepted(JSON)

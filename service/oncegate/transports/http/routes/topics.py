@@ -25,7 +25,6 @@ from oncegate.transports.decode.columns import split_names
 from oncegate.transports.decode.sequences import SequenceColumn
 from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.call import Call
-from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import ENCODINGS, RAW, json_reply, reply, verdicts_reply
 from oncegate.transports.http.parameters import ARROW, JSON, JSON_TEXTS, PACKED
 from oncegate.transports.http.routing import Routes
@@ -41,7 +40,7 @@ _PRODUCE = msgspec.json.Decoder(messages.ProduceRequest)
 _TOPIC = msgspec.json.Decoder(messages.TopicRequest)
 
 
-@routes.post("/{topic}/records:produce", operations.PRODUCE, (ARROW, JSON), ENCODINGS)
+@routes.post("/{topic}/records:produce", "produceRecords", (ARROW, JSON), ENCODINGS)
 async def produce(call: Call) -> Response:
     """Write rows at once. With ids each takes effect once; without (`plain`) a repeat is written again."""
     topic = names.topic_name(call.path["topic"])
@@ -122,7 +121,7 @@ def _offset_headers(name: str, ranges: Sequence[RowRange], topic: str) -> dict[s
     return headers
 
 
-@routes.get("/{topic}/partitions/{partition}/records", operations.FETCH)
+@routes.get("/{topic}/partitions/{partition}/records", "fetchRecords")
 async def fetch(call: Call) -> Response:
     """Read rows by offset, as Arrow or JSON; only what is durable is ever seen."""
     media = call.accepted(ARROW, JSON)
@@ -149,7 +148,7 @@ async def fetch(call: Call) -> Response:
     return reply(body, media, shard, headers, room=room)
 
 
-@routes.post("/{topic}", operations.CREATE_TOPIC, [JSON], [JSON], method="PUT")
+@routes.post("/{topic}", "createTopic", [JSON], [JSON], method="PUT")
 async def create_topic(call: Call) -> Response:
     """Make a topic with its partitions and retention, or change its retention or add columns: 201 new, 200 not."""
     message = await call.message(_TOPIC)
@@ -167,7 +166,7 @@ async def create_topic(call: Call) -> Response:
     return json_reply(_shown(view), call.wanted, 201 if created else 200, call.shard)
 
 
-@routes.get("/{topic}", operations.TOPIC)
+@routes.get("/{topic}", "getTopic")
 async def topic(call: Call) -> Response:
     """Describe a topic: its schema and ends."""
     media = call.accepted(JSON)
@@ -175,7 +174,7 @@ async def topic(call: Call) -> Response:
     return json_reply(_shown(await shard.topic(call.path["topic"])), media, shard=shard)
 
 
-@routes.get("", operations.TOPICS)
+@routes.get("", "listTopics")
 async def topics(call: Call) -> Response:
     """List the topics that something was written to, sorted, a page at a time."""
     media = call.accepted(JSON)
