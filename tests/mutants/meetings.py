@@ -221,6 +221,12 @@ MEETINGS: tuple[Mutant, ...] = (
         f"{_INCOMING}::test_whoever_goes_away_while_its_body_is_read_gives_its_room_back",
     ),
     one(
+        "a body that is here already takes no room",
+        "oncegate.transports.incoming::admit",
+        delete("room.arrived(len(body))"),
+        f"{_INCOMING}::test_a_body_that_is_here_already_is_reserved_as_one_that_is_read",
+    ),
+    one(
         "room reserved before the namespace is known",
         "oncegate.transports.incoming::admit",
         insert(

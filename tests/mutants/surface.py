@@ -92,6 +92,32 @@ SURFACE: tuple[Mutant, ...] = (
         f"{_CONTENT}::test_a_read_has_as_many_bytes_as_it_may_and_goes_on_where_it_ended",
     ),
     one(
+        "a type without a body excuses what is not taken",
+        "oncegate.transports.http.parameters::Parameters.__init__",
+        replace("'' if '' in kinds else None", "None"),
+        f"{_TAKING}::test_what_is_not_taken_is_refused_beside_a_type_without_a_body",
+    ),
+    one(
+        "every parameter is for every body",
+        "oncegate.transports.http.openapi.document::_is_for",
+        replace("kind in parameter.get(encodings.BODIES, (kind,))", "True"),
+        "tests/transports/http/test_openapi.py::test_a_committed_file_that_is_made_from_code_is_fresh",
+    ),
+    one(
+        "an offer of another protocol goes past the framework",
+        "oncegate.transports.http.server.protocol::Protocol._exchange",
+        replace("parser.should_upgrade()", "False"),
+        "tests/transports/http/test_fast_path.py"
+        "::test_requests_of_every_route_go_past_the_framework_but_those_that_are_not_plain",
+    ),
+    one(
+        "an expectation goes past the framework",
+        "oncegate.transports.http.server.protocol::Protocol._exchange",
+        replace("self.expect_100_continue", "False"),
+        "tests/transports/http/test_fast_path.py"
+        "::test_requests_of_every_route_go_past_the_framework_but_those_that_are_not_plain",
+    ),
+    one(
         "head brings a body",
         "oncegate.transports.http.app::Door._answer",
         delete("if is_head:\n    ..."),

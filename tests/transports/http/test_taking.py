@@ -96,6 +96,18 @@ async def test_ids_named_beside_a_json_body_are_refused_before_anything_is_writt
         assert http.position == before
 
 
+@pytest.mark.parametrize("media", ["text/plain", JSON])
+async def test_what_is_not_taken_is_refused_beside_a_type_without_a_body(media: str) -> None:
+    async with open_http() as http:
+        claim = (await http.claim("a"))["claim"]
+        path, headers = f"{NS}/claims/{claim}:complete", {"Content-Type": media}
+        found = (await http.call("POST", path, headers={**headers, "Oncegate-Token": "1"})).problem(400, "BAD_REQUEST")
+        assert "Oncegate-Token" in found["detail"]
+        found = (await http.call("POST", f"{path}?locate=true", headers=headers)).problem(400, "BAD_REQUEST")
+        assert "locate" in found["detail"]
+        assert (await http.call("POST", path, headers=headers)).json["state"] == "DONE"
+
+
 async def test_a_header_of_packed_bodies_is_refused_beside_arrow_and_the_other_way_round() -> None:
     async with open_http() as http:
         for media, body, name in ((ARROW, ROWS, "Oncegate-Payloads"), (PACKED, bytes(16), "Oncegate-Digest-Cols")):
