@@ -9,20 +9,22 @@ was begun; `no_answer` counts those without a complete answer in 60 s.
 """
 
 import argparse
-import asyncio
+import errno
 import json
 import os
 import secrets
+import select
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import uvloop
 
 from bench.load.cores import LOAD, SERVER, pinned
 
@@ -34,111 +36,133 @@ OVERLOAD, HALF = 4.0, 0.5
 def request(ids: int) -> bytes:
     """A claim of new ids, on a connection that it closes."""
     start = secrets.token_hex(6)
-    members = {"token": secrets.token_hex(16), "call": 0, "ids": [f"{start}-{number}" for number in range(ids)]}
-    body = json.dumps(members).encode()
+    asked = {"token": secrets.token_hex(16), "call": 0, "ids": [f"{start}-{number}" for number in range(ids)]}
+    body = json.dumps(asked).encode()
     head = "POST /v1/namespaces/default/ids:claim HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     return f"{head}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-class Asked(asyncio.Protocol):
-    """Sends a request once it is connected, and keeps the status of a whole answer, else the end of the connection.
+class Pending(NamedTuple):
+    """A request under way: `due_s`, when it was to be sent; `late_ms`, how much later it was begun."""
 
-    A protocol, for streams cost the generator as much a request as a refusal costs the gateway.
+    sock: socket.socket
+    raw: bytes
+    due_s: float
+    late_ms: float
+    sent: int = 0
+    answer: bytes = b""
+
+
+class Answer(NamedTuple):
+    """A whole answer's status, or the kind of error in its place, and the time since the request was due."""
+
+    status: str
+    ms: float
+    late_ms: float
+
+
+class Generator:
+    """Sends requests, each on a socket of its own, and receives their answers.
+
+    Bare sockets and epoll: a task and a protocol a request would cost the generator as much as a refusal costs the
+    gateway, and its own delay would count as the gateway's.
     """
 
-    def __init__(self, raw: bytes) -> None:
-        self._raw, self._came, self._bytes = raw, b"", -1
-        self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    def __init__(self, port: int) -> None:
+        self._address, self._epoll = ("127.0.0.1", port), select.epoll()
+        self.under_way: dict[int, Pending] = {}
 
-    def connection_made(self, transport: Any) -> None:  # uvloop's derives from no class of asyncio
-        """Sends the request."""
-        self._transport = transport
-        transport.write(self._raw)
+    def begin(self, raw: bytes, due_s: float) -> None:
+        """Connects, and sends the request or as much of it as the socket takes."""
+        sock = socket.socket()
+        sock.setblocking(False)
+        sock.connect_ex(self._address)
+        self.under_way[sock.fileno()] = Pending(sock, raw, due_s, (time.monotonic() - due_s) * 1_000)
+        self._epoll.register(sock, select.EPOLLOUT)
+        self._send(sock.fileno())
 
-    def data_received(self, data: bytes) -> None:
-        """Ends the connection once the answer is whole."""
-        self._came += data
-        if self._bytes < 0 and (end := self._came.find(b"\r\n\r\n")) >= 0:
-            length = self._came[:end].lower().partition(b"content-length: ")[2].split(b"\r\n")[0]
-            self._bytes = end + 4 + int(length)
-        if 0 <= self._bytes <= len(self._came):
-            self._end(self._came.split(maxsplit=2)[1].decode())
+    def answers(self, wait_s: float) -> Iterator[Answer]:
+        """Yields what has come, after at most `wait_s`; a request without a whole answer in `ANSWER_S` is ended."""
+        for number, event in self._epoll.poll(max(wait_s, 0)):
+            status = self._send(number) if event & select.EPOLLOUT else self._receive(number)
+            if status is not None:
+                yield self._ended(number, status)
+        oldest = next(iter(self.under_way), None)
+        if oldest is not None and time.monotonic() - self.under_way[oldest].due_s > ANSWER_S:
+            yield self._ended(oldest, "TimeoutError")
 
-    def connection_lost(self, error: Exception | None) -> None:
-        """Ends with the kind of error, unless the answer is whole."""
-        self._end(type(error or EOFError()).__name__)
+    def _send(self, number: int) -> str | None:
+        request = self.under_way[number]
+        try:
+            sent = request.sent + request.sock.send(memoryview(request.raw)[request.sent :])
+        except OSError as error:
+            is_waiting = error.errno in (errno.EAGAIN, errno.EINPROGRESS, errno.ENOTCONN)
+            return None if is_waiting else type(error).__name__
+        self.under_way[number] = request._replace(sent=sent)
+        if sent == len(request.raw):
+            self._epoll.modify(number, select.EPOLLIN)
+        return None
 
-    def _end(self, came: str) -> None:
-        if not self.answer.done():
-            self.answer.set_result(came)
-        self._transport.close()
+    def _receive(self, number: int) -> str | None:
+        request = self.under_way[number]
+        try:
+            data = request.sock.recv(64 << 10)
+        except OSError as error:
+            return type(error).__name__
+        came = request.answer + data
+        head, end, body = came.partition(b"\r\n\r\n")
+        if end and len(body) == int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]):
+            return head.split(maxsplit=2)[1].decode()
+        self.under_way[number] = request._replace(answer=came)
+        return None if data else "EOFError"
+
+    def _ended(self, number: int, status: str) -> Answer:
+        request = self.under_way.pop(number)
+        request.sock.close()
+        return Answer(status, (time.monotonic() - request.due_s) * 1_000, request.late_ms)
 
 
-async def asked(port: int, raw: bytes) -> str:
-    """Sends a request; returns the status of a whole answer, else the kind of error that it ended with."""
-    try:
-        async with asyncio.timeout(ANSWER_S):
-            _, protocol = await asyncio.get_running_loop().create_connection(lambda: Asked(raw), "127.0.0.1", port)
-            return await protocol.answer
-    except (OSError, TimeoutError) as error:
-        return type(error).__name__
-
-
-async def closed(port: int, ids: int) -> float:
+def closed(port: int, ids: int) -> float:
     """Returns the requests a second that some clients have answered, one after the other each."""
+    generator, done = Generator(port), 0
     end_s = time.monotonic() + CLOSED_S
+    for _ in range(CLOSED_CLIENTS):
+        generator.begin(request(ids), time.monotonic())
+    while generator.under_way:
+        for answer in generator.answers(1.0):
+            done += answer.status == "200"
+            if time.monotonic() < end_s:
+                generator.begin(request(ids), time.monotonic())
+    return done / CLOSED_S
 
-    async def client() -> int:
-        done = 0
-        while time.monotonic() < end_s:
-            done += await asked(port, request(ids)) == "200"
-        return done
 
-    return sum(await asyncio.gather(*(client() for _ in range(CLOSED_CLIENTS)))) / CLOSED_S
-
-
-async def opened(port: int, ids: int, rate: float, count: int) -> dict[str, Any]:
+def opened(port: int, ids: int, rate: float, count: int) -> dict[str, Any]:
     """Sends requests at their times, whatever became of those before; returns what they came to."""
-    came: Counter[str] = Counter()
-    accepted_ms: list[float] = []
-    refused_ms: list[float] = []
+    # A body that was sent before names ids that are known: it costs what others do.
     raws = [request(ids) for _ in range(min(count, 2_000))]
-    begin_s = time.monotonic()
-
-    late_ms: list[float] = []
-
-    async def one(number: int) -> None:
-        late_ms.append((time.monotonic() - begin_s - number / rate) * 1_000)
-        # A body that was sent before names ids that are known: it costs what others do.
-        status = await asked(port, raws[number % len(raws)])
-        came[status] += 1
-        times = {"200": accepted_ms, "503": refused_ms}.get(status)
-        if times is not None:
-            times.append((time.monotonic() - begin_s - number / rate) * 1_000)
-
-    loop = asyncio.get_running_loop()
-    tasks: list[asyncio.Task[None]] = []
-    all_sent = loop.create_future()
-
-    def send(number: int) -> None:
-        tasks.append(loop.create_task(one(number)))
-        if number == count - 1:
-            all_sent.set_result(None)
-
-    for number in range(count):
-        loop.call_later(number / rate, send, number)
-    await all_sent
-    sent_s = time.monotonic() - begin_s
-    await asyncio.gather(*tasks)
+    generator, answers = Generator(port), list[Answer]()
+    begin_s, sent = time.monotonic(), 0
+    while sent < count or generator.under_way:
+        if sent < count and (due_s := begin_s + sent / rate) <= time.monotonic():
+            generator.begin(raws[sent % len(raws)], due_s)
+            sent += 1
+            sent_s = time.monotonic() - begin_s
+            wait_s = 0.0
+        else:
+            wait_s = 1.0 if sent == count else begin_s + sent / rate - time.monotonic()
+        answers.extend(generator.answers(wait_s))
+    of_status: dict[str, list[float]] = defaultdict(list)
+    for answer in answers:
+        of_status[answer.status].append(answer.ms)
     return {
         "rate": round(rate),
         "rate_sent": round(count / sent_s),
-        "answers": dict(came),
-        "no_answer": count - came["200"] - came["503"],
-        "accepted_p50_ms": _quantile(accepted_ms, 50),
-        "accepted_p99_ms": _quantile(accepted_ms, 99),
-        "refused_p99_ms": _quantile(refused_ms, 99),
-        "generator_late_p99_ms": _quantile(late_ms, 99),
+        "answers": {status: len(times_ms) for status, times_ms in of_status.items()},
+        "no_answer": count - len(of_status["200"]) - len(of_status["503"]),
+        "accepted_p50_ms": _quantile(of_status["200"], 50),
+        "accepted_p99_ms": _quantile(of_status["200"], 99),
+        "refused_p99_ms": _quantile(of_status["503"], 99),
+        "generator_late_p99_ms": _quantile([answer.late_ms for answer in answers], 99),
     }
 
 
@@ -146,17 +170,17 @@ def _quantile(times_ms: list[float], percent: int) -> float | None:
     return round(float(np.percentile(times_ms, percent)), 1) if times_ms else None
 
 
-async def measured(port: int, count: int, ids: int) -> dict[str, Any]:
+def measured(port: int, count: int, ids: int) -> dict[str, Any]:
     """Measures the capacity, half of it and four times of it."""
-    await closed(port, ids)
-    capacity = await closed(port, ids)
-    half = await opened(port, ids, HALF * capacity, max(100, count // 8))
-    overload = await opened(port, ids, OVERLOAD * capacity, count)
+    closed(port, ids)
+    capacity = closed(port, ids)
+    half = opened(port, ids, HALF * capacity, max(100, count // 8))
+    overload = opened(port, ids, OVERLOAD * capacity, count)
     ratio = None
     if overload["accepted_p99_ms"] is not None:
         ratio = round(overload["accepted_p99_ms"] / half["accepted_p99_ms"], 1)
-    result = {"capacity": round(capacity), "half": half, "overload": overload, "p99_ratio": ratio}
-    return result | {"load_average": os.getloadavg()[0]}
+    found = {"capacity": round(capacity), "half": half, "overload": overload, "p99_ratio": ratio}
+    return found | {"load_average": os.getloadavg()[0]}
 
 
 def main() -> None:
@@ -166,11 +190,11 @@ def main() -> None:
     parser.add_argument("--ids", type=int, default=1_000)
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--tree", type=Path, default=Path.cwd())
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     pinned(LOAD)()
-    for _ in range(arguments.repeat):
+    for _ in range(given.repeat):
         with tempfile.TemporaryDirectory() as folder:
-            tree = arguments.tree.resolve()
+            tree = given.tree.resolve()
             environment = os.environ | {"PYTHONPATH": f"{tree / 'service'}:{tree / 'spark_client'}"}
             environment["ONCEGATE_OPEN_CLAIMS"] = str(10_000_000)
             port_file = Path(folder, "port")
@@ -182,9 +206,7 @@ def main() -> None:
                 while not port_file.exists() and time.monotonic() < end_s and process.poll() is None:
                     time.sleep(0.1)
                 port = int(port_file.read_text())
-                with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                    result = runner.run(measured(port, arguments.requests, arguments.ids))
-                sys.stdout.write(json.dumps(result) + "\n")
+                sys.stdout.write(json.dumps(measured(port, given.requests, given.ids)) + "\n")
                 sys.stdout.flush()
             finally:
                 process.terminate()

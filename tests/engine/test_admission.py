@@ -185,7 +185,7 @@ def test_service_that_was_slow_is_forgotten() -> None:
     assert backlog.wait_ms == 1
 
 
-def test_without_a_deadline_a_request_waits_for_50_ms_or_behind_fewer_than_32_others() -> None:
+def test_without_a_deadline_a_request_waits_for_15_ms_or_behind_fewer_than_12_others() -> None:
     admission = Admission(Limits())
     admission.queue(backlog_of(QUEUE_MS, 1), None)
     admission.queue(backlog_of(QUEUE_REQUESTS - 1, 10_000), None)

@@ -11,6 +11,9 @@ _PROBES = "tests/transports/http/test_probes.py"
 _ARRIVE = "tests/transports/http/test_refusals_arrive.py"
 _OVERLOAD = "tests/transports/http/test_overload.py"
 _ACCEPTOR = "tests/transports/http/test_acceptor.py"
+_SHEDDING = "tests/transports/http/test_shedding.py"
+_LEFT = f"{_SHEDDING}::test_what_is_not_plainly_refused_is_left_to_the_usual_way"
+_READ_BEFORE = f"{_SHEDDING}::test_a_request_that_is_read_before_its_connection_is_made_is_answered_as_any_other"
 _INCOMING, _INCOMING_FILE = "tests/transports/test_incoming.py", "service/oncegate/transports/incoming.py"
 
 OVERLOAD: tuple[Mutant, ...] = (
@@ -175,26 +178,26 @@ OVERLOAD: tuple[Mutant, ...] = (
         "nobody waits too long",
         "oncegate.engine.admission::Admission.queue",
         replace("backlog.wait_ms", "0"),
-        f"{_ADMISSION}::test_without_a_deadline_a_request_waits_for_50_ms_or_behind_fewer_than_32_others",
+        f"{_ADMISSION}::test_without_a_deadline_a_request_waits_for_15_ms_or_behind_fewer_than_12_others",
         f"{_OVERLOAD}::test_callers_beyond_what_can_be_answered_in_time_are_refused_at_once_and_each_is_answered",
     ),
     one(
         "who would wait for 50 ms is refused",
         "oncegate.engine.admission::Admission.queue",
         shift("wait_ms <= QUEUE_MS"),
-        f"{_ADMISSION}::test_without_a_deadline_a_request_waits_for_50_ms_or_behind_fewer_than_32_others",
+        f"{_ADMISSION}::test_without_a_deadline_a_request_waits_for_15_ms_or_behind_fewer_than_12_others",
     ),
     one(
         "who is behind 31 large requests is refused",
         "oncegate.engine.admission::Admission.queue",
         replace("backlog.requests < QUEUE_REQUESTS", "backlog.requests < QUEUE_REQUESTS - 1"),
-        f"{_ADMISSION}::test_without_a_deadline_a_request_waits_for_50_ms_or_behind_fewer_than_32_others",
+        f"{_ADMISSION}::test_without_a_deadline_a_request_waits_for_15_ms_or_behind_fewer_than_12_others",
     ),
     one(
-        "who is behind 32 large requests is let in",
+        "who is behind 12 large requests is let in",
         "oncegate.engine.admission::Admission.queue",
         shift("backlog.requests < QUEUE_REQUESTS"),
-        f"{_ADMISSION}::test_without_a_deadline_a_request_waits_for_50_ms_or_behind_fewer_than_32_others",
+        f"{_ADMISSION}::test_without_a_deadline_a_request_waits_for_15_ms_or_behind_fewer_than_12_others",
     ),
     one(
         "what is answered at its deadline is refused",
@@ -319,5 +322,77 @@ OVERLOAD: tuple[Mutant, ...] = (
         "oncegate.transports.http.server.acceptor::Acceptor._wait",
         delete("self._pause = self._loop.call_later(PAUSE_S, self._go_on)"),
         f"{_ACCEPTOR}::test_after_an_error_of_the_system_connections_are_accepted_again",
+    ),
+    one(
+        "what settles a claim is shed",
+        "oncegate.transports.http.server.shedding::Shedding.refusal",
+        replace("route.operation['operationId'] in SETTLING", "False"),
+        _LEFT,
+    ),
+    one(
+        "a request is shed before it is whole",
+        "oncegate.transports.http.server.shedding::Shedding.refusal",
+        replace("(message.begun, message.ended) != (1, 1)", "message.begun != 1"),
+        _LEFT,
+    ),
+    one(
+        "a request is shed with the one behind it",
+        "oncegate.transports.http.server.shedding::Shedding.refusal",
+        replace("(message.begun, message.ended) != (1, 1)", "message.ended != 1"),
+        _LEFT,
+    ),
+    one(
+        "what another site sends is shed",
+        "oncegate.transports.http.server.shedding::Shedding.refusal",
+        replace("state.gate.refusal(scope) is not None", "False"),
+        _LEFT,
+    ),
+    one(
+        "the deadline of what is shed is passed over",
+        "oncegate.transports.http.server.shedding::Shedding.refusal",
+        replace("call.number('Oncegate-Timeout-Ms')", "None"),
+        _LEFT,
+    ),
+    one(
+        "who shows no key learns of the backlog",
+        "oncegate.transports.http.server.shedding::Shedding.refusal",
+        delete("call.check()"),
+        f"{_SHEDDING}::test_a_caller_without_the_right_key_is_refused_by_that_and_not_by_the_wait",
+    ),
+    one(
+        "connections are checked for ever",
+        "oncegate.transports.http.server.shedding::Shedding.refusal",
+        delete("admission.early_checks -= 1"),
+        f"{_SHEDDING}::test_connections_are_checked_after_a_refusal_until_so_many_have_come",
+    ),
+    one(
+        "one connection more is checked",
+        "oncegate.transports.http.server.shedding::Shedding.is_on",
+        shift("gateway.admission.early_checks > 0"),
+        f"{_SHEDDING}::test_connections_are_checked_after_a_refusal_until_so_many_have_come",
+    ),
+    one(
+        "no connection is checked after a refusal",
+        "oncegate.engine.admission::Admission.queue",
+        delete("self.early_checks = EARLY_CHECKS"),
+        f"{_SHEDDING}::test_connections_are_checked_after_a_refusal_until_so_many_have_come",
+    ),
+    one(
+        "what was read of a connection is lost by its acceptor",
+        "oncegate.transports.http.server.acceptor::Acceptor._made",
+        replace("partial(self._protocol, begun)", "partial(self._protocol, b'')"),
+        f"{_ACCEPTOR}::test_what_was_read_of_a_connection_that_is_not_shed_is_given_to_its_protocol",
+    ),
+    one(
+        "what was read of a connection is lost by its protocol",
+        "oncegate.transports.http.server.protocol::Protocol.connection_made",
+        delete("self.data_received(self.begun)"),
+        _READ_BEFORE,
+    ),
+    one(
+        "what is shed is made all the same",
+        "oncegate.transports.http.server.acceptor::Acceptor._accept",
+        replace_statement("if begun and (refusal := self._shed(begun)) is not None:\n    ...", "self._shed(begun)"),
+        f"{_ACCEPTOR}::test_what_is_shed_is_answered_whole_and_its_connection_never_made",
     ),
 )

@@ -20,6 +20,8 @@ class Admission:
         self.size_bytes = 0
         # How many were refused for want of room since the process started.
         self.refused = 0
+        # How many of the next connections are to be checked before they are made: some, after each refusal by `queue`.
+        self.early_checks = 0
         self.answers = Answers(self, limits.bytes_in_flight)
 
     @contextmanager
@@ -73,6 +75,7 @@ class Admission:
             return
         limit = "no deadline" if left_ms is None else f"{max(left_ms, 0)} ms until the deadline"
         why = f"{backlog.requests} requests wait before this one, for {wait_ms} ms, and it has {limit}"
+        self.early_checks = EARLY_CHECKS
         after_ms = max(wait_ms, Overloaded.retry_after_ms or 0)
         raise self.overloaded(why, retry_after_ms=after_ms)
 
@@ -190,10 +193,12 @@ REQUEST_BYTES = 1 << 10
 DEBT_TURNS = 32
 
 
-# How long a request without a deadline waits to be decided: five times as long as one takes on a slow disk. Large ones
-# take longer: a queue of fewer than 32 is no overload. A queue of 20 ms and 16 requests refuses some at half the
-# capacity (`bench/cases/overload.py`).
-QUEUE_MS, QUEUE_REQUESTS = 50, 32
+# How long a request without a deadline waits to be decided. Large ones take longer: a queue of fewer than 12 is no
+# overload. The bounds are the largest that keep the p99 at four times the capacity within ten times that at half of it
+# (`bench/cases/overload.py`); a caller that is to wait longer gives a deadline.
+QUEUE_MS, QUEUE_REQUESTS = 15, 12
+# As many as are accepted in one turn of the loop.
+EARLY_CHECKS = 256
 # A deadline is to be twice as far off as the estimated wait: estimates are of the past, and an answer takes time too.
 DEADLINE_WAITS = 2
 # The cost of a decision, in bytes: a third of a millisecond, the time that 16 KiB of JSON take.

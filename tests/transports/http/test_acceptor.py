@@ -5,20 +5,25 @@ import errno
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import ClassVar
 
 import pytest
 
-from oncegate.transports.http.server import acceptor
+from oncegate.transports.http.server import acceptor as acceptors
 from oncegate.transports.http.server.acceptor import Acceptor
 from tests.support.held import turns, until
 
-COUNT, FULL = 40, b"there is no room"
+COUNT, FULL, SHED = 40, b"there is no room", b"the wait is too long"
 
 
 class Made(asyncio.Protocol):
-    """Counts the connections that are made."""
+    """Counts the connections that are made, and keeps what was read of them before."""
 
     count = 0
+    begun: ClassVar[list[bytes]] = []
+
+    def __init__(self, begun: bytes) -> None:
+        self.begun.append(begun)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         type(self).count += 1
@@ -30,25 +35,30 @@ class Made(asyncio.Protocol):
 
 @asynccontextmanager
 async def accepting(
-    has_room: Callable[[int], bool] = lambda _: True, asked: bytes = b"", sock: socket.socket | None = None
+    has_room: Callable[[int], bool] = lambda _: True,
+    asked: bytes = b"",
+    sock: socket.socket | None = None,
+    shed: Callable[[bytes], bytes | None] | None = None,
 ) -> AsyncIterator[list[socket.socket]]:
-    """Yields `COUNT` connections that wait before the acceptor accepts the first."""
+    """Yields `COUNT` connections that wait before the acceptor accepts the first; `shed`: they are checked by it."""
     Made.count = 0
+    Made.begun.clear()
     with socket.socket() if sock is None else sock as listener:
         listener.bind(("127.0.0.1", 0))
-        found = Acceptor(listener, COUNT, Made, has_room, lambda: FULL)
+        check = shed or (lambda _: SHED)
+        acceptor = Acceptor(listener, COUNT, Made, has_room, lambda: FULL, lambda: shed is not None, check)
         callers = [socket.create_connection(listener.getsockname(), timeout=20) for _ in range(COUNT)]
         for caller in callers:
             caller.sendall(asked)
         try:
             yield callers
         finally:
-            found.close()
-            found.close()
-            assert not found.is_open
+            acceptor.close()
+            acceptor.close()
+            assert not acceptor.is_open
             for caller in callers:
                 caller.close()
-            await found.wait_closed()
+            await acceptor.wait_closed()
 
 
 async def test_all_connections_that_wait_are_accepted_in_one_turn_of_the_loop() -> None:
@@ -79,7 +89,7 @@ class Failing(socket.socket):
 
 
 async def test_after_an_error_of_the_system_connections_are_accepted_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acceptor, "PAUSE_S", 0.01)
+    monkeypatch.setattr(acceptors, "PAUSE_S", 0.01)
     async with accepting(sock=Failing()):
         await until(lambda: Made.count == COUNT)
 
@@ -109,4 +119,24 @@ async def test_a_connection_without_room_that_sends_without_end_is_answered_and_
         await turns()
         for caller in callers:
             assert (caller.recv(100), caller.recv(100)) == (FULL, b"")
-    assert Endless.reads == COUNT * acceptor._READS
+    assert Endless.reads == COUNT * acceptors._READS
+
+
+async def test_what_is_shed_is_answered_whole_and_its_connection_never_made() -> None:
+    async with accepting(asked=b"a request", shed=lambda data: SHED if data == b"a request" else None) as callers:
+        await turns()
+        for caller in callers:
+            assert (caller.recv(100), caller.recv(100)) == (SHED, b"")
+    assert (Made.count, Made.begun) == (0, [])
+
+
+async def test_what_was_read_of_a_connection_that_is_not_shed_is_given_to_its_protocol() -> None:
+    async with accepting(asked=b"a request", shed=lambda _: None):
+        await until(lambda: Made.count == COUNT)
+    assert Made.begun == [b"a request"] * COUNT
+
+
+async def test_a_connection_that_has_sent_nothing_is_not_checked_but_made() -> None:
+    async with accepting(shed=lambda _: SHED):
+        await until(lambda: Made.count == COUNT)
+    assert Made.begun == [b""] * COUNT

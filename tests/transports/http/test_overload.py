@@ -13,7 +13,7 @@ from tests.support.held import until
 from tests.support.http_app import CLAIM, JSON, Reply, Served, read_reply, request, served, token
 
 CALLERS = 200
-LONG_MS = 3_200
+LONG_MS = 100 * QUEUE_REQUESTS
 
 
 def claim(*ids: str) -> bytes:
@@ -31,7 +31,7 @@ def slow(http: Served) -> Backlog:
 
 
 def fill(http: Served) -> Backlog:
-    """Has requests wait for as long as 32 slow ones take."""
+    """Has requests wait for as long as `QUEUE_REQUESTS` slow ones take."""
     backlog, now_ms = slow(http), http.program.gateway.clock.monotonic_ms()
     for _ in range(QUEUE_REQUESTS):
         backlog.enter(0, now_ms)

@@ -5,6 +5,7 @@ import logging
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -27,6 +28,9 @@ class Acceptor:
 
     has_room: returns whether one more connection may be made; its argument counts those accepted and not yet made.
     full: returns what one without room is answered before it is closed; without TLS.
+    protocol: makes one, of the bytes that were read of its connection already.
+    is_shedding: returns whether connections are checked before they are made; those with TLS never are.
+    shed: returns what one is answered that sent these bytes; None: it is to be made.
     tls: what `connect_accepted_socket` takes.
     """
 
@@ -34,13 +38,16 @@ class Acceptor:
         self,
         sock: socket.socket,
         backlog: int,
-        protocol: Callable[[], asyncio.Protocol],
+        protocol: Callable[[bytes], asyncio.Protocol],
         has_room: Callable[[int], bool],
         full: Callable[[], bytes],
+        is_shedding: Callable[[], bool],
+        shed: Callable[[bytes], bytes | None],
         per_turn: int = ACCEPTED_PER_TURN,
         tls: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._sock, self._protocol, self._has_room, self._full = sock, protocol, has_room, full
+        self._is_shedding, self._shed = is_shedding, shed
         self._per_turn, self._tls = per_turn, tls
         self._loop = asyncio.get_running_loop()
         self._making: set[asyncio.Task[Any]] = set()
@@ -67,13 +74,21 @@ class Acceptor:
             if not self._has_room(len(self._making)):
                 self._turn_away(accepted)
                 continue
-            making = self._loop.create_task(self._made(accepted))
+            begun = b""
+            if not self._tls and self._is_shedding():
+                with suppress(OSError):
+                    begun = accepted.recv(_READ_BYTES)
+                if begun and (refusal := self._shed(begun)) is not None:
+                    with accepted, suppress(OSError):
+                        accepted.send(refusal)
+                    continue
+            making = self._loop.create_task(self._made(accepted, begun))
             self._making.add(making)
             making.add_done_callback(self._making.discard)
 
-    async def _made(self, accepted: socket.socket) -> None:
+    async def _made(self, accepted: socket.socket, begun: bytes) -> None:
         try:
-            await self._loop.connect_accepted_socket(self._protocol, accepted, **self._tls)
+            await self._loop.connect_accepted_socket(partial(self._protocol, begun), accepted, **self._tls)
         except OSError:  # it is gone already, or its handshake failed or took too long
             accepted.close()
 

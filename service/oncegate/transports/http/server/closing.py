@@ -2,10 +2,15 @@
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from http import HTTPStatus
 
 from uvicorn.server import ServerState
+
+from oncegate.core.errors import OncegateError
+from oncegate.transports.http import problems
 
 # A caller that takes no byte of its answers from look to look, so many times, has gone or never will: three seconds.
 # Looks and not time: who waits for this process's turn is not to blame.
@@ -94,3 +99,16 @@ async def _cancelled(tasks: "set[asyncio.Task[None]]") -> int:
 def no_cancellation(record: logging.LogRecord) -> bool:
     """Passes over what the framework says of a request that was cancelled: the line of its shutdown tells it."""
     return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
+
+
+def refusal(error: OncegateError, trace_id: str | None = None) -> bytes:
+    """Writes an answer that is the last of its connection."""
+    body = problems.encode(error, trace_id or secrets.token_hex(16))
+    status = HTTPStatus(problems.status_of(type(error)))
+    after_ms = error.extra.get("retry_after_ms", error.retry_after_ms)
+    after = f"retry-after: {-(-after_ms // 1_000)}\r\n" if isinstance(after_ms, int) else ""
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: {problems.PROBLEM}\r\n{after}"
+        f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + body

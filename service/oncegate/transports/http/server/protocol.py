@@ -4,12 +4,10 @@ import asyncio
 import contextlib
 import logging
 import re
-import secrets
 import socket
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from functools import partial
-from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -21,13 +19,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from oncegate.core.errors import BadRequest, HeadTooLarge, OncegateError, Overloaded, Stopping
 from oncegate.engine.admission import Answers, Room
 from oncegate.engine.limits import Limits
-from oncegate.transports.http import problems
 from oncegate.transports.http.call import sharer_in
 from oncegate.transports.http.gate import HEAD_BYTES as HEAD_BYTES
 from oncegate.transports.http.gate import TARGET_BYTES, too_long
 from oncegate.transports.http.routes import TABLE
 from oncegate.transports.http.server import closing, fast_path
 from oncegate.transports.http.server.acceptor import ACCEPTED_PER_TURN, Acceptor
+from oncegate.transports.http.server.shedding import Shedding
 from oncegate.transports.tls import Tls
 
 # Longer than the pause between two micro-batches, so that writers keep their connection.
@@ -65,6 +63,8 @@ class Protocol(HttpToolsProtocol):
     _unread: Room | None = None
     # Why no request is served here; and the timer of a connection that is only read until its caller closes it.
     _full: Overloaded | None = None
+    # What was read of the connection before it was made.
+    begun = b""
     _lingering: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -75,10 +75,12 @@ class Protocol(HttpToolsProtocol):
         beyond = len(self.connections) - self.connections_max
         if beyond <= 0:
             self._rest()
-            return
-        self._full = full(self.connections_max)
-        # Answered after its first bytes: clients do not read an answer before they send a request.
-        self._lingering = self.loop.call_later(closing.LINGER_S, transport.abort)
+        else:
+            self._full = full(self.connections_max)
+            # Answered after its first bytes: clients do not read an answer before they send a request.
+            self._lingering = self.loop.call_later(closing.LINGER_S, transport.abort)
+        if self.begun:
+            self.data_received(self.begun)
 
     def data_received(self, data: bytes) -> None:
         """Reads what came, and never switches the protocol: that another is offered is passed over (RFC 9110, 7.8)."""
@@ -256,7 +258,7 @@ class Protocol(HttpToolsProtocol):
             cycle.message_event.set()
             self.flow.pause_reading()
             return
-        self.transport.write(refusal(error))
+        self.transport.write(closing.refusal(error))
         self._linger()
 
     def _close(self) -> None:
@@ -272,18 +274,6 @@ class Protocol(HttpToolsProtocol):
         self.pipeline.clear()
         self._lingering = closing.linger(self.transport)
         self.flow.resume_reading()
-
-
-def refusal(error: OncegateError) -> bytes:
-    """Writes an answer that is the last of its connection."""
-    body = problems.encode(error, secrets.token_hex(16))
-    status = HTTPStatus(problems.status_of(type(error)))
-    after = "" if error.retry_after_ms is None else f"retry-after: {-(-error.retry_after_ms // 1_000)}\r\n"
-    head = (
-        f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: {problems.PROBLEM}\r\n{after}"
-        f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-    )
-    return head.encode("ascii") + body
 
 
 def full(connections_max: int) -> Overloaded:
@@ -334,7 +324,14 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begins to listen. Nobody holds a connection by a handshake that does not end."""
         config, state = self.config, self.lifespan.state
-        made = partial(config.http_protocol_class, config=config, server_state=self.server_state, app_state=state)  # type: ignore[call-arg]
+        make = partial(config.http_protocol_class, config=config, server_state=self.server_state, app_state=state)  # type: ignore[call-arg]
+
+        def made(begun: bytes) -> Protocol:
+            protocol = cast(Protocol, make())
+            protocol.begun = begun
+            return protocol
+
+        shedding = Shedding(self._app)
         tls: dict[str, Any] = {}
         if self._tls is not None:
             tls = {
@@ -343,7 +340,10 @@ class Server(uvicorn.Server):
                 "ssl_shutdown_timeout": FAREWELL_S,
             }
         listen = partial(Acceptor, per_turn=self._protocol.accepted_per_turn, tls=tls)
-        self.acceptors = [listen(sock, config.backlog, made, self._has_room, self._full) for sock in sockets or []]
+        self.acceptors = [
+            listen(sock, config.backlog, made, self._has_room, self._full, shedding.is_on, shedding.refusal)
+            for sock in sockets or []
+        ]
         self.started = True
 
     def _has_room(self, making: int) -> bool:
@@ -352,7 +352,7 @@ class Server(uvicorn.Server):
         return self._protocol.makes_room or len(self.server_state.connections) + making < most
 
     def _full(self) -> bytes:
-        return refusal(full(self._connections_max))
+        return closing.refusal(full(self._connections_max))
 
     async def on_tick(self, counter: int) -> bool:
         """Cuts off, once a second, whose callers have taken no byte of what waits for them for too long."""
