@@ -138,7 +138,7 @@ async def test_how_long_a_claim_waits_for_its_turn_is_a_part_of_its_latency(serv
 
 
 def long_wait(served: Served) -> Backlog:
-    """Has the namespace's requests wait for as long as 32 slow ones take."""
+    """Has the namespace's requests wait for as long as `QUEUE_REQUESTS` slow ones take."""
     backlog = served.gateway.shard("default").backlog
     for number in range(10):
         backlog.enter(0, 1_000 * number)
@@ -149,12 +149,12 @@ def long_wait(served: Served) -> Backlog:
 
 
 async def test_what_would_wait_too_long_is_refused_before_its_body_is_read(served: Served) -> None:
-    backlog, sent = long_wait(served), Sent()
-    for late in (sent, replace(sent, left_ms=63_999)):
-        with pytest.raises(Overloaded, match="32 requests wait before this one, for 32000 ms"):
+    backlog, sent, wait_ms = long_wait(served), Sent(), 1_000 * QUEUE_REQUESTS
+    for late in (sent, replace(sent, left_ms=2 * wait_ms - 1)):
+        with pytest.raises(Overloaded, match=f"{QUEUE_REQUESTS} requests wait before this one, for {wait_ms} ms"):
             await let_in(late, served)
     assert (sent.reads, reserved(served), backlog.requests) == ([], (0, 0), QUEUE_REQUESTS)
-    (await let_in(replace(sent, left_ms=64_000), served)).release()
+    (await let_in(replace(sent, left_ms=2 * wait_ms), served)).release()
     assert backlog.requests == QUEUE_REQUESTS
 
 
@@ -169,7 +169,7 @@ async def test_who_would_wait_too_long_by_the_time_its_body_is_here_is_refused(s
     task = await served.begin(let_in(Slow(), served))
     backlog = long_wait(served)
     come.set()
-    with pytest.raises(Overloaded, match="32 requests wait before this one"):
+    with pytest.raises(Overloaded, match=f"{QUEUE_REQUESTS} requests wait before this one"):
         await task
     assert (reserved(served), backlog.requests) == ((0, 0), QUEUE_REQUESTS)
 
