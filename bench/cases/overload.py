@@ -36,8 +36,8 @@ OVERLOAD, HALF = 4.0, 0.5
 def request(ids: int) -> bytes:
     """A claim of new ids, on a connection that it closes."""
     start = secrets.token_hex(6)
-    asked = {"token": secrets.token_hex(16), "call": 0, "ids": [f"{start}-{number}" for number in range(ids)]}
-    body = json.dumps(asked).encode()
+    members = {"token": secrets.token_hex(16), "call": 0, "ids": [f"{start}-{number}" for number in range(ids)]}
+    body = json.dumps(members).encode()
     head = "POST /v1/namespaces/default/ids:claim HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     return f"{head}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
@@ -179,8 +179,8 @@ def measured(port: int, count: int, ids: int) -> dict[str, Any]:
     ratio = None
     if overload["accepted_p99_ms"] is not None:
         ratio = round(overload["accepted_p99_ms"] / half["accepted_p99_ms"], 1)
-    found = {"capacity": round(capacity), "half": half, "overload": overload, "p99_ratio": ratio}
-    return found | {"load_average": os.getloadavg()[0]}
+    result = {"capacity": round(capacity), "half": half, "overload": overload, "p99_ratio": ratio}
+    return result | {"load_average": os.getloadavg()[0]}
 
 
 def main() -> None:
@@ -190,11 +190,11 @@ def main() -> None:
     parser.add_argument("--ids", type=int, default=1_000)
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--tree", type=Path, default=Path.cwd())
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     pinned(LOAD)()
-    for _ in range(given.repeat):
+    for _ in range(arguments.repeat):
         with tempfile.TemporaryDirectory() as folder:
-            tree = given.tree.resolve()
+            tree = arguments.tree.resolve()
             environment = os.environ | {"PYTHONPATH": f"{tree / 'service'}:{tree / 'spark_client'}"}
             environment["ONCEGATE_OPEN_CLAIMS"] = str(10_000_000)
             port_file = Path(folder, "port")
@@ -206,7 +206,7 @@ def main() -> None:
                 while not port_file.exists() and time.monotonic() < end_s and process.poll() is None:
                     time.sleep(0.1)
                 port = int(port_file.read_text())
-                sys.stdout.write(json.dumps(measured(port, given.requests, given.ids)) + "\n")
+                sys.stdout.write(json.dumps(measured(port, arguments.requests, arguments.ids)) + "\n")
                 sys.stdout.flush()
             finally:
                 process.terminate()
