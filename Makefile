@@ -1,7 +1,7 @@
 # Every command that a person or CI runs; plain `make` prints them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels test check format generate ops demo matrix spark-matrix bench scale mutants mutation soak fuzz audit dist versions kafka k8s k8s-cluster docs image image-test clean
+.PHONY: help setup wheels test test-long check format generate ops demo matrix spark-matrix bench scale mutants mutation soak fuzz audit dist versions kafka k8s k8s-cluster docs image image-test clean
 
 PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path. Compiled modules are kept: tests start
@@ -33,9 +33,15 @@ wheels: setup ## every package into ./wheels, 700 MB, from which `make setup` ta
 	@$(PY) -m pip download --quiet --disable-pip-version-check --require-hashes --dest wheels -r requirements/dev.txt
 	@$(PY) -m pip download --quiet --disable-pip-version-check --dest wheels setuptools wheel
 
-test: check ## everything that is checked and tested, some 30 minutes on two cores; ARGS=tests/core one room
-	@mkdir -p out/test && rm -f out/test/exit
-	@$(RUN) $(PY) -m pytest -n $(WORKERS) --dist worksteal --durations 25 $(ARGS); status=$$?; echo $$status > out/test/exit; exit $$status
+# Runs pytest with these arguments, and leaves its status in out/test/exit.
+PYTEST = mkdir -p out/test && rm -f out/test/exit && $(RUN) $(PY) -m pytest -n $(WORKERS) --dist worksteal --durations 25 $(1); \
+	status=$$?; echo $$status > out/test/exit; exit $$status
+
+test: check ## what is checked and tested without Spark and Kafka, 15 minutes on two cores; ARGS=tests/core one room, whichever
+	@$(call PYTEST,$(if $(ARGS),$(ARGS),-m "not long"))
+
+test-long: setup ## the rest of the tests: Spark, Kafka brokers, the demo, the matrix, versions, 20 minutes
+	@$(call PYTEST,-m long $(ARGS))
 
 check: setup ## ruff, format, mypy --strict, the import contracts, what is generated, spectral
 	@$(RUN) ruff check .

@@ -30,6 +30,18 @@ SLOWEST = (
     "tests/typing",
 )
 
+# What starts a JVM for most of its tests (Spark, Kafka brokers), and the longest of the others: `make test-long`.
+LONG = (
+    "tests/demo/",
+    "tests/engine/maintenance/test_year.py",
+    "tests/examples/",
+    "tests/faults/kafka/",
+    "tests/faults/server/test_kill_loop.py",
+    "tests/matrix/",
+    "tests/spark/",
+    "tests/versions/",
+)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def no_variables_of_tests_alone() -> Iterator[None]:
@@ -46,5 +58,9 @@ def rank(test: str) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sorts tests by their file's rank; those of one file stay together, for the sake of its fixtures."""
+    """Marks those of `LONG`, and sorts tests by their file's rank; those of one file stay together, for the sake of its
+    fixtures."""
+    for item in items:
+        if item.nodeid.startswith(LONG):
+            item.add_marker("long")
     items.sort(key=lambda item: rank(item.nodeid))

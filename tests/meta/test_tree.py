@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONG
 from tests.support import tree
 from tests.support.tree import ROOT, git, has_history, name_of, sources, tracked
 
@@ -56,3 +57,7 @@ def test_the_files_of_a_tree_are_known_without_history_and_in_a_clone_of_another
     for path in (tmp_path, *tmp_path.rglob("*")):
         os.chown(path, owner, owner)
     assert (has_history(), tracked()) == (True, [tmp_path / "kept.py"])
+
+
+def test_each_folder_and_file_of_the_long_tests_is_there() -> None:
+    assert [path for path in LONG if not (ROOT / path).exists()] == []

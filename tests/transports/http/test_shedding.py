@@ -16,7 +16,7 @@ from oncegate.transports.access.rights import Role
 from oncegate.transports.http.server.shedding import Shedding
 from tests.support.held import turns
 from tests.support.http_app import CLAIM, JSON, Reply, Served, read_reply, request, served, token
-from tests.transports.http.test_overload import claim, fill
+from tests.support.overload import claim, fill
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 

@@ -1,0 +1,28 @@
+"""A namespace whose requests take long, for what is refused for its wait."""
+
+import json
+
+from oncegate.engine.admission import QUEUE_REQUESTS, Backlog
+from tests.support.http_app import Served, token
+
+
+def claim(*ids: str) -> bytes:
+    return json.dumps({"token": token(), "call": 0, "ids": ids or ["a"]}).encode()
+
+
+def slow(http: Served) -> Backlog:
+    """Has a request of the namespace take a tenth of a second, as was measured until now."""
+    backlog = http.program.gateway.shard("default").backlog
+    now_ms = http.program.gateway.clock.monotonic_ms()
+    for number in range(10):
+        backlog.enter(0, now_ms + 100 * number)
+        backlog.leave(0, now_ms + 100 * number + 100)
+    return backlog
+
+
+def fill(http: Served) -> Backlog:
+    """Has requests wait for as long as `QUEUE_REQUESTS` slow ones take."""
+    backlog, now_ms = slow(http), http.program.gateway.clock.monotonic_ms()
+    for _ in range(QUEUE_REQUESTS):
+        backlog.enter(0, now_ms)
+    return backlog
