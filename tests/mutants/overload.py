@@ -326,7 +326,7 @@ OVERLOAD: tuple[Mutant, ...] = (
     one(
         "what settles a claim is shed",
         "oncegate.transports.http.server.shedding::Shedding.refusal",
-        replace("route.operation['operationId'] in SETTLING", "False"),
+        replace("route.call in SETTLING", "False"),
         _LEFT,
     ),
     one(

@@ -78,7 +78,7 @@ class Shedding:
         if (of_path := TABLE.route_of("POST", path)) is None:
             return None
         route, parameters = of_path
-        if not route.admits or route.operation["operationId"] in SETTLING:
+        if not route.admits or route.call in SETTLING:
             return None
         scope: dict[str, Any] = {"path": path, "raw_path": raw_path, "query_string": query, "headers": message.fields}
         if state.gate.refusal(scope) is not None:
