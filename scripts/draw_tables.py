@@ -35,6 +35,7 @@ from oncegate.core.claims import (
 from oncegate.core.direct import ASK, ENTER, TRIM, ReadProgress, RecordState
 from oncegate.core.forgetting import FORGET
 from oncegate.core.importing import IMPORT
+from oncegate.core.lifecycle import AFTER, ENDS, ROWS, WHILE, Event, State
 from oncegate.core.producers import (
     ACK,
     ASKERS,
@@ -239,6 +240,42 @@ def life() -> str:
     return table(["from", "to", "by"], rows)
 
 
+def lifecycle() -> str:
+    """Draws the next state of a namespace, by event; an empty cell: it stays as it is."""
+    rows = [
+        [words(event), *("" if (after := AFTER[s, event].effect) is s else words(after) for s in State)]
+        for event in Event
+    ]
+    return table(["event", *map(words, State)], rows) + because(*AFTER.values())
+
+
+def lifecycle_ends() -> str:
+    """Draws what callers in flight and waiting get by an event, and when the ledger is opened again."""
+    rows = [
+        [words(event), *map(words, cell.effect[:3]), "yes" * cell.effect.is_down, cell.rule, cell.reason]
+        for event, cell in ENDS.items()
+    ]
+    head = ["event", "in flight", "waiting", "opened again", "the ledger is down", "rule", "reason"]
+    return table(head, rows)
+
+
+def lifecycle_rows() -> str:
+    """Draws what new callers get in each state, and the condition that leads to it."""
+    while_ = {cell.effect: condition for (_, condition), cell in WHILE.items()}
+    rows = [
+        [
+            words(state),
+            words(while_[state]) if state in while_ else "",
+            words(cell.effect.callers),
+            f"`{cell.effect.shown}`",
+            cell.rule,
+            cell.reason,
+        ]
+        for state, cell in ROWS.items()
+    ]
+    return table(["state", "while", "new callers", "shown as", "rule", "reason"], rows) + because(*WHILE.values())
+
+
 def words_of(state: str) -> str:
     """Gives a name in capitals as words."""
     return state.lower().replace("_", " ")
@@ -268,6 +305,9 @@ DECISIONS: dict[str, Callable[[], str]] = {
     "enter": partial(effects, "a record that was read", ENTER),
     "trim lanes": partial(effects, "its entry", TRIM),
     "ack batch": partial(effects, "a batch up to the ack's", ACK_BATCH),
+    "lifecycle": lifecycle,
+    "lifecycle ends": lifecycle_ends,
+    "lifecycle rows": lifecycle_rows,
 }
 
 

@@ -55,6 +55,7 @@ from tests.mutants.kafka_standby import KAFKA_STANDBY
 from tests.mutants.kafka_topics import KAFKA_TOPICS
 from tests.mutants.lakes import LAKES
 from tests.mutants.lanes import LANES
+from tests.mutants.lifecycle import LIFECYCLE
 from tests.mutants.look_up import LOOK_UP
 from tests.mutants.made_again import MADE_AGAIN
 from tests.mutants.meetings import MEETINGS
@@ -136,6 +137,7 @@ _LISTED = (
     *BACKGROUND,
     *ID_SETS,
     *ID_VALUES,
+    *LIFECYCLE,
     *LOOK_UP,
     *UNCHECKED,
     *VERIFIER,

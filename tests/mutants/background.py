@@ -44,7 +44,7 @@ BACKGROUND: tuple[Mutant, ...] = (
         (
             (
                 "oncegate.engine.commit.group_commit::GroupCommit.run",
-                replace_statement("self.die(...)", "if True:\n    raise"),
+                replace_statement("self.end(...)", "if True:\n    raise"),
             ),
             (
                 "oncegate.engine.commit.group_commit::GroupCommit.run",
@@ -82,14 +82,14 @@ BACKGROUND: tuple[Mutant, ...] = (
     ),
     one(
         "a shard that is dead and waits is told of when it has waited",
-        "oncegate.engine.commit.group_commit::GroupCommit.die",
-        delete("self.when_dead(...)"),
+        "oncegate.engine.commit.group_commit::GroupCommit.end",
+        delete("self.when_ended(...)"),
         f"{_LONG}::test_a_shard_whose_append_hangs_after_its_end_is_unknown_is_told_of_at_once",
     ),
     one(
         "an append under way is told as not written where its ledger is found to have ended",
         "oncegate.engine.recovery.owner::Owner._require_ledger",
-        replace("shard.group_commit.end_beside_appends", "shard.group_commit.die"),
+        replace("end_of(error, beside=True)", "end_of(error)"),
         "tests/engine/recovery/test_unknown_end.py::"
         "test_an_append_under_way_is_unknown_where_another_gateway_is_found_to_own_the_ledger",
     ),

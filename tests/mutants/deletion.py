@@ -50,7 +50,7 @@ DELETION: tuple[Mutant, ...] = (
     one(
         "a deleted namespace's name answers from its old index",
         "oncegate.engine.gateway::Gateway._delete",
-        replace_statement("del self._owners[namespace]", "owner.ended = None"),
+        replace_statement("del self._owners[namespace]", "owner._cause = None"),
         f"{_ENGINE}::test_a_name_that_is_used_again_knows_nothing_of_the_old_ids_marks_and_claims",
     ),
     one(

@@ -1,6 +1,6 @@
 """Planted bugs of owners of a ledger on Kafka that walks of a model have found."""
 
-from tests.mutants.edits import delete, insert, replace, replace_statement, swap, without
+from tests.mutants.edits import cell, delete, insert, replace, replace_statement, swap, without
 from tests.mutants.mutant import Mutant, one
 
 _OWNERS = "tests/faults/kafka/test_ledger_ownership.py"
@@ -118,8 +118,9 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
     ),
     one(
         "a gateway that was followed opens its ledger again",
-        "oncegate.engine.recovery.owner::Owner._goes_on_soon",
-        replace("Stop | LedgerFenced", "Stop"),
+        "oncegate.core.lifecycle::ENDS",
+        cell("Event.FENCED", "Cell(End(Told.NOT_WRITTEN, Told.NOT_WRITTEN, Reopen.SOON), '', '')"),
+        "tests/core/test_lifecycle.py::test_each_event_gives_callers_the_outcome_written_here",
         "tests/engine/recovery/test_unknown_end.py::test_a_fenced_owner_stays_down_and_writes_nothing",
     ),
     one(

@@ -104,13 +104,13 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
     one(
         "an owner that was followed is ready until it writes",
         "oncegate.engine.recovery.owner::Owner._require_ledger",
-        delete("shard.group_commit.end_beside_appends(...)"),
+        delete("shard.group_commit.end(...)"),
         "tests/engine/recovery/test_standby.py::test_who_was_followed_stands_by_again_though_nothing_is_written",
     ),
     one(
         "an owner that was fenced stays down though it could stand by",
-        "oncegate.engine.recovery.owner::Owner._goes_on_soon",
-        replace("Retryable | LedgerFenced", "Retryable"),
+        "oncegate.engine.recovery.owner::Owner._take",
+        replace("self._state is State.SUPERSEDED and self._world.standbys is not None", "False"),
         f"{_PROCESSES}::test_a_paused_owner_that_wakes_behind_its_successor_grants_nothing_and_stands_by",
     ),
 )

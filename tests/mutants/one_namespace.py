@@ -1,10 +1,11 @@
 """Planted bugs by which one namespace that cannot be served takes others down, or never comes back."""
 
-from tests.mutants.edits import delete, replace, replace_statement, shift, without
+from tests.mutants.edits import delete, replace, replace_statement, shift
 from tests.mutants.mutant import Mutant, one
 
 _OTHERS = "tests/engine/recovery/test_others_serve.py"
 _FOLDER = "tests/faults/server/test_one_damaged.py"
+_LIFE = "tests/core/test_lifecycle.py"
 _MENDED = f"{_OTHERS}::test_what_is_down_is_opened_again_each_minute_and_serves_once_it_is_mended"
 _STARTS = f"{_OTHERS}::test_one_namespace_that_cannot_be_opened_is_down_and_the_others_serve"
 
@@ -25,8 +26,8 @@ ONE_NAMESPACE: tuple[Mutant, ...] = (
         "a namespace that ended while it served is opened without a rest",
         "oncegate.engine.recovery.owner::Owner._own",
         replace(
-            "RETRY_MS if self._served else max(RETRY_MS, RETRY_PAUSES * took_ms)",
-            "1 if self._served else max(RETRY_MS, RETRY_PAUSES * took_ms)",
+            "RETRY_MS if has_served else max(RETRY_MS, RETRY_PAUSES * took_ms)",
+            "1 if has_served else max(RETRY_MS, RETRY_PAUSES * took_ms)",
         ),
         f"{_OTHERS}::test_a_namespace_that_is_damaged_while_it_serves_is_mended_without_a_restart",
     ),
@@ -36,21 +37,19 @@ ONE_NAMESPACE: tuple[Mutant, ...] = (
         replace("RETRY_PAUSES * took_ms", "took_ms"),
         f"{_OTHERS}::test_damage_that_takes_long_to_find_is_looked_for_in_a_tenth_of_the_time_at_most",
     ),
-    Mutant(
+    one(
         "a namespace that serves again stays down",
-        (
-            ("oncegate.engine.recovery.owner::Owner._serve", without("self.failed")),
-            (
-                "oncegate.engine.recovery.owner::Owner._serve",
-                replace("(shard, True, True, None)", "(shard, True, True)"),
-            ),
+        "oncegate.core.lifecycle::AFTER",
+        replace(
+            "(Event.UNREACHED, Event.SHORT, Event.FENCED)", "(Event.UNREACHED, Event.SHORT, Event.FENCED, Event.OPENED)"
         ),
-        (_MENDED,),
+        f"{_LIFE}::test_each_event_leads_from_each_state_to_the_one_written_here",
+        _MENDED,
     ),
     one(
         "damage is forgotten when the ledger cannot be reached",
-        "oncegate.engine.recovery.owner::Owner._stay_down",
-        replace("not isinstance(self.failed, Stop) or isinstance(error, Stop)", "True"),
+        "oncegate.engine.recovery.owner::Owner._take",
+        replace("isinstance(self._cause, Stop) and (not isinstance(error, Stop))", "False"),
         f"{_OTHERS}::test_damage_stays_the_reason_while_the_ledger_cannot_be_reached",
     ),
     one(
@@ -61,7 +60,7 @@ ONE_NAMESPACE: tuple[Mutant, ...] = (
     ),
     one(
         "the error of a namespace that is down keeps the frames of its opening",
-        "oncegate.engine.recovery.owner::Owner._stay_down",
+        "oncegate.engine.recovery.owner::Owner._take",
         replace("without_frames(error)", "error"),
         f"{_OTHERS}::test_what_is_kept_of_an_error_holds_no_frame_of_the_opening",
     ),

@@ -18,7 +18,7 @@ REDIS: tuple[Mutant, ...] = (
     ),
     one(
         "a gateway whose server is away is ready until something is written",
-        "oncegate.engine.recovery.owner::Owner.state",
+        "oncegate.engine.recovery.owner::Owner._holds",
         replace("self._away() is not None", "False"),
         "tests/engine/recovery/test_away.py::test_a_ledger_that_is_away_is_told_and_serves_again_without_a_new_opening",
     ),

@@ -264,11 +264,8 @@ STARTING: tuple[Mutant, ...] = (
     ),
     one(
         "a first opening that found no descriptors is given up",
-        "oncegate.engine.recovery.owner::Owner._goes_on_soon",
-        replace(
-            ("is_shortage(error) or (self._has_served and (not isinstance(error, Stop | LedgerFenced)))"),
-            "False or (self._has_served and (not isinstance(error, Stop | LedgerFenced)))",
-        ),
+        "oncegate.engine.recovery.owner::Owner._failure",
+        replace("is_shortage(error)", "False"),
         f"{_SHORTAGE}::test_a_first_opening_that_found_no_resources_is_tried_again_by_itself",
     ),
     one(

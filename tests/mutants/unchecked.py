@@ -80,23 +80,20 @@ UNCHECKED: tuple[Mutant, ...] = (
     ),
     one(
         "claims pass unchecked by what was set before another owner was met",
-        "oncegate.engine.recovery.owner::Owner._goes_on_soon",
+        "oncegate.engine.recovery.owner::Owner._take",
         delete("self._unchecked_claims.stop()"),
         f"{_UNCHECKED_CLAIMS}::test_who_meets_another_owner_while_opening_lets_nothing_pass_any_more",
     ),
     one(
         "a bug of the gateway's own lets claims pass unchecked",
-        "oncegate.engine.recovery.owner::Owner._lost",
-        replace("self._shard.group_commit.append_lost", "isinstance(error, LedgerDown)"),
+        "oncegate.engine.recovery.owner::Owner._take",
+        replace("ENDS[event].effect.is_down", "isinstance(error, LedgerDown)"),
         f"{_UNCHECKED_CLAIMS}::test_a_bug_of_the_gateways_own_lets_nothing_pass_while_the_ledger_can_be_opened",
     ),
     one(
         "an upkeep that fails lets claims pass unchecked",
         "oncegate.engine.commit.group_commit::GroupCommit._write",
-        replace(
-            "isinstance(error, LedgerDown | OSError) and (not self.gave_up())",
-            "isinstance(error, LedgerDown | OSError)",
-        ),
+        replace("event is Event.UNKNOWN and self.gave_up()", "False"),
         f"{_UNCHECKED_CLAIMS}::test_a_ledger_that_its_upkeep_has_ended_lets_nothing_pass_by_the_append_that_is_told_so",
     ),
     one(
@@ -117,18 +114,20 @@ UNCHECKED: tuple[Mutant, ...] = (
         replace("self.give_up", "self.end"),
         "tests/faults/kafka/test_ledger_damage.py::test_an_upkeep_that_fails_while_appends_succeed_ends_the_ownership",
     ),
-    one(
+    Mutant(
         "an opening that fails for want of memory lets claims pass unchecked",
-        "oncegate.engine.recovery.owner::Owner._goes_on_soon",
-        replace(
-            "isinstance(error, LedgerDown) and (not self._served) and (not is_shortage(error))", "not self._served"
+        (
+            ("oncegate.engine.recovery.owner::Owner._failure", replace_statement("return Event.SHORT", "pass")),
+            ("oncegate.engine.recovery.owner::Owner._failure", replace("isinstance(error, LedgerDown)", "True")),
         ),
-        f"{_UNCHECKED_CLAIMS}::test_a_ledger_that_cannot_be_opened_for_a_bug_or_for_want_of_memory_lets_nothing_pass",
+        (
+            f"{_UNCHECKED_CLAIMS}::test_a_ledger_that_cannot_be_opened_for_a_bug_or_for_want_of_memory_lets_nothing_pass",
+        ),
     ),
     one(
         "nothing passes where the ledger cannot be opened after its shard ended otherwise",
-        "oncegate.engine.recovery.owner::Owner._goes_on_soon",
-        delete("self._unchecked_claims.begin()"),
+        "oncegate.engine.recovery.owner::Owner._failure",
+        replace("Event.UNREACHED", "Event.SHORT"),
         f"{_UNCHECKED_CLAIMS}::test_claims_pass_once_the_ledger_cannot_be_opened_whatever_ended_it_before",
     ),
     one(

@@ -45,8 +45,6 @@ class Gateway:
         self._closing = False
         self._upkeep = self._begin_upkeep()
         self._changing = asyncio.Lock()
-        # Why no new work is taken, as whoever drains it has said; None: it is.
-        self.draining: Note | None = None
         self._deletions: set[asyncio.Task[None]] = set()
         self.limits = world.limits
         self.clock = world.clock
@@ -180,7 +178,12 @@ class Gateway:
         await self.shard(DEFAULT_NAMESPACE).operations.actions.note(
             "drain" if draining else "drain --undo", "", 0, note, deadline
         )
-        self.draining = note if draining else None
+        self._world.draining = note if draining else None
+
+    @property
+    def draining(self) -> Note | None:
+        """Why no new work is taken, as the operator who drains it has written; None: it is taken."""
+        return self._world.draining
 
     def open_work(self) -> dict[str, dict[str, int]]:
         """Counts what a drained gateway has yet to finish, by namespace, those left out that have nothing open."""

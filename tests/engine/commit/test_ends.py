@@ -8,7 +8,8 @@ import pytest
 
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Probe
-from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError, TooLarge
+from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError, TooLarge
+from oncegate.core.lifecycle import BESIDE_APPENDS, BY_APPENDS, ENDS, Event, Told, end_of
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.marks import Marks
 from oncegate.ports import AppendRefused, Mark
@@ -64,18 +65,18 @@ async def test_what_no_append_had_begun_when_the_ledger_ended_is_not_in_doubt() 
     await commit.append_all()
     waiting = asyncio.create_task(commit.durable(submit(commit)))
     await turns()
-    commit.end_beside_appends(LedgerDown("its server is away; nothing was written"))
+    commit.end(Event.ENDED, LedgerDown("its server is away; nothing was written"))
     with pytest.raises(LedgerDown, match="nothing was written"):
         await waiting
 
 
 async def test_of_several_ends_the_first_counts_and_is_told_once() -> None:
     commit, told = made(Ledger()), list[OncegateError]()
-    commit.when_dead = told.append
+    commit.when_ended = lambda _, error: told.append(error)
     first = LedgerDown("the first")
     for error in (first, LedgerDown("a later one")):
-        commit.die(error)
-    commit.end_beside_appends(LedgerDown("the last one"))
+        commit.end(Event.UNKNOWN, error)
+    commit.end(Event.ENDED, LedgerDown("the last one"))
     assert (commit.dead, told) == (first, [first])
     with pytest.raises(LedgerDown, match="the first"):
         commit.check()
@@ -88,7 +89,7 @@ async def test_an_append_that_ends_after_the_ledger_was_given_up_answers_nobody(
     waiting = asyncio.create_task(commit.durable(submit(commit)))
     running = asyncio.create_task(commit.run())
     await turns()
-    commit.end_beside_appends(LedgerDown("its server is away"))
+    commit.end(Event.ENDED, LedgerDown("its server is away"))
     ledger.gate.set()
     await running
     with pytest.raises(LedgerDown, match="whether this was written is unknown"):
@@ -110,7 +111,7 @@ async def test_who_has_gone_away_meanwhile_keeps_the_end_from_no_other(end: str)
     waiting[1].cancel()
     await turns()
     if end == "ended beside":
-        commit.end_beside_appends(LedgerDown("its server is away"))
+        commit.end(Event.ENDED, LedgerDown("its server is away"))
     ledger.gate.set()
     async with asyncio.timeout(30):
         await appending
@@ -118,3 +119,43 @@ async def test_who_has_gone_away_meanwhile_keeps_the_end_from_no_other(end: str)
     assert isinstance(ends[1], asyncio.CancelledError)
     kind = {"durable": type(None), "refused": LedgerFull}.get(end, LedgerDown)
     assert [type(one) for one in ends[::2]] == [kind, kind]
+
+
+def _outcome(error: BaseException | None) -> Told:
+    if error is None:
+        return Told.DURABLE
+    return Told.UNKNOWN if "unknown" in str(error) else Told.NOT_WRITTEN
+
+
+@pytest.mark.parametrize("event", [*BY_APPENDS, *BESIDE_APPENDS], ids=lambda event: event.name)
+async def test_callers_in_flight_and_waiting_get_what_the_table_has_for_each_end(event: Event) -> None:
+    errors: dict[Event, Exception] = {
+        Event.UNKNOWN: LedgerDown("whether this was written is unknown"),
+        Event.FAILED: ZeroDivisionError("a bug"),
+        Event.FENCED: LedgerFenced("another gateway owns it; nothing was written"),
+        Event.DAMAGED: LedgerDamaged("a frame is missing; whether this was written is unknown"),
+        Event.ENDED: LedgerDown("its witness cannot be synced; nothing was written"),
+        Event.FENCED_BESIDE: LedgerFenced("another gateway owns it; nothing was written"),
+        Event.DAMAGED_BESIDE: LedgerDamaged("a frame is missing; nothing was written"),
+    }
+    error, is_beside = errors[event], event in BESIDE_APPENDS
+    ledger = Ledger(*([] if is_beside else [error]))
+    commit, ends = made(ledger), list[Event]()
+    commit.when_ended = lambda of, _: ends.append(of)
+    ledger.gate.clear()
+    in_flight = asyncio.create_task(commit.durable(submit(commit)))
+    running = asyncio.create_task(commit.run())
+    await turns()
+    waiting = asyncio.create_task(commit.durable(submit(commit)))
+    await turns()
+    if is_beside:
+        commit.end(end_of(error, beside=True), error)  # type: ignore[arg-type]
+    ledger.gate.set()
+    async with asyncio.timeout(30):
+        await running
+        told = await asyncio.gather(in_flight, waiting, return_exceptions=True)
+    expected = ENDS[event].effect
+    assert (ends, [*map(_outcome, told)]) == ([event], [expected.in_flight, expected.waiting])
+    # They come again to be told how it ended: the same.
+    later = await asyncio.gather(commit.durable(1), commit.durable(2), return_exceptions=True)
+    assert [*map(_outcome, later)] == [expected.in_flight, expected.waiting]

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from oncegate.core.errors import LedgerDown, LedgerFenced, Recovering
+from oncegate.core.lifecycle import Event
 from oncegate.engine.gateway import open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.policies.unchecked import CALLERS_KNOWN_MAX
@@ -155,7 +156,7 @@ async def test_a_bug_of_the_gateways_own_lets_nothing_pass_while_the_ledger_can_
 
 async def test_claims_pass_once_the_ledger_cannot_be_opened_whatever_ended_it_before(served: Served) -> None:
     served.disk.refuse_to_open = LedgerDown("its server is away")
-    served.shard.group_commit.die(LedgerDown("a compaction failed; whether it was made is unknown"))
+    served.shard.group_commit.end(Event.FAILED, LedgerDown("a compaction failed; whether it was made is unknown"))
     with pytest.raises(Recovering):
         await ask(served, "a")
     await turns()
@@ -171,7 +172,7 @@ async def test_a_ledger_that_cannot_be_opened_for_a_bug_or_for_want_of_memory_le
     served: Served,
 ) -> None:
     served.disk.refuse_to_open = ZeroDivisionError("a bug of the replay")
-    served.shard.group_commit.die(LedgerDown("a compaction failed; whether it was made is unknown"))
+    served.shard.group_commit.end(Event.FAILED, LedgerDown("a compaction failed; whether it was made is unknown"))
     for refused in (ZeroDivisionError("a bug of the replay"), MemoryError()):
         served.disk.refuse_to_open = refused
         await turns()

@@ -23,6 +23,7 @@ from oncegate.core.errors import (
     Recovering,
     TooLarge,
 )
+from oncegate.core.lifecycle import end_of
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.core.wall_time import text_of
 from oncegate.engine.policies.unchecked import Unchecked, verdicts_alone
@@ -103,7 +104,7 @@ async def test_a_gateway_that_never_had_the_ledger_lets_nothing_pass() -> None:
 async def test_a_ledger_that_is_another_gateways_or_damaged_lets_nothing_pass(
     served: Served, why: OncegateError
 ) -> None:
-    served.shard.group_commit.die(why)
+    served.shard.group_commit.end(end_of(why), why)
     await turns()
     with pytest.raises(type(why)):
         await ask(served, "a")

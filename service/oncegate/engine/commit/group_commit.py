@@ -1,10 +1,7 @@
 """Appends groups of changes to the ledger, one append at a time; answers wait for their entry.
 
-A group is closed when the append before it has returned. Four ends of an append:
-    durable     everyone who waits for a position up to the new mark goes on
-    refused     (LedgerFull: nothing was written) this group and what came after is undone, newest first
-    in part     (AppendRefused: nothing was written) `ChangeQueue` finds the change; it and what came after is undone
-    unknown     (anything else) the group commit is dead; its shard must be opened anew from the ledger
+A group is closed when the append before it has returned. `core.lifecycle.ENDS` is the table of how an append can end,
+and what its callers and those that wait behind it get. Of a refused change, `ChangeQueue` finds which one it is.
 
 Between two appends there may be other work on the same turn (`BetweenAppends`): the snapshotter's.
 """
@@ -15,6 +12,7 @@ from collections.abc import Callable, Sequence
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Probe
 from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
+from oncegate.core.lifecycle import ENDS, Event, Told, end_of
 from oncegate.engine.commit.between_appends import BetweenAppends, NoWork
 from oncegate.engine.commit.change import Change
 from oncegate.engine.commit.change_queue import ChangeQueue
@@ -60,11 +58,9 @@ class GroupCommit:
         self.fenced_by_appends = False
         # Whether the ledger has ended by itself beside appends: the next one writes nothing, and tells it.
         self.gave_up: Callable[[], bool] = bool
-        # Whether the ledger failed in an append, whose end is unknown: not a bug here, nor the work between appends.
-        self.append_lost = False
         self.between: BetweenAppends = NoWork()
-        # Called at once when it dies, perhaps long before `run` returns: an append may hang.
-        self.when_dead: Callable[[OncegateError], None] = _nothing
+        # Called at once when it ends, perhaps long before `run` returns: an append may hang.
+        self.when_ended: Callable[[Event, OncegateError], None] = _ignored
         self.closing = False
         self._refusal: OncegateError = LedgerDown("the gateway is shutting down; nothing was written")
         self.dead: OncegateError | None = None
@@ -79,7 +75,7 @@ class GroupCommit:
 
     @property
     def open(self) -> bool:
-        """Tells whether something can be written now."""
+        """Whether something can be written now."""
         return not self.closing and not self.room.full and self.dead is None
 
     @property
@@ -171,14 +167,14 @@ class GroupCommit:
         return self.submit([encode(Probe(self._clock.wall_ms()))], [], _nothing, _nothing)
 
     async def run(self) -> None:
-        """Appends groups until closed and drained; returns early, `dead` set, when an append's end is unknown.
+        """Appends groups until closed and drained; returns early, `dead` set, when the ledger has ended.
 
-        Whatever raises here has the same end: who waits is told, and the work between appends is stopped.
+        Whatever raises here has the same end: all waiters get an error, and the work between appends is stopped.
         """
         try:
             await self._run()
         except BaseException as error:
-            self.die(unknown_end("the group commit", error))
+            self.end(Event.FAILED, unknown_end("the group commit", error))
             if not isinstance(error, Exception):
                 raise
         finally:
@@ -261,8 +257,10 @@ class GroupCommit:
             self._refuse_part(group, error)
         except Exception as error:
             self._counts.add(APPENDS_LOST)
-            self.append_lost = isinstance(error, LedgerDown | OSError) and not self.gave_up()
-            self.die(error if isinstance(error, OncegateError) else unknown_end("the ledger", error))
+            event = end_of(error)
+            # It had ended before, so this append has proved nothing.
+            event = Event.FAILED if event is Event.UNKNOWN and self.gave_up() else event
+            self.end(event, error if isinstance(error, OncegateError) else unknown_end("the ledger", error))
         else:
             self._counts.add(APPENDED)
             self._counts.changes.observe(len(group))
@@ -305,21 +303,19 @@ class GroupCommit:
         self.next_position = self.mark.position + 1
         self._begun = self.mark.position
 
-    def die(self, error: OncegateError) -> None:
-        """Takes `error` as the end, if it is the first: whoever waits is told, nothing is written, `run` returns."""
+    def end(self, event: Event, error: OncegateError) -> None:
+        """Ends it, if it has not ended: all callers get what `ENDS` has for `event`, and `run` returns."""
         if self.dead is not None:
             return
         self.dead = error
-        self._waiters.fail(error)
-        self._wake.set()
-        self.when_dead(error)
-
-    def end_beside_appends(self, error: OncegateError) -> None:
-        """Takes `error` as the end, as `die`, where no append has told it: what one has begun may be written by now."""
-        if self.dead is None:
+        told = ENDS[event].effect
+        if told.in_flight is Told.UNKNOWN and told.waiting is not Told.UNKNOWN:
+            # The error of an end beside appends does not say that the append under way may be written.
             self._in_doubt_to = self._begun
             self._waiters.fail_to(self._begun, LedgerDown(_IN_DOUBT))
-            self.die(error)
+        self._waiters.fail(error)
+        self._wake.set()
+        self.when_ended(event, error)
 
     def close(self, refusal: OncegateError | None = None) -> None:
         """Takes nothing more; `run` returns when all that was submitted is written. `refusal`: what is told instead of
@@ -329,5 +325,9 @@ class GroupCommit:
         self._wake.set()
 
 
-def _nothing(_error: OncegateError | None = None) -> None:
+def _nothing() -> None:
+    return None
+
+
+def _ignored(_event: Event, _error: OncegateError) -> None:
     return None

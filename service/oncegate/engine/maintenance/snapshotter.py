@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator
 
 from oncegate.core.errors import LedgerFull, OncegateError
+from oncegate.core.lifecycle import end_of
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.failures import error_fields, unknown_end
@@ -144,7 +145,8 @@ class Snapshotter:
                 self._marks.compacted(mark.position)
             self._ended(None if reason is None else _why(reason))
         except Exception as error:
-            self._group_commit.die(error if isinstance(error, OncegateError) else unknown_end("compaction", error))
+            end = error if isinstance(error, OncegateError) else unknown_end("compaction", error)
+            self._group_commit.end(end_of(error, beside=True), end)
 
     async def _compact(self, mark: Mark, entries: EntryStream) -> Exception | None:
         """Compacts the ledger; returns None, or why it keeps its entries; any other error is of unknown end."""

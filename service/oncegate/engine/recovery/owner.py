@@ -1,7 +1,9 @@
-"""Owns one ledger for as long as the gateway lives: fences, replays, serves; and again when its end is unknown."""
+"""Owns one ledger for as long as the gateway lives: fences, replays, serves, and opens it again after an end.
+
+`core.lifecycle` holds the tables of its states: how each end is answered, and whether the ledger is opened again.
+"""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from oncegate.core.errors import (
@@ -13,6 +15,7 @@ from oncegate.core.errors import (
     Retryable,
     Stop,
 )
+from oncegate.core.lifecycle import AFTER, ENDS, ROWS, WHILE, Callers, Condition, Event, Reopen, State, end_of
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.failures import error_fields, reason_of, without_frames
 from oncegate.engine.policies.unchecked import Unchecked
@@ -21,7 +24,7 @@ from oncegate.engine.recovery.shortage import is_shortage
 from oncegate.engine.recovery.unchecked_claims import UncheckedClaims
 from oncegate.engine.recovery.world import World
 from oncegate.engine.shard import Shard
-from oncegate.ports import Followed, Mark
+from oncegate.ports import Followed, Mark, OpenLedger
 
 # A ledger that failed is opened anew after this long, doubled up to a minute.
 REOPEN_MS = 250
@@ -39,12 +42,12 @@ MAINTENANCE_MS = 5_000
 EVICTION_MS = 500
 # A ledger of a GiB is read in a few seconds: who recovers for longer is told of, and again each time it has passed.
 RECOVERING_MS = 60_000
-# What `Owner.state` tells.
+# The names of `Owner.state`.
 STATES = ("SERVING", "FULL", "STANDBY", "RECOVERING", "DOWN")
 
 
 class Owner:
-    """Keeps one namespace's shard serving. `failed`: why it is DOWN, until it serves or stands by.
+    """Keeps one namespace's shard serving.
 
     An opening that fails for want of descriptors, memory, threads or room is repeated soon, the first one too. One that
     a person must mend is repeated each `RETRY_MS`: it checks all that a start checks, and damage stays untouched.
@@ -53,24 +56,22 @@ class Owner:
     def __init__(self, world: World, namespace: str) -> None:
         self._world = world
         self.namespace = namespace
+        # The state but for conditions, which `life` adds; the event that ended the last opening, and why it is DOWN,
+        # SUPERSEDED or STOPPED.
+        self._state = State.OPENING
+        self._end: Event | None = None
+        self._cause: Exception | None = None
         self._shard: Shard | None = None
+        self._ledger: OpenLedger | None = None
         # What it follows, from the moment on when it begins to until it serves.
         self._followed: Followed | None = None
-        self._require_alive: Callable[[], None] = _owned
-        self._away: Callable[[], OncegateError | None] = _owned
         self._told_away = False
         # The last durable mark of the shard that served last.
         self._seen: Mark | None = None
-        self.failed: Exception | None = None
-        # Why it takes nothing more though the gateway goes on: set by `end`.
-        self.ended: OncegateError | None = None
-        # Why it was lost last, whether that was told when it happened, and since when nothing has served.
+        # Why it was lost last, and since when nothing has served.
         self._reason = self._told_reason = ""
-        self._told = False
         self._recovering_ms = self._watched_ms = world.clock.monotonic_ms()
-        self._closing = False
         self._due_ms = self._looked_at = 0
-        self._served = self._has_served = False
         # What was answered, over all ownerships; how many there were, and how long the last recovery took.
         self.counts = Counts(None if world.duplicates is None else world.duplicates.of(namespace))
         self.opened, self._recovery_ms = 0, 0
@@ -86,15 +87,39 @@ class Owner:
         return None if shard is None or shard.group_commit.dead is not None else shard
 
     @property
+    def life(self) -> State:
+        """Returns the state, with the conditions that are in force now."""
+        state = self._state
+        for condition in Condition:
+            if (cell := WHILE.get((state, condition))) is not None and self._holds(condition):
+                state = cell.effect
+        return state
+
+    def _holds(self, condition: Condition) -> bool:
+        match condition:
+            case Condition.FOLLOWED:
+                return bool(self.standing)
+            case Condition.DRAINED:
+                return self._world.draining is not None
+            case Condition.NO_ROOM:
+                return self._shard is not None and self._shard.group_commit.room.full
+            case Condition.UNREACHABLE:
+                return self._away() is not None
+
+    @property
     def state(self) -> str:
-        """Tells SERVING, FULL (it serves, and the disk has no room for more), STANDBY, RECOVERING or DOWN."""
-        if self.failed is not None:
-            return "DOWN"
-        if self.shard is None:
-            return "STANDBY" if self.standing else "RECOVERING"
-        if self._away() is not None:
-            return "RECOVERING"
-        return "FULL" if self.shard.group_commit.room.full else "SERVING"
+        """Returns SERVING, FULL (it serves, and the disk has no room for more), STANDBY, RECOVERING or DOWN."""
+        return ROWS[self.life].effect.shown
+
+    @property
+    def failed(self) -> Exception | None:
+        """Why it is DOWN, until it serves or stands by."""
+        return self._cause if self._state in (State.DOWN, State.SUPERSEDED) else None
+
+    @property
+    def ended(self) -> OncegateError | None:
+        """Why it takes nothing more though the gateway goes on: set by `end`."""
+        return self._cause if self._state is State.STOPPED and isinstance(self._cause, OncegateError) else None
 
     @property
     def recovery_ms(self) -> int:
@@ -130,14 +155,14 @@ class Owner:
 
     def end(self, why: OncegateError) -> None:
         """Takes nothing more, at once, and tells whoever asks why; `close` is to follow."""
-        self.ended = why
-        self._closing = True
+        self._take(Event.STOPPED)
+        self._cause = why
         if self._shard is not None:
             self._shard.group_commit.close(why)
 
     async def close(self) -> None:
         """Writes all that was taken, and closes the ledger."""
-        self._closing = True
+        self._take(Event.STOPPED)
         if self._shard is not None:
             self._shard.group_commit.close()
         else:
@@ -148,50 +173,69 @@ class Owner:
 
     async def _own(self) -> None:
         pause_ms = REOPEN_MS
-        while not self._closing:
-            self._served = False
+        while self._state is not State.STOPPED:
+            self._end, ownerships = None, self.opened
             if self._opening.done():
                 self._opening = asyncio.get_running_loop().create_future()
             begun_ms = self._world.clock.monotonic_ms()
             try:
                 await self._serve()
             except Exception as error:
-                if not self._goes_on_soon(error):
-                    self._stay_down(error)
+                if self._end is None:
+                    self._take(self._failure(error), error)
+                has_served = self.opened > ownerships
+                if self._reopens is Reopen.LATER:
+                    self._recovery_ms = self._world.clock.monotonic_ms() - self._recovering_ms
+                    self._end_opening(self._cause or error)
                     took_ms = self._world.clock.monotonic_ms() - begun_ms
-                    await self._pause(RETRY_MS if self._served else max(RETRY_MS, RETRY_PAUSES * took_ms))
+                    await self._pause(RETRY_MS if has_served else max(RETRY_MS, RETRY_PAUSES * took_ms))
                     continue
                 again = f"namespace {self.namespace} cannot be opened for now ({error}); it is tried again by itself"
                 self._end_opening(Recovering(f"{again}; nothing was written"))
-            pause_ms = REOPEN_MS if self._served else pause_ms
+            pause_ms = REOPEN_MS if self.opened > ownerships else pause_ms
             await self._pause(pause_ms)
             pause_ms = min(2 * pause_ms, FOLLOW_MS_MAX if self._world.standbys else REOPEN_MS_MAX)
 
     async def _pause(self, pause_ms: int) -> None:
-        if not self._closing:
+        if self._state is not State.STOPPED:
             await self._world.clock.sleep_ms(pause_ms)
 
-    def _stay_down(self, error: Exception) -> None:
-        # What was damaged is so until it serves: that nothing can be read now does not make it less so. Frames would
-        # keep an index for as long as the namespace is DOWN.
-        if not isinstance(self.failed, Stop) or isinstance(error, Stop):
-            self.failed = without_frames(error)
-        self._recovery_ms = self._world.clock.monotonic_ms() - self._recovering_ms
-        self._end_opening(self.failed)
+    @property
+    def _reopens(self) -> Reopen:
+        return Reopen.NO if self._end is None else ENDS[self._end].effect.reopen
 
-    def _goes_on_soon(self, error: Exception) -> bool:
-        """Logs what ended the ownership. A first opening is repeated soon for want of resources alone: all else is a
-        person's to mend."""
-        if not self._told:
-            self._tell(error)
-        self._told = False
+    def _failure(self, error: Exception) -> Event:
+        """Returns which event a failed opening is. Of a first one, all but want of resources is a person's to mend."""
+        if is_shortage(error):
+            return Event.SHORT
+        if isinstance(error, LedgerFenced):
+            return Event.FENCED
+        passes = self.opened or (self._world.standbys is not None and isinstance(error, Retryable))
+        if isinstance(error, Stop) or not passes:
+            return Event.BROKEN
+        return Event.UNREACHED if isinstance(error, LedgerDown) else Event.SHORT
+
+    def _take(self, event: Event, error: Exception | None = None) -> None:
+        """Goes on to the next state. `error`: what ended the ownership, or its opening; it is logged."""
+        self._state = AFTER[self._state, event].effect
+        if self._state not in (State.DOWN, State.SUPERSEDED, State.STOPPED):
+            self._cause = None
+        if error is None:
+            return
+        self._tell(error)
         if isinstance(error, LedgerFenced):
             self._unchecked_claims.stop()
-        elif isinstance(error, LedgerDown) and not self._served and not is_shortage(error):
+        if ENDS[event].effect.is_down:
             self._unchecked_claims.begin()
-        if self._world.standbys is not None and isinstance(error, Retryable | LedgerFenced):
-            return True
-        return is_shortage(error) or (self._has_served and not isinstance(error, Stop | LedgerFenced))
+        if self._state is State.SUPERSEDED and self._world.standbys is not None:
+            event = Event.STANDS_BY
+            self._state = AFTER[self._state, event].effect
+        self._end = event
+        # Damage stays the cause until it serves: that nothing can be read now does not make it less so. Frames would
+        # keep an index for as long as the namespace is DOWN.
+        stays = self._state is State.STOPPED or (isinstance(self._cause, Stop) and not isinstance(error, Stop))
+        if self._reopens is Reopen.LATER and not stays:
+            self._cause = without_frames(error)
 
     def _tell(self, error: Exception) -> None:
         # As text: its traceback would keep the index of the shard that is lost, beside the next one.
@@ -200,24 +244,17 @@ class Owner:
         name = "ledger_lost" if isinstance(error, OncegateError | OSError) or is_shortage(error) else "owner_failed"
         self._world.observer.event(name, namespace=self.namespace, **error_fields(error))
 
-    def _lost(self, error: Exception | None = None) -> None:
+    def _lost(self, event: Event, error: OncegateError) -> None:
         """Notes that nothing serves from now on. At once: what is still to be closed may hang."""
-        if self.failed is None and self._shard is not None and not self._told:
-            self._recovering_ms = self._watched_ms = self._world.clock.monotonic_ms()
-        if error is not None:
-            if self._shard is not None and not isinstance(error, Stop | LedgerFenced):
-                self._unchecked_claims.prepare(self._shard)
-                if self._shard.group_commit.append_lost:
-                    self._unchecked_claims.begin()
-            self._tell(error)
-            self._told = True
-            # What is asked meanwhile is told the same: nothing will serve again.
-            stands_by = self._world.standbys is not None and isinstance(error, LedgerFenced)
-            self.failed = error if isinstance(error, Stop | LedgerFenced) and not stands_by else None
+        assert self._shard is not None
+        self._recovering_ms = self._watched_ms = self._world.clock.monotonic_ms()
+        if ENDS[event].effect.reopen is Reopen.SOON:
+            self._unchecked_claims.prepare(self._shard)
+        self._take(event, error)
 
     def _is_not_down(self) -> bool:
-        """Whether nobody may be passed: the shard serves, or this gateway is not to answer for the namespace."""
-        return bool(self.shard is not None or self._closing or self.ended or self.failed or self.standing)
+        """Whether no claim may pass: the shard serves, or this gateway is not to answer for the namespace."""
+        return ROWS[self.life].effect.callers is not Callers.AGAIN
 
     def _end_opening(self, error: Exception | None) -> None:
         if not self._opening.done():
@@ -231,22 +268,22 @@ class Owner:
         """Serves for one ownership: from fencing to the end of its group commit."""
         async with AsyncExitStack() as stack:
             shard = await self._open(stack)
-            self._shard, self._served, self._has_served, self.failed = shard, True, True, None
+            self._shard = shard
+            self._take(Event.OPENED)
             self.opened, self._recovery_ms = self.opened + 1, self._world.clock.monotonic_ms() - self._recovering_ms
             if self._told_reason:
                 waited_ms = self._recovery_ms
                 self._world.observer.event("serves_again", namespace=self.namespace, recovery_ms=waited_ms)
                 self._reason = self._told_reason = ""
-            shard.group_commit.when_dead = self._lost
+            shard.group_commit.when_ended = self._lost
             self._unchecked_claims.end(shard)
             self._end_opening(None)
-            if self._closing:
+            if self._state is State.STOPPED:
                 shard.group_commit.close()
             self._due_ms = self._world.clock.monotonic_ms() + MAINTENANCE_MS
             try:
                 await shard.group_commit.run()
             finally:
-                self._lost()
                 self._shard, self._seen = None, shard.mark
                 await shard.eviction.close()
             if shard.group_commit.dead is not None:
@@ -262,7 +299,7 @@ class Owner:
         stack.callback(self._follow_no_more)
         if standing := self.standing:
             self._unchecked_claims.stop()
-            self.failed = None
+            self._take(Event.STANDS_BY)
             world.observer.event("standing_by", namespace=namespace, detail=standing)
             self._end_opening(Recovering(f"namespace {namespace}: {standing}; nothing was written"))
         shard = await self._begin(stack, followed)
@@ -271,9 +308,8 @@ class Owner:
         return shard
 
     async def _begin(self, stack: AsyncExitStack, followed: Followed) -> Shard:
-        shard, opened = await opened_shard(stack, self._world, self.namespace, followed, self.counts, self._seen)
-        self._require_alive = opened.require_alive or opened.require_owner
-        self._away, self._told_away = opened.away, False
+        shard, self._ledger = await opened_shard(stack, self._world, self.namespace, followed, self.counts, self._seen)
+        self._told_away = False
         return shard
 
     def _follow_no_more(self) -> None:
@@ -306,13 +342,16 @@ class Owner:
 
     def _require_ledger(self) -> None:
         """Serves no more once another owns the ledger, or it has ended, though nothing is written that would tell."""
-        shard = self.shard
-        if shard is None or self._closing:
+        shard, ledger = self.shard, self._ledger
+        if shard is None or ledger is None or self._state is State.STOPPED:
             return
         try:
-            self._require_alive()
+            (ledger.require_alive or ledger.require_owner)()
         except (LedgerFenced, LedgerDamaged, LedgerDown) as error:
-            shard.group_commit.end_beside_appends(error)
+            shard.group_commit.end(end_of(error, beside=True), error)
+
+    def _away(self) -> OncegateError | None:
+        return None if self._ledger is None else self._ledger.away()
 
     def _tell_away(self, now_ms: int) -> None:
         """Logs that the ledger is not there while nothing is written, and that it is again, once each."""
@@ -326,12 +365,8 @@ class Owner:
 
     def _watch(self, now_ms: int) -> None:
         """Tells of a namespace that recovers for long, and why; not from the owner's task, which may hang."""
-        if self.state != "RECOVERING" or self._closing or now_ms < self._watched_ms + RECOVERING_MS:
+        if self.state != "RECOVERING" or self._state is State.STOPPED or now_ms < self._watched_ms + RECOVERING_MS:
             return
         self._watched_ms, waited_ms = now_ms, now_ms - self._recovering_ms
         reason = self._reason or "it is being opened"
         self._world.observer.event("recovering_long", namespace=self.namespace, recovering_ms=waited_ms, reason=reason)
-
-
-def _owned() -> None:
-    return None

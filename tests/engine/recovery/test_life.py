@@ -1,0 +1,64 @@
+"""The state of a namespace, as its owner takes it from the tables of `core.lifecycle`."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from oncegate.core.errors import LedgerDown, LedgerFull
+from oncegate.core.lifecycle import State
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.producer_requests import Note
+from oncegate.ports import OpenLedger
+from tests.support.held import HeldLedgers, Served, serving
+
+
+class Away(HeldLedgers):
+    """Ledgers whose server may be away."""
+
+    away: LedgerDown | None = None
+
+    @asynccontextmanager
+    async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
+        async with super().open(namespace) as opened:
+            yield replace(opened, away=lambda: self.away)
+
+
+async def _drain(served: Served, draining: bool) -> None:
+    await served.gateway.drain(Note("ops", "an upgrade"), draining, Deadline(served.clock, None))
+
+
+def _life(served: Served) -> State:
+    (owner,) = served.gateway.owners()
+    return owner.life
+
+
+async def test_a_condition_changes_the_state_while_it_lasts_and_no_longer() -> None:
+    ledgers = Away()
+    async with serving(ledgers) as served:
+        assert _life(served) is State.SERVING
+        await _drain(served, True)
+        assert (_life(served), served.gateway.readiness()) == (State.LEAVING, {"default": "SERVING"})
+        served.disk.faults = ["full"]
+        with pytest.raises(LedgerFull):
+            await served.claim("a")
+        assert (_life(served), served.gateway.readiness()) == (State.FULL, {"default": "FULL"})
+        ledgers.away = LedgerDown("its server cannot be reached")
+        assert (_life(served), served.gateway.readiness()) == (State.AWAY, {"default": "RECOVERING"})
+        ledgers.away = None
+        assert _life(served) is State.FULL
+        served.shard.group_commit.room.end_full()
+        assert _life(served) is State.LEAVING
+        await _drain(served, False)
+        assert _life(served) is State.SERVING
+
+
+async def test_a_lost_ledger_leaves_no_condition_in_force() -> None:
+    async with serving(Away()) as served:
+        await _drain(served, True)
+        served.disk.faults = ["lost"]
+        with pytest.raises(LedgerDown):
+            await served.claim("a")
+        assert (_life(served), served.gateway.readiness()) == (State.LOST, {"default": "RECOVERING"})
+        served.clock.advance(1_000)

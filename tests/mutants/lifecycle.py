@@ -1,0 +1,103 @@
+"""Planted bugs in the life of a namespace: a cell of the tables, and the code that reads them."""
+
+from tests.mutants.edits import cell, delete, replace
+from tests.mutants.mutant import Mutant, one
+
+_LIFE = "tests/core/test_lifecycle.py"
+_TOLD = f"{_LIFE}::test_each_event_gives_callers_the_outcome_written_here"
+_NEXT = f"{_LIFE}::test_each_event_leads_from_each_state_to_the_one_written_here"
+_ENDS = "tests/engine/commit/test_ends.py"
+_AT_WORK = f"{_ENDS}::test_callers_in_flight_and_waiting_get_what_the_table_has_for_each_end"
+_CONDITIONS = "tests/engine/recovery/test_life.py::test_a_condition_changes_the_state_while_it_lasts_and_no_longer"
+_TABLE = "oncegate.core.lifecycle"
+
+LIFECYCLE: tuple[Mutant, ...] = (
+    one(
+        "an append whose end is unknown is reported as not written",
+        f"{_TABLE}::ENDS",
+        cell("Event.UNKNOWN", "Cell(End(Told.NOT_WRITTEN, Told.NOT_WRITTEN, Reopen.SOON, is_down=True), '', '')"),
+        f"{_LIFE}::test_an_unknown_outcome_is_never_reported_as_refused_or_done",
+        _TOLD,
+    ),
+    one(
+        "an append under way is reported as not written where its ledger ended beside it",
+        f"{_TABLE}::ENDS",
+        cell("Event.ENDED", "Cell(End(Told.NOT_WRITTEN, Told.NOT_WRITTEN, Reopen.SOON), '', '')"),
+        f"{_LIFE}::test_an_unknown_outcome_is_never_reported_as_refused_or_done",
+        _AT_WORK,
+    ),
+    one(
+        "a fenced append is reported as in doubt",
+        f"{_TABLE}::ENDS",
+        cell("Event.FENCED", "Cell(End(Told.UNKNOWN, Told.NOT_WRITTEN, Reopen.LATER), '', '')"),
+        _TOLD,
+        _AT_WORK,
+    ),
+    one(
+        "damage is looked at again at once",
+        f"{_TABLE}::ENDS",
+        cell("Event.DAMAGED_BESIDE", "Cell(End(Told.UNKNOWN, Told.NOT_WRITTEN, Reopen.SOON), '', '')"),
+        f"{_LIFE}::test_every_end_is_opened_again_but_a_stop",
+    ),
+    one(
+        "a bug of our own proves that the ledger is down",
+        f"{_TABLE}::ENDS",
+        cell("Event.FAILED", "Cell(End(Told.UNKNOWN, Told.UNKNOWN, Reopen.SOON, is_down=True), '', '')"),
+        f"{_LIFE}::test_claims_pass_unchecked_only_where_the_ledger_itself_is_known_to_be_down",
+    ),
+    one(
+        "an end beside appends is taken for an append's own",
+        f"{_TABLE}::end_of",
+        replace("Event.FENCED_BESIDE if beside else Event.FENCED", "Event.FENCED"),
+        f"{_LIFE}::test_an_error_is_one_event_by_its_kind",
+    ),
+    one(
+        "damage is taken for an end that an opening clears up",
+        f"{_TABLE}::AFTER",
+        replace("(Event.DAMAGED, Event.DAMAGED_BESIDE)", "(Event.DAMAGED,)"),
+        _NEXT,
+    ),
+    one(
+        "a namespace that is stopped is opened again",
+        f"{_TABLE}::AFTER",
+        replace("_STOPPED", "_SERVES", nth=2),
+        f"{_LIFE}::test_no_event_and_no_condition_leads_out_of_stopped_and_a_stop_ends_every_state",
+    ),
+    one(
+        "what has ended serves again without an opening",
+        f"{_TABLE}::AFTER",
+        replace("_FOLLOWS", "_SERVES"),
+        f"{_LIFE}::test_what_has_ended_serves_again_only_by_a_new_opening",
+    ),
+    one(
+        "damage passes for another owner's ledger when it cannot be reached",
+        f"{_TABLE}::AFTER",
+        replace("(Event.UNREACHED, Event.SHORT, Event.FENCED)", "(Event.UNREACHED, Event.SHORT)"),
+        _NEXT,
+    ),
+    one(
+        "a drained gateway with a full disk is shown as one with room",
+        f"{_TABLE}::WHILE",
+        replace("(State.SERVING, State.LEAVING)", "(State.SERVING,)"),
+        f"{_LIFE}::test_conditions_refine_the_state_that_is_opening_or_serving_and_no_other",
+        _CONDITIONS,
+    ),
+    one(
+        "a drained gateway is not leaving",
+        "oncegate.engine.recovery.owner::Owner._holds",
+        replace("self._world.draining is not None", "False"),
+        _CONDITIONS,
+    ),
+    one(
+        "a later end is told to those who come after the first",
+        "oncegate.engine.commit.group_commit::GroupCommit.end",
+        delete("if self.dead is not None:\n    ..."),
+        f"{_ENDS}::test_of_several_ends_the_first_counts_and_is_told_once",
+    ),
+    one(
+        "an append under way is told the end that was found beside it",
+        "oncegate.engine.commit.group_commit::GroupCommit.end",
+        replace("told.in_flight is Told.UNKNOWN and told.waiting is not Told.UNKNOWN", "False"),
+        _AT_WORK,
+    ),
+)
