@@ -36,7 +36,6 @@ UNTRIED: tuple[str, ...] = (
     "a row behind its lane's ack is dropped without a word, off by one",
     "a batch is compressed that becomes larger by it, off by one",
     "a topic is written that takes smaller batches, off by one",
-    "a header is refused that no row has, off by one",
     "what too few replicas have is acknowledged, off by one",
     "what a standby has read vouches for the stream, off by one",
     "an older fence appends to the Delta table, off by one",
