@@ -78,7 +78,6 @@ from tests.mutants.refused_part import REFUSED_PART
 from tests.mutants.security import SECURITY
 from tests.mutants.sequence_payloads import SEQUENCE_PAYLOADS
 from tests.mutants.serving import SERVING
-from tests.mutants.sizes import SIZES
 from tests.mutants.source_offsets import SOURCE_OFFSETS
 from tests.mutants.spark_driver import SPARK_DRIVER
 from tests.mutants.starting import STARTING
@@ -131,7 +130,6 @@ _LISTED = (
     *PAYLOADS,
     *SEQUENCE_PAYLOADS,
     *FIRSTS,
-    *SIZES,
     *STARTING,
     *MEETINGS,
     *BACKGROUND,

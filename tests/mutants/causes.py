@@ -210,18 +210,6 @@ CAUSES: tuple[Mutant, ...] = (
         f"{_ENGINE}::test_a_commit_by_an_older_run_than_the_one_that_committed_is_a_zombies",
     ),
     one(
-        "one client's version too many has series",
-        "oncegate.engine.counts.clients::Clients.of",
-        shift("len(self.by_name) >= VERSIONS_MAX"),
-        f"{_ENGINE}::test_more_versions_than_there_is_room_for_are_other",
-    ),
-    one(
-        "a program that is not known has a name of its own",
-        "oncegate.engine.counts.clients::product",
-        replace("found is not None and found[1] in NAMES", "found is not None"),
-        f"{_DOORS}::test_the_metrics_name_the_program_and_its_version",
-    ),
-    one(
         "of two writers in the metadata the first one counts",
         "oncegate.transports.writers::writer_bytes",
         replace("len(texts) > 1", "len(texts) > 2"),

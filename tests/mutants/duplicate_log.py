@@ -1,37 +1,16 @@
 """Planted bugs of duplicates that are told one by one: what is said, and what it may cost."""
 
-from tests.mutants.edits import delete, replace, replace_statement
+from tests.mutants.edits import replace
 from tests.mutants.mutant import Mutant, one
 
 _TEST = "tests/engine/test_duplicate_log.py"
 
 DUPLICATE_LOG: tuple[Mutant, ...] = (
     one(
-        "every duplicate is a record, however many come",
-        "oncegate.engine.counts.duplicate_log::DuplicateLogs.room",
-        replace(
-            "0 if self._rate.wait_ms() else min(self._per_second, QUEUED_MAX - self._queued)",
-            "QUEUED_MAX - self._queued",
-        ),
-        f"{_TEST}::test_more_than_the_rate_takes_is_left_out_and_counted_and_answered_all_the_same",
-    ),
-    one(
         "the queue grows while nothing is written",
         "oncegate.engine.counts.duplicate_log::DuplicateLogs.add",
         replace("seen is None or self._queued + described > QUEUED_MAX", "seen is None"),
         f"{_TEST}::test_requests_that_are_answered_at_once_fill_the_queue_no_further",
-    ),
-    one(
-        "what the topic refused counts as written",
-        "oncegate.engine.counts.duplicate_log::DuplicateLogs._write",
-        replace("FAILED", "WRITTEN", nth=1),
-        f"{_TEST}::test_what_the_topic_refuses_is_counted_and_told_once_and_later_records_are_written",
-    ),
-    one(
-        "a topic that refuses once is written never again",
-        "oncegate.engine.counts.duplicate_log::DuplicateLogs._write",
-        replace_statement("await self._clock.sleep_ms(...)", "raise"),
-        f"{_TEST}::test_what_the_topic_refuses_is_counted_and_told_once_and_later_records_are_written",
     ),
     one(
         "a request that waits keeps what all of it was",
@@ -41,18 +20,6 @@ DUPLICATE_LOG: tuple[Mutant, ...] = (
             "_seen(store, ids[at][few], causes[few], rows, archive, wall_ms)",
         ),
         f"{_TEST}::test_a_large_request_is_written_in_pieces_and_keeps_no_more_than_is_told_of_it",
-    ),
-    one(
-        "a large request is written at once",
-        "oncegate.engine.counts.duplicate_log::DuplicateLogs._taken",
-        replace("WRITTEN_AT_ONCE", "QUEUED_MAX"),
-        f"{_TEST}::test_a_large_request_is_written_in_pieces_and_keeps_no_more_than_is_told_of_it",
-    ),
-    one(
-        "what is queued at a stop is lost",
-        "oncegate.engine.counts.duplicate_log::DuplicateLogs.close",
-        delete("await asyncio.wait([self._task], timeout=CLOSING_MS / 1000)"),
-        f"{_TEST}::test_a_gateway_that_closes_writes_what_is_queued",
     ),
     one(
         "the first is where the duplicate is",

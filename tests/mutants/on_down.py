@@ -297,12 +297,6 @@ ON_DOWN: tuple[Mutant, ...] = (
         f"{_DOORS}::test_every_door_counts_them_and_tells_operators_whose_they_are",
     ),
     one(
-        "a task of dedup waits for a gateway that is down, whatever its job says",
-        "oncegate_spark.spark.dedup::dedup",
-        without("on_down"),
-        "tests/spark/test_dedup.py::test_without_a_gateway_the_task_says_where_and_that_nothing_is_lost",
-    ),
-    one(
         "a named batch waits for a gateway that is down, whatever its job says",
         "oncegate_spark.spark.writers.named::NamedBatches.begun",
         without("on_down="),
@@ -325,11 +319,5 @@ ON_DOWN: tuple[Mutant, ...] = (
         "oncegate_spark.protocol.outage::check_without_rows",
         replace("(BLOCK, FAIL)", "ON_DOWN"),
         "tests/client/spark/test_committed_offsets.py::test_a_gateway_that_is_down_is_waited_for_or_not_as_on_down_says",
-    ),
-    one(
-        "a task of verify waits for a gateway that is down, whatever its job says",
-        "oncegate_spark.spark.verify.compare::verify",
-        without("on_down"),
-        "tests/spark/test_verify.py::test_what_cannot_be_compared_is_refused_before_a_job",
     ),
 )

@@ -183,10 +183,4 @@ ONE_NAMESPACE: tuple[Mutant, ...] = (
         replace("isinstance(one, Refused) and (not copied)", "False"),
         f"{_FOLDER}::test_a_backup_leaves_a_damaged_ledger_out_names_it_and_can_be_restored",
     ),
-    one(
-        "a verb that went past damage ends well",
-        "oncegate.cli.refusals::going_past",
-        replace("not is_whole", "False"),
-        f"{_FOLDER}::test_verify_names_each_damaged_ledger_and_reads_the_others",
-    ),
 )

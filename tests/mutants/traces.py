@@ -6,15 +6,8 @@ from tests.mutants.mutant import Mutant, one
 _REQUESTS = "tests/transports/traces/test_requests.py"
 _VARIABLES = "tests/transports/traces/test_variables.py"
 _LOGS = "tests/transports/traces/test_logs.py"
-_EXEMPLARS = "tests/transports/traces/test_exemplars.py"
 
 TRACES: tuple[Mutant, ...] = (
-    one(
-        "a request is not below its caller",
-        "oncegate.runtime.tracing::OtelTracer.request",
-        replace("self._carrier(headers)", "{}"),
-        f"{_REQUESTS}::test_a_claim_over_http_is_one_span_below_its_caller_and_the_append_is_below_the_claim",
-    ),
     one(
         "a commit is linked with none of those that it commits",
         "oncegate.engine.commit.append_spans::AppendSpans.release",
@@ -47,18 +40,6 @@ TRACES: tuple[Mutant, ...] = (
         f"{_LOGS}::test_no_log_span_or_metric_says_an_id_a_payload_or_a_token",
     ),
     one(
-        "what the caller does not sample is recorded",
-        "oncegate.runtime.tracing::OtelTracer.request",
-        replace("Recording(span, self._tracer) if span.is_recording() else None", "Recording(span, self._tracer)"),
-        f"{_EXEMPLARS}::test_a_claim_that_is_not_sampled_leaves_no_exemplar",
-    ),
-    one(
-        "traces are on unless a variable says otherwise",
-        "oncegate.runtime.otel_variables::wanted_traces",
-        replace("'OTEL_TRACES_EXPORTER' in variables or any((name in variables for name in _ENDPOINTS))", "True"),
-        f"{_VARIABLES}::test_traces_go_where_the_variables_say_and_nowhere_without_them",
-    ),
-    one(
         "a collector that refuses is a line for each batch",
         "oncegate.runtime.tracing::LibraryLogEvents.emit",
         replace("now_ms - self._said_ms.get(kind, -SAID_EVERY_MS) >= SAID_EVERY_MS", "now_ms >= 0"),
@@ -89,22 +70,9 @@ TRACES: tuple[Mutant, ...] = (
         "tests/client/traces/test_headers.py::test_what_is_no_trace_in_the_environment_is_passed_over",
     ),
     one(
-        "a log line has no trace",
-        "oncegate.runtime.log_observer::LogObserver.event",
-        delete("shown = {'trace_id': trace_id, 'span_id': span_id} | shown"),
-        f"{_LOGS}::test_a_line_about_a_traced_request_names_its_trace_and_span_as_json",
-    ),
-    one(
         "spans that found the queue full were never there",
         "oncegate.runtime.counted_spans::CountedBatches.on_end",
         replace("self._came - self._counted.taken - self._lost > self._most", "False"),
         "tests/transports/traces/test_lost_spans.py::test_each_span_is_sent_or_counted_as_lost_by_why",
-    ),
-    one(
-        "spans count as sent whatever their export came to",
-        "oncegate.runtime.counted_spans::CountedExporter.export",
-        replace("SENT if ended is SpanExportResult.SUCCESS else FAILED", "SENT"),
-        "tests/transports/traces/test_lost_spans.py::test_each_span_is_sent_or_counted_as_lost_by_why",
-        "tests/transports/traces/test_lost_spans.py::test_what_a_collector_refuses_stands_in_the_metrics",
     ),
 )
