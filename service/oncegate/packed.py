@@ -33,10 +33,10 @@ class PackedList:
     def __len__(self) -> int:
         return len(self._full) * BLOCK_RECORDS + len(self._tail) // self._size_bytes - self._start
 
-    def __getitem__(self, place: int) -> tuple[Any, ...]:
-        if not 0 <= place < len(self):
-            raise IndexError(place)
-        return struct.unpack_from(self._layout, *self._at(place))
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return struct.unpack_from(self._layout, *self._at(index))
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for block in self.frozen():
@@ -103,8 +103,8 @@ class PackedList:
         blocks[0] = blocks[0][self._start * self._size_bytes :]
         return blocks
 
-    def _at(self, place: int) -> tuple[bytes | bytearray, int]:
-        block, within = divmod(place + self._start, BLOCK_RECORDS)
+    def _at(self, index: int) -> tuple[bytes | bytearray, int]:
+        block, within = divmod(index + self._start, BLOCK_RECORDS)
         return self._block(block), within * self._size_bytes
 
     def _block(self, number: int) -> bytes | bytearray:

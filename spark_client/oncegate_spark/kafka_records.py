@@ -120,8 +120,8 @@ class RecordCheck:
             ids.append(self._ids[key])
             self._records[ids[-1]] += records
         by_name = [_text_of(part) for part in (counted, table)]
-        places = pc.index_in(by_name[1], by_name[0])
-        return pa.table({"key": pc.take(pa.array(ids, pa.int64()), places), "seq": table["seq"]})
+        numbers = pc.index_in(by_name[1], by_name[0])
+        return pa.table({"key": pc.take(pa.array(ids, pa.int64()), numbers), "seq": table["seq"]})
 
     def _take_in(self) -> None:
         if not self._pending:
@@ -157,7 +157,7 @@ def _is_source(key: _Key) -> bool:
 
 def _named(keys: list[_Key]) -> list[pa.Array]:
     kinds = (pa.string(), pa.string(), pa.uint64())
-    return [pa.array((key[place] for key in keys), kind) for place, kind in enumerate(kinds)]
+    return [pa.array((key[index] for key in keys), kind) for index, kind in enumerate(kinds)]
 
 
 def _columns(table: pa.Table) -> dict[str, Any]:

@@ -48,7 +48,7 @@ ID_VALUES: tuple[Mutant, ...] = (
     one(
         "nanoseconds of pandas are cut",
         "oncegate_spark.protocol.python_values::_datetimes",
-        replace("getattr(one, 'nanosecond', 0)", "getattr(one, 'nano', 0)"),
+        replace("getattr(value, 'nanosecond', 0)", "getattr(value, 'nano', 0)"),
         _TESTS,
     ),
     one(

@@ -107,8 +107,8 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         "rows go into their topic's columns by place",
         "oncegate_spark.spark.writers.columns.planning::Plan.fit",
         replace(
-            "((places[column], self.theirs.field(name)) for name, column in self.pairs.items())",
-            "((place, self.theirs.field(name)) for place, name in enumerate(self.pairs))",
+            "((indexes[column], self.theirs.field(name)) for name, column in self.pairs.items())",
+            "((index, self.theirs.field(name)) for index, name in enumerate(self.pairs))",
         ),
         f"{_FITTED}::test_another_order_a_column_left_out_and_a_narrower_type_are_mended",
     ),
@@ -118,8 +118,8 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
             (
                 "oncegate_spark.spark.writers.columns.fitting::Fit._fitted",
                 replace(
-                    "[_converted(batch.column(place), field) for place, field in self.columns]",
-                    "[batch.column(place) for place, _ in self.columns]",
+                    "[_converted(batch.column(index), field) for index, field in self.columns]",
+                    "[batch.column(index) for index, _ in self.columns]",
                 ),
             ),
             (

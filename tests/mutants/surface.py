@@ -271,10 +271,10 @@ SURFACE: tuple[Mutant, ...] = (
     Mutant(
         "taken ids that are busy",
         (
-            ("oncegate_spark.spark.dedup::taken", replace("(ids, places)", "ids")),
+            ("oncegate_spark.spark.dedup::taken", replace("(ids, rows)", "ids")),
             (
                 "oncegate_spark.spark.dedup::taken",
-                replace("(ids.filter(verdicts.open), places.filter(verdicts.open))", "ids.slice(0, 0)"),
+                replace("(ids.filter(verdicts.open), rows.filter(verdicts.open))", "ids.slice(0, 0)"),
             ),
         ),
         ("tests/client/spark/test_dedup.py",),

@@ -99,7 +99,7 @@ VERIFIER: tuple[Mutant, ...] = (
         "a field that the schema has not is taken for a value without an id",
         "oncegate.verifier.sources.framed_ids::_ids",
         replace_statement(
-            "raise BadRequest(f'{place}: {error.detail}') from error", "return None if place else [error]"
+            "raise BadRequest(f'{where}: {error.detail}') from error", "return None if where else [error]"
         ),
         f"{_REGISTERED}::test_a_field_that_is_not_there_or_no_id_is_named_with_the_record",
     ),

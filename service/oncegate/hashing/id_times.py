@@ -51,20 +51,20 @@ def of_uuids(array: pa.Array) -> NDArray[np.uint64]:
     return made
 
 
-def _of_digits(octets: Octets, places: NDArray[np.int64]) -> NDArray[np.uint64]:
-    digits = _DIGITS[octets.data[octets.starts[:, None] + places]]
+def _of_digits(octets: Octets, digit_offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
+    digits = _DIGITS[octets.data[octets.starts[:, None] + digit_offsets]]
     made: NDArray[np.uint64] = (digits * _WEIGHTS).sum(axis=1, dtype=np.uint64)
     return made
 
 
 def _refuse(without: NDArray[np.bool_], form: str) -> None:
-    places = np.flatnonzero(without)
-    if len(places):
+    rows = np.flatnonzero(without)
+    if len(rows):
         raise BadRequest(
-            f"{len(places)} ids do not carry their time as `id_time` of this namespace says ({form}), the first at "
-            f"places {places[:_PLACES_SHOWN].tolist()}: whether they are past the horizon cannot be told; nothing was "
+            f"{len(rows)} ids do not carry their time as `id_time` of this namespace says ({form}), the first at "
+            f"places {rows[:_PLACES_SHOWN].tolist()}: whether they are past the horizon cannot be told; nothing was "
             "written",
-            places=places[:_PLACES_SHOWN].tolist(),
+            places=rows[:_PLACES_SHOWN].tolist(),
         )
 
 

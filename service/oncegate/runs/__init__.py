@@ -13,17 +13,17 @@ def run_folders(ledger_url: str) -> RunFolders:
 
     NotFound: the URL's scheme is unknown. BadRequest: the rest of it is wrong.
     """
-    scheme, place = parse_url(ledger_url)
-    folder = Path(place) if scheme == "log" else None
+    scheme, location = parse_url(ledger_url)
+    folder = Path(location) if scheme == "log" else None
     if scheme == "kafka":
         # Its client is an extra.
         from oncegate.ledgers.kafka.address import parse_address
 
-        folder = parse_address(place).runs_folder
+        folder = parse_address(location).runs_folder
     if scheme in ("redis", "rediss"):
         from oncegate.ledgers.redis.address import parse_address as parse_redis_address
 
-        folder = parse_redis_address(place).runs_folder
+        folder = parse_redis_address(location).runs_folder
     return MemoryRunFolders() if folder is None else LocalRunFolders(folder)
 
 

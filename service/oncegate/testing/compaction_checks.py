@@ -46,10 +46,10 @@ async def _replaced(ledger: Ledger, mark: Mark, snapshot: Sequence[bytes], later
     )
 
 
-async def compacted_entries_are_replaced(place: LedgersUnderTest) -> None:
+async def compacted_entries_are_replaced(under_test: LedgersUnderTest) -> None:
     """Checks that the snapshot is read in place of the entries, now and when it is opened again."""
     snapshot = [b"state", b"", b"of several" * 1_000]
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         ledger = opened.ledger
         mark = await _append(ledger, 1, 2, 3)
         last = await _append(ledger, 4, 5)
@@ -59,15 +59,15 @@ async def compacted_entries_are_replaced(place: LedgersUnderTest) -> None:
         after = await ledger.append([b"entry 6"], [])
         require(after.position == 6, "go on in the positions after a compaction")
         require((await replayed(ledger, 6))[0].mark == after, "give the mark of each append after a compaction")
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         require(opened.ledger.mark == after, "open with the mark it had, after a compaction too")
         require(opened.compacted == mark.position, "tell up to where it was compacted when it is opened")
         await _replaced(opened.ledger, mark, snapshot, [b"entry 4", b"entry 5", b"entry 6"])
 
 
-async def everything_can_be_compacted_again(place: LedgersUnderTest) -> None:
+async def everything_can_be_compacted_again(under_test: LedgersUnderTest) -> None:
     """Checks that a snapshot, also an empty one, is replaced by the next."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         for life in range(3):
             mark = await _append(opened.ledger, 10 * life, 10 * life + 1)
             snapshot = [b"life %d" % life] * life  # the first has no entries at all
@@ -75,46 +75,46 @@ async def everything_can_be_compacted_again(place: LedgersUnderTest) -> None:
             await _replaced(opened.ledger, mark, snapshot, [])
         await opened.ledger.compact(mark.position, snapshot_of(b"the same place again"))
         await _replaced(opened.ledger, mark, [b"the same place again"], [])
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         require(opened.ledger.mark == mark, "open with its mark when nothing came after the compaction")
         await _replaced(opened.ledger, mark, [b"the same place again"], [])
         await opened.ledger.compact(mark.position, snapshot_of())
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         require(opened.ledger.mark == mark, "open with its mark when no entry is left")
         require(await read(opened.ledger) == [], "keep a snapshot without entries")
         await opened.ledger.append([b"after"], [])
         require(await read(opened.ledger) == [(mark.position + 1, b"after")], "go on after an empty snapshot")
 
 
-async def a_compaction_is_durable(place: LedgersUnderTest) -> None:
+async def a_compaction_is_durable(under_test: LedgersUnderTest) -> None:
     """Checks that an acknowledged compaction outlives a crash."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         mark = await _append(opened.ledger, 1, 2)
         await _append(opened.ledger, 3)
         await opened.ledger.compact(mark.position, snapshot_of(b"state"))
-        place.crash()
-    async with opened_at(place) as opened:
+        under_test.crash()
+    async with opened_at(under_test) as opened:
         await _replaced(opened.ledger, mark, [b"state"], [b"entry 3"])
         second = await _append(opened.ledger, 4)
         await opened.ledger.compact(second.position, snapshot_of(b"state 2"))
         await _append(opened.ledger, 5)
-        place.crash()
-    async with opened_at(place) as opened:
+        under_test.crash()
+    async with opened_at(under_test) as opened:
         await _replaced(opened.ledger, second, [b"state 2"], [b"entry 5"])
 
 
-async def outputs_outlive_a_compaction(place: LedgersUnderTest) -> None:
+async def outputs_outlive_a_compaction(under_test: LedgersUnderTest) -> None:
     """Checks that rows, topics and waiting ranges are what they were."""
     ranges = [range_of(number, 10, f"s{number % 2}") for number in range(1, 6)]
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
         await ledger.append([b"a"], ranges)
         await ledger.append([b"b"], [publish(0, 1, 2), DropRanges((ranges[2].range_id,)), publish(0, 4, topic="u")])
         mark = await ledger.append([b"c"], [TrimRanges("t", 0, 10), range_of(6, 0), publish(20, 6)])
         await ledger.compact(mark.position, snapshot_of(b"state"))
         require(await outputs.fetch("t", 0, 10, 99, BIG) == [chunk_of(10, ranges[1])], "serve rows across a compaction")
-        place.crash()
-    async with opened_at(place) as opened:
+        under_test.crash()
+    async with opened_at(under_test) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
         require(await outputs.fetch("t", 0, 10, 99, BIG) == [chunk_of(10, ranges[1])], "keep rows across a compaction")
         require(await outputs.fetch("u", 0, 0, 99, BIG) == [chunk_of(0, ranges[3])], "keep topics across a compaction")
@@ -133,9 +133,9 @@ async def _publishes(ledger: Ledger, first_offset: int, number: int) -> bool:
     return True
 
 
-async def only_the_end_of_an_append_is_compacted(place: LedgersUnderTest) -> None:
+async def only_the_end_of_an_append_is_compacted(under_test: LedgersUnderTest) -> None:
     """Checks that other positions are refused, with no effect."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         ledger = opened.ledger
         await ledger.append([b"a", b"b"], [])
         await ledger.append([b"c"], [])
@@ -155,9 +155,9 @@ async def _refuses(ledger: Ledger, *positions: int) -> None:
         raise AssertionError(f"a ledger must: refuse to compact up to {position}, where no known append ended")
 
 
-async def appends_go_on_while_it_compacts(place: LedgersUnderTest) -> None:
+async def appends_go_on_while_it_compacts(under_test: LedgersUnderTest) -> None:
     """Checks that appends beside a compaction are kept."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         ledger = opened.ledger
         mark = await _append(ledger, *range(5))
         snapshot = [b"state %d" % n * 100 for n in range(100)]
@@ -169,13 +169,13 @@ async def appends_go_on_while_it_compacts(place: LedgersUnderTest) -> None:
         await _append(ledger, 200)
         later = [b"entry %d" % n for n in (*range(100, 120), 200)]
         await _replaced(ledger, mark, snapshot, later)
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         await _replaced(opened.ledger, mark, snapshot, later)
 
 
-async def a_snapshot_may_be_made_while_appends_go_on(place: LedgersUnderTest) -> None:
+async def a_snapshot_may_be_made_while_appends_go_on(under_test: LedgersUnderTest) -> None:
     """Checks that a snapshot is taken as it comes, with appends between its entries."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         ledger = opened.ledger
         mark = await _append(ledger, *range(3))
         snapshot = [b"state %d" % number for number in range(10)]
@@ -188,13 +188,13 @@ async def a_snapshot_may_be_made_while_appends_go_on(place: LedgersUnderTest) ->
         await ledger.compact(mark.position, made())
         later = [b"entry %d" % number for number in range(100, 110)]
         await _replaced(ledger, mark, snapshot, later)
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         await _replaced(opened.ledger, mark, snapshot, later)
 
 
-async def a_snapshot_that_fails_changes_nothing(place: LedgersUnderTest) -> None:
+async def a_snapshot_that_fails_changes_nothing(under_test: LedgersUnderTest) -> None:
     """Checks that a snapshot's own error is passed on, and nothing was changed."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         ledger = opened.ledger
         await _append(ledger, 0, 1)
         before = await read(ledger)
@@ -215,10 +215,10 @@ async def a_snapshot_that_fails_changes_nothing(place: LedgersUnderTest) -> None
         require(await read(ledger) == [(2, b"whole"), (3, b"entry 2")], "compact after a snapshot that failed")
 
 
-async def an_older_owner_compacts_nothing(place: LedgersUnderTest) -> None:
+async def an_older_owner_compacts_nothing(under_test: LedgersUnderTest) -> None:
     """Checks that a fenced owner's compaction is refused."""
     async with AsyncExitStack() as stack:
-        ledgers = await stack.enter_async_context(place.ledgers())
+        ledgers = await stack.enter_async_context(under_test.ledgers())
         older_owner = await stack.enter_async_context(AsyncExitStack())
         older = await older_owner.enter_async_context(ledgers.open(NAMESPACE))
         await older.ledger.append([b"by the older"], [])

@@ -38,9 +38,9 @@ from oncegate.testing.output_checks import OUTPUT_CHECKS
 from oncegate.testing.runs_checks import RUNS_CHECKS
 
 
-async def entries_come_back_in_order(place: LedgersUnderTest) -> None:
+async def entries_come_back_in_order(under_test: LedgersUnderTest) -> None:
     """Checks positions, marks and replay of a few appends."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         ledger = opened.ledger
         require(ledger.mark.position == 0 and await read(ledger) == [], "be empty when it is new")
         first = await ledger.append([b"a", b"b"], [])
@@ -54,24 +54,24 @@ async def entries_come_back_in_order(place: LedgersUnderTest) -> None:
         require(marks == [first, first, second], "give each entry the mark of its append")
 
 
-async def marks_tell_histories_apart(place: LedgersUnderTest) -> None:
+async def marks_tell_histories_apart(under_test: LedgersUnderTest) -> None:
     """Checks that each append has a hash chain of its own."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         marks = [opened.ledger.mark] + [await opened.ledger.append([b"same"], []) for _ in range(5)]
         require(len({mark.chain for mark in marks}) == len(marks), "give every mark a chain of its own")
         require(all(len(mark.chain) == 8 and len(mark.ledger) == 16 for mark in marks), "make marks of 16 and 8 bytes")
         require(len({mark.ledger for mark in marks}) == 1, "keep its id")
 
 
-async def opening_again_gives_the_same(place: LedgersUnderTest) -> None:
+async def opening_again_gives_the_same(under_test: LedgersUnderTest) -> None:
     """Checks that everything is there when it is opened again, under a higher epoch."""
     written = [range_of(1, 3), range_of(2, 4)]
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         for number in range(20):
             await opened.ledger.append([b"entry %d" % number] * (number % 3), [])
         mark = await opened.ledger.append([b"last"], rows(opened, *written, publish(0, 1)))
         before, key, epoch = await replayed(opened.ledger), opened.key, opened.epoch
-    async with opened_at(place) as again:
+    async with opened_at(under_test) as again:
         require(await replayed(again.ledger) == before, "give the same entries and marks when opened again")
         require(again.ledger.mark == mark, "open with the mark it had")
         require(again.key == key and len(key) == 32, "keep its key")
@@ -83,12 +83,12 @@ async def opening_again_gives_the_same(place: LedgersUnderTest) -> None:
             require(len(await again.outputs.fetch("t", 0, 0, 100, BIG)) == 2, "keep ranges that wait to be published")
 
 
-async def nothing_is_answered_before_it_is_durable(place: LedgersUnderTest) -> None:
+async def nothing_is_answered_before_it_is_durable(under_test: LedgersUnderTest) -> None:
     """Checks that all that was acknowledged outlives crashes, and nothing else does."""
     wanted: list[tuple[int, bytes]] = []
     for life in range(4):
         async with AsyncExitStack() as crashed:
-            opened = await crashed.enter_async_context(opened_at(place))
+            opened = await crashed.enter_async_context(opened_at(under_test))
             require(await read(opened.ledger) == wanted, "hold every acknowledged entry after a crash, and no other")
             for number in range(3):
                 body = b"%d %d" % (life, number)
@@ -96,18 +96,18 @@ async def nothing_is_answered_before_it_is_durable(place: LedgersUnderTest) -> N
                 changes = rows(opened, range_of(name, 1, f"s{number % 2}"), publish(name, name))
                 mark = await opened.ledger.append([body], changes)
                 wanted.append((mark.position, body))
-            place.crash()
-    async with opened_at(place) as opened:
+            under_test.crash()
+    async with opened_at(under_test) as opened:
         require(await read(opened.ledger) == wanted, "hold every acknowledged entry after a crash, and no other")
         if opened.outputs is not None:
             offsets = [chunk.first_offset for chunk in await opened.outputs.fetch("t", 0, 0, 1_000, BIG)]
             require(offsets == list(range(12)), "hold acknowledged outputs after a crash")
 
 
-async def an_older_owner_is_fenced(place: LedgersUnderTest) -> None:
+async def an_older_owner_is_fenced(under_test: LedgersUnderTest) -> None:
     """Checks that an owner that was followed by another writes nothing."""
     async with AsyncExitStack() as stack:
-        ledgers = await stack.enter_async_context(place.ledgers())
+        ledgers = await stack.enter_async_context(under_test.ledgers())
         older_owner = await stack.enter_async_context(AsyncExitStack())
         older = await older_owner.enter_async_context(ledgers.open(NAMESPACE))
         await older.ledger.append([b"by the older"], [])
@@ -129,39 +129,39 @@ async def an_older_owner_is_fenced(place: LedgersUnderTest) -> None:
             require(await newer.outputs.fetch("t", 0, 0, 10, BIG) == [], "publish nothing for a fenced owner")
 
 
-async def empty_appends_change_nothing(place: LedgersUnderTest) -> None:
+async def empty_appends_change_nothing(under_test: LedgersUnderTest) -> None:
     """Checks appends without entries, and entries without bytes."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         new = opened.ledger.mark
         require(await opened.ledger.append([], []) == new, "answer an empty append with the mark there is")
         mark = await opened.ledger.append([b"", b""], [])
         require(mark.position == 2 and await read(opened.ledger) == [(1, b""), (2, b"")], "keep entries without bytes")
         only_outputs = await opened.ledger.append([], rows(opened, range_of(1, 1), publish(0, 1)))
         require(only_outputs == mark == opened.ledger.mark, "keep its mark when an append has no entries")
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         require(opened.ledger.mark == mark and len(await read(opened.ledger)) == 2, "open the same after empty appends")
         if opened.outputs is not None:
             require(len(await opened.outputs.fetch("t", 0, 0, 1, BIG)) == 1, "keep outputs appended without entries")
 
 
-async def sizes_do_not_matter(place: LedgersUnderTest) -> None:
+async def sizes_do_not_matter(under_test: LedgersUnderTest) -> None:
     """Checks entries and outputs from nothing to megabytes."""
     sizes = [0, 1, 4_000, 4_096, 4_097, 70_000, 3_000_000, 5]
     bodies = [bytes([number]) * size for number, size in enumerate(sizes, 1)]
     big = WriteRange(bytes(16), "big", 1, b"\0\xff" * 2_000_000)
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         for body in bodies:
             await opened.ledger.append([body], [])
         await opened.ledger.append(bodies, rows(opened, big, publish(0, 0)))
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         require([body for _, body in await read(opened.ledger)] == bodies * 2, "keep entries of every size")
         if opened.outputs is not None:
             require((await opened.outputs.fetch("t", 0, 0, 1, BIG))[0].data == big.data, "keep outputs of every size")
 
 
-async def a_cancelled_caller_corrupts_nothing(place: LedgersUnderTest) -> None:
+async def a_cancelled_caller_corrupts_nothing(under_test: LedgersUnderTest) -> None:
     """Whether the append of a cancelled caller took place is unknown to that caller; it did or it did not, whole."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         for number in range(1, 9):
             body = b"cancelled %d" % number
             changes = rows(opened, range_of(number, 1))
@@ -173,7 +173,7 @@ async def a_cancelled_caller_corrupts_nothing(place: LedgersUnderTest) -> None:
             await opened.ledger.append([b"next"], [])
         seen, mark = await replayed(opened.ledger), opened.ledger.mark
     _require_whole_pairs(seen, mark)
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         require(await replayed(opened.ledger) == seen, "open with what it held, after cancelled appends too")
 
 
@@ -185,9 +185,9 @@ def _require_whole_pairs(seen: list[Replayed], mark: Mark) -> None:
     require(all(bodies.count(body) in (2, 8) for body in set(bodies)), "keep an append whole or not at all")
 
 
-async def readers_never_meet_the_writer(place: LedgersUnderTest) -> None:
+async def readers_never_meet_the_writer(under_test: LedgersUnderTest) -> None:
     """Checks that rows are read right while others are written."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
 
         async def read() -> None:
@@ -208,9 +208,9 @@ async def readers_never_meet_the_writer(place: LedgersUnderTest) -> None:
         await asyncio.wait_for(asyncio.gather(writing, read(), read()), timeout=60)
 
 
-async def namespaces_are_apart(place: LedgersUnderTest) -> None:
+async def namespaces_are_apart(under_test: LedgersUnderTest) -> None:
     """Checks that two namespaces share neither key nor id, entries or rows."""
-    async with place.ledgers() as ledgers:
+    async with under_test.ledgers() as ledgers:
         await ledgers.create("other")
         await ledgers.create("other")
         require(ledgers.names() == sorted(["other", NAMESPACE]), "list the namespaces, sorted")
@@ -227,17 +227,17 @@ async def namespaces_are_apart(place: LedgersUnderTest) -> None:
             require(third.key == key, "give a namespace the key that it is made with")
 
 
-async def a_deleted_namespace_answers_nobody(place: LedgersUnderTest) -> None:
+async def a_deleted_namespace_answers_nobody(under_test: LedgersUnderTest) -> None:
     """Checks that a deleted name is free for another ledger, at once and after a crash."""
-    async with place.ledgers() as ledgers:
+    async with under_test.ledgers() as ledgers:
         await ledgers.create("other")
         async with ledgers.open("other") as opened:
             key, mark = opened.key, await opened.ledger.append([b"old"], rows(opened, range_of(1, 1), publish(0, 1)))
         await ledgers.delete("other")
         require(ledgers.names() == [NAMESPACE], "list no namespace that was deleted")
         await _is_unknown(ledgers)
-        place.crash()
-    async with place.ledgers() as ledgers:
+        under_test.crash()
+    async with under_test.ledgers() as ledgers:
         require(ledgers.names() == [NAMESPACE], "have deleted for good when it says so")
         await _is_unknown(ledgers)
         await ledgers.create("other")
@@ -258,9 +258,9 @@ async def _is_unknown(ledgers: Ledgers) -> None:
         require(False, "know nothing of a namespace that was deleted")
 
 
-async def a_replay_may_be_left_early(place: LedgersUnderTest) -> None:
+async def a_replay_may_be_left_early(under_test: LedgersUnderTest) -> None:
     """Checks that a replay that is closed before its end leaves the ledger as it was."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         await opened.ledger.append([b"a"], [])
         async with aclosing(opened.ledger.replay(1)) as batches:
             require((await anext(batches))[0].body == b"a", "replay the first batch first")
@@ -270,9 +270,9 @@ async def a_replay_may_be_left_early(place: LedgersUnderTest) -> None:
         require(await read(opened.ledger) == [(1, b"a"), (2, b"b")], "go on after a replay that was left early")
 
 
-async def its_owner_is_known_at_any_time(place: LedgersUnderTest) -> None:
+async def its_owner_is_known_at_any_time(under_test: LedgersUnderTest) -> None:
     """Checks `require_owner`, from the loop and from a thread."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         opened.require_owner()
         await asyncio.to_thread(opened.require_owner)
     try:
@@ -282,9 +282,9 @@ async def its_owner_is_known_at_any_time(place: LedgersUnderTest) -> None:
     require(False, "say that an owner that has left owns nothing")
 
 
-async def the_room_that_is_left_is_known(place: LedgersUnderTest) -> None:
+async def the_room_that_is_left_is_known(under_test: LedgersUnderTest) -> None:
     """Checks the names and the free bytes."""
-    async with place.ledgers() as ledgers, ledgers.open(NAMESPACE) as opened:
+    async with under_test.ledgers() as ledgers, ledgers.open(NAMESPACE) as opened:
         require(NAMESPACE in ledgers.names(), "list its namespaces")
         free, total = opened.free_bytes()
         require(0 <= free <= total and total > 0, "tell how much room there is")
@@ -332,6 +332,6 @@ async def check_ledger(make_place: MakePlace, leaving_out: Collection[Ability] =
         if reason is not None:
             skipped[check.__name__] = reason
             continue
-        async with make_place() as place:
-            await check(place)
+        async with make_place() as under_test:
+            await check(under_test)
     return skipped

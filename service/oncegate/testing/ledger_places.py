@@ -49,16 +49,16 @@ def require(holds: bool, promise: str) -> None:
 
 
 @asynccontextmanager
-async def opened_at(place: LedgersUnderTest) -> AsyncIterator[OpenLedger]:
+async def opened_at(under_test: LedgersUnderTest) -> AsyncIterator[OpenLedger]:
     """Opens the default ledger of a place."""
-    async with place.ledgers() as ledgers, ledgers.open(NAMESPACE) as opened:
+    async with under_test.ledgers() as ledgers, ledgers.open(NAMESPACE) as opened:
         yield opened
 
 
 @asynccontextmanager
-async def runs_at(place: LedgersUnderTest) -> AsyncIterator[Runs]:
+async def runs_at(under_test: LedgersUnderTest) -> AsyncIterator[Runs]:
     """Opens the runs beside the default ledger of a place."""
-    async with opened_at(place) as opened, place.runs().open(NAMESPACE, opened) as runs:
+    async with opened_at(under_test) as opened, under_test.runs().open(NAMESPACE, opened) as runs:
         yield runs
 
 

@@ -18,11 +18,11 @@ from oncegate.testing.ledger_places import (
 )
 
 
-async def outputs_are_read_by_offset(place: LedgersUnderTest) -> None:
+async def outputs_are_read_by_offset(under_test: LedgersUnderTest) -> None:
     """Checks that published ranges are found by any offset in them."""
     sizes = [3, 1, 5, 2]
     ranges = [range_of(number, rows, f"s{number % 2}") for number, rows in enumerate(sizes, 1)]
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
         await ledger.append([b"staged"], ranges)
         require(await outputs.fetch("t", 0, 0, 100, BIG) == [], "serve no rows before they are published")
@@ -40,10 +40,10 @@ async def outputs_are_read_by_offset(place: LedgersUnderTest) -> None:
         require(await outputs.fetch("other", 0, 0, 10, BIG) == [chunk_of(0, ranges[1])], "keep topics apart")
 
 
-async def one_append_writes_and_publishes(place: LedgersUnderTest) -> None:
+async def one_append_writes_and_publishes(under_test: LedgersUnderTest) -> None:
     """Checks that a range may be written and published at once."""
     written = range_of(1, 7)
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         await opened.ledger.append([b"produced"], [written, publish(0, 1)])
         require(
             await outputs_of(opened).fetch("t", 0, 3, 1, BIG) == [chunk_of(0, written)],
@@ -54,9 +54,9 @@ async def one_append_writes_and_publishes(place: LedgersUnderTest) -> None:
         require([chunk.first_offset for chunk in chunks] == [0, 7], "give a range without rows no offset")
 
 
-async def contradictions_are_refused_whole(place: LedgersUnderTest) -> None:
+async def contradictions_are_refused_whole(under_test: LedgersUnderTest) -> None:
     """An append whose changes cannot hold is a bug of the caller: ValueError, and not even its entries are there."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
         await ledger.append([b"a"], [range_of(1, 2), range_of(2, 2)])
         await ledger.append([b"b"], [publish(0, 1), DropRanges((range_of(2, 2).range_id,))])
@@ -79,13 +79,13 @@ async def contradictions_are_refused_whole(place: LedgersUnderTest) -> None:
         await ledger.append([b"c"], [range_of(3, 1), range_of(4, 1), publish(2, 3, 4)])
 
 
-async def dropped_ranges_are_gone(place: LedgersUnderTest) -> None:
+async def dropped_ranges_are_gone(under_test: LedgersUnderTest) -> None:
     """Checks that a dropped range is never published."""
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         await opened.ledger.append([b"a"], [range_of(1, 1), range_of(2, 1), range_of(3, 1, "other")])
         await opened.ledger.append([b"b"], [DropRanges((range_of(1, 1).range_id, range_of(3, 1).range_id))])
         await opened.ledger.append([b"c"], [publish(0, 2)])
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         chunks = await outputs_of(opened).fetch("t", 0, 0, 10, BIG)
         require(chunks == [chunk_of(0, range_of(2, 1))], "keep the neighbours of a dropped range")
         try:
@@ -105,10 +105,10 @@ async def _low(outputs: Outputs) -> int:
         return low
 
 
-async def trimmed_offsets_are_refused(place: LedgersUnderTest) -> None:
+async def trimmed_offsets_are_refused(under_test: LedgersUnderTest) -> None:
     """Checks trims by whole ranges, and that they last."""
     ranges = [range_of(number, 10) for number in range(1, 4)]
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
         await ledger.append([b"a"], [*ranges, publish(0, 1, 2, 3)])
         for before, low in [(0, 0), (9, 0), (10, 10), (19, 10), (15, 10)]:
@@ -117,7 +117,7 @@ async def trimmed_offsets_are_refused(place: LedgersUnderTest) -> None:
         await ledger.append([], [TrimRanges("none", 0, 5)])
         require(await outputs.fetch("none", 0, 0, 1, BIG) == [], "find nothing to trim in a topic without rows")
         mark = ledger.mark
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         require(opened.ledger.mark == mark, "open with the mark it had, after a trim too")
         require(
             await outputs_of(opened).fetch("t", 0, 10, 1, BIG) == [chunk_of(10, ranges[1])], "keep what was not trimmed"
@@ -134,10 +134,10 @@ async def trimmed_offsets_are_refused(place: LedgersUnderTest) -> None:
         require(len(await outputs_of(opened).fetch("t", 0, 30, 1, BIG)) == 1, "go on where the trimmed topic ended")
 
 
-async def a_trim_is_part_of_its_append(place: LedgersUnderTest) -> None:
+async def a_trim_is_part_of_its_append(under_test: LedgersUnderTest) -> None:
     """Checks that a trim happens with its append, or not at all."""
     ranges = [range_of(number, 10) for number in range(1, 5)]
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
         await ledger.append([b"a"], [ranges[0], ranges[1], publish(0, 1, 2)])
         await ledger.append([b"b"], [ranges[2], publish(20, 3), TrimRanges("t", 0, 10)])
@@ -149,18 +149,18 @@ async def a_trim_is_part_of_its_append(place: LedgersUnderTest) -> None:
         else:
             raise AssertionError("a ledger must: refuse to publish what was never written")
         await ledger.append([b"c"], [TrimRanges("t", 0, 25)])
-        place.crash()
-    async with opened_at(place) as opened:
+        under_test.crash()
+    async with opened_at(under_test) as opened:
         require(await _low(outputs_of(opened)) == 20, "keep an acknowledged trim after a crash")
         chunks = await outputs_of(opened).fetch("t", 0, 20, 100, BIG)
         require(chunks == [chunk_of(20, ranges[2])], "keep what was not trimmed after a crash")
 
 
-async def fetches_are_bounded_in_bytes(place: LedgersUnderTest) -> None:
+async def fetches_are_bounded_in_bytes(under_test: LedgersUnderTest) -> None:
     """Checks that a fetch stops after the range that reaches its bound."""
     ranges = [range_of(number, 2) for number in range(1, 5)]
     size_bytes = len(ranges[0].data)
-    async with opened_at(place) as opened:
+    async with opened_at(under_test) as opened:
         await opened.ledger.append([b"a"], [*ranges, publish(0, 1, 2, 3, 4)])
         whole = [chunk_of(2 * number, written) for number, written in enumerate(ranges)]
         cases = {0: 1, 1: 1, size_bytes: 1, size_bytes + 1: 2, 2 * size_bytes: 2, 3 * size_bytes - 1: 3, BIG: 4}

@@ -12,9 +12,9 @@ PIECES = [b"first " * 700, b"", b"second " * 2_000, b"."]
 WHOLE = b"".join(PIECES)
 
 
-async def runs_are_written_whole(place: LedgersUnderTest) -> None:
+async def runs_are_written_whole(under_test: LedgersUnderTest) -> None:
     """Checks names and bytes of runs."""
-    async with runs_at(place) as runs:
+    async with runs_at(under_test) as runs:
         require(runs.names() == [], "begin without runs")
         runs.write("b", PIECES)
         runs.write("a.1-2_3", iter([b"other"]))
@@ -26,9 +26,9 @@ async def runs_are_written_whole(place: LedgersUnderTest) -> None:
         require(_is_missing(runs, "c"), "say by KeyError that a run is not there")
 
 
-async def runs_are_replaced_and_removed(place: LedgersUnderTest) -> None:
+async def runs_are_replaced_and_removed(under_test: LedgersUnderTest) -> None:
     """Checks that what is open stays as it is."""
-    async with runs_at(place) as runs:
+    async with runs_at(under_test) as runs:
         runs.write("a", PIECES)
         before = runs.open("a")
         runs.write("a", [b"newer"])
@@ -45,16 +45,16 @@ async def runs_are_replaced_and_removed(place: LedgersUnderTest) -> None:
         gc.collect()
 
 
-async def runs_are_durable(place: LedgersUnderTest) -> None:
+async def runs_are_durable(under_test: LedgersUnderTest) -> None:
     """Checks that runs outlive a crash."""
-    async with runs_at(place) as runs:
+    async with runs_at(under_test) as runs:
         runs.write("kept", PIECES)
         runs.write("gone", PIECES)
         runs.remove("gone")
         runs.write("replaced", [b"older"])
         runs.write("replaced", [b"newer"])
-        place.crash()
-    async with runs_at(place) as runs:
+        under_test.crash()
+    async with runs_at(under_test) as runs:
         require({"kept", "replaced"} <= set(runs.names()), "keep its runs over a crash")
         require(bytes(runs.open("kept")) == WHOLE, "keep a run whole over a crash")
         require(bytes(runs.open("replaced")) == b"newer", "keep the newer run over a crash")
@@ -71,9 +71,9 @@ def _cut_short() -> Iterator[bytes]:
     raise _Cut
 
 
-async def a_run_that_was_cut_short_is_not_there(place: LedgersUnderTest) -> None:
+async def a_run_that_was_cut_short_is_not_there(under_test: LedgersUnderTest) -> None:
     """Checks that an error while a run is written leaves what was there."""
-    async with runs_at(place) as runs:
+    async with runs_at(under_test) as runs:
         runs.write("a", [b"older"])
         for name in ("a", "b"):
             try:
@@ -83,14 +83,14 @@ async def a_run_that_was_cut_short_is_not_there(place: LedgersUnderTest) -> None
                 pass
         require(runs.names() == ["a"], "not show a run that was cut short")
         require(bytes(runs.open("a")) == b"older", "keep a run whose replacement was cut short")
-        place.crash()
-    async with runs_at(place) as runs:
+        under_test.crash()
+    async with runs_at(under_test) as runs:
         require(runs.names() == ["a"], "not show a run that was cut short, after a crash")
 
 
-async def bad_names_of_runs_are_refused(place: LedgersUnderTest) -> None:
+async def bad_names_of_runs_are_refused(under_test: LedgersUnderTest) -> None:
     """Checks that a name that cannot be one is refused."""
-    async with runs_at(place) as runs:
+    async with runs_at(under_test) as runs:
         for name in ("", ".", "..", "../a", "a/b", "A", "-a", ".a", "a.tmp", "a" * 65, "a\n", "a\0", "ä"):
             try:
                 runs.write(name, PIECES)
@@ -111,9 +111,9 @@ def _is_missing(runs: Runs, name: str) -> bool:
     return False
 
 
-async def runs_end_with_their_owner(place: LedgersUnderTest) -> None:
+async def runs_end_with_their_owner(under_test: LedgersUnderTest) -> None:
     """Checks that runs are closed to an owner that has left."""
-    async with runs_at(place) as older:
+    async with runs_at(under_test) as older:
         older.write("a", PIECES)
         opened = older.open("a")
     calls: list[Callable[[], object]] = [
@@ -123,7 +123,7 @@ async def runs_end_with_their_owner(place: LedgersUnderTest) -> None:
         lambda: older.open("a"),
         lambda: older.remove("a"),
     ]
-    async with runs_at(place) as runs:
+    async with runs_at(under_test) as runs:
         for call in calls:
             try:
                 call()
@@ -134,7 +134,7 @@ async def runs_end_with_their_owner(place: LedgersUnderTest) -> None:
         require(bytes(runs.open("a")) == WHOLE == bytes(opened), "keep a late owner from changing a run")
 
 
-async def an_owner_that_leaves_ends_its_writes(place: LedgersUnderTest) -> None:
+async def an_owner_that_leaves_ends_its_writes(under_test: LedgersUnderTest) -> None:
     """What a thread has begun when its owner leaves is never seen."""
     began, left = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -145,30 +145,30 @@ async def an_owner_that_leaves_ends_its_writes(place: LedgersUnderTest) -> None:
         asyncio.run_coroutine_threadsafe(left.wait(), loop).result(60)
         yield WHOLE
 
-    async with runs_at(place) as runs:
+    async with runs_at(under_test) as runs:
         writing = asyncio.ensure_future(asyncio.to_thread(runs.write, "late", pieces()))
         await began.wait()
     left.set()
     await asyncio.wait([writing])
     require(isinstance(writing.exception(), LedgerFenced), "refuse a run whose owner has left")
-    async with runs_at(place) as runs:
+    async with runs_at(under_test) as runs:
         require(runs.names() == [], "show no run whose owner has left")
 
 
-async def several_runs_are_written_at_once(place: LedgersUnderTest) -> None:
+async def several_runs_are_written_at_once(under_test: LedgersUnderTest) -> None:
     """Checks that threads may write runs beside one another."""
-    async with runs_at(place) as runs:
+    async with runs_at(under_test) as runs:
         writes = (asyncio.to_thread(runs.write, f"run{n}", [b"%d " % n * 9_000] * 5) for n in range(8))
         await asyncio.wait_for(asyncio.gather(*writes), timeout=60)
         for n in range(8):
             require(bytes(runs.open(f"run{n}")) == b"%d " % n * 45_000, "keep apart runs written at once")
 
 
-async def runs_of_namespaces_are_apart(place: LedgersUnderTest) -> None:
+async def runs_of_namespaces_are_apart(under_test: LedgersUnderTest) -> None:
     """Checks that each namespace has runs of its own."""
-    async with place.ledgers() as ledgers:
+    async with under_test.ledgers() as ledgers:
         await ledgers.create("other")
-        folders = place.runs()
+        folders = under_test.runs()
         async with (
             ledgers.open(NAMESPACE) as first,
             ledgers.open("other") as second,
@@ -179,9 +179,9 @@ async def runs_of_namespaces_are_apart(place: LedgersUnderTest) -> None:
             require(others.names() == [], "keep the runs of namespaces apart")
 
 
-async def writing_runs_leaves_the_entries_alone(place: LedgersUnderTest) -> None:
+async def writing_runs_leaves_the_entries_alone(under_test: LedgersUnderTest) -> None:
     """Checks that the ledger does not see its runs."""
-    async with opened_at(place) as opened, place.runs().open(NAMESPACE, opened) as runs:
+    async with opened_at(under_test) as opened, under_test.runs().open(NAMESPACE, opened) as runs:
         runs.write("a", PIECES)
         require(await read(opened.ledger) == [], "leave its entries alone when it writes runs")
 

@@ -47,30 +47,30 @@ def output_places(partition: int, offsets: I64) -> U64:
     return offsets.astype(np.uint64) | np.uint64(partition) << _PARTITION | _OUTPUT
 
 
-def partition_and_offset(place: int) -> tuple[int, int]:
+def partition_and_offset(row_code: int) -> tuple[int, int]:
     """Reads a place of the output."""
-    return place >> 48 & (PARTITIONS_MAX - 1), place & OFFSET_MAX
+    return row_code >> 48 & (PARTITIONS_MAX - 1), row_code & OFFSET_MAX
 
 
 def compare(expected: U64, written: U64) -> Compared:
     """Compares the rows of one bucket, both of shape (n, 3)."""
     rows = np.concatenate([expected, written])
     rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
-    places, is_output = rows[:, 2], rows[:, 2] & _OUTPUT != 0
+    row_codes, is_output = rows[:, 2], rows[:, 2] & _OUTPUT != 0
     new = np.ones(len(rows), np.bool_)
     new[1:] = (rows[1:, 0] != rows[:-1, 0]) | (rows[1:, 1] != rows[:-1, 1])
     starts, ids = np.flatnonzero(new), np.cumsum(new) - 1
     if not len(starts):
-        return Compared(places, np.zeros(0, np.uint8), np.zeros((0, 2), np.uint64), 0, places, 0, 0)
+        return Compared(row_codes, np.zeros(0, np.uint8), np.zeros((0, 2), np.uint64), 0, row_codes, 0, 0)
     outputs, sizes = np.add.reduceat(is_output.astype(np.int64), starts), np.diff(np.append(starts, len(rows)))
-    standings = np.maximum.reduceat(np.where(is_output, np.uint64(0), places >> _TOLD), starts)
+    standings = np.maximum.reduceat(np.where(is_output, np.uint64(0), row_codes >> _TOLD), starts)
     in_input = outputs < sizes
-    kinds, first = _kinds(outputs, standings)[in_input], places[starts] & _ROW
+    kinds, first = _kinds(outputs, standings)[in_input], row_codes[starts] & _ROW
     at_doubled = is_output & (in_input & (outputs > 1))[ids]
-    doubled = np.column_stack([first[ids[at_doubled]], places[at_doubled]])
+    doubled = np.column_stack([first[ids[at_doubled]], row_codes[at_doubled]])
     extra = int((outputs[in_input & (outputs > 1)] - 1).sum())
     repeated = int((sizes - outputs)[in_input].sum()) - int(in_input.sum())
-    return Compared(first[in_input], kinds, doubled, extra, places[~in_input[ids]], int((~in_input).sum()), repeated)
+    return Compared(first[in_input], kinds, doubled, extra, row_codes[~in_input[ids]], int((~in_input).sum()), repeated)
 
 
 def _kinds(outputs: I64, standings: U64) -> U8:

@@ -67,10 +67,10 @@ class Findings:
 
     def places_of_doubled(self, row: int) -> list[int]:
         """Returns where the id of a row lies in the output, of the first that are doubled; else as far as is known."""
-        places: list[int] = self._doubled[self._doubled[:, 0] == row, 1].tolist()
-        return places
+        row_codes: list[int] = self._doubled[self._doubled[:, 0] == row, 1].tolist()
+        return row_codes
 
     def foreign_places(self) -> list[int]:
         """Returns the first places of foreign rows, as many as are shown."""
-        places: list[int] = self._foreign.tolist()
-        return places
+        row_codes: list[int] = self._foreign.tolist()
+        return row_codes

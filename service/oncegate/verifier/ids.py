@@ -49,9 +49,9 @@ def fingerprints(table: pa.Table, printer: Fingerprinter, first_row: int) -> U64
     try:
         return ids.of_columns(parts, table.column_names, printer, _LIMITS)
     except NullId as error:
-        places: Any = error.extra["places"]
-        place = first_row + int(places[0])
-        raise BadRequest(f"row {place} has a null or empty id, which no write by id takes: leave it out") from error
+        rows_refused: Any = error.extra["places"]
+        row = first_row + int(rows_refused[0])
+        raise BadRequest(f"row {row} has a null or empty id, which no write by id takes: leave it out") from error
     except OncegateError as error:
         raise BadRequest(f"rows from {first_row} on: {error.detail}") from error
 

@@ -44,9 +44,9 @@ class SortedRuns:
         """Tells whether so many rows wait in memory that they should be flushed."""
         return self._waiting_rows >= BUFFERED_ROWS
 
-    def add(self, ids: U64, places: U64) -> None:
+    def add(self, ids: U64, row_codes: U64) -> None:
         """Takes rows, shapes (n, 2) and (n,); they wait in memory until `flush`."""
-        self._waiting.append(np.column_stack([ids, places]))
+        self._waiting.append(np.column_stack([ids, row_codes]))
         self._waiting_rows += len(ids)
 
     def flush(self) -> int:

@@ -82,7 +82,7 @@ def _findings(
     }
     if findings.counts[FindingKind.FOREIGN]:
         findings_by_kind[FindingKind.FOREIGN.name.lower()] = [
-            _foreign(output, place) for place in findings.foreign_places()
+            _foreign(output, row_code) for row_code in findings.foreign_places()
         ]
     return findings_by_kind
 
@@ -101,14 +101,14 @@ def _texts(question: VerifyQuestion, source: Input, wanted: set[int]) -> dict[in
     return texts
 
 
-def _foreign(output: Output, place: int) -> IdFinding:
-    partition, offset = partition_and_offset(place)
+def _foreign(output: Output, row_code: int) -> IdFinding:
+    partition, offset = partition_and_offset(row_code)
     part = next(iter(output.parts(partition, offset, offset + 1)))
-    return IdFinding(text_of(part.ids.to_pylist()[0]), None, _places([place]))
+    return IdFinding(text_of(part.ids.to_pylist()[0]), None, _places([row_code]))
 
 
-def _places(places: list[int]) -> list[RowLocation]:
-    return [RowLocation(*partition_and_offset(place)) for place in places]
+def _places(row_codes: list[int]) -> list[RowLocation]:
+    return [RowLocation(*partition_and_offset(row_code)) for row_code in row_codes]
 
 
 def _report(

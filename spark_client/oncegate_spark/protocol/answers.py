@@ -91,9 +91,9 @@ class Committed:
         """How many offsets of the partitions that these rows went to had been taken before they came: one each row,
         and in Kafka one each transaction more."""
         lowest: dict[tuple[str | None, int], int] = {}
-        for one in self.offsets:
-            at = one.topic, one.partition
-            lowest[at] = min(lowest.get(at, one.first_offset), one.first_offset)
+        for offsets in self.offsets:
+            at = offsets.topic, offsets.partition
+            lowest[at] = min(lowest.get(at, offsets.first_offset), offsets.first_offset)
         return sum(lowest.values())
 
 
@@ -153,8 +153,8 @@ class Written:
     def add(self, produced: Produced, at: Sequence[int] | None = None) -> None:
         """Count what one request has written as well; `at`: where its rows stand among all that asked for firsts."""
         if at is not None and produced.verdicts is not None and (firsts := produced.verdicts.firsts) is not None:
-            for one, place, result in zip(at, firsts.places, firsts.results, strict=True):
-                self.places[one], self.results[one] = place, result
+            for index, first_row, result in zip(at, firsts.places, firsts.results, strict=True):
+                self.places[index], self.results[index] = first_row, result
         self.rows += produced.rows
         self.offsets += produced.offsets
         self.before += produced.before

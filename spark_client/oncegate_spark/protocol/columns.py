@@ -20,12 +20,12 @@ def column_names(columns: Columns) -> tuple[str, ...]:
     there twice.
     """
     names = columns.split(",") if isinstance(columns, str) else columns
-    found = tuple(name.strip() if isinstance(columns, str) else name for name in names)
-    if any("," in name or not name for name in found) and columns:
+    stripped = tuple(name.strip() if isinstance(columns, str) else name for name in names)
+    if any("," in name or not name for name in stripped) and columns:
         raise BadOption(f"{columns!r}: a column's name is not empty and has no comma in it; nothing was written")
-    if len(set(found)) < len(found):
+    if len(set(stripped)) < len(stripped):
         raise BadOption(f"{columns!r}: a column is named twice; nothing was written")
-    return found if columns else ()
+    return stripped if columns else ()
 
 
 def table_of(rows: Any) -> pa.Table:

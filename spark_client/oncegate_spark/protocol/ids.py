@@ -68,8 +68,8 @@ def columns_in(values: Any, what: str, refused: type[Refused]) -> dict[str, pa.A
                 f"tuple of {width}; nothing was written"
             )
     return {
-        f"{what}[…][{place}]": array_of([value[place] for value in values], _place(what, place), refused)
-        for place in range(width)
+        f"{what}[…][{number}]": array_of([value[number] for value in values], _place(what, number), refused)
+        for number in range(width)
     }
 
 

@@ -21,9 +21,9 @@ def payload_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
 
     Raises BadOption for a type that ids do not have either.
     """
-    found = []
-    for name, given in columns.items():
-        column = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
+    arrays = []
+    for name, raw in columns.items():
+        column = raw.combine_chunks() if isinstance(raw, pa.ChunkedArray) else raw
         column = column.cast(pa.string()) if pa.types.is_integer(column.type) else column
         column = column.cast(pa.string()) if pa.types.is_null(column.type) else column
         if not is_id(column.type):
@@ -31,8 +31,8 @@ def payload_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
                 f"payload column {name} is of type {column.type}; payloads are {ID_TYPES}: cast it to one of these; "
                 "nothing was written"
             )
-        found.append(column)
-    return found
+        arrays.append(column)
+    return arrays
 
 
 def beside(ids: int, payloads: Ids | None) -> list[pa.Array]:
@@ -40,10 +40,10 @@ def beside(ids: int, payloads: Ids | None) -> list[pa.Array]:
     if payloads is None:
         return []
     try:
-        given = listed(payloads)
+        values = listed(payloads)
     except BadId as error:
         raise BadOption(f"payloads are of the same forms as ids: {error}") from error
-    columns = payload_columns(columns_in(given, "payloads", BadOption))
+    columns = payload_columns(columns_in(values, "payloads", BadOption))
     if any(len(column) != ids for column in columns):
         raise BadOption(f"{len(columns[0])} payloads for {ids} ids; each id needs its own; nothing was written")
     return columns
@@ -64,7 +64,7 @@ def named(ids: Sequence[str], payloads: Sequence[str]) -> str:
 def summary(columns: Sequence[pa.Array], conflicting: pa.BooleanArray) -> str:
     """How many ids came with other payloads, and the first of them."""
     rows = zip(*(column.filter(conflicting).slice(0, SHOWN).to_pylist() for column in columns), strict=True)
-    shown = ", ".join(repr(one[0] if len(columns) == 1 else one)[:SHOWN_CHARS] for one in rows)
+    shown = ", ".join(repr(row[0] if len(columns) == 1 else row)[:SHOWN_CHARS] for row in rows)
     count = conflicting.true_count
     return f"{count} of {len(conflicting)} ids came with another payload than before, the first: {shown}"
 

@@ -111,7 +111,7 @@ def _integers(values: Sequence[Any]) -> pa.Array:
     try:
         return pa.array(values, pa.int64()).cast(pa.string())
     except (OverflowError, pa.ArrowException):
-        return pa.array([None if one is None else str(int(one)) for one in values], pa.string())
+        return pa.array([None if value is None else str(int(value)) for value in values], pa.string())
 
 
 def _digits(value: Decimal) -> str:
@@ -127,16 +127,16 @@ def _digits(value: Decimal) -> str:
 
 
 def _datetimes(values: Sequence[Any], zone: str | None) -> pa.Array:
-    if any(getattr(one, "nanosecond", 0) for one in values):
+    if any(getattr(value, "nanosecond", 0) for value in values):
         raise ValueError("a datetime of pandas with nanoseconds: hand it over as an Arrow array")
     # Without a zone as an attribute: tzinfo may be there and give no offset.
-    plain = values if zone else [None if one is None else one.replace(tzinfo=None) for one in values]
+    plain = values if zone else [None if value is None else value.replace(tzinfo=None) for value in values]
     return pa.array(plain, pa.timestamp("us", zone))
 
 
 def _numpy_times(values: Sequence[Any], unit: str) -> pa.Array:
     """The ticks of numpy.datetime64, which is not equal to itself where it is no time."""
-    ticks = [None if one is None or one != one else int(one.astype("int64")) for one in values]
+    ticks = [None if value is None or value != value else int(value.astype("int64")) for value in values]
     number = pa.array(ticks, pa.int64())
     return (number.cast(pa.int32()) if unit == "D" else number).cast(_TIMES[unit])
 

@@ -77,12 +77,12 @@ def assign_ids(
 
 def _check_names(df: "DataFrame", name: str) -> None:
     """Raises BadOption where a column that is made here would take the place of one that is there."""
-    folded: Callable[[str], str] = str if is_case_sensitive(df.sparkSession) else str.lower
-    there = {folded(column): column for column in df.columns}
-    if folded(name) in there:
-        raise BadOption(f"there is a column {there[folded(name)]} already; give another name= than {name}")
+    fold_case: Callable[[str], str] = str if is_case_sensitive(df.sparkSession) else str.lower
+    there = {fold_case(column): column for column in df.columns}
+    if fold_case(name) in there:
+        raise BadOption(f"there is a column {there[fold_case(name)]} already; give another name= than {name}")
     for column in (name, *df.columns):
-        if folded(column) in {HASH, WHOLE_HASH}:
+        if fold_case(column) in {HASH, WHOLE_HASH}:
             raise BadOption(f"assign_ids uses the name {column} itself; give that column another one")
 
 
@@ -99,9 +99,9 @@ def _by_source(df: "DataFrame", topic: str | None) -> "Column":
         return F.concat(F.lit(f"{topic}/"), F.col("_partition"), F.lit("/"), F.col("_offset"))
     if KAFKA.items() <= types.items():
         return F.concat(F.col("topic"), F.lit("/"), F.col("partition"), F.lit("/"), F.col("offset"))
-    place = F.concat(F.col("_metadata.file_path"), F.lit("#"), F.col("_metadata.row_index"))
+    source_row = F.concat(F.col("_metadata.file_path"), F.lit("#"), F.col("_metadata.row_index"))
     try:
-        df.select(place).schema  # noqa: B018  resolved here, on the driver
+        df.select(source_row).schema  # noqa: B018  resolved here, on the driver
     except Exception as error:
         raise Refused(
             "these rows have no place in a source that Spark could tell: neither columns topic, partition, offset nor "
@@ -109,7 +109,7 @@ def _by_source(df: "DataFrame", topic: str | None) -> "Column":
             "knows the split a row came from, and splits depend on the number of cores. Assign ids right after "
             'reading; write such files as Parquet first, use "content", or a key of your own'
         ) from error
-    return place
+    return source_row
 
 
 def _check_one_to_one(df: "DataFrame") -> None:
@@ -194,9 +194,9 @@ def _by_position(df: "DataFrame", order_by: Sequence[str] | None, scope: str | N
     if not scope:
         raise BadOption('each input has a row 0: scope="<a name for this input>", another one for another input')
     columns = [column_named(column) for column in order_by]
-    place = F.struct(*columns)
+    position = F.struct(*columns)
     ordered = Window.orderBy(*columns)
-    tie = F.lag(place).over(ordered).eqNullSafe(place)
+    tie = F.lag(position).over(ordered).eqNullSafe(position)
     made = F.concat(F.lit(f"{scope}#"), F.row_number().over(ordered) - 1)
     return df.withColumn(
         name, F.when(tie, _failing(f"two rows agree in {list(order_by)}; {ORDER_UNKNOWN}")).otherwise(made)

@@ -56,9 +56,9 @@ def assign_sequences(
     """
     from pyspark.sql import functions as F
 
-    folded: Callable[[str], str] = str if is_case_sensitive(df.sparkSession) else str.lower
+    fold_case: Callable[[str], str] = str if is_case_sensitive(df.sparkSession) else str.lower
     for name in (producer, sequence):
-        if folded(name) in map(folded, df.columns):
+        if fold_case(name) in map(fold_case, df.columns):
             raise BadOption(f"there is a column {name} already; give another name")
     types = {field.name: field.dataType.simpleString() for field in df.schema.fields}
     if not KAFKA.items() <= types.items():

@@ -219,15 +219,15 @@ def taken(gateway: Gateway, owner: str, columns: list[pa.Array], id_set: str | N
     `Gateway.take` raises; asking again is harmless.
     """
     ids, watch = pa.table(columns, names=[f"id{n}" for n in range(len(columns))]), None
-    all_places = places = pa.array(range(ids.num_rows), pa.int64())
-    ours = [places.slice(0, 0)]
+    all_rows = rows = pa.array(range(ids.num_rows), pa.int64())
+    ours = [rows.slice(0, 0)]
     while ids.num_rows:
         verdicts = gateway.take(owner, ids, id_set=id_set).verdicts
-        ours.append(places.filter(verdicts.may_write))
+        ours.append(rows.filter(verdicts.may_write))
         if verdicts.granted:
             watch = None
         elif verdicts.unsettled:
             watch = watch or BusyWatch(verdicts.lease_ms or LEASE_MS, gateway.rng)
             gateway.clock.sleep_ms(pause_ms(watch, gateway.clock.monotonic_ms(), verdicts))
-        ids, places = ids.filter(verdicts.open), places.filter(verdicts.open)
-    return pc.is_in(all_places, value_set=pa.concat_arrays(ours))
+        ids, rows = ids.filter(verdicts.open), rows.filter(verdicts.open)
+    return pc.is_in(all_rows, value_set=pa.concat_arrays(ours))

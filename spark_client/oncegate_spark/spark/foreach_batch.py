@@ -50,15 +50,15 @@ def foreach_batch(
         if is_connect(session):
             raise BadOption(NO_CONNECT)
         query = session.sparkContext.getLocalProperty("sql.streaming.queryId")
-        place = whole(session, checkpoint) if checkpoint else told_place(session, query)
-        acks.send(place)
-        read, why = _looked(session, place, checkpoint is not None)
+        checkpoint_url = whole(session, checkpoint) if checkpoint else told_place(session, query)
+        acks.send(checkpoint_url)
+        read, why = _looked(session, checkpoint_url, checkpoint is not None)
         if why and not warned:
             warned.append(why)
             log.warning(unknown(why, '.foreachBatch(oncegate_spark.foreach_batch(fn, checkpoint="…"))'))
-        _check(place, read, query, batch_id)
+        _check(checkpoint_url, read, query, batch_id)
         run = session.sparkContext.getLocalProperty("spark.jobGroup.id")
-        notes = DriverNotes(read, place, run, marks.read_all(local_folder(place)))
+        notes = DriverNotes(read, checkpoint_url, run, marks.read_all(local_folder(checkpoint_url)))
         session.conf.set(NOTES, notes.to_json())
         try:
             _call(fn, df, batch_id, named, notes, query)
@@ -79,12 +79,12 @@ def _call(
             fn(df, batch)
 
 
-def _looked(session: Any, place: str | None, is_given: bool) -> tuple[BatchInput | None, str]:
+def _looked(session: Any, checkpoint_url: str | None, is_given: bool) -> tuple[BatchInput | None, str]:
     """The batch's input; None with the reason where nobody could look. Raises BadOption for a place without offsets."""
     try:
-        if place is None:
+        if checkpoint_url is None:
             raise OutOfReach("Spark does not tell where the query's checkpoint is")
-        return newest_input(open_in(session, place)), ""
+        return newest_input(open_in(session, checkpoint_url)), ""
     except NoOffsets as error:
         if is_given:
             raise BadOption(f"{error}: this is not the query's checkpointLocation; nothing was written") from error
@@ -93,17 +93,17 @@ def _looked(session: Any, place: str | None, is_given: bool) -> tuple[BatchInput
         return None, str(error)
 
 
-def _check(place: str | None, read: BatchInput | None, query: str | None, batch_id: int) -> None:
+def _check(checkpoint_url: str | None, read: BatchInput | None, query: str | None, batch_id: int) -> None:
     """Raises BrokenMessages where what was read is of another query, or of another batch."""
     if read is None:
         return
     if query and read.query and read.query != query:
         raise BrokenMessages(
-            f"{place} is the checkpoint of query {read.query}, and this is query {query}: give its own "
+            f"{checkpoint_url} is the checkpoint of query {read.query}, and this is query {query}: give its own "
             "checkpointLocation, or none; nothing was written"
         )
     if read.number != batch_id:
         raise BrokenMessages(
-            f"batch {batch_id} begins, but the newest entry in {place}/offsets is {read.number}: either this is "
-            "not the query's checkpoint, or another driver runs on it; nothing was written"
+            f"batch {batch_id} begins, but the newest entry in {checkpoint_url}/offsets is {read.number}: either "
+            "this is not the query's checkpoint, or another driver runs on it; nothing was written"
         )

@@ -121,15 +121,15 @@ class Deliver:
         return value.encode() if isinstance(value, str) else value
 
 
-def load(place: str) -> "Callable[[], Sink | Deliver]":
+def load(target: str) -> "Callable[[], Sink | Deliver]":
     """The factory that "module:factory" names. Raises BadOption where there is none."""
-    module, colon, name = place.partition(":")
+    module, colon, name = target.partition(":")
     if not (module and colon and name):
-        raise BadOption(f'sink is {place!r}; write .option("sink", "my_module:factory")')
+        raise BadOption(f'sink is {target!r}; write .option("sink", "my_module:factory")')
     try:
         sink = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise BadOption(f"sink {place!r} cannot be loaded here: {error}; every executor needs the module") from error
+        raise BadOption(f"sink {target!r} cannot be loaded here: {error}; every executor needs the module") from error
     return cast("Callable[[], Sink | Deliver]", sink)
 
 

@@ -71,7 +71,7 @@ def _plan(cls: type[Any]) -> _Plan:
     plain = [(field.name, of) for field, (of, *tags) in described if not tags]
     fixed = list(takewhile(lambda field: field[1] in FIXED, plain))
     head = struct.Struct("<BB" + "".join(FIXED[of] for _, of in fixed))
-    raw = [place for place, (_, of) in enumerate(fixed) if of == "b16"]
+    raw = [index for index, (_, of) in enumerate(fixed) if of == "b16"]
     rest = [(name, PUT[of]) for name, of in plain[len(fixed) :]]
     tagged = [_tag(*field) for field in described if isinstance(field[1][-1], Tag)]
     return _Plan(head, [name for name, _ in fixed], raw, rest, tagged, [of for _, of in plain])
@@ -84,8 +84,8 @@ def encode(entry: Entry) -> bytes:
     """Returns the entry's bytes; ValueError or struct.error when a field does not fit its type."""
     plan = _PLANS[entry.KIND]
     fixed = [getattr(entry, name) for name in plan.fixed]
-    for place in plan.raw:
-        check_b16(fixed[place])
+    for index in plan.raw:
+        check_b16(fixed[index])
     head = plan.head.pack(entry.KIND, VERSION, *fixed)
     said = [field for field in plan.tagged if getattr(entry, field.name) != field.default]
     tagged = _put_tagged(said, entry) if said else _NONE_TAGGED

@@ -98,10 +98,10 @@ BREAKS: dict[type[Broken], LedgerCheck] = {
 
 
 class _BrokenLedgers:
-    def __init__(self, good: Ledgers, breaks: type[Broken], place: "_BrokenPlace") -> None:
+    def __init__(self, good: Ledgers, breaks: type[Broken], broken_ledgers: "_BrokenPlace") -> None:
         self._good = good
         self._breaks = breaks
-        self._place = place
+        self._place = broken_ledgers
 
     def names(self) -> list[str]:
         return self._good.names()
@@ -158,7 +158,7 @@ def broken(make_place: MakePlace, breaks: type[Broken]) -> MakePlace:
 
     @asynccontextmanager
     async def make() -> AsyncIterator[LedgersUnderTest]:
-        async with make_place() as place:
-            yield _BrokenPlace(place, breaks)
+        async with make_place() as under_test:
+            yield _BrokenPlace(under_test, breaks)
 
     return make

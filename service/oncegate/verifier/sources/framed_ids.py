@@ -43,8 +43,8 @@ def _ids(record: Any, reader: Callable[[int], ReadIds]) -> Sequence[object] | No
     try:
         return reader(int.from_bytes(value[1:HEAD_BYTES], "big"))(value)
     except BadRequest as error:
-        place = f"the value at offset {record.offset} of partition {record.partition}"
-        raise BadRequest(f"{place}: {error.detail}") from error
+        where = f"the value at offset {record.offset} of partition {record.partition}"
+        raise BadRequest(f"{where}: {error.detail}") from error
 
 
 def _bytes(value: object) -> bytes | None:

@@ -141,10 +141,10 @@ class GatewayClient:
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
     ) -> tuple[int, Mapping[str, str], bytes]:
         if self._connection is None:
-            place: Any = {"host": self._host, "port": self._port, "timeout": _TIMEOUT_S}
+            address: Any = {"host": self._host, "port": self._port, "timeout": _TIMEOUT_S}
             secure = http.client.HTTPSConnection
             self._connection = (
-                secure(**place, context=self._trusted) if self._secure else http.client.HTTPConnection(**place)
+                secure(**address, context=self._trusted) if self._secure else http.client.HTTPConnection(**address)
             )
         self._connection.request(method, path, body, dict(headers))
         reply = self._connection.getresponse()

@@ -64,17 +64,17 @@ class KafkaTopic:
         numbers = consumer.partitions_for_topic(self._topic)
         if not numbers:
             raise NotFound(f"the brokers have no topic {self._topic}")
-        places = [TopicPartition(self._topic, number) for number in range(max(numbers) + 1)]
-        first, end = await consumer.beginning_offsets(places), await consumer.end_offsets(places)
-        return [(first[place], end[place]) for place in places]
+        partitions = [TopicPartition(self._topic, number) for number in range(max(numbers) + 1)]
+        first, end = await consumer.beginning_offsets(partitions), await consumer.end_offsets(partitions)
+        return [(first[partition], end[partition]) for partition in partitions]
 
     def parts(self, partition: int, first: int, end: int) -> Iterator[OutputPart]:
         """Yields the committed records. Raises NotFound: nothing more comes, though the end is not reached."""
-        place, position = TopicPartition(self._topic, partition), first
-        self._run(self._seek(place, first))
+        topic_partition, position = TopicPartition(self._topic, partition), first
+        self._run(self._seek(topic_partition, first))
         until = time.monotonic() + STALL_S
         while position < end:
-            records, reached = self._run(self._read(place))
+            records, reached = self._run(self._read(topic_partition))
             records = [record for record in records if record.offset < end]
             if reached > position:
                 until = time.monotonic() + STALL_S
@@ -87,14 +87,14 @@ class KafkaTopic:
                 )
             position = reached
 
-    async def _seek(self, place: Any, offset: int) -> None:
+    async def _seek(self, topic_partition: Any, offset: int) -> None:
         consumer = await self._started()
-        consumer.assign([place])
-        consumer.seek(place, offset)
+        consumer.assign([topic_partition])
+        consumer.seek(topic_partition, offset)
 
-    async def _read(self, place: Any) -> tuple[list[Any], int]:
-        records = await self._consumer.getmany(place, timeout_ms=_POLL_MS, max_records=BATCH_ROWS)
-        return records.get(place, []), await self._consumer.position(place)
+    async def _read(self, topic_partition: Any) -> tuple[list[Any], int]:
+        records = await self._consumer.getmany(topic_partition, timeout_ms=_POLL_MS, max_records=BATCH_ROWS)
+        return records.get(topic_partition, []), await self._consumer.position(topic_partition)
 
     async def _started(self) -> Any:
         if self._consumer is None:

@@ -84,13 +84,13 @@ class Registry:
     def _gather(self, schema: Schema, texts: dict[str, str], seen: set[tuple[str, int]]) -> None:
         """Adds what a schema refers to, and before it what that refers to."""
         for reference in schema.references or []:
-            place = str(reference.subject), int(reference.version or 0)
-            if place in seen:
+            version = str(reference.subject), int(reference.version or 0)
+            if version in seen:
                 continue
-            seen.add(place)
+            seen.add(version)
             if len(seen) > _REFERENCES_MAX:
                 raise BadRequest(f"a schema of {self._url} refers to more than {_REFERENCES_MAX} others")
-            referred = self._client.get_version(*place, deleted=True, fmt=self._form).schema
+            referred = self._client.get_version(*version, deleted=True, fmt=self._form).schema
             self._gather(referred, texts, seen)
             texts[str(reference.name)] = referred.schema_str or ""
 

@@ -65,11 +65,11 @@ def columns_of(records: Sequence[dict[str, Any]], fields: Sequence[pa.Field]) ->
         try:
             columns.append(array_of(values, field.type))
         except Misfit as error:
-            place = first_misfit(values, field.type)
+            misfit = first_misfit(values, field.type)
             raise UnfitText(
-                place.number,
-                f"column '{field.name}{place.path}' is {place.kind} in the topic, and {shown(place.value)} is none: "
-                f"{place.why}",
+                misfit.number,
+                f"column '{field.name}{misfit.path}' is {misfit.kind} in the topic, and {shown(misfit.value)} is none: "
+                f"{misfit.why}",
             ) from error
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 

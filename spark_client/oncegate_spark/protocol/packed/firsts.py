@@ -34,24 +34,24 @@ class FirstPlaces:
     def read(cls, body: bytes, is_duplicate: Sequence[bool]) -> "FirstPlaces":
         """Raises ValueError when these are not the firsts of so many duplicates."""
         count, count_all = sum(is_duplicate), len(is_duplicate)
-        places: list[Place | None] = [None] * count_all
+        first_rows: list[Place | None] = [None] * count_all
         results: list[bytes | None] = [None] * count_all
-        at = [place for place, duplicate in enumerate(is_duplicate) if duplicate]
+        at = [index for index, duplicate in enumerate(is_duplicate) if duplicate]
         try:
             names, end = _listed(body, 0)
             topics = [name.decode() for name in names]
-            for n, place in enumerate(at):
+            for n, index in enumerate(at):
                 topic, partition, offset = _PLACE.unpack_from(body, end + n * _PLACE.size)
-                places[place] = None if topic == _UNKNOWN else Place(topics[topic], partition, offset)
+                first_rows[index] = None if topic == _UNKNOWN else Place(topics[topic], partition, offset)
             brought, end = _listed(body, end + count * _PLACE.size)
-            for n, place in enumerate(at):
+            for n, index in enumerate(at):
                 (number,) = _U32.unpack_from(body, end + n * _U32.size)
-                results[place] = None if number == _UNKNOWN else brought[number]
+                results[index] = None if number == _UNKNOWN else brought[number]
         except (struct.error, IndexError) as error:
             raise ValueError(f"firsts of {count} ids in {len(body)} bytes: {error}") from error
         if end + count * _U32.size != len(body):
             raise ValueError(f"firsts of {count} ids in {len(body)} bytes")
-        return cls(tuple(places), tuple(results))
+        return cls(tuple(first_rows), tuple(results))
 
 
 def _listed(body: bytes, at: int) -> tuple[list[bytes], int]:

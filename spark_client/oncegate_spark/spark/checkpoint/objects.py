@@ -40,11 +40,11 @@ class Objects:
         return self._shown
 
 
-def of_s3(place: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
+def of_s3(location: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
     """Open a folder of a bucket, with the settings of s3a: of this bucket, else of all."""
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem, resolve_s3_region
 
-    bucket = place.authority
+    bucket = location.authority
 
     def of(name: str) -> str | None:
         return settings.get(f"fs.s3a.bucket.{bucket}.{name}") or settings.get(f"fs.s3a.{name}") or None
@@ -62,7 +62,7 @@ def of_s3(place: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
         request_timeout=ANSWER_S,
         retry_strategy=AwsStandardS3RetryStrategy(max_attempts=TRIES),
     )
-    return Objects(files, f"{bucket}{place.path}", f"{place} (at {host})" if host else str(place))
+    return Objects(files, f"{bucket}{location.path}", f"{location} (at {host})" if host else str(location))
 
 
 def _s3_keys(provider: str | None, key: str | None, secret: str | None, token: str | None) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _address(endpoint: str | None, is_tls: bool) -> tuple[str, str | None]:
     return (scheme if sign else "https" if is_tls else "http"), host
 
 
-def of_gcs(place: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
+def of_gcs(location: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
     """Open a folder of a bucket of Google's. Raises ValueError for a key file in the settings: pyarrow takes none."""
     from pyarrow.fs import GcsFileSystem
 
@@ -97,14 +97,14 @@ def of_gcs(place: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
         endpoint_override=host,
         retry_time_limit=timedelta(seconds=ANSWER_S),
     )
-    return Objects(files, f"{place.authority}{place.path}", str(place))
+    return Objects(files, f"{location.authority}{location.path}", str(location))
 
 
-def of_azure(place: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
+def of_azure(location: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
     """Open a folder of a container, `abfss://container@account.dfs.core.windows.net/folder`. Raises ValueError."""
     from pyarrow.fs import AzureFileSystem
 
-    container, at, host = place.authority.partition("@")
+    container, at, host = location.authority.partition("@")
     account, dot, suffix = host.partition(".")
     if not (at and dot and account):
         raise ValueError("it names no container@account.dfs.core.windows.net")
@@ -124,4 +124,4 @@ def of_azure(place: CheckpointLocation, settings: Mapping[str, str]) -> Objects:
         dfs_storage_authority=f".{suffix.replace('blob.', 'dfs.', 1)}",
         blob_storage_authority=f".{suffix.replace('dfs.', 'blob.', 1)}",
     )
-    return Objects(files, f"{container}{place.path}", str(place))
+    return Objects(files, f"{container}{location.path}", str(location))

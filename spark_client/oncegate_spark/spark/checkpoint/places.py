@@ -53,8 +53,8 @@ class CheckpointLocation:
 
 def local_folder(location: str | None) -> Path | None:
     """The checkpoint as a folder of this machine; None when it is none."""
-    place = CheckpointLocation.of(location) if location is not None else None
-    return Path(place.path) if place is not None and place.is_local else None
+    parsed = CheckpointLocation.of(location) if location is not None else None
+    return Path(parsed.path) if parsed is not None and parsed.is_local else None
 
 
 def _normal(path: str) -> str:

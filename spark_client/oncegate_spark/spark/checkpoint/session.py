@@ -57,9 +57,9 @@ def open_in(session: Any, location: str) -> Store:
     """Open a checkpoint as the session does; `location`: its whole name, as `whole` returns it. Raises OutOfReach."""
     from py4j.protocol import Py4JError
 
-    place = CheckpointLocation.of(location)
+    parsed = CheckpointLocation.of(location)
     try:
-        return LocalDisk(Path(place.path)) if place.is_local else SessionFiles(session, location)
+        return LocalDisk(Path(parsed.path)) if parsed.is_local else SessionFiles(session, location)
     except (Py4JError, AttributeError) as error:
         java_error = getattr(error, "java_exception", None)
         why = str(java_error.toString() if java_error else error).partition("\n")[0]

@@ -52,17 +52,17 @@ OPENERS: dict[str, Callable[[CheckpointLocation, Mapping[str, str]], Store]] = {
 }
 
 
-def open_store(place: CheckpointLocation, settings: Mapping[str, str]) -> Store:
+def open_store(location: CheckpointLocation, settings: Mapping[str, str]) -> Store:
     """Open the checkpoint at a place. `settings`: Hadoop's, by their names. Raises OutOfReach."""
-    place = place.within(settings.get("fs.defaultFS", DEFAULT_FS))
-    if place.is_local:
-        return LocalDisk(Path(place.path))
-    if place.scheme not in OPENERS:
-        raise OutOfReach(f"this client has no way to {place.scheme}: file systems")
+    location = location.within(settings.get("fs.defaultFS", DEFAULT_FS))
+    if location.is_local:
+        return LocalDisk(Path(location.path))
+    if location.scheme not in OPENERS:
+        raise OutOfReach(f"this client has no way to {location.scheme}: file systems")
     try:
-        return OPENERS[place.scheme](place, settings)
+        return OPENERS[location.scheme](location, settings)
     except (OSError, ValueError, ImportError) as error:
-        raise OutOfReach(f"{place} cannot be opened: {' '.join(str(error).split())[:300]}") from error
+        raise OutOfReach(f"{location} cannot be opened: {' '.join(str(error).split())[:300]}") from error
 
 
 def open_url(url: str) -> Store:

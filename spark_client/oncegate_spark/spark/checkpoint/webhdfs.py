@@ -97,13 +97,13 @@ def of_url(parts: SplitResult) -> WebHdfs:
     return WebHdfs([parts.netloc], unquote(parts.path), SCHEMES[parts.scheme], parts.query or _user())
 
 
-def of_hdfs(place: CheckpointLocation, settings: Mapping[str, str]) -> WebHdfs:
+def of_hdfs(location: CheckpointLocation, settings: Mapping[str, str]) -> WebHdfs:
     """Open a folder of HDFS, with the settings of hdfs-site.xml. Raises ValueError where they name no namenode."""
-    if place.scheme in SCHEMES and place.authority not in _names(settings, "dfs.nameservices"):
-        return WebHdfs([place.authority], place.path, SCHEMES[place.scheme], _user())
+    if location.scheme in SCHEMES and location.authority not in _names(settings, "dfs.nameservices"):
+        return WebHdfs([location.authority], location.path, SCHEMES[location.scheme], _user())
     is_tls = settings.get("dfs.http.policy") == "HTTPS_ONLY"
     named = f"dfs.namenode.{'https' if is_tls else 'http'}-address"
-    service = place.authority
+    service = location.authority
     if service in _names(settings, "dfs.nameservices"):
         keys = [f"{named}.{service}.{node}" for node in _names(settings, f"dfs.ha.namenodes.{service}")]
         addresses = [settings[key] for key in keys or [f"{named}.{service}"] if key in settings]
@@ -113,7 +113,7 @@ def of_hdfs(place: CheckpointLocation, settings: Mapping[str, str]) -> WebHdfs:
         addresses = [f"{host if bound in ('', '0.0.0.0') else bound}:{port or PORTS[is_tls]}"] if host else []
     if not addresses:
         raise ValueError(f"no setting {named} says where its namenode has WebHDFS")
-    return WebHdfs(addresses, place.path, is_tls, _user())
+    return WebHdfs(addresses, location.path, is_tls, _user())
 
 
 def _names(settings: Mapping[str, str], name: str) -> list[str]:

@@ -59,8 +59,8 @@ def planned_writer(chosen: Options, read: BatchInput | None, schema: Any) -> Wri
     fit = check_target(options, schema)
     named = fit.renamed(options, schema.names)
     check_fitted(named, fit)
-    folded = [pair for pair in zip(_columns(chosen), _columns(options), strict=True) if pair[0] != pair[1]]
-    return writer_of(named, read, replace(fit, folded=(*folded, *fit.folded)))
+    differing = [pair for pair in zip(_columns(chosen), _columns(options), strict=True) if pair[0] != pair[1]]
+    return writer_of(named, read, replace(fit, folded=(*differing, *fit.folded)))
 
 
 def check_target(options: Options, schema: Any) -> Fit:

@@ -39,7 +39,7 @@ class Fit:
 
     def _fitted(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         assert self.columns is not None
-        arrays = [_converted(batch.column(place), field) for place, field in self.columns]
+        arrays = [_converted(batch.column(index), field) for index, field in self.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def renamed(self, options: Options, names: Iterable[str]) -> Options:
@@ -47,7 +47,7 @@ class Fit:
         if self.columns is None:
             return options
         columns = list(names)
-        topic = {columns[place]: field.name for place, field in self.columns}
+        topic = {columns[index]: field.name for index, field in self.columns}
         lanes = options.lane_names
         return replace(
             options,

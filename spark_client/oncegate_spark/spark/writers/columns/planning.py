@@ -47,8 +47,8 @@ class Plan:
     @property
     def fit(self) -> Fit:
         """How the tasks make their rows the topic's."""
-        places = {name: place for place, name in enumerate(self.ours.names)}
-        columns = tuple((places[column], self.theirs.field(name)) for name, column in self.pairs.items())
+        indexes = {name: index for index, name in enumerate(self.ours.names)}
+        columns = tuple((indexes[column], self.theirs.field(name)) for name, column in self.pairs.items())
         return Fit(columns, tuple((column, name) for name, column in self.pairs.items() if name != column))
 
     @property

@@ -38,14 +38,14 @@ def records(options: Options, schema: Any) -> Fit:
     decided, used = not options.by_row, _used(options)
     aside = _free_name(columns.names)
     sent, used_up = [], []
-    for place, field in enumerate(columns):
+    for number, field in enumerate(columns):
         if decided and field.name == TOPIC_COLUMN:
             if field.name not in used:
                 continue
             # Under its own name the gateway would send each row to the topic that it comes from.
             field = field.with_name(aside)
-        sent.append((place, field))
-        if options.lane_names is not None and columns.names[place] == options.lane_names[0]:
+        sent.append((number, field))
+        if options.lane_names is not None and columns.names[number] == options.lane_names[0]:
             used_up += [] if field.name in TYPES else [field.name]
     return Fit(tuple(sent), used_up=tuple(used_up))
 
