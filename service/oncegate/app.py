@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 import oncegate.transports.grpc  # noqa: F401 (before anything imports the library that it sets up)
+from oncegate.core.errors import SettingsError
 from oncegate.doors import access_of, allowed_address, bound, credentials, is_guarded, is_loopback, tls_of, traced
 from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.gateway import Gateway, open_gateway
@@ -38,7 +39,7 @@ from oncegate.runtime.last_resort import end_within
 from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.malloc import collect_seldom, keep_freed_memory, leave_out_what_is_loaded
 from oncegate.runtime.threads import share_often
-from oncegate.settings import ProcessSettings, Settings, SettingsError
+from oncegate.settings import ProcessSettings, Settings
 from oncegate.transports.access.access import Access
 from oncegate.transports.decode import ids, json_rows, json_scan, staged_rows
 from oncegate.transports.http.app import About, create_app

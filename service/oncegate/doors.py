@@ -6,11 +6,12 @@ import socket
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from oncegate.core.errors import SettingsError
 from oncegate.ports import Observer
 from oncegate.ports.tracing import Tracer
 from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.otel_variables import wanted_traces
-from oncegate.settings import ProcessSettings, SettingsError
+from oncegate.settings import ProcessSettings
 from oncegate.transports.access.access import Access
 from oncegate.transports.access.keys import KeysUnreadable
 from oncegate.transports.promises import CREDENTIALS, KEYS, KEYS_AND_TOKENS, OPEN, TOKENS

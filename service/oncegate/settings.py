@@ -28,16 +28,13 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from oncegate.core.errors import SettingsError
 from oncegate.engine.limits import Limits
 from oncegate.variables import PREFIX, no_setting, unusable
 
 FILE = "oncegate.toml"
 # How the path of the file reaches the sources; no field has this name.
 _FILE_ARGUMENT = "settings_file"
-
-
-class SettingsError(ValueError):
-    """A setting that cannot be used, in one line for a person."""
 
 
 class _Half(BaseSettings):

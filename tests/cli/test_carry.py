@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oncegate.cli import app
-from oncegate.cli.running.requests import answer_about, answer_of
+from oncegate.cli.requests import answer_about, answer_of
 from oncegate.testing import LocalGateway
 from oncegate_spark import Gateway
 from tests.support.full_disks import fill, small_disk

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oncegate.cli import app
-from oncegate.cli.running.requests import answer_about
+from oncegate.cli.requests import answer_about
 from oncegate.testing import LocalGateway
 from oncegate_spark import Gateway
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from deploy.kafka.certificates import Authority
 from oncegate.app import running
 from oncegate.cli import app
-from oncegate.cli.running.requests import answer_of
+from oncegate.cli.requests import answer_of
 from oncegate.runtime.logging import open_log
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role

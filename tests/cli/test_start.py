@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from oncegate.__main__ import main
+from oncegate.cli import VERBS
 from tests.support.gateway_process import GatewayProcess
 
 
@@ -72,3 +73,32 @@ def compiling() -> str:
     """What set-up's last step says, in a process of its own."""
     code = "from oncegate.app import compile_kernels; compile_kernels()"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+# Libraries and rooms that take more of a processor's time to import than a verb may take to start.
+HEAVY = ("cryptography", "numba", "numpy", "oncegate.ledgers", "oncegate.settings", "pyarrow", "pydantic", "structlog")
+
+
+def imported_by(program: str) -> set[str]:
+    """Returns the modules that a new process has imported after `program`."""
+    shown = f"{program}\nimport sys\nsys.stderr.write(' '.join(sys.modules))"
+    return set(subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True).stderr.split())
+
+
+def test_the_version_is_shown_without_the_module_of_any_verb() -> None:
+    imported = imported_by("from oncegate.cli import app\napp(['--version'], standalone_mode=False)")
+    assert "oncegate.cli" in imported
+    assert {name for name in imported if name.startswith("oncegate.cli.")} == set()
+
+
+def test_a_verb_starts_with_its_own_module_and_without_ledgers_settings_and_arrays() -> None:
+    modules = sorted({f"oncegate.cli.{target.partition(':')[0]}" for target in VERBS.values()})
+    imported = imported_by(f"import {', '.join(modules)}")
+    assert set(modules) <= imported
+    assert imported.isdisjoint(HEAVY)
+
+
+def test_help_of_a_verb_imports_no_other_verb() -> None:
+    imported = imported_by("from oncegate.cli import app\napp(['explain', '--help'], standalone_mode=False)")
+    verbs = {f"oncegate.cli.{target.partition(':')[0]}" for target in VERBS.values()}
+    assert imported & verbs == {"oncegate.cli.explain"}

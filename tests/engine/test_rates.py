@@ -3,13 +3,13 @@
 import pytest
 
 from oncegate.core.claims import Verb
-from oncegate.core.errors import QuotaExceeded
+from oncegate.core.errors import QuotaExceeded, SettingsError
 from oncegate.engine.counters import QUOTA_BYTES, QUOTA_CLAIMS, QUOTA_IDS, QUOTA_STAGES
 from oncegate.engine.counts.bucket import Bucket
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.counts.rates import NEVER_REFUSED_BYTES, Rates
 from oncegate.engine.limits import Limits
-from oncegate.settings import SettingsError, load
+from oncegate.settings import load
 from oncegate.testing.clock import FakeClock
 from tests.support.held import said, serving
 

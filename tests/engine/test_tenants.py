@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from oncegate.core.errors import QuotaExceeded
+from oncegate.core.errors import QuotaExceeded, SettingsError
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.counts.rates import NEVER_REFUSED_BYTES, Rates
 from oncegate.engine.counts.tenants import TENANTS_MAX, Tenants, current_tenant, set_current_tenant
 from oncegate.engine.limits import Limits
-from oncegate.settings import SettingsError, load
+from oncegate.settings import load
 from oncegate.testing.clock import FakeClock
 from tests.support.held import Served, said, serving
 

@@ -6,7 +6,7 @@ from tests.mutants.mutant import one
 ENGINE, INDEX, HTTP = "service/oncegate/engine", "service/oncegate/index", "service/oncegate/transports/http"
 _ENGINE = "tests/engine/usecases/test_operators.py"
 _DOOR = "tests/transports/http/test_operators.py"
-_FORGET, _VERBS = "service/oncegate/cli/operating/forget.py", "tests/cli/test_operating.py"
+_VERBS = "tests/cli/test_operating.py"
 
 OPERATORS = (
     one(
@@ -86,19 +86,19 @@ OPERATORS = (
     ),
     one(
         "a drain is over when the gateway was started anew",
-        "oncegate.cli.operating.drain::drain",
+        "oncegate.cli.drain::drain",
         replace("not state['draining']", "False"),
         "tests/cli/test_operating.py::test_a_drain_of_a_gateway_that_is_started_anew_meanwhile_is_none",
     ),
     one(
         "what an operator sent and nobody answered was not done",
-        "oncegate.cli.running.requests::answer_of",
+        "oncegate.cli.requests::answer_of",
         replace("request.get_method() == 'GET'", "True"),
         "tests/cli/test_requests.py::test_what_was_sent_and_not_answered_is_unknown_and_what_only_asks_is_not",
     ),
     one(
         "a release stands in the trail as what a resolution is called",
-        "oncegate.cli.operating.release::release",
+        "oncegate.cli.operators::release",
         replace(
             ("{'outcome': 'not_done', 'verb': 'release', 'holder_gone': holder_gone, **note(reason, who)}"),
             "{'outcome': 'not_done', 'holder_gone': holder_gone, **note(reason, who)}",
@@ -163,25 +163,25 @@ OPERATORS = (
     ),
     one(
         "a set is forgotten by whoever has no terminal",
-        "oncegate.cli.operating.forget::_forget_all",
+        "oncegate.cli.forget::_forget_all",
         replace("not id_set or not sys.stdin.isatty()", "False"),
         f"{_VERBS}::test_a_set_is_not_forgotten_without_its_name_and_nothing_is_noted",
     ),
     one(
         "the Enter key forgets all claims",
-        "oncegate.cli.operating.forget::_forget_all",
+        "oncegate.cli.forget::_forget_all",
         replace("not id_set or not sys.stdin.isatty()", "not sys.stdin.isatty()"),
         f"{_VERBS}::test_the_enter_key_alone_forgets_no_claims_whose_set_has_an_empty_name",
     ),
     one(
         "a set is forgotten without the question",
-        "oncegate.cli.operating.forget::_forget_all",
+        "oncegate.cli.forget::_forget_all",
         replace("typer.prompt(question, default='', show_default=False)", "id_set"),
         f"{_VERBS}::test_a_terminal_is_asked_for_the_name_of_the_set",
     ),
     one(
         "ids beside --all are ignored",
-        "oncegate.cli.operating.forget::forget",
+        "oncegate.cli.forget::forget",
         replace("ids or file is not None or columns", "columns"),
         f"{_VERBS}::test_a_set_is_not_forgotten_without_its_name_and_nothing_is_noted",
     ),

@@ -86,7 +86,7 @@ SECURITY: tuple[Mutant, ...] = (
     ),
     one(
         "a revoked key stays in the file",
-        "oncegate.cli.keys.verbs::revoke",
+        "oncegate.cli.keys::revoke",
         replace("[key for key in keys_of_file.values() if key.id != key_id]", "keys_of_file.values()"),
         "tests/cli/test_keys.py",
     ),

@@ -63,7 +63,7 @@ STARTING: tuple[Mutant, ...] = (
     ),
     one(
         "a password in the URL of a ledger is shown among the settings",
-        "oncegate.cli.config::_shown",
+        "oncegate.cli.serve::_shown",
         replace(
             ("replace(origin, value=without_passwords(str(origin.value))) if origin.name == 'ledger' else origin"),
             "origin",

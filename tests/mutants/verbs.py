@@ -10,14 +10,27 @@ _DOCTOR, _AUDIT = "tests/cli/test_doctor.py", "tests/cli/test_audit.py"
 
 VERBS = (
     one(
+        "all verbs are imported where one is run",
+        "oncegate.cli::_Group.__init__",
+        replace("_Commands(VERBS)", "dict(_Commands(VERBS))"),
+        "tests/cli/test_start.py::test_help_of_a_verb_imports_no_other_verb",
+        "tests/cli/test_start.py::test_the_version_is_shown_without_the_module_of_any_verb",
+    ),
+    one(
+        "how a verb says no knows the ledgers",
+        "oncegate.cli.refusals",
+        insert("from oncegate.ledgers.log.data_dir import Refused", before="T = ..."),
+        "tests/cli/test_start.py::test_a_verb_starts_with_its_own_module_and_without_ledgers_settings_and_arrays",
+    ),
+    one(
         "paragraphs of help break where the source does",
-        "oncegate.cli",
+        "oncegate.cli::_Commands.__getitem__",
         delete("let_paragraphs_flow(...)"),
         "tests/cli/test_verbs.py::test_paragraphs_of_help_flow_to_the_edge_and_examples_keep_their_lines",
     ),
     one(
         "an example is run into the paragraph before it",
-        "oncegate.cli.running.paragraphs::_BREAK",
+        "oncegate.cli::_BREAK",
         replace("re.compile('(?<!\\\\n)\\\\n(?!\\\\n|Example: )')", "re.compile('(?<!\\\\n)\\\\n(?!\\\\n)')"),
         "tests/cli/test_verbs.py::test_paragraphs_of_help_flow_to_the_edge_and_examples_keep_their_lines",
     ),
@@ -35,7 +48,7 @@ VERBS = (
     ),
     one(
         "a doctor that is told of no claim",
-        "oncegate.cli.doctor.verb::_findings",
+        "oncegate.cli.doctor.checks::findings_of",
         delete("yield from _seen('claim', lambda: gateway.claim(reached, folders, namespace or DEFAULT_NAMESPACE))"),
         f"{_DOCTOR}::test_a_whole_installation_is_well_and_the_claim_leaves_no_namespace_and_no_folder",
     ),
@@ -116,7 +129,7 @@ VERBS = (
     ),
     one(
         "an exported key that everybody may read",
-        "oncegate.cli.carry.export::_write",
+        "oncegate.cli.carry::_write",
         replace(
             "os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 384)",
             "os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 420)",
@@ -143,19 +156,19 @@ VERBS = (
     ),
     one(
         "a dry run that writes",
-        "oncegate.cli.operating.replay::replay",
+        "oncegate.cli.replay::replay",
         replace("run.look_up if dry_run else run.write", "run.write"),
         f"{_REPLAY}::test_a_dry_run_says_what_would_be_written_and_writes_nothing",
     ),
     one(
         "a replay that nobody hears of",
-        "oncegate.cli.operating.replay::replay",
+        "oncegate.cli.replay::replay",
         replace("not dry_run", "False"),
         f"{_REPLAY}::test_a_file_of_which_half_was_written_is_whole_afterwards_and_stays_so",
     ),
     one(
         "a replay whose rows are all new goes on",
-        "oncegate.cli.operating.replay::replay",
+        "oncegate.cli.replay::replay",
         replace("not (dry_run or allow_none_known)", "False"),
         f"{_REPLAY}::test_nothing_is_written_where_none_of_the_rows_is_known_unless_one_says_so",
     ),
@@ -182,7 +195,7 @@ VERBS = (
     ),
     one(
         "a replay into a topic that is not there",
-        "oncegate.cli.operating.replay::_with_schema",
+        "oncegate.cli.replay::_with_schema",
         replace("ask(f\"/topics/{quote(order.topic, safe='')}\")['schema_ipc']", "None"),
         f"{_REPLAY}::test_what_is_wrong_is_told_in_one_line_and_leaves_no_word",
     ),

@@ -213,7 +213,7 @@ VERIFIER: tuple[Mutant, ...] = (
     ),
     one(
         "text is replayed without the types of the topic",
-        "oncegate.cli.operating.replay::_with_schema",
+        "oncegate.cli.replay::_with_schema",
         replace("[source_input.typed(schema) for source_input in order.given]", "order.given"),
         "tests/cli/test_replay.py::test_row_that_the_topic_has_no_place_for_ends_it_before_anything_is_written",
     ),

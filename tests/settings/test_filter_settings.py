@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from oncegate.core.errors import SettingsError
 from oncegate.index.lsm import bloom_pybloom
-from oncegate.settings import SettingsError, load
+from oncegate.settings import load
 
 
 @pytest.mark.parametrize("fpr", ["0.0", "1.0", "-0.1", "nan"])

@@ -12,7 +12,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from oncegate.cli import app
-from oncegate.cli.doctor import verb as doctor
+from oncegate.cli.doctor import checks as doctor
 from oncegate.settings import ProcessSettings, SemanticSettings, Settings, load, origins
 
 FIELDS = SemanticSettings.model_fields | ProcessSettings.model_fields

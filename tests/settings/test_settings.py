@@ -11,9 +11,10 @@ from pydantic import ValidationError
 from typer.main import get_command
 
 from oncegate.cli import app
+from oncegate.core.errors import SettingsError
 from oncegate.engine.limits import Limits
 from oncegate.index.lsm import bloom_pybloom
-from oncegate.settings import ProcessSettings, SemanticSettings, SettingsError, load, names
+from oncegate.settings import ProcessSettings, SemanticSettings, load, names
 from oncegate.variables import CLIENTS, PREFIX
 from oncegate.verifier.address import API_KEY
 from oncegate.verifier.sources.registry import REGISTRY_AUTH

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from oncegate.settings import SettingsError
+from oncegate.core.errors import SettingsError
 from oncegate.testing import LocalGateway
 from oncegate.testing.local import _Running
 from oncegate_spark import AsyncGateway, Gateway

@@ -18,8 +18,8 @@ import pytest
 from deploy.kafka.certificates import Authority
 from deploy.ports import free_port
 from oncegate.app import running
+from oncegate.core.errors import SettingsError
 from oncegate.runtime.logging import open_log
-from oncegate.settings import SettingsError
 from oncegate.transports.http.server.protocol import HANDSHAKE_S
 from oncegate_spark import AsyncGateway, Credentials, Gateway, errors
 from tests.support.gateway_process import GatewayProcess

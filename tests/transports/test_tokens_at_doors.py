@@ -9,9 +9,9 @@ import grpc
 import pytest
 
 from oncegate.app import announce, running
+from oncegate.core.errors import SettingsError
 from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.logging import open_log
-from oncegate.settings import SettingsError
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import CALLS, Role
 from oncegate.transports.grpc import gateway_pb2 as pb

@@ -1,47 +1,85 @@
-"""The command line: a verb a file."""
+"""The command line: a table of verbs. The module of a verb is imported when the verb is run, and no other."""
 
+import inspect
+import re
 import sys
-from typing import Annotated
+from collections import UserDict
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import oncegate
-from oncegate.cli import backup, config, demo, explain, kafka, keys, ledger, resolve, restore, serve, size, verify
-from oncegate.cli.audit import verb as audit
-from oncegate.cli.carry import export, importing
-from oncegate.cli.doctor import verb as doctor
-from oncegate.cli.operating import drain, fence, forget, log, release, replay
-from oncegate.cli.running.paragraphs import let_paragraphs_flow
+
+# The function of each verb, or the group it is.
+VERBS = {
+    "serve": "serve:serve",
+    "config": "serve:config",
+    "doctor": "doctor.verb:doctor",
+    "audit": "audit:audit",
+    "explain": "explain:explain",
+    "resolve": "operators:resolve",
+    "release": "operators:release",
+    "forget": "forget:forget",
+    "replay": "replay:replay",
+    "fence": "operators:fence",
+    "drain": "drain:drain",
+    "log": "operators:log",
+    "demo": "demo:demo",
+    "init": "ledger:init",
+    "backup": "copies:backup",
+    "restore": "copies:restore",
+    "verify": "verify:verify",
+    "export": "carry:export",
+    "import": "carry:take_in",
+    "size": "size:size",
+    "ledger": "ledger:app",
+    "kafka": "kafka:app",
+    "keys": "keys:app",
+}
+# A line break that stands for a space: what comes behind it is no example, which has a line of its own.
+_BREAK = re.compile(r"(?<!\n)\n(?!\n|Example: )")
+
+
+def let_paragraphs_flow(app: typer.Typer) -> None:
+    """Gives each verb of `app` its docstring as help, one line a paragraph and an example.
+
+    Typer itself lets only the first paragraph flow in a terminal of any width.
+    """
+    for command in app.registered_commands:
+        command.help = _BREAK.sub(" ", command.help or inspect.getdoc(command.callback) or "")
+
+
+class _Commands(UserDict[str, Any]):
+    """Maps each verb to its command, which is built, and its module imported, when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, _, function = super().__getitem__(name).partition(":")
+        verb = getattr(import_module(f"oncegate.cli.{module}"), function)
+        if not isinstance(verb, typer.Typer):
+            function, verb = verb, typer.Typer(add_completion=False)
+            verb.command(name)(function)
+        let_paragraphs_flow(verb)
+        command = typer.main.get_command(verb)
+        command.name = name
+        return command
+
+
+class _Group(TyperGroup):
+    """Holds the verbs of VERBS."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = _Commands(VERBS)
+
 
 app = typer.Typer(
+    cls=_Group,
     help="A deduplicating gateway: retried writes take effect once.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command("serve")(serve.serve)
-app.command("config")(config.config)
-app.command("doctor")(doctor.doctor)
-app.command("audit")(audit.audit)
-app.command("explain")(explain.explain)
-app.command("resolve")(resolve.resolve)
-app.command("release")(release.release)
-app.command("forget")(forget.forget)
-app.command("replay")(replay.replay)
-app.command("fence")(fence.fence)
-app.command("drain")(drain.drain)
-app.command("log")(log.log)
-app.command("demo")(demo.demo)
-app.command("init")(ledger.init)
-app.command("backup")(backup.backup)
-app.command("restore")(restore.restore)
-app.command("verify")(verify.verify)
-app.command("export")(export.export)
-app.command("import")(importing.take_in)
-app.command("size")(size.size)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(kafka.app, name="kafka")
-app.add_typer(keys.app, name="keys")
-let_paragraphs_flow(app)
 
 
 def _version(wanted: bool) -> None:

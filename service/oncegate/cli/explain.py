@@ -8,15 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from oncegate.cli.options import AsJsonOption, CaOption, CertificateOption, IdSetOption, NamespaceOption, UrlOption
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, answer_about
+from oncegate.cli.requests import answer_about
 
 IdArgument = Annotated[list[str], typer.Argument(help="The id; several words for an id of several columns.")]
-IdSetOption = Annotated[
-    str, typer.Option(help="The set the id is of: for rows that were produced, their topic's name.")
-]
-NamespaceOption = Annotated[str, typer.Option(help="The namespace.")]
-AsJsonOption = Annotated[bool, typer.Option("--json", help="The gateway's answer as it is.")]
 
 
 def explain(

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import msgspec
 import typer
@@ -11,24 +11,25 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from oncegate.cli.refusals import going_past, refuse_urls, refusing
+from oncegate.cli.options import AsJsonOption, DataOption, NamespaceOption, OneNamespaceOption, WitnessOption
+from oncegate.cli.refusals import going_past, refusing
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers import log
-from oncegate.ledgers.log.admin.dump import Item
 
-app = typer.Typer(help="Look at an embedded ledger, or accept what is left of one.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from oncegate.ledgers.log.admin.dump import Item
 
-DataOption = Annotated[Path, typer.Option(help="Data folder of the embedded ledger.", callback=refuse_urls)]
-WitnessOption = Annotated[str | None, typer.Option(help="Where its witness is, if not beside it.")]
-NamespaceOption = Annotated[str, typer.Option(help="The namespace whose ledger is shown.")]
-OneNamespaceOption = Annotated[str | None, typer.Option("--namespace", help="One namespace's ledger.  [default: all]")]
-AsJsonOption = Annotated[bool, typer.Option("--json", help="One JSON object a line, with every field whole.")]
+app = typer.Typer(
+    help="Look at an embedded ledger, or accept what is left of one.", no_args_is_help=True, add_completion=False
+)
+
 # What a table shows of a long value; --json shows it all.
 SHOWN_CHARS = 32
 
 
 def init(data: DataOption = Path("data"), witness: WitnessOption = None) -> None:
     """Make a new, empty ledger; refused where the folder or its witness knows of one already."""
+    from oncegate.ledgers import log
+
     with refusing():
         log.init(str(data), witness)
         sys.stdout.write(f"data folder {data}: NEW, EMPTY; namespace default\n")
@@ -43,6 +44,8 @@ def accept(
     Without --namespace all are accepted, each under a new id. One that is damaged in itself stays as it is, and is
     named. Status 1: one is.
     """
+    from oncegate.ledgers import log
+
     with refusing():
         going_past(log.accept(str(data), witness, namespace), lambda line: (line, {}), as_json=False)
 
@@ -58,6 +61,8 @@ def dump(
 
     Ends with status 1 where something is damaged. Example: oncegate ledger dump --json
     """
+    from oncegate.ledgers import log
+
     with refusing():
         items = _checked(log.dump(str(data), namespace, witness))
         if as_json:
@@ -68,7 +73,7 @@ def dump(
             _show(namespace, items)
 
 
-def _checked(items: Iterable[Item]) -> Iterable[Item]:
+def _checked(items: "Iterable[Item]") -> "Iterable[Item]":
     """The items; LedgerDamaged after the last one when that is damage."""
     for item in items:
         yield item
@@ -82,7 +87,7 @@ def _plain(value: object) -> object:
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
-def _show(namespace: str, items: Iterable[Item]) -> None:
+def _show(namespace: str, items: "Iterable[Item]") -> None:
     """A table of what was found, also when the last of it is damage."""
     table = Table("position", "kind", "fields", title=f"ledger of namespace {namespace}")
     try:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -15,29 +16,28 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from oncegate.ledgers.disk import Disk
-
-
-class _CountingDisk(Disk):
-    """Tells the bar of every byte it reads."""
-
-    def __init__(self, bar: Progress, total_bytes: int, shown: str) -> None:
-        self._bar = bar
-        self._task = bar.add_task(shown, total=total_bytes)
-
-    def read(self, path: Path, offset: int = 0, size_bytes: int | None = None) -> bytes:
-        data = super().read(path, offset, size_bytes)
-        self._bar.advance(self._task, len(data))
-        return data
+if TYPE_CHECKING:
+    from oncegate.ledgers.disk import Disk
 
 
 @contextmanager
-def counted(shown: str, *folders: Path, times: int) -> Iterator[Disk]:
+def counted(shown: str, *folders: Path, times: int) -> "Iterator[Disk]":
     """Opens a disk whose reads move a bar; all that lies in the folders is read about so many times."""
+    from oncegate.ledgers.disk import Disk
+
+    class CountingDisk(Disk):
+        """Moves the bar with every byte that is read."""
+
+        def read(self, path: Path, offset: int = 0, size_bytes: int | None = None) -> bytes:
+            data = super().read(path, offset, size_bytes)
+            bar.advance(task, len(data))
+            return data
+
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        yield _CountingDisk(bar, times * sum(map(_size_bytes, folders)), shown)
+        task = bar.add_task(shown, total=times * sum(map(_size_bytes, folders)))
+        yield CountingDisk()
 
 
 @contextmanager
@@ -48,12 +48,12 @@ def steps() -> Iterator[Callable[[str, int, int | None], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         tasks: dict[str, TaskID] = {}
 
-        def told(step: str, done: int, total: int | None) -> None:
+        def move(step: str, done: int, total: int | None) -> None:
             if step not in tasks:
                 tasks[step] = bar.add_task(step, total=total)
             bar.update(tasks[step], completed=done)
 
-        yield told
+        yield move
 
 
 def _size_bytes(folder: Path) -> int:

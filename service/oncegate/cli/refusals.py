@@ -6,16 +6,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import typer
 
-from oncegate.core.errors import OncegateError
-from oncegate.ledgers import SCHEMES
-from oncegate.ledgers.log.data_dir import Refused
-from oncegate.ledgers.url_options import without_passwords
-from oncegate.settings import SettingsError
+from oncegate.core.errors import OncegateError, SettingsError
+
+if TYPE_CHECKING:
+    from oncegate.ledgers.log.data_dir import Refused
 
 T = TypeVar("T")
 
@@ -41,12 +40,15 @@ def refusing() -> Iterator[None]:
 
 
 def going_past(
-    results: Iterable[T | Refused], shown: Callable[[T], tuple[str, dict[str, object]]], as_json: bool
+    results: "Iterable[T | Refused]", shown: Callable[[T], tuple[str, dict[str, object]]], as_json: bool
 ) -> None:
     """Writes a line for each ledger, of those that were refused to stderr; then raises Exit with status 1.
 
     `shown`: the line of one that was not refused, and its members for `as_json`.
     """
+    # Ledgers take a quarter of a second to import.
+    from oncegate.ledgers.log.data_dir import Refused
+
     is_whole = True
     for result in results:
         if isinstance(result, Refused):
@@ -79,7 +81,12 @@ _COPIES = {
 def refuse_urls(context: typer.Context, folder: Path | None) -> Path | None:
     """Returns a data folder as it was given; refuses the URL of a ledger, which would become a folder of that name."""
     scheme, colon, _ = str(folder).partition(":")
-    if folder is not None and colon and scheme in SCHEMES:
+    if folder is None or not colon:
+        return folder
+    from oncegate.ledgers import SCHEMES
+    from oncegate.ledgers.url_options import without_passwords
+
+    if scheme in SCHEMES:
         instead = _COPIES.get(context.info_name or "", "`oncegate serve --ledger` takes those")
         _refuse(f"--data takes a folder, and {without_passwords(str(folder))} is the URL of a ledger; {instead}")
     return folder

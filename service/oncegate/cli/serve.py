@@ -1,28 +1,38 @@
-"""`oncegate serve`, and its flags, which `oncegate config` takes too: declared once, for both verbs."""
+"""`oncegate serve`, its flags, and `oncegate config`, which shows what they and the settings come to."""
 
 import asyncio
 import inspect
 import signal
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import structlog
+import msgspec
 import typer
+from rich.console import Console
 
+from oncegate.cli.options import AsJsonOption
 from oncegate.cli.refusals import refuse_urls, refusing
-from oncegate.ledgers import parse_url
-from oncegate.runtime.logging import open_log
-from oncegate.settings import SettingsError, load
+from oncegate.cli.tables import table_of
+from oncegate.core.errors import SettingsError
 
-DataOption = Annotated[
+if TYPE_CHECKING:
+    import structlog
+
+    from oncegate.settings import SettingOrigin
+
+ServeDataOption = Annotated[
     Path | None, typer.Option(help="Data folder of the embedded ledger.  [default: ./data]", callback=refuse_urls)
 ]
 LedgerOption = Annotated[
     str | None,
     typer.Option(help="Ledger by URL, instead of --data: memory:, log:FOLDER, kafka://… or redis://…"),
 ]
-WitnessOption = Annotated[str | None, typer.Option(help="Where to keep the ledger's witness; another disk is better.")]
+ServeWitnessOption = Annotated[
+    str | None, typer.Option(help="Where to keep the ledger's witness; another disk is better.")
+]
 HostOption = Annotated[str | None, typer.Option(help="Beside loopback only with --keys.  [default: 127.0.0.1]")]
 KeysOption = Annotated[Path | None, typer.Option(help="File of keys that callers must show; see `oncegate keys`.")]
 InsecureOption = Annotated[
@@ -52,9 +62,9 @@ LogFormatOption = Annotated[str | None, typer.Option(help="text or json.  [defau
 
 
 def serve_flags(
-    data: DataOption = None,
+    data: ServeDataOption = None,
     ledger: LedgerOption = None,
-    witness: WitnessOption = None,
+    witness: ServeWitnessOption = None,
     host: HostOption = None,
     port: PortOption = None,
     port_file: PortFileOption = None,
@@ -109,12 +119,16 @@ def serve(**flags: Any) -> None:
 
     Example: oncegate serve --data ./data --port 8080
     """
+    from oncegate.settings import load
+
     with refusing():
         file, flag_values = serve_flags(**flags)
         settings = load(file, **flag_values)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             # Not as a verb's: an exception inside the loop would look like a bug. What was appended is on the disk.
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        from oncegate.runtime.logging import open_log
+
         log = open_log(settings.process.log_format)
         # Before the kernels are imported. They and the server take a second, and no other verb needs them.
         _keep_kernels(settings.process.ledger, log)
@@ -129,11 +143,47 @@ def serve(**flags: Any) -> None:
                 log.info("stopped before it was ready")
 
 
-def _keep_kernels(ledger: str, log: structlog.typing.FilteringBoundLogger) -> None:
+def _keep_kernels(ledger: str, log: "structlog.typing.FilteringBoundLogger") -> None:
     """Finds a folder for the compiled kernels, beside the data where there is no other; says so when there is none."""
+    from oncegate.ledgers import parse_url
     from oncegate.runtime.kernel_cache import keep_kernels
 
     scheme, place = parse_url(ledger)
     data = Path(place).absolute() if scheme == "log" else None
     if not keep_kernels(data and data.with_name(data.name + ".kernels")):
         log.warning("compiled kernels are not kept, each start compiles them: name a folder by NUMBA_CACHE_DIR")
+
+
+@taking_serve_flags
+def config(as_json: AsJsonOption = False, **flags: Any) -> None:
+    """Show every setting that `serve` would use with the same flags, and whether a flag, ONCEGATE_*, the file or the
+    default gave it.
+
+    Example: ONCEGATE_PORT=9090 oncegate config --data /var/lib/oncegate
+    """
+    from oncegate.settings import load, origins
+
+    with refusing():
+        file, flag_values = serve_flags(**flags)
+        shown_origins = [_shown(origin) for origin in origins(load(file, **flag_values), file, **flag_values)]
+        if as_json:
+            shown = {origin.name: {"value": origin.value, "source": origin.source} for origin in shown_origins}
+            sys.stdout.write(msgspec.json.encode(shown, enc_hook=str).decode() + "\n")
+        else:
+            _show(shown_origins)
+
+
+def _shown(origin: "SettingOrigin") -> "SettingOrigin":
+    """The setting as it may be seen: whoever wrote a password into the ledger's URL, which `serve` refuses."""
+    from oncegate.ledgers.url_options import without_passwords
+
+    return replace(origin, value=without_passwords(str(origin.value))) if origin.name == "ledger" else origin
+
+
+def _show(shown_origins: "list[SettingOrigin]") -> None:
+    table = table_of("setting", "value", "from")
+    for origin in shown_origins:
+        table.add_row(
+            origin.name, str(origin.value), origin.source, style=None if origin.source == "default" else "bold"
+        )
+    Console().print(table)

@@ -3,17 +3,20 @@
 import re
 import sys
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from oncegate.cli.capacity import Sizes, Work, sizes
+from oncegate.cli.options import AsJsonOption
 from oncegate.cli.refusals import refusing
+from oncegate.core.errors import SettingsError
 from oncegate.engine.limits import GIB, KIB, MIB, Limits
-from oncegate.settings import SettingsError
+
+if TYPE_CHECKING:
+    from oncegate.cli.capacity import Sizes, Work
 
 _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
 _HORIZON = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdy])")
@@ -33,7 +36,6 @@ NamesOption = Annotated[
     int, typer.Option(min=0, help="Batches committed so far: 9,460,800 of one each 10 s for 3 years.")
 ]
 RangesOption = Annotated[int, typer.Option(min=0, help="Produce requests and staged chunks whose rows topics keep.")]
-AsJsonOption = Annotated[bool, typer.Option("--json", help="One JSON object, bytes and seconds.")]
 
 
 def size(
@@ -54,6 +56,9 @@ def size(
 
     Example: oncegate size --rate 100 --horizon 7d
     """
+    # It counts with the kernels' own sizes, which are in modules of arrays.
+    from oncegate.cli.capacity import Work
+
     with refusing():
         work = Work(rate, seconds(horizon), _filter_bytes(fpr), batch, clients, hot_ids)
         work = replace(work, payload_digests=payload_digests, result_bytes=result_bytes, places=places)
@@ -64,7 +69,9 @@ def size(
             Console().print(_table(sizes))
 
 
-def _sizes(work: Work) -> Sizes:
+def _sizes(work: "Work") -> "Sizes":
+    from oncegate.cli.capacity import sizes
+
     try:
         return sizes(work)
     except ValueError as error:
@@ -92,7 +99,7 @@ def _filter_bytes(fpr: float) -> float:
     return sum(share * size_bytes for share, size_bytes in zip(shares, each, strict=True)) / sum(shares)
 
 
-def members(sizes: Sizes) -> dict[str, Any]:
+def members(sizes: "Sizes") -> dict[str, Any]:
     """Makes the JSON object: every part and every total."""
     return {
         "ids": sizes.ids,
@@ -104,7 +111,7 @@ def members(sizes: Sizes) -> dict[str, Any]:
     }
 
 
-def _table(sizes: Sizes) -> Table:
+def _table(sizes: "Sizes") -> Table:
     table = Table("what", "part", "at most", title=f"{sizes.ids:,} ids known at once")
     table.add_row("ids", "in memory", f"{sizes.hot_ids:,}")
     table.add_row("", "on disk, behind filters", f"{sizes.cold_ids:,}", end_section=True)

@@ -45,6 +45,10 @@ from typing import ClassVar, Literal
 NextStep = Literal["retry", "fix", "stop"]
 
 
+class SettingsError(ValueError):
+    """A setting that cannot be used, in one line for a person."""
+
+
 class OncegateError(Exception):
     """`detail` is one sentence for a person; `extra` goes into the problem document as further members."""
 

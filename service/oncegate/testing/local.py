@@ -16,8 +16,9 @@ from typing import Any, Self
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
+from oncegate.core.errors import SettingsError
 from oncegate.runtime.logging import open_log
-from oncegate.settings import ProcessSettings, SemanticSettings, Settings, SettingsError
+from oncegate.settings import ProcessSettings, SemanticSettings, Settings
 
 START_MS = 60_000  # the first start on a machine compiles the kernels
 STOP_MS = 30_000

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from oncegate.app import running
+from oncegate.core.errors import SettingsError
 from oncegate.doors import bound
 from oncegate.runtime.logging import open_log
-from oncegate.settings import SettingsError
 from oncegate.transports.access.rights import CALLS, Role
 from tests.support.http_app import JSON, Reply, Served, request, settings
 from tests.support.tenants import STRANGER, THERE, write_keys

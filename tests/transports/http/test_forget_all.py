@@ -101,7 +101,7 @@ def test_it_is_forgotten_after_a_restart_and_its_later_ids_are_known(tmp_path: P
 
 
 def forget(local: LocalGateway, id_set: str) -> None:
-    from oncegate.cli.running.requests import answer_about
+    from oncegate.cli.requests import answer_about
 
     message = {"id_set": id_set, "confirm": id_set, "token": token(), **SAID}
     try:

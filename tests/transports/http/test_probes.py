@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from oncegate import app as program
-from oncegate.core.errors import OncegateError
+from oncegate.core.errors import OncegateError, SettingsError
 from oncegate.runtime.descriptors import PROBES
-from oncegate.settings import SettingsError
 from oncegate.transports.http.server import probes
 from tests.support.http_app import Reply, read_reply, request, served
 

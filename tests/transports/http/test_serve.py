@@ -22,12 +22,11 @@ from typer.testing import CliRunner
 
 from oncegate.app import announce, remove_port_file, running
 from oncegate.cli import app
-from oncegate.core.errors import LedgerBusy, OncegateError
+from oncegate.core.errors import LedgerBusy, OncegateError, SettingsError
 from oncegate.doors import bound
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ports import Mark
 from oncegate.runtime.logging import open_log
-from oncegate.settings import SettingsError
 from oncegate.transports.promises import promise_line
 from tests.support.gateway_process import GatewayProcess
 from tests.support.http_app import CLAIM, JSON, request, served, settings, token

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from oncegate.core.errors import SettingsError
 from oncegate.runtime.otel_variables import WantedTraces, wanted_traces
-from oncegate.settings import SettingsError
 from tests.support.http_app import request, served
 from tests.support.http_requests import packed
 from tests.support.otlp_receiver import Receiver

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import oncegate
 from oncegate.cli.doctor.findings import DoctorFinding, ok, warning, wrong
-from oncegate.cli.running.requests import answer_of
+from oncegate.cli.requests import answer_of
 from oncegate.core.errors import Forbidden, LedgerFull, NotFound, OncegateError, Recovering, Stopping
 from oncegate.engine.names import DEFAULT_NAMESPACE
 from oncegate.ledgers import parse_url

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from oncegate.cli.doctor.findings import DoctorFinding, ok, warning, wrong
+from oncegate.core.errors import SettingsError
 from oncegate.doors import allowed_address, is_guarded
 from oncegate.ledgers import parse_url
 from oncegate.runtime.descriptors import needed, shared_out
-from oncegate.settings import Settings, SettingsError
+from oncegate.settings import Settings
 
 OLDEST, BEFORE = (3, 11), (3, 14)
 # The module of each extra, by what asks for it.

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from oncegate.cli.operating.options import AsJsonOption, RegistryCaOption, RegistryUrlOption
+from oncegate.cli.options import AsJsonOption, IdColOption, RegistryCaOption, RegistryUrlOption
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
 from oncegate.core.errors import BadRequest
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 SourceArgument = Annotated[
     str, typer.Argument(help="A file or folder (.parquet, .arrow, .csv, .ndjson), or kafka://HOST:PORT/TOPIC.")
 ]
-IdColOption = Annotated[list[str], typer.Option(help="A table's column that is the id; once for each of several.")]
 IdOption = Annotated[
     str,
     typer.Option(

@@ -7,6 +7,8 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from oncegate.cli.refusals import refuse_urls
+
 Given = TypeVar("Given", str, str | None)
 
 
@@ -36,6 +38,22 @@ RegistryUrlOption = Annotated[
 ]
 RegistryCaOption = Annotated[
     Path | None, typer.Option(help="PEM file of who signed its certificate.  [default: those commonly trusted]")
+]
+UrlOption = Annotated[str, typer.Option(envvar="ONCEGATE_URL", help="The running gateway.")]
+CaOption = Annotated[
+    Path | None,
+    typer.Option(envvar="ONCEGATE_CA", help="PEM file of who signed its certificate.  [default: the system's]"),
+]
+CertificateOption = Annotated[
+    Path | None, typer.Option(envvar="ONCEGATE_CERTIFICATE", help="PEM file of your own certificate and its key.")
+]
+NamespaceOption = Annotated[str, typer.Option(help="The namespace.")]
+OneNamespaceOption = Annotated[str | None, typer.Option("--namespace", help="One namespace's ledger.  [default: all]")]
+DataOption = Annotated[Path, typer.Option(help="Data folder of the embedded ledger.", callback=refuse_urls)]
+WitnessOption = Annotated[str | None, typer.Option(help="Where its witness is, if not beside it.")]
+IdColOption = Annotated[list[str], typer.Option(help="The column that is the id; once for each of several.")]
+IdSetOption = Annotated[
+    str | None, typer.Option(help="The set the ids are of: for rows that were produced, their topic's name.")
 ]
 
 

@@ -13,11 +13,21 @@ from urllib.parse import quote
 
 import typer
 
-from oncegate.cli.explain import NamespaceOption
-from oncegate.cli.operating.options import AsJsonOption, ReasonOption, TopicIdsOption, WhoOption, note
+from oncegate.cli.options import (
+    AsJsonOption,
+    CaOption,
+    CertificateOption,
+    IdColOption,
+    NamespaceOption,
+    ReasonOption,
+    TopicIdsOption,
+    UrlOption,
+    WhoOption,
+    note,
+)
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, answer_of, trusted
+from oncegate.cli.requests import answer_of, trusted
 from oncegate.core.errors import BadRequest, OncegateError
 
 if TYPE_CHECKING:
@@ -37,7 +47,6 @@ SourceArgument = Annotated[
     Path, typer.Argument(help="A file or folder (.parquet, .arrow, .csv, .ndjson) with the rows.")
 ]
 TopicOption = Annotated[str, typer.Option(help="The topic that they were to be written to, by the gateway's name.")]
-IdColOption = Annotated[list[str], typer.Option(help="The column that is the id; once for each of several.")]
 DigestColOption = Annotated[
     list[str], typer.Option(help="A column that is the id's payload, as the job named it; once for each of several.")
 ]

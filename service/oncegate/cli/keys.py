@@ -11,10 +11,10 @@ import typer
 from rich.console import Console
 
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.tables import table_of
+from oncegate.cli.tables import table_of
+from oncegate.core.errors import SettingsError
 from oncegate.engine.names import check_namespace
 from oncegate.runtime.clock import SystemClock
-from oncegate.settings import SettingsError
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
 
@@ -96,3 +96,9 @@ def _refusing() -> Iterator[None]:
             yield
         except keys.KeysUnreadable as error:
             raise SettingsError(str(error)) from error
+
+
+app = typer.Typer(help="Make, list and revoke the keys that callers show.", no_args_is_help=True, add_completion=False)
+app.command("add")(add)
+app.command("list")(list_keys)
+app.command("revoke")(revoke)

@@ -1,18 +1,33 @@
-"""Defines the verb `oncegate verify`, and which of its options go together."""
+"""Defines the verb `oncegate verify`, of the files of a ledger or of a topic against its input."""
 
+import asyncio
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from oncegate.cli.ledger import WitnessOption
-from oncegate.cli.operating.options import AsJsonLinesOption, RegistryCaOption, RegistryUrlOption, TopicIdsOption
-from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, trusted
-from oncegate.cli.serve import DataOption
-from oncegate.cli.verify.against import VerifyOptions, verify_topic
-from oncegate.cli.verify.ledger import verify_ledger
-from oncegate.core.errors import BadRequest
+from oncegate.cli.options import (
+    AsJsonLinesOption,
+    CaOption,
+    CertificateOption,
+    IdColOption,
+    RegistryCaOption,
+    RegistryUrlOption,
+    TopicIdsOption,
+    UrlOption,
+    WitnessOption,
+)
+from oncegate.cli.progress import counted
+from oncegate.cli.refusals import going_past, refusing
+from oncegate.cli.requests import trusted
+from oncegate.cli.serve import ServeDataOption
+from oncegate.cli.verify_topic import VerifyOptions, verify_topic
+from oncegate.core.errors import BadRequest, OncegateError
+
+if TYPE_CHECKING:
+    from oncegate.ledgers.log.admin.verify import Verified, VerifiedLedger
 
 AgainstOption = Annotated[
     str | None, typer.Option(help="The topic that the input was written to, by the gateway's name.")
@@ -20,8 +35,7 @@ AgainstOption = Annotated[
 InputOption = Annotated[
     Path | None, typer.Option("--input", help="What was to be written: .parquet, .arrow, .csv, .ndjson.")
 ]
-IdColOption = Annotated[list[str], typer.Option(help="The input's column that is the id; once for each of several.")]
-NamespaceOption = Annotated[
+VerifyNamespaceOption = Annotated[
     str | None,
     typer.Option(
         "--namespace",
@@ -44,14 +58,14 @@ RowsOption = Annotated[int, typer.Option(min=0, max=100_000, help="Ids of each k
 
 
 def verify(
-    data: DataOption = None,
+    data: ServeDataOption = None,
     witness: WitnessOption = None,
     as_json: AsJsonLinesOption = False,
     against: AgainstOption = None,
     input_file: InputOption = None,
     id_col: IdColOption = [],  # noqa: B006, never changed
     url: UrlOption = "http://127.0.0.1:8080",
-    namespace: NamespaceOption = None,
+    namespace: VerifyNamespaceOption = None,
     id_set: TopicIdsOption = None,
     output: OutputOption = "",
     output_id: OutputIdOption = "",
@@ -87,3 +101,51 @@ def verify(
             raise BadRequest("--against asks a running gateway (--url): --data and --witness are of a ledger's files")
         else:
             verify_topic(options, as_json, trusted(url, ca, certificate))
+
+
+def verify_ledger(data: Path, witness: str | None, namespace: str | None, as_json: bool) -> None:
+    """Prints a line for each ledger of the data folder, or of one namespace; status 1 where one of them is damaged."""
+    from oncegate.ledgers import log
+
+    with refusing(), counted("verifying", data, times=2) as disk:
+        try:
+            results = log.verify(str(data), witness, disk, _rebuild, namespace)
+            going_past(results, lambda verified: (_line(verified), _members(verified)), as_json)
+        except OncegateError as error:
+            if as_json:
+                sys.stdout.write(msgspec.json.encode({"ok": False, "detail": error.detail}).decode() + "\n")
+            raise
+
+
+def _rebuild(ledger: "VerifiedLedger") -> None:
+    """LedgerDamaged, KeyMismatch unless the entries make an index."""
+    # The compiler takes a second to import; no other verb needs it.
+    from oncegate.engine.commit.marks import Marks
+    from oncegate.engine.recovery.replay import replay
+    from oncegate.hashing.keys import key_check
+    from oncegate.index.shard import ShardIndex
+
+    marks, check = Marks(ledger.mark.ledger), key_check(ledger.key)
+    asyncio.run(replay(ShardIndex(), ledger.batches(), marks, check, 0))
+
+
+def _line(verified: "Verified") -> str:
+    compacted = f", compacted up to {verified.compacted}" if verified.compacted else ""
+    return (
+        f"{verified.namespace}: whole up to position {verified.position}{compacted}; "
+        f"{verified.segments} segments, {verified.ranges} ranges of {verified.range_bytes} bytes; "
+        f"ledger {verified.ledger.hex()}"
+    )
+
+
+def _members(verified: "Verified") -> dict[str, object]:
+    return {
+        "ok": True,
+        "namespace": verified.namespace,
+        "ledger": verified.ledger.hex(),
+        "position": verified.position,
+        "collected": verified.compacted,
+        "segments": verified.segments,
+        "ranges": verified.ranges,
+        "range_bytes": verified.range_bytes,
+    }

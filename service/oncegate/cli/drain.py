@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from oncegate.cli.explain import AsJsonOption
-from oncegate.cli.operating.options import ReasonOption, WhoOption, note
+from oncegate.cli.options import AsJsonOption, CaOption, CertificateOption, ReasonOption, UrlOption, WhoOption, note
 from oncegate.cli.progress import steps
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, answer_about, answer_of
+from oncegate.cli.requests import answer_about, answer_of
 from oncegate.core.errors import OncegateError
 
 UndoOption = Annotated[bool, typer.Option("--undo", help="Take new work again.")]

@@ -8,21 +8,10 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from oncegate.core.errors import BadRequest, NotFound, OncegateError
 from oncegate.verifier.address import API_KEY, address_of, check_private
 
-UrlOption = Annotated[str, typer.Option(envvar="ONCEGATE_URL", help="The running gateway.")]
-CaOption = Annotated[
-    Path | None,
-    typer.Option(envvar="ONCEGATE_CA", help="PEM file of who signed its certificate.  [default: the system's]"),
-]
-CertificateOption = Annotated[
-    Path | None, typer.Option(envvar="ONCEGATE_CERTIFICATE", help="PEM file of your own certificate and its key.")
-]
 TIMEOUT_S = 10
 
 

@@ -12,11 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.tables import table_of
+from oncegate.cli.tables import table_of
 from oncegate.core.errors import BadRequest
 from oncegate.engine.names import DEFAULT_NAMESPACE, check_namespace
-from oncegate.ledgers import parse_url
-from oncegate.ledgers.url_options import without_passwords
 
 if TYPE_CHECKING:
     from oncegate.ledgers.kafka.plan.look import Looked
@@ -87,6 +85,9 @@ def _needs(
     ledger: str, namespaces: Sequence[str], principal: str | None, topics: Sequence[str], writer: str | None
 ) -> tuple["Needs", Any]:
     """What is needed, and the address; BadRequest: the URL is none of Kafka's, or the extra is not there."""
+    from oncegate.ledgers import parse_url
+    from oncegate.ledgers.url_options import without_passwords
+
     scheme, place = parse_url(ledger)
     if scheme != "kafka":
         raise BadRequest(f"{without_passwords(ledger)} is no ledger on Kafka: kafka://HOST:PORT/PREFIX is")
@@ -163,3 +164,15 @@ def _rights(principal: str, rights: "Sequence[Right]") -> Table:
     for right in rights:
         table.add_row(right.kind, right.name if right.alone else f"{right.name}*", ", ".join(right.operations))
     return table
+
+
+app = typer.Typer(help="Prepare Kafka's brokers for a ledger.", no_args_is_help=True, add_completion=False)
+
+
+# With a callback of its own a group of one verb keeps the verb's name.
+@app.callback()
+def main() -> None:
+    """Prepare Kafka's brokers for a ledger."""
+
+
+app.command("plan")(plan)

@@ -8,18 +8,24 @@ from typing import Annotated
 
 import typer
 
-from oncegate.cli.explain import AsJsonOption, NamespaceOption
-from oncegate.cli.operating.options import ReasonOption, WhoOption, note
+from oncegate.cli.options import (
+    AsJsonOption,
+    CaOption,
+    CertificateOption,
+    IdSetOption,
+    NamespaceOption,
+    ReasonOption,
+    UrlOption,
+    WhoOption,
+    note,
+)
 from oncegate.cli.refusals import refusing
-from oncegate.cli.running.requests import CaOption, CertificateOption, UrlOption, answer_about
+from oncegate.cli.requests import answer_about
 from oncegate.core.errors import BadRequest
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(help="The ids; of several columns: one id, with --columns.")]
 FileOption = Annotated[Path | None, typer.Option("--file", help="A file with one id a line, instead.")]
 ColumnsOption = Annotated[bool, typer.Option("--columns", help="The words are the columns of one id.")]
-IdSetOption = Annotated[
-    str | None, typer.Option(help="The set the ids are of: for rows that were produced, their topic's name.")
-]
 AllOption = Annotated[bool, typer.Option("--all", help="Every id of the set that --id-set names.")]
 ConfirmOption = Annotated[str | None, typer.Option(help="With --all: the set's name once more; else it is asked for.")]
 

@@ -1,8 +1,10 @@
-"""Defines the verb `oncegate export`: the ids that a ledger on disk or on Kafka knows, as one Parquet file."""
+"""Defines `oncegate export` and `import`: ids that one ledger knows, carried into another by a Parquet file."""
 
 import asyncio
+import json
 import os
 import sys
+import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,18 +13,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from oncegate.cli.explain import NamespaceOption
-from oncegate.cli.ledger import DataOption, WitnessOption
-from oncegate.cli.operating.options import AsJsonOption
-from oncegate.cli.progress import counted
+from oncegate.cli.options import (
+    AsJsonOption,
+    CaOption,
+    CertificateOption,
+    DataOption,
+    NamespaceOption,
+    ReasonOption,
+    UrlOption,
+    WhoOption,
+    WitnessOption,
+    note,
+)
+from oncegate.cli.progress import counted, steps
 from oncegate.cli.refusals import refusing
+from oncegate.cli.requests import answer_about, answer_of
 from oncegate.core.errors import BadRequest, NotFound, OncegateError
-from oncegate.ledgers import log, parse_url
-from oncegate.ledgers.log.admin.verify import VerifiedLedger
-from oncegate.ledgers.log.data_dir import Refused
 
 if TYPE_CHECKING:
     from oncegate.index.shard import ShardIndex
+    from oncegate.ledgers.log.admin.verify import VerifiedLedger
 
     Write = Callable[[ShardIndex, bytes, bytes], None]
 
@@ -72,6 +82,8 @@ def export(
             _check(index, ids_only, without_open_claims)
             counts.append(_write(to, index, key, ledger_id))
 
+        from oncegate.ledgers import parse_url
+
         scheme, place = ("log", str(data)) if ledger is None else parse_url(ledger)
         if scheme == "kafka":
             asyncio.run(_of_kafka(place, namespace, write))
@@ -84,7 +96,10 @@ def export(
 
 
 def _of_disk(data: Path, witness: str | None, namespace: str, write: "Write") -> None:
-    def verified(ledger: VerifiedLedger) -> None:
+    from oncegate.ledgers import log
+    from oncegate.ledgers.log.data_dir import Refused
+
+    def verified(ledger: "VerifiedLedger") -> None:
         index = asyncio.run(_index_of(ledger.batches(), ledger.key, ledger.mark.ledger))
         write(index, ledger.key, ledger.mark.ledger)
 
@@ -195,3 +210,75 @@ def _schema() -> Any:
     from oncegate.transports.decode.known_ids import SCHEMA
 
     return SCHEMA.append(pa.field("since", pa.timestamp("ms", "UTC")))
+
+
+FileArgument = Annotated[Path, typer.Argument(help="What `oncegate export` has written.")]
+IntoOption = Annotated[str, typer.Option("--namespace", help="Where; made with the file's key if it is not there.")]
+# Half of what a request may have.
+IDS_AT_ONCE = 50_000
+_SAID = {"why": "reason", "who": "who"}
+
+
+def take_in(
+    file: FileArgument,
+    namespace: IntoOption,
+    reason: ReasonOption,
+    who: WhoOption = None,
+    url: UrlOption = "http://127.0.0.1:8080",
+    as_json: AsJsonOption = False,
+    ca: CaOption = None,
+    certificate: CertificateOption = None,
+) -> None:
+    """Make ids known in a namespace that another ledger knows, whatever the gateway's ledger lies on.
+
+    A done id is told DUPLICATE from then on, a taken one is its owner's; each is kept for a whole horizon from now. The
+    namespace has to be new, or have the same key. Interrupted, the same command goes on: what is known stays as it is.
+
+    Example: oncegate import orders.parquet --namespace orders --reason "moved to Kafka"
+    """
+    with refusing():
+        import pyarrow.parquet as pq
+
+        try:
+            source = pq.ParquetFile(file)
+        except (ValueError, OSError) as error:
+            raise BadRequest(f"{file} cannot be read as Parquet: {error}; nothing was imported") from error
+        said = source.schema_arrow.metadata or {}
+        if said.get(FORMAT) != VERSION:
+            raise BadRequest(f"{file} is none that `oncegate export` of this version writes; nothing was imported")
+        noted, limits = note(reason, who), json.loads(answer_of(url, "v1/limits", None, ca, certificate))
+        if long := [name for name, text in noted.items() if len(text.encode()) > limits["name_bytes"]]:
+            raise BadRequest(f"--{_SAID[long[0]]} is longer than {limits['name_bytes']} bytes; nothing was imported")
+        place = f"v1/namespaces/{urllib.parse.quote(namespace, safe='')}"
+        answer_of(url, place, {"key": said[KEY].decode()}, ca, certificate, "PUT")
+        query = urllib.parse.urlencode(noted)
+        done = new = 0
+        with steps() as moved:
+            for batch in _batches(file, source, min(IDS_AT_ONCE, limits["ids_per_request"])):
+                body = answer_about(url, namespace, f"ids:import?{query}", _stream(batch), ca, certificate)
+                new, done = new + json.loads(body)["imported"], done + len(batch)
+                moved("ids", done, source.metadata.num_rows)
+        members = {"namespace": namespace, "ids": done, "imported": new}
+        line = f"{done} ids are known in {namespace}, {new} of them from now on"
+        sys.stdout.write((json.dumps(members) if as_json else line) + "\n")
+
+
+def _batches(file: Path, source: Any, rows: int) -> Iterator[Any]:
+    """The ids, so many at once. Raises BadRequest where the file ends before it should."""
+    import pyarrow as pa
+
+    try:
+        yield from source.iter_batches(rows, columns=["id", "owner", "digest"])
+    except (pa.ArrowException, OSError) as error:
+        raise BadRequest(f"{file} cannot be read to its end: {error}; what was imported stays") from error
+
+
+def _stream(batch: Any) -> bytes:
+    import pyarrow as pa
+
+    from oncegate.transports.decode.known_ids import SCHEMA
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, SCHEMA) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=SCHEMA))
+    return bytes(sink.getvalue())

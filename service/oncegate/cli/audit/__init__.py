@@ -1,1 +1,0 @@
-"""The verb `oncegate audit`: have you any duplicates?"""

@@ -1,1 +1,0 @@
-"""Asks gateways that run, for the verbs that do."""
