@@ -11,6 +11,7 @@ write of its answer, threads included (`tests/meta/test_way.py` bounds them).
 """
 
 import ast
+import builtins
 import itertools
 import json
 import os
@@ -54,6 +55,47 @@ def private_reads(path: Path) -> int:
             if not (isinstance(owner, ast.Name) and owner.id in ("self", "cls")):
                 lines.add(node.lineno)
     return len(lines)
+
+
+def is_forwarder(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether the body, without docstring and asserts, is one call of a function or method, neither built in nor a
+    class, that passes only the function's own parameters and attributes of self."""
+    body = [statement for statement in function.body if not isinstance(statement, ast.Assert)]
+    if ast.get_docstring(function, clean=False) is not None:
+        body = body[1:]
+    if len(body) != 1 or not isinstance(body[0], ast.Return | ast.Expr):
+        return False
+    call = body[0].value.value if isinstance(body[0].value, ast.Await) else body[0].value
+    if not isinstance(call, ast.Call):
+        return False
+    name = _root(call.func)
+    if name is None or (isinstance(call.func, ast.Name) and (hasattr(builtins, name) or name[0].isupper())):
+        return False
+    own = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
+    passed = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return all(_is_own(argument.value if isinstance(argument, ast.Starred) else argument, own) for argument in passed)
+
+
+def _root(node: ast.expr) -> str | None:
+    """The name that a chain of attributes begins with, if it is one."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _is_own(argument: ast.expr, parameters: set[str]) -> bool:
+    """Whether an argument is one of the parameters, or an attribute of self."""
+    return argument.id in parameters if isinstance(argument, ast.Name) else _root(argument) == "self"
+
+
+def forwarders(folder: str) -> list[str]:
+    """The functions that only forward, as file::name."""
+    return [
+        f"{path.relative_to(ROOT)}::{node.name}"
+        for path in files_of(folder)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_forwarder(node)
+    ]
 
 
 def spread(values: list[int]) -> str:
@@ -183,6 +225,7 @@ def main() -> None:
     for folder in ("service", "spark_client", "tests", "bench", "demo"):
         print(sizes(folder))
     for folder in ("service", "spark_client"):
+        print(f"pure forwarders of {folder}: {len(forwarders(folder))}")
         print(f"fullest folders of {folder}:", ", ".join(f"{n} {name}" for n, name in fullest_folders(folder)[:6]))
     if "--walk" in sys.argv[1:]:
         for kind, calls in walks_of_claims().items():

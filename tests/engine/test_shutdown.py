@@ -106,7 +106,7 @@ async def test_everything_is_as_it_was_after_a_restart() -> None:
         snapshot, stages, topics = contents(index.claims), index.batches.stages, index.topics._topics
     async with serving(ledgers) as served:
         again = served.shard.journal.index
-        assert (again.claims.contents(), again.batches.stages, again.topics._topics) == (snapshot, stages, topics)
+        assert (contents(again.claims), again.batches.stages, again.topics._topics) == (snapshot, stages, topics)
         assert {name: served.shard.counters()[name] for name in ("ids", "open_claims", "takeovers")} == {
             name: before[name] for name in ("ids", "open_claims", "takeovers")
         }

@@ -346,6 +346,18 @@ PLANTED: tuple[Mutant, ...] = (
         ("tests/index/claims/test_expiry.py", f"{_WALKS}[retiring]"),
     ),
     one(
+        "room for what is granted is made without its ids",
+        "oncegate.index.claims.apply::_grant",
+        replace("sum(len(ids) for ids, *_ in given)", "0"),
+        "tests/engine/usecases/test_room.py::test_room_for_its_ids_is_made_once",
+    ),
+    one(
+        "no room is made for what is granted",
+        "oncegate.index.claims.apply::_grant",
+        delete("store.make_room(...)"),
+        "tests/engine/usecases/test_room.py",
+    ),
+    one(
         "a bucket too early",
         "oncegate.engine.maintenance.scheduler::Scheduler.retire",
         replace("index.settings.buckets[0]", "index.settings.buckets[1]"),

@@ -49,7 +49,7 @@ async def test_what_stands_for_an_owner_goes_with_the_last_of_its_ids() -> None:
             await seal(served)
             assert await take(served, owner, *asked) == ["GRANTED", "GRANTED"]
             assert await take(served, owner + 1, *asked) == ["DUPLICATE", "DUPLICATE"]
-            rows.append(claims.store.rows.in_use)
+            rows.append(claims.rows.in_use)
             await pass_hours(served, 27)
             assert await take(served, owner + 100, *asked) == ["GRANTED", "GRANTED"]
             await pass_hours(served, 27)

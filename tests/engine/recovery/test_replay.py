@@ -24,10 +24,9 @@ CLAIMED = Claimed(ID, ID, 0, ID, 30_000, 5, ID, b"")
 @pytest.mark.parametrize("entry", [CLAIMED, Completed(ID, 6), Released(ID, 6), Taken(ID, 6, ID, b"")])
 def test_entries_that_only_the_claims_are_shown_mean_nothing_to_the_other_parts(entry: Entry) -> None:
     index = ShardIndex()
-    for part in (index.topics, index.batches):
-        assert part.apply(1, entry) is None
-    assert index.producers.apply(1, entry, 0) is None
-    assert index._set(1, entry) is None
+    applied = [part.apply for part in index._parts if part.apply is not None]
+    assert len(applied) > 8
+    assert {apply(1, entry, 0) for apply in applied} == {None}
 
 
 def test_a_claim_is_taken_back_and_settled_by_what_applying_it_gave() -> None:

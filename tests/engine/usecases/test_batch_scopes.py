@@ -147,9 +147,9 @@ async def test_what_was_acked_is_swept_and_its_rows_are_used_again(lane: Lanes) 
     claims = lane.shard.journal.index.claims
     lane.served.clock.advance(100_000)
     claims.sweep(lane.served.clock.monotonic_ms())
-    used = int(claims.store.rows.column("used").sum())
+    used = int(claims.rows.column("used").sum())
     await done(lane, "b", batch=2, call=2)
-    assert int(claims.store.rows.column("used").sum()) == used + 1
+    assert int(claims.rows.column("used").sum()) == used + 1
 
 
 async def test_a_row_that_was_given_to_another_claim_is_left_alone(lane: Lanes) -> None:
@@ -162,7 +162,7 @@ async def test_a_row_that_was_given_to_another_claim_is_left_alone(lane: Lanes) 
     other = await lane.served.claim("u", token=5)
     await lane.served.settle(Verb.COMPLETE, other.claim)
     batch = claims.scopes._drivers["d"][1]
-    assert list(batch.rows) == np.flatnonzero(claims.store.rows.column("used")).tolist(), "the row was not given anew"
+    assert list(batch.rows) == np.flatnonzero(claims.rows.column("used")).tolist(), "the row was not given anew"
     await lane.ack(batch=1)
     assert states(lane, "u") == [IdState.DONE]
 
@@ -223,7 +223,7 @@ def _ids_of(index: ShardIndex, batches: int) -> int:
     """How many ids the rows of batches below `batches` hold."""
     scopes: BatchScopes = index.claims.scopes
     held = [batch for number, batch in scopes._drivers["d"].items() if number < batches]
-    return int(index.claims.store.rows.holders.named[scopes._rows_of(held)].sum())
+    return int(index.claims.rows.holders.named[scopes._rows_of(held)].sum())
 
 
 async def test_a_driver_that_never_registered_has_nothing_acked(lane: Lanes) -> None:

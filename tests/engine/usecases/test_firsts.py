@@ -196,16 +196,16 @@ async def test_rows_of_another_request_at_that_position_are_no_place(served: Ser
     await produce(served, 1, 2)
     await produce(served, 3, 4, token=2)
     index = served.shard.journal.index.claims
-    rows = index.store.table.rows_of(ids_of(served, [1, 3]))
-    index.store.rows.holders.position[rows[0]] = index.store.rows.holders.position[rows[1]]
+    rows = index.table.rows_of(ids_of(served, [1, 3]))
+    index.rows.holders.position[rows[0]] = index.rows.holders.position[rows[1]]
     assert places(await claim(served, 1, 2)) == [None, None]
 
 
 async def test_an_entry_of_another_claim_is_no_place(served: Served) -> None:
     """Though it has the very ids: such as were forgotten and written anew may stand in both."""
     await produce(served, 1, 2)
-    rows = served.shard.journal.index.claims.store
-    rows.rows.claim[rows.table.rows_of(ids_of(served, [1]))[0]] += np.uint64(1)
+    store = served.shard.journal.index.claims
+    store.rows.claim[store.table.rows_of(ids_of(served, [1]))[0]] += np.uint64(1)
     assert places(await claim(served, 1, 2)) == [None, None]
 
 

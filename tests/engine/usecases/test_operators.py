@@ -45,7 +45,6 @@ async def trail(served: Served, before: int | None = None, count: int = 100) -> 
 def restored(index: ShardIndex) -> ShardIndex:
     loaded = ShardIndex()
     for position, piece in enumerate(index.snapshot(), 1):
-        loaded.claims.apply(position, piece, 0)
         loaded.replayed(position, piece)
     return loaded
 

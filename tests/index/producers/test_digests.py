@@ -73,7 +73,7 @@ def test_what_was_written_without_a_payload_is_not_compared_nor_what_comes_witho
     lane.write(0, {1: 10}, with_digests=False)
     lane.write(1, {2: 20})
     assert lane.verdicts(2, {1: 11, 2: 20}) == ["DUPLICATE", "DUPLICATE"]
-    asked = lane.store.decide(lane.producer, 3, id16(3), u64([1, 2]), None)
+    asked = decide(lane.store, lane.producer, 3, id16(3), u64([1, 2]), None)
     assert [BY_BYTE[int(byte)].verdict.name for byte in asked.verdicts] == ["DUPLICATE", "DUPLICATE"]
 
 

@@ -137,8 +137,6 @@ class Claims:
         if self._store.open_claims >= journal.limits.open_claims:
             journal.counts.add(QUOTA_CLAIMS)
             raise QuotaExceeded(f"{journal.limits.open_claims} claims of this namespace are open; nothing was written")
-        ids, now_ms = len(decision.fresh) + len(decision.taken), journal.clock.monotonic_ms()
-        self._store.make_room(ids, now_ms, digests=bool(decision.digests))
         claim, wall_ms = journal.random(16), journal.wall_ms()
         fresh, taken = decision.fresh.tobytes(), decision.taken.tobytes()
         call, digests = (claim, request.token, request.call, digest), decision.digests
@@ -162,7 +160,6 @@ class Claims:
         duplicates = duplicates_in(self._store, request, decision, journal.wall_ms(), journal.counts.seen_max)
         if len(decision.fresh) or len(decision.taken):
             journal.group_commit.check()
-            self._store.make_room(len(decision.fresh) + len(decision.taken), now_ms)
             fresh, taken = decision.fresh.tobytes(), decision.taken.tobytes()
             entry = Taken(request.owner, journal.wall_ms(), fresh, taken, request.id_set, request.writer)
             rests_on = journal.record([entry, *scoped(request.scope, NO_CLAIM)])

@@ -220,8 +220,6 @@ class Records:
         written = shares(request.rows, is_granted, partitions)
         if others.any():
             written += shares(request.rows, others, partitions)
-        ids = len(decision.fresh) + len(decision.taken)
-        self._index.claims.make_room(ids, journal.clock.monotonic_ms(), len(written), digests=bool(decision.digests))
         return self._record(request, written, entries, decision, digest, before=before)
 
     def _topic_alone(self, request: ProduceRequest, entries: list[Entry], met: Sequence[Entry] = ()) -> int:

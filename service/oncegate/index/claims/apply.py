@@ -119,7 +119,7 @@ def _unpin(store: ClaimStore, change: Undo) -> None:
 def _grant(store: ClaimStore, position: int, grant: Grant, now_ms: int) -> Undo:
     rows, table, registry = store.rows, store.table, store.registry
     given = [part for part in _parts(grant) if len(part[0])]
-    store.make_room(0, now_ms, digests=len(grant.digests) > 0)
+    store.make_room(sum(len(ids) for ids, *_ in given), now_ms, digests=len(grant.digests) > 0)
     table.make_room_for([ids for ids, *_ in given])
     change = Undo(store.counters(), grant.claim)
     old = registry.at_any_age(grant.claim) if grant.known else None

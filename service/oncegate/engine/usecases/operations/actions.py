@@ -62,7 +62,6 @@ class Actions:
         if self._evicting():
             raise Overloaded("ids are leaving memory at this moment: ask again; nothing was forgotten")
         journal.group_commit.check()
-        claims.make_room(len(known), journal.clock.monotonic_ms())
         wall_ms, claim = journal.wall_ms(), journal.random(16)
         # A claim that holds them and is released: what an id's slot names is what it is, and nobody is named by it.
         call = claim, journal.random(16), 0, digest_of_ids(known), journal.limits.lease_ms_min, wall_ms
