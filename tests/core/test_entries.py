@@ -134,6 +134,13 @@ def test_an_unknown_tag_that_informs_changes_nothing(entry: Entry, tags: set[int
 
 
 @ENTRIES
+def test_the_first_tag_that_informs_changes_nothing(entry: Entry) -> None:
+    plain = without_tagged(entry)
+    first = next(tag for tag in range(INFORMS, 256) if tag not in tags_of(type(entry)))
+    assert decode(encode(plain)[:-1] + tagged((first, b"later"))) == plain
+
+
+@ENTRIES
 def test_an_unknown_tag_that_changes_the_meaning_is_refused(entry: Entry) -> None:
     data = encode(without_tagged(entry))
     for tag in set(range(INFORMS)) - set(tags_of(type(entry))):

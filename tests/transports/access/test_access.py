@@ -257,3 +257,14 @@ def test_a_file_of_many_keys_is_read_with_one_scrypt_for_all_that_are_made_alike
 )
 def test_a_credential_is_what_stands_behind_bearer(authorization: str | None, credential: str | None) -> None:
     assert keys.bearer(authorization) == credential
+
+
+def test_public_calls_need_no_key_and_those_of_the_gateway_one_of_all_namespaces(keyed: Keyed) -> None:
+    of_one = keyed.add("one", Role.ADMIN, Role.METRICS)
+    of_all = keyed.add("all", Role.ADMIN, Role.METRICS, namespaces=("*",))
+    found = keyed.open()
+    for call in ("getDocument", "liveProbe", "readyProbe"):
+        assert refusal(found, call, None, None) is None
+    for call in ("getGateway", "drainGateway", "getMetrics"):
+        assert isinstance(refusal(found, call, None, of_one), Forbidden)
+        assert refusal(found, call, None, of_all) is None
