@@ -84,11 +84,11 @@ def export(
 
         from oncegate.ledgers import parse_url
 
-        scheme, place = ("log", str(data)) if ledger is None else parse_url(ledger)
+        scheme, location = ("log", str(data)) if ledger is None else parse_url(ledger)
         if scheme == "kafka":
-            asyncio.run(_of_kafka(place, namespace, write))
+            asyncio.run(_of_kafka(location, namespace, write))
         elif scheme == "log":
-            _of_disk(Path(place), witness, namespace, write)
+            _of_disk(Path(location), witness, namespace, write)
         else:
             raise BadRequest(_ELSEWHERE.format(scheme=scheme))
         members = {"namespace": namespace, "ids": counts[0], "file": str(to)}
@@ -111,13 +111,13 @@ def _of_disk(data: Path, witness: str | None, namespace: str, write: "Write") ->
             raise result.error
 
 
-async def _of_kafka(place: str, namespace: str, write: "Write") -> None:
+async def _of_kafka(location: str, namespace: str, write: "Write") -> None:
     # Its client is an extra, and takes a quarter of a second to import.
     try:
         from oncegate.ledgers.kafka.followed import read_now
     except ModuleNotFoundError as error:
         raise BadRequest(f"a ledger on Kafka needs {error.name}: pip install 'oncegate[kafka]'") from error
-    async with read_now(place, namespace) as read:
+    async with read_now(location, namespace) as read:
         index = await _index_of(read.batches, read.key, read.ledger)
     await asyncio.to_thread(write, index, read.key, read.ledger)
 
@@ -249,8 +249,8 @@ def take_in(
         noted, limits = note(reason, who), json.loads(answer_of(url, "v1/limits", None, ca, certificate))
         if long := [name for name, text in noted.items() if len(text.encode()) > limits["name_bytes"]]:
             raise BadRequest(f"--{_SAID[long[0]]} is longer than {limits['name_bytes']} bytes; nothing was imported")
-        place = f"v1/namespaces/{urllib.parse.quote(namespace, safe='')}"
-        answer_of(url, place, {"key": said[KEY].decode()}, ca, certificate, "PUT")
+        path = f"v1/namespaces/{urllib.parse.quote(namespace, safe='')}"
+        answer_of(url, path, {"key": said[KEY].decode()}, ca, certificate, "PUT")
         query = urllib.parse.urlencode(noted)
         done = new = 0
         with steps() as moved:

@@ -50,10 +50,10 @@ def _lines(answer: dict[str, Any]) -> list[str]:
     if "lease_left_ms" in answer:
         lines.append(f"its lease runs {answer['lease_left_ms'] / 1000:.1f} s longer")
     if "topic" in answer:
-        place = ", where is not known any more"
+        where = ", where is not known any more"
         if "partition" in answer:
-            place = f", partition {answer['partition']}, at offset {answer['first_offset']} or behind it"
-        lines.append(f"written to topic {answer['topic']}{place}")
+            where = f", partition {answer['partition']}, at offset {answer['first_offset']} or behind it"
+        lines.append(f"written to topic {answer['topic']}{where}")
     if answer.get("digest_kept"):
         lines.append("it came with a payload: with another one it is told CONFLICT, once it is done")
     if answer["state"] in {"DONE", "TAKEN"}:

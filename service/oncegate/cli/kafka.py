@@ -88,7 +88,7 @@ def _needs(
     from oncegate.ledgers import parse_url
     from oncegate.ledgers.url_options import without_passwords
 
-    scheme, place = parse_url(ledger)
+    scheme, location = parse_url(ledger)
     if scheme != "kafka":
         raise BadRequest(f"{without_passwords(ledger)} is no ledger on Kafka: kafka://HOST:PORT/PREFIX is")
     # Its client is an extra, and takes a quarter of a second to import.
@@ -99,7 +99,7 @@ def _needs(
         raise BadRequest(f"a ledger on Kafka needs {error.name}: pip install 'oncegate[kafka]'") from error
     for name in namespaces:
         check_namespace(name)
-    address = parse_address(place)
+    address = parse_address(location)
     return needs_of(address, namespaces, principal, topics, writer), address
 
 

@@ -70,8 +70,8 @@ def resolve(
             raise BadRequest("name --claim, or else --producer, perhaps with --first and --last; nothing was changed")
         message: dict[str, object] = {"outcome": outcome.replace("-", "_"), **note(why, who)}
         message |= {name: value for name, value in (("first", first), ("last", last)) if value is not None}
-        place = f"producers/{_quoted(producer)}" if claim is None else f"claims/{_quoted(claim)}"
-        body = answer_about(url, namespace, f"{place}:resolve", message, ca, certificate)
+        path = f"producers/{_quoted(producer)}" if claim is None else f"claims/{_quoted(claim)}"
+        body = answer_about(url, namespace, f"{path}:resolve", message, ca, certificate)
         count, what = json.loads(body)["resolved"], "ids" if producer is None else "sequences"
         line = f"{count} {what} are {outcome.value} from now on" if count else "nothing was left to clear"
         sys.stdout.write((body if as_json else line) + "\n")
@@ -106,8 +106,8 @@ def release(
     """
     with refusing():
         message = {"outcome": "not_done", "verb": "release", "holder_gone": holder_gone, **note(reason, who)}
-        place = f"claims/{_quoted(claim)}:resolve"
-        body = answer_about(url, namespace, place, message, ca, certificate)
+        path = f"claims/{_quoted(claim)}:resolve"
+        body = answer_about(url, namespace, path, message, ca, certificate)
         count = json.loads(body)["resolved"]
         line = f"{count} ids are free" if count else "it held nothing that was left: nothing was changed"
         sys.stdout.write((body if as_json else line) + "\n")
@@ -133,8 +133,8 @@ def fence(
     Example: oncegate fence events-3 --reason "two executors write it since the split"
     """
     with refusing():
-        place = f"producers/{_quoted(producer)}:fence"
-        body = answer_about(url, namespace, place, note(reason, who), ca, certificate)
+        path = f"producers/{_quoted(producer)}:fence"
+        body = answer_about(url, namespace, path, note(reason, who), ca, certificate)
         line = f"producer {producer} is at epoch {json.loads(body)['epoch']}, which nobody holds: older ones are FENCED"
         sys.stdout.write((body if as_json else line) + "\n")
 

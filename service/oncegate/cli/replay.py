@@ -89,8 +89,8 @@ def replay(
             raise BadRequest("--on-conflict drop needs --digest-col: without it contents are not compared")
 
         def ask(path: str, message: object = None) -> Any:
-            place = f"v1/namespaces/{quote(namespace, safe='')}{path}"
-            return json.loads(answer_of(url, place, message, ca, certificate))
+            whole_path = f"v1/namespaces/{quote(namespace, safe='')}{path}"
+            return json.loads(answer_of(url, whole_path, message, ca, certificate))
 
         order = _with_schema(_order(source, topic, id_col, digest_col, id_set, on_conflict), ask)
         # pyarrow's readers of files take a moment to import.

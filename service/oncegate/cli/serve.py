@@ -148,8 +148,8 @@ def _keep_kernels(ledger: str, log: "structlog.typing.FilteringBoundLogger") -> 
     from oncegate.ledgers import parse_url
     from oncegate.runtime.kernel_cache import keep_kernels
 
-    scheme, place = parse_url(ledger)
-    data = Path(place).absolute() if scheme == "log" else None
+    scheme, location = parse_url(ledger)
+    data = Path(location).absolute() if scheme == "log" else None
     if not keep_kernels(data and data.with_name(data.name + ".kernels")):
         log.warning("compiled kernels are not kept, each start compiles them: name a folder by NUMBA_CACHE_DIR")
 

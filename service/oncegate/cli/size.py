@@ -94,8 +94,8 @@ def _filter_bytes(fpr: float) -> float:
 
     if not 0 < fpr < 1:
         raise SettingsError(f"a false-positive rate lies between 0 and 1, both left out: {fpr}")
-    shares = [2.0**-place for place in range(RUNS_MAX)]
-    each = [WORD_BITS / 8 / design(fpr_of(place, fpr)).load for place in range(RUNS_MAX)]
+    shares = [2.0**-run for run in range(RUNS_MAX)]
+    each = [WORD_BITS / 8 / design(fpr_of(run, fpr)).load for run in range(RUNS_MAX)]
     return sum(share * size_bytes for share, size_bytes in zip(shares, each, strict=True)) / sum(shares)
 
 
@@ -116,11 +116,11 @@ def _table(sizes: "Sizes") -> Table:
     table.add_row("ids", "in memory", f"{sizes.hot_ids:,}")
     table.add_row("", "on disk, behind filters", f"{sizes.cold_ids:,}", end_section=True)
     for what, parts, total in (("memory", sizes.memory, sizes.memory_bytes), ("disk", sizes.disk, sizes.disk_bytes)):
-        for place, (part, size_bytes) in enumerate(parts.items()):
-            table.add_row("" if place else what, part, _bytes(size_bytes))
+        for line, (part, size_bytes) in enumerate(parts.items()):
+            table.add_row("" if line else what, part, _bytes(size_bytes))
         table.add_row("", "total", f"[bold]{_bytes(total)}[/bold]", end_section=True)
-    for place, (part, spent_s) in enumerate(sizes.start_s.items()):
-        table.add_row("" if place else "start-up", part, f"{spent_s:.1f} s")
+    for line, (part, spent_s) in enumerate(sizes.start_s.items()):
+        table.add_row("" if line else "start-up", part, f"{spent_s:.1f} s")
     table.add_row("", "total", f"[bold]{sizes.total_start_s:.1f} s[/bold]")
     return table
 

@@ -144,8 +144,8 @@ def _named(name: str, findings: "list[IdFinding]") -> Table:
     table = table_of("id", "row of the input", "partition:offset", title=name.replace("_", " "))
     for example in findings:
         shown = example.id if isinstance(example.id, str) else " ".join(example.id)
-        places = ", ".join(f"{place.partition}:{place.offset}" for place in example.places)
-        table.add_row(escape(shown), "" if example.row is None else str(example.row), places)
+        locations = ", ".join(f"{location.partition}:{location.offset}" for location in example.places)
+        table.add_row(escape(shown), "" if example.row is None else str(example.row), locations)
     return table
 
 
@@ -156,7 +156,7 @@ _OK, _WRONG = "#2e7d32", "#c62828"
 def picture_of(title: str, lines: Sequence[tuple[str, int, str]]) -> str:
     """Draws a bar for each (name, count, meaning), as long as its part of the largest; the first is good."""
     most = max([count for _, count, _ in lines] + [1])
-    bars = "".join(_bar(place, most, *line) for place, line in enumerate(lines))
+    bars = "".join(_bar(number, most, *line) for number, line in enumerate(lines))
     height = 60 + _ROW * len(lines)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" font-family="sans-serif">'
@@ -165,14 +165,14 @@ def picture_of(title: str, lines: Sequence[tuple[str, int, str]]) -> str:
     )
 
 
-def _bar(place: int, most: int, name: str, count: int, meaning: str) -> str:
-    y = 60 + _ROW * place
+def _bar(number: int, most: int, name: str, count: int, meaning: str) -> str:
+    y = 60 + _ROW * number
     # One id of many millions is to be seen too.
     length = 0 if count == 0 else max(3, count * (_WIDTH - _BAR_X - 130) // most)
     shown = escape_xml(name.replace("_", " "))
     return (
         f'<text x="16" y="{y + 15}" font-size="15">{shown}</text>'
-        f'<rect x="{_BAR_X}" y="{y}" width="{length}" height="18" fill="{_WRONG if place else _OK}"/>'
+        f'<rect x="{_BAR_X}" y="{y}" width="{length}" height="18" fill="{_WRONG if number else _OK}"/>'
         f'<text x="{_BAR_X + length + 8}" y="{y + 15}" font-size="15">{count:,}</text>'
         f'<text x="{_BAR_X}" y="{y + 34}" font-size="12" fill="#555">{escape_xml(meaning)}</text>'
     )

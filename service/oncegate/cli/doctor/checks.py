@@ -23,36 +23,38 @@ def findings_of(
     try:
         file, flag_values = serve_flags(**flags)
         settings = load(file, **flag_values)
-        scheme, place = parse_url(settings.process.ledger)
+        scheme, location = parse_url(settings.process.ledger)
     except (SettingsError, OncegateError) as error:
         yield wrong("settings", str(error), "no start succeeds so", "oncegate config shows where each comes from")
         return
     reached = gateway.ReachedGateway(_url(settings) if url is None else url, ca, certificate)
     answers = _answers(reached)
-    for name, check in _checks(settings, scheme, place, answers, namespace):
+    for name, check in _checks(settings, scheme, location, answers, namespace):
         yield from _seen(name, check)
     if not answers:
         text = f"no gateway answers at {reached.url}"
         why, do = "its health was not seen, nor a claim", "start one (oncegate serve), or name it by --url"
         yield (warning if url is None else wrong)("gateway", text, why, do)
         return
-    folders = partial(data.folders_of, settings, place) if scheme == "log" else None
+    folders = partial(data.folders_of, settings, location) if scheme == "log" else None
     yield from _seen("gateway", lambda: gateway.health(settings, reached, namespace))
     yield from _seen("claim", lambda: gateway.claim(reached, folders, namespace or DEFAULT_NAMESPACE))
 
 
-def _checks(settings: Settings, scheme: str, place: str, answers: bool, namespace: str | None) -> Iterator[NamedCheck]:
+def _checks(
+    settings: Settings, scheme: str, location: str, answers: bool, namespace: str | None
+) -> Iterator[NamedCheck]:
     yield "python", lambda: machine.python(settings)
     yield "clock", lambda: machine.clock(settings)
     yield "descriptors", lambda: machine.descriptors(settings)
     yield "ports", lambda: machine.ports(settings, answers)
     if scheme == "log":
-        yield "data", lambda: data.folders(settings, place, answers)
-        yield "ledgers", lambda: data.ledgers(settings, place, namespace)
+        yield "data", lambda: data.folders(settings, location, answers)
+        yield "ledgers", lambda: data.ledgers(settings, location, namespace)
     elif scheme == "kafka":
-        yield "ledger", lambda: servers.kafka(place, namespace or DEFAULT_NAMESPACE)
+        yield "ledger", lambda: servers.kafka(location, namespace or DEFAULT_NAMESPACE)
     elif scheme in ("redis", "rediss"):
-        yield "ledger", lambda: servers.redis(place, scheme == "rediss")
+        yield "ledger", lambda: servers.redis(location, scheme == "rediss")
     yield "keys", lambda: secrets.key_file(settings)
     yield "tls", lambda: secrets.certificates(settings)
 

@@ -21,16 +21,16 @@ from oncegate.settings import Settings
 _NETWORK = ("nfs", "cifs", "smb", "fuse.sshfs", "9p")
 
 
-def folders_of(settings: Settings, place: str) -> tuple[Path, Path]:
+def folders_of(settings: Settings, location: str) -> tuple[Path, Path]:
     """Returns the data folder and its witness's folder, as `serve` would choose them."""
-    data = Path(place).absolute()
+    data = Path(location).absolute()
     witness = settings.process.witness
     return data, Path(witness).absolute() if witness else data.with_name(data.name + ".witness")
 
 
-def folders(settings: Settings, place: str, answers: bool) -> Iterator[DoctorFinding]:
+def folders(settings: Settings, location: str, answers: bool) -> Iterator[DoctorFinding]:
     """Looks at both folders. `answers`: a gateway does, so that an owner is no surprise."""
-    data, witness = folders_of(settings, place)
+    data, witness = folders_of(settings, location)
     there = data.is_dir(), witness.is_dir()
     if there[0] != there[1] and any(data.glob("*")) | any(witness.glob("*")):
         missing = witness if there[0] else data
@@ -55,9 +55,9 @@ def folders(settings: Settings, place: str, answers: bool) -> Iterator[DoctorFin
         )
 
 
-def ledgers(settings: Settings, place: str, only: str | None) -> Iterator[DoctorFinding]:
+def ledgers(settings: Settings, location: str, only: str | None) -> Iterator[DoctorFinding]:
     """Looks at the folder, the key and the witness of each namespace that is listed, or of one; reads no entry."""
-    data, witness = folders_of(settings, place)
+    data, witness = folders_of(settings, location)
     listed = (read_list(Disk(), data) or {}) if data.is_dir() else {}
     if only is not None and only not in listed:
         yield wrong("ledgers", f"{data} lists no namespace {only}", "nothing is served by that name", "name another")

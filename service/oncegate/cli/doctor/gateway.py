@@ -109,16 +109,16 @@ def claim(
 
 def _in_scratch(reached: ReachedGateway, folders: Callable[[], tuple[Path, Path]] | None) -> Iterator[DoctorFinding]:
     name = SCRATCH + secrets.token_hex(4)
-    place = f"v1/namespaces/{name}"
+    path = f"v1/namespaces/{name}"
     try:
-        made = reached.ask(place, method="PUT")
+        made = reached.ask(path, method="PUT")
     except OncegateError as error:
         yield _refused("no namespace could be made", error)
         return
     try:
-        first = _claimed(reached, place)
-        reached.ask(f"{place}/claims/{first['claim']}:complete", method="POST")
-        verdicts = [answer["verdicts"][0]["verdict"] for answer in (first, _claimed(reached, place))]
+        first = _claimed(reached, path)
+        reached.ask(f"{path}/claims/{first['claim']}:complete", method="POST")
+        verdicts = [answer["verdicts"][0]["verdict"] for answer in (first, _claimed(reached, path))]
         if verdicts == ["GRANTED", "DUPLICATE"]:
             yield ok("claim", "an id was granted, completed, and is a duplicate")
         else:
@@ -149,11 +149,11 @@ def _removed(
 
 
 def _released(reached: ReachedGateway, namespace: str) -> Iterator[DoctorFinding]:
-    place, name = f"v1/namespaces/{namespace}", secrets.token_hex(8)
+    path, name = f"v1/namespaces/{namespace}", secrets.token_hex(8)
     try:
-        first = _claimed(reached, place, name)
-        second = _claimed(reached, place, name)
-        reached.ask(f"{place}/claims/{first['claim']}:release", method="POST")
+        first = _claimed(reached, path, name)
+        second = _claimed(reached, path, name)
+        reached.ask(f"{path}/claims/{first['claim']}:release", method="POST")
     except OncegateError as error:
         yield _refused("no id could be claimed", error)
         return
@@ -175,6 +175,6 @@ def _refused(what: str, error: OncegateError) -> DoctorFinding:
     return warning("claim", f"{what}: {error.detail}", why, "mend what is told of the gateway, then run this again")
 
 
-def _claimed(reached: ReachedGateway, place: str, name: str = "doctor") -> Any:
+def _claimed(reached: ReachedGateway, path: str, name: str = "doctor") -> Any:
     message = {"token": secrets.token_hex(16), "call": 0, "ids": [name], "id_set": "oncegate doctor"}
-    return reached.ask(f"{place}/ids:claim", message)
+    return reached.ask(f"{path}/ids:claim", message)

@@ -10,13 +10,13 @@ NOT_THERE = "the ledger is there: without it nothing is decided"
 REACH = "see that it runs and that this machine reaches it"
 
 
-def kafka(place: str, namespace: str) -> Iterator[DoctorFinding]:
+def kafka(location: str, namespace: str) -> Iterator[DoctorFinding]:
     """Asks the brokers what `oncegate kafka plan --check` asks, for one namespace."""
     from oncegate.ledgers.kafka.address import parse_address
     from oncegate.ledgers.kafka.plan.look import look
     from oncegate.ledgers.kafka.plan.needs import needs_of
 
-    address = parse_address(place)
+    address = parse_address(location)
     looked = asyncio.run(look(needs_of(address, [namespace], None, []), address))
     topics = [item for item in looked if item.item.startswith("topic")]
     if topics and all(said.startswith("missing") for item in topics for said in item.wrong or ("right",)):
@@ -37,21 +37,21 @@ def kafka(place: str, namespace: str) -> Iterator[DoctorFinding]:
         yield ok("ledger", f"{right} of {len(looked)} topics and rights are there and right")
 
 
-def redis(place: str, tls: bool) -> Iterator[DoctorFinding]:
+def redis(location: str, tls: bool) -> Iterator[DoctorFinding]:
     """Asks the server what it is, and what an append outlives there."""
     from oncegate.ledgers.redis.address import parse_address
     from oncegate.ledgers.redis.connection import Link
 
-    address = parse_address(place, tls)
+    address = parse_address(location, tls)
 
-    async def asked() -> Any:
+    async def server_facts() -> Any:
         link = Link(address)
         try:
             return await link.connect()
         finally:
             await link.close()
 
-    server = asyncio.run(asked())
+    server = asyncio.run(server_facts())
     durability = server.durability(address.wait_replicas)
     yield ok("ledger", f"Redis {server.info.get('redis_version')} at {address.host}:{address.port} may hold a ledger")
     if durability.startswith("NOT DURABLE"):
