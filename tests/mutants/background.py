@@ -88,7 +88,7 @@ BACKGROUND: tuple[Mutant, ...] = (
     ),
     one(
         "an append under way is told as not written where its ledger is found to have ended",
-        "oncegate.engine.recovery.owner::Owner._require_ledger",
+        "oncegate.engine.commit.group_commit::GroupCommit.look",
         replace("end_of(error, beside=True)", "end_of(error)"),
         "tests/engine/recovery/test_unknown_end.py::"
         "test_an_append_under_way_is_unknown_where_another_gateway_is_found_to_own_the_ledger",

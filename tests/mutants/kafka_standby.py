@@ -103,8 +103,8 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
     ),
     one(
         "an owner that was followed is ready until it writes",
-        "oncegate.engine.recovery.owner::Owner._require_ledger",
-        delete("shard.group_commit.end(...)"),
+        "oncegate.engine.commit.group_commit::GroupCommit.look",
+        delete("if self.dead is None and not self.closing and (error := self._ended_beside()) is not None:\n    ..."),
         "tests/engine/recovery/test_standby.py::test_who_was_followed_stands_by_again_though_nothing_is_written",
     ),
     one(

@@ -93,7 +93,7 @@ UNCHECKED: tuple[Mutant, ...] = (
     one(
         "an upkeep that fails lets claims pass unchecked",
         "oncegate.engine.commit.group_commit::GroupCommit._write",
-        replace("event is Event.UNKNOWN and self.gave_up()", "False"),
+        replace("self._ended_beside() is not None", "False"),
         f"{_UNCHECKED_CLAIMS}::test_a_ledger_that_its_upkeep_has_ended_lets_nothing_pass_by_the_append_that_is_told_so",
     ),
     one(

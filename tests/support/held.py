@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from oncegate.core.entries.codec import decode
 from oncegate.core.entries.kinds import Entry, Name
-from oncegate.core.errors import LedgerFenced, LedgerFull
+from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
 from oncegate.core.verdicts import BY_BYTE
 from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.deadline import Deadline
@@ -154,8 +154,14 @@ class HeldLedgers(MemoryLedgers):
         async with super().open(namespace) as opened:
             self.disk.opened += 1
             ledger = self.held(opened)
+
+            def require_alive() -> None:
+                if self.has_given_up:
+                    raise LedgerDown("its upkeep has failed; open it anew")
+                opened.require_owner()
+
             below = {"free_bytes": self.free_bytes, "fenced_by_appends": self.fenced_by_appends}
-            yield replace(opened, ledger=ledger, outputs=ledger, gave_up=lambda: self.has_given_up, **below)
+            yield replace(opened, ledger=ledger, outputs=ledger, require_alive=require_alive, **below)
 
     def held(self, opened: OpenLedger) -> HeldLedger:
         assert opened.outputs is not None

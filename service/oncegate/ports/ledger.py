@@ -111,7 +111,6 @@ class OpenLedger:
     row_topics: the topics elsewhere that rows of requests are sent to; None: they stay here, in outputs.
     direct: the records of rows that clients write themselves into those topics; None: they cannot.
     fenced_by_appends: an append alone tells that a newer owner has opened the ledger; False: a lock keeps others out.
-    gave_up: whether the ledger has ended beside appends, by its upkeep: the next append writes nothing and raises why.
     require_alive: raises the same where its upkeep has found so, and waits for nothing; None: `require_owner` does so.
     away: tells why its server is not there now, where its upkeep found so: nothing has ended, and it goes on by itself.
         None: it is there.
@@ -131,7 +130,6 @@ class OpenLedger:
     direct: DirectRecords | None = None
     fenced_by_appends: bool = False
     durability: Callable[[], str] = lambda: ""
-    gave_up: Callable[[], bool] = lambda: False
     require_alive: Callable[[], None] | None = None
     away: Callable[[], OncegateError | None] = lambda: None
 

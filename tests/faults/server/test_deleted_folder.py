@@ -155,4 +155,3 @@ async def test_an_append_that_is_under_way_when_its_folder_is_moved_tells_its_ow
         assert (await append).position == 1
         with pytest.raises(LedgerFenced, match="moved, removed or replaced"):
             require_alive()
-        assert opened.gave_up()

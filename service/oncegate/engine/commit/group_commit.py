@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Probe
-from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
+from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
 from oncegate.core.lifecycle import ENDS, Event, Told, end_of
 from oncegate.engine.commit.between_appends import BetweenAppends, NoWork
 from oncegate.engine.commit.change import Change
@@ -56,8 +56,8 @@ class GroupCommit:
         self.undone = 0
         # Whether a newer owner is noticed by an append alone.
         self.fenced_by_appends = False
-        # Whether the ledger has ended by itself beside appends: the next one writes nothing, and tells it.
-        self.gave_up: Callable[[], bool] = bool
+        # Raises why the ledger has ended beside appends: the next one writes nothing, and raises the same.
+        self.require_alive: Callable[[], None] = _nothing
         self.between: BetweenAppends = NoWork()
         # Called at once when it ends, perhaps long before `run` returns: an append may hang.
         self.when_ended: Callable[[Event, OncegateError], None] = _ignored
@@ -258,8 +258,8 @@ class GroupCommit:
         except Exception as error:
             self._counts.add(APPENDS_LOST)
             event = end_of(error)
-            # It had ended before, so this append has proved nothing.
-            event = Event.FAILED if event is Event.UNKNOWN and self.gave_up() else event
+            if event is Event.UNKNOWN and self._ended_beside() is not None:
+                event = Event.FAILED  # it had ended before, so this append has proved nothing
             self.end(event, error if isinstance(error, OncegateError) else unknown_end("the ledger", error))
         else:
             self._counts.add(APPENDED)
@@ -316,6 +316,18 @@ class GroupCommit:
         self._waiters.fail(error)
         self._wake.set()
         self.when_ended(event, error)
+
+    def look(self) -> None:
+        """Ends it where the ledger has ended beside appends, though nothing is written that would find it."""
+        if self.dead is None and not self.closing and (error := self._ended_beside()) is not None:
+            self.end(end_of(error, beside=True), error)
+
+    def _ended_beside(self) -> OncegateError | None:
+        try:
+            self.require_alive()
+        except (LedgerFenced, LedgerDamaged, LedgerDown) as error:
+            return error
+        return None
 
     def close(self, refusal: OncegateError | None = None) -> None:
         """Takes nothing more; `run` returns when all that was submitted is written. `refusal`: what is told instead of

@@ -7,7 +7,6 @@ import asyncio
 from contextlib import AsyncExitStack
 
 from oncegate.core.errors import (
-    LedgerDamaged,
     LedgerDown,
     LedgerFenced,
     OncegateError,
@@ -15,7 +14,7 @@ from oncegate.core.errors import (
     Retryable,
     Stop,
 )
-from oncegate.core.lifecycle import AFTER, ENDS, ROWS, WHILE, Callers, Condition, Event, Reopen, State, end_of
+from oncegate.core.lifecycle import AFTER, ENDS, ROWS, WHILE, Callers, Condition, Event, Reopen, State
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.failures import error_fields, reason_of, without_frames
 from oncegate.engine.policies.unchecked import Unchecked
@@ -326,7 +325,8 @@ class Owner:
             self._world.observer.event("maintenance_failed", namespace=self.namespace, **error_fields(error))
 
     def _keep_up(self, now_ms: int) -> None:
-        self._require_ledger()
+        if self._shard is not None:
+            self._shard.group_commit.look()
         self._tell_away(now_ms)
         shard = self.shard
         self._watch(now_ms)
@@ -339,16 +339,6 @@ class Owner:
         if now_ms >= self._due_ms:
             self._due_ms = now_ms + MAINTENANCE_MS
             shard.scheduler.step()
-
-    def _require_ledger(self) -> None:
-        """Serves no more once another owns the ledger, or it has ended, though nothing is written that would tell."""
-        shard, ledger = self.shard, self._ledger
-        if shard is None or ledger is None or self._state is State.STOPPED:
-            return
-        try:
-            (ledger.require_alive or ledger.require_owner)()
-        except (LedgerFenced, LedgerDamaged, LedgerDown) as error:
-            shard.group_commit.end(end_of(error, beside=True), error)
 
     def _away(self) -> OncegateError | None:
         return None if self._ledger is None else self._ledger.away()

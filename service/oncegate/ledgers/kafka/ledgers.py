@@ -187,7 +187,6 @@ class KafkaLedgers:
                 row_topics=topics,
                 direct=direct,
                 fenced_by_appends=True,
-                gave_up=ledger.gave_up,
             )
             yield found, opened.fold
         finally:

@@ -277,9 +277,5 @@ class LogLedger:
         if self._ended is not None and not self._appending:
             raise type(self._ended)(self._ended.detail)
 
-    def gave_up(self) -> bool:
-        """Tells whether it has ended beside appends: `gave_up` of the port's OpenLedger."""
-        return self._ended is not None
-
     def _in_writer(self, function: Callable[..., T], *args: Any) -> "asyncio.Future[T]":
         return asyncio.get_running_loop().run_in_executor(self._writing, function, *args)

@@ -132,7 +132,6 @@ class LogLedgers:
                 ledger.predecessors,
                 ledger.compacted_position,
                 self._free_bytes,
-                gave_up=ledger.gave_up,
                 require_alive=ledger.require_alive,
             )
         finally:

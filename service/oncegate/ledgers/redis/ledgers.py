@@ -148,7 +148,6 @@ class RedisLedgers:
                 row_topics=NoTopics() if self._address.claims_only else None,
                 fenced_by_appends=True,
                 durability=lambda: self._durability(ledger),
-                gave_up=ledger.gave_up,
                 away=ledger.away,
             )
             yield found, opened.writer.fold

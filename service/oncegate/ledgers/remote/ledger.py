@@ -75,10 +75,6 @@ class RemoteLedger(ABC, Generic[F]):
         self._gave_up = self._gave_up or self._dead is None
         self.end(why)
 
-    def gave_up(self) -> bool:
-        """Tells whether it was given up: `gave_up` of the port's OpenLedger."""
-        return self._gave_up
-
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
         """Implements the port's `Ledger.append`. A cancelled caller does not stop it: it is done or refused, whole.
 
