@@ -86,7 +86,7 @@ def test_a_name_stands_in_the_file_that_is_named_beside_it(page: Page) -> None:
 
 # Names of others, and of files.
 KNOWN = {"CONTRIBUTING", "SADD", "SMISMEMBER", "RWF_DSYNC", "O_DIRECT", "MADV_POPULATE_WRITE", "Content", "SET", "md"}
-KNOWN |= {"monotonically_increasing_id", "WAL", "PYTHONDONTWRITEBYTECODE", "Accept", "GET", "cp"}
+KNOWN |= {"monotonically_increasing_id", "NUMBA_CPU_NAME", "WAL", "PYTHONDONTWRITEBYTECODE", "Accept", "GET", "cp"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
