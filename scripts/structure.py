@@ -144,7 +144,7 @@ BODIES: dict[str, tuple[str, str]] = {
     "JSON": ("application/json", ""),
     "packed": ("application/vnd.oncegate.packed", "Oncegate-Token: {token}\r\nOncegate-Call: 0\r\n"),
 }
-WARM, TRIES = 99, 9
+WARM, TRIES = 99, 40
 
 
 class Walk:

@@ -126,7 +126,7 @@ FIRSTS: tuple[Mutant, ...] = (
     ),
     one(
         "an unknown place is the topic's first row",
-        "oncegate.transports.http.codecs::_firsts_packed",
+        "oncegate.transports.http.answers::_firsts_packed",
         replace("np.where(known, located.topic[at], _UNKNOWN)", "np.where(known, located.topic[at], 0)"),
         _HTTP,
     ),

@@ -71,9 +71,9 @@ SERVING: tuple[Mutant, ...] = (
     ),
     one(
         "verdicts in each other's words",
-        "oncegate.transports.http.codecs::_STANDING_IN",
+        "oncegate.transports.http.answers::_STANDING_IN",
         replace("bytes(range(len(_ITEMS)))", "bytes(range(len(_ITEMS)))[::-1]"),
-        "tests/transports/http/test_codecs.py::test_many_verdicts_are_the_same_json_as_each_alone",
+        "tests/transports/http/test_answers.py::test_many_verdicts_are_the_same_json_as_each_alone",
     ),
     one(
         "retirements told to the claims alone",

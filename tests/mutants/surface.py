@@ -366,7 +366,7 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "rows are told with their numbers as numbers",
-        "oncegate.transports.http.codecs::records_json",
+        "oncegate.transports.http.answers::records_json",
         replace("of_columns(window.schema) if with_texts else None", "None"),
         "tests/transports/http/test_int64.py",
     ),

@@ -156,7 +156,7 @@ UNCHECKED: tuple[Mutant, ...] = (
     ),
     one(
         "JSON in shadow mode does not say that nobody looked",
-        "oncegate.transports.http.codecs::_SHADOWED",
+        "oncegate.transports.http.answers::_SHADOWED",
         replace(
             ("messages.VerdictMessage(**messages.verdict_members(BY_BYTE[told]), shadow_verdict=row.verdict.name)"),
             ("messages.VerdictMessage(verdict=Verdict.GRANTED.name, shadow_verdict=row.verdict.name)"),

@@ -19,7 +19,7 @@ from oncegate.ledgers.kafka.rows import contract
 from oncegate.transports.decode import json_rows, json_scan
 from oncegate.transports.decode.json_values import Misfit, array_of, first_misfit, keeps, type_of
 from oncegate.transports.decode.records import values_of
-from oncegate.transports.http.codecs import encode
+from oncegate.transports.http.answers import encode
 from oncegate.transports.http.messages.json_body import decoded
 
 SEED = 20_261_128

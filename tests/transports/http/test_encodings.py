@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oncegate.engine.requests import ClaimResult
-from oncegate.transports.http import codecs
+from oncegate.transports.http import answers
 from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, Http, Reply, open_http, stream, token
 from tests.support.packed import read_claim_packed
 
@@ -85,7 +85,7 @@ def read(reply: Reply) -> tuple[str | None, list[Verdict]]:
 
 
 def of_packed(answer: ClaimResult) -> tuple[str | None, list[Verdict]]:
-    as_json = msgspec.json.decode(codecs.claim_json(answer))
+    as_json = msgspec.json.decode(answers.claim_json(answer))
     return as_json["claim"], as_json["verdicts"]
 
 

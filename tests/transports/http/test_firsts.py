@@ -71,7 +71,7 @@ def of_json(body: bytes) -> list[Any]:
 
 
 def of_packed(body: bytes) -> list[Any]:
-    """By the description in `codecs`, read apart from it."""
+    """By the description in `answers`, read apart from it."""
     count = struct.unpack_from("<I", body, 20)[0]
     verdicts, at = body[24 : 24 + count], 24 + count
     topics, at = listed(body, at)

@@ -12,8 +12,8 @@ from oncegate.engine.requests import AbortRequest, CommitRequest, StageRequest, 
 from oncegate.transports.decode import columns, names, staged_rows
 from oncegate.transports.decode.identifiers import hex_bytes, sha256_of
 from oncegate.transports.http import messages
+from oncegate.transports.http.answers import json_reply
 from oncegate.transports.http.call import Call
-from oncegate.transports.http.outbound import json_reply
 from oncegate.transports.http.parameters import ARROW, JSON
 from oncegate.transports.http.routing import Routes
 from oncegate.transports.offload import offload

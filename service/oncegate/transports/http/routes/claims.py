@@ -13,10 +13,10 @@ from oncegate.engine.requests import ClaimRequest, ClaimResult, LookUpRequest, T
 from oncegate.engine.retention import Explained, kept_until_ms
 from oncegate.transports.decode import identifiers, ids, names, payloads
 from oncegate.transports.decode.batch_scopes import scope_of
-from oncegate.transports.http import codecs, messages
+from oncegate.transports.http import answers, messages
+from oncegate.transports.http.answers import ENCODINGS, RAW, answer_weight, json_reply, reply, verdicts_reply
 from oncegate.transports.http.call import Call
 from oncegate.transports.http.messages.json_body import decoded
-from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, json_reply, reply, verdicts_reply
 from oncegate.transports.http.parameters import JSON, PACKED
 from oncegate.transports.http.routing import Routes
 from oncegate.transports.offload import offload
@@ -112,7 +112,7 @@ def _without_claim(result: ClaimResult, call: Call, id_set: str, message: type[_
     if call.wanted in RAW:
         result = call.without_shadow(result, call.wanted)
         return verdicts_reply(result, call.wanted, call.shard, id_set)
-    verdicts = codecs.verdict_messages(result)
+    verdicts = answers.verdict_messages(result)
     return json_reply(message(verdicts, id_set), call.wanted, shard=call.shard)
 
 
@@ -175,7 +175,7 @@ async def release(call: Call) -> Response:
 async def _settle(call: Call, verb: Verb, result: bytes | None = None) -> Response:
     claim_id = identifiers.claim_bytes(call.path["claim"])
     settled = await call.claims.settle(verb, claim_id, call.deadline, result)
-    return reply(codecs.settle_json(settled), call.wanted, call.claims)
+    return reply(answers.settle_json(settled), call.wanted, call.claims)
 
 
 @routes.post("/claims/{claim}:resolve", "resolveClaim", [JSON], _ANSWERS)

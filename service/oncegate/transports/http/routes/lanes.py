@@ -4,8 +4,8 @@ import msgspec
 from fastapi import Response
 
 from oncegate.transports.http import messages
+from oncegate.transports.http.answers import json_reply
 from oncegate.transports.http.call import Call
-from oncegate.transports.http.outbound import json_reply
 from oncegate.transports.http.parameters import JSON
 from oncegate.transports.http.routing import Routes
 from oncegate.transports.writes import lane_question

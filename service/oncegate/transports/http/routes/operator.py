@@ -10,11 +10,11 @@ from oncegate.engine.usecases.operations.actions import AuditRecord
 from oncegate.transports.decode import identifiers, ids
 from oncegate.transports.decode.known_ids import read_known
 from oncegate.transports.http import messages
+from oncegate.transports.http.answers import json_reply, reply
 from oncegate.transports.http.bodies import body_length
 from oncegate.transports.http.call import Call
 from oncegate.transports.http.console import HEADERS, HTML, PAGE
 from oncegate.transports.http.messages.json_body import decoded
-from oncegate.transports.http.outbound import json_reply, reply
 from oncegate.transports.http.parameters import ARROW, JSON
 from oncegate.transports.http.routing import Routes
 from oncegate.transports.incoming import body_room

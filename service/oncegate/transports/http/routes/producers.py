@@ -11,10 +11,10 @@ from oncegate.core.producers import Gaps
 from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest, ProducerView, ResolveRequest
 from oncegate.engine.requests import ClaimResult, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
-from oncegate.transports.http import codecs, messages
+from oncegate.transports.http import answers, messages
+from oncegate.transports.http.answers import ENCODINGS, RAW, answer_weight, json_reply, verdicts_reply
 from oncegate.transports.http.call import Call
 from oncegate.transports.http.messages.json_body import decoded
-from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, json_reply, verdicts_reply
 from oncegate.transports.http.parameters import JSON, PACKED
 from oncegate.transports.http.routing import Routes
 from oncegate.transports.offload import offload
@@ -106,7 +106,7 @@ async def claim(call: Call) -> Response:
 def _claimed(result: ClaimResult, number: int, call: Call) -> Response:
     if call.wanted in RAW:
         return verdicts_reply(call.without_shadow(result, call.wanted), call.wanted, call.shard)
-    verdicts = codecs.verdict_messages(result)
+    verdicts = answers.verdict_messages(result)
     return json_reply(messages.SequencesReply(number, result.lease_ms, verdicts), call.wanted, shard=call.shard)
 
 

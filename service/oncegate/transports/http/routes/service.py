@@ -18,10 +18,10 @@ from oncegate.transports.access.keys import bearer
 from oncegate.transports.decode import identifiers
 from oncegate.transports.decode.identifiers import hex_bytes
 from oncegate.transports.http import messages, openapi, problems
+from oncegate.transports.http.answers import json_reply, reply
 from oncegate.transports.http.bodies import body_length
 from oncegate.transports.http.call import Call
 from oncegate.transports.http.messages.json_body import decoded
-from oncegate.transports.http.outbound import json_reply, reply
 from oncegate.transports.http.parameters import ARROW, JSON, PACKED, accepted
 from oncegate.transports.http.routing import Routes
 from oncegate.transports.incoming import body_room

@@ -23,9 +23,9 @@ from oncegate.transports.decode import arrow_ipc, identifiers, json_rows, names,
 from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.decode.columns import split_names
 from oncegate.transports.decode.sequences import SequenceColumn
-from oncegate.transports.http import codecs, messages
+from oncegate.transports.http import answers, messages
+from oncegate.transports.http.answers import ENCODINGS, RAW, json_reply, reply, verdicts_reply
 from oncegate.transports.http.call import Call
-from oncegate.transports.http.outbound import ENCODINGS, RAW, json_reply, reply, verdicts_reply
 from oncegate.transports.http.parameters import ARROW, JSON, JSON_TEXTS, PACKED
 from oncegate.transports.http.routing import Routes
 from oncegate.transports.offload import offload
@@ -102,7 +102,7 @@ def _produced(request: ProduceRequest, result: ProduceResult, media: str, call: 
     id_set = None if request.ids is None else chosen(request.id_set, produced(request.topic), call.limits)
     verdicts_alone = ClaimResult(None, 0, result.verdicts, result.numbers, result.located, result.shadow)
     if media not in RAW:
-        verdicts = codecs.verdict_messages(verdicts_alone)
+        verdicts = answers.verdict_messages(verdicts_alone)
         named = UNSET if id_set is None else id_set
         before = messages.partition_offsets(result.before, request.topic) or UNSET
         return json_reply(messages.ProduceReply(result.rows, offsets, verdicts, named, before), media, shard=call.shard)
@@ -139,7 +139,7 @@ async def fetch(call: Call) -> Response:
             body, next_offset = await offload(found.size_bytes, records.as_arrow, found), found.next_offset
         else:
             asking = (found, page_bytes, media == JSON_TEXTS)
-            body, next_offset = await offload(found.size_bytes, codecs.records_json, *asking)
+            body, next_offset = await offload(found.size_bytes, answers.records_json, *asking)
         room.resize(len(body))
     headers = {
         "Oncegate-Next-Offset": str(next_offset),

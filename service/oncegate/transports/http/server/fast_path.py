@@ -12,8 +12,8 @@ from fastapi import Response
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from oncegate.transports.http import problems
+from oncegate.transports.http.answers import Answer
 from oncegate.transports.http.call import Call, Route
-from oncegate.transports.http.outbound import Answer
 from oncegate.transports.http.routing import respond
 from oncegate.transports.http.server.filling import Filling
 from oncegate.transports.http.tracing import UNTRACED, http_span, note_status

@@ -10,7 +10,7 @@ from oncegate.core.verdicts import BY_BYTE, Flag
 from oncegate.engine.requests import ClaimResult, SettleResult
 from oncegate.ports import Mark
 from oncegate.transports.decode import identifiers
-from oncegate.transports.http import codecs, messages
+from oncegate.transports.http import answers, messages
 from tests.support.packed import read_claim_packed
 
 CLAIM = bytes(range(16))
@@ -24,7 +24,7 @@ def answer(*verdicts: tuple[int, int], claim: bytes | None = CLAIM) -> ClaimResu
 @pytest.mark.parametrize("byte", BY_BYTE)
 def test_every_verdict_of_the_table_goes_through_json_with_its_members_only(byte: int) -> None:
     row = BY_BYTE[byte]
-    sent = msgspec.json.decode(codecs.claim_json(answer((byte, 7))))["verdicts"][0]
+    sent = msgspec.json.decode(answers.claim_json(answer((byte, 7))))["verdicts"][0]
     expected: dict[str, object] = {"verdict": row.verdict.name}
     if row.number is not None:
         expected[row.number] = 7
@@ -40,7 +40,7 @@ def test_every_verdict_of_the_table_goes_through_json_with_its_members_only(byte
 
 @pytest.mark.parametrize("byte", BY_BYTE)
 def test_every_verdict_of_the_table_goes_through_packed_and_carries_a_number_only_where_it_has_one(byte: int) -> None:
-    body = codecs.claim_packed(answer((1, 0), (byte, 7)))
+    body = answers.claim_packed(answer((1, 0), (byte, 7)))
     assert body[:16] == CLAIM
     assert body[16:24] == (30_000).to_bytes(4, "little") + (2).to_bytes(4, "little")
     assert body[24:26] == bytes([1, byte])
@@ -52,24 +52,24 @@ def test_every_verdict_of_the_table_goes_through_packed_and_carries_a_number_onl
 
 
 def test_a_number_of_zero_is_sent() -> None:
-    sent = msgspec.json.decode(codecs.claim_json(answer((3, 0))))["verdicts"]
+    sent = msgspec.json.decode(answers.claim_json(answer((3, 0))))["verdicts"]
     assert sent == [{"verdict": "SAME", "of_index": 0}]
 
 
 def test_no_claim_is_null_in_json_and_zeros_when_packed() -> None:
     nothing = answer((2, 0), claim=None)
-    assert msgspec.json.decode(codecs.claim_json(nothing))["claim"] is None
-    assert codecs.claim_packed(nothing)[:16] == bytes(16)
-    assert read_claim_packed(codecs.claim_packed(nothing)).claim is None
+    assert msgspec.json.decode(answers.claim_json(nothing))["claim"] is None
+    assert answers.claim_packed(nothing)[:16] == bytes(16)
+    assert read_claim_packed(answers.claim_packed(nothing)).claim is None
 
 
 def test_an_answer_without_ids_is_whole_in_both_forms() -> None:
-    assert msgspec.json.decode(codecs.claim_json(answer(claim=None)))["verdicts"] == []
-    assert len(codecs.claim_packed(answer(claim=None))) == 24
+    assert msgspec.json.decode(answers.claim_json(answer(claim=None)))["verdicts"] == []
+    assert len(answers.claim_packed(answer(claim=None))) == 24
 
 
 def test_a_settled_claim_says_its_state_by_name() -> None:
-    sent = msgspec.json.decode(codecs.settle_json(SettleResult(CLAIM, ClaimState.DONE, 3, 1, 0)))
+    sent = msgspec.json.decode(answers.settle_json(SettleResult(CLAIM, ClaimState.DONE, 3, 1, 0)))
     expected = {"claim": identifiers.claim_text(CLAIM), "state": "DONE", "settled": 3, "taken_over": 1, "lease_ms": 0}
     assert sent == expected
 
@@ -128,5 +128,5 @@ def test_a_digest_that_cannot_be_read_is_refused(text: str) -> None:
 def test_many_verdicts_are_the_same_json_as_each_alone(with_number: bool) -> None:
     bytes_of = [byte for byte, row in BY_BYTE.items() if with_number or row.number is None]
     many = [(bytes_of[n * n % len(bytes_of)], n) for n in range(1_000)]
-    alone = [msgspec.json.decode(codecs.claim_json(answer(one)))["verdicts"][0] for one in many]
-    assert msgspec.json.decode(codecs.claim_json(answer(*many)))["verdicts"] == alone
+    alone = [msgspec.json.decode(answers.claim_json(answer(one)))["verdicts"][0] for one in many]
+    assert msgspec.json.decode(answers.claim_json(answer(*many)))["verdicts"] == alone
