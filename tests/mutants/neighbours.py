@@ -21,6 +21,7 @@ EXPLAINED: dict[str, str] = {
     "each look writes a line of what was passed, off by one": "looks come each second, and the log has a line each minute",
     "what waits to become durable is not held, off by one": "a deletion would never end, and each test of one with it",
     "a time in which nothing could be heard counts as silence, off by one": "half of the takeover time is a margin, in seconds of a float",
+    "a collector that refuses is a line for each batch, off by one": "the instant itself: a line a minute",
     "a takeover keeps the old payload, off by one": "reads behind an empty array, which is undefined in a compiled kernel",
     "versions are compared as texts, off by one": "a name of the same number is looked up by itself before",
     "a standby serves without what came after its last look, off by one": "then nothing lies between, and nothing is read",
@@ -95,6 +96,6 @@ def neighbours(mutants: Iterable[Mutant]) -> Iterator[Mutant]:
         shifts = [(address, *near) for address, edit in mutant.edits for near in getattr(edit, "neighbours", ())]
         for number, (address, comparison, shifted) in enumerate(shifts, 1):
             name = f"{mutant.name}, off by one" + (f" ({number})" if number > 1 else "")
-            if name not in EXPLAINED and name not in UNTRIED and (address, comparison) not in seen:
-                seen.add((address, comparison))
+            if (address, comparison) not in seen and name not in EXPLAINED and name not in UNTRIED:
                 yield Mutant(name, ((address, shifted),), TESTS.get(name, mutant.tests))
+            seen.add((address, comparison))
