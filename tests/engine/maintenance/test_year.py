@@ -26,7 +26,7 @@ from oncegate.engine.requests import (
 from oncegate.engine.shard import Shard
 from oncegate.hashing.rows import EMPTY, add
 from oncegate.index import committed_names
-from oncegate.index import shard as state
+from oncegate.index import settings as index_settings
 from oncegate.index.lsm.tier import RUNS_MAX
 from oncegate.index.settings import BUCKETS_PER_HORIZON
 from oncegate.ledgers.log import open_log
@@ -138,7 +138,7 @@ async def world(
 ) -> AsyncIterator[World]:
     # Room is given back by whole files; a test's year would not fill one of the usual size.
     monkeypatch.setattr(outputs, "FILE_BYTES", 128 << 10)
-    monkeypatch.setattr(state, "BUCKET_MS_MAX", STEP_MS)
+    monkeypatch.setattr(index_settings, "BUCKET_MS_MAX", STEP_MS)
     monkeypatch.setattr(committed_names, "NAMES_REMEMBERED", NAMES_REMEMBERED)
     clock, events, folder = FakeClock(), Events(), tmp_path / "data"
     # More than twice what is saved, which grows by each name: what waits to be compacted is the same all year.

@@ -21,6 +21,7 @@ from oncegate.core.errors import (
     UnknownClaim,
     UnknownProducer,
 )
+from oncegate.index.producers.decide import decide
 from oncegate.index.producers.store import DONE_INTERVALS_MAX
 from tests.support.held import HeldLedgers, rows_of, said
 from tests.support.producing_lanes import Lanes, lanes
@@ -298,7 +299,7 @@ async def test_what_a_ledger_was_collected_to_is_the_same_producers(lane: Lanes)
         loaded.replayed(position, saved)
     producer = loaded.producers.producers["p"]
     assert (producer.epoch, producer.watermark, producer.claimed_to) == (1, 1, 3)
-    asked = loaded.producers.decide(producer, 5, bytes(16), np.array([1, 2, 3], np.uint64), None)
+    asked = decide(loaded.producers, producer, 5, bytes(16), np.array([1, 2, 3], np.uint64), None)
     assert [int(byte) & 0xF for byte in asked.verdicts] == [5, 2, 3]
     assert loaded.producers.drivers["d"].batches == 3
 
