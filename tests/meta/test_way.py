@@ -60,3 +60,11 @@ def test_a_function_that_is_one_call_with_its_own_arguments_is_a_forwarder(body:
     function = ast.parse(source).body[0]
     assert isinstance(function, ast.AsyncFunctionDef)
     assert is_forwarder(function) is forwards
+
+
+def test_what_the_document_is_made_of_is_not_imported_to_serve() -> None:
+    script = (
+        "import sys, oncegate.app; print([name for name in sys.modules if '.openapi.' in name and 'oncegate' in name])"
+    )
+    modules = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert modules.stdout == "[]\n"
