@@ -152,6 +152,7 @@ def warm_up() -> None:
     table, holders = store.table.slots, store.rows.holders
     store.kernels.staying(table, 0, holders)
     apply(store, 2, Retired(0, 0), 0)
+    store.table.make_room(10_000)
     store.make_room(10_000, 0)
     store.sweep(0)
     store.sharing.warm_up()

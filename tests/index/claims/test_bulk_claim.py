@@ -51,6 +51,8 @@ class OneByOne:
 
 
 def fold(index: ClaimIndex, claims: list[Claimed], position: int, now_ms: int, at_once: bool) -> ClaimBatch | OneByOne:
+    # Segments move at the same moments, so that dead slots are dropped alike.
+    index.table.make_room(len(ids_of(claims)))
     if at_once:
         return claim_many(index.store, position, claims, now_ms)
     index.make_room(len(ids_of(claims)), now_ms, entries=len(claims))

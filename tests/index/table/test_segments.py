@@ -47,7 +47,7 @@ def test_at_any_size_an_id_costs_less_than_30_bytes_of_slots() -> None:
 
 def test_a_big_batch_moves_each_segment_once_to_its_size() -> None:
     index = ClaimIndex(Widths(capacity=2))
-    index.make_room(100_000, 0)
+    index.table.make_room(100_000)
     assert index.store.table.moves == SEGMENTS
     assert 100_000 / table.LOAD_AFTER_MOVE < index.store.table.capacity < 1.6 * 100_000 / table.LOAD_AFTER_MOVE
 

@@ -125,17 +125,17 @@ class ClaimStore:
         return self.takeovers, self.open_claims, self.ids + self.evicted_ids
 
     def make_room(self, ids: int, now_ms: int, entries: int = 1, digests: bool = False) -> None:
-        """Makes it sure that entries of `ids` ids in all can be applied, with `digests` of payloads or without.
+        """Makes rows free for entries of `ids` ids in all, with `digests` of payloads or without; whoever applies them
+        makes room in the table.
 
         No answer changes by it, but for one case: when rows run out, settled claims are forgotten before their time.
-        Raises Overloaded: no row is free, and every one is needed; or the slots are as many as they get.
+        Raises Overloaded: no row is free, and every one is needed.
         """
         if digests:
             self.table.keep_digests()
         rows, rows_needed = self.rows, ROWS_PER_CLAIM * entries
         self.registry.forget_due(now_ms)
         if ids:
-            self.table.make_room(ids)
             self.sharing.step(self.ids, self.wall_ms)
         if rows.free >= rows_needed:
             return
