@@ -87,7 +87,7 @@ def test_nobody_can_tell_an_index_that_pools_from_one_that_does_not(
         monkeypatch.setattr(module, "BUCKET_BITS", BUCKET_BITS + 2)
     print(f"ONCEGATE_SEED={SEED}")
     rounds = most = 0
-    for seed in range(SEED, SEED + (8 if compiled else 2)):
+    for seed in range(SEED, SEED + (16 if compiled else 2)):
         walk = SharedRows(random.Random(seed), compiled)
         for step in range(160):
             walk.step()
