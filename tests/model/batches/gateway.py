@@ -40,7 +40,7 @@ class BatchShard:
     settings = NamespaceSet(0, 1, 0)
 
     def __init__(self) -> None:
-        self.claims = types.SimpleNamespace(wall_ms=0, store=types.SimpleNamespace(runs=RunOrder()))
+        self.claims = types.SimpleNamespace(wall_ms=0, runs=RunOrder())
         self.batches = BatchIndex()
         self.topics = TopicIndex()
         self.lanes = LaneIndex()

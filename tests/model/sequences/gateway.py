@@ -32,20 +32,15 @@ LEASE_MS = LIMITS.lease_ms_min
 
 
 class Gateway(Process):
-    """`forgetful` is done to each new index, for rules that are left out."""
+    """Answers calls by the use cases of the engine, over an index of its own."""
 
-    def __init__(
-        self, clock: FakeClock, random: Callable[[int], bytes], forgetful: Callable[[ShardIndex], None] | None = None
-    ) -> None:
-        self._random, self._forgetful = random, forgetful
+    def __init__(self, clock: FakeClock, random: Callable[[int], bytes]) -> None:
+        self._random = random
         super().__init__(clock)
         self.begin([Opened(1, FUNCTION, KEY_CHECK, clock.wall_ms())])
 
     def new_index(self) -> ShardIndex:
-        index = ShardIndex(ClaimIndex(SMALL))
-        if self._forgetful is not None:
-            self._forgetful(index)
-        return index
+        return ShardIndex(ClaimIndex(SMALL))
 
     def start(self) -> None:
         group_commit: Any = self.group_commit

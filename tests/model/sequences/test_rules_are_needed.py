@@ -29,8 +29,10 @@ from oncegate.core.producers import (
     SequenceState,
     Standing,
 )
+from oncegate.index.producers import snapshot
+from oncegate.index.producers.apply import apply
 from oncegate.index.producers.intervals import Intervals
-from oncegate.index.shard import ShardIndex
+from oncegate.index.producers.store import ProducerStore
 from tests.model.kit.outcome import Outcome, breaks, walk
 from tests.model.sequences.walks import SETUPS
 
@@ -68,41 +70,28 @@ def test_without_r10_the_watermark_moves_beyond_what_was_claimed(monkeypatch: py
     assert breaks(EAGER) == "LOSS"
 
 
-def forgets_without_a_watermark(index: ShardIndex) -> None:
+def test_without_r10_what_was_acked_is_forgotten_without_a_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
     """What an ack covers is as if it had never been."""
-    producers: Any = index.producers
-    apply = producers.apply
 
-    def forget(position: int, entry: Entry, now_ms: int = 0) -> Any:
-        undo = apply(position, entry, now_ms)
-        for producer in producers.producers.values() if isinstance(entry, Acked) else ():
+    def forget(store: ProducerStore, position: int, entry: Entry, now_ms: int = 0) -> Any:
+        undo = apply(store, position, entry, now_ms)
+        for producer in store.producers.values() if isinstance(entry, Acked) else ():
             if not len(producer.intervals):
                 producer.watermark, producer.claimed_to, producer.intervals = None, None, Intervals.empty()
         return undo
 
-    producers.apply = forget
+    monkeypatch.setattr(snapshot, "apply", forget)
+    assert breaks(EAGER) in ("STALE", "P1", "P5")
 
 
-def test_without_r10_what_was_acked_is_forgotten_without_a_watermark() -> None:
-    assert breaks(replace(EAGER, forgetful=forgets_without_a_watermark)) in ("STALE", "P1", "P5")
-
-
-def forgets_without_a_batch(index: ShardIndex) -> None:
+def test_without_r10_what_was_acked_with_its_batch_is_granted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ids of an acked batch are forgotten, and nobody remembers that it was acked."""
-    producers: Any = index.producers
-    apply = producers.apply
 
-    def forget(position: int, entry: Entry, now_ms: int = 0) -> Any:
-        return apply(position, replace(entry, batches=0) if isinstance(entry, Acked) else entry, now_ms)
+    def forget(store: ProducerStore, position: int, entry: Entry, now_ms: int = 0) -> Any:
+        return apply(store, position, replace(entry, batches=0) if isinstance(entry, Acked) else entry, now_ms)
 
-    producers.apply = forget
-
-
-def test_without_r10_what_was_acked_with_its_batch_is_granted_again() -> None:
-    assert breaks(replace(SETUPS["ids, scope = retry, late"], forgetful=forgets_without_a_batch)) in (
-        "P5",
-        "ACK",
-    )
+    monkeypatch.setattr(snapshot, "apply", forget)
+    assert breaks(SETUPS["ids, scope = retry, late"]) in ("P5", "ACK")
 
 
 @pytest.mark.parametrize("name", ["busy is success", "fenced is success"])

@@ -10,7 +10,6 @@ ledger that refuses, a gateway that dies. Beside what `truth.py` checks of every
 
 import random
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,7 +18,6 @@ from oncegate.core.producers import Gaps
 from oncegate.core.verdicts import BY_BYTE, Verdict
 from oncegate.engine.producer_requests import AckRequest, AckResult
 from oncegate.engine.requests import ClaimResult
-from oncegate.index.shard import ShardIndex
 from oncegate.testing import FakeClock
 from tests.model.kit.chance import Steady, fingerprints
 from tests.model.kit.held import Call
@@ -41,8 +39,7 @@ Actor = Driver | Attempt
 class Setup:
     """way: claims of sequences, or of ids within their batch (scope = retry). eager: the driver acks while it runs, as
     far as the gateway lets it. gaps: REFUSE where the source has no holes; skipping: how often an attempt passes over a
-    row of it. clearing: how often a person clears leftovers. wrong: rules that the clients leave out; `forgetful` makes
-    the gateway leave one out.
+    row of it. clearing: how often a person clears leftovers. wrong: rules that the clients leave out.
     """
 
     way: Literal["sequences", "ids"] = "sequences"
@@ -51,7 +48,6 @@ class Setup:
     skipping: float = 0.0
     clearing: float = 0.0
     wrong: frozenset[str] = frozenset()
-    forgetful: Callable[[ShardIndex], None] | None = None
     refusing: float = 0.08
     late: float = 0.10
     doubled: float = 0.10
@@ -67,7 +63,7 @@ class World(Network):
         super().__init__(random.Random(seed), setup.late, setup.doubled)
         self.setup, self.clock = setup, FakeClock()
         self.prints = fingerprints(self.rng)
-        self.gateway: Gateway = Gateway(self.clock, self.rng.randbytes, setup.forgetful)
+        self.gateway: Gateway = Gateway(self.clock, self.rng.randbytes)
         self.written: Counter[tuple[str, int]] = Counter()
         self.leftovers = Leftovers(LEASE_MS, setup.gaps is Gaps.REFUSE)
         self.truth = Truth(LEASE_MS, lambda lane, row: self.written[lane, row] + self.leftovers.is_passed(lane, row))
