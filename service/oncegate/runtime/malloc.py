@@ -10,8 +10,9 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _MMAP_BYTES = 32 << 20
 _KEPT_BYTES = 128 << 20
 # Counting frees most of what requests leave behind; connections and errors leave cycles. A collection of 5,000 objects
-# takes some 6 ms, one of 50,000 kept every request waiting for 55 ms, once a second under overload.
-_THRESHOLDS = (5_000, 20, 20)
+# takes some 6 ms, one of 50,000 kept every request waiting for 55 ms, once a second under overload. One of everything
+# takes 100 ms and more, so it comes after 20 million objects.
+_THRESHOLDS = (5_000, 10, 400)
 
 
 def keep_freed_memory() -> None:
