@@ -10,8 +10,9 @@ import pytest
 from scripts.structure import forwarders, is_forwarder
 
 ROOT = Path(__file__).parents[2]
-# Calls and files, at most. To raise one, say in the commit which promise the added calls keep.
-WAYS = {"JSON": (387, 84), "packed": (408, 82)}
+# Calls and files, at most; a turn of the loop more is a few calls. To raise one, say in the commit which promise the
+# added calls keep.
+WAYS = {"JSON": (395, 84), "packed": (416, 82)}
 
 # Functions of the service that only pass their parameters on. To raise it, say in the commit why one is needed.
 FORWARDERS = 113
