@@ -59,9 +59,12 @@ FORKS_AND_DIES = """
     import os, signal
     from oncegate_spark import Spill
     spill = Spill({folder!r})
+    forked, says = os.pipe()
     child = os.fork()
     if child == 0:
+        os.write(says, b".")
         signal.pause()
+    os.read(forked, 1)  # it has closed what it does not own
     print(child, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
