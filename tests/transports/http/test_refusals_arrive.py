@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from oncegate.engine.admission import EARLY_CHECKS
 from oncegate.transports.http.server import closing
 from tests.support.held import until
 from tests.support.http_app import CLAIM, JSON, read_reply, request, served, token
+from tests.support.overload import fill
 
 MIB = 1 << 20
 
@@ -127,13 +129,16 @@ def command(client: str, folder: Path) -> list[str]:
 
 @pytest.mark.server
 @pytest.mark.parametrize("client", ["httpx2", "aiohttp", "go", "java"])
-@pytest.mark.parametrize("why", ["requests are at their limit", "connections are at their limit"])
+@pytest.mark.parametrize("why", ["requests at their limit", "connections at their limit", "a wait too long"])
 async def test_clients_read_the_refusal_of_an_overloaded_gateway(client: str, why: str, tmp_path: Path) -> None:
     run = command(client, tmp_path)
     async with served(connections=8, requests_in_flight=1) as http, AsyncExitStack() as stack:
         held = []
-        if why == "requests are at their limit":
+        if why == "requests at their limit":
             stack.enter_context(http.program.gateway.admission.hold(0))
+        elif why == "a wait too long":
+            fill(http)
+            http.program.gateway.admission.early_checks = EARLY_CHECKS
         else:
             held = [await asyncio.open_connection("127.0.0.1", http.program.port) for _ in range(8)]
         url = f"http://127.0.0.1:{http.program.port}{CLAIM}"
