@@ -22,12 +22,12 @@ from oncegate.core.lifecycle import (
     ROWS,
     SERVES,
     WHILE,
+    AppendOutcome,
     Callers,
     Condition,
     Event,
     Reopen,
     State,
-    Told,
     end_of,
 )
 
@@ -53,7 +53,7 @@ NEXT = {
     Event.BROKEN: "         D D S f a l D D D .",
     Event.STOPPED: "        . . . . . . . . . .",
 }
-G, W, N, U = Told.GOES_ON, Told.DURABLE, Told.NOT_WRITTEN, Told.UNKNOWN
+G, W, N, U = AppendOutcome.GOES_ON, AppendOutcome.DURABLE, AppendOutcome.NOT_WRITTEN, AppendOutcome.UNKNOWN
 # In flight, waiting, when it is opened again, whether the ledger is known to be down.
 CALLERS_GET = {
     Event.OPENED: (G, G, Reopen.NO, False),
@@ -152,18 +152,18 @@ def test_of_two_ends_of_one_ledger_the_first_counts(first: Event, later: Event) 
 def test_an_unknown_outcome_is_never_reported_as_refused_or_done() -> None:
     """Every event that may leave an append written: whoever is in it gets UNKNOWN, in whatever state it comes."""
     doubtful = {Event.UNKNOWN, Event.FAILED, Event.DAMAGED, *BESIDE_APPENDS}
-    assert {event for event in Event if ENDS[event].effect.in_flight is Told.UNKNOWN} == doubtful
+    assert {event for event in Event if ENDS[event].effect.in_flight is AppendOutcome.UNKNOWN} == doubtful
     for event in doubtful:
-        assert ENDS[event].effect.waiting in (Told.UNKNOWN, Told.NOT_WRITTEN)
+        assert ENDS[event].effect.waiting in (AppendOutcome.UNKNOWN, AppendOutcome.NOT_WRITTEN)
         assert {AFTER[state, event].effect for state in SERVES} <= {State.LOST, State.DOWN, State.SUPERSEDED}
-    assert {event for event in Event if ENDS[event].effect.in_flight is Told.DURABLE} == {Event.WRITTEN}
+    assert {event for event in Event if ENDS[event].effect.in_flight is AppendOutcome.DURABLE} == {Event.WRITTEN}
 
 
 def test_what_only_waits_is_never_in_more_doubt_than_what_is_in_flight() -> None:
     for event in Event:
         told = ENDS[event].effect
-        assert told.waiting is not Told.UNKNOWN or told.in_flight is Told.UNKNOWN
-        assert told.waiting is not Told.DURABLE, "only an append's own end makes anything durable"
+        assert told.waiting is not AppendOutcome.UNKNOWN or told.in_flight is AppendOutcome.UNKNOWN
+        assert told.waiting is not AppendOutcome.DURABLE, "only an append's own end makes anything durable"
 
 
 def test_every_end_is_opened_again_but_a_stop() -> None:

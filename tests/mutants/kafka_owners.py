@@ -119,7 +119,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
     one(
         "a gateway that was followed opens its ledger again",
         "oncegate.core.lifecycle::ENDS",
-        cell("Event.FENCED", "Cell(End(Told.NOT_WRITTEN, Told.NOT_WRITTEN, Reopen.SOON), '', '')"),
+        cell("Event.FENCED", "Cell(End(AppendOutcome.NOT_WRITTEN, AppendOutcome.NOT_WRITTEN, Reopen.SOON), '', '')"),
         "tests/core/test_lifecycle.py::test_each_event_gives_callers_the_outcome_written_here",
         "tests/engine/recovery/test_unknown_end.py::test_a_fenced_owner_stays_down_and_writes_nothing",
     ),

@@ -15,34 +15,41 @@ LIFECYCLE: tuple[Mutant, ...] = (
     one(
         "an append whose end is unknown is reported as not written",
         f"{_TABLE}::ENDS",
-        cell("Event.UNKNOWN", "Cell(End(Told.NOT_WRITTEN, Told.NOT_WRITTEN, Reopen.SOON, is_down=True), '', '')"),
+        cell(
+            "Event.UNKNOWN",
+            "Cell(End(AppendOutcome.NOT_WRITTEN, AppendOutcome.NOT_WRITTEN, Reopen.SOON, is_down=True), '', '')",
+        ),
         f"{_LIFE}::test_an_unknown_outcome_is_never_reported_as_refused_or_done",
         _TOLD,
     ),
     one(
         "an append under way is reported as not written where its ledger ended beside it",
         f"{_TABLE}::ENDS",
-        cell("Event.ENDED", "Cell(End(Told.NOT_WRITTEN, Told.NOT_WRITTEN, Reopen.SOON), '', '')"),
+        cell("Event.ENDED", "Cell(End(AppendOutcome.NOT_WRITTEN, AppendOutcome.NOT_WRITTEN, Reopen.SOON), '', '')"),
         f"{_LIFE}::test_an_unknown_outcome_is_never_reported_as_refused_or_done",
         _AT_WORK,
     ),
     one(
         "a fenced append is reported as in doubt",
         f"{_TABLE}::ENDS",
-        cell("Event.FENCED", "Cell(End(Told.UNKNOWN, Told.NOT_WRITTEN, Reopen.LATER), '', '')"),
+        cell("Event.FENCED", "Cell(End(AppendOutcome.UNKNOWN, AppendOutcome.NOT_WRITTEN, Reopen.LATER), '', '')"),
         _TOLD,
         _AT_WORK,
     ),
     one(
         "damage is looked at again at once",
         f"{_TABLE}::ENDS",
-        cell("Event.DAMAGED_BESIDE", "Cell(End(Told.UNKNOWN, Told.NOT_WRITTEN, Reopen.SOON), '', '')"),
+        cell(
+            "Event.DAMAGED_BESIDE", "Cell(End(AppendOutcome.UNKNOWN, AppendOutcome.NOT_WRITTEN, Reopen.SOON), '', '')"
+        ),
         f"{_LIFE}::test_every_end_is_opened_again_but_a_stop",
     ),
     one(
         "a bug of our own proves that the ledger is down",
         f"{_TABLE}::ENDS",
-        cell("Event.FAILED", "Cell(End(Told.UNKNOWN, Told.UNKNOWN, Reopen.SOON, is_down=True), '', '')"),
+        cell(
+            "Event.FAILED", "Cell(End(AppendOutcome.UNKNOWN, AppendOutcome.UNKNOWN, Reopen.SOON, is_down=True), '', '')"
+        ),
         f"{_LIFE}::test_claims_pass_unchecked_only_where_the_ledger_itself_is_known_to_be_down",
     ),
     one(
@@ -97,7 +104,7 @@ LIFECYCLE: tuple[Mutant, ...] = (
     one(
         "an append under way is told the end that was found beside it",
         "oncegate.engine.commit.group_commit::GroupCommit.end",
-        replace("told.in_flight is Told.UNKNOWN and told.waiting is not Told.UNKNOWN", "False"),
+        replace("outcome.in_flight is AppendOutcome.UNKNOWN and outcome.waiting is not AppendOutcome.UNKNOWN", "False"),
         _AT_WORK,
     ),
 )

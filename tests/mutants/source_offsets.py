@@ -11,7 +11,7 @@ SOURCE_OFFSETS: tuple[Mutant, ...] = (
     one(
         "an older place where the newest batch told none",
         "oncegate.index.source_offsets::SourceOffsets._set",
-        replace("key in self._told", "key in self._told and offsets"),
+        replace("key in self._recorded", "key in self._recorded and offsets"),
         f"{_INDEX}::test_an_entry_that_brings_none_makes_it_unknown",
     ),
     one(

@@ -112,7 +112,7 @@ class Condition(IntEnum):
     UNREACHABLE = 3
 
 
-class Told(IntEnum):
+class AppendOutcome(IntEnum):
     """Names what a caller gets that waits for the ledger.
 
     GOES_ON: it waits on, for its own append. DURABLE: its answer. NOT_WRITTEN: an error that says so. UNKNOWN: an error
@@ -155,8 +155,8 @@ class End(NamedTuple):
     is_down: the ledger is known to be down, so claims may pass unchecked from now on.
     """
 
-    in_flight: Told
-    waiting: Told
+    in_flight: AppendOutcome
+    waiting: AppendOutcome
     reopen: Reopen = Reopen.NO
     is_down: bool = False
 
@@ -238,77 +238,81 @@ AFTER: dict[tuple[State, Event], Cell[State]] = {
 }
 
 ENDS: dict[Event, Cell[End]] = {
-    Event.OPENED: Cell(End(Told.GOES_ON, Told.GOES_ON), "nobody waits for a ledger that opens", "callers come again"),
+    Event.OPENED: Cell(
+        End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON), "nobody waits for a ledger that opens", "callers come again"
+    ),
     Event.STANDS_BY: Cell(
-        End(Told.GOES_ON, Told.GOES_ON, Reopen.SOON),
+        End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON, Reopen.SOON),
         "it follows at once",
         "its callers have their answers",
     ),
     Event.WRITTEN: Cell(
-        End(Told.DURABLE, Told.GOES_ON), "durable before answered", "the entry survives this process (P1)"
+        End(AppendOutcome.DURABLE, AppendOutcome.GOES_ON),
+        "durable before answered",
+        "the entry survives this process (P1)",
     ),
     Event.NO_ROOM: Cell(
-        End(Told.NOT_WRITTEN, Told.NOT_WRITTEN),
+        End(AppendOutcome.NOT_WRITTEN, AppendOutcome.NOT_WRITTEN),
         "a full ledger refuses the append and all that waits behind it",
         "nothing was written; what was decided on top of it is undone with it",
     ),
     Event.PART_REFUSED: Cell(
-        End(Told.NOT_WRITTEN, Told.NOT_WRITTEN),
+        End(AppendOutcome.NOT_WRITTEN, AppendOutcome.NOT_WRITTEN),
         "a refused change is undone with all that waits behind it",
         "its submitter gets the refusal; the others are decided again without it",
     ),
     Event.UNKNOWN: Cell(
-        End(Told.UNKNOWN, Told.UNKNOWN, Reopen.SOON, is_down=True),
+        End(AppendOutcome.UNKNOWN, AppendOutcome.UNKNOWN, Reopen.SOON, is_down=True),
         "an append that failed may be written",
         "only the ledger knows: the caller sends it again, and the replayed index answers (P1)",
     ),
     Event.FAILED: Cell(
-        End(Told.UNKNOWN, Told.UNKNOWN, Reopen.SOON),
+        End(AppendOutcome.UNKNOWN, AppendOutcome.UNKNOWN, Reopen.SOON),
         "an error that nobody expected leaves the same doubt",
         "it proves nothing about the ledger, so claims do not pass unchecked by it",
     ),
     Event.FENCED: Cell(
-        End(Told.NOT_WRITTEN, Told.NOT_WRITTEN, Reopen.LATER),
+        End(AppendOutcome.NOT_WRITTEN, AppendOutcome.NOT_WRITTEN, Reopen.LATER),
         "a fenced append wrote nothing",
         "the ledger refused it by the newer owner's epoch (P3)",
     ),
     Event.DAMAGED: Cell(
-        End(Told.UNKNOWN, Told.UNKNOWN, Reopen.LATER),
+        End(AppendOutcome.UNKNOWN, AppendOutcome.UNKNOWN, Reopen.LATER),
         "an append that met damage may be written",
         "what is there must not be trusted before a person has looked",
     ),
     Event.ENDED: Cell(
-        End(Told.UNKNOWN, Told.NOT_WRITTEN, Reopen.SOON),
+        End(AppendOutcome.UNKNOWN, AppendOutcome.NOT_WRITTEN, Reopen.SOON),
         "an end beside appends leaves the append under way in doubt",
         "it may be written by now; what waits behind it never reaches this ledger",
     ),
     Event.FENCED_BESIDE: Cell(
-        End(Told.UNKNOWN, Told.NOT_WRITTEN, Reopen.LATER),
+        End(AppendOutcome.UNKNOWN, AppendOutcome.NOT_WRITTEN, Reopen.LATER),
         "an end beside appends leaves the append under way in doubt",
         "it may be written by now; what waits behind it never reaches this ledger",
     ),
     Event.DAMAGED_BESIDE: Cell(
-        End(Told.UNKNOWN, Told.NOT_WRITTEN, Reopen.LATER),
+        End(AppendOutcome.UNKNOWN, AppendOutcome.NOT_WRITTEN, Reopen.LATER),
         "an end beside appends leaves the append under way in doubt",
         "it may be written by now; what waits behind it never reaches this ledger",
     ),
     Event.UNREACHED: Cell(
-        End(Told.GOES_ON, Told.GOES_ON, Reopen.SOON, is_down=True),
+        End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON, Reopen.SOON, is_down=True),
         "a ledger that cannot be opened is down",
         "it served before, or another gateway serves it: it will be there again",
     ),
     Event.SHORT: Cell(
-        End(Told.GOES_ON, Told.GOES_ON, Reopen.SOON),
+        End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON, Reopen.SOON),
         "want of descriptors, memory, threads or room passes by itself",
         "others give them back",
     ),
     Event.BROKEN: Cell(
-        End(Told.GOES_ON, Told.GOES_ON, Reopen.LATER),
+        End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON, Reopen.LATER),
         "what a person must mend is tried again each minute",
         "a setting, a right or a folder may be mended by then",
     ),
     Event.STOPPED: Cell(
-        End(Told.GOES_ON, Told.GOES_ON),
+        End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON),
         "what was taken before a stop is written and answered",
         "a stop loses nothing that was acknowledged or begun",
     ),

@@ -13,35 +13,35 @@ from oncegate.index.part import Undo
 
 Key = tuple[str, str, str]
 SourceOffsetsSnapshot = list[tuple[Key, tuple[int, bytes]]]
-# Of all jobs: some 45,000 sources of a few partitions each. Beyond, those that were told first are forgotten.
+# Of all jobs: some 45,000 sources of a few partitions each. Beyond, the oldest are forgotten.
 BYTES_IN_ALL = 16 << 20
 # What a job's own cost beside them, as objects.
 _OVERHEAD_BYTES = 300
 
 
-class Told(NamedTuple):
-    """Holds what one entry has told, and its position in the ledger."""
+class JobOffsets(NamedTuple):
+    """Holds the offsets of one entry, and its position in the ledger."""
 
     position: int
     offsets: bytes
 
 
 class SourceOffsets:
-    """Maps app, topic and write_id to what is told of their source; a pure function of the ledger's entries."""
+    """Maps app, topic and write_id to the offsets of their source; a pure function of the ledger's entries."""
 
     def __init__(self) -> None:
-        self._told: dict[Key, Told] = {}
+        self._recorded: dict[Key, JobOffsets] = {}
         self._size_bytes = 0
-        # Whose each position is, and all positions, rising.
+        # The job of each position, and all positions, rising.
         self._keys: dict[int, Key] = {}
         self._order: list[int] = []
 
-    def get(self, app: str, topic: str, write_id: str = "") -> Told | None:
-        """Finds what is told of a job; None where nothing is known."""
-        return self._told.get((app, topic, write_id))
+    def get(self, app: str, topic: str, write_id: str = "") -> JobOffsets | None:
+        """Returns the offsets of a job; None: there are none."""
+        return self._recorded.get((app, topic, write_id))
 
     def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
-        """Applies one entry; returns what undoes it, or None when it says nothing about sources."""
+        """Applies one entry; returns what undoes it, or None when it has no offsets of a source."""
         if isinstance(entry, Committed):
             return self._set((entry.name.app, entry.name.topic, entry.name.write_id), position, entry.source_offsets)
         if isinstance(entry, Acked) and entry.topic:
@@ -49,19 +49,19 @@ class SourceOffsets:
         return None
 
     def snapshot(self) -> SourceOffsetsSnapshot:
-        """Returns all that is known, as a list of its own."""
-        return [(key, (told.position, told.offsets)) for key, told in self._told.items()]
+        """Returns everything, as a new list."""
+        return [(key, (recorded.position, recorded.offsets)) for key, recorded in self._recorded.items()]
 
     def restore(self, saved: SourceOffsetsSnapshot) -> None:
-        """Takes over what was saved, in place of everything."""
-        self._told, self._size_bytes, self._keys, self._order = {}, 0, {}, []
-        for key, told in saved:
-            self._put(key, Told(*told))
+        """Replaces everything by what was saved."""
+        self._recorded, self._size_bytes, self._keys, self._order = {}, 0, {}, []
+        for key, recorded in saved:
+            self._put(key, JobOffsets(*recorded))
 
     def _set(self, key: Key, position: int, offsets: bytes) -> Undo:
-        gone = [(key, self._take(key))] if key in self._told else []
+        gone = [(key, self._take(key))] if key in self._recorded else []
         if offsets:
-            self._put(key, Told(position, offsets))
+            self._put(key, JobOffsets(position, offsets))
         while self._size_bytes > BYTES_IN_ALL and len(self._order) > 1:
             oldest = self._keys[self._order[0]]
             gone.append((oldest, self._take(oldest)))
@@ -69,23 +69,23 @@ class SourceOffsets:
         def undo() -> None:
             if offsets:
                 self._take(key)
-            for one, told in gone:
-                self._put(one, told)
+            for one, recorded in gone:
+                self._put(one, recorded)
 
         return undo
 
-    def _put(self, key: Key, told: Told) -> None:
-        self._told[key] = told
-        self._keys[told.position] = key
-        insort(self._order, told.position)
-        self._size_bytes += _size_bytes(key, told)
+    def _put(self, key: Key, recorded: JobOffsets) -> None:
+        self._recorded[key] = recorded
+        self._keys[recorded.position] = key
+        insort(self._order, recorded.position)
+        self._size_bytes += _size_bytes(key, recorded)
 
-    def _take(self, key: Key) -> Told:
-        told = self._told.pop(key)
-        del self._keys[told.position], self._order[bisect_left(self._order, told.position)]
-        self._size_bytes -= _size_bytes(key, told)
-        return told
+    def _take(self, key: Key) -> JobOffsets:
+        recorded = self._recorded.pop(key)
+        del self._keys[recorded.position], self._order[bisect_left(self._order, recorded.position)]
+        self._size_bytes -= _size_bytes(key, recorded)
+        return recorded
 
 
-def _size_bytes(key: Key, told: Told) -> int:
-    return _OVERHEAD_BYTES + sum(map(len, key)) + len(told.offsets)
+def _size_bytes(key: Key, recorded: JobOffsets) -> int:
+    return _OVERHEAD_BYTES + sum(map(len, key)) + len(recorded.offsets)

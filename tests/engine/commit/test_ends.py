@@ -9,7 +9,7 @@ import pytest
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Probe
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError, TooLarge
-from oncegate.core.lifecycle import BESIDE_APPENDS, BY_APPENDS, ENDS, Event, Told, end_of
+from oncegate.core.lifecycle import BESIDE_APPENDS, BY_APPENDS, ENDS, AppendOutcome, Event, end_of
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.marks import Marks
 from oncegate.ports import AppendRefused, Mark
@@ -121,10 +121,10 @@ async def test_who_has_gone_away_meanwhile_keeps_the_end_from_no_other(end: str)
     assert [type(one) for one in ends[::2]] == [kind, kind]
 
 
-def _outcome(error: BaseException | None) -> Told:
+def _outcome(error: BaseException | None) -> AppendOutcome:
     if error is None:
-        return Told.DURABLE
-    return Told.UNKNOWN if "unknown" in str(error) else Told.NOT_WRITTEN
+        return AppendOutcome.DURABLE
+    return AppendOutcome.UNKNOWN if "unknown" in str(error) else AppendOutcome.NOT_WRITTEN
 
 
 @pytest.mark.parametrize("event", [*BY_APPENDS, *BESIDE_APPENDS], ids=lambda event: event.name)

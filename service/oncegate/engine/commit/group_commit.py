@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Probe
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
-from oncegate.core.lifecycle import ENDS, Event, Told, end_of
+from oncegate.core.lifecycle import ENDS, AppendOutcome, Event, end_of
 from oncegate.engine.commit.between_appends import BetweenAppends, NoWork
 from oncegate.engine.commit.change import Change
 from oncegate.engine.commit.change_queue import ChangeQueue
@@ -308,8 +308,8 @@ class GroupCommit:
         if self.dead is not None:
             return
         self.dead = error
-        told = ENDS[event].effect
-        if told.in_flight is Told.UNKNOWN and told.waiting is not Told.UNKNOWN:
+        outcome = ENDS[event].effect
+        if outcome.in_flight is AppendOutcome.UNKNOWN and outcome.waiting is not AppendOutcome.UNKNOWN:
             # The error of an end beside appends does not say that the append under way may be written.
             self._in_doubt_to = self._begun
             self._waiters.fail_to(self._begun, LedgerDown(_IN_DOUBT))
