@@ -93,8 +93,11 @@ def test_what_is_remembered_of_names_and_sources_is_as_many_as_the_reasons_count
     each = committed_names.ASKS_BYTES_IN_ALL / committed_names.NAMES_REMEMBERED_IN_ALL
     assert 3 <= each / (committed_names.ASK_BYTES + uuid_bytes) < 4
     assert committed_names.ASKS_REMEMBERED > 4, "one name may have more than its share"
-    key, told = ("flights", "departures", ""), source_offsets.Told(1, b'[{"events":{"0":1234567,"1":1234567}}]')
-    assert source_offsets.BYTES_IN_ALL / source_offsets._size_bytes(key, told) == pytest.approx(45_000, rel=0.1)
+    key, offsets = (
+        ("flights", "departures", ""),
+        source_offsets.JobOffsets(1, b'[{"events":{"0":1234567,"1":1234567}}]'),
+    )
+    assert source_offsets.BYTES_IN_ALL / source_offsets._size_bytes(key, offsets) == pytest.approx(45_000, rel=0.1)
 
 
 def test_pieces_of_an_index_are_as_large_as_they_say_and_fit_what_carries_them() -> None:
