@@ -37,10 +37,10 @@ wheels: setup ## every package into ./wheels, 700 MB, from which `make setup` ta
 PYTEST = mkdir -p out/test && rm -f out/test/exit && $(RUN) $(PY) -m pytest -n $(WORKERS) --dist worksteal --durations 25 $(1); \
 	status=$$?; echo $$status > out/test/exit; exit $$status
 
-test: check ## what is checked and tested without Spark and Kafka, 15 minutes on two cores; ARGS=tests/core one room, whichever
+test: check ## what is checked and tested without Spark and Kafka, 12 minutes on two cores; ARGS=tests/core one room, whichever
 	@$(call PYTEST,$(if $(ARGS),$(ARGS),-m "not long"))
 
-test-long: setup ## the rest of the tests: Spark, Kafka brokers, the demo, the matrix, versions, 20 minutes
+test-long: setup ## the rest of the tests: Spark, Kafka brokers, the demo, the matrix, versions, 24 minutes
 	@$(call PYTEST,-m long $(ARGS))
 
 check: setup ## ruff, format, mypy --strict, the import contracts, what is generated, spectral
