@@ -24,7 +24,6 @@ from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.logging import open_log
 from oncegate.settings import Settings, load
 from oncegate.transports.http.app import About, create_app
-from oncegate.transports.http.routes import TABLE
 
 JSON = "application/json"
 PACKED = "application/vnd.oncegate.packed"
@@ -100,6 +99,8 @@ class Http:
 
 def breaking(monkeypatch: pytest.MonkeyPatch, path: str, endpoint: Any) -> None:
     """Has another function answer a route, whichever methods it has."""
+    from oncegate.transports.http.routes import TABLE  # an older version has none: `make versions`
+
     changed = [replace(route, endpoint=endpoint) if route.path == path else route for route in TABLE.routes]
     by_method = {name: [route for route in changed if route.method == name] for name in TABLE.by_method}
     monkeypatch.setattr(TABLE, "by_method", by_method)
