@@ -27,7 +27,7 @@ An event changes the state for good. A condition does not: another owner is foll
 cannot be reached, or an operator drains the gateway. When it is over, the state is what it was. Conditions are read
 where they arise, so no copy of them can be stale.
 
-"What does a caller get when the witness's disk fails during an append?" The append raises, and nobody knows what is on
+"What does a caller get when the witness's disk fails during an append?" The append raises, and it is unknown what is on
 the disk: UNKNOWN. AFTER: a serving namespace is LOST. ENDS: the callers in flight and the waiting ones get "unknown:
 send it again", and the ledger is opened again soon. ROWS: new callers are asked to come again; claims pass unchecked
 where the namespace is set so. If the disk fails between two appends, in the sync of the witness, the event is ENDED,
@@ -116,7 +116,7 @@ class AppendOutcome(IntEnum):
     """Names what a caller gets that waits for the ledger.
 
     GOES_ON: it waits on, for its own append. DURABLE: its answer. NOT_WRITTEN: an error that says so. UNKNOWN: an error
-    that says that nobody knows; it sends the same request again.
+    that says so; the caller sends the same request again.
     """
 
     GOES_ON = 0
@@ -196,7 +196,7 @@ _STAYS_DOWN = Cell(
 _SERVES = Cell(State.SERVING, "a replayed ledger whose epoch is durable serves", "every owner before it is fenced")
 _FOLLOWS = Cell(
     State.OPENING,
-    "who stands by begins again, as a reader",
+    "a standby begins again, as a reader",
     "it follows the newer owner and takes over when that one is gone",
 )
 _STOPPED = Cell(
@@ -239,7 +239,9 @@ AFTER: dict[tuple[State, Event], Cell[State]] = {
 
 ENDS: dict[Event, Cell[End]] = {
     Event.OPENED: Cell(
-        End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON), "nobody waits for a ledger that opens", "callers come again"
+        End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON),
+        "no caller waits for a ledger that opens",
+        "callers come again",
     ),
     Event.STANDS_BY: Cell(
         End(AppendOutcome.GOES_ON, AppendOutcome.GOES_ON, Reopen.SOON),
@@ -268,7 +270,7 @@ ENDS: dict[Event, Cell[End]] = {
     ),
     Event.FAILED: Cell(
         End(AppendOutcome.UNKNOWN, AppendOutcome.UNKNOWN, Reopen.SOON),
-        "an error that nobody expected leaves the same doubt",
+        "an unexpected error leaves the same doubt",
         "it proves nothing about the ledger, so claims do not pass unchecked by it",
     ),
     Event.FENCED: Cell(
