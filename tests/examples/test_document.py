@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from oncegate.core.verdicts import VERDICTS
-from oncegate.transports.http.openapi import descriptions
+from oncegate.transports.http.openapi import document
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "service/oncegate/transports/http/openapi/openapi.json").read_text())
 SCHEMAS = DOCUMENT["components"]["schemas"]
@@ -19,7 +19,7 @@ READ_BY_PEOPLE = {"CapabilitiesReply", "WayMessage", "HealthReply", "VersionRepl
 @pytest.mark.parametrize("name", sorted(SCHEMAS.keys() - READ_BY_PEOPLE))
 def test_every_member_says_what_it_means(name: str) -> None:
     mute = [member for member, schema in SCHEMAS[name]["properties"].items() if not said(schema)]
-    assert [member for member in mute if member not in PLAIN] == [], f"say it in {descriptions.__name__}"
+    assert [member for member in mute if member not in PLAIN] == [], "say it in openapi.yaml"
 
 
 def said(schema: dict[str, Any]) -> bool:
@@ -59,4 +59,4 @@ def test_every_refusal_that_asks_to_wait_documents_its_header() -> None:
 
 def test_a_word_about_a_member_that_is_not_there_is_an_error() -> None:
     with pytest.raises(KeyError):
-        descriptions.described({})
+        document.with_words({})

@@ -100,7 +100,7 @@ SURFACE: tuple[Mutant, ...] = (
     one(
         "every parameter is for every body",
         "oncegate.transports.http.openapi.document::_is_for",
-        replace("kind in parameter.get(encodings.BODIES, (kind,))", "True"),
+        replace("kind in parameter.get(BODIES, (kind,))", "True"),
         "tests/transports/http/test_openapi.py::test_a_committed_file_that_is_made_from_code_is_fresh",
     ),
     one(

@@ -6,6 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
 
 from oncegate.core.verdicts import VERDICTS
 from oncegate.transports.http import messages
@@ -99,6 +102,42 @@ def test_what_is_said_of_a_message_is_one_line_whichever_python_wrote_the_docume
     assert "\n* GRANTED" in said.pop("VerdictMessage"), "a list of its own"
     assert any(said.values())
     assert not {name: one for name, one in said.items() if one != " ".join(one.split())}
+
+
+@pytest.mark.parametrize("case", OPERATIONS, ids=named)
+def test_every_example_is_valid_for_the_schema_that_it_illustrates(case: Any) -> None:
+    operation = case[2]
+    bodies = [operation.get("requestBody", {}), *operation["responses"].values()]
+    shown = [*operation["parameters"], *(content for body in bodies for content in body.get("content", {}).values())]
+    registry = Registry().with_resource("document:", Resource(contents=COMMITTED, specification=DRAFT202012))
+    for part in shown:
+        if "example" in part:
+            Draft202012Validator(within_document(part["schema"]), registry=registry).validate(part["example"])
+
+
+def within_document(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [within_document(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: f"document:{item}" if key == "$ref" else within_document(item) for key, item in schema.items()}
+
+
+def test_every_tag_is_described_and_used() -> None:
+    used = {tag for _, _, operation in OPERATIONS for tag in operation["tags"]}
+    assert used == {tag["name"] for tag in COMMITTED["tags"] if tag["description"]}
+
+
+def test_every_component_is_used() -> None:
+    used = set(references(COMMITTED))
+    for kind in ("schemas", "examples"):
+        assert {name for name in COMMITTED["components"][kind] if f"#/components/{kind}/{name}" not in used} == set()
+
+
+@pytest.mark.parametrize("value", ["<<no_such_text>>", {"a": ["of <<no_such_text>>."]}])
+def test_a_placeholder_that_the_code_does_not_know_is_an_error(value: Any) -> None:
+    with pytest.raises(KeyError, match="no_such_text"):
+        document.filled(value, {})
 
 
 def test_the_frameworks_own_error_schema_is_nowhere() -> None:

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pytest
 
-from oncegate.transports.http.openapi.encodings import BODIES
+from oncegate.transports.http.openapi.document import BODIES
 from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, Http, Reply, asgi, open_http, stream, token
 from tests.support.http_requests import ROWS
 
