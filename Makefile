@@ -43,7 +43,7 @@ test: check ## what is checked and tested without Spark and Kafka, 12 minutes on
 test-long: setup ## the rest of the tests: Spark, Kafka brokers, the demo, the matrix, versions, 24 minutes
 	@$(call PYTEST,-m long $(ARGS))
 
-check: setup ## ruff, format, mypy --strict, the import contracts, what is generated, spectral
+check: setup ## ruff, format, mypy --strict, the import contracts, what is generated, the OpenAPI document
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy -p oncegate -p oncegate_spark -p pyspark_oncegate
@@ -53,7 +53,7 @@ check: setup ## ruff, format, mypy --strict, the import contracts, what is gener
 	@$(RUN) $(PY) -m scripts.draw_tables --check
 	@$(RUN) $(PY) -m deploy.grafana --check
 	@$(RUN) $(PY) -m deploy.k8s --check
-	@$(RUN) scripts/spectral/lint.sh
+	@$(RUN) openapi-spec-validator service/oncegate/transports/http/openapi/openapi.json
 	@$(RUN) $(PY) scripts/structure.py --large
 
 format: setup ## what ruff can mend by itself
