@@ -27,7 +27,7 @@ from oncegate.ledgers.kafka.transactions import guard
 from oncegate.ledgers.log import ledgers as log_ledgers
 from oncegate.ledgers.log import segment_chain
 from oncegate.ledgers.log.files import frames, outputs
-from oncegate.ledgers.remote import election
+from oncegate.ledgers.server import election
 from oncegate.packed import BLOCK_RECORDS
 from oncegate.transports import pages
 from oncegate.transports.grpc import server as grpc_server

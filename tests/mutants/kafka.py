@@ -259,7 +259,7 @@ KAFKA: tuple[Mutant, ...] = (
         (
             ("oncegate.ledgers.kafka.shard.ownership::Ownership._take", delete("if self.generation:\n    ...")),
             (
-                "oncegate.ledgers.remote.election::Election.lead",
+                "oncegate.ledgers.server.election::Election.lead",
                 replace("self._stands_by or self._has_led or self._is_followed", "False"),
             ),
         ),

@@ -117,13 +117,13 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
     ),
     one(
         "two standbys are chosen, the one that was late too",
-        "oncegate.ledgers.remote.election::Election._elected",
+        "oncegate.ledgers.server.election::Election._elected",
         replace("self._next(listed) if (listed.holder, self._beat()) == self._seen else []", "self._next(listed)"),
         _STANDBYS,
     ),
     one(
         "standbys fence each other again and again",
-        "oncegate.ledgers.remote.election::Election._is_due",
+        "oncegate.ledgers.server.election::Election._is_due",
         replace(
             ("not holder.gateway or (beat is not None and beat.gone) or now_s >= self._seen_s + self._takeover_s"),
             "True or now_s >= self._seen_s + self._takeover_s",
@@ -138,7 +138,7 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
     ),
     one(
         "a standby serves without what came after its last look",
-        "oncegate.ledgers.remote.following::Following._taken_over",
+        "oncegate.ledgers.server.following::Following._taken_over",
         replace("found.end.serial > serial + 1", "found.end.serial < serial"),
         _STANDBYS,
     ),

@@ -10,7 +10,7 @@ _PROCESSES = "tests/faults/kafka/test_standby.py"
 KAFKA_STANDBY: tuple[Mutant, ...] = (
     one(
         "a standby takes over from an owner that is there",
-        "oncegate.ledgers.remote.election::Election._is_due",
+        "oncegate.ledgers.server.election::Election._is_due",
         replace(
             ("not holder.gateway or (beat is not None and beat.gone) or now_s >= self._seen_s + self._takeover_s"),
             "True or now_s >= self._seen_s + self._takeover_s",
@@ -20,37 +20,37 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
     ),
     one(
         "a goodbye is not heard",
-        "oncegate.ledgers.remote.election::Election.close",
+        "oncegate.ledgers.server.election::Election.close",
         delete("await self._list.beat(...)"),
         f"{_ELECTION}::test_where_nobody_is_or_the_last_one_said_goodbye_a_standby_is_next_at_once",
     ),
     one(
         "a time in which nothing could be heard counts as silence",
-        "oncegate.ledgers.remote.election::Election._note",
+        "oncegate.ledgers.server.election::Election._note",
         replace("now != self._seen or now_s > self._looked_s + self._takeover_s / 2", "now != self._seen"),
         f"{_ELECTION}::test_a_time_in_which_nothing_could_be_heard_is_no_silence",
     ),
     one(
         "two standbys are both chosen",
-        "oncegate.ledgers.remote.election::Election._elected",
+        "oncegate.ledgers.server.election::Election._elected",
         replace("self._next(listed) if (listed.holder, self._beat()) == self._seen else []", "self._next(listed)"),
         f"{_ELECTION}::test_a_standby_that_was_late_is_not_chosen",
     ),
     one(
         "a standby that was not chosen takes generations",
-        "oncegate.ledgers.remote.election::Election.lead",
+        "oncegate.ledgers.server.election::Election.lead",
         replace("self._stands_by or self._has_led or self._is_followed", "False"),
         f"{_LEDGERS}::test_a_standby_keeps_its_promises[who_was_not_chosen_owns_nothing]",
     ),
     one(
         "an opener that was followed takes the ledgers back before it has looked",
-        "oncegate.ledgers.remote.election::Election.lead",
+        "oncegate.ledgers.server.election::Election.lead",
         replace("self._stands_by or self._has_led or self._is_followed", "self._stands_by or self._has_led"),
         f"{_LEDGERS}::test_of_two_gateways_that_start_at_once_the_first_takes_nothing_back",
     ),
     one(
         "two standbys take the ledger from each other each time that they look",
-        "oncegate.ledgers.remote.election::Election._is_due",
+        "oncegate.ledgers.server.election::Election._is_due",
         replace(
             ("not holder.gateway or (beat is not None and beat.gone) or now_s >= self._seen_s + self._takeover_s"),
             "bool(holder.gateway) or now_s >= self._seen_s + self._takeover_s",
@@ -59,7 +59,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
     ),
     one(
         "two standbys take the ledger from each other whatever its holder says",
-        "oncegate.ledgers.remote.election::Election._note",
+        "oncegate.ledgers.server.election::Election._note",
         replace("(now, now_s)", "(now, self._seen_s or now_s)"),
         f"{_LEDGERS}::test_two_standbys_do_not_take_the_ledger_from_each_other_in_turns",
     ),
@@ -77,7 +77,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
     ),
     one(
         "what came between the last look and the opening is left out",
-        "oncegate.ledgers.remote.following::Following._taken_over",
+        "oncegate.ledgers.server.following::Following._taken_over",
         replace("found.end.serial > serial + 1", "False"),
         f"{_LEDGERS}::test_a_standby_keeps_its_promises[what_came_after_the_last_look_is_given_too]",
     ),

@@ -56,7 +56,7 @@ ROOMS = {
     "table": Room(("index/table",), ("tests/index/table", "tests/index/claims")),
     "commit": Room(("engine/commit",), ("tests/engine/commit",)),
     "admission": Room(("engine/admission.py",), ("tests/engine/test_admission.py", "tests/engine/test_turns.py")),
-    "remote": Room(("ledgers/remote",), ("tests/faults/ledger/test_election.py",)),
+    "server": Room(("ledgers/server",), ("tests/faults/ledger/test_election.py",)),
     "access": Room(("transports/access",), ("tests/transports/access",)),
 }
 

@@ -24,7 +24,7 @@ REDIS: tuple[Mutant, ...] = (
     ),
     one(
         "a ledger that its upkeep has found damaged is served until something is written",
-        "oncegate.ledgers.remote.ledger::RemoteLedger.require_owner",
+        "oncegate.ledgers.server.ledger::RemoteLedger.require_owner",
         replace("isinstance(self._dead, LedgerDamaged) or self._gave_up", "False"),
         f"{_DAMAGE}::test_a_flushed_server_is_told_without_an_append",
     ),

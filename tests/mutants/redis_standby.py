@@ -40,7 +40,7 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
     ),
     one(
         "a standby on Redis serves without what came after its last look",
-        "oncegate.ledgers.remote.following::Following._taken_over",
+        "oncegate.ledgers.server.following::Following._taken_over",
         replace("found.end.serial > serial + 1", "False"),
         f"{_LEDGERS}::test_a_standby_keeps_its_promises[what_came_after_the_last_look_is_given_too]",
     ),

@@ -13,7 +13,7 @@ from oncegate.ledgers.frames import End
 from oncegate.ledgers.kafka.namespaces import Decide, NamespaceList
 from oncegate.ledgers.kafka.shard.blobs import PART_BYTES
 from oncegate.ledgers.kafka.watch import Deadlines
-from oncegate.ledgers.remote import election
+from oncegate.ledgers.server import election
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_ledger import Prefix, entries

@@ -12,8 +12,8 @@ from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, Ledger
 from oncegate.ledgers.kafka.ledgers import open_kafka
 from oncegate.ledgers.kafka.namespaces import NamespaceList
 from oncegate.ledgers.kafka.watch import Deadlines
-from oncegate.ledgers.remote import election
-from oncegate.ledgers.remote.holders import Beat
+from oncegate.ledgers.server import election
+from oncegate.ledgers.server.holders import Beat
 from oncegate.ports import Followed
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_ledger import Prefix, entries

@@ -8,8 +8,8 @@ import pytest
 
 from oncegate.core.errors import LedgerFenced
 from oncegate.ledgers.pause import pause
-from oncegate.ledgers.remote.election import Election
-from oncegate.ledgers.remote.holders import Beat, Changes, Holder, Holders
+from oncegate.ledgers.server.election import Election
+from oncegate.ledgers.server.holders import Beat, Changes, Holder, Holders
 
 TAKEOVER_MS = 1_500
 WAIT_S = 60

@@ -25,7 +25,7 @@ from oncegate.ledgers.kafka.rows.shares import Share
 from oncegate.ledgers.kafka.transactions import ends
 from oncegate.ledgers.kafka.transactions.batches import each_of
 from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotWritten
-from oncegate.ledgers.remote import election
+from oncegate.ledgers.server import election
 from tests.model.kafka.brokers import Away, Fenced, Pair
 from tests.model.kafka.clock import Numbers, Time, pause
 from tests.model.kafka.markers import brokers_of

@@ -15,8 +15,8 @@ from oncegate.ledgers.kafka.shard import opening
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
 from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.writer import FrameWriter
-from oncegate.ledgers.remote.election import Election
-from oncegate.ledgers.remote.following import Following
+from oncegate.ledgers.server.election import Election
+from oncegate.ledgers.server.following import Following
 from tests.model.kafka.clients import in_place_of
 from tests.model.kafka.walks import SETUPS
 from tests.model.kafka.world import Setup

@@ -12,8 +12,8 @@ from oncegate.ledgers.kafka.reading import Record
 from oncegate.ledgers.kafka.shard import opening
 from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
-from oncegate.ledgers.remote.election import Election
-from oncegate.ledgers.remote.following import Followable, Following
+from oncegate.ledgers.server.election import Election
+from oncegate.ledgers.server.following import Followable, Following
 from oncegate.ports import OpenLedger
 from tests.model.kafka.gateways import Gateway
 from tests.model.kafka.world import Process, World

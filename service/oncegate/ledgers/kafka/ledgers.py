@@ -43,9 +43,9 @@ from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.topics import COMPACTED, KEPT, topics_of
 from oncegate.ledgers.keys import KEY_BYTES, Keys, read_keys
 from oncegate.ledgers.pause import pause
-from oncegate.ledgers.remote.election import Election
-from oncegate.ledgers.remote.following import Followable, Following
-from oncegate.ledgers.remote.holders import Changes
+from oncegate.ledgers.server.election import Election
+from oncegate.ledgers.server.following import Followable, Following
+from oncegate.ledgers.server.holders import Changes
 from oncegate.ports import Followed, OpenLedger
 
 # What matters of its lines the ledger tells by its own errors; without a handler Python prints them raw.

@@ -31,7 +31,7 @@ from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotWritten
 from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ledgers.kafka.transactions.producer import CLOSE_S, dropped
 from oncegate.ledgers.kafka.watch import Deadlines, Watch
-from oncegate.ledgers.remote.holders import Beat, Changes, Holders
+from oncegate.ledgers.server.holders import Beat, Changes, Holders
 from oncegate.ledgers.uncancelled import uncancelled
 
 # Of the topic of lanes, for ever: an open transaction holds up who asks of the lanes of its partition, and no others.

@@ -21,9 +21,9 @@ from oncegate.ledgers.redis.shard.ledger import RedisLedger
 from oncegate.ledgers.redis.shard.opening import make_place, open_place
 from oncegate.ledgers.redis.shard.place import RedisPlace
 from oncegate.ledgers.redis.witnesses import Witness, Witnesses
-from oncegate.ledgers.remote.election import Election
-from oncegate.ledgers.remote.following import Followable, Following
-from oncegate.ledgers.remote.holders import Changes
+from oncegate.ledgers.server.election import Election
+from oncegate.ledgers.server.following import Followable, Following
+from oncegate.ledgers.server.holders import Changes
 from oncegate.ports import Followed, OpenLedger
 
 # How long a witness's file may lag behind its ledger on the disk, and how often the server is looked at.

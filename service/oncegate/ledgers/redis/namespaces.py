@@ -20,7 +20,7 @@ from oncegate.core.errors import LedgerDamaged, LedgerFull
 from oncegate.ledgers.redis.address import Address
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable
 from oncegate.ledgers.redis.scripts import BEGIN, CHANGE
-from oncegate.ledgers.remote.holders import Beat, Changes, Holders
+from oncegate.ledgers.server.holders import Beat, Changes, Holders
 
 # Others that change the list at the same time end our turn; after so many there is none left to wait for.
 TURNS_MAX = 20

@@ -27,7 +27,7 @@ from oncegate.ledgers.kafka.shard.unwritten import unwritten
 from oncegate.ledgers.kafka.shard.writer import FrameWriter
 from oncegate.ledgers.kafka.topics import shorten
 from oncegate.ledgers.kafka.transactions.ends import NotWritten, RecordTooLarge
-from oncegate.ledgers.remote.ledger import RemoteLedger
+from oncegate.ledgers.server.ledger import RemoteLedger
 from oncegate.ledgers.snapshotting import Places
 from oncegate.ports import AppendRefused, Chunk, Mark, OutputChange, Replayed
 

@@ -29,7 +29,7 @@ from oncegate.ledgers.kafka.shard.states import saved_pieces
 from oncegate.ledgers.kafka.shard.unwritten import unwritten
 from oncegate.ledgers.kafka.transactions.ends import Fenced, InDoubt, NotWritten
 from oncegate.ledgers.kafka.transactions.guard import Guard
-from oncegate.ledgers.remote.holders import Changes
+from oncegate.ledgers.server.holders import Changes
 
 # Each time that a ledger is trimmed while it is read, by one owner that was fenced in between.
 READINGS_MAX = 5

@@ -22,7 +22,7 @@ from oncegate.ledgers.kafka.namespaces import Generation, Listed, NamespaceList
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ledgers.kafka.watch import Deadlines
-from oncegate.ledgers.remote.holders import Changes
+from oncegate.ledgers.server.holders import Changes
 
 # Started at once: each costs a connection and some milliseconds.
 STARTS_AT_ONCE = 8

@@ -15,7 +15,7 @@ from oncegate.ledgers.redis.shard.place import RedisPlace
 from oncegate.ledgers.redis.shard.reading import id_of, location
 from oncegate.ledgers.redis.shard.replay import replayed
 from oncegate.ledgers.redis.shard.rows import rows_of
-from oncegate.ledgers.remote.ledger import RemoteLedger
+from oncegate.ledgers.server.ledger import RemoteLedger
 from oncegate.ledgers.snapshotting import Places
 from oncegate.ports import Chunk, Mark, OutputChange, Replayed, WriteRange
 

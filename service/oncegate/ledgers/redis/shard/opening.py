@@ -1,7 +1,7 @@
 """Opening a ledger on Redis, in the order that keeps two owners from both writing.
 
 1. the head is read, and held against the witness: a server that was flushed or set back is not touched
-2. this gateway becomes the holder (`ledgers.remote`), where it may. Then the ledger is taken: a fence that no owner
+2. this gateway becomes the holder (`ledgers.server`), where it may. Then the ledger is taken: a fence that no owner
    before has                                  --- who had it appends nothing from now on ---
 3. every frame is read, and judged: links, compaction, witness, key, and the head that the taking told
 4. the entry of ownership is appended. Only then is anything answered

@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
 from oncegate.ledgers.fold import Fold
-from oncegate.ledgers.remote.election import LOOK_S, Election
+from oncegate.ledgers.server.election import LOOK_S, Election
 from oncegate.ports import Followed, OpenLedger, Outputs, Replayed
 
 Batch = Sequence[Replayed]

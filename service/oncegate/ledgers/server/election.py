@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from oncegate.core.errors import LedgerFenced, Recovering
 from oncegate.ledgers.pause import pause
-from oncegate.ledgers.remote.holders import HOLDER, Beat, Changes, Holder, HolderList, Holders
+from oncegate.ledgers.server.holders import HOLDER, Beat, Changes, Holder, HolderList, Holders
 
 # A tenth of the shortest time without a word that anybody should take for an end.
 BEAT_S = 1.0
