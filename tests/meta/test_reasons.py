@@ -20,7 +20,6 @@ from oncegate.index.topics import KEPT
 from oncegate.ledgers import snapshot_pieces
 from oncegate.ledgers.catalog import catalog
 from oncegate.ledgers.disk import BLOCK_BYTES
-from oncegate.ledgers.kafka import ledgers as kafka_ledgers
 from oncegate.ledgers.kafka import record_batch, watch
 from oncegate.ledgers.kafka.shard import ledger as kafka_shard
 from oncegate.ledgers.kafka.transactions import guard
@@ -28,6 +27,7 @@ from oncegate.ledgers.log import ledgers as log_ledgers
 from oncegate.ledgers.log import segment_chain
 from oncegate.ledgers.log.files import frames, outputs
 from oncegate.ledgers.server import election
+from oncegate.ledgers.server import ledgers as server_ledgers
 from oncegate.packed import BLOCK_RECORDS
 from oncegate.transports import pages
 from oncegate.transports.grpc import server as grpc_server
@@ -149,6 +149,6 @@ def test_ledgers_on_servers_wait_and_look_within_what_their_brokers_keep() -> No
     assert record_batch.BATCH_BYTES < 1_048_588, "what a broker takes"
     assert watch.SESSION_PART == 0.5, "what is left lasts for the transaction"
     assert election.LOOK_S < election.BEAT_S
-    assert kafka_ledgers.WITNESS_S == log_ledgers.WITNESS_SYNC_S
-    assert kafka_ledgers.WITNESS_S < kafka_shard.BEHIND_S < kafka_ledgers.CHECK_S
+    assert server_ledgers.KEEP_UP_S == log_ledgers.WITNESS_SYNC_S
+    assert server_ledgers.KEEP_UP_S < kafka_shard.BEHIND_S < server_ledgers.CHECK_S
     assert kafka_shard.BEHIND_S * 1_000 == MINUTE_MS

@@ -184,9 +184,9 @@ DIRECT: tuple[Mutant, ...] = (
     Mutant(
         "a lane is read to its stable end",
         (
-            ("oncegate.ledgers.kafka.direct.topic::DirectTopic.read", replace("(low, end)", "((low, _), end)")),
+            ("oncegate.ledgers.kafka.shard.direct::DirectTopic.read", replace("(low, end)", "((low, _), end)")),
             (
-                "oncegate.ledgers.kafka.direct.topic::DirectTopic.read",
+                "oncegate.ledgers.kafka.shard.direct::DirectTopic.read",
                 replace("await found.bounds(at)", "(await found.bounds(at), await found.stable_end(at))"),
             ),
         ),

@@ -39,7 +39,7 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
                 "first = fold.first_after(mark.position) or (fold.last_offset + 1, 0)\n"
                 "await shorten(self._place.settings, {self._place.frames: first[0]})"
             ),
-            after=("compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self._key))"),
+            after=("compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self.key))"),
         ),
         f"{_WALKS}[owners, sleepers]",
     ),
@@ -62,7 +62,7 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
                 "sent = max((end_of(at) for at in ranges._waiting.values()), default=0)\n"
                 "await shorten(self._place.settings, {self._place.stages: sent})"
             ),
-            before="sending = ranges.batches(self._outputs.stages, self._topics, self._fold.end.serial)",
+            before="sending = ranges.batches(self._outputs.stages, self.topics, self._fold.end.serial)",
         ),
         _SENDERS,
     ),
@@ -95,17 +95,15 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
     one(
         "a topic that brokers refuse refuses one group after another",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._suspend",
-        replace(
-            "self._topics.suspend(refused, str(error.__cause__))", "self._topics.suspend((), str(error.__cause__))"
-        ),
+        replace("self.topics.suspend(refused, str(error.__cause__))", "self.topics.suspend((), str(error.__cause__))"),
         f"{_WALKS}[standbys, faults]",
     ),
     one(
         "a topic that brokers refuse takes the others with it",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._suspend",
         replace(
-            "self._topics.suspend(refused, str(error.__cause__))",
-            "self._topics.suspend(self._topics.counts, str(error.__cause__))",
+            "self.topics.suspend(refused, str(error.__cause__))",
+            "self.topics.suspend(self.topics.counts, str(error.__cause__))",
         ),
         _LEADERLESS,
     ),
@@ -151,7 +149,7 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
                 "seen = Witness(end.serial + 1, end.position + len(entries), bytes(16))\n"
                 "await self._list.witness(self._place.name, self.epoch, seen)"
             ),
-            before="sending = ranges.batches(self._outputs.stages, self._topics, self._fold.end.serial)",
+            before="sending = ranges.batches(self._outputs.stages, self.topics, self._fold.end.serial)",
         ),
         f"{_WALKS}[owners, sleepers]",
     ),

@@ -51,7 +51,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
     ),
     one(
         "a ledger on Kafka is taken for one that a lock owns",
-        "oncegate.ledgers.kafka.ledgers::KafkaLedgers._owned",
+        "oncegate.ledgers.kafka.ledgers::KafkaLedgers._opened",
         without("fenced_by_appends="),
         "tests/faults/kafka/test_served.py::"
         "test_a_gateway_that_slept_while_it_was_followed_tells_nothing_that_it_remembers",
@@ -70,7 +70,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
     ),
     one(
         "frames that are gone below an owner are found at the next start alone",
-        "oncegate.ledgers.kafka.ledgers::KafkaLedgers._keep_one_up",
+        "oncegate.ledgers.kafka.ledgers::KafkaLedgers._check",
         delete("await ledger.check_frames()"),
         f"{_DAMAGE}::test_frames_that_are_deleted_under_an_owner_end_its_ownership",
     ),
@@ -100,13 +100,13 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._replace",
         insert(
             "fold.adopt(compacted, fold.last_offset)",
-            after=("compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self._key))"),
+            after=("compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self.key))"),
         ),
         f"{_SLEPT}::test_nothing_is_deleted_before_the_frame_that_stands_for_it_is_committed",
     ),
     one(
         "a list goes on with a producer of which a record was refused",
-        "oncegate.ledgers.kafka.namespaces::NamespaceList._drop",
+        "oncegate.ledgers.kafka.namespaces::NamespaceTopic._drop",
         replace("self._witnesses is producer", "self._witnesses is None"),
         _REVOKED,
     ),
@@ -184,13 +184,13 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
     ),
     one(
         "whoever changes the list starts its id before it heals it",
-        "oncegate.ledgers.kafka.namespaces::NamespaceList._start",
+        "oncegate.ledgers.kafka.namespaces::NamespaceTopic._start",
         delete("await markers.heal([guard.transactional_id])", nth=1),
         f"{_MARKERS}::test_the_list_of_namespaces_is_healed_as_well",
     ),
     one(
         "a ledger of lanes is closed once its readers are gone",
-        "oncegate.ledgers.kafka.direct.topic::DirectTopic.close",
+        "oncegate.ledgers.kafka.shard.direct::DirectTopic.close",
         swap("self._closed = True", "for partition in list(self._readers):\n    ..."),
         "tests/faults/kafka/test_direct_topic.py::test_a_reading_that_comes_while_the_ledger_is_closed_is_refused",
     ),

@@ -53,7 +53,7 @@ KAFKA_ROWS: tuple[Mutant, ...] = (
                 "seen = type(end)(end.serial + 1, end.position + len(entries), bytes(16))\n"
                 "await self._list.witness(self._place.name, self.epoch, seen)"
             ),
-            before="sending = ranges.batches(self._outputs.stages, self._topics, self._fold.end.serial)",
+            before="sending = ranges.batches(self._outputs.stages, self.topics, self._fold.end.serial)",
         ),
         _row("kill-before-end", 1),
     ),

@@ -97,7 +97,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
     ),
     one(
         "a standby makes namespaces",
-        "oncegate.ledgers.kafka.ledgers::KafkaLedgers.create",
+        "oncegate.ledgers.server.ledgers::ServerLedgers.create",
         delete("self._election.require_lead()"),
         f"{_LEDGERS}::test_a_standby_keeps_its_promises[who_stands_by_makes_and_deletes_no_namespace]",
     ),

@@ -147,7 +147,7 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
     ),
     one(
         "first writes to the list of namespaces make a producer each, of which one is closed",
-        "oncegate.ledgers.kafka.namespaces::NamespaceList._connected",
+        "oncegate.ledgers.kafka.namespaces::NamespaceTopic._connected",
         replace("self._connecting", "asyncio.Lock()"),
         "tests/faults/kafka/test_ledger_ownership.py::test_first_writes_to_the_list_at_once_leave_no_connection_behind",
     ),

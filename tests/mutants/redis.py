@@ -78,7 +78,7 @@ REDIS: tuple[Mutant, ...] = (
     ),
     one(
         "an emptied server is begun anew beside a witness",
-        "oncegate.ledgers.redis.ledgers::_require_list",
+        "oncegate.ledgers.redis.ledgers::RedisLedgers._begin_list",
         replace("seen", "False", nth=2),
         f"{_DAMAGE}::test_a_flushed_server_is_told_by_the_next_append_and_by_each_opening",
     ),
@@ -126,7 +126,7 @@ REDIS: tuple[Mutant, ...] = (
     ),
     one(
         "a ledger of claims only takes rows",
-        "oncegate.ledgers.redis.ledgers::RedisLedgers._owned",
+        "oncegate.ledgers.redis.ledgers::RedisLedgers._opened",
         replace("NoTopics() if self._address.claims_only else None", "None"),
         f"{_CLAIMS}::test_claims_are_kept_and_rows_are_refused_before_any_effect",
     ),
@@ -202,15 +202,15 @@ REDIS: tuple[Mutant, ...] = (
     ),
     one(
         "a deletion forgets the witness before it is written",
-        "oncegate.ledgers.redis.ledgers::RedisLedgers.delete",
-        swap("await self._list.change(...)", "with suppress(OSError):\n    ..."),
+        "oncegate.ledgers.server.ledgers::ServerLedgers.delete",
+        swap("await self._list.change(...)", "self._forget(location)"),
         f"{_ONE}::test_a_deletion_that_is_refused_leaves_the_witness_by_which_a_set_back_is_seen",
     ),
     one(
         "a namespace is listed as made before its keys are",
         "oncegate.ledgers.redis.ledgers::RedisLedgers._made",
         insert(
-            "await self._change(namespace, place.listed, replace(place.listed, made=True))",
+            "await self._change(namespace, place.listed, made=True)",
             before="link = Link(self._address)",
         ),
         f"{_ONE}::test_a_namespace_whose_keys_could_not_be_made_is_made_at_the_next_try",
@@ -219,17 +219,17 @@ REDIS: tuple[Mutant, ...] = (
         "a list that was refused is believed at the next look",
         (
             (
-                "oncegate.ledgers.redis.namespaces::NamespaceList.refresh",
+                "oncegate.ledgers.redis.namespaces::NamespaceHash.refresh",
                 replace_statement(
-                    "if self.listed.id not in (b'', found.id):\n    ...",
+                    "if self.listed.id not in (b'', listed.id):\n    ...",
                     (
-                        "before, self.listed = (self.listed, found)\n"
-                        "if before.id not in (b'', found.id):\n"
+                        "before, self.listed = (self.listed, listed)\n"
+                        "if before.id not in (b'', listed.id):\n"
                         "    raise self._gone()"
                     ),
                 ),
             ),
-            ("oncegate.ledgers.redis.namespaces::NamespaceList.refresh", delete("self.listed = found")),
+            ("oncegate.ledgers.redis.namespaces::NamespaceHash.refresh", delete("self.listed = listed")),
         ),
         (f"{_DAMAGE}::test_a_list_that_others_made_on_an_emptied_server_is_refused_at_each_look",),
     ),

@@ -73,7 +73,7 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
     ),
     one(
         "a standby on Redis makes namespaces",
-        "oncegate.ledgers.redis.ledgers::RedisLedgers.create",
+        "oncegate.ledgers.server.ledgers::ServerLedgers.create",
         delete("self._election.require_lead()"),
         f"{_LEDGERS}::test_a_standby_keeps_its_promises[who_stands_by_makes_and_deletes_no_namespace]",
     ),

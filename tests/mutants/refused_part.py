@@ -60,7 +60,7 @@ REFUSED_PART: tuple[Mutant, ...] = (
     one(
         "a topic that has lowered its limit is not asked about anew",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._suspend",
-        delete("self._topics.forget(...)"),
+        delete("self.topics.forget(...)"),
         f"{_SENT}::test_rows_that_a_topic_takes_no_more_are_named_in_their_group_and_the_others_are_taken",
     ),
     one(

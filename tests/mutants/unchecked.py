@@ -98,13 +98,10 @@ UNCHECKED: tuple[Mutant, ...] = (
     ),
     one(
         "a bug in the upkeep of a ledger on Kafka is told as an append that failed",
-        "oncegate.ledgers.kafka.ledgers::KafkaLedgers._keep_one_up",
+        "oncegate.ledgers.server.ledgers::ServerLedgers._keep_one_up",
         replace(
-            (
-                "ledger.give_up(LedgerDown(f'the upkeep of {ledger.place.frames.topic} failed "
-                "({error!r}); open it anew'))"
-            ),
-            ("ledger.end(LedgerDown(f'the upkeep of {ledger.place.frames.topic} failed ({error!r}); open it anew'))"),
+            "ledger.give_up(LedgerDown(f'the upkeep of {ledger.where} failed ({error!r}); open it again'))",
+            "ledger.end(LedgerDown(f'the upkeep of {ledger.where} failed ({error!r}); open it again'))",
         ),
         "tests/faults/kafka/test_ledger_damage.py::test_an_upkeep_that_raises_is_told_by_the_next_append",
     ),

@@ -87,7 +87,7 @@ def open_duplicates(url: str, topic: str) -> AbstractAsyncContextManager[Duplica
             "ledger kafka:; leave the setting out, /metrics counts duplicates by cause and age everywhere"
         )
     # After `open_ledgers`, which tells what is missing where its client is.
-    from oncegate.ledgers.kafka.duplicates.topic import open_kafka_duplicates
+    from oncegate.ledgers.kafka.duplicates import open_kafka_duplicates
 
     return open_kafka_duplicates(place, topic)
 

@@ -16,7 +16,7 @@ from aiokafka.client import AIOKafkaClient, CoordinationType
 from confluent_kafka.admin import NewTopic
 
 from deploy.kafka.cluster import Cluster
-from oncegate.ledgers.kafka.namespaces import NamespaceList
+from oncegate.ledgers.kafka.namespaces import NamespaceTopic
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.topics import admin_of
 from oncegate.ledgers.kafka.watch import Deadlines
@@ -77,7 +77,7 @@ class Served:
 async def coordinator(brokers: Broker, prefix: str) -> int:
     """The broker that decides the transactions of the one ledger of a prefix."""
     settings = brokers.settings()
-    listed, client = NamespaceList(settings, prefix, Deadlines()), AIOKafkaClient(**settings)
+    listed, client = NamespaceTopic(settings, prefix, Deadlines()), AIOKafkaClient(**settings)
     try:
         ((name, generation),) = (await listed.refresh()).generations.items()
         await client.bootstrap()

@@ -132,8 +132,8 @@ async def test_topics_that_would_lose_something_are_refused_by_name(
 async def test_settings_that_change_under_an_owner_end_its_ownership(
     prefix: Prefix, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oncegate.ledgers.kafka.ledgers.CHECK_S", 0.0)
-    monkeypatch.setattr("oncegate.ledgers.kafka.ledgers.WITNESS_S", 0.05)
+    monkeypatch.setattr("oncegate.ledgers.server.ledgers.CHECK_S", 0.0)
+    monkeypatch.setattr("oncegate.ledgers.server.ledgers.KEEP_UP_S", 0.05)
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
         configure(broker, prefix.frames, "retention.ms", "86400000")
@@ -168,8 +168,8 @@ async def appended_until_taken(ledger: Ledger) -> None:
 async def test_frames_that_are_deleted_under_an_owner_end_its_ownership(
     prefix: Prefix, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oncegate.ledgers.kafka.ledgers.CHECK_S", 0.0)
-    monkeypatch.setattr("oncegate.ledgers.kafka.ledgers.WITNESS_S", 0.05)
+    monkeypatch.setattr("oncegate.ledgers.server.ledgers.CHECK_S", 0.0)
+    monkeypatch.setattr("oncegate.ledgers.server.ledgers.KEEP_UP_S", 0.05)
     async with prefix.opened() as opened:
         # An owner's own deletion is none of these.
         await opened.ledger.append([b"a"], [])
@@ -196,10 +196,10 @@ async def test_an_upkeep_that_fails_while_appends_succeed_ends_the_ownership(
         raise TopicAuthorizationFailedError(f"{prefix.name}.namespaces")
 
     monkeypatch.setattr("oncegate.ledgers.kafka.shard.ledger.BEHIND_S", 0.0)
-    monkeypatch.setattr("oncegate.ledgers.kafka.ledgers.WITNESS_S", 3_600.0)
+    monkeypatch.setattr("oncegate.ledgers.server.ledgers.KEEP_UP_S", 3_600.0)
     async with prefix.opened() as opened:
         ledger: Any = opened.ledger
-        monkeypatch.setattr("oncegate.ledgers.kafka.namespaces.NamespaceList.witness", forbidden)
+        monkeypatch.setattr("oncegate.ledgers.kafka.namespaces.NamespaceTopic.witness", forbidden)
         await ledger.append([b"a"], [])
         await ledger.keep_up()
         # Nothing was written since: it may be the brokers that are away, which the next append tells.
@@ -218,7 +218,7 @@ async def test_an_upkeep_that_raises_is_told_by_the_next_append(
     async def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("oncegate.ledgers.kafka.ledgers.WITNESS_S", 0.05)
+    monkeypatch.setattr("oncegate.ledgers.server.ledgers.KEEP_UP_S", 0.05)
     async with prefix.opened() as opened:
         monkeypatch.setattr("oncegate.ledgers.kafka.shard.ledger.KafkaLedger.keep_up", broken)
         with pytest.raises(LedgerDown, match="ZeroDivisionError"):

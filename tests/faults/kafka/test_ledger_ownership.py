@@ -10,10 +10,11 @@ from aiokafka.errors import KafkaConnectionError
 
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
 from oncegate.ledgers.frames import End
-from oncegate.ledgers.kafka.namespaces import Decide, NamespaceList
+from oncegate.ledgers.kafka.namespaces import KafkaListed, NamespaceTopic
 from oncegate.ledgers.kafka.shard.blobs import PART_BYTES
 from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.ledgers.server import election
+from oncegate.ledgers.server.namespaces import Decide
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_ledger import Prefix, entries
@@ -169,16 +170,16 @@ async def test_a_gateway_that_is_overtaken_while_it_takes_its_number_does_not_ta
     """It reads the list after its own change, and finds the change of who came behind it."""
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
-    change, others = NamespaceList.change, []
+    change, others = NamespaceTopic.change, []
     async with AsyncExitStack() as stack:
 
-        async def overtaken(listed: NamespaceList, decide: Decide) -> None:
+        async def overtaken(listed: NamespaceTopic, decide: Decide[KafkaListed]) -> None:
             await change(listed, decide)
-            monkeypatch.setattr(NamespaceList, "change", change)
+            monkeypatch.setattr(NamespaceTopic, "change", change)
             others.append(await stack.enter_async_context(prefix.opened()))
             await listed.refresh()
 
-        monkeypatch.setattr(NamespaceList, "change", overtaken)
+        monkeypatch.setattr(NamespaceTopic, "change", overtaken)
         with pytest.raises(LedgerFenced):
             async with prefix.opened():
                 pass
@@ -309,7 +310,7 @@ async def test_an_opening_that_ends_before_its_witness_is_written_leaves_the_old
     settings = {"bootstrap_servers": broker.cluster.bootstrap}
 
     async def witnesses() -> dict[int, End]:
-        listed = NamespaceList(settings, prefix.name, Deadlines())
+        listed = NamespaceTopic(settings, prefix.name, Deadlines())
         (found,) = (await listed.refresh()).witnesses.values()
         await listed.close()
         return found
@@ -320,7 +321,7 @@ async def test_an_opening_that_ends_before_its_witness_is_written_leaves_the_old
         raise KafkaConnectionError("its connection is cut")
 
     with monkeypatch.context() as patch:
-        patch.setattr(NamespaceList, "witness", lost)
+        patch.setattr(NamespaceTopic, "witness", lost)
         with pytest.raises(LedgerDown):
             async with prefix.opened():
                 pass
@@ -333,7 +334,7 @@ async def test_an_opening_that_ends_before_its_witness_is_written_leaves_the_old
 async def test_first_writes_to_the_list_at_once_leave_no_connection_behind(prefix: Prefix, broker: Broker) -> None:
     async with prefix.opened():
         pass
-    listed = NamespaceList({"bootstrap_servers": broker.cluster.bootstrap}, prefix.name, Deadlines())
+    listed = NamespaceTopic({"bootstrap_servers": broker.cluster.bootstrap}, prefix.name, Deadlines())
     await asyncio.gather(*(listed.beat(gateway, None) for gateway in "abc"))
     await listed.close()
     # A producer that nobody closed says so, and that is an error of the test.

@@ -11,7 +11,7 @@ from aiokafka.errors import KafkaError
 from confluent_kafka.admin import AclOperation
 
 from deploy.kafka.access import CLIENT, Access
-from oncegate.ledgers.kafka.namespaces import Beat, NamespaceList, list_topic
+from oncegate.ledgers.kafka.namespaces import Beat, NamespaceTopic, list_topic
 from oncegate.ledgers.kafka.refusals import BrokersRefuse
 from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate_spark import Gateway
@@ -138,7 +138,7 @@ async def test_a_gateways_beats_go_on_when_the_right_to_write_them_is_given_back
     prefix = "beating"
     topic = broker.topic(name=list_topic(prefix), cleanup_policy="compact").topic
     rights.allow(TOPIC, topic, READ, WRITE, DESCRIBE)
-    listed = NamespaceList(broker.settings(), prefix, Deadlines())
+    listed = NamespaceTopic(broker.settings(), prefix, Deadlines())
     try:
         await listed.beat("gateway", Beat(1))
         rights.take(TOPIC, topic)
@@ -151,12 +151,12 @@ async def test_a_gateways_beats_go_on_when_the_right_to_write_them_is_given_back
         await listed.close()
 
 
-async def beating(listed: NamespaceList) -> None:
+async def beating(listed: NamespaceTopic) -> None:
     for number in range(TRIES):
         await listed.beat("gateway", Beat(number))
 
 
-async def beaten(listed: NamespaceList) -> None:
+async def beaten(listed: NamespaceTopic) -> None:
     """Tries as the upkeep does, for as long as brokers do not know of the right yet."""
     for _ in range(TRIES):
         with suppress(BrokersRefuse):

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
 from oncegate.ledgers.kafka.ledgers import open_kafka
-from oncegate.ledgers.kafka.namespaces import NamespaceList
+from oncegate.ledgers.kafka.namespaces import NamespaceTopic
 from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.ledgers.server import election
 from oncegate.ledgers.server.holders import Beat
@@ -66,7 +66,7 @@ class Contender:
 async def test_two_standbys_do_not_take_the_ledger_from_each_other_in_turns(broker: Broker) -> None:
     """One has it for several times as long as a standby waits for who is silent; the other one sees it beat."""
     prefix = Prefix(broker, f"bare_key=yes&takeover_ms={TAKEOVER_MS}")
-    listed = NamespaceList({"bootstrap_servers": broker.cluster.bootstrap}, prefix.name, Deadlines())
+    listed = NamespaceTopic({"bootstrap_servers": broker.cluster.bootstrap}, prefix.name, Deadlines())
     async with prefix.opened() as owner:
         await owner.ledger.append([b"a"], [])
         contenders = [Contender(prefix) for _ in range(2)]

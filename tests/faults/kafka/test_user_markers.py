@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from oncegate.core.errors import LedgerFull
-from oncegate.ledgers.kafka import ledgers
 from oncegate.ledgers.kafka.rows import partitions
+from oncegate.ledgers.server import ledgers
 from oncegate.testing.ledger_places import snapshot_of
 from tests.support.kafka_broker import WAIT_S, Broker
 from tests.support.kafka_guards import started
@@ -127,7 +127,7 @@ async def test_an_owner_gives_up_what_it_has_aborted_itself(
     prefix: Prefix, proxy: KafkaProxy, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # By itself no upkeep looks there before the marker is lost.
-    monkeypatch.setattr(ledgers, "WITNESS_S", 600.0)
+    monkeypatch.setattr(ledgers, "KEEP_UP_S", 600.0)
     partition, kept, lost = broker.topic(), range_of("a"), range_of("b")
     async with prefix.opened(proxied=True) as opened:
         proxy.hold(END_TXN, cut=True)
@@ -165,7 +165,7 @@ async def test_a_later_commit_shows_no_rows_that_were_aborted_before_it(
 ) -> None:
     """A commit decides all that its transactional id has open: the id of an aborted transaction is not used again."""
     # By itself no upkeep gives the rows up before that commit.
-    monkeypatch.setattr(ledgers, "WITNESS_S", 600.0)
+    monkeypatch.setattr(ledgers, "KEEP_UP_S", 600.0)
     partition, kept, lost, more = broker.topic(), range_of("a"), range_of("b"), range_of("c")
     async with prefix.opened(proxied=True) as opened:
         await opened.ledger.append([b"rows"], [kept, sent(partition.topic, kept)])

@@ -260,7 +260,7 @@ def in_place_of(module: ModuleType) -> dict[str, Any]:
 
 def replace_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the ledger use these clients until the test ends."""
-    monkeypatch.setattr(namespaces.NamespaceList, "_put", put)
+    monkeypatch.setattr(namespaces.NamespaceTopic, "_put", put)
     for module in (
         namespaces,
         healing,

@@ -6,11 +6,12 @@ from contextlib import aclosing, suppress
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull, OncegateError
-from oncegate.ledgers.kafka.namespaces import NamespaceList
+from oncegate.ledgers.kafka.namespaces import NamespaceTopic
 from oncegate.ledgers.kafka.reading import Trimmed
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard import assembly, opening
 from oncegate.ledgers.kafka.shard.blobs import Blobs, location
+from oncegate.ledgers.kafka.shard.direct import DirectTopic
 from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
 from oncegate.ledgers.snapshot_pieces import encode_piece
@@ -46,10 +47,12 @@ class Gateway:
 
     async def live(self, _: Process) -> None:
         for _ in range(OPENINGS_MAX):
-            listed = NamespaceList({"process": self.process}, "p", self.process.place.deadlines)
+            listed = NamespaceTopic({"process": self.process}, "p", self.process.place.deadlines)
             try:
                 opened = await opening.open_place(self.process.place, listed, lambda _: [])
-                ledger = KafkaLedger(self.process.place, opened, listed, topics := self.topics())
+                ledger = KafkaLedger(
+                    self.process.place, opened, listed, topics := self.topics(), DirectTopic(self.process.place, "")
+                )
                 self.known = {bytes(one.body) async for some in ledger.replay(1) for one in some}
                 await self.serve(ledger, topics)
             except (LedgerFull, LedgerDown) as error:

@@ -93,7 +93,7 @@ OWNERS = {
                 "first = fold.first_after(mark.position) or (fold.last_offset + 1, 0)\n"
                 "await shorten(self._place.settings, {self._place.frames: first[0]})"
             ),
-            after=("compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self._key))"),
+            after=("compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self.key))"),
         ),
         SLEEPERS,
         "DELETED",
@@ -107,7 +107,7 @@ OWNERS = {
                 "seen = type(end)(end.serial + 1, end.position + len(entries), bytes(16))\n"
                 "await self._list.witness(self._place.name, self.epoch, seen)"
             ),
-            before="sending = ranges.batches(self._outputs.stages, self._topics, self._fold.end.serial)",
+            before="sending = ranges.batches(self._outputs.stages, self.topics, self._fold.end.serial)",
         ),
         SLEEPERS,
         "DAMAGED",
@@ -130,7 +130,7 @@ SENDING = {
                 "sent = max((end_of(at) for at in ranges._waiting.values()), default=0)\n"
                 "await shorten(self._place.settings, {self._place.stages: sent})"
             ),
-            before="sending = ranges.batches(self._outputs.stages, self._topics, self._fold.end.serial)",
+            before="sending = ranges.batches(self._outputs.stages, self.topics, self._fold.end.serial)",
         ),
         SENDERS,
         "DELETED",
@@ -163,9 +163,7 @@ SENDING = {
     "a topic that brokers refuse is left alone": rule(
         KafkaLedger,
         "_suspend",
-        replace(
-            "self._topics.suspend(refused, str(error.__cause__))", "self._topics.suspend((), str(error.__cause__))"
-        ),
+        replace("self.topics.suspend(refused, str(error.__cause__))", "self.topics.suspend((), str(error.__cause__))"),
         FAULTY_STANDBYS,
         "ALONE",
     ),
@@ -173,8 +171,8 @@ SENDING = {
         KafkaLedger,
         "_suspend",
         replace(
-            "self._topics.suspend(refused, str(error.__cause__))",
-            "self._topics.suspend(self._topics.counts, str(error.__cause__))",
+            "self.topics.suspend(refused, str(error.__cause__))",
+            "self.topics.suspend(self.topics.counts, str(error.__cause__))",
         ),
         SENT_NOWHERE,
         "ALONE",

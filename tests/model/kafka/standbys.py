@@ -6,10 +6,10 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
 from oncegate.ledgers.kafka.followed import UNREADABLE, FollowedTopics
-from oncegate.ledgers.kafka.namespaces import Listed, NamespaceList
+from oncegate.ledgers.kafka.namespaces import KafkaListed, NamespaceTopic
 from oncegate.ledgers.kafka.partition import Partition
-from oncegate.ledgers.kafka.reading import Record
 from oncegate.ledgers.kafka.shard import opening
+from oncegate.ledgers.kafka.shard.direct import DirectTopic
 from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
 from oncegate.ledgers.server.election import Election
@@ -30,7 +30,7 @@ class StandingBy(Gateway):
     """One gateway with a standby, from its start to its end: it follows, is chosen, owns, is followed, and so on."""
 
     async def live(self, _: Process) -> None:
-        listed = NamespaceList({"process": self.process}, "p", self.process.place.deadlines)
+        listed = NamespaceTopic({"process": self.process}, "p", self.process.place.deadlines)
         self.ledger: KafkaLedger | None = None
         election = Election(listed, TAKEOVER_MS, self._followed)
         election.stand_by()
@@ -46,13 +46,13 @@ class StandingBy(Gateway):
             assert election._task is not None
             election._task.cancel()
 
-    async def _turn(self, listed: NamespaceList, election: Election) -> None:
+    async def _turn(self, listed: NamespaceTopic, election: Election) -> None:
         await listed.refresh()
         place, topics, ledgers = self.process.place, self.topics(), list[KafkaLedger]()
 
         async def take_over(warm: Fold | None) -> tuple[OpenLedger, Fold]:
             opened = await opening.open_place(place, listed, election.lead, warm)
-            ledgers.append(KafkaLedger(place, opened, listed, topics))
+            ledgers.append(KafkaLedger(place, opened, listed, topics, DirectTopic(place, "")))
             return OpenLedger(ledgers[0], opened.key, ledgers[0].epoch, ledgers[0].require_owner), opened.fold
 
         fold = Fold(place.listed.ledger, place.frames.topic)
@@ -91,14 +91,14 @@ class Choices:
     def __init__(self, world: World) -> None:
         self._world = world
         self._read_to = 0
-        self._listed = Listed()
+        self._listed = KafkaListed()
         self._heard_s: dict[str, list[float]] = {}
 
     def look(self) -> None:
         log = self._world.brokers.log(LIST)
-        for offset, entry in log.committed(self._read_to, log.end):
+        for _, entry in log.committed(self._read_to, log.end):
             before, beats = self._listed.holder, dict(self._listed.beats)
-            self._listed.take(Record(offset, entry.key, entry.value))
+            self._listed.take((entry.key or b"").decode(), entry.value)
             after, (kind, _, name) = self._listed.holder, (entry.key or b"").decode().partition("/")
             if after != before and before.gateway and not (before.gateway in beats and beats[before.gateway].gone):
                 self._require_silence(before.gateway, entry.at_s)

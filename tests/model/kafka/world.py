@@ -39,7 +39,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
-from oncegate.ledgers.kafka.namespaces import Namespace
+from oncegate.ledgers.kafka.namespaces import KafkaNamespace
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.watch import Deadlines
@@ -103,7 +103,7 @@ class Process:
     @property
     def place(self) -> KafkaPlace:
         keys = Keys()
-        listed = Namespace(LEDGER, "p.default", keys.wrap(bytes(32)))
+        listed = KafkaNamespace(LEDGER, "p.default", keys.wrap(bytes(32)))
         return KafkaPlace("default", listed, {"process": self}, Deadlines(), keys)
 
     @property

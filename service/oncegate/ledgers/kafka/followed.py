@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError
 from oncegate.core.errors import LedgerDown, NotFound
 from oncegate.ledgers.frames import entries_of
 from oncegate.ledgers.kafka.address import Address, parse_address
-from oncegate.ledgers.kafka.namespaces import NamespaceList
+from oncegate.ledgers.kafka.namespaces import NamespaceTopic
 from oncegate.ledgers.kafka.reading import Reader, Trimmed, reader
 from oncegate.ledgers.kafka.shard.assembly import frames_of
 from oncegate.ledgers.kafka.shard.fold import Fold
@@ -116,8 +116,8 @@ async def read_now(place: str, namespace: str) -> AsyncIterator[ReadLedger]:
             raise LedgerDown(f"{address.shown} cannot be read now ({error!r}): read it again") from error
 
 
-def _list_of(address: Address) -> NamespaceList:
-    return NamespaceList(address.settings, address.prefix, address.deadlines)
+def _list_of(address: Address) -> NamespaceTopic:
+    return NamespaceTopic(address.settings, address.prefix, address.deadlines)
 
 
 async def _all_of(shard: FollowedTopics) -> AsyncGenerator[Batch, None]:

@@ -11,7 +11,7 @@ that do so at once never decide on the same list. Witnesses and beats are writte
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +20,7 @@ import msgspec
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from oncegate.core.errors import LedgerDamaged, LedgerFull
+from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.frames import End
 from oncegate.ledgers.kafka.markers.healing import healing
 from oncegate.ledgers.kafka.partition import Partition
@@ -31,16 +31,15 @@ from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotWritten
 from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ledgers.kafka.transactions.producer import CLOSE_S, dropped
 from oncegate.ledgers.kafka.watch import Deadlines, Watch
-from oncegate.ledgers.server.holders import Beat, Changes, Holders
+from oncegate.ledgers.server.holders import Beat
+from oncegate.ledgers.server.namespaces import Decide, Listed, NamespaceList
 from oncegate.ledgers.uncancelled import uncancelled
 
 # Of the topic of lanes, for ever: an open transaction holds up who asks of the lanes of its partition, and no others.
 DIRECT_PARTITIONS = 4
-# Another gateway that changes the list at the same time ends our turn; after so many there is none left to wait for.
-TURNS_MAX = 20
 
 
-class Namespace(msgspec.Struct, frozen=True):
+class KafkaNamespace(msgspec.Struct, frozen=True):
     """Lists a namespace. `topics`: what the names of its topics begin with; `number`: of those that had its name.
 
     `key`: its secret key, wrapped. `deleted`: it is forgotten, and its topics stay. `direct`: it has a topic of lanes,
@@ -71,18 +70,18 @@ def topics_of_name(prefix: str, namespace: str) -> str:
     return f"{prefix}.{namespace}"
 
 
-def topic_names(one: Namespace) -> tuple[str, str, str, str]:
+def topic_names(one: KafkaNamespace) -> tuple[str, str, str, str]:
     """Returns the topics of a namespace: of its frames, states, outputs and stages."""
     base, suffix = one.topics, f".{one.number}" if one.number > 1 else ""
     return f"{base}.ledger{suffix}", f"{base}.states{suffix}", f"{base}.outputs{suffix}", f"{base}.stages{suffix}"
 
 
-def direct_topic(one: Namespace) -> str:
+def direct_topic(one: KafkaNamespace) -> str:
     """Returns the topic of a namespace that clients commit the records of their lanes to."""
     return f"{one.topics}.direct" + (f".{one.number}" if one.number > 1 else "")
 
 
-def lane_ids(one: Namespace) -> str:
+def lane_ids(one: KafkaNamespace) -> str:
     """Returns what the transactional ids of a namespace's lanes begin with; a lane's number follows."""
     return f"{one.name}/direct/"
 
@@ -96,10 +95,11 @@ class Generation(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class Listed(Holders):
-    """Holds what the list says, up to where it was read."""
+class KafkaListed(Listed[KafkaNamespace]):
+    """Holds the list up to where it was read; `generations` and `witnesses` by the namespace's `name`."""
 
-    namespaces: dict[str, Namespace] = field(default_factory=dict)
+    NAMESPACE = KafkaNamespace
+
     generations: dict[str, Generation] = field(default_factory=dict)
     witnesses: dict[str, dict[int, End]] = field(default_factory=dict)
 
@@ -107,42 +107,37 @@ class Listed(Holders):
         """Returns the generations of a namespace's ids; of none, all zeros."""
         return self.generations.get(name, Generation())
 
-    def take(self, record: Record) -> None:
-        """Applies one record; ValueError: it is none of these."""
-        kind, _, name = (record.key or b"").decode().partition("/")
-        if kind == "n" and record.value is not None:
-            self.namespaces[name] = msgspec.json.decode(record.value, type=Namespace)
-        elif kind == "g" and record.value is not None:
-            self.generations[name] = msgspec.json.decode(record.value, type=Generation)
+    def take_own(self, kind: str, name: str, value: bytes | None) -> bool:
+        """Applies a record of generations or a witness."""
+        if kind == "g" and value is not None:
+            self.generations[name] = msgspec.json.decode(value, type=Generation)
         elif kind == "w":
             name, _, generation = name.rpartition("/")
-            self._take_witness(name, int(generation), record.value)
-        elif not self.take_of_gateways(kind, name, record.value):
-            raise ValueError(f"its key is {record.key!r}")
-
-    def _take_witness(self, name: str, generation: int, value: bytes | None) -> None:
-        seen = self.witnesses.setdefault(name, {})
-        if value is None:
-            seen.pop(generation, None)
+            seen = self.witnesses.setdefault(name, {})
+            if value is None:
+                seen.pop(int(generation), None)
+            else:
+                seen[int(generation)] = msgspec.json.decode(value, type=End)
         else:
-            seen[generation] = msgspec.json.decode(value, type=End)
+            return False
+        return True
 
 
-Decide = Callable[[Listed], Changes]
+class NamespaceTopic(NamespaceList[KafkaListed]):
+    """Keeps the list in a compacted topic. Use `close` last."""
 
-
-class NamespaceList:
-    """Reads and changes the list. Use `start` first and `close` last."""
+    OVERTAKEN = (NotWritten, InDoubt)
+    AWAY = (KafkaError, OSError, TimeoutError)
 
     def __init__(self, settings: Mapping[str, Any], prefix: str, deadlines: Deadlines) -> None:
+        super().__init__(KafkaListed())
         self._settings = settings
         self.partition = Partition(list_topic(prefix), 0)
         self._deadlines = deadlines
-        self._turn, self._reading, self._connecting = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
+        self._reading, self._connecting = asyncio.Lock(), asyncio.Lock()
         self._reader: Reader | None = None
         self._witnesses: AIOKafkaProducer | None = None
         self._next = 0
-        self.listed = Listed()
 
     async def close(self) -> None:
         """Lets go of the connections."""
@@ -154,7 +149,7 @@ class NamespaceList:
         if producer is not None:
             await producer.stop()
 
-    async def begin(self) -> Listed:
+    async def begin(self) -> KafkaListed:
         """Reads the list for the first time, past what somebody has left open there; LedgerFull, and as `refresh`."""
         async with healing(self._settings, [self.partition]) as markers:
             is_open = await markers.is_open()
@@ -162,7 +157,7 @@ class NamespaceList:
             await self.change(lambda _: [])
         return await self.refresh()
 
-    async def refresh(self) -> Listed:
+    async def refresh(self) -> KafkaListed:
         """Reads to the end; KafkaError, OSError, TimeoutError: what was read stays. LedgerDamaged."""
         async with self._reading:
             if self._reader is None:
@@ -178,33 +173,14 @@ class NamespaceList:
 
     def _take(self, record: Record) -> None:
         try:
-            self.listed.take(record)
+            self.listed.take((record.key or b"").decode(), record.value)
         except ValueError as error:
             raise LedgerDamaged(
                 f"topic {self.partition.topic}, offset {record.offset}: not a record of a list of namespaces that this "
                 f"version reads ({error}); nothing was changed"
             ) from error
 
-    async def change(self, decide: Decide) -> None:
-        """Commits what `decide` makes of the list as it is, and asks it again where somebody else came first.
-
-        Nothing that `decide` returns: nothing is written. Raises what it raises, LedgerFull: nothing was written, or
-        what was is found the next time.
-        """
-        async with self._turn:
-            for _ in range(TURNS_MAX):
-                try:
-                    return await self._change(decide)
-                except (NotWritten, InDoubt) as error:
-                    last: Exception = error
-                except (KafkaError, OSError, TimeoutError) as error:
-                    raise LedgerFull(
-                        f"the brokers cannot be reached to change the list of namespaces ({error!r}); nothing was "
-                        "written"
-                    ) from error
-            raise LedgerFull(f"the list of namespaces cannot be changed now ({last!r}); nothing was written") from last
-
-    async def _change(self, decide: Decide) -> None:
+    async def _change(self, decide: Decide[KafkaListed]) -> None:
         guard = Guard(self._settings, self.partition.topic, self._deadlines)
         try:
             await self._start(guard)

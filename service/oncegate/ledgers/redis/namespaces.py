@@ -10,23 +10,20 @@ A change is decided upon a version, and written if the list still has it: two th
 same list. Beats are written without that; a field has one writer.
 """
 
-import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 
-from oncegate.core.errors import LedgerDamaged, LedgerFull
+from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.redis.address import Address
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable
 from oncegate.ledgers.redis.scripts import BEGIN, CHANGE
-from oncegate.ledgers.server.holders import Beat, Changes, Holders
-
-# Others that change the list at the same time end our turn; after so many there is none left to wait for.
-TURNS_MAX = 20
+from oncegate.ledgers.server.holders import Beat
+from oncegate.ledgers.server.namespaces import Decide, Listed, NamespaceList
 
 
-class Namespace(msgspec.Struct, frozen=True):
+class RedisNamespace(msgspec.Struct, frozen=True):
     """Lists a namespace. `number`: of those that had its name; `key`: its secret key, wrapped.
 
     `made`: its keys are on the server, for good. `deleted`: it is forgotten, and its keys stay.
@@ -41,27 +38,24 @@ class Namespace(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class Listed(Holders):
-    """Holds what the list says, as it was last read."""
+class RedisListed(Listed[RedisNamespace]):
+    """Holds the list; `version` counts its changes."""
+
+    NAMESPACE = RedisNamespace
 
     id: bytes = b""
     version: bytes = b""
-    namespaces: dict[str, Namespace] = field(default_factory=dict)
 
-    def take(self, name: str, value: bytes) -> None:
-        """Applies one field; ValueError: it is none of these."""
-        kind, _, rest = name.partition("/")
-        if name == "id":
-            self.id = value
-        elif name == "version":
-            self.version = value
-        elif kind == "n":
-            self.namespaces[rest] = msgspec.json.decode(value, type=Namespace)
-        elif not self.take_of_gateways(kind, rest, value):
-            raise ValueError(f"its field is {name!r}")
+    def take_own(self, kind: str, name: str, value: bytes | None) -> bool:
+        """Applies the list's id or version."""
+        if kind in ("id", "version") and not name and value is not None:
+            setattr(self, kind, value)
+            return True
+        return False
 
 
-Decide = Callable[[Listed], Changes]
+class Overtaken(Exception):
+    """Another gateway changed the list since it was read; nothing was written."""
 
 
 def list_key(prefix: str) -> str:
@@ -69,15 +63,17 @@ def list_key(prefix: str) -> str:
     return f"{{{prefix}}}:namespaces"
 
 
-class NamespaceList:
-    """Reads and changes the list over a link of its own. Use `close` last."""
+class NamespaceHash(NamespaceList[RedisListed]):
+    """Keeps the list in a hash, over a link of its own. Use `close` last."""
+
+    OVERTAKEN = (Overtaken,)
+    AWAY = (Refused, Unreachable, Lost)
 
     def __init__(self, address: Address) -> None:
+        super().__init__(RedisListed())
         # What it holds says whether it is the same: `id`.
         self._link = Link(address, any_server=True)
         self.key = list_key(address.prefix)
-        self._turn = asyncio.Lock()
-        self.listed = Listed()
 
     async def close(self) -> None:
         """Lets go of the connection."""
@@ -87,25 +83,25 @@ class NamespaceList:
         """Tells whether there is a list; Refused, Unreachable, Lost."""
         return bool(await self._link.ask("EXISTS", self.key))
 
-    async def begin(self, made: bytes) -> Listed:
+    async def begin(self, made: bytes) -> RedisListed:
         """Reads the list for the first time; makes it, with this id, where there is none. Errors as `refresh`."""
         await self._link.run(BEGIN, [self.key], made)
         return await self.refresh()
 
-    async def refresh(self) -> Listed:
+    async def refresh(self) -> RedisListed:
         """Reads the list; Refused, Unreachable, Lost: what was read stays. LedgerDamaged: another one, or none."""
         pairs = await self._link.ask("HGETALL", self.key)
-        found = Listed()
+        listed = RedisListed()
         for name, value in zip(pairs[::2], pairs[1::2], strict=True):
-            self._take(found, name.decode(errors="replace"), value)
-        if self.listed.id not in (b"", found.id):
+            self._take(listed, name.decode(errors="replace"), value)
+        if self.listed.id not in (b"", listed.id):
             raise self._gone()
-        self.listed = found
-        return found
+        self.listed = listed
+        return listed
 
-    def _take(self, found: Listed, name: str, value: bytes) -> None:
+    def _take(self, listed: RedisListed, name: str, value: bytes) -> None:
         try:
-            found.take(name, value)
+            listed.take(name, value)
         except ValueError as error:
             raise LedgerDamaged(
                 f"key {self.key}, field {name}: not of a list of namespaces that this version reads ({error}); nothing "
@@ -118,28 +114,12 @@ class NamespaceList:
             "nothing was written, put back what it held"
         )
 
-    async def change(self, decide: Decide) -> None:
-        """Writes what `decide` makes of the list as it is, and asks it again where somebody else came first.
-
-        Nothing that `decide` returns: nothing is written. Raises what it raises; LedgerFull: nothing was written, or
-        what was is found the next time. LedgerDamaged.
-        """
-        async with self._turn:
-            for _ in range(TURNS_MAX):
-                try:
-                    changes = decide(await self.refresh())
-                    if not changes or await self._changed(self.listed.version, changes):
-                        return
-                except (Refused, Unreachable, Lost) as error:
-                    raise LedgerFull(f"the list of namespaces cannot be changed now ({error})") from error
-            raise LedgerFull("the list of namespaces is changed by others all the time; nothing was written")
-
-    async def _changed(self, version: bytes, changes: Changes) -> bool:
-        fields = [one for name, value in changes for one in (name, msgspec.json.encode(value))]
-        is_changed = await self._put(version, fields)
-        if is_changed:
+    async def _change(self, decide: Decide[RedisListed]) -> None:
+        if changes := decide(await self.refresh()):
+            fields = [one for name, value in changes for one in (name, msgspec.json.encode(value))]
+            if not await self._put(self.listed.version, fields):
+                raise Overtaken
             await self.refresh()
-        return is_changed
 
     async def beat(self, gateway: str, beat: Beat | None) -> None:
         """Writes a gateway's beat, None removes it; Refused, Unreachable, Lost, LedgerDamaged."""

@@ -21,15 +21,16 @@ F = TypeVar("F", bound=Fold)
 class RemoteLedger(ABC, Generic[F]):
     """Implements what of `ports.Ledger` is the same on every server; a subclass writes, reads back and deletes.
 
-    `fold` holds what the frames have made so far. An error that leaves the end unknown, another owner's, or damage
-    ends it: `_dead` is what every later call is told.
+    `key`: the namespace's. `fold` holds what the frames have made so far. An error that leaves the end unknown, another
+    owner's, or damage ends it: `_dead` is what every later call raises.
     """
 
     # Of entries in one append, in bytes.
     ENTRIES_BYTES_MAX: ClassVar[int]
 
-    def __init__(self, fold: F) -> None:
-        self._fold = fold
+    def __init__(self, fold: F, key: bytes) -> None:
+        self.fold = self._fold = fold
+        self.key = key
         self._dead: OncegateError | None = None
         self._closed = self._gave_up = False
         # Held in this order: a compaction appends its frame, and `close` waits for the upkeep last.
@@ -38,6 +39,11 @@ class RemoteLedger(ABC, Generic[F]):
         self._taking: SnapshotTaking | None = None
         self._replays = 0
         self._shortened_to = 0
+
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """Names the topic or key of its frames, for messages."""
 
     @property
     def mark(self) -> Mark:
@@ -168,6 +174,10 @@ class RemoteLedger(ABC, Generic[F]):
     @abstractmethod
     async def _require_not_followed(self, damage: LedgerDamaged) -> None:
         """Raises LedgerFenced where what is missing was deleted by a newer owner, who has replaced it; LedgerDown."""
+
+    @abstractmethod
+    async def keep_up(self) -> None:
+        """Writes the witness, and deletes what a compaction has replaced; what fails is done the next time."""
 
     @abstractmethod
     async def _let_go(self, alive: bool) -> None:

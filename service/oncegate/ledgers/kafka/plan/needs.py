@@ -7,7 +7,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.ledgers.kafka.address import Address
 from oncegate.ledgers.kafka.namespaces import (
     DIRECT_PARTITIONS,
-    Namespace,
+    KafkaNamespace,
     direct_topic,
     lane_ids,
     list_topic,
@@ -76,7 +76,7 @@ def needs_of(
     topics = wanted(address, [list_topic(address.prefix)], COMPACTED)
     ids = [TransactionalId("the list of namespaces", list_topic(address.prefix))]
     for namespace in namespaces:
-        one = Namespace(b"", topics_of_name(address.prefix, namespace), b"")
+        one = KafkaNamespace(b"", topics_of_name(address.prefix, namespace), b"")
         topics += wanted(address, topic_names(one), KEPT)
         topics += wanted(address, [direct_topic(one)], KEPT, DIRECT_PARTITIONS)
         ids.append(TransactionalId(f"namespace {namespace}, a number an opening", f"{one.name}/1", f"{one.name}/"))
@@ -96,7 +96,7 @@ def _of_writers(address: Address, namespaces: Sequence[str], users_topics: Seque
     """The rights of clients that write their rows themselves, and of nothing else of a ledger's."""
     rights = []
     for namespace in namespaces:
-        one = Namespace(b"", topics_of_name(address.prefix, namespace), b"")
+        one = KafkaNamespace(b"", topics_of_name(address.prefix, namespace), b"")
         rights.append(Right(TRANSACTIONAL_ID, lane_ids(one), ("Describe", "Write")))
         rights.append(Right(TOPIC, direct_topic(one), ("Describe", "Write"), alone=True))
     return (*rights, *(Right(TOPIC, topic, ("Describe", "Write"), alone=True) for topic in users_topics))

@@ -11,12 +11,13 @@ from aiokafka.errors import KafkaError
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError, Rejected, TooLarge
 from oncegate.ledgers.catalog.changes import Change, Location
 from oncegate.ledgers.frames import ENTRIES_BYTES_MAX, AnyChange
-from oncegate.ledgers.kafka.namespaces import NamespaceList
+from oncegate.ledgers.kafka.namespaces import NamespaceTopic
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.append_ranges import AppendRanges
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, end_of
+from oncegate.ledgers.kafka.shard.direct import DirectTopic
 from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.opening import Opened
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
@@ -41,12 +42,14 @@ class KafkaLedger(RemoteLedger[Fold]):
 
     ENTRIES_BYTES_MAX = ENTRIES_BYTES_MAX
 
-    def __init__(self, place: KafkaPlace, opened: Opened, listed: NamespaceList, topics: UserTopics) -> None:
-        super().__init__(opened.fold)
+    def __init__(
+        self, place: KafkaPlace, opened: Opened, listed: NamespaceTopic, topics: UserTopics, direct: DirectTopic
+    ) -> None:
+        super().__init__(opened.fold, opened.key)
         self._place = place
-        self._topics = topics
+        self.topics = topics
+        self.direct = direct
         self._list = listed
-        self._key = opened.key
         self._writer = FrameWriter(place, opened)
         self._witnessed = opened.fold.end.serial
         self._proved = opened.ownership.generation
@@ -59,6 +62,11 @@ class KafkaLedger(RemoteLedger[Fold]):
     def place(self) -> KafkaPlace:
         """Where it lies."""
         return self._place
+
+    @property
+    def where(self) -> str:
+        """Names the topic of its frames."""
+        return self._place.where
 
     @property
     def epoch(self) -> int:
@@ -80,7 +88,7 @@ class KafkaLedger(RemoteLedger[Fold]):
                 self._fold.sent_to.add(Partition(one.topic, one.partition) for one in sent)
                 return [*changes, *sent]
 
-            sending = ranges.batches(self._outputs.stages, self._topics, self._fold.end.serial)
+            sending = ranges.batches(self._outputs.stages, self.topics, self._fold.end.serial)
             try:
                 async with aclosing(sending) as batches:
                     await self._write_dying(self._writer.write(batches, entries, changes_of))
@@ -112,9 +120,9 @@ class KafkaLedger(RemoteLedger[Fold]):
             own = {partition.topic for partition in self._place.partitions}
             refused = {partition.topic for partition in error.__cause__.culprits} - own
             if isinstance(error.__cause__, RecordTooLarge):
-                self._topics.forget(refused)
+                self.topics.forget(refused)
                 return
-            self._topics.suspend(refused, str(error.__cause__))
+            self.topics.suspend(refused, str(error.__cause__))
 
     def _refuse_part(self, error: LedgerFull, ranges: AppendRanges) -> None:
         """Raises AppendRefused where what was appended is to blame, and not brokers that cannot take anything now."""
@@ -137,7 +145,7 @@ class KafkaLedger(RemoteLedger[Fold]):
         assert self._taking is not None
         fold, since = self._fold, self._taking.changes_since
         states_from = min((at.offset for several in places for at in several), default=0)
-        compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self._key))
+        compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self.key))
         offset = await self._write_dying(self._writer.write((), (), lambda _: [compacted, *since]))
         if offset is not None:
             fold.adopt(compacted, offset)
@@ -277,4 +285,6 @@ class KafkaLedger(RemoteLedger[Fold]):
                 await self._witness()
         await self._writer.close()
         await self._outputs.close()
+        await self.topics.close()
+        await self.direct.close()
         self._place.stage_cache.drop_all(self._place.name)

@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
 from oncegate.ledgers.frames import End, Owned, encode_frame
-from oncegate.ledgers.kafka.namespaces import Listed, NamespaceList
+from oncegate.ledgers.kafka.namespaces import KafkaListed, NamespaceTopic
 from oncegate.ledgers.kafka.reading import Trimmed, reader
 from oncegate.ledgers.kafka.shard.assembly import frames_of
 from oncegate.ledgers.kafka.shard.blobs import Blobs
@@ -47,7 +47,7 @@ class Opened:
 
 
 async def open_place(
-    place: KafkaPlace, listed: NamespaceList, lead: Callable[[Listed], Changes], warm: Fold | None = None
+    place: KafkaPlace, listed: NamespaceTopic, lead: Callable[[KafkaListed], Changes], warm: Fold | None = None
 ) -> Opened:
     """Opens a ledger, and fences who had it before. `lead`: as in `Ownership`.
 
@@ -79,7 +79,7 @@ async def open_place(
     return Opened(key, fold, guard, ownership, read_to)
 
 
-async def _read_owned(place: KafkaPlace, listed: Listed, ownership: Ownership, warm: Fold | None) -> Fold:
+async def _read_owned(place: KafkaPlace, listed: KafkaListed, ownership: Ownership, warm: Fold | None) -> Fold:
     """What looks like damage may be the open transaction of who came later: then it is his to tell."""
     try:
         return await _read(place, listed, warm)
@@ -89,7 +89,7 @@ async def _read_owned(place: KafkaPlace, listed: Listed, ownership: Ownership, w
         raise
 
 
-async def _read(place: KafkaPlace, listed: Listed, warm: Fold | None) -> Fold:
+async def _read(place: KafkaPlace, listed: KafkaListed, warm: Fold | None) -> Fold:
     if warm is not None:
         try:
             await _read_on(place, warm)
@@ -106,7 +106,7 @@ async def _read(place: KafkaPlace, listed: Listed, warm: Fold | None) -> Fold:
     raise LedgerDown(f"{place.frames.topic} was trimmed each time that it was read; open it anew")
 
 
-async def _judged(place: KafkaPlace, listed: Listed, fold: Fold) -> Fold:
+async def _judged(place: KafkaPlace, listed: KafkaListed, fold: Fold) -> Fold:
     fold.require_whole(_newest(listed, place.name), bool(listed.generation(place.name).proved))
     await settle(place, fold)
     return fold
@@ -153,7 +153,7 @@ async def settle(place: KafkaPlace, fold: Fold) -> None:
         raise LedgerDamaged(f"{place.states.topic}: not of a format that this version reads ({error})") from error
 
 
-def _newest(listed: Listed, name: str) -> End | None:
+def _newest(listed: KafkaListed, name: str) -> End | None:
     """Returns the witness of a namespace that saw most; None: there is none."""
     return max(listed.witnesses.get(name, {}).values(), key=lambda seen: seen.serial, default=None)
 
@@ -183,7 +183,7 @@ async def _own(place: KafkaPlace, fold: Fold, guard: Guard, owned: Owned) -> int
     return offset + blobs.records
 
 
-async def _witness(listed: NamespaceList, name: str, fold: Fold, generation: int) -> None:
+async def _witness(listed: NamespaceTopic, name: str, fold: Fold, generation: int) -> None:
     """What older witnesses saw is behind this entry; they are removed after it was seen itself."""
     end = fold.end
     await listed.witness(name, generation, end)

@@ -18,7 +18,7 @@ from typing import Any
 from oncegate.core.errors import LedgerFenced
 from oncegate.ledgers.kafka.markers.healing import Later, healing
 from oncegate.ledgers.kafka.markers.user_partitions import UserPartitions
-from oncegate.ledgers.kafka.namespaces import Generation, Listed, NamespaceList
+from oncegate.ledgers.kafka.namespaces import Generation, KafkaListed, NamespaceTopic
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ledgers.kafka.watch import Deadlines
@@ -45,9 +45,9 @@ class Ownership:
         self,
         settings: Mapping[str, Any],
         deadlines: Deadlines,
-        listed: NamespaceList,
+        listed: NamespaceTopic,
         name: str,
-        lead: Callable[[Listed], Changes],
+        lead: Callable[[KafkaListed], Changes],
         partitions: Sequence[Partition],
         told_by_frames: Sequence[Partition] = (),
     ) -> None:
@@ -102,7 +102,7 @@ class Ownership:
         async with asyncio.timeout(self._deadlines.commit_ms / 1000):
             return (await self._list.refresh()).generation(self._name).highest != self.generation
 
-    def _take(self, listed: Listed) -> Changes:
+    def _take(self, listed: KafkaListed) -> Changes:
         """The next generation; none where an earlier turn of ours took it and was not told so."""
         now = listed.generation(self._name)
         if now.holder == self._holder and now.highest > self.generation:
@@ -111,13 +111,13 @@ class Ownership:
             self._require_highest(listed)
         return [*self._lead(listed), (f"g/{self._name}", Generation(now.highest + 1, self._holder, now.proved))]
 
-    def _proved(self, listed: Listed, generation: int) -> Changes:
+    def _proved(self, listed: KafkaListed, generation: int) -> Changes:
         now = listed.generation(self._name)
         if now.proved >= generation:
             return []
         return [(f"g/{self._name}", Generation(now.highest, now.holder, generation))]
 
-    def _require_highest(self, listed: Listed) -> None:
+    def _require_highest(self, listed: KafkaListed) -> None:
         if listed.generation(self._name).highest != self.generation:
             raise LedgerFenced("another gateway owns this ledger now; nothing was written")
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from oncegate.ledgers.kafka.namespaces import Namespace, topic_names
+from oncegate.ledgers.kafka.namespaces import KafkaNamespace, topic_names
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.rows.stage_cache import StageCache
 from oncegate.ledgers.kafka.watch import Deadlines
@@ -19,7 +19,7 @@ class KafkaPlace:
     """
 
     namespace: str
-    listed: Namespace
+    listed: KafkaNamespace
     settings: Mapping[str, Any]
     deadlines: Deadlines
     keys: Keys
@@ -34,6 +34,11 @@ class KafkaPlace:
     def frames(self) -> Partition:
         """The ledger itself: frames."""
         return self.partitions[0]
+
+    @property
+    def where(self) -> str:
+        """Names the topic of its frames."""
+        return self.frames.topic
 
     @property
     def states(self) -> Partition:

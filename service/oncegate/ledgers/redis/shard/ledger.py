@@ -31,9 +31,8 @@ class RedisLedger(RemoteLedger[Fold]):
     ENTRIES_BYTES_MAX = 256 << 20
 
     def __init__(self, place: RedisPlace, opened: Opened) -> None:
-        super().__init__(opened.writer.fold)
+        super().__init__(opened.writer.fold, opened.key)
         self._place = place
-        self._key = opened.key
         self._writer = opened.writer
         self._reading = opened.reading
         self._witness = opened.witness
@@ -42,6 +41,11 @@ class RedisLedger(RemoteLedger[Fold]):
         self._gone = [id_of(at) for at in self._fold.released]
         self._fold.released.clear()
         self._away: LedgerDown | None = None
+
+    @property
+    def where(self) -> str:
+        """Names the key of its frames."""
+        return self._place.where
 
     @property
     def durability(self) -> str:
@@ -83,7 +87,7 @@ class RedisLedger(RemoteLedger[Fold]):
         assert self._taking is not None
         fold, since = self._fold, self._taking.changes_since
         states_from = min((at.epoch for several in places for at in several), default=0)
-        compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self._key))
+        compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self.key))
         # All of it: the catalog that is saved does not know of these.
         gone = list(self._gone)
         await self._dying(self._writer.write((), [compacted, *since], (), gone))

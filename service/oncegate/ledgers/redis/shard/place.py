@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from oncegate.ledgers.keys import Keys
 from oncegate.ledgers.redis.address import Address
-from oncegate.ledgers.redis.namespaces import Namespace
+from oncegate.ledgers.redis.namespaces import RedisNamespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class RedisPlace:
     """Names one ledger: `listed` is what the list says of it."""
 
     namespace: str
-    listed: Namespace
+    listed: RedisNamespace
     address: Address
     keys: Keys
 
@@ -36,6 +36,11 @@ class RedisPlace:
     def frames(self) -> str:
         """Names the key of the ledger itself."""
         return self._key("frames")
+
+    @property
+    def where(self) -> str:
+        """Names the key of its frames."""
+        return self.frames
 
     @property
     def rows(self) -> str:

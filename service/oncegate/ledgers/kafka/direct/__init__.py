@@ -1,1 +1,0 @@
-"""Reads and trims what clients commit beside rows that they write themselves."""

@@ -1,1 +1,0 @@
-"""Writes records of duplicates into a topic that users make, beside the ledger."""
