@@ -68,6 +68,7 @@ class NamespaceHash(NamespaceList[RedisListed]):
 
     OVERTAKEN = (Overtaken,)
     AWAY = (Refused, Unreachable, Lost)
+    EFFECT = "if it was written, the next look reads it"
 
     def __init__(self, address: Address) -> None:
         super().__init__(RedisListed())

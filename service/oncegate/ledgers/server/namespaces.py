@@ -75,10 +75,12 @@ class NamespaceList(ABC, Generic[L]):
     """Reads and changes the list. Use `close` last.
 
     `OVERTAKEN`: what `_change` raises where another came first; `AWAY`: where the server cannot be reached.
+    `EFFECT`: whether a change was written that met the latter.
     """
 
     OVERTAKEN: ClassVar[tuple[type[Exception], ...]]
     AWAY: ClassVar[tuple[type[Exception], ...]]
+    EFFECT: ClassVar[str]
 
     def __init__(self, listed: L) -> None:
         self._turn = asyncio.Lock()
@@ -97,9 +99,9 @@ class NamespaceList(ABC, Generic[L]):
                 except self.OVERTAKEN as error:
                     overtaken = error
                 except self.AWAY as error:
-                    raise LedgerFull(f"the list of namespaces cannot be changed now ({error!r})") from error
-            why = f"{overtaken!r}, {TURNS_MAX} times"
-            raise LedgerFull(f"the list of namespaces cannot be changed now ({why}); nothing was written")
+                    why = f"the list of namespaces cannot be changed now ({error!r}); {self.EFFECT}"
+                    raise LedgerFull(why) from error
+            raise LedgerFull(f"the list of namespaces is changed by others ({overtaken!r}); nothing was written")
 
     @abstractmethod
     async def _change(self, decide: Decide[L]) -> None:
