@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oncegate.cli import app
-from oncegate.cli.requests import answer_about, answer_of
+from oncegate.cli.requests import RunningGateway
 from oncegate.testing import LocalGateway
 from oncegate_spark import Gateway
 from tests.support.full_disks import fill, small_disk
@@ -80,7 +80,7 @@ def test_a_round_trip_keeps_what_is_known_as_known(exported: Path, elsewhere: Lo
             "granted",
             "known",
         ]
-        assert json.loads(answer_about(elsewhere.url, "orders", "ids:explain?id=paid"))["digest_kept"] is True
+        assert RunningGateway(elsewhere.url, "orders").ask_about("/ids:explain?id=paid")["digest_kept"] is True
         assert list(client.take("job", ["t-1"]).granted) == ["t-1"]
         assert list(client.take("another", ["t-1"]).granted) == []
     log = [
@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_refused_whole_and_leaves_no_word(exported: Path) -
     with LocalGateway("memory:") as gateway, Gateway(gateway.url, namespace="orders") as client:
         key = pa.parquet.read_schema(exported).metadata[b"oncegate.key"].decode()
         here = ("--url", gateway.url, "--namespace", "orders", *WHY)
-        answer_of(gateway.url, "v1/namespaces/orders", {"key": key}, method="PUT")
+        RunningGateway(gateway.url).ask("v1/namespaces/orders", {"key": key}, "PUT")
         held = client.attempt()
         claimed = held.claim(["o-1"])
         status, _, err = run("import", exported, *here)
@@ -122,7 +122,7 @@ def test_an_import_that_would_be_refused_makes_no_namespace(exported: Path, tmp_
             status, out, err = run("import", file, *here, "--reason", why)
             assert (status, out, err.count("\n"), "nothing was imported" in err) == (1, "", 1, True), err
         assert run("import", exported, *here, "--reason", "moved", "--who", "")[0] == 2
-        assert json.loads(answer_of(gateway.url, "v1/namespaces"))["namespaces"] == ["default"]
+        assert RunningGateway(gateway.url).ask("v1/namespaces")["namespaces"] == ["default"]
 
 
 def test_a_file_of_more_ids_than_a_request_takes_is_imported(exported: Path) -> None:

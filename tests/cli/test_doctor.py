@@ -226,5 +226,5 @@ def test_where_the_ledger_lies_on_servers_an_id_is_claimed_and_released_and_no_n
 ) -> None:
     with LocalGateway("memory:") as gateway:
         monkeypatch.setattr(deep, "parse_url", lambda url: ("kafka", ""))
-        found = [(one.level.value, one.what) for one in deep.claim(deep.ReachedGateway(gateway.url), None)]
+        found = [(one.level.value, one.what) for one in deep.claim(deep.RunningGateway(gateway.url), None)]
         assert found == [("ok", "an id of namespace default was granted, busy for others, and is released")]

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oncegate.cli import app
-from oncegate.cli.requests import answer_about
+from oncegate.cli.requests import RunningGateway
 from oncegate.testing import LocalGateway
 from oncegate_spark import Gateway
 
@@ -55,7 +55,9 @@ def test_ids_are_forgotten_from_words_and_from_a_file(url: str, tmp_path: Path) 
             assert run("forget", "b", "--namespace", "forgetting", "--reason", " ")[0] == 2, "it is to say why"
             (tmp_path / "ids").write_text("b\nc\n")
             assert run("forget", "--file", str(tmp_path / "ids"), *here)[:2] == (0, "2 forgotten\n")
-            assert answer_about(url, "forgetting", "ids:take", {"owner": "job", "ids": [["UA", "1545"]], "id_set": ""})
+            assert RunningGateway(url, "forgetting").ask_about(
+                "/ids:take", {"owner": "job", "ids": [["UA", "1545"]], "id_set": ""}
+            )
             assert json.loads(run("forget", "--columns", "UA", "1545", "--json", *here)[1]) == {"forgotten": 1}
         for wrong in ((), ("a", "--file", str(tmp_path / "ids"))):
             status, _, err = run("forget", *wrong, *here)

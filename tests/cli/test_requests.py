@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from deploy.kafka.certificates import Authority
 from oncegate.app import running
 from oncegate.cli import app
-from oncegate.cli.requests import answer_of
+from oncegate.cli.requests import RunningGateway
 from oncegate.runtime.logging import open_log
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
@@ -26,9 +26,9 @@ def explained(*words: str) -> tuple[int, str]:
 
 
 def replayed(folder: Path, *words: str) -> tuple[int, str]:
-    """Sends one row into a topic that is made for it; also what goes past `answer_of` is over TLS."""
-    place, shown = "v1/namespaces/default/topics/orders", (folder / "ca.pem", folder / "both.pem")
-    answer_of(words[1], place, {"partitions": 1}, *shown, method="PUT")
+    """Sends one row into a topic that is made for it; also what goes past `RunningGateway` is over TLS."""
+    gateway = RunningGateway(words[1], ca=folder / "ca.pem", certificate=folder / "both.pem")
+    gateway.ask("v1/namespaces/default/topics/orders", {"partitions": 1}, "PUT")
     (folder / "orders.csv").write_text("order\na\n")
     named = ["replay", str(folder / "orders.csv"), "--topic", "orders", "--id-col", "order", "--reason", "it died"]
     named += ["--allow-none-known"]
@@ -37,7 +37,7 @@ def replayed(folder: Path, *words: str) -> tuple[int, str]:
 
 
 def verified(folder: Path, *words: str) -> tuple[int, str]:
-    """Compares the topic with that file: this goes past `answer_of` too."""
+    """Compares the topic with that file: this goes past `RunningGateway` too."""
     named = ["verify", "--against", "orders", "--input", str(folder / "orders.csv"), "--id-col", "order"]
     result = CliRunner().invoke(app, [*named, "--state", str(folder / "state"), *words])
     return result.exit_code, result.stdout + result.stderr

@@ -92,9 +92,21 @@ OPERATORS = (
     ),
     one(
         "what an operator sent and nobody answered was not done",
-        "oncegate.cli.requests::answer_of",
+        "oncegate.cli.requests::RunningGateway.text",
         replace("request.get_method() == 'GET'", "True"),
         "tests/cli/test_requests.py::test_what_was_sent_and_not_answered_is_unknown_and_what_only_asks_is_not",
+    ),
+    one(
+        "a verb asks about the default namespace, whichever is named",
+        "oncegate.cli.requests::asking",
+        replace("('url', 'namespace', 'ca', 'certificate')", "('url', 'ca', 'certificate')"),
+        "tests/cli/test_operating.py::test_ids_are_forgotten_from_words_and_from_a_file",
+    ),
+    one(
+        "a verb shows no certificate",
+        "oncegate.cli.requests::asking",
+        replace("('url', 'namespace', 'ca', 'certificate')", "('url', 'namespace', 'ca')"),
+        "tests/cli/test_requests.py::test_a_verb_asks_over_tls_with_its_key_and_its_certificate",
     ),
     one(
         "a release stands in the trail as what a resolution is called",

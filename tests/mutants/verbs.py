@@ -196,7 +196,7 @@ VERBS = (
     one(
         "a replay into a topic that is not there",
         "oncegate.cli.replay::_with_schema",
-        replace("ask(f\"/topics/{quote(order.topic, safe='')}\")['schema_ipc']", "None"),
+        replace("gateway.ask_about(f\"/topics/{quote(order.topic, safe='')}\")['schema_ipc']", "None"),
         f"{_REPLAY}::test_what_is_wrong_is_told_in_one_line_and_leaves_no_word",
     ),
 )

@@ -7,6 +7,7 @@ import sys
 import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,19 +16,16 @@ import typer
 
 from oncegate.cli.options import (
     AsJsonOption,
-    CaOption,
-    CertificateOption,
     DataOption,
     NamespaceOption,
     ReasonOption,
-    UrlOption,
     WhoOption,
     WitnessOption,
     note,
 )
 from oncegate.cli.progress import counted, steps
 from oncegate.cli.refusals import refusing
-from oncegate.cli.requests import answer_about, answer_of
+from oncegate.cli.requests import HERE, RunningGateway, asking
 from oncegate.core.errors import BadRequest, NotFound, OncegateError
 
 if TYPE_CHECKING:
@@ -219,15 +217,14 @@ IDS_AT_ONCE = 50_000
 _SAID = {"why": "reason", "who": "who"}
 
 
+@partial(asking, of_namespace=False)
 def take_in(
     file: FileArgument,
     namespace: IntoOption,
     reason: ReasonOption,
     who: WhoOption = None,
-    url: UrlOption = "http://127.0.0.1:8080",
+    gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
-    ca: CaOption = None,
-    certificate: CertificateOption = None,
 ) -> None:
     """Make ids known in a namespace that another ledger knows, whatever the gateway's ledger lies on.
 
@@ -236,31 +233,30 @@ def take_in(
 
     Example: oncegate import orders.parquet --namespace orders --reason "moved to Kafka"
     """
-    with refusing():
-        import pyarrow.parquet as pq
+    import pyarrow.parquet as pq
 
-        try:
-            source = pq.ParquetFile(file)
-        except (ValueError, OSError) as error:
-            raise BadRequest(f"{file} cannot be read as Parquet: {error}; nothing was imported") from error
-        said = source.schema_arrow.metadata or {}
-        if said.get(FORMAT) != VERSION:
-            raise BadRequest(f"{file} is none that `oncegate export` of this version writes; nothing was imported")
-        noted, limits = note(reason, who), json.loads(answer_of(url, "v1/limits", None, ca, certificate))
-        if long := [name for name, text in noted.items() if len(text.encode()) > limits["name_bytes"]]:
-            raise BadRequest(f"--{_SAID[long[0]]} is longer than {limits['name_bytes']} bytes; nothing was imported")
-        path = f"v1/namespaces/{urllib.parse.quote(namespace, safe='')}"
-        answer_of(url, path, {"key": said[KEY].decode()}, ca, certificate, "PUT")
-        query = urllib.parse.urlencode(noted)
-        done = new = 0
-        with steps() as moved:
-            for batch in _batches(file, source, min(IDS_AT_ONCE, limits["ids_per_request"])):
-                body = answer_about(url, namespace, f"ids:import?{query}", _stream(batch), ca, certificate)
-                new, done = new + json.loads(body)["imported"], done + len(batch)
-                moved("ids", done, source.metadata.num_rows)
-        members = {"namespace": namespace, "ids": done, "imported": new}
-        line = f"{done} ids are known in {namespace}, {new} of them from now on"
-        sys.stdout.write((json.dumps(members) if as_json else line) + "\n")
+    try:
+        source = pq.ParquetFile(file)
+    except (ValueError, OSError) as error:
+        raise BadRequest(f"{file} cannot be read as Parquet: {error}; nothing was imported") from error
+    said = source.schema_arrow.metadata or {}
+    if said.get(FORMAT) != VERSION:
+        raise BadRequest(f"{file} is none that `oncegate export` of this version writes; nothing was imported")
+    noted, limits = note(reason, who), gateway.ask("v1/limits")
+    if long := [name for name, text in noted.items() if len(text.encode()) > limits["name_bytes"]]:
+        raise BadRequest(f"--{_SAID[long[0]]} is longer than {limits['name_bytes']} bytes; nothing was imported")
+    path = f"v1/namespaces/{urllib.parse.quote(namespace, safe='')}"
+    gateway.ask(path, {"key": said[KEY].decode()}, "PUT")
+    query = urllib.parse.urlencode(noted)
+    done = new = 0
+    with steps() as moved:
+        for batch in _batches(file, source, min(IDS_AT_ONCE, limits["ids_per_request"])):
+            answer = gateway.ask_about(f"/ids:import?{query}", _stream(batch))
+            new, done = new + answer["imported"], done + len(batch)
+            moved("ids", done, source.metadata.num_rows)
+    members = {"namespace": namespace, "ids": done, "imported": new}
+    line = f"{done} ids are known in {namespace}, {new} of them from now on"
+    sys.stdout.write((json.dumps(members) if as_json else line) + "\n")
 
 
 def _batches(file: Path, source: Any, rows: int) -> Iterator[Any]:

@@ -3,15 +3,15 @@
 import json
 import sys
 import time
-from pathlib import Path
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
-from oncegate.cli.options import AsJsonOption, CaOption, CertificateOption, ReasonOption, UrlOption, WhoOption, note
+from oncegate.cli.options import AsJsonOption, ReasonOption, WhoOption, note
 from oncegate.cli.progress import steps
-from oncegate.cli.refusals import refusing
-from oncegate.cli.requests import answer_about, answer_of
+from oncegate.cli.requests import HERE, RunningGateway, asking
 from oncegate.core.errors import OncegateError
 
 UndoOption = Annotated[bool, typer.Option("--undo", help="Take new work again.")]
@@ -20,15 +20,14 @@ WaitOption = Annotated[int, typer.Option(min=0, max=3_600_000, help="How long to
 LOOK_S = 0.5
 
 
+@partial(asking, of_namespace=False)
 def drain(
     reason: ReasonOption,
     undo: UndoOption = False,
     wait_ms: WaitOption = 60_000,
     who: WhoOption = None,
-    url: UrlOption = "http://127.0.0.1:8080",
+    gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
-    ca: CaOption = None,
-    certificate: CertificateOption = None,
 ) -> None:
     """Have the gateway begin nothing new, and wait until what is open has come to its end; then it may be stopped.
 
@@ -37,35 +36,34 @@ def drain(
 
     Status 0: nothing is open. 1: claims are open still, and stay with the ledger. A restart takes work again.
     """
-    with refusing():
-        message = {"draining": not undo, **note(reason, who)}
-        state = json.loads(answer_of(url, "v1/gateway:drain", message, ca, certificate))
-        if not undo:
-            state = _waited(state, wait_ms, url, ca, certificate)
-            if not state["draining"]:
-                raise OncegateError(
-                    "it takes new work: it was started anew meanwhile, or somebody has taken the drain back "
-                    "(`oncegate log`); drain it again"
-                )
-        left = _open_claims(state)
-        if as_json or not left:
-            sys.stdout.write((json.dumps(state) if as_json else _line(state)) + "\n")
-        if left:
-            over = _left_over(state, url, ca, certificate)
+    message = {"draining": not undo, **note(reason, who)}
+    state = gateway.ask("v1/gateway:drain", message)
+    if not undo:
+        state = _waited(state, wait_ms, gateway)
+        if not state["draining"]:
             raise OncegateError(
-                f"{left} claims are open still, and nothing new is taken: wait again by the same command, stop the "
-                f"gateway (they stay in the ledger), or take it back with --undo{over}"
+                "it takes new work: it was started anew meanwhile, or somebody has taken the drain back "
+                "(`oncegate log`); drain it again"
             )
+    left = _open_claims(state)
+    if as_json or not left:
+        sys.stdout.write((json.dumps(state) if as_json else _line(state)) + "\n")
+    if left:
+        over = _left_over(state, gateway)
+        raise OncegateError(
+            f"{left} claims are open still, and nothing new is taken: wait again by the same command, stop the "
+            f"gateway (they stay in the ledger), or take it back with --undo{over}"
+        )
 
 
-def _waited(state: dict[str, Any], wait_ms: int, url: str, ca: Path | None, certificate: Path | None) -> dict[str, Any]:
+def _waited(state: dict[str, Any], wait_ms: int, gateway: RunningGateway) -> dict[str, Any]:
     """Looks until no claim is open, or the time is over; what it saw last."""
     first, until = _open_claims(state), time.monotonic() + wait_ms / 1000
     with steps() as moved:
         while (left := _open_claims(state)) and time.monotonic() < until:
             moved("claims that were open", max(0, first - left), first)
             time.sleep(LOOK_S)
-            state = json.loads(answer_of(url, "v1/gateway", None, ca, certificate))
+            state = gateway.ask("v1/gateway")
     return state
 
 
@@ -73,10 +71,10 @@ def _open_claims(state: dict[str, Any]) -> int:
     return sum(counts.get("open_claims", 0) for counts in state["open"].values()) if state["draining"] else 0
 
 
-def _left_over(state: dict[str, Any], url: str, ca: Path | None, certificate: Path | None) -> str:
+def _left_over(state: dict[str, Any], gateway: RunningGateway) -> str:
     """What is to be said of claims whose lease is over: nobody may take them over now, so waiting may not help."""
     for namespace in (name for name, counts in state["open"].items() if counts.get("open_claims")):
-        answer = json.loads(answer_about(url, namespace, "claims?limit=1", None, ca, certificate))
+        answer = replace(gateway, namespace=namespace).ask_about("/claims?limit=1")
         if answer["claims"]:
             claim, holds = answer["claims"][0]["claim"], f"{answer['total']} of namespace {namespace} outlived"
             return (

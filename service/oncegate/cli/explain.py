@@ -8,21 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from oncegate.cli.options import AsJsonOption, CaOption, CertificateOption, IdSetOption, NamespaceOption, UrlOption
-from oncegate.cli.refusals import refusing
-from oncegate.cli.requests import answer_about
+from oncegate.cli.options import AsJsonOption, IdSetOption
+from oncegate.cli.requests import HERE, RunningGateway, asking
 
 IdArgument = Annotated[list[str], typer.Argument(help="The id; several words for an id of several columns.")]
 
 
+@asking
 def explain(
     id: IdArgument,
-    url: UrlOption = "http://127.0.0.1:8080",
-    namespace: NamespaceOption = "default",
+    gateway: RunningGateway = HERE,
     id_set: IdSetOption = "",
     as_json: AsJsonOption = False,
-    ca: CaOption = None,
-    certificate: CertificateOption = None,
 ) -> None:
     """Say what is known of an id: its state, who holds it, since when, where it was written, how long it stays.
 
@@ -30,10 +27,9 @@ def explain(
 
     Example: oncegate explain --namespace flights --id-set departures 2013-01-01T05:00:00Z UA 1545
     """
-    with refusing():
-        query = urllib.parse.urlencode([*(("id", part) for part in id), ("id_set", id_set)])
-        body = answer_about(url, namespace, f"ids:explain?{query}", None, ca, certificate)
-        sys.stdout.write((body if as_json else "\n".join(_lines(json.loads(body)))) + "\n")
+    query = urllib.parse.urlencode([*(("id", part) for part in id), ("id_set", id_set)])
+    body = gateway.text_about(f"/ids:explain?{query}")
+    sys.stdout.write((body if as_json else "\n".join(_lines(json.loads(body)))) + "\n")
 
 
 def _lines(answer: dict[str, Any]) -> list[str]:

@@ -10,17 +10,12 @@ import typer
 
 from oncegate.cli.options import (
     AsJsonOption,
-    CaOption,
-    CertificateOption,
     IdSetOption,
-    NamespaceOption,
     ReasonOption,
-    UrlOption,
     WhoOption,
     note,
 )
-from oncegate.cli.refusals import refusing
-from oncegate.cli.requests import answer_about
+from oncegate.cli.requests import HERE, RunningGateway, asking
 from oncegate.core.errors import BadRequest
 
 IdsArgument = Annotated[list[str] | None, typer.Argument(help="The ids; of several columns: one id, with --columns.")]
@@ -30,6 +25,7 @@ AllOption = Annotated[bool, typer.Option("--all", help="Every id of the set that
 ConfirmOption = Annotated[str | None, typer.Option(help="With --all: the set's name once more; else it is asked for.")]
 
 
+@asking
 def forget(
     reason: ReasonOption,
     ids: IdsArgument = None,
@@ -39,11 +35,8 @@ def forget(
     every: AllOption = False,
     confirm: ConfirmOption = None,
     who: WhoOption = None,
-    url: UrlOption = "http://127.0.0.1:8080",
-    namespace: NamespaceOption = "default",
+    gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
-    ca: CaOption = None,
-    certificate: CertificateOption = None,
 ) -> None:
     """Forget ids that are done or taken, so that the next write of them passes. All of them, or none.
 
@@ -52,35 +45,32 @@ def forget(
 
     Example: oncegate forget --id-set orders a-1 a-2 --reason "their rows were lost, ticket 4711"
     """
-    with refusing():
-        if every:
-            if ids or file is not None or columns:
-                raise BadRequest("--all is every id of the set: name none; nothing was forgotten")
-            if id_set is None:
-                raise BadRequest("--all wants the set's name: --id-set NAME; nothing was forgotten")
-            _forget_all(id_set, confirm, note(reason, who), (url, namespace), (ca, certificate), as_json)
-            return
-        if confirm is not None:
-            raise BadRequest("--confirm is for --all; nothing was forgotten")
-        id_set = id_set or ""
-        message = {"ids": _ids(ids or [], file, columns), "id_set": id_set, **note(reason, who)}
-        body = answer_about(url, namespace, "ids:forget", message, ca, certificate)
-        count, asked_for = json.loads(body)["forgotten"], len(message["ids"])
-        line = f"{count} forgotten"
-        if count < asked_for:
-            # Rows that were produced are in the set that is named after their topic.
-            line += (
-                f"; {asked_for - count} not known in set {id_set!r} of namespace {namespace} (--id-set names another)"
-            )
-        sys.stdout.write((body if as_json else line) + "\n")
+    if every:
+        if ids or file is not None or columns:
+            raise BadRequest("--all is every id of the set: name none; nothing was forgotten")
+        if id_set is None:
+            raise BadRequest("--all wants the set's name: --id-set NAME; nothing was forgotten")
+        _forget_all(id_set, confirm, note(reason, who), gateway, as_json)
+        return
+    if confirm is not None:
+        raise BadRequest("--confirm is for --all; nothing was forgotten")
+    id_set = id_set or ""
+    message = {"ids": _ids(ids or [], file, columns), "id_set": id_set, **note(reason, who)}
+    body = gateway.text_about("/ids:forget", message)
+    count, asked_for = json.loads(body)["forgotten"], len(message["ids"])
+    line = f"{count} forgotten"
+    if count < asked_for:
+        # Rows that were produced are in the set that is named after their topic.
+        where = f"set {id_set!r} of namespace {gateway.namespace}"
+        line += f"; {asked_for - count} not known in {where} (--id-set names another)"
+    sys.stdout.write((body if as_json else line) + "\n")
 
 
 def _forget_all(
     id_set: str,
     confirm: str | None,
     said: dict[str, str],
-    where: tuple[str, str],
-    trusted: tuple[Path | None, Path | None],
+    gateway: RunningGateway,
     as_json: bool,
 ) -> None:
     if confirm is None:
@@ -90,7 +80,7 @@ def _forget_all(
         question = f"Type the name of the set whose ids are all forgotten ({id_set!r})"
         confirm = typer.prompt(question, default="", show_default=False)
     message = {"id_set": id_set, "confirm": confirm, "token": secrets.token_hex(16), **said}
-    body = answer_about(*where, "ids:forget_all", message, *trusted)
+    body = gateway.text_about("/ids:forget_all", message)
     times = json.loads(body)["times"]
     line = f"every id of set {id_set!r} is forgotten ({times} times by now)"
     sys.stdout.write((body if as_json else line) + "\n")

@@ -13,17 +13,12 @@ from rich.markup import escape
 from oncegate.cli.explain import when
 from oncegate.cli.options import (
     AsJsonOption,
-    CaOption,
-    CertificateOption,
-    NamespaceOption,
     ReasonOption,
-    UrlOption,
     WhoOption,
     note,
     said,
 )
-from oncegate.cli.refusals import refusing
-from oncegate.cli.requests import answer_about
+from oncegate.cli.requests import HERE, RunningGateway, asking
 from oncegate.cli.tables import table_of
 from oncegate.core.errors import BadRequest
 
@@ -47,6 +42,7 @@ WhyOption = Annotated[
 ]
 
 
+@asking
 def resolve(
     outcome: OutcomeArgument,
     why: WhyOption,
@@ -55,26 +51,22 @@ def resolve(
     first: FirstOption = None,
     last: LastOption = None,
     who: WhoOption = None,
-    url: UrlOption = "http://127.0.0.1:8080",
-    namespace: NamespaceOption = "default",
+    gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
-    ca: CaOption = None,
-    certificate: CertificateOption = None,
 ) -> None:
     """Clear what a dead task has claimed and not settled, so that acks pass: it was written, or it was not.
 
     Look first. Example: oncegate resolve done --producer events-3 --first 18 --last 19 --why "both are in the sink"
     """
-    with refusing():
-        if (claim is None) == (producer is None) or (claim is not None and (first, last) != (None, None)):
-            raise BadRequest("name --claim, or else --producer, perhaps with --first and --last; nothing was changed")
-        message: dict[str, object] = {"outcome": outcome.replace("-", "_"), **note(why, who)}
-        message |= {name: value for name, value in (("first", first), ("last", last)) if value is not None}
-        path = f"producers/{_quoted(producer)}" if claim is None else f"claims/{_quoted(claim)}"
-        body = answer_about(url, namespace, f"{path}:resolve", message, ca, certificate)
-        count, what = json.loads(body)["resolved"], "ids" if producer is None else "sequences"
-        line = f"{count} {what} are {outcome.value} from now on" if count else "nothing was left to clear"
-        sys.stdout.write((body if as_json else line) + "\n")
+    if (claim is None) == (producer is None) or (claim is not None and (first, last) != (None, None)):
+        raise BadRequest("name --claim, or else --producer, perhaps with --first and --last; nothing was changed")
+    message: dict[str, object] = {"outcome": outcome.replace("-", "_"), **note(why, who)}
+    message |= {name: value for name, value in (("first", first), ("last", last)) if value is not None}
+    path = f"producers/{_quoted(producer)}" if claim is None else f"claims/{_quoted(claim)}"
+    body = gateway.text_about(f"/{path}:resolve", message)
+    count, what = json.loads(body)["resolved"], "ids" if producer is None else "sequences"
+    line = f"{count} {what} are {outcome.value} from now on" if count else "nothing was left to clear"
+    sys.stdout.write((body if as_json else line) + "\n")
 
 
 def _quoted(name: str | None) -> str:
@@ -87,16 +79,14 @@ GoneOption = Annotated[
 ]
 
 
+@asking
 def release(
     claim: ClaimArgument,
     reason: ReasonOption,
     holder_gone: GoneOption = False,
     who: WhoOption = None,
-    url: UrlOption = "http://127.0.0.1:8080",
-    namespace: NamespaceOption = "default",
+    gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
-    ca: CaOption = None,
-    certificate: CertificateOption = None,
 ) -> None:
     """Give back a claim whose holder is gone and has written none of its ids: they are free at once.
 
@@ -104,27 +94,23 @@ def release(
 
     Example: oncegate release 1g5s... --holder-gone --reason "its pod was evicted before the first write"
     """
-    with refusing():
-        message = {"outcome": "not_done", "verb": "release", "holder_gone": holder_gone, **note(reason, who)}
-        path = f"claims/{_quoted(claim)}:resolve"
-        body = answer_about(url, namespace, path, message, ca, certificate)
-        count = json.loads(body)["resolved"]
-        line = f"{count} ids are free" if count else "it held nothing that was left: nothing was changed"
-        sys.stdout.write((body if as_json else line) + "\n")
+    message = {"outcome": "not_done", "verb": "release", "holder_gone": holder_gone, **note(reason, who)}
+    body = gateway.text_about(f"/claims/{_quoted(claim)}:resolve", message)
+    count = json.loads(body)["resolved"]
+    line = f"{count} ids are free" if count else "it held nothing that was left: nothing was changed"
+    sys.stdout.write((body if as_json else line) + "\n")
 
 
 ProducerArgument = Annotated[str, typer.Argument(help="The producer: an ordered partition of a source, by its name.")]
 
 
+@asking
 def fence(
     producer: ProducerArgument,
     reason: ReasonOption,
     who: WhoOption = None,
-    url: UrlOption = "http://127.0.0.1:8080",
-    namespace: NamespaceOption = "default",
+    gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
-    ca: CaOption = None,
-    certificate: CertificateOption = None,
 ) -> None:
     """Shut out whoever holds a producer, its lease or not: what they ask from now on is FENCED.
 
@@ -132,11 +118,9 @@ def fence(
 
     Example: oncegate fence events-3 --reason "two executors write it since the split"
     """
-    with refusing():
-        path = f"producers/{_quoted(producer)}:fence"
-        body = answer_about(url, namespace, path, note(reason, who), ca, certificate)
-        line = f"producer {producer} is at epoch {json.loads(body)['epoch']}, which nobody holds: older ones are FENCED"
-        sys.stdout.write((body if as_json else line) + "\n")
+    body = gateway.text_about(f"/producers/{_quoted(producer)}:fence", note(reason, who))
+    line = f"producer {producer} is at epoch {json.loads(body)['epoch']}, which nobody holds: older ones are FENCED"
+    sys.stdout.write((body if as_json else line) + "\n")
 
 
 CountOption = Annotated[int, typer.Option("--count", min=1, max=10_000, help="How many, the newest first.")]
@@ -144,36 +128,33 @@ CountOption = Annotated[int, typer.Option("--count", min=1, max=10_000, help="Ho
 PAGE = 1_000
 
 
+@asking
 def log(
     count: CountOption = 100,
-    url: UrlOption = "http://127.0.0.1:8080",
-    namespace: NamespaceOption = "default",
+    gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
-    ca: CaOption = None,
-    certificate: CertificateOption = None,
 ) -> None:
     """Show what operators did in a namespace, the newest first: who, when, what, and why. Drains are in `default`.
 
     With --json, one object a line. Example: oncegate log --namespace orders --count 20
     """
-    with refusing():
-        actions = _actions(count, url, namespace, ca, certificate)
-        if as_json:
-            sys.stdout.write("".join(json.dumps(action) + "\n" for action in actions))
-            return
-        table = table_of("when", "who", "did", "to", "changed", "why", title=f"what operators did in {namespace}")
-        for entry in actions:
-            shown = entry["who"], entry["action"], entry["subject"], str(entry["changed"]), entry["why"]
-            table.add_row(when(entry["wall_ms"]), *map(escape, shown))
-        Console().print(table)
+    actions = _actions(count, gateway)
+    if as_json:
+        sys.stdout.write("".join(json.dumps(action) + "\n" for action in actions))
+        return
+    table = table_of("when", "who", "did", "to", "changed", "why", title=f"what operators did in {gateway.namespace}")
+    for entry in actions:
+        shown = entry["who"], entry["action"], entry["subject"], str(entry["changed"]), entry["why"]
+        table.add_row(when(entry["wall_ms"]), *map(escape, shown))
+    Console().print(table)
 
 
-def _actions(count: int, url: str, namespace: str, ca: Any, certificate: Any) -> list[dict[str, Any]]:
+def _actions(count: int, gateway: RunningGateway) -> list[dict[str, Any]]:
     actions: list[dict[str, Any]] = []
     following = None
     while len(actions) < count:
-        page = f"audit?limit={min(PAGE, count - len(actions))}" + (f"&before={following}" if following else "")
-        answer = json.loads(answer_about(url, namespace, page, None, ca, certificate))
+        page = f"/audit?limit={min(PAGE, count - len(actions))}" + (f"&before={following}" if following else "")
+        answer = gateway.ask_about(page)
         actions, following = actions + answer["actions"], answer["next"]
         if following is None:
             break

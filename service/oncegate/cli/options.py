@@ -1,7 +1,9 @@
 """The options that verbs share: why and who of what operators do, the form of what is told."""
 
 import getpass
+import inspect
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -39,14 +41,6 @@ RegistryUrlOption = Annotated[
 RegistryCaOption = Annotated[
     Path | None, typer.Option(help="PEM file of who signed its certificate.  [default: those commonly trusted]")
 ]
-UrlOption = Annotated[str, typer.Option(envvar="ONCEGATE_URL", help="The running gateway.")]
-CaOption = Annotated[
-    Path | None,
-    typer.Option(envvar="ONCEGATE_CA", help="PEM file of who signed its certificate.  [default: the system's]"),
-]
-CertificateOption = Annotated[
-    Path | None, typer.Option(envvar="ONCEGATE_CERTIFICATE", help="PEM file of your own certificate and its key.")
-]
 NamespaceOption = Annotated[str, typer.Option(help="The namespace.")]
 OneNamespaceOption = Annotated[str | None, typer.Option("--namespace", help="One namespace's ledger.  [default: all]")]
 DataOption = Annotated[Path, typer.Option(help="Data folder of the embedded ledger.", callback=refuse_urls)]
@@ -55,6 +49,14 @@ IdColOption = Annotated[list[str], typer.Option(help="The column that is the id;
 IdSetOption = Annotated[
     str | None, typer.Option(help="The set the ids are of: for rows that were produced, their topic's name.")
 ]
+
+
+def declare(verb: Callable[..., None], parameters: Iterable[inspect.Parameter]) -> Callable[..., None]:
+    """Gives a verb the signature and the annotations that Typer reads its options from, and returns it."""
+    signature = inspect.Signature(list(parameters))
+    verb.__signature__ = signature  # type: ignore[attr-defined]
+    verb.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    return verb
 
 
 def note(reason: str, who: str | None) -> dict[str, str]:

@@ -8,26 +8,21 @@ from contextlib import closing
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 from urllib.parse import quote
 
 import typer
 
 from oncegate.cli.options import (
     AsJsonOption,
-    CaOption,
-    CertificateOption,
     IdColOption,
-    NamespaceOption,
     ReasonOption,
     TopicIdsOption,
-    UrlOption,
     WhoOption,
     note,
 )
 from oncegate.cli.progress import steps
-from oncegate.cli.refusals import refusing
-from oncegate.cli.requests import answer_of, trusted
+from oncegate.cli.requests import HERE, RunningGateway, asking
 from oncegate.core.errors import BadRequest, OncegateError
 
 if TYPE_CHECKING:
@@ -59,6 +54,7 @@ AllowNoneKnownOption = Annotated[
 ]
 
 
+@asking
 def replay(
     source: SourceArgument,
     topic: TopicOption,
@@ -70,11 +66,8 @@ def replay(
     dry_run: DryRunOption = False,
     allow_none_known: AllowNoneKnownOption = False,
     who: WhoOption = None,
-    url: UrlOption = "http://127.0.0.1:8080",
-    namespace: NamespaceOption = "default",
+    gateway: RunningGateway = HERE,
     as_json: AsJsonOption = False,
-    ca: CaOption = None,
-    certificate: CertificateOption = None,
 ) -> None:
     """Write the rows of a file or folder that are not written yet: what the ledger knows is dropped as a duplicate.
 
@@ -84,33 +77,28 @@ def replay(
 
     Example: oncegate replay orders.parquet --topic orders --id-col order --reason "its job died, ticket 4711"
     """
-    with refusing():
-        if on_conflict is OnConflict.DROP and not digest_col:
-            raise BadRequest("--on-conflict drop needs --digest-col: without it contents are not compared")
+    if on_conflict is OnConflict.DROP and not digest_col:
+        raise BadRequest("--on-conflict drop needs --digest-col: without it contents are not compared")
 
-        def ask(path: str, message: object = None) -> Any:
-            whole_path = f"v1/namespaces/{quote(namespace, safe='')}{path}"
-            return json.loads(answer_of(url, whole_path, message, ca, certificate))
+    order = _with_schema(_order(source, topic, id_col, digest_col, id_set, on_conflict), gateway)
+    # pyarrow's readers of files take a moment to import.
+    from oncegate.verifier.replay import Replay
+    from oncegate.verifier.sources.gateway import GatewayClient
 
-        order = _with_schema(_order(source, topic, id_col, digest_col, id_set, on_conflict), ask)
-        # pyarrow's readers of files take a moment to import.
-        from oncegate.verifier.replay import Replay
-        from oncegate.verifier.sources.gateway import GatewayClient
-
-        asking = GatewayClient(url, namespace, trusted=trusted(url, ca, certificate), has_answered=True)
-        with closing(asking) as gateway:
-            run = Replay(order, gateway)
-            if not (dry_run or allow_none_known):
-                _check_known(run, order, namespace)
-            if not dry_run:
-                subject = f"topic {topic}, from {source.resolve().name}"
-                ask("/audit", {"action": "replay", "subject": subject, **note(reason, who)})
-            _with_bar(run, dry_run, run.look_up if dry_run else run.write)
-        members = run.counts.members | ({"conflicts": None} if dry_run else {})
-        shown = {"topic": topic, "namespace": namespace, "dry_run": dry_run, **members}
-        sys.stdout.write((json.dumps(shown) if as_json else "\n".join(_lines(run.counts, dry_run))) + "\n")
-        if run.counts.left:
-            raise OncegateError(f"{run.counts.left} rows were held back by claims: run the same command again later")
+    client = GatewayClient(gateway.url, gateway.namespace, trusted=gateway.trusted(), has_answered=True)
+    with closing(client):
+        run = Replay(order, client)
+        if not (dry_run or allow_none_known):
+            _check_known(run, order, gateway.namespace)
+        if not dry_run:
+            subject = f"topic {topic}, from {source.resolve().name}"
+            gateway.ask_about("/audit", {"action": "replay", "subject": subject, **note(reason, who)})
+        _with_bar(run, dry_run, run.look_up if dry_run else run.write)
+    members = run.counts.members | ({"conflicts": None} if dry_run else {})
+    shown = {"topic": topic, "namespace": gateway.namespace, "dry_run": dry_run, **members}
+    sys.stdout.write((json.dumps(shown) if as_json else "\n".join(_lines(run.counts, dry_run))) + "\n")
+    if run.counts.left:
+        raise OncegateError(f"{run.counts.left} rows were held back by claims: run the same command again later")
 
 
 def _order(
@@ -128,17 +116,17 @@ def _order(
     return Order(inputs, topic, topic if id_set is None else id_set, id_col, digest_col, drops)
 
 
-def _with_schema(order: "Order", ask: Callable[[str], Any]) -> "Order":
+def _with_schema(order: "Order", gateway: RunningGateway) -> "Order":
     """The order, with files that are read by the topic's types.
 
     Raises OncegateError: there is no such topic, or all rows would pass.
     """
     import pyarrow as pa
 
-    if ask("")["shadow"]:
+    if gateway.ask_about("")["shadow"]:
         raise BadRequest("the namespace is in shadow mode, which drops nothing: each row would be written once more")
     # A topic is made by its first write: of a misspelt name every row would be new.
-    schema_text = ask(f"/topics/{quote(order.topic, safe='')}")["schema_ipc"]
+    schema_text = gateway.ask_about(f"/topics/{quote(order.topic, safe='')}")["schema_ipc"]
     schema = None if schema_text is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(schema_text)))
     return replace(order, given=[source_input.typed(schema) for source_input in order.given])
 

@@ -13,7 +13,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from oncegate.cli.options import AsJsonOption
+from oncegate.cli.options import AsJsonOption, declare
 from oncegate.cli.refusals import refuse_urls, refusing
 from oncegate.cli.tables import table_of
 from oncegate.core.errors import SettingsError
@@ -94,13 +94,11 @@ def serve_flags(
 def taking_serve_flags(verb: Callable[..., None]) -> Callable[..., None]:
     """Makes a verb take the flags of `serve` before its own; it is called with all of them by name.
 
-    Typer reads a verb's flags from its signature and its annotations; the verb passes its `flags` to `serve_flags`.
+    The verb passes its `flags` to `serve_flags`.
     """
     shared = list(inspect.signature(serve_flags).parameters.values())
     own = [flag for flag in inspect.signature(verb).parameters.values() if flag.kind is not flag.VAR_KEYWORD]
-    verb.__signature__ = inspect.Signature([*shared, *own])  # type: ignore[attr-defined]
-    verb.__annotations__ = {flag.name: flag.annotation for flag in (*shared, *own)}
-    return verb
+    return declare(verb, [*shared, *own])
 
 
 def ledger_url(data: Path | None, ledger: str | None) -> str | None:

@@ -10,18 +10,15 @@ import typer
 
 from oncegate.cli.options import (
     AsJsonLinesOption,
-    CaOption,
-    CertificateOption,
     IdColOption,
     RegistryCaOption,
     RegistryUrlOption,
     TopicIdsOption,
-    UrlOption,
     WitnessOption,
 )
 from oncegate.cli.progress import counted
 from oncegate.cli.refusals import going_past, refusing
-from oncegate.cli.requests import trusted
+from oncegate.cli.requests import CaOption, CertificateOption, RunningGateway, UrlOption
 from oncegate.cli.serve import ServeDataOption
 from oncegate.cli.verify_topic import VerifyOptions, verify_topic
 from oncegate.core.errors import BadRequest, OncegateError
@@ -100,7 +97,7 @@ def verify(
         elif data is not None or witness is not None:
             raise BadRequest("--against asks a running gateway (--url): --data and --witness are of a ledger's files")
         else:
-            verify_topic(options, as_json, trusted(url, ca, certificate))
+            verify_topic(options, as_json, RunningGateway(url, options.namespace, ca, certificate).trusted())
 
 
 def verify_ledger(data: Path, witness: str | None, namespace: str | None, as_json: bool) -> None:

@@ -101,10 +101,10 @@ def test_it_is_forgotten_after_a_restart_and_its_later_ids_are_known(tmp_path: P
 
 
 def forget(local: LocalGateway, id_set: str) -> None:
-    from oncegate.cli.requests import answer_about
+    from oncegate.cli.requests import RunningGateway
 
     message = {"id_set": id_set, "confirm": id_set, "token": token(), **SAID}
     try:
-        answer_about(local.url, "default", "ids:forget_all", message)
+        RunningGateway(local.url).ask_about("/ids:forget_all", message)
     except OncegateError as error:
         raise AssertionError(error.detail) from error

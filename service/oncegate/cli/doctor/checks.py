@@ -7,6 +7,7 @@ from typing import Any
 
 from oncegate.cli.doctor import data, gateway, machine, secrets, servers
 from oncegate.cli.doctor.findings import DoctorFinding, warning, wrong
+from oncegate.cli.requests import RunningGateway
 from oncegate.cli.serve import serve_flags
 from oncegate.core.errors import NotFound, OncegateError, SettingsError
 from oncegate.engine.names import DEFAULT_NAMESPACE
@@ -27,7 +28,7 @@ def findings_of(
     except (SettingsError, OncegateError) as error:
         yield wrong("settings", str(error), "no start succeeds so", "oncegate config shows where each comes from")
         return
-    reached = gateway.ReachedGateway(_url(settings) if url is None else url, ca, certificate)
+    reached = RunningGateway(_url(settings) if url is None else url, ca=ca, certificate=certificate)
     answers = _answers(reached)
     for name, check in _checks(settings, scheme, location, answers, namespace):
         yield from _seen(name, check)
@@ -80,7 +81,7 @@ def _url(settings: Settings) -> str:
     return f"{'https' if process.tls_certificate else 'http'}://{host}:{process.port}"
 
 
-def _answers(reached: gateway.ReachedGateway) -> bool:
+def _answers(reached: RunningGateway) -> bool:
     try:
         reached.ask("healthz/live")
     except NotFound:

@@ -1,10 +1,8 @@
 """Asks the running gateway: is it well, is it this program, and does a claim do what it should, from end to end."""
 
-import json
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from urllib.parse import quote
 
 import oncegate
 from oncegate.cli.doctor.findings import DoctorFinding, ok, warning, wrong
-from oncegate.cli.requests import answer_of
+from oncegate.cli.requests import RunningGateway
 from oncegate.core.errors import Forbidden, LedgerFull, NotFound, OncegateError, Recovering, Stopping
 from oncegate.engine.names import DEFAULT_NAMESPACE
 from oncegate.ledgers import parse_url
@@ -30,20 +28,7 @@ _TO_DO = {
 _RIGHTS = "the key in ONCEGATE_API_KEY needs the roles write and admin everywhere ('*') for this"
 
 
-@dataclass(frozen=True)
-class ReachedGateway:
-    """Says how the gateway is reached."""
-
-    url: str
-    ca: Path | None = None
-    certificate: Path | None = None
-
-    def ask(self, path: str, message: object = None, method: str | None = None) -> Any:
-        """Returns the answer of one call. Raises NotFound, BadRequest, OncegateError."""
-        return json.loads(answer_of(self.url, path, message, self.ca, self.certificate, method) or "null")
-
-
-def health(settings: Settings, reached: ReachedGateway, namespace: str | None = None) -> Iterator[DoctorFinding]:
+def health(settings: Settings, reached: RunningGateway, namespace: str | None = None) -> Iterator[DoctorFinding]:
     """Asks the probes, of all namespaces or of one, and the version."""
     try:
         answer = reached.ask("healthz/ready" if namespace is None else f"healthz/ready?namespace={quote(namespace)}")
@@ -73,7 +58,7 @@ def health(settings: Settings, reached: ReachedGateway, namespace: str | None = 
         yield warning("gateway", "its semantic settings are others than those found here", why, do)
 
 
-def _not_serving(reached: ReachedGateway, answer: Any) -> Iterator[str]:
+def _not_serving(reached: RunningGateway, answer: Any) -> Iterator[str]:
     """Says which namespaces of a gateway that is ready do not serve. Where keys hide the names, each is asked."""
     if answer["namespaces"]:
         yield from filter(None, [answer.get("detail")])
@@ -93,7 +78,7 @@ def _not_serving(reached: ReachedGateway, answer: Any) -> Iterator[str]:
 
 
 def claim(
-    reached: ReachedGateway, folders: Callable[[], tuple[Path, Path]] | None, namespace: str = DEFAULT_NAMESPACE
+    reached: RunningGateway, folders: Callable[[], tuple[Path, Path]] | None, namespace: str = DEFAULT_NAMESPACE
 ) -> Iterator[DoctorFinding]:
     """Claims an id, completes it and claims it again, in a namespace of its own that is removed.
 
@@ -107,7 +92,7 @@ def claim(
         yield from _released(reached, namespace)
 
 
-def _in_scratch(reached: ReachedGateway, folders: Callable[[], tuple[Path, Path]] | None) -> Iterator[DoctorFinding]:
+def _in_scratch(reached: RunningGateway, folders: Callable[[], tuple[Path, Path]] | None) -> Iterator[DoctorFinding]:
     name = SCRATCH + secrets.token_hex(4)
     path = f"v1/namespaces/{name}"
     try:
@@ -131,7 +116,7 @@ def _in_scratch(reached: ReachedGateway, folders: Callable[[], tuple[Path, Path]
 
 
 def _removed(
-    reached: ReachedGateway, name: str, ledger: str, folders: Callable[[], tuple[Path, Path]] | None
+    reached: RunningGateway, name: str, ledger: str, folders: Callable[[], tuple[Path, Path]] | None
 ) -> Iterator[DoctorFinding]:
     try:
         reached.ask(f"v1/namespaces/{name}?confirm={name}", method="DELETE")
@@ -148,7 +133,7 @@ def _removed(
         (witness / DELETED_NAME / f"{name}.{ledger}.witness").unlink(missing_ok=True)
 
 
-def _released(reached: ReachedGateway, namespace: str) -> Iterator[DoctorFinding]:
+def _released(reached: RunningGateway, namespace: str) -> Iterator[DoctorFinding]:
     path, name = f"v1/namespaces/{namespace}", secrets.token_hex(8)
     try:
         first = _claimed(reached, path, name)
@@ -175,6 +160,6 @@ def _refused(what: str, error: OncegateError) -> DoctorFinding:
     return warning("claim", f"{what}: {error.detail}", why, "mend what is told of the gateway, then run this again")
 
 
-def _claimed(reached: ReachedGateway, path: str, name: str = "doctor") -> Any:
+def _claimed(reached: RunningGateway, path: str, name: str = "doctor") -> Any:
     message = {"token": secrets.token_hex(16), "call": 0, "ids": [name], "id_set": "oncegate doctor"}
     return reached.ask(f"{path}/ids:claim", message)

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from oncegate.cli.doctor.findings import Level
-from oncegate.cli.options import AsJsonLinesOption, CaOption, CertificateOption, OneNamespaceOption
+from oncegate.cli.options import AsJsonLinesOption, OneNamespaceOption
 from oncegate.cli.refusals import refusing
+from oncegate.cli.requests import CaOption, CertificateOption
 from oncegate.cli.serve import taking_serve_flags
 
 DoctorUrlOption = Annotated[
