@@ -57,12 +57,14 @@ class Load:
         request = self._mixed.request(self._settled.below, self._old_below())
         end = self._mixed.made
         start = time.perf_counter()
-        answer = await shard.claim(ClaimRequest(self._tokens.bytes(16), 0, request.ids, LEASE_MS), self._deadline)
+        answer = await shard.claims.claim(
+            ClaimRequest(self._tokens.bytes(16), 0, request.ids, LEASE_MS), self._deadline
+        )
         assert answer.claim is not None, "every request has new ids"
         claimed = time.perf_counter()
         _check(answer.verdicts, request)
         asked_again = time.perf_counter()
-        await shard.settle(Verb.COMPLETE, answer.claim, self._deadline)
+        await shard.claims.settle(Verb.COMPLETE, answer.claim, self._deadline)
         self._pauses_s += [claimed - start, time.perf_counter() - asked_again]
         self._settled.done(first, end)
         self.asked += len(request.ids)

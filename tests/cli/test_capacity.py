@@ -174,9 +174,9 @@ async def settled(gateway: Gateway, batch: int, tokens: "count[int]", times: int
     shard, deadline = gateway.shard("default"), Deadline(gateway.clock, None)
     for token in (next(tokens) for _ in range(times)):
         ids = np.random.default_rng(token).integers(0, 1 << 63, (batch, 2), dtype=np.uint64)
-        answer = await shard.claim(ClaimRequest(token.to_bytes(16), 0, ids), deadline)
+        answer = await shard.claims.claim(ClaimRequest(token.to_bytes(16), 0, ids), deadline)
         assert answer.claim is not None
-        await shard.settle(Verb.COMPLETE, answer.claim, deadline)
+        await shard.claims.settle(Verb.COMPLETE, answer.claim, deadline)
 
 
 @pytest.mark.parametrize(("batch", "clients"), [(1, 1), (1, 16), (100, 1), (100, 16), (1_000, 4), (10_000, 1)])

@@ -9,8 +9,8 @@ import pytest
 from oncegate.core.causes import Cause
 from oncegate.core.claims import Verb as Settling
 from oncegate.core.writers import WriterId, encode
-from oncegate.engine.counts.clients import OTHER, VERSIONS_MAX, Clients, set_current_client
-from oncegate.ports.writers import set_current_writer
+from oncegate.engine.counts.clients import CLIENT, OTHER, VERSIONS_MAX, Clients
+from oncegate.engine.requests import WRITER
 from tests.support.counted_causes import causes, produce
 from tests.support.held import HeldLedgers, Served, rows_of, serving, until, winner
 from tests.support.producing_lanes import lanes
@@ -23,12 +23,12 @@ TASK = WriterId(QUERY, RUN, "7", stage=4, task=2, attempt=0, serial=10)
 @pytest.fixture(autouse=True)
 def nobody() -> Iterator[None]:
     yield
-    set_current_writer(b"")
-    set_current_client(None)
+    WRITER.set(b"")
+    CLIENT.set(None)
 
 
 def write_as(writer: WriterId | None) -> None:
-    set_current_writer(b"" if writer is None else encode(writer))
+    WRITER.set(b"" if writer is None else encode(writer))
 
 
 async def compact(served: Served) -> None:
@@ -234,9 +234,9 @@ async def test_a_commit_by_an_older_run_than_the_one_that_committed_is_a_zombies
 async def test_what_a_client_brings_is_counted_by_its_program_and_version() -> None:
     async with serving() as served:
         clients = served.gateway.clients
-        set_current_client(clients.of("oncegate-spark/1.0.0 (x)"))
+        CLIENT.set(clients.of("oncegate-spark/1.0.0 (x)"))
         await produce(served, "a", "b", "b", token=1)
-        set_current_client(clients.of("curl/8.5.0"))
+        CLIENT.set(clients.of("curl/8.5.0"))
         await produce(served, "a", "c", token=2)
         counted = {name: (client.ids, sum(client.duplicates)) for name, client in clients.by_name.items()}
         assert counted == {("other", "other"): (0, 0), ("oncegate-spark", "1.0.0"): (3, 1), ("curl", "8.5.0"): (2, 1)}

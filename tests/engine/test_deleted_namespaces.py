@@ -32,7 +32,7 @@ NAME = "mail"
 async def claim(served: Served, *ids: str, token: int = 1) -> ClaimResult:
     shard = served.gateway.shard(NAME)
     prints = shard.fingerprints().of_array(pa.array(ids, pa.string()))
-    return await shard.claim(ClaimRequest(id16(token), 1, prints), served.deadline())
+    return await shard.claims.claim(ClaimRequest(id16(token), 1, prints), served.deadline())
 
 
 async def delete(served: Served, confirm: str | None = None, *marks: Mark, timeout_ms: int | None = None) -> None:
@@ -44,17 +44,19 @@ async def with_ids(served: Served) -> None:
 
 
 async def with_a_topic(served: Served) -> None:
-    await served.gateway.shard(NAME).create_topic(TopicRequest("t"), served.deadline())
+    await served.gateway.shard(NAME).topics.create(TopicRequest("t"), served.deadline())
 
 
 async def with_a_driver(served: Served) -> None:
-    await served.gateway.shard(NAME).register_driver(DriverRequest("job", id16(1)), served.deadline())
+    await served.gateway.shard(NAME).drivers.register(DriverRequest("job", id16(1)), served.deadline())
 
 
 async def test_a_namespace_that_holds_nothing_is_deleted_unasked() -> None:
     async with serving() as served:
         await served.gateway.create(NAME)
-        await served.gateway.shard(NAME).configure(SettingsRequest(0, auto_create_topics=False), served.deadline())
+        await served.gateway.shard(NAME).settings.configure(
+            SettingsRequest(0, auto_create_topics=False), served.deadline()
+        )
         await delete(served)
         assert served.gateway.namespaces() == served.ledgers.names() == ["default"]
         assert served.gateway.readiness() == {"default": "SERVING"}
@@ -88,7 +90,7 @@ async def test_what_was_released_is_not_held() -> None:
         await served.gateway.create(NAME)
         granted = await claim(served, "a")
         assert granted.claim is not None
-        await served.gateway.shard(NAME).settle(Verb.RELEASE, granted.claim, served.deadline())
+        await served.gateway.shard(NAME).claims.settle(Verb.RELEASE, granted.claim, served.deadline())
         await delete(served)
         assert served.gateway.namespaces() == ["default"]
 
@@ -113,7 +115,7 @@ async def test_a_name_that_is_used_again_knows_nothing_of_the_old_ids_marks_and_
             shard.require(old)
         assert granted.claim is not None
         with pytest.raises(UnknownClaim):
-            await shard.settle(Verb.COMPLETE, granted.claim, served.deadline())
+            await shard.claims.settle(Verb.COMPLETE, granted.claim, served.deadline())
         assert shard.journal.index.held() == {}
         assert said(await claim(served, "a", token=2)) == ["GRANTED"]
 
@@ -141,7 +143,7 @@ async def test_what_is_under_way_is_answered_and_what_comes_then_is_refused() ->
             served.gateway.shard(NAME)
         prints = shard.fingerprints().of_array(pa.array(["b"], pa.string()))
         with pytest.raises(Recovering, match="is being deleted; nothing was written"):
-            await shard.claim(ClaimRequest(id16(2), 1, prints), served.deadline())
+            await shard.claims.claim(ClaimRequest(id16(2), 1, prints), served.deadline())
         assert served.gateway.readiness() == {"default": "SERVING"}
         await served.disk.let_go()
         await deletion
@@ -155,7 +157,7 @@ async def test_what_is_not_yet_durable_counts_as_held() -> None:
         assert granted.claim is not None
         served.disk.hold()
         served.disk.faults = ["full"]
-        settling = served.gateway.shard(NAME).settle(Verb.RELEASE, granted.claim, served.deadline())
+        settling = served.gateway.shard(NAME).claims.settle(Verb.RELEASE, granted.claim, served.deadline())
         released = await served.begin(settling)
         deletion = await served.begin(delete(served))
         await served.disk.let_go()

@@ -88,10 +88,10 @@ async def test_causes_and_topics_are_those_of_each_id_also_where_its_first_left_
     async with serving(duplicates=topic) as served:
         prints = served.shard.fingerprints().of_array(pa.array(["x", "y"], pa.string()))
         ask = ProduceRequest("pays", id16(5), 1, rows_of(0, 1), prints, scope=Scope("d", 3))
-        await served.shard.produce(ask, served.deadline())
+        await served.shard.records.produce(ask, served.deadline())
         again = ProduceRequest("pays", id16(6), 1, rows_of(0, 1), prints, scope=Scope("d", 3))
-        await served.shard.produce(again, served.deadline())
-        await served.shard.produce(ask, served.deadline())
+        await served.shard.records.produce(again, served.deadline())
+        await served.shard.records.produce(ask, served.deadline())
         await turns()
         causes = [(one["cause"], one["first"]["topic"]) for one in topic.told]
         assert causes == [("task_retry", "pays")] * 2 + [("client_retry", "pays")] * 2

@@ -180,7 +180,7 @@ async def test_every_answered_claim_is_timed_once_whatever_way_it_went() -> None
         await served.disk.let_go()
         await asked
         prints = served.shard.fingerprints().of_array(pa.array(["a"], pa.string()))
-        await served.shard.claim(ClaimRequest(id16(2), 1, prints, None, locate=True), served.deadline(None))
+        await served.shard.claims.claim(ClaimRequest(id16(2), 1, prints, None, locate=True), served.deadline(None))
         took = (await read(served))["claim_seconds"]["default",]
         assert (sum(took.counts), took.total) == (2, 30)
         assert took.counts[took.bounds.index(50)] == 1
@@ -192,7 +192,7 @@ async def test_every_answered_claim_is_timed_once_whatever_way_it_went() -> None
 async def test_the_horizon_is_told() -> None:
     async with serving() as served:
         assert (await read(served))["horizon_seconds"]["default",] == 0
-        await served.shard.configure(SettingsRequest(86_400_000), served.deadline(None))
+        await served.shard.settings.configure(SettingsRequest(86_400_000), served.deadline(None))
         assert (await read(served))["horizon_seconds"]["default",] == 86_400_000
 
 

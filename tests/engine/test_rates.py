@@ -5,10 +5,9 @@ import pytest
 from oncegate.core.claims import Verb
 from oncegate.core.errors import QuotaExceeded, SettingsError
 from oncegate.engine.counters import QUOTA_BYTES, QUOTA_CLAIMS, QUOTA_IDS, QUOTA_STAGES
-from oncegate.engine.counts.bucket import Bucket
 from oncegate.engine.counts.counts import Counts
-from oncegate.engine.counts.rates import NEVER_REFUSED_BYTES, Rates
 from oncegate.engine.limits import Limits
+from oncegate.engine.quotas import NEVER_REFUSED_BYTES, Bucket, Rates
 from oncegate.settings import load
 from oncegate.testing.clock import FakeClock
 from tests.support.held import said, serving
@@ -48,7 +47,7 @@ def test_without_a_rate_nothing_waits() -> None:
 
 def test_refusals_are_counted_by_quota_and_say_how_long_to_wait() -> None:
     counts, clock = Counts(), FakeClock()
-    rates = Rates(Limits(ids_per_second=10, bytes_per_second=100), clock, counts)
+    rates = Rates(Limits(ids_per_second=10, bytes_per_second=100), clock, counts.add)
     rates.take_ids(30)
     with pytest.raises(QuotaExceeded, match=r"more than 10 ids a second.*nothing was written") as ids:
         rates.take_ids(1)

@@ -6,9 +6,8 @@ import pytest
 
 from oncegate.core.errors import QuotaExceeded, SettingsError
 from oncegate.engine.counts.counts import Counts
-from oncegate.engine.counts.rates import NEVER_REFUSED_BYTES, Rates
-from oncegate.engine.counts.tenants import TENANTS_MAX, Tenants, current_tenant, set_current_tenant
 from oncegate.engine.limits import Limits
+from oncegate.engine.quotas import NEVER_REFUSED_BYTES, TENANTS_MAX, Rates, Tenants
 from oncegate.settings import load
 from oncegate.testing.clock import FakeClock
 from tests.support.held import Served, said, serving
@@ -18,9 +17,9 @@ REFUSED = "2 claims of this tenant are open "
 
 
 async def claim(served: Served, name: str | None, token: int) -> list[str]:
-    set_current_tenant(None if name is None else served.gateway.tenants.of((name, HERE)))
+    tenant = None if name is None else served.gateway.tenants.of((name, HERE))
     try:
-        return said(await served.claim(f"id {token}", token=token))
+        return said(await served.claim(f"id {token}", token=token, tenant=tenant))
     except QuotaExceeded as error:
         return [error.detail[:33]]
 
@@ -48,14 +47,13 @@ def test_what_a_tenants_rate_refuses_takes_nothing_from_its_namespaces() -> None
         FakeClock(),
         Limits(ids_per_second=10, bytes_per_second=10, tenant_ids_per_second=1, tenant_bytes_per_second=1),
     )
-    rates, tenants = Rates(limits, clock, Counts()), Tenants(limits, clock, lambda _: 0)
-    set_current_tenant(tenants.of(("a", HERE)))
-    rates.take_ids(1)
-    rates.take_bytes(1)
+    rates, tenants = Rates(limits, clock, Counts().add), Tenants(limits, clock, lambda _: 0)
+    tenant = tenants.of(("a", HERE))
+    rates.take_ids(1, tenant)
+    rates.take_bytes(1, tenant)
     for take, count in ((rates.take_ids, 9), (rates.take_bytes, NEVER_REFUSED_BYTES + 1)):
         with pytest.raises(QuotaExceeded, match="this tenant"):
-            take(count)
-    set_current_tenant(None)
+            take(count, tenant)
     for take in (rates.take_ids, rates.take_bytes):
         take(9)
         with pytest.raises(QuotaExceeded, match="this namespace"):
@@ -64,27 +62,14 @@ def test_what_a_tenants_rate_refuses_takes_nothing_from_its_namespaces() -> None
 
 def test_what_a_namespaces_rate_refuses_takes_nothing_from_a_tenants() -> None:
     clock, limits = FakeClock(), Limits(ids_per_second=10, tenant_ids_per_second=10)
-    full, empty = (Rates(limits, clock, Counts()) for _ in range(2))
+    full, empty = (Rates(limits, clock, Counts().add) for _ in range(2))
     tenant = Tenants(limits, clock, lambda _: 0).of(("a", HERE))
     assert tenant is not None
     full.take_ids(10)
-    set_current_tenant(tenant)
     with pytest.raises(QuotaExceeded, match="this namespace"):
-        full.take_ids(10)
-    empty.take_ids(1)
+        full.take_ids(10, tenant)
+    empty.take_ids(1, tenant)
     assert tenant.ids_wait_ms() == 0
-    set_current_tenant(None)
-
-
-async def test_a_task_tells_its_tenant_to_no_other() -> None:
-    tenants = Tenants(Limits(tenant_open_claims=1), FakeClock(), lambda _: 0)
-
-    async def theirs() -> None:
-        set_current_tenant(tenants.of(("theirs", HERE)))
-        assert current_tenant() is not None
-
-    await asyncio.create_task(theirs())
-    assert current_tenant() is None
 
 
 def test_without_quotas_of_tenants_nobody_is_remembered_and_with_them_so_many_are() -> None:

@@ -146,8 +146,8 @@ CAUSES: tuple[Mutant, ...] = (
     ),
     one(
         "a claim's entry has no writer",
-        "oncegate.engine.usecases.claims::Claims._grant",
-        without("request.writer"),
+        "oncegate.engine.usecases.claim_batching::ClaimBatcher.decide",
+        replace("request.writer", "b''"),
         f"{_EACH}[TASK_RETRY-claim]",
     ),
     one(

@@ -172,7 +172,7 @@ DIRECT: tuple[Mutant, ...] = (
     one(
         "a topic of lanes takes rows",
         "oncegate.engine.usecases.topics::Topics.creation",
-        replace("self._journal.index.lanes.writes(topic)", "False"),
+        replace("self.journal.index.lanes.writes(topic)", "False"),
         f"{_ENGINE}::test_a_topic_is_written_one_way",
     ),
     one(

@@ -55,8 +55,8 @@ FIRSTS: tuple[Mutant, ...] = (
     ),
     one(
         "a place is read before it is durable",
-        "oncegate.engine.usecases.claims::Claims.claim",
-        delete("await self._journal.group_commit.durable(...)"),
+        "oncegate.engine.usecases.claims::Claims.alone",
+        delete("await self.journal.group_commit.durable(...)"),
         _FIRSTS,
     ),
     one(

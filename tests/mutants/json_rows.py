@@ -172,7 +172,7 @@ JSON_ROWS: tuple[Mutant, ...] = (
     one(
         "a topic is made on a full disk",
         "oncegate.engine.usecases.produce::Records._topic_alone",
-        delete("self._journal.group_commit.check()"),
+        delete("self.journal.group_commit.check()"),
         f"{_TOPICS}::test_a_first_write_of_duplicates_to_a_full_disk_makes_no_topic",
     ),
     one(

@@ -52,7 +52,7 @@ KAFKA_HEADERS: tuple[Mutant, ...] = (
         "records say who wrote them where nobody has asked for it",
         "oncegate.engine.usecases.topics::Topics.tells_origins",
         replace(
-            "self._elsewhere is not None and bool(self._journal.index.settings.in_force.record_headers)",
+            "self._elsewhere is not None and bool(self.journal.index.settings.in_force.record_headers)",
             "self._elsewhere is not None",
         ),
         f"{_TOLD}::test_without_the_setting_no_record_says_who_wrote_it",

@@ -33,13 +33,13 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
     ),
     one(
         "an owner that was followed tells what it remembers",
-        "oncegate.engine.commit.proven::answers_when_proven.proven",
-        replace("group_commit.fenced_by_appends and (not _stays_true(found))", "False"),
+        "oncegate.engine.commit.proven::answers.decorate.proven",
+        replace("group_commit.fenced_by_appends and (not _stays_true(answer))", "False"),
         f"{_OWNED}::test_an_owner_that_was_followed_tells_nothing_that_may_be_untrue_by_now",
     ),
     one(
         "an owner that was followed denies what it does not know",
-        "oncegate.engine.commit.proven::answers_when_proven.proven",
+        "oncegate.engine.commit.proven::answers.decorate.proven",
         delete("await group_commit.owned(since)", nth=1),
         f"{_OWNED}::test_an_owner_that_was_followed_tells_nothing_that_may_be_untrue_by_now",
     ),

@@ -107,8 +107,8 @@ KAFKA_ROWS: tuple[Mutant, ...] = (
     ),
     one(
         "an owner that slept renews from memory",
-        "oncegate.engine.commit.proven::answers_when_proven.proven",
-        replace("group_commit.fenced_by_appends and (not _stays_true(found))", "found is None"),
+        "oncegate.engine.commit.proven::answers.decorate.proven",
+        replace("group_commit.fenced_by_appends and (not _stays_true(answer))", "answer is None"),
         _row("sleep-told"),
     ),
     one(

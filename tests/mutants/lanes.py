@@ -168,7 +168,7 @@ LANES: tuple[Mutant, ...] = (
         "a source is told before it is durable",
         "oncegate.engine.usecases.producers::Producers.register",
         replace(
-            "max(producer.position, source_ids.position_of(self._journal, '', request.producer))", "producer.position"
+            "max(producer.position, source_ids.position_of(self.journal, '', request.producer))", "producer.position"
         ),
         f"{_SOURCES}::test_a_source_is_recorded_before_it_is_told",
     ),

@@ -13,7 +13,7 @@ MADE_AGAIN: tuple[Mutant, ...] = (
     one(
         "servers that cannot be asked about topics are looked at by nothing",
         "oncegate.engine.usecases.topics::Topics._checked",
-        delete("self._journal.group_commit.probe()"),
+        delete("self.journal.group_commit.probe()"),
         _ELSEWHERE,
     ),
     one(
@@ -25,7 +25,7 @@ MADE_AGAIN: tuple[Mutant, ...] = (
     one(
         "a full ledger is named in place of the topic that cannot be asked about",
         "oncegate.engine.usecases.topics::Topics._checked",
-        replace_statement("with suppress(OncegateError):\n    ...", "if True:\n    self._journal.group_commit.probe()"),
+        replace_statement("with suppress(OncegateError):\n    ...", "if True:\n    self.journal.group_commit.probe()"),
         _ELSEWHERE,
     ),
     one(
@@ -38,7 +38,7 @@ MADE_AGAIN: tuple[Mutant, ...] = (
         "rows by sequence go into whatever topic has the name now",
         "oncegate.engine.usecases.produce::Records._sequenced",
         replace(
-            ("identify_topics(self._journal, IdentifiedBy.SEQUENCES, requests.producer, request.topic_ids)"),
+            ("identify_topics(self.journal, IdentifiedBy.SEQUENCES, requests.producer, request.topic_ids)"),
             "list[Entry]()",
         ),
         _LATER,
@@ -65,7 +65,7 @@ MADE_AGAIN: tuple[Mutant, ...] = (
         "a topic is a batch's before the batch is committed",
         "oncegate.engine.usecases.batches::Batches.stage",
         insert(
-            "self._journal.record(self._identify(request.name, topic_ids))",
+            "self.journal.record(self._identify(request.name, topic_ids))",
             after="key_partitions = 0 if request.keys is None else partitions",
         ),
         _LATER,

@@ -178,8 +178,8 @@ MEETINGS: tuple[Mutant, ...] = (
         "offsets read after the wait",
         (
             (
-                "oncegate.engine.usecases.topics::Topics.view",
-                move("await self._journal.group_commit.durable(...)", after="if topic is None:\n    ..."),
+                "oncegate.engine.usecases.topics::Topics.remembered",
+                move("await self.journal.group_commit.durable(...)", after="if topic is None:\n    ..."),
             ),
         ),
         ("tests/engine/usecases/test_topics.py::test_no_offset_is_told_of_what_came_while_it_waited",),

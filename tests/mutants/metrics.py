@@ -22,22 +22,19 @@ METRICS: tuple[Mutant, ...] = (
     ),
     one(
         "a claim that is not batched is not timed",
-        "oncegate.engine.usecases.claim_batching::ClaimBatcher.claim",
+        "oncegate.engine.usecases.claims::Claims.claim",
         replace_statement(
-            "result = await self._claims.claim(request, lease_ms, deadline)",
-            "return await self._claims.claim(request, lease_ms, deadline)",
+            "result = await self.alone(request, lease_ms, deadline)",
+            "return await self.alone(request, lease_ms, deadline)",
         ),
         f"{_READ}::test_every_answered_claim_is_timed_once_whatever_way_it_went",
     ),
     one(
         "a claim is timed before it is durable",
-        "oncegate.engine.usecases.claim_batching::ClaimBatcher.claim",
+        "oncegate.engine.usecases.claims::Claims.claim",
         replace_statement(
-            "result = await self._claim_with_others(request, lease_ms, deadline)",
-            (
-                "self._journal.counts.claims.observe(0)\n"
-                "return await self._claim_with_others(request, lease_ms, deadline)"
-            ),
+            "await pending.waiter",
+            "journal.counts.claims.observe(0)\nawait pending.waiter\nreturn pending.decided.result",
         ),
         f"{_READ}::test_every_answered_claim_is_timed_once_whatever_way_it_went",
     ),
@@ -107,7 +104,7 @@ METRICS: tuple[Mutant, ...] = (
     one(
         "a zombie is not counted",
         "oncegate.engine.usecases.producers::Producers.decide",
-        delete("self._journal.counts.add_cause(...)"),
+        delete("self.journal.counts.add_cause(...)"),
         f"{_CAUSES}::test_sequences_of_an_older_epoch_came_by_a_task_that_ran_again_and_a_fenced_ones_by_a_zombie",
     ),
     one(

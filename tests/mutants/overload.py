@@ -238,13 +238,13 @@ OVERLOAD: tuple[Mutant, ...] = (
     one(
         "what would wait too long is refused behind its body",
         "oncegate.transports.incoming::admit",
-        delete("if is_sheddable:\n    admission.queue(backlog, deadline.left_ms)", nth=1),
+        delete("if is_sheddable:\n    admission.queue(backlog, head.timeout_ms)"),
         f"{_INCOMING}::test_what_would_wait_too_long_is_refused_before_its_body_is_read",
     ),
     one(
         "what came while a body was read is not counted",
         "oncegate.transports.incoming::admit",
-        delete("admission.queue(backlog, deadline.left_ms)", nth=2),
+        delete("admission.queue(backlog, deadline.left_ms)"),
         f"{_INCOMING}::test_who_would_wait_too_long_by_the_time_its_body_is_here_is_refused",
     ),
     one(

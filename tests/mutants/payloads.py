@@ -106,7 +106,7 @@ PAYLOADS: tuple[Mutant, ...] = (
     ),
     one(
         "a call is its ids whatever they come with",
-        "oncegate.engine.usecases.claims::digest_of",
+        "oncegate.engine.usecases.claim_batching::digest_of",
         replace("digest + request.digests.tobytes()", "digest"),
         _ENGINE,
     ),

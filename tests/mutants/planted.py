@@ -86,18 +86,18 @@ PLANTED: tuple[Mutant, ...] = (
         "repeat from a cache",
         (
             (
-                "oncegate.engine.usecases.claims::Claims.decide",
+                "oncegate.engine.usecases.claim_batching::ClaimBatcher.decide",
                 insert(
                     (
                         "cache = self.__dict__.setdefault('cache', {})\n"
                         "if (request.token, request.call) in cache:\n"
                         "    return cache[request.token, request.call]"
                     ),
-                    after="times = self._journal.times(request.made_ms)",
+                    after="times = ...",
                 ),
             ),
             (
-                "oncegate.engine.usecases.claims::Claims.decide",
+                "oncegate.engine.usecases.claim_batching::ClaimBatcher.decide",
                 replace_statement(
                     "return DecidedClaim(result, decision.actions, rests_on, duplicates)",
                     (
@@ -152,7 +152,7 @@ PLANTED: tuple[Mutant, ...] = (
     ),
     one(
         "verdict before durable",
-        "oncegate.engine.usecases.claim_batching::ClaimBatcher._decide_alone",
+        "oncegate.engine.usecases.claim_batching::ClaimBatcher._turn",
         replace(
             "self._journal.group_commit.wait(one.decided.rests_on, one.waiter, one.span)", "one.waiter.set_result(None)"
         ),
@@ -301,7 +301,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "produce said before durable",
         "oncegate.engine.usecases.produce::Records._by_id",
-        delete("await self._journal.group_commit.durable(...)"),
+        delete("await self.journal.group_commit.durable(...)"),
         "tests/engine/usecases/test_produce.py",
         _MIXED,
     ),

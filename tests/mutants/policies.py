@@ -145,7 +145,7 @@ POLICIES: tuple[Mutant, ...] = (
     ),
     one(
         "who holds nothing cannot settle",
-        "oncegate.engine.shard::Shard.settle",
+        "oncegate.engine.usecases.claims::Claims.settle",
         replace("claim == NO_CLAIM", "claim is None"),
         f"{_DOORS}::test_an_answer_that_holds_nothing_names_a_claim_that_can_be_settled",
     ),

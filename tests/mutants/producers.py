@@ -85,7 +85,7 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "stale before the ack is durable",
         "oncegate.engine.usecases.producers::Producers.claim",
-        delete("await self._journal.group_commit.durable(...)"),
+        delete("await self.journal.group_commit.durable(...)"),
         f"{_DURABLE}::test_stale_waits_for_the_ack_it_rests_on",
     ),
     one(
@@ -97,7 +97,7 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "epoch said before it is durable",
         "oncegate.engine.usecases.producers::Producers.register",
-        delete("await self._journal.group_commit.durable(...)"),
+        delete("await self.journal.group_commit.durable(...)"),
         _DURABLE,
     ),
     one(

@@ -10,19 +10,19 @@ _TENANTS = "tests/transports/test_tenant_quotas.py"
 QUOTAS: tuple[Mutant, ...] = (
     one(
         "an hour of rest saves up an hour's ids",
-        "oncegate.engine.counts.bucket::Bucket.wait_ms",
+        "oncegate.engine.quotas::Bucket.wait_ms",
         replace("min(self._left + grown, float(self._per_second))", "self._left + grown"),
         f"{_RATES}::test_a_second_s_worth_passes_at_once_and_then_as_much_as_time_brings",
     ),
     one(
         "a large request is paid for by nobody",
-        "oncegate.engine.counts.bucket::Bucket.take",
+        "oncegate.engine.quotas::Bucket.take",
         replace_statement("self._left -= count", "self._left = max(0.0, self._left - count)"),
         f"{_RATES}::test_a_request_larger_than_a_second_passes_and_those_behind_it_wait_until_it_is_paid_for",
     ),
     one(
         "who has brought too many bytes cannot settle",
-        "oncegate.engine.counts.rates::Rates.take_bytes",
+        "oncegate.engine.quotas::Rates.take_bytes",
         replace("count > NEVER_REFUSED_BYTES", "True"),
         f"{_RATES}::test_refusals_are_counted_by_quota_and_say_how_long_to_wait",
     ),
@@ -43,8 +43,8 @@ QUOTAS: tuple[Mutant, ...] = (
     ),
     one(
         "ids are counted once they are claimed",
-        "oncegate.engine.shard::Shard.claim",
-        delete("self.rates.take_ids(...)"),
+        "oncegate.engine.usecases.claims::Claims.claim",
+        delete("journal.rates.take_ids(...)"),
         f"{_RATES}::test_what_was_claimed_can_be_claimed_again_completed_and_released_whatever_the_rate_says",
     ),
     one(
@@ -55,13 +55,13 @@ QUOTAS: tuple[Mutant, ...] = (
     ),
     one(
         "a tenant's ids are counted by namespace alone",
-        "oncegate.engine.counts.rates::Rates.take_ids",
+        "oncegate.engine.quotas::Rates.take_ids",
         replace("tenant.ids_wait_ms()", "0"),
         f"{_TENANTS}::test_what_a_tenant_brings_to_one_namespace_is_taken_from_its_others_and_from_nobody_elses",
     ),
     one(
         "a tenant's bytes are paid for by nobody",
-        "oncegate.engine.counts.rates::Rates.take_bytes",
+        "oncegate.engine.quotas::Rates.take_bytes",
         delete("tenant.take_bytes(...)"),
         f"{_TENANTS}::test_what_a_tenant_brings_to_one_namespace_is_taken_from_its_others_and_from_nobody_elses",
     ),
@@ -81,13 +81,13 @@ QUOTAS: tuple[Mutant, ...] = (
     one(
         "claims that are decided together are granted whatever their tenant has open",
         "oncegate.engine.usecases.claim_batching::ClaimBatcher._grant",
-        replace(("any((one.tenant is not None and (not one.tenant.has_room(len(batch))) for one in batch))"), "False"),
+        replace(("any((tenant is not None and (not tenant.has_room(len(batch))) for tenant in tenants))"), "False"),
         "tests/engine/test_tenants.py::test_of_many_claims_at_once_no_more_are_granted_than_the_tenant_may_have_open",
     ),
     one(
         "a tenant at its bound cannot repeat a call whose answer was lost",
-        "oncegate.engine.usecases.claims::Claims.decide",
-        insert("self._check_tenant(tenant)", after="claim, rests_on = (None, decision.rests_on)"),
+        "oncegate.engine.usecases.claim_batching::ClaimBatcher.decide",
+        insert("self._check_open(request.tenant)", after="claim, rests_on = (None, decision.rests_on)"),
         f"{_TENANTS}::test_a_tenants_open_claims_are_counted_over_the_namespaces_of_its_credential",
     ),
     one(

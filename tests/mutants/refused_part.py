@@ -47,8 +47,8 @@ REFUSED_PART: tuple[Mutant, ...] = (
     ),
     one(
         "what is undone with others is told to retry at once",
-        "oncegate.engine.commit.proven::answers_when_proven.careful",
-        replace("range(DECIDED_AGAIN)", "range(0)"),
+        "oncegate.engine.commit.proven::answers.decorate.proven",
+        replace("DECIDED_AGAIN", "0"),
         f"{_PART}::test_who_is_undone_with_one_after_another_is_told_to_retry_in_the_end",
     ),
     one(

@@ -58,7 +58,7 @@ SERVING: tuple[Mutant, ...] = (
     ),
     one(
         "busy said before it is durable",
-        "oncegate.engine.usecases.claims::Claims.decide",
+        "oncegate.engine.usecases.claim_batching::ClaimBatcher.decide",
         replace("bool((decision.actions == Action.BUSY).any())", "not len(decision.actions)"),
         "tests/engine/commit/test_durable_before_said.py"
         "::test_a_repeat_is_told_busy_of_what_was_its_own_only_once_the_takeover_is_durable",
@@ -137,8 +137,8 @@ SERVING: tuple[Mutant, ...] = (
         "one call granted twice",
         "oncegate.engine.usecases.claim_batching::ClaimBatcher._first_calls",
         replace(
-            ("call not in calls and (not is_repeat(store, *call, now_ms)) and (left_ms is None or left_ms > 0)"),
-            "not is_repeat(store, *call, now_ms) and (left_ms is None or left_ms > 0)",
+            ("call not in calls and (not is_repeat(self._store, *call, now_ms)) and (left_ms is None or left_ms > 0)"),
+            "not is_repeat(self._store, *call, now_ms) and (left_ms is None or left_ms > 0)",
         ),
         f"{_GATHERING}::test_a_call_that_is_there_twice_is_granted_once",
     ),

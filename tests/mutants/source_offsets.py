@@ -29,7 +29,7 @@ SOURCE_OFFSETS: tuple[Mutant, ...] = (
     one(
         "where a source goes on told before it is durable",
         "oncegate.engine.usecases.batches::Batches.source_offsets",
-        delete("await self._journal.group_commit.durable(...)"),
+        delete("await self.journal.group_commit.durable(...)"),
         f"{_ENGINE}::test_it_is_told_once_its_batch_is_durable_and_never_where_the_batch_was_refused",
     ),
     one(

@@ -30,8 +30,8 @@ TOPIC_COLUMNS: tuple[Mutant, ...] = (
         "merging drops the columns that are left out",
         "oncegate.engine.usecases.topics::Topics._schema_of",
         replace(
-            "(pa.schema([*own, *new]), self._journal.limits.columns_per_request)",
-            "(request.schema, self._journal.limits.columns_per_request)",
+            "(pa.schema([*own, *new]), self.journal.limits.columns_per_request)",
+            "(request.schema, self.journal.limits.columns_per_request)",
         ),
         f"{_TOPICS}::test_columns_that_are_added_are_null_in_every_row_before",
     ),

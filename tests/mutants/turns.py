@@ -66,14 +66,14 @@ TURNS: tuple[Mutant, ...] = (
     ),
     one(
         "who goes away before its turn is under way for ever",
-        "oncegate.transports.incoming::_turn",
+        "oncegate.transports.incoming::_waited",
         delete("gateway.turns.leave(...)"),
         "tests/transports/test_incoming.py::test_who_goes_away_before_its_namespaces_turn_gives_back_its_room",
     ),
     one(
         "the latency of a claim leaves out how long it waited for its turn",
-        "oncegate.engine.usecases.claim_batching::ClaimBatcher.claim",
-        replace("self._journal.clock.monotonic_ms() - deadline.waited_ms", "self._journal.clock.monotonic_ms()"),
+        "oncegate.engine.usecases.claims::Claims.claim",
+        replace("journal.clock.monotonic_ms() - deadline.waited_ms", "journal.clock.monotonic_ms()"),
         "tests/transports/test_incoming.py::test_how_long_a_claim_waits_for_its_turn_is_a_part_of_its_latency",
     ),
 )

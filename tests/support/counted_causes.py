@@ -19,4 +19,4 @@ async def produce(served: Served, *ids: str, token: int, call: int = 1, batch: i
     prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
     scope = None if batch is None else Scope("d", batch)
     ask = ProduceRequest("topic", id16(token), call, rows_of(*range(len(ids))), prints, scope=scope)
-    return await served.shard.produce(ask, served.deadline())
+    return await served.shard.records.produce(ask, served.deadline())

@@ -93,7 +93,7 @@ class DirectLanes:
         return [counters[name] for name in names]
 
     async def open(self, topic: str = "t", producer: str = "p", source_id: str | None = None) -> LaneOpening:
-        return await self.served.shard.open_lane(topic, producer, self.served.deadline(), source_id)
+        return await self.served.shard.direct.open(topic, producer, self.served.deadline(), source_id)
 
     async def ask(
         self,
@@ -107,7 +107,7 @@ class DirectLanes:
     ) -> list[list[int]]:
         """What is told as written."""
         question = LaneQuestion(topic, producer, first, last, acked, topic_id)
-        answer = await self.served.shard.ask_lane(question, self.served.deadline(timeout_ms))
+        answer = await self.served.shard.direct.ask(question, self.served.deadline(timeout_ms))
         found: list[list[int]] = answer.duplicates.tolist()
         return found
 

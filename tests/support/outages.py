@@ -37,7 +37,7 @@ async def ask(served: Served, *ids: str, caller: str = "", token: int = 1, **mor
 async def ask_of(served: Served, claims: Shard | Unchecked, *ids: str, token: int = 1, **more: object) -> ClaimResult:
     """Asks what was found for a request before."""
     prints = claims.fingerprints().of_array(pa.array(ids, pa.string()))
-    return await claims.claim(ClaimRequest(id16(token), 7, prints, **more), served.deadline())  # type: ignore[arg-type]
+    return await claims.claims.claim(ClaimRequest(id16(token), 7, prints, **more), served.deadline())  # type: ignore[arg-type]
 
 
 async def noted(served: Served) -> list[AuditRecord]:

@@ -35,7 +35,7 @@ class Lanes:
         return self.served.shard
 
     async def driver(self, token: int = DRIVER_TOKEN, name: str = "d") -> DriverResult:
-        return await self.shard.register_driver(DriverRequest(name, id16(token)), self.served.deadline())
+        return await self.shard.drivers.register(DriverRequest(name, id16(token)), self.served.deadline())
 
     async def register(
         self,
@@ -47,7 +47,7 @@ class Lanes:
         source_id: str | None = None,
     ) -> ProducerResult:
         ask = ProducerRequest(producer, id16(token), driver, lease_ms, gaps, source_id=source_id)
-        return await self.shard.register(ask, self.served.deadline())
+        return await self.shard.producers.register(ask, self.served.deadline())
 
     async def claim(
         self,
@@ -61,16 +61,16 @@ class Lanes:
     ) -> ClaimResult:
         wanted = np.array(sequences, np.uint64)
         ask = SequenceRequest(producer, epoch, id16(token), call, wanted, prev, lease_ms)
-        return await self.shard.claim_sequences(ask, self.served.deadline())
+        return await self.shard.producers.claim(ask, self.served.deadline())
 
     async def settle(self, verb: Verb, call: int, token: int = 1, epoch: int = 1) -> SequenceSettled:
-        return await self.shard.settle_sequences(verb, "p", epoch, id16(token), call, self.served.deadline())
+        return await self.shard.producers.settle(verb, "p", epoch, id16(token), call, self.served.deadline())
 
     async def complete(self, call: int, token: int = 1, epoch: int = 1) -> SequenceSettled:
         return await self.settle(Verb.COMPLETE, call, token, epoch)
 
     async def close(self, token: int = 1, epoch: int = 1) -> None:
-        await self.shard.close_producer("p", epoch, id16(token))
+        await self.shard.producers.close("p", epoch, id16(token))
 
     async def ack(
         self,
@@ -82,7 +82,7 @@ class Lanes:
         source_offsets: bytes = b"",
     ) -> AckResult:
         ask = AckRequest("d", epoch, id16(token), tuple(upto), batch, topic, source_offsets)
-        return await self.shard.ack(ask, self.served.deadline())
+        return await self.shard.drivers.ack(ask, self.served.deadline())
 
     async def produce(
         self,
@@ -99,12 +99,12 @@ class Lanes:
         rows = rows_of(*sequences) if rows is None else rows
         digests = None if payloads is None else np.array(payloads, np.uint32)
         ask = ProduceRequest("topic", id16(token), call, rows, sequenced=sequenced, digests=digests)
-        return await self.shard.produce(ask, self.served.deadline())
+        return await self.shard.records.produce(ask, self.served.deadline())
 
     async def claim_ids(self, *ids: str, batch: int, token: int = 1, call: int = 1) -> ClaimResult:
         prints = self.shard.fingerprints().of_array(pa.array(ids, pa.string()))
         ask = ClaimRequest(id16(token), call, prints, None, Scope("d", batch))
-        return await self.shard.claim(ask, self.served.deadline())
+        return await self.shard.claims.claim(ask, self.served.deadline())
 
 
 @asynccontextmanager

@@ -99,7 +99,7 @@ class World:
     def claim(self, token: bytes, call: int, ids: list[str]) -> tuple[bytes | None, list[Verdict]]:
         shard = self.gateway.shard("default")
         prints = shard.fingerprints().of_array(pa.array(ids))
-        answer = self.runner.run(shard.claim(ClaimRequest(token, call, prints, LEASE_MS), self.deadline))
+        answer = self.runner.run(shard.claims.claim(ClaimRequest(token, call, prints, LEASE_MS), self.deadline))
         return answer.claim, [Verdict(int(byte) & VERDICT_MASK) for byte in np.asarray(answer.verdicts)]
 
     def produce(self, token: bytes, call: int, ids: list[str]) -> list[Verdict]:
@@ -108,7 +108,7 @@ class World:
         batch = pa.record_batch([pa.array(ids)], names=["value"])
         rows = Rows(batch.schema, [batch], len(ids), stream(batch.schema, [batch]))
         ask = ProduceRequest("rows", token, call, rows, shard.fingerprints().of_array(batch.column(0)))
-        answer = self.runner.run(shard.produce(ask, self.deadline))
+        answer = self.runner.run(shard.records.produce(ask, self.deadline))
         return [Verdict(int(byte) & VERDICT_MASK) for byte in np.asarray(answer.verdicts)]
 
     def compact(self) -> None:
@@ -138,7 +138,7 @@ class World:
 
     def settle(self, verb: Verb, claim: bytes) -> tuple[ClaimState, int, int] | OncegateError:
         try:
-            answer = self.runner.run(self.gateway.shard("default").settle(verb, claim, self.deadline))
+            answer = self.runner.run(self.gateway.shard("default").claims.settle(verb, claim, self.deadline))
         except OncegateError as error:
             return error
         return answer.state, answer.settled, answer.taken_over
@@ -151,7 +151,7 @@ class World:
         shard = self.gateway.shard("default")
         fingerprint = shard.row_fingerprints.of_batch(batch)
         ask = StageRequest(name, owner, token, 0, hashlib.sha256(data).digest(), rows, fingerprint)
-        answer = self.runner.run(shard.stage(ask, self.deadline))
+        answer = self.runner.run(shard.batches.stage(ask, self.deadline))
         return Winner(token, 1, answer.rows, answer.fingerprint)
 
     def commit(
@@ -159,15 +159,15 @@ class World:
     ) -> CommitResult | OncegateError:
         ask = CommitRequest(name, run, nonce, tuple(winners), digest, None, False)
         try:
-            return self.runner.run(self.gateway.shard("default").commit(ask, self.deadline))
+            return self.runner.run(self.gateway.shard("default").batches.commit(ask, self.deadline))
         except OncegateError as error:
             return error
 
     def read(self, topic: str) -> list[str]:
         """Every row that can be read back, in order of offset."""
         shard = self.gateway.shard("default")
-        if topic not in shard.topics():
+        if topic not in shard.journal.index.topics.names():
             return []
-        fetched = self.runner.run(shard.fetch(topic, 0, 0, 1_000_000, 1 << 40))
+        fetched = self.runner.run(shard.topics.fetch(topic, 0, 0, 1_000_000, 1 << 40))
         tables = [pa.ipc.open_stream(chunk.data).read_all() for chunk in fetched.chunks]
         return [value for table in tables for value in table.column("value").to_pylist()]

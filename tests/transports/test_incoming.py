@@ -132,7 +132,7 @@ async def test_how_long_a_claim_waits_for_its_turn_is_a_part_of_its_latency(serv
     served.clock.advance(700)
     admitted = await asking
     assert admitted.deadline.waited_ms == 700
-    await admitted.shard.claim(ClaimRequest(bytes(16), 0, np.ones((1, 2), np.uint64)), admitted.deadline)
+    await admitted.shard.claims.claim(ClaimRequest(bytes(16), 0, np.ones((1, 2), np.uint64)), admitted.deadline)
     assert served.shard.journal.counts.claims.total == 700
     admitted.release()
 
@@ -200,7 +200,7 @@ async def test_a_request_waits_until_it_is_decided_refused_or_given_up(served: S
     admitted = await let_in(Sent(), served)
     served.disk.gate.clear()
     claiming = await served.begin(
-        admitted.shard.claim(ClaimRequest(bytes(16), 0, np.ones((1, 2), np.uint64)), admitted.deadline)
+        admitted.shard.claims.claim(ClaimRequest(bytes(16), 0, np.ones((1, 2), np.uint64)), admitted.deadline)
     )
     assert (backlog.requests, claiming.done()) == (0, False), "it is decided, and waits for the ledger"
     served.disk.gate.set()

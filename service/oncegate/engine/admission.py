@@ -317,11 +317,12 @@ class Turns:
     def _next(self) -> None:
         """Ends a turn of the loop: credit for the next, and none for a namespace that is at rest."""
         self._is_turning = False
-        is_shared = sum(queue.under_way > 0 for queue in self._queues.values()) > 1
+        is_shared = len(self._queues) > 1 and sum(queue.under_way > 0 for queue in self._queues.values()) > 1
         share_bytes = SHARED_BYTES if is_shared else ALONE_BYTES
         for namespace, queue in list(self._queues.items()):
             queue.credit_bytes = min(queue.credit_bytes + share_bytes, share_bytes)
-            queue.go_on()
+            if queue.waiting:
+                queue.go_on()
             if queue.credit_bytes < share_bytes:
                 self._turn()
             elif not queue.under_way:

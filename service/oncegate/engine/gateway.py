@@ -18,13 +18,13 @@ from oncegate.core.errors import (
 from oncegate.engine.admission import Admission, Turns
 from oncegate.engine.counts.clients import Clients
 from oncegate.engine.counts.duplicate_log import DuplicateLogs
-from oncegate.engine.counts.tenants import Tenant, Tenants
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.failures import error_fields, reason_of
 from oncegate.engine.limits import Limits
 from oncegate.engine.names import ALL_NAMESPACES, DEFAULT_NAMESPACE, check_namespace
 from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.producer_requests import Note
+from oncegate.engine.quotas import Tenant, Tenants
 from oncegate.engine.recovery.owner import EVICTION_MS, RETRIED, Owner
 from oncegate.engine.recovery.world import World
 from oncegate.engine.shard import Shard

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from oncegate.core.claims import ClaimState
 from oncegate.core.errors import OncegateError
 from oncegate.core.producers import Gaps
+from oncegate.engine.requests import WRITER
 from oncegate.ports import LanePlace
-from oncegate.ports.writers import current_writer
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ProducerRequest:
     driver: str
     lease_ms: int | None = None
     gaps: Gaps = Gaps.ALLOW
-    writer: bytes = field(default_factory=current_writer)
+    writer: bytes = field(default_factory=WRITER.get)
     source_id: str | None = None
 
 

@@ -4,6 +4,7 @@ First free ids and rows, then batches and topics; those of producers and drivers
 """
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +13,13 @@ from numpy.typing import NDArray
 
 from oncegate.core.claims import ClaimState, IdTime, LeaseExpiry, OnLedgerDown
 from oncegate.core.entries.kinds import Name
+from oncegate.engine.quotas import Tenant
 from oncegate.index.batches import Winner
 from oncegate.index.claims.results import Located
 from oncegate.ports import Chunk, RowRange
-from oncegate.ports.writers import current_writer
 
+# The writer whose request the running task answers, as of `core.writers`; empty: it did not name itself.
+WRITER: ContextVar[bytes] = ContextVar("writer", default=b"")
 Schema = Any  # pyarrow ships no types
 Batch = Any
 
@@ -50,7 +53,7 @@ class ClaimRequest:
     uint32[n], of the payload that comes with each id; None: they come alone. id_set: the set that was named, for the
     ledger's readers; None: none was. locate: the answer is to say where the first of each duplicate is. made_ms:
     uint64[n], when each id was made, where the namespace's ids say so. writer: bytes of `core.writers`, as the door
-    noted it; empty: the caller did not name itself.
+    noted it; empty: the caller did not name itself. tenant: whose quotas count the ids; None: nobody's.
     """
 
     token: bytes
@@ -62,7 +65,8 @@ class ClaimRequest:
     id_set: str | None = None
     locate: bool = False
     made_ms: NDArray[np.uint64] | None = None
-    writer: bytes = field(default_factory=current_writer)
+    writer: bytes = field(default_factory=WRITER.get)
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +119,8 @@ class Rows:
 class TakeRequest:
     """Asks for ids to be an owner's for good.
 
-    owner: 16 bytes that stand for the owner's name. ids: fingerprints, (n, 2) uint64. id_set, locate, made_ms, writer:
-    as of ClaimRequest.
+    owner: 16 bytes that stand for the owner's name. ids: fingerprints, (n, 2) uint64. id_set, locate, made_ms, writer,
+    tenant: as of ClaimRequest.
     """
 
     owner: bytes
@@ -125,17 +129,19 @@ class TakeRequest:
     id_set: str | None = None
     locate: bool = False
     made_ms: NDArray[np.uint64] | None = None
-    writer: bytes = field(default_factory=current_writer)
+    writer: bytes = field(default_factory=WRITER.get)
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class LookUpRequest:
-    """Asks what is known of ids, and wants none granted: fingerprints, (n, 2) uint64. locate, made_ms: as of
-    ClaimRequest."""
+    """Asks what is known of ids, and wants none granted: fingerprints, (n, 2) uint64. locate, made_ms, tenant:
+    as of ClaimRequest."""
 
     ids: NDArray[np.uint64]
     locate: bool = False
     made_ms: NDArray[np.uint64] | None = None
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +149,7 @@ class SequenceRequest:
     """Asks for a claim of a producer's sequences. Calls of one epoch count up.
 
     sequences: uint64[n], strictly increasing. prev_sequence: the one before the first of them in the source; that says
-    that nothing lies between. lease_ms None: as registered. writer: as of ClaimRequest.
+    that nothing lies between. lease_ms None: as registered. writer, tenant: as of ClaimRequest.
     """
 
     producer: str
@@ -153,7 +159,8 @@ class SequenceRequest:
     sequences: NDArray[np.uint64]
     prev_sequence: int | None = None
     lease_ms: int | None = None
-    writer: bytes = field(default_factory=current_writer)
+    writer: bytes = field(default_factory=WRITER.get)
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +180,7 @@ class ProduceRequest:
 
     ids: fingerprints, (n, 2) uint64, a row each; None: rows without ids. keys: uint64[n], a hash of each row's key,
     which chooses its partition; None: the request goes whole to the next partition. digests, id_set, locate, made_ms,
-    writer: as of ClaimRequest.
+    writer, tenant: as of ClaimRequest.
     sequenced: instead of ids, a sequence each; its token and call are the request's. beside: columns that are an id, a
     digest or a sequence, and need not be written where a record has nothing of their name. spilled: rows with ids that
     had waited; None: they come at once.
@@ -194,8 +201,9 @@ class ProduceRequest:
     made_ms: NDArray[np.uint64] | None = None
     beside: tuple[str, ...] = ()
     spilled: Spilled | None = None
-    writer: bytes = field(default_factory=current_writer)
+    writer: bytes = field(default_factory=WRITER.get)
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
+    tenant: Tenant | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +253,7 @@ class StageRequest:
     rows: Rows
     fingerprint: bytes
     keys: NDArray[np.uint64] | None = None
-    writer: bytes = field(default_factory=current_writer)
+    writer: bytes = field(default_factory=WRITER.get)
 
 
 @dataclass(frozen=True)
@@ -275,7 +283,7 @@ class CommitRequest:
     first_wins: bool
     source_offsets: bytes = b""
     reads_digest: bytes | None = None
-    writer: bytes = field(default_factory=current_writer)
+    writer: bytes = field(default_factory=WRITER.get)
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,20 @@
                                much under way does not keep others from theirs
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from oncegate.core.errors import TooLarge
 from oncegate.engine.admission import Admission
-from oncegate.engine.counts.clients import set_current_client
-from oncegate.engine.counts.tenants import set_current_tenant
+from oncegate.engine.counts.clients import CLIENT
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.policies.unchecked import Unchecked
+from oncegate.engine.quotas import Tenant
+from oncegate.engine.requests import WRITER
 from oncegate.engine.shard import Shard
-from oncegate.ports.writers import set_current_writer
 from oncegate.transports.access.principal import Principal
 from oncegate.transports.decode import identifiers
 from oncegate.transports.writers import writer_bytes
@@ -76,7 +77,7 @@ class Admitted:
     """Holds a request that was let in, until `release` is called when it is answered.
 
     claims: what answers it. deadline: what is left of its time. caller: the name of its credential; empty: none was
-    asked for.
+    asked for. tenant: whose quotas count what it brings; None: nobody's.
     """
 
     gateway: Gateway
@@ -85,6 +86,7 @@ class Admitted:
     deadline: Deadline
     body: bytes | memoryview
     caller: str
+    tenant: Tenant | None
 
     @property
     def shard(self) -> Shard:
@@ -94,7 +96,8 @@ class Admitted:
 
     def release(self) -> None:
         """Gives back the share of what may be in flight; to be called once."""
-        self.deadline.decided()
+        if self.deadline.on_decision is not None:
+            self.deadline.decided()
         self.gateway.admission.give(len(self.body))
         self.gateway.turns.leave(self.namespace)
 
@@ -112,14 +115,14 @@ async def admit(head: RequestHead, body: bytes | Read, gateway: Gateway, claims:
     shard = gateway.claims(namespace, caller) if claims else gateway.shard(namespace)
     if head.marks is not None:
         require_marks(shard, head.marks)
-    set_current_tenant(gateway.tenants.of(whose))
-    set_current_writer(writer_bytes(head.writers, gateway.limits) if head.writers else b"")
-    set_current_client(gateway.clients.of(head.user_agent))
-    shard.rates.take_bytes(size_bytes)
+    tenant = gateway.tenants.of(whose)
+    WRITER.set(writer_bytes(head.writers, gateway.limits) if head.writers else b"")
+    CLIENT.set(gateway.clients.of(head.user_agent))
+    shard.rates.take_bytes(size_bytes, tenant)
     admission, backlog = gateway.admission, shard.backlog
     is_sheddable = head.call not in SETTLING
     if is_sheddable:
-        admission.queue(backlog, deadline.left_ms)
+        admission.queue(backlog, head.timeout_ms)
     admission.answers.check(sharer_of(principal, head.address), size_bytes)
     admission.enter(size_bytes)
     room = BodyRoom(admission)
@@ -129,13 +132,14 @@ async def admit(head: RequestHead, body: bytes | Read, gateway: Gateway, claims:
             room.arrived(len(body))
         else:
             whole = await body(deadline, room.arrived)
+            if is_sheddable:
+                admission.queue(backlog, deadline.left_ms)
         assert len(whole) == size_bytes
-        if is_sheddable:
-            admission.queue(backlog, deadline.left_ms)
         backlog.enter(size_bytes, gateway.clock.monotonic_ms())
         deadline.on_decision = lambda: backlog.leave(size_bytes, gateway.clock.monotonic_ms())
-        await _turn(gateway, namespace, size_bytes, deadline)
-        return Admitted(gateway, namespace, shard, deadline, whole, caller)
+        if (turn := gateway.turns.enter(namespace, size_bytes)) is not None:
+            await _waited(turn, gateway, namespace, deadline)
+        return Admitted(gateway, namespace, shard, deadline, whole, caller, tenant)
     except BaseException:
         deadline.decided()
         admission.give(room.size_bytes)
@@ -153,10 +157,8 @@ def require_marks(shard: Shard | Unchecked, text: str) -> None:
         shard.require(mark)
 
 
-async def _turn(gateway: Gateway, namespace: str, size_bytes: int, deadline: Deadline) -> None:
+async def _waited(turn: "asyncio.Future[None]", gateway: Gateway, namespace: str, deadline: Deadline) -> None:
     """Waits for the namespace's turn; whoever goes away meanwhile has left."""
-    if (turn := gateway.turns.enter(namespace, size_bytes)) is None:
-        return
     began_ms = gateway.clock.monotonic_ms()
     try:
         await turn

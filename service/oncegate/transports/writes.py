@@ -8,11 +8,11 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.names import check_name
 from oncegate.engine.producer_requests import LaneQuestion, Note
 from oncegate.engine.requests import ProduceRequest, Rows, Scope, Spilled
-from oncegate.engine.shard import Shard
 from oncegate.transports.decode import ids, payloads
 from oncegate.transports.decode.columns import key_hashes
 from oncegate.transports.decode.names import topic_id_bytes
 from oncegate.transports.decode.sequences import SequenceColumn, of_numbers, of_rows
+from oncegate.transports.incoming import Admitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,12 @@ class ProduceAsked:
     spilled: Spilled | None = None
 
 
-def produce_request(rows: Rows, asked: ProduceAsked, shard: Shard, limits: Limits) -> ProduceRequest:
+def produce_request(rows: Rows, asked: ProduceAsked, admitted: Admitted) -> ProduceRequest:
     """Makes the request: ids, keys, payloads and sequences read from their columns. Raises BadRequest, TooLarge."""
     named = asked.columns
     if asked.id_set is not None and not named.id:
         raise BadRequest("id_set names the set of the rows' ids, and without id_col no row has one")
+    shard, limits = admitted.shard, admitted.gateway.limits
     printer = shard.fingerprints(asked.id_set, produced(asked.topic))
     found = ids.of_named_columns(rows, named.id, printer, limits)
     if asked.spilled is not None and found is None:
@@ -68,6 +69,7 @@ def produce_request(rows: Rows, asked: ProduceAsked, shard: Shard, limits: Limit
         made_ms=printer.made_ms,
         beside=(*named.id, *named.digest, *(() if column is None else (column,))),
         spilled=asked.spilled,
+        tenant=admitted.tenant,
     )
 
 

@@ -137,7 +137,7 @@ async def test_explain_waits_for_what_it_tells(served: Served) -> None:
     served.disk.hold()
     await served.begin(served.claim("a"))
     fingerprint = served.disk.appends[0][0].fresh  # type: ignore[union-attr]
-    explained = await served.begin(served.shard.explain(fingerprint))
+    explained = await served.begin(served.shard.claims.explain(fingerprint))
     await waits(served, explained)
     assert explained.result().state is IdState.CLAIMED_LIVE
 
@@ -192,7 +192,7 @@ async def test_a_produce_waits_and_readers_do_not_see_it_before(served: Served) 
     await served.produce(rows_of(1))
     served.disk.hold()
     produced = await served.begin(served.produce(rows_of(2), call=2))
-    view = await served.begin(served.shard.topic("topic"))
+    view = await served.begin(served.shard.topics.view("topic"))
     read = await served.begin(served.read())
     await waits(served, produced, view, read)
     assert (view.result().high_offsets[0], read.result()) == (2, [1, 2])

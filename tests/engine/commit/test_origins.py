@@ -32,7 +32,7 @@ async def telling(ledgers: SendingLedgers | None = None) -> AsyncIterator[tuple[
     """A gateway whose default namespace asks for headers."""
     ledgers = ledgers or SendingLedgers()
     async with serving(ledgers) as served:
-        await served.shard.configure(SettingsRequest(record_headers=True), served.deadline())
+        await served.shard.settings.configure(SettingsRequest(record_headers=True), served.deadline())
         yield served, ledgers
 
 
@@ -44,7 +44,7 @@ async def produce(served: Served, *numbers: int, token: int = 1, call: int = 1, 
     ids = served.shard.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
     digests = None if payloads is None else served.shard.payloads.of_columns([pa.array(list(payloads))])
     ask = ProduceRequest("topic", id16(token), call, rows_of(*numbers), ids, digests=digests)
-    return await served.shard.produce(ask, served.deadline())
+    return await served.shard.records.produce(ask, served.deadline())
 
 
 def told(origin: Origin | None) -> tuple[str, str, int, int]:
@@ -195,22 +195,22 @@ async def test_without_the_setting_no_record_says_who_wrote_it() -> None:
 async def test_the_setting_is_refused_where_rows_stay_and_where_anything_is_there_and_nothing_else_changes() -> None:
     async with serving() as served:
         with pytest.raises(BadRequest, match=r"lie in topics of its own.*kafka://"):
-            await served.shard.configure(BOTH, served.deadline())
+            await served.shard.settings.configure(BOTH, served.deadline())
         assert served.shard.settings.auto_create_topics
-        await served.shard.configure(SettingsRequest(record_headers=False), served.deadline())
+        await served.shard.settings.configure(SettingsRequest(record_headers=False), served.deadline())
     async with telling() as (served, _):
-        await served.shard.configure(SettingsRequest(record_headers=False), served.deadline())
+        await served.shard.settings.configure(SettingsRequest(record_headers=False), served.deadline())
         await produce(served, 1)
         with pytest.raises(BadRequest, match="before anything is written"):
-            await served.shard.configure(BOTH, served.deadline())
+            await served.shard.settings.configure(BOTH, served.deadline())
         assert (served.shard.settings.auto_create_topics, served.shard.settings.record_headers) == (True, False)
 
 
 async def test_the_setting_is_kept_by_restarts_and_compactions_and_by_other_settings() -> None:
     ledgers: HeldLedgers = SendingLedgers()
     async with serving(ledgers) as served:
-        await served.shard.configure(SettingsRequest(record_headers=True), served.deadline())
-        await served.shard.configure(SettingsRequest(auto_create_topics=False), served.deadline())
+        await served.shard.settings.configure(SettingsRequest(record_headers=True), served.deadline())
+        await served.shard.settings.configure(SettingsRequest(auto_create_topics=False), served.deadline())
     async with serving(ledgers, collect_bytes=1) as served:
         assert (served.shard.settings.record_headers, served.shard.settings.auto_create_topics) == (True, False)
         served.clock.advance(COMPACT_AGAIN_MS)

@@ -126,7 +126,7 @@ async def test_a_refused_commit_leaves_its_stages_and_the_index_as_the_ledger_ha
     with pytest.raises(TooLarge):
         await served.produce(rows_of(LARGE))
     assert contents(served.shard.journal.index.claims) == before
-    assert served.shard.topics() == []
+    assert served.shard.journal.index.topics.names() == []
     staged = winner(await served.stage(rows_of(7)))
     assert (await served.commit(staged)).outcome == "COMMITTED"
 

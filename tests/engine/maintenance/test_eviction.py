@@ -110,7 +110,7 @@ async def test_a_full_ledger_ends_a_round_where_it_is_and_the_next_one_goes_on(r
 async def test_a_crash_between_archive_and_run_loses_nothing_and_retires_nothing() -> None:
     ledgers = HeldLedgers()
     async with eviction(ledgers) as served:
-        await served.shard.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
+        await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
         with without_room(served):
             await filled(served)
         assert served.shard.eviction.busy
@@ -240,7 +240,7 @@ async def test_there_are_four_runs_at_most_and_no_other_files() -> None:
 async def test_archives_retire_with_their_time_and_leave_ledger_and_runs() -> None:
     ledgers = HeldLedgers()
     async with eviction(ledgers, horizon_ms_min=1) as served:
-        await served.shard.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
+        await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
         await filled(served)
         await pass_hours(served, 30)
         assert counters(served)[2] == 0
@@ -258,7 +258,7 @@ async def test_archives_retire_with_their_time_and_leave_ledger_and_runs() -> No
 async def test_sealing_forgets_nothing_early_and_keeps_nothing_longer() -> None:
     """Of ids done an hour apart, sealed two at a time, each is forgotten with its bucket."""
     async with eviction() as served:
-        await served.shard.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
+        await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
         await pass_hours(served, 2)
         for hour in range(HOURS):
             await done(served, f"hour {hour}", token=50 + hour)
@@ -363,7 +363,7 @@ async def test_at_each_step_of_their_way_out_ids_are_known(monkeypatch: pytest.M
 async def test_what_has_not_retired_can_be_made_again_from_the_ledger() -> None:
     ledgers = HeldLedgers()
     async with eviction(ledgers) as served:
-        await served.shard.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
+        await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
         await filled(served)
         await pass_hours(served, 12)
         await done(served, *names(20, 40), token=5)

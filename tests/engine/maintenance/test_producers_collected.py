@@ -34,18 +34,18 @@ class Query:
 
     async def run(self, batches: int, acks: bool = True) -> None:
         shard, deadline = self.shard, self.deadline
-        driver = await shard.register_driver(DriverRequest("query", id16(1)), deadline)
+        driver = await shard.drivers.register(DriverRequest("query", id16(1)), deadline)
         for batch in range(self.batch, self.batch + batches):
             token = id16(100 + batch)
-            lane = await shard.register(ProducerRequest("lane", token, "query"), deadline)
+            lane = await shard.producers.register(ProducerRequest("lane", token, "query"), deadline)
             sequences = np.arange(batch * BATCH, (batch + 1) * BATCH, dtype=np.uint64)
-            asked = await shard.claim_sequences(SequenceRequest("lane", lane.epoch, token, 0, sequences), deadline)
+            asked = await shard.producers.claim(SequenceRequest("lane", lane.epoch, token, 0, sequences), deadline)
             assert said(asked) == ["GRANTED"] * BATCH
-            await shard.settle_sequences(Verb.COMPLETE, "lane", lane.epoch, token, 0, deadline)
-            await shard.close_producer("lane", lane.epoch, token)
+            await shard.producers.settle(Verb.COMPLETE, "lane", lane.epoch, token, 0, deadline)
+            await shard.producers.close("lane", lane.epoch, token)
             if acks:
                 upto = (("lane", int(sequences[-1])),)
-                await shard.ack(AckRequest("query", driver.epoch, id16(1), upto, batch), deadline)
+                await shard.drivers.ack(AckRequest("query", driver.epoch, id16(1), upto, batch), deadline)
         self.batch += batches
 
 

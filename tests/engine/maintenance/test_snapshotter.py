@@ -23,8 +23,8 @@ async def served() -> AsyncIterator[Served]:
 
 async def work(served: Served) -> None:
     """Something of everything that an index can hold."""
-    await served.shard.configure(SettingsRequest(48 * HOUR_MS), served.deadline())
-    await served.shard.create_topic(TopicRequest("topic", partitions=2, retention_ms=90 * HOUR_MS), served.deadline())
+    await served.shard.settings.configure(SettingsRequest(48 * HOUR_MS), served.deadline())
+    await served.shard.topics.create(TopicRequest("topic", partitions=2, retention_ms=90 * HOUR_MS), served.deadline())
     held = await served.claim("done", "taken over", token=1)
     await served.settle(Verb.COMPLETE, held.claim)
     await served.claim("open", token=2)
@@ -42,7 +42,7 @@ async def compact(served: Served) -> None:
 
 async def look(served: Served) -> list[object]:
     shard = served.shard
-    view = await shard.topic("topic")
+    view = await shard.topics.view("topic")
     return [
         contents(shard.journal.index.claims),
         vars(shard.journal.index.batches.committed),

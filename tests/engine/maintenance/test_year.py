@@ -75,9 +75,9 @@ class World:
     async def claim(self, ids: list[str], token: int) -> list[str]:
         """Claimed and completed at once."""
         prints = self.shard.fingerprints().of_array(pa.array(ids))
-        answer = await self.shard.claim(ClaimRequest(id16(token), 0, prints), self.deadline)
+        answer = await self.shard.claims.claim(ClaimRequest(id16(token), 0, prints), self.deadline)
         if answer.claim is not None:
-            await self.shard.settle(Verb.COMPLETE, answer.claim, self.deadline)
+            await self.shard.claims.settle(Verb.COMPLETE, answer.claim, self.deadline)
         return said(answer)
 
     async def commit(self, batch: int) -> str:
@@ -87,10 +87,12 @@ class World:
         fingerprint = reduce(add, map(self.shard.row_fingerprints.of_batch, rows.batches), EMPTY)
         sha256, digest = hashlib.sha256(rows.data).digest(), hashlib.sha256(b"%d" % batch).digest()
         ask = StageRequest(name, "run:1", token, 0, sha256, rows, fingerprint)
-        staged = await self.shard.stage(ask, self.deadline)
+        staged = await self.shard.batches.stage(ask, self.deadline)
         won = winner(staged, self.commits)
         run, nonce = f"run {self.commits}", id16(self.commits)
-        told = await self.shard.commit(CommitRequest(name, run, nonce, (won,), digest, None, False), self.deadline)
+        told = await self.shard.batches.commit(
+            CommitRequest(name, run, nonce, (won,), digest, None, False), self.deadline
+        )
         return str(told.outcome)
 
     async def pass_a_bucket(self) -> None:
@@ -101,7 +103,7 @@ class World:
         numbers = range(step * IDS, (step + 1) * IDS)
         ids = shard.fingerprints().of_array(pa.array([f"produced {n}" for n in numbers]))
         ask = ProduceRequest("topic", id16(2 * step), 1, rows_of(*numbers), ids)
-        assert (await shard.produce(ask, self.deadline)).rows == IDS
+        assert (await shard.records.produce(ask, self.deadline)).rows == IDS
         old = step - int(5 * STEPS_A_DAY)
         if old > 0:
             again = [f"claimed {old} 0", f"produced {old * IDS}"]
@@ -148,9 +150,9 @@ async def world(
         open_gateway(ledgers, LocalRunFolders(folder, QuietDisk()), clock, events, limits) as gateway,
     ):
         world = World(gateway, clock, folder, events, ledgers)
-        await world.shard.configure(SettingsRequest(HORIZON_MS), world.deadline)
+        await world.shard.settings.configure(SettingsRequest(HORIZON_MS), world.deadline)
         for topic in ("topic", "committed"):
-            await world.shard.create_topic(TopicRequest(topic, retention_ms=3 * DAY_MS), world.deadline)
+            await world.shard.topics.create(TopicRequest(topic, retention_ms=3 * DAY_MS), world.deadline)
         yield world
 
 
@@ -176,7 +178,7 @@ async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_mo
     assert len(names) == world.step
     assert len(names.last) == NAMES_REMEMBERED
     assert len(names.older) >= world.step - NAMES_REMEMBERED
-    view = await world.shard.topic("topic")
+    view = await world.shard.topics.view("topic")
     assert view.high_offsets[0] - view.low_offsets[0] <= IDS * STEPS_A_DAY * 4
 
 

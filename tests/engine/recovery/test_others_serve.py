@@ -95,7 +95,7 @@ async def test_one_namespace_that_cannot_be_opened_is_down_and_the_others_serve(
     ledgers.refused[bad] = why
     async with serving(ledgers) as served:
         assert states(served) == {name: "DOWN" if name == bad else "SERVING" for name in ("a", "b", "default")}
-        assert said(await served.gateway.shard("a").claim(*_asked(served))) == ["GRANTED"]
+        assert said(await served.gateway.shard("a").claims.claim(*_asked(served))) == ["GRANTED"]
         expected = type(why) if isinstance(why, LedgerDamaged | KeyMismatch | LedgerBusy) else Recovering
         with pytest.raises(expected, match=f"namespace {bad} is down, and opened again each minute: "):
             served.gateway.shard(bad)

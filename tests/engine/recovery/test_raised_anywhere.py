@@ -85,7 +85,7 @@ class Day:
         await self.quiet()
         shard = self._gateway.shard("default")
         prints = shard.fingerprints().of_array(pa.array(names, pa.string()))
-        if await self.asked(shard.take(TakeRequest(id16(7), prints), Deadline(self._clock))) is not None:
+        if await self.asked(shard.claims.take(TakeRequest(id16(7), prints), Deadline(self._clock))) is not None:
             self.taken += names
 
     async def claim_and_complete(self, *names: str) -> None:
@@ -93,9 +93,9 @@ class Day:
         shard = self._gateway.shard("default")
         prints = shard.fingerprints().of_array(pa.array(names, pa.string()))
         request = ClaimRequest(id16(next(self._tokens)), 1, prints, 1)
-        answer = await self.asked(shard.claim(request, Deadline(self._clock)))
+        answer = await self.asked(shard.claims.claim(request, Deadline(self._clock)))
         if answer is not None and answer.claim is not None:
-            await self.asked(shard.settle(Verb.COMPLETE, answer.claim, Deadline(self._clock)))
+            await self.asked(shard.claims.settle(Verb.COMPLETE, answer.claim, Deadline(self._clock)))
 
     async def run(self) -> None:
         for part in range(3):
@@ -110,7 +110,7 @@ class Day:
             await self.quiet()
             shard = self._gateway.shard("default")
             prints = shard.fingerprints().of_array(pa.array([*self.taken, "new"], pa.string()))
-            found = await self.asked(shard.take(TakeRequest(id16(8), prints), Deadline(self._clock)))
+            found = await self.asked(shard.claims.take(TakeRequest(id16(8), prints), Deadline(self._clock)))
         assert said(found) == ["DUPLICATE"] * len(self.taken) + ["GRANTED"]
 
 

@@ -75,7 +75,7 @@ def test_an_abort_removes_the_stages_of_its_tokens_and_no_others(world: World) -
     """A zombie driver aborts its own tasks; its successor's stand under the same name."""
     old, new = world.stage(NAME, "run:1", ["old"]), world.stage(NAME, "run:2", ["new"])
     shard = world.gateway.shard("default")
-    answer = world.runner.run(shard.abort(AbortRequest(NAME, (old.token,)), world.deadline))
+    answer = world.runner.run(shard.batches.abort(AbortRequest(NAME, (old.token,)), world.deadline))
     assert (answer.committed, answer.removed) == (False, 1)
     assert isinstance(world.commit(NAME, "2", b"2" * 16, [new], None), CommitResult)
     assert world.read("topic") == ["new"]
@@ -85,6 +85,8 @@ def test_an_abort_after_the_commit_changes_nothing(world: World) -> None:
     """Spark aborts with every message when its commit() raised, also when the commit had happened."""
     winner = world.stage(NAME, "run:1", ["row"])
     world.commit(NAME, "1", b"1" * 16, [winner], None)
-    answer = world.runner.run(world.gateway.shard("default").abort(AbortRequest(NAME, (winner.token,)), world.deadline))
+    answer = world.runner.run(
+        world.gateway.shard("default").batches.abort(AbortRequest(NAME, (winner.token,)), world.deadline)
+    )
     assert (answer.committed, answer.removed) == (True, 0)
     assert world.read("topic") == ["row"]

@@ -24,7 +24,7 @@ from tests.support.outages import PASS, REJECT, UNCHECKED, ask, ask_of, come_bac
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     async with serving() as served:
-        await served.shard.configure(PASS, served.deadline())
+        await served.shard.settings.configure(PASS, served.deadline())
         yield served
 
 
@@ -66,7 +66,7 @@ async def standby() -> AsyncIterator[tuple[Followable, Served]]:
     async with open_gateway(ledgers, MemoryRunFolders(), clock, events, standby=True) as gateway:
         await until(lambda: gateway.readiness()["default"] == "SERVING")
         served = Served(gateway, ledgers, clock, events)
-        await served.shard.configure(PASS, served.deadline())
+        await served.shard.settings.configure(PASS, served.deadline())
         yield ledgers, served
 
 
@@ -112,7 +112,7 @@ async def test_a_request_of_one_outage_is_not_passed_in_the_next_which_is_set_ot
     await go_down(served)
     old = served.gateway.claims("default", "slow")
     await come_back(served)
-    await served.shard.configure(REJECT, served.deadline())
+    await served.shard.settings.configure(REJECT, served.deadline())
     await go_down(served)
     with pytest.raises(Recovering):
         await ask_of(served, old, "a")
@@ -185,7 +185,7 @@ async def test_a_ledger_that_cannot_be_opened_for_a_bug_or_for_want_of_memory_le
 async def test_a_ledger_that_its_upkeep_has_ended_lets_nothing_pass_by_the_append_that_is_told_so() -> None:
     ledgers = HeldLedgers()
     async with serving(ledgers) as served:
-        await served.shard.configure(PASS, served.deadline())
+        await served.shard.settings.configure(PASS, served.deadline())
         ledgers.has_given_up = True
         served.disk.faults = ["lost"]
         with pytest.raises(LedgerDown):

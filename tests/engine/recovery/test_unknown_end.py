@@ -58,7 +58,7 @@ async def test_a_request_that_held_the_poisoned_shard_is_not_answered_by_it(serv
         await served.claim("c", token=3)
     for verb, claim in ((Verb.RENEW, held.claim), (Verb.COMPLETE, done.claim)):
         with pytest.raises(LedgerDown):
-            await shard.settle(verb, claim or b"", served.deadline())
+            await shard.claims.settle(verb, claim or b"", served.deadline())
 
 
 async def test_what_was_not_written_is_free_after_the_rebuild(served: Served) -> None:

@@ -63,7 +63,7 @@ async def refusals(asked: Awaitable[AckResult]) -> list[tuple[str, dict[str, obj
 async def test_a_part_that_is_refused_keeps_no_other_part_from_being_acked(lane: Lanes) -> None:
     await lane.register(token=5, producer="q")
     await lane.claim(0, [1, 2], token=5, producer="q")
-    await lane.shard.settle_sequences(Verb.COMPLETE, "q", 1, id16(5), 0, lane.served.deadline())
+    await lane.shard.producers.settle(Verb.COMPLETE, "q", 1, id16(5), 0, lane.served.deadline())
     await lane.claim(0, [1, 2])
     await lane.complete(0)
     await lane.claim(1, [3, 4, 7])

@@ -30,14 +30,14 @@ def prints(lane: Lanes, *ids: str) -> Any:
 
 async def take(lane: Lanes, *ids: str, batch: int) -> Any:
     ask = TakeRequest(id16(70), prints(lane, *ids), Scope("d", batch))
-    return await lane.shard.take(ask, lane.served.deadline())
+    return await lane.shard.claims.take(ask, lane.served.deadline())
 
 
 async def produce(lane: Lanes, *ids: str, batch: int, call: int = 1, token: int = 60) -> Any:
     rows = rows_of(*range(len(ids)))
     keys = np.arange(len(ids), dtype=np.uint64)
     ask = ProduceRequest("topic", id16(token), call, rows, prints(lane, *ids), keys, Scope("d", batch))
-    return await lane.shard.produce(ask, lane.served.deadline())
+    return await lane.shard.records.produce(ask, lane.served.deadline())
 
 
 async def done(lane: Lanes, *ids: str, batch: int, call: int = 1) -> None:
@@ -228,7 +228,7 @@ def _ids_of(index: ShardIndex, batches: int) -> int:
 
 async def test_a_driver_that_never_registered_has_nothing_acked(lane: Lanes) -> None:
     ask = TakeRequest(id16(70), prints(lane, "a"), Scope("nobody", 0))
-    assert said(await lane.shard.take(ask, lane.served.deadline())) == ["GRANTED"]
+    assert said(await lane.shard.claims.take(ask, lane.served.deadline())) == ["GRANTED"]
 
 
 @pytest.mark.parametrize(
@@ -240,5 +240,5 @@ async def test_a_batch_that_can_never_be_acked_is_refused_before_any_effect(
     lane: Lanes, scope: Scope, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        await lane.shard.take(TakeRequest(id16(70), prints(lane, "a"), scope), lane.served.deadline())
+        await lane.shard.claims.take(TakeRequest(id16(70), prints(lane, "a"), scope), lane.served.deadline())
     assert lane.served.disk.appends == []

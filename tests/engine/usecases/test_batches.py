@@ -24,7 +24,7 @@ async def served() -> AsyncIterator[Served]:
 async def test_a_chunk_is_kept_and_nobody_reads_it_yet(served: Served) -> None:
     answer = await served.stage(rows_of(1, 2, 3))
     assert (answer.committed, answer.rows) == (False, 3)
-    assert served.shard.topics() == []
+    assert served.shard.journal.index.topics.names() == []
     assert served.shard.counters()["stage_bytes"] == len(rows_of(1, 2, 3).data)
 
 
@@ -117,7 +117,7 @@ async def test_an_empty_chunk_is_a_chunk(served: Served) -> None:
     empty = await served.stage(rows_of())
     answer = await served.commit(winner(empty))
     assert (answer.outcome, answer.rows) == ("COMMITTED", 0)
-    assert served.shard.topics() == ["topic"], "its schema is known from now on"
+    assert served.shard.journal.index.topics.names() == ["topic"], "its schema is known from now on"
     assert await served.read() == []
 
 

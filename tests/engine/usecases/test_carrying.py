@@ -33,7 +33,7 @@ async def take_in(served: Served, known: KnownIds) -> int:
 
 async def take(served: Served, owner: int, *ids: str) -> list[str]:
     prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
-    return said(await served.shard.take(TakeRequest(id16(owner), prints), served.deadline()))
+    return said(await served.shard.claims.take(TakeRequest(id16(owner), prints), served.deadline()))
 
 
 async def test_done_is_done_and_taken_is_its_owners_also_after_a_restart() -> None:
@@ -68,7 +68,7 @@ async def refused(served: Served, error: type[Exception], told: str, **owners: b
         await take_in(served, known(served, fine=NOBODY, **owners))
     assert served.disk.appends == []
     assert await served.shard.operations.actions.trail(None, 9) == []
-    assert (await served.shard.explain(known(served, fine=NOBODY).ids.tobytes())).state.name == "ABSENT"
+    assert (await served.shard.claims.explain(known(served, fine=NOBODY).ids.tobytes())).state.name == "ABSENT"
 
 
 async def test_what_a_claim_holds_and_what_is_anothers_refuse_all_of_it() -> None:
@@ -97,7 +97,7 @@ async def test_an_id_with_two_owners_too_many_ids_and_a_full_disk_change_nothing
         with pytest.raises(LedgerFull):
             await take_in(served, one)
         for fingerprint in one.ids:
-            assert (await served.shard.explain(fingerprint.tobytes())).state.name == "ABSENT"
+            assert (await served.shard.claims.explain(fingerprint.tobytes())).state.name == "ABSENT"
 
 
 def test_the_table_has_a_cell_for_whatever_is_told() -> None:

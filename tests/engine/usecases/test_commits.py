@@ -53,7 +53,7 @@ async def test_chunks_are_published_in_their_order_however_they_came(served: Ser
 async def test_offsets_go_on_without_holes(served: Served) -> None:
     await served.commit(await staged(served, 1, 2))
     later = await served.commit(await staged(served, 3, name=LATER), name=LATER, nonce=2)
-    assert (later.spans[0].first_offset, (await served.shard.topic("topic")).high_offsets[0]) == (2, 3)
+    assert (later.spans[0].first_offset, (await served.shard.topics.view("topic")).high_offsets[0]) == (2, 3)
 
 
 async def test_the_first_commit_of_an_app_to_a_topic_says_so_and_so_does_its_repeat(served: Served) -> None:
@@ -72,14 +72,14 @@ async def test_the_first_commit_of_an_app_to_a_topic_says_so_and_so_does_its_rep
 async def test_a_batch_without_rows_is_committed_once_too(served: Served) -> None:
     assert (await served.commit()).outcome == "COMMITTED"
     assert (await served.commit(run="2", nonce=2)).outcome == "DUPLICATE"
-    assert served.shard.topics() == []
+    assert served.shard.journal.index.topics.names() == []
 
 
 async def test_a_missing_stage_publishes_nothing_and_keeps_the_others(served: Served) -> None:
     there = await staged(served, 1)
     with pytest.raises(MissingStage, match="batch 5 of query"):
         await served.commit(there, Winner(id16(2), 1, 1, bytes(16)))
-    assert served.shard.topics() == []
+    assert served.shard.journal.index.topics.names() == []
     assert (await served.commit(there)).outcome == "COMMITTED"
 
 
@@ -95,7 +95,7 @@ async def test_winners_of_different_schemas_are_refused_before_any_effect(served
     other = winner(await served.stage(rows_of("x", kind=pa.string()), token=2), 2)
     with pytest.raises(SchemaMismatch):
         await served.commit(first, other)
-    assert served.shard.topics() == []
+    assert served.shard.journal.index.topics.names() == []
     assert (await served.commit(first)).outcome == "COMMITTED"
 
 

@@ -314,7 +314,7 @@ async def test_a_namespace_that_promises_headers_has_no_lanes() -> None:
     async with serving(ledgers) as served:
         served.shard.journal.index.settings.in_force = NamespaceSet(0, 1, 0, 1)
         with pytest.raises(BadRequest, match="record_headers"):
-            await served.shard.open_lane("t", "p", served.deadline())
+            await served.shard.direct.open("t", "p", served.deadline())
 
 
 async def test_questions_that_cannot_be_are_refused(lane: DirectLanes) -> None:
@@ -338,7 +338,7 @@ async def test_lanes_and_their_intervals_are_bounded() -> None:
 async def test_where_the_ledger_has_no_place_for_lanes_they_are_refused() -> None:
     async with serving() as served:
         with pytest.raises(NotFound, match="kafka://"):
-            await served.shard.open_lane("t", "p", served.deadline())
+            await served.shard.direct.open("t", "p", served.deadline())
 
 
 async def test_a_reading_that_brokers_refuse_is_told_and_tried_again(lane: DirectLanes) -> None:

@@ -29,16 +29,16 @@ async def produce(served: Served, *numbers: int, token: int = 1, keys: bool = Fa
     rows = rows_of(*numbers)
     found = served.shard.row_fingerprints.keys_of(rows.batches[0], ["n"]) if keys else None
     ask = ProduceRequest("topic", id16(token), 1, rows, ids_of(served, numbers), found, **more)
-    return await served.shard.produce(ask, served.deadline())
+    return await served.shard.records.produce(ask, served.deadline())
 
 
 async def claim(served: Served, *numbers: int, token: int = 5, call: int = 1, locate: bool = True) -> Any:
     ask = ClaimRequest(id16(token), call, ids_of(served, numbers), locate=locate)
-    return await served.shard.claim(ask, served.deadline())
+    return await served.shard.claims.claim(ask, served.deadline())
 
 
 async def complete(served: Served, claimed: bytes, result: bytes | None = None) -> Any:
-    return await served.shard.settle(Verb.COMPLETE, claimed, served.deadline(), result)
+    return await served.shard.claims.settle(Verb.COMPLETE, claimed, served.deadline(), result)
 
 
 async def done(served: Served, *numbers: int, result: bytes | None, token: int = 1) -> Any:
@@ -57,7 +57,7 @@ async def compact(served: Served) -> None:
 
 
 async def read(served: Served, partition: int) -> list[int]:
-    fetched = await served.shard.fetch("topic", partition, 0, 1_000, 1 << 40)
+    fetched = await served.shard.topics.fetch("topic", partition, 0, 1_000, 1 << 40)
     return [n for chunk in fetched.chunks for n in pa.ipc.open_stream(chunk.data).read_all()["n"].to_pylist()]
 
 
@@ -79,7 +79,7 @@ async def test_a_retry_gets_its_offsets_again(served: Served) -> None:
 
 
 async def test_a_retry_of_rows_in_several_partitions_gets_the_offsets_of_each(served: Served) -> None:
-    await served.shard.create_topic(TopicRequest("topic", 4), served.deadline())
+    await served.shard.topics.create(TopicRequest("topic", 4), served.deadline())
     first = await produce(served, *range(20), keys=True)
     assert len(first.spans) == 4
     assert spans((await produce(served, *range(20), keys=True)).before) == sorted(spans(first.spans))
@@ -88,7 +88,7 @@ async def test_a_retry_of_rows_in_several_partitions_gets_the_offsets_of_each(se
 async def test_a_retry_that_writes_more_is_told_of_both_by_the_next(served: Served) -> None:
     held = await claim(served, 1, token=9, locate=False)
     assert said(await produce(served, 1, 2)) == ["BUSY", "GRANTED"]
-    await served.shard.settle(Verb.RELEASE, held.claim, served.deadline())
+    await served.shard.claims.settle(Verb.RELEASE, held.claim, served.deadline())
     second = await produce(served, 1, 2)
     assert (said(second), spans(second.spans), spans(second.before)) == (
         ["GRANTED", "DUPLICATE+OWN"],
@@ -149,14 +149,14 @@ async def test_a_duplicate_names_the_place_of_its_first(served: Served) -> None:
 
 async def test_takes_and_produces_are_told_places_too(served: Served) -> None:
     await produce(served, 1, 2)
-    taken = await served.shard.take(TakeRequest(id16(3), ids_of(served, [2, 8]), locate=True), served.deadline())
+    taken = await served.shard.claims.take(TakeRequest(id16(3), ids_of(served, [2, 8]), locate=True), served.deadline())
     assert places(taken) == [("topic", 0, 1), None]
     produced = await produce(served, 5, 2, token=4, locate=True)
     assert places(produced) == [("topic", 0, 2), ("topic", 0, 1)]
 
 
 async def test_places_are_those_that_reading_finds_in_all_partitions(served: Served) -> None:
-    await served.shard.create_topic(TopicRequest("topic", 4), served.deadline())
+    await served.shard.topics.create(TopicRequest("topic", 4), served.deadline())
     await produce(served, *range(40), keys=True)
     await produce(served, *range(40, 60), token=2, keys=True)
     asked = [59, 3, 17, 41, 0, 22]
@@ -230,7 +230,7 @@ async def test_places_are_read_once_they_are_durable(served: Served) -> None:
 async def test_without_ids_there_is_nothing_to_locate(served: Served) -> None:
     ask = ProduceRequest("topic", id16(1), 1, rows_of(1), locate=True)
     with pytest.raises(BadRequest, match="locate"):
-        await served.shard.produce(ask, served.deadline())
+        await served.shard.records.produce(ask, served.deadline())
 
 
 async def test_a_duplicate_is_told_the_result_of_the_first(served: Served) -> None:
@@ -275,7 +275,7 @@ async def test_a_result_that_does_not_fit_is_refused_before_anything_is_done(
 async def test_other_ends_take_no_result(served: Served, verb: Verb) -> None:
     answer = await claim(served, 1, token=1, locate=False)
     with pytest.raises(BadRequest, match="takes no result"):
-        await served.shard.settle(verb, answer.claim, served.deadline(), FLIGHT)
+        await served.shard.claims.settle(verb, answer.claim, served.deadline(), FLIGHT)
 
 
 async def test_ids_that_were_taken_over_have_the_result_of_who_wrote_them(served: Served) -> None:

@@ -52,7 +52,7 @@ class Walk:
     async def life(self, ledgers: HeldLedgers) -> None:
         async with serving(ledgers, collect_bytes=1, located_entries=LOCATED_ENTRIES) as self.served:
             for topic, partitions in PARTITIONS.items():
-                await self.served.shard.create_topic(TopicRequest(topic, partitions), self.served.deadline())
+                await self.served.shard.topics.create(TopicRequest(topic, partitions), self.served.deadline())
             for _ in range(STEPS):
                 await self.step()
 
@@ -141,7 +141,7 @@ class Walk:
                 self.claims.append(answer.claim)
             return self.check(numbers, answer)
 
-        return self.served.shard.claim(ask, self.served.deadline()), learn
+        return self.served.shard.claims.claim(ask, self.served.deadline()), learn
 
     def take(self, numbers: list[int]) -> tuple[Awaitable[Any], Callable[[Any], Any]]:
         owner = self.rng.choice([b"o" * 16, b"p" * 16])
@@ -155,7 +155,7 @@ class Walk:
                     self.truth.holder.pop(number, None)
             return self.check(numbers, answer)
 
-        return self.served.shard.take(ask, self.served.deadline()), learn
+        return self.served.shard.claims.take(ask, self.served.deadline()), learn
 
     def produce(
         self, token: bytes, numbers: list[int], topic: str, before: int
@@ -194,7 +194,7 @@ class Walk:
 
             return check
 
-        return shard.produce(ask, self.served.deadline()), learn
+        return shard.records.produce(ask, self.served.deadline()), learn
 
     def settle(self) -> tuple[Awaitable[Any], Callable[[Any], Any]]:
         rng, truth = self.rng, self.truth
@@ -220,7 +220,7 @@ class Walk:
                 assert answer.result == first, self.seed
                 assert answer.other_result == (result is not None and result != first), self.seed
 
-        return self.served.shard.settle(verb, claim, self.served.deadline(), result), learn
+        return self.served.shard.claims.settle(verb, claim, self.served.deadline(), result), learn
 
     def decided(self, numbers: list[int], answer: Any) -> None:
         for number, verdict in zip(numbers, said(answer), strict=True):
@@ -260,7 +260,7 @@ class Walk:
             for partition in range(partitions):
                 key = topic, partition
                 offset = self.truth.read_to.get(key, 0)
-                fetched = await self.served.shard.fetch(topic, partition, offset, 1_000, 1 << 40)
+                fetched = await self.served.shard.topics.fetch(topic, partition, offset, 1_000, 1 << 40)
                 for chunk in fetched.chunks:
                     rows = pa.ipc.open_stream(chunk.data).read_all()["n"].to_pylist()
                     for row, number in enumerate(rows, chunk.first_offset):

@@ -24,7 +24,7 @@ no_takeover = pytest.mark.parametrize("expiry", list(TOLD))
 async def expired(expiry: LeaseExpiry) -> AsyncIterator[tuple[Served, Any]]:
     """A gateway so set up, and a claim of "a" by token 1 whose lease ran out."""
     async with serving(lease_ms=LEASE_MS) as served:
-        await served.shard.configure(SettingsRequest(lease_expiry=expiry), served.deadline())
+        await served.shard.settings.configure(SettingsRequest(lease_expiry=expiry), served.deadline())
         held = await served.claim("a")
         served.clock.advance(LEASE_MS)
         yield served, held
@@ -33,12 +33,12 @@ async def expired(expiry: LeaseExpiry) -> AsyncIterator[tuple[Served, Any]]:
 async def produce(served: Served, token: int) -> list[str]:
     prints = served.shard.fingerprints().of_array(pa.array(["a"]))
     ask = ProduceRequest("topic", id16(token), 1, rows_of(1), prints)
-    return said(await served.shard.produce(ask, served.deadline()))
+    return said(await served.shard.records.produce(ask, served.deadline()))
 
 
 async def take(served: Served) -> list[str]:
     prints = served.shard.fingerprints().of_array(pa.array(["a"]))
-    return said(await served.shard.take(TakeRequest(id16(9), prints), served.deadline()))
+    return said(await served.shard.claims.take(TakeRequest(id16(9), prints), served.deadline()))
 
 
 @no_takeover
@@ -51,7 +51,7 @@ async def test_nobody_is_granted_what_ran_out_on_any_way(expiry: LeaseExpiry) ->
         counted = served.shard.counters()
         name = "held" if expiry is LeaseExpiry.HOLD else "in_doubt"
         assert (counted["takeovers"], counted[name], counted["busy"]) == (0, 3, 0)
-        assert (await served.shard.topic("topic")).high_offsets == [0]
+        assert (await served.shard.topics.view("topic")).high_offsets == [0]
 
 
 @no_takeover
@@ -79,7 +79,7 @@ async def test_a_holder_that_was_only_slow_goes_on_as_ever(expiry: LeaseExpiry) 
 async def test_a_person_who_has_looked_resolves_it(expiry: LeaseExpiry, is_done: bool, then: str) -> None:
     async with expired(expiry) as (served, held):
         found = ResolveRequest(is_done, "ada", "looked into the sink")
-        assert await served.shard.resolve_claim(held.claim, found, served.deadline()) == 1
+        assert await served.shard.operations.leftovers.of_claim(held.claim, found, served.deadline()) == 1
         assert said(await served.claim("a", token=2)) == [then]
 
 
@@ -87,7 +87,7 @@ async def test_a_person_who_has_looked_resolves_it(expiry: LeaseExpiry, is_done:
 async def test_it_outlives_the_process_and_a_snapshot(expiry: LeaseExpiry) -> None:
     ledgers = HeldLedgers()
     async with serving(ledgers, lease_ms=LEASE_MS) as served:
-        await served.shard.configure(SettingsRequest(lease_expiry=expiry), served.deadline())
+        await served.shard.settings.configure(SettingsRequest(lease_expiry=expiry), served.deadline())
         await served.claim("a")
     for compacts in (True, False):
         async with serving(ledgers, lease_ms=LEASE_MS, collect_bytes=1) as served:
@@ -108,7 +108,7 @@ async def test_a_setting_that_the_ledger_refused_is_not_in_force() -> None:
         served.clock.advance(LEASE_MS)
         served.disk.faults = ["full"]
         with pytest.raises(LedgerFull):
-            await served.shard.configure(HOLD, served.deadline())
+            await served.shard.settings.configure(HOLD, served.deadline())
         assert served.shard.settings.lease_expiry is LeaseExpiry.TAKEOVER
         with pytest.raises(LedgerFull):
             await served.claim("a", token=2)  # which would take it over, and finds no room
@@ -116,16 +116,16 @@ async def test_a_setting_that_the_ledger_refused_is_not_in_force() -> None:
 
 async def test_other_settings_leave_it_as_it_is_and_takeover_brings_takeovers_back() -> None:
     async with expired(LeaseExpiry.FAIL) as (served, _):
-        await served.shard.configure(SettingsRequest(auto_create_topics=False), served.deadline())
+        await served.shard.settings.configure(SettingsRequest(auto_create_topics=False), served.deadline())
         assert said(await served.claim("a", token=2)) == ["IN_DOUBT"]
-        await served.shard.configure(SettingsRequest(lease_expiry=LeaseExpiry.TAKEOVER), served.deadline())
+        await served.shard.settings.configure(SettingsRequest(lease_expiry=LeaseExpiry.TAKEOVER), served.deadline())
         assert said(await served.claim("a", token=2, call=2)) == ["GRANTED+TAKEOVER"]
 
 
 @no_takeover
 async def test_what_an_older_epoch_left_is_granted_to_nobody_and_a_person_resolves_it(expiry: LeaseExpiry) -> None:
     async with lanes(lease_ms=LEASE_MS) as lane:
-        await lane.shard.configure(SettingsRequest(lease_expiry=expiry), lane.served.deadline())
+        await lane.shard.settings.configure(SettingsRequest(lease_expiry=expiry), lane.served.deadline())
         await lane.claim(0, [1, 2])
         await lane.close()
         await lane.register(token=2)
@@ -134,5 +134,5 @@ async def test_what_an_older_epoch_left_is_granted_to_nobody_and_a_person_resolv
         assert said(await lane.produce(1, [2, 4], token=2, epoch=2)) == [told, "GRANTED"]
         assert await lane.served.read() == [4]
         found = ResolveRequest(True, "ada", "looked into the sink")
-        await lane.shard.resolve_producer("p", (1, 2), found, lane.served.deadline())
+        await lane.shard.operations.leftovers.of_producer("p", (1, 2), found, lane.served.deadline())
         assert said(await lane.claim(2, [1, 2], token=2, epoch=2)) == ["DUPLICATE", "DUPLICATE"]

@@ -34,12 +34,12 @@ async def lane() -> AsyncIterator[Lanes]:
 async def clear(
     lane: Lanes, found: ResolveRequest, first: int | None = None, last: int | None = None, name: str = "p"
 ) -> int:
-    cleared: int = await lane.shard.resolve_producer(name, (first, last), found, lane.served.deadline())
+    cleared: int = await lane.shard.operations.leftovers.of_producer(name, (first, last), found, lane.served.deadline())
     return cleared
 
 
 async def clear_claim(lane: Lanes, claim: bytes | None, found: ResolveRequest) -> int:
-    cleared: int = await lane.shard.resolve_claim(claim, found, lane.served.deadline())
+    cleared: int = await lane.shard.operations.leftovers.of_claim(claim, found, lane.served.deadline())
     return cleared
 
 
@@ -68,7 +68,7 @@ async def test_what_was_found_done_is_a_duplicate_and_lets_acks_pass(lane: Lanes
 async def test_what_was_found_not_done_lets_acks_pass_and_is_granted_until_then(lane: Lanes) -> None:
     await left(lane)
     assert await clear(lane, NOT_DONE) == 3
-    view = await lane.shard.explain_producer("p")
+    view = await lane.shard.producers.explain("p")
     assert (view.open.tolist(), view.resume_after) == ([[3, 4], [7, 7]], 2), "it is still not done"
     assert said(await lane.claim(0, [3], token=2, epoch=2)) == ["GRANTED"]
     assert refused(await lane.ack([("p", 7)])) == [[[3, 3]]]

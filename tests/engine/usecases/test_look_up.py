@@ -18,7 +18,7 @@ async def served() -> AsyncIterator[Served]:
 
 
 async def look_up(served: Served, *ids: int) -> ClaimResult:
-    return await served.shard.look_up(LookUpRequest(ids_of(served, ids)), served.deadline())
+    return await served.shard.claims.look_up(LookUpRequest(ids_of(served, ids)), served.deadline())
 
 
 async def claimed(served: Served, number: int) -> bytes | None:

@@ -64,9 +64,9 @@ async def test_what_is_forgotten_is_granted_to_whoever_asks_next_and_nothing_els
 
 async def test_taken_ids_are_forgotten_too(lane: Lanes) -> None:
     prints = lane.shard.fingerprints().of_array(pa.array(["a"], pa.string()))
-    await lane.shard.take(TakeRequest(id16(7), prints), lane.served.deadline())
+    await lane.shard.claims.take(TakeRequest(id16(7), prints), lane.served.deadline())
     assert await forget(lane.served, "a") == 1
-    taken = await lane.shard.take(TakeRequest(id16(8), prints), lane.served.deadline())
+    taken = await lane.shard.claims.take(TakeRequest(id16(8), prints), lane.served.deadline())
     assert said(taken) == ["GRANTED"]
 
 
@@ -116,7 +116,7 @@ async def test_who_is_fenced_is_told_so_and_the_next_attempt_waits_for_no_lease(
 async def test_a_claim_whose_holder_is_known_to_be_gone_is_released_under_its_lease(lane: Lanes) -> None:
     claimed = await lane.served.claim("a")
     gone = ResolveRequest(False, "ada", "its pod was evicted", holder_gone=True)
-    assert await lane.shard.resolve_claim(claimed.claim, gone, lane.served.deadline()) == 1
+    assert await lane.shard.operations.leftovers.of_claim(claimed.claim, gone, lane.served.deadline()) == 1
     assert said(await lane.served.claim("a", token=2)) == ["GRANTED"]
 
 
@@ -127,7 +127,7 @@ async def every_action(lane: Lanes) -> None:
     await lane.shard.operations.actions.note("drain", "", 0, Note("bob", "to upgrade"), lane.served.deadline())
     claimed = await lane.served.claim("b", token=2)
     gone = ResolveRequest(True, "cy", "it was written", holder_gone=True)
-    await lane.shard.resolve_claim(claimed.claim, gone, lane.served.deadline())
+    await lane.shard.operations.leftovers.of_claim(claimed.claim, gone, lane.served.deadline())
 
 
 EVERY = [

@@ -29,11 +29,11 @@ async def stage(served: Served, number: int, chunk: int, token: int = 1, by_key:
     keys = np.array([KEY], np.uint64) if by_key else None
     sha256 = hashlib.sha256(rows.data).digest()
     asked = StageRequest(BATCH, "run:1", id16(token), chunk, sha256, rows, fingerprint, keys)
-    return await shard.stage(asked, served.deadline())
+    return await shard.batches.stage(asked, served.deadline())
 
 
 async def make_topic(served: Served, partitions: int) -> None:
-    await served.shard.create_topic(TopicRequest("topic", partitions=partitions), served.deadline())
+    await served.shard.topics.create(TopicRequest("topic", partitions=partitions), served.deadline())
 
 
 def of_both(*staged: StageResult, token: int = 1) -> Winner:
@@ -63,7 +63,7 @@ async def refused(served: Served, winner: Winner) -> None:
     with pytest.raises(MissingStage, match="staged when topic topic had 1 partition, and it has 4: write the batch ag"):
         await served.commit(winner)
     assert len(served.disk.appends) == appends, "nothing was written"
-    assert (await served.shard.topic("topic")).high_offsets == [0] * 4
+    assert (await served.shard.topics.view("topic")).high_offsets == [0] * 4
 
 
 async def test_what_was_staged_without_keys_may_lie_anywhere(served: Served) -> None:

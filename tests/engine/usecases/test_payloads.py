@@ -29,7 +29,7 @@ async def claim(served: Served, ids: str, payloads: str | None, token: int = 1, 
     """A letter an id, and one for each payload."""
     found = served.shard.fingerprints().of_array(pa.array(list(ids)))
     ask = ClaimRequest(id16(token), call, found, digests=beside(served, payloads))
-    return await served.shard.claim(ask, served.deadline())
+    return await served.shard.claims.claim(ask, served.deadline())
 
 
 async def done(served: Served, ids: str, payloads: str | None, token: int = 1) -> None:
@@ -41,7 +41,7 @@ async def produce(served: Served, ids: str, payloads: str | None, token: int = 1
     rows = rows_of(*map(ord, ids))
     found = served.shard.fingerprints().of_array(pa.array(list(ids)))
     ask = ProduceRequest("topic", id16(token), 1, rows, found, keys, digests=beside(served, payloads))
-    return await served.shard.produce(ask, served.deadline())
+    return await served.shard.records.produce(ask, served.deadline())
 
 
 async def test_another_payload_is_told_and_counted_the_same_is_a_duplicate(served: Served) -> None:
@@ -69,7 +69,7 @@ async def test_rows_with_another_payload_are_not_written(served: Served) -> None
 
 
 async def test_each_partition_has_the_payloads_of_its_own_rows(served: Served) -> None:
-    await served.shard.create_topic(TopicRequest("topic", partitions=2), served.deadline())
+    await served.shard.topics.create(TopicRequest("topic", partitions=2), served.deadline())
     await produce(served, "abcd", "wxyz", keys=np.array([0, 1, 0, 1], np.uint64))
     found = [entry.digests for entry in served.disk.appends[-1] if isinstance(entry, Produced)]
     assert found == [served.shard.payloads.of_columns([pa.array(list(of))]).tobytes() for of in ("wy", "xz")]
@@ -122,7 +122,7 @@ async def test_payloads_are_known_after_a_restart() -> None:
     async with serving(ledgers) as served:
         assert said(await claim(served, "abcd", "xqqq", token=9)) == ["DUPLICATE", "CONFLICT", "CONFLICT", "DUPLICATE"]
         found = served.shard.fingerprints().of_array(pa.array(["a", "d"]))
-        kept = [(await served.shard.explain(one.tobytes())).digest_kept for one in found]
+        kept = [(await served.shard.claims.explain(one.tobytes())).digest_kept for one in found]
         assert kept == [True, False]
 
 

@@ -39,7 +39,7 @@ async def served(ledgers: SendingLedgers) -> AsyncIterator[Served]:
 async def produce(served: Served, *numbers: int, token: int = 1, locate: bool = True, **more: Any) -> Any:
     ids = ids_of(served, numbers)
     ask = ProduceRequest("topic", id16(token), 1, rows_of(*numbers), ids, locate=locate)
-    return await served.shard.produce(ask, more.get("deadline", served.deadline()))
+    return await served.shard.records.produce(ask, more.get("deadline", served.deadline()))
 
 
 def ranges(told: Any) -> list[tuple[str, int, int, int]]:
@@ -132,12 +132,12 @@ async def test_a_commit_and_its_repeats_tell_where_the_batch_lies(ledgers: Sendi
 async def test_an_explanation_names_the_row_s_own_place_or_none(ledgers: SendingLedgers) -> None:
     async with gateway(ledgers) as served:
         await produce(served, 1, 2, 3, 4)
-        told = [await served.shard.explain(one.tobytes()) for one in ids_of(served, (1, 2, 3, 4))]
+        told = [await served.shard.claims.explain(one.tobytes()) for one in ids_of(served, (1, 2, 3, 4))]
         assert [one.written_at for one in told] == FIRST
     ledgers.partitions.is_kept = False
     async with gateway(ledgers) as served:
         (one,) = ids_of(served, (1,))
-        assert (await served.shard.explain(one.tobytes())).written_at == ("topic", None, None)
+        assert (await served.shard.claims.explain(one.tobytes())).written_at == ("topic", None, None)
 
 
 @pytest.mark.parametrize("restarted", [False, True])

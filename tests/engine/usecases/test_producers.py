@@ -266,13 +266,13 @@ async def test_explain_tells_what_is_known(lane: Lanes) -> None:
     await lane.claim(1, [3, 5])
     await lane.ack([("p", 1)])
     lane.served.clock.advance(1_000)
-    view = await lane.shard.explain_producer("p")
+    view = await lane.shard.producers.explain("p")
     assert (view.producer, view.driver, view.epoch, view.token) == ("p", "d", 1, (1).to_bytes(16, "big"))
     assert (view.lease_ms, view.lease_left_ms) == (LEASE_MS, LEASE_MS - 1_000)
     assert (view.watermark, view.claimed_to, view.resume_after) == (1, 5, 2)
     assert (view.done.tolist(), view.open.tolist()) == ([[2, 2]], [[3, 3], [5, 5]])
     with pytest.raises(NotFound, match="no producer nobody"):
-        await lane.shard.explain_producer("nobody")
+        await lane.shard.producers.explain("nobody")
 
 
 async def test_after_a_restart_the_holder_has_a_full_lease_and_its_claims() -> None:

@@ -17,15 +17,15 @@ Ask = Callable[[Served, Any], Coroutine[Any, Any, Any]]
 
 async def claim(served: Served, ids: Any) -> Any:
     # With its firsts, so that it is decided alone.
-    return await served.shard.claim(ClaimRequest(id16(1), 1, ids, locate=True), served.deadline())
+    return await served.shard.claims.claim(ClaimRequest(id16(1), 1, ids, locate=True), served.deadline())
 
 
 async def take(served: Served, ids: Any) -> Any:
-    return await served.shard.take(TakeRequest(id16(1), ids), served.deadline())
+    return await served.shard.claims.take(TakeRequest(id16(1), ids), served.deadline())
 
 
 async def produce(served: Served, ids: Any) -> Any:
-    return await served.shard.produce(ProduceRequest("t", id16(1), 1, rows_of(1, 2, 3), ids), served.deadline())
+    return await served.shard.records.produce(ProduceRequest("t", id16(1), 1, rows_of(1, 2, 3), ids), served.deadline())
 
 
 each_way = pytest.mark.parametrize("ask", [claim, take, produce])

@@ -22,13 +22,13 @@ def would(answer: Any) -> list[str]:
 
 
 async def shadow(served: Served, wanted: SettingsRequest = ON) -> None:
-    await served.shard.configure(wanted, served.deadline())
+    await served.shard.settings.configure(wanted, served.deadline())
 
 
 async def produce(served: Served, *ids: str, token: int, call: int = 1) -> Any:
     prints = served.shard.fingerprints().of_array(pa.array(ids))
     ask = ProduceRequest("topic", id16(token), call, rows_of(*range(len(ids))), prints)
-    return await served.shard.produce(ask, served.deadline())
+    return await served.shard.records.produce(ask, served.deadline())
 
 
 async def test_the_ledger_and_the_counters_are_those_of_a_namespace_without_it() -> None:
@@ -111,7 +111,7 @@ async def test_an_owner_is_told_that_all_ids_are_its_own_and_takes_the_free_ones
         await served.claim("a")
         await shadow(served)
         prints = served.shard.fingerprints().of_array(pa.array(["a", "b"]))
-        told = await served.shard.take(TakeRequest(id16(7), prints), served.deadline())
+        told = await served.shard.claims.take(TakeRequest(id16(7), prints), served.deadline())
         assert (said(told), would(told), told.claim) == (["GRANTED", "GRANTED"], ["BUSY", "GRANTED"], None)
 
 

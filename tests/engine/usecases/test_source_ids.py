@@ -29,7 +29,7 @@ async def test_a_source_that_was_made_again_is_refused_and_nothing_changes() -> 
         with pytest.raises(SourceReplaced, match=f"of source {FIRST}, .* of source {SECOND}.*Two ways on") as refused:
             await lanes.register(token=2, source_id=SECOND)
         assert refused.value.extra == {"producer": "p"}
-        known = await lanes.shard.explain_producer("p")
+        known = await lanes.shard.producers.explain("p")
         assert (known.epoch, known.claimed_to) == (epoch, 2)
         assert (await lanes.register(source_id=FIRST)).epoch == epoch
         assert (await lanes.register(producer="again-p", token=2, source_id=SECOND)).claimed_to is None

@@ -26,7 +26,7 @@ async def produce(
     ids = shard.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
     spilled = None if waited_ms is None else Spilled(served.clock.wall_ms() - waited_ms, who)
     request = ProduceRequest("topic", id16(token), 1, rows_of(*numbers), ids, spilled=spilled)
-    return await shard.produce(request, served.deadline())
+    return await shard.records.produce(request, served.deadline())
 
 
 async def trail(served: Served) -> list[AuditRecord]:

@@ -48,9 +48,9 @@ class Life:
         shard = self.gateway.shard("default")
         self.token += 1
         prints = shard.fingerprints().of_array(pa.array(ids))
-        answer = await shard.claim(ClaimRequest(id16(self.token), 1, prints), Deadline(self.clock))
+        answer = await shard.claims.claim(ClaimRequest(id16(self.token), 1, prints), Deadline(self.clock))
         if answer.claim is not None:
-            await shard.settle(Verb.COMPLETE, answer.claim, Deadline(self.clock))
+            await shard.claims.settle(Verb.COMPLETE, answer.claim, Deadline(self.clock))
         return said(answer)
 
     async def work(self, *ids: str) -> None:

@@ -32,12 +32,14 @@ class Lanes(World):
     def drive(self) -> int:
         """The driver's epoch: the same at each registration, for it is one process."""
         shard = self.gateway.shard("default")
-        return self.runner.run(shard.register_driver(DriverRequest("driver", DRIVER_TOKEN), self.deadline)).epoch
+        return self.runner.run(shard.drivers.register(DriverRequest("driver", DRIVER_TOKEN), self.deadline)).epoch
 
     def register(self, token: bytes) -> ProducerResult | OncegateError:
         shard = self.gateway.shard("default")
         try:
-            return self.runner.run(shard.register(ProducerRequest("lane", token, "driver", LEASE_MS), self.deadline))
+            return self.runner.run(
+                shard.producers.register(ProducerRequest("lane", token, "driver", LEASE_MS), self.deadline)
+            )
         except OncegateError as error:
             return error
 
@@ -50,7 +52,7 @@ class Lanes(World):
         asks = SequenceRequest("lane", epoch, token, call, np.array(numbers, np.uint64), prev)
         try:
             answer = self.runner.run(
-                shard.produce(ProduceRequest("lane", token, call, rows, sequenced=asks), self.deadline)
+                shard.records.produce(ProduceRequest("lane", token, call, rows, sequenced=asks), self.deadline)
             )
         except OncegateError as error:
             return error
@@ -58,13 +60,13 @@ class Lanes(World):
 
     def close_lane(self, token: bytes, epoch: int) -> None:
         try:
-            self.runner.run(self.gateway.shard("default").close_producer("lane", epoch, token))
+            self.runner.run(self.gateway.shard("default").producers.close("lane", epoch, token))
         except Fenced:
             return
 
     def ack(self, epoch: int, upto: int) -> int | None:
         ask = AckRequest("driver", epoch, DRIVER_TOKEN, (("lane", upto),))
-        answer = self.runner.run(self.gateway.shard("default").ack(ask, self.deadline))
+        answer = self.runner.run(self.gateway.shard("default").drivers.ack(ask, self.deadline))
         return answer.watermarks[0][1]
 
 

@@ -5,15 +5,13 @@ No rule stands here. An append returns when the walk says so: what a call rests 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
 
 from oncegate.core.entries.codec import decode, encode
 from oncegate.core.entries.kinds import Entry
 from oncegate.core.errors import LedgerFull
 from oncegate.engine.commit.marks import Marks
-from oncegate.engine.commit.proven import answers_when_proven
+from oncegate.engine.commit.proven import answers
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.recovery.replay import rebuild
 from oncegate.engine.requests import ClaimRequest, ClaimResult
@@ -27,15 +25,18 @@ from tests.model.kit.replies import Broken
 KEY_CHECK = bytes(16)
 
 
-def alone(claims: Claims) -> Callable[[ClaimRequest, Deadline], Coroutine[Any, Any, ClaimResult]]:
-    """A claim as the batcher has it decided that is in no batch, which needs no event loop."""
+class LoneClaims:
+    """Claims that are in no batch, which need no event loop."""
 
-    async def claim(request: ClaimRequest, deadline: Deadline) -> ClaimResult:
-        lease_ms = claims.check(request)
+    def __init__(self, claims: Claims) -> None:
+        self.journal = claims.journal
+        self._claims = claims
+
+    @answers("claim")
+    async def claim(self, request: ClaimRequest, deadline: Deadline) -> ClaimResult:
+        lease_ms = self.journal.limits.lease_of(request.lease_ms)
         deadline.check()
-        return await claims.claim(request, lease_ms, deadline)
-
-    return claim
+        return await self._claims.alone(request, lease_ms, deadline)
 
 
 class Process(ABC):
@@ -69,10 +70,6 @@ class Process(ABC):
     @abstractmethod
     def told(self, index: ShardIndex) -> object:
         """Everything that entries make, leases aside."""
-
-    def careful(self, use: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
-        """`use`, whose refusals wait as a shard's do."""
-        return partial(answers_when_proven(lambda _process, *given: use(*given)), self)
 
     def write(self, output: OutputChange) -> None:
         """What an append that returned brings with its entries."""

@@ -30,7 +30,7 @@ from oncegate.ports import OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
 from tests.model.kit.attempt import Request
 from tests.model.kit.held import Call
-from tests.model.kit.process import KEY_CHECK, Process, alone
+from tests.model.kit.process import KEY_CHECK, LoneClaims, Process
 from tests.model.kit.replies import Broken
 from tests.model.mixed.rows import keys_of, read, rows_of
 from tests.support.index.claim_index import ClaimIndex, contents
@@ -91,11 +91,8 @@ class Gateway(Process):
         claims, producing = Claims(journal, nothing), Records(journal, topics, producers, Places(nothing, nothing))
         unsealed: Any = SimpleNamespace(busy=False)
         self._upkeep = Scheduler(journal, nothing, unsealed, nothing)
-        self._verbs = {
-            name: self.careful(use)
-            for name, use in (("claim", alone(claims)), ("take", claims.take), ("produce", producing.produce))
-        }
-        self._settle = self.careful(claims.settle)
+        self._verbs = {"claim": LoneClaims(claims).claim, "take": claims.take, "produce": producing.produce}
+        self._settle = claims.settle
 
     def _count_retired(self) -> None:
         self.retired += 1

@@ -20,7 +20,7 @@ from oncegate.index.claims.store import Widths
 from oncegate.index.shard import ShardIndex
 from oncegate.testing import FakeClock
 from tests.model.kit.held import Call
-from tests.model.kit.process import KEY_CHECK, Process, alone
+from tests.model.kit.process import KEY_CHECK, LoneClaims, Process
 from tests.support.index.claim_index import ClaimIndex, contents
 from tests.support.index.producers_saved import saved
 
@@ -49,19 +49,18 @@ class Gateway(Process):
         nothing: Any = None
         producers, drivers, claims = Producers(journal), Drivers(journal), Claims(journal, nothing)
         leftovers = Leftovers(journal)
-        uses: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {
+        self._verbs: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {
             "register_driver": drivers.register,
             "ack": drivers.ack,
             "register": producers.register,
             "claim": producers.claim,
             "settle": producers.settle,
-            "claim_ids": alone(claims),
+            "claim_ids": LoneClaims(claims).claim,
             "settle_ids": claims.settle,
             "resolve": leftovers.of_producer,
             "resolve_claim": leftovers.of_claim,
         }
-        self._verbs = {name: self.careful(use) for name, use in uses.items()}
-        self._close = self.careful(producers.close)
+        self._close = producers.close
 
     def call(self, verb: str, *given: Any) -> Call:
         """Begin what a request asks for."""

@@ -13,6 +13,7 @@ from oncegate.core.entries.kinds import Claimed, Entry
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.limits import Limits
+from oncegate.engine.quotas import Rates
 from oncegate.index.claims.bulk_claim import ClaimBatch, claim_many
 from oncegate.index.part import Undo
 from oncegate.index.shard import ShardIndex
@@ -24,7 +25,7 @@ from oncegate.ports import Clock, Observer, OutputChange
 class Journal:
     """Records decisions in the index and queues them for the ledger, in that order, without awaiting in between.
 
-    `size_bytes`: of the entries recorded since the last compaction.
+    `size_bytes`: of the entries recorded since the last compaction. `rates`: of what the namespace may bring in.
     """
 
     namespace: str
@@ -36,6 +37,9 @@ class Journal:
     random: Callable[[int], bytes] = secrets.token_bytes
     counts: Counts = field(default_factory=Counts)
     size_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.rates = Rates(self.limits, self.clock, self.counts.add)
 
     def wall_ms(self) -> int:
         """Returns the ledger's clock: the wall's, and never behind what stands in the ledger already."""

@@ -1,4 +1,7 @@
-"""Lets answers wait for what they rest on, and for the proof that nobody else owns the ledger by now."""
+"""Lets answers wait until what they rest on is durable, and until it is proven that no newer owner has the ledger.
+
+The only other rule here is shadow mode: an answer is translated before it waits.
+"""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
@@ -8,7 +11,7 @@ import numpy as np
 
 from oncegate.core.errors import LedgerFull, MissingStage, Rejected, Stop
 from oncegate.core.verdicts import VERDICT_MASK, Verdict
-from oncegate.engine.commit.group_commit import GroupCommit
+from oncegate.engine.commit.journal import Journal
 from oncegate.engine.producer_requests import LaneAnswer
 from oncegate.engine.requests import ClaimResult, ProduceResult
 from oncegate.ports.tracing import child, current_span
@@ -19,58 +22,65 @@ DECIDED_AGAIN = 8
 _LASTING = np.array([Verdict.DUPLICATE, Verdict.STALE, Verdict.BUSY], np.uint8)
 
 
-class _Committing(Protocol):
+class _UseCase(Protocol):
     @property
-    def group_commit(self) -> GroupCommit: ...
+    def journal(self) -> Journal: ...
 
 
-S = TypeVar("S", bound=_Committing)
+U = TypeVar("U", bound=_UseCase)
 P = ParamSpec("P")
 R = TypeVar("R")
+Method = Callable[Concatenate[U, P], Coroutine[Any, Any, R]]
 
 
-def answers_when_proven(
-    use: Callable[Concatenate[S, P], Awaitable[R]],
-) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Makes a method's answers wait for what they rest on.
+class _Decorator(Protocol):
+    def __call__(self, use: Method[U, P, R], /) -> Method[U, P, R]: ...
 
-    Refusals wait until all that was submitted is durable: they too rest on what the index knows. Whatever may have
-    become untrue by a newer owner waits for `GroupCommit.owned`.
 
-    Of a request that is traced a span says how long it took, and how many of its ids were duplicates.
+def answers(name: str, shadowed: Callable[..., Awaitable[Any]] | None = None) -> _Decorator:
+    """Makes a use case's method answer requests; `name`: of its span in traces.
 
-    What was undone because the ledger refuses another's change is decided again, as if it had come then.
+    Refusals wait until all that was submitted is durable: they too rest on what the index knows. Answers that a newer
+    owner could have made untrue wait for `GroupCommit.owned`. A request that was undone because the ledger refuses
+    another's change is decided again, as if it had come then.
+
+    shadowed: translates an answer while the namespace is in shadow mode; it gets the coroutine that answers, the
+    counts, and the request's arguments.
     """
 
-    async def proven(shard: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        group_commit = shard.group_commit
-        since = group_commit.next_append
-        try:
-            found = await use(shard, *args, **kwargs)
-        except (Rejected, Stop, MissingStage):
-            await group_commit.all_durable()
-            await group_commit.owned(since)
-            raise
-        if group_commit.fenced_by_appends and not _stays_true(found):
-            await group_commit.owned(since)
-        return found
+    def decorate(use: Method[U, P, R]) -> Method[U, P, R]:
+        async def proven(use_case: U, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            journal = use_case.journal
+            group_commit = journal.group_commit
+            again = DECIDED_AGAIN
+            while True:
+                undone, since = group_commit.undone, group_commit.next_append
+                answering: Awaitable[R] = use(use_case, *args, **kwargs)
+                if shadowed is not None and journal.index.settings.in_force.shadow:
+                    answering = shadowed(answering, journal.counts, *args)
+                try:
+                    try:
+                        answer = await answering
+                    except (Rejected, Stop, MissingStage):
+                        await group_commit.all_durable()
+                        await group_commit.owned(since)
+                        raise
+                    if group_commit.fenced_by_appends and not _stays_true(answer):
+                        await group_commit.owned(since)
+                    return answer
+                except LedgerFull:
+                    if group_commit.undone == undone or not again:
+                        raise
+                again -= 1
 
-    async def careful(shard: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        for _ in range(DECIDED_AGAIN):
-            undone = shard.group_commit.undone
-            try:
-                return await proven(shard, *args, **kwargs)
-            except LedgerFull:
-                if shard.group_commit.undone == undone:
-                    raise
-        return await proven(shard, *args, **kwargs)
+        @wraps(use)
+        def answered(use_case: U, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+            answer = proven(use_case, *args, **kwargs)
+            return answer if current_span() is None else _traced(name, answer)
 
-    @wraps(use)
-    def answered(shard: S, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-        answer = careful(shard, *args, **kwargs)
-        return answer if current_span() is None else _traced(use.__name__, answer)
+        return answered
 
-    return answered
+    return decorate
 
 
 async def _traced(name: str, answer: Coroutine[Any, Any, R]) -> R:
@@ -84,10 +94,10 @@ async def _traced(name: str, answer: Coroutine[Any, Any, R]) -> R:
         return found
 
 
-def _stays_true(found: object) -> bool:
-    """Tells whether an answer holds whoever owns the ledger by now: what is a duplicate or stale is so for ever."""
+def _stays_true(answer: object) -> bool:
+    """Returns whether an answer holds whoever owns the ledger by now: what is a duplicate or stale is so for ever."""
     # An answer about a lane has waited for as much as it needs (`core.direct.ASK`).
-    if isinstance(found, LaneAnswer):
+    if isinstance(answer, LaneAnswer):
         return True
-    verdicts = found.verdicts if isinstance(found, ClaimResult | ProduceResult) else None
+    verdicts = answer.verdicts if isinstance(answer, ClaimResult | ProduceResult) else None
     return verdicts is not None and not np.isin(verdicts & VERDICT_MASK, _LASTING, invert=True).any()

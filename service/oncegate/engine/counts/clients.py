@@ -52,7 +52,10 @@ class Clients:
         # One more for the rest.
         if name not in self.by_name and len(self.by_name) >= VERSIONS_MAX:
             name = OTHER, OTHER
-        return self.by_name.setdefault(name, Client())
+        client = self.by_name.get(name)
+        if client is None:
+            client = self.by_name[name] = Client()
+        return client
 
 
 @lru_cache(maxsize=256)
@@ -64,14 +67,5 @@ def product(user_agent: str | None) -> tuple[str, str]:
     return (found[1], found[2]) if found is not None and found[1] in NAMES else (OTHER, OTHER)
 
 
-_CURRENT: ContextVar[Client | None] = ContextVar("client", default=None)
-
-
-def set_current_client(client: Client | None) -> None:
-    """Notes the client whose request this task answers."""
-    _CURRENT.set(client)
-
-
-def current_client() -> Client | None:
-    """Returns the client whose request this task answers; None: no door has said it."""
-    return _CURRENT.get()
+# The client whose request the running task answers; None: no door has named it.
+CLIENT: ContextVar[Client | None] = ContextVar("client", default=None)

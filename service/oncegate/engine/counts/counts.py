@@ -9,7 +9,7 @@ from oncegate.core.causes import Cause
 from oncegate.core.producers import ProducerAction as SequenceAction
 from oncegate.core.verdicts import Flag
 from oncegate.engine.counters import BY_CAUSE, COUNTERS, DUPLICATES, OWN_DUPLICATES, CounterRow
-from oncegate.engine.counts.clients import current_client
+from oncegate.engine.counts.clients import CLIENT
 from oncegate.engine.counts.duplicate_log import DuplicateLog
 from oncegate.engine.counts.histogram import Histogram
 from oncegate.index.claims.firsts import Duplicates
@@ -64,20 +64,21 @@ class Counts:
 
     def add_brought(self, count: int) -> None:
         """Counts so many ids, sequences or rows for the client whose request it is."""
-        if (client := current_client()) is not None:
+        if (client := CLIENT.get()) is not None:
             client.ids += count
 
     def _add_causes(self, by_cause: Sequence[int]) -> None:
         """Counts duplicates by cause, for the namespace and for the client whose request it is."""
         for row, count in zip(BY_CAUSE, by_cause, strict=True):
             self._counts[row.name] += count
-        if (client := current_client()) is not None:
+        if (client := CLIENT.get()) is not None:
             client.add(by_cause)
 
     def add_ids(self, actions: U8, verdicts: U8, duplicates: Duplicates | None) -> None:
         """Counts one request's ids: what was done about each (`core.claims.Action`, SAME_INDEX), and its verdict; and
         what is known of those that are duplicates, None: none is."""
-        self.add_brought(len(actions))
+        if (client := CLIENT.get()) is not None:
+            client.ids += len(actions)
         if same := actions.tobytes().count(SAME_INDEX):
             self._add_causes([same if one is Cause.UPSTREAM else 0 for one in Cause])
         if duplicates is not None:

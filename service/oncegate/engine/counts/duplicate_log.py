@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Iterator
 
 from oncegate.core.causes import Cause
-from oncegate.engine.counts.bucket import Bucket
 from oncegate.engine.failures import error_fields
+from oncegate.engine.quotas import Bucket
 from oncegate.index.claims.firsts import Seen
 from oncegate.ports import Clock, DuplicateTopic, NotTold, Observer
 

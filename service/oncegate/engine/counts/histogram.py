@@ -45,9 +45,11 @@ class Histogram:
     def observe_since(self, began_ms: int, clock: Clock) -> None:
         """Counts the milliseconds since `began_ms`, monotonic; keeps whose they were where that is traced."""
         value = clock.monotonic_ms() - began_ms
-        self.observe(value)
+        at = bisect_left(self.bounds, value)
+        self.counts[at] += 1
+        self.total += value
         if (span := current_span()) is not None:
-            self.exemplars[bisect_left(self.bounds, value)] = Exemplar(*span.ids, value, clock.wall_ms())
+            self.exemplars[at] = Exemplar(*span.ids, value, clock.wall_ms())
 
     def tally(self, values: I64) -> "Histogram":
         """Counts values, int64 (n,), in a histogram of the same bounds, to be added when they are to count."""

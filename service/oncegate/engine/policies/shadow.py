@@ -36,15 +36,20 @@ def unchecked(answer: ClaimResult, counts: Counts, told: int) -> ClaimResult:
     return replace(answer, verdicts=verdicts, numbers=numbers, shadow=answer.verdicts)
 
 
-async def claimed(answering: Awaitable[ClaimResult], counts: Counts, names: bool = True) -> ClaimResult:
-    """Translates the answer to a claim or a take; `names`: it names what was granted, if only as nothing."""
+async def claimed(answering: Awaitable[ClaimResult], counts: Counts, *_request: object) -> ClaimResult:
+    """Translates the answer to a claim: all of it is granted, and a claim of nothing is named `NO_CLAIM`."""
+    answer = await granted(answering, counts)
+    return replace(answer, claim=NO_CLAIM) if answer.claim is None else answer
+
+
+async def granted(answering: Awaitable[ClaimResult], counts: Counts, *_request: object) -> ClaimResult:
+    """Translates the answer to a claim that is not named: a take, or one of sequences."""
     answer = await answering
     verdicts, numbers = _granted(answer.verdicts, counts)
-    claim = NO_CLAIM if names and answer.claim is None else answer.claim
-    return replace(answer, claim=claim, verdicts=verdicts, numbers=numbers, shadow=answer.verdicts)
+    return replace(answer, verdicts=verdicts, numbers=numbers, shadow=answer.verdicts)
 
 
-async def produced(answering: Awaitable[ProduceResult], counts: Counts) -> ProduceResult:
+async def produced(answering: Awaitable[ProduceResult], counts: Counts, *_request: object) -> ProduceResult:
     """Translates the answer to rows with ids or sequences, all of which were written."""
     answer = await answering
     if answer.verdicts is None:
@@ -53,14 +58,23 @@ async def produced(answering: Awaitable[ProduceResult], counts: Counts) -> Produ
     return replace(answer, verdicts=verdicts, numbers=numbers, shadow=answer.verdicts)
 
 
-async def settled(answering: Awaitable[SettleResult]) -> SettleResult:
-    """Translates the answer to a settling: what was taken over is told as settled, since it was written as well."""
+async def settled(answering: Awaitable[SettleResult], _counts: Counts, *_request: object) -> SettleResult:
+    """Translates the answer to a settling: ids that were taken over count as settled, since they were written too."""
     answer = await answering
     whole = answer.settled + answer.taken_over
     return replace(answer, settled=whole, taken_over=0, shadow_taken_over=answer.taken_over)
 
 
-async def settled_sequences(verb: Verb, call: int, answering: Awaitable[SequenceSettled]) -> SequenceSettled:
+async def settled_sequences(
+    answering: Awaitable[SequenceSettled],
+    _counts: Counts,
+    verb: Verb,
+    _name: str,
+    _epoch: int,
+    _token: bytes,
+    call: int,
+    *_: object,
+) -> SequenceSettled:
     """Translates the answer to a settling of sequences: a call that was granted nothing is settled too."""
     try:
         return await answering
@@ -68,8 +82,8 @@ async def settled_sequences(verb: Verb, call: int, answering: Awaitable[Sequence
         return SequenceSettled(call, _state_after(verb), 0, 0)
 
 
-async def settled_nothing(verb: Verb, lease_ms: int) -> SettleResult:
-    """Answers a settling of `NO_CLAIM`, which names that nothing is held."""
+def settled_nothing(verb: Verb, lease_ms: int) -> SettleResult:
+    """Returns the answer to a settling of `NO_CLAIM`, which names that nothing is held."""
     return SettleResult(NO_CLAIM, _state_after(verb), 0, 0, lease_ms if verb is Verb.RENEW else 0)
 
 

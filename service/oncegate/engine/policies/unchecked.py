@@ -18,7 +18,6 @@ from oncegate.engine.admission import Backlog
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.counters import UNCHECKED
 from oncegate.engine.counts.counts import Counts
-from oncegate.engine.counts.rates import Rates
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.id_sets import CLAIMED, chosen
 from oncegate.engine.limits import Limits
@@ -26,6 +25,7 @@ from oncegate.engine.names import cut_name
 from oncegate.engine.policies import shadow
 from oncegate.engine.policies.settings import Settings
 from oncegate.engine.producer_requests import Note
+from oncegate.engine.quotas import Rates
 from oncegate.engine.requests import ClaimRequest, ClaimResult, SettleResult
 from oncegate.hashing.id_times import ReadTimes, with_times
 from oncegate.hashing.ids import Fingerprinter, IdSets
@@ -117,6 +117,11 @@ class Unchecked:
         """Reads ids as the shard does, so that what it refuses is refused. Raises TooLarge for the set's name."""
         return with_times(self.id_sets.of(chosen(named, own, self.limits)), self.read_time)
 
+    @property
+    def claims(self) -> "Unchecked":
+        """Itself: of a shard's use cases it has no other."""
+        return self
+
     def require(self, mark: Mark) -> None:
         """Raises LedgerBehind for a mark that this gateway has never had: another owner has served since."""
         if not self.marks.is_of_predecessor(mark):
@@ -130,7 +135,7 @@ class Unchecked:
         Raises Recovering where the first of each duplicate is asked for, or the ledger is there again; TooLarge,
         BadRequest, QuotaExceeded, DeadlinePassed: as a shard, nothing was passed.
         """
-        self.rates.take_ids(len(request.ids))
+        self.rates.take_ids(len(request.ids), request.tenant)
         deadline.check()
         if len(request.ids) > self.limits.ids_per_request:
             raise TooLarge(f"{len(request.ids)} ids in one request; at most {self.limits.ids_per_request}")
@@ -151,7 +156,7 @@ class Unchecked:
         """Settles the claim that names nothing. Raises Recovering for every other: nothing was changed."""
         if claim != NO_CLAIM:
             raise Recovering("the ledger is down, so no claim can be settled; nothing was written, ask again")
-        return await shadow.settled_nothing(verb, self.limits.lease_ms)
+        return shadow.settled_nothing(verb, self.limits.lease_ms)
 
 
 def may_pass(settings: Settings, is_durable: bool) -> bool:

@@ -15,6 +15,7 @@ from oncegate.core.errors import BadRequest, ChunkAltered, MissingStage, NotFoun
 from oncegate.engine.commit import origins
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.places import Places
+from oncegate.engine.commit.proven import answers
 from oncegate.engine.counters import COMMITTED_ROWS, DUPLICATE_COMMITS, LOWER_VERSIONS, OTHER_REPLAYS, STAGED_ROWS
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_source_offsets
@@ -34,12 +35,13 @@ class Batches:
     """Stages, commits and aborts named batches, over one journal."""
 
     def __init__(self, journal: Journal, topics: Topics, stages: StageQuota, places: Places) -> None:
-        self._journal = journal
+        self.journal = journal
         self._places = places
         self._topics = topics
         self._stages = stages
         self._index = journal.index.batches
 
+    @answers("stage")
     async def stage(self, request: StageRequest, deadline: Deadline) -> StageResult:
         """Keeps one chunk of one attempt until its name is committed; durable when it returns.
 
@@ -57,7 +59,7 @@ class Batches:
         self._identify(request.name, topic_ids)
         record = self._index.committed.get(request.name)
         if record is not None:
-            await self._journal.group_commit.durable(record.position)
+            await self.journal.group_commit.durable(record.position)
             return StageResult(True, request.rows.rows, request.fingerprint)
         self._stages.touch(request.name, request.owner)
         stage = self._index.stage(request.name, request.token)
@@ -68,16 +70,16 @@ class Batches:
             column_topics = tuple(topic_ids) if "topic" in request.rows.schema.names else ()
             key_partitions = 0 if request.keys is None else partitions
             position = self._store(request, stage, written, key_partitions, column_topics)
-        await self._journal.group_commit.durable(position)
+        await self.journal.group_commit.durable(position)
         return StageResult(False, request.rows.rows, request.fingerprint)
 
     def _identify(self, name: Name, topic_ids: Mapping[str, bytes]) -> list[Entry]:
         """Does what `identify_topics` does, for the batches of the name's app."""
-        return identify_topics(self._journal, IdentifiedBy.BATCHES, name.app, topic_ids)
+        return identify_topics(self.journal, IdentifiedBy.BATCHES, name.app, topic_ids)
 
     def _origin(self, name: Name, first: int = 0) -> Origin | None:
         """Who wrote the batch's rows, where records tell it; `first`: how many stand before these."""
-        return origins.of_batch(self._journal.namespace, name, first) if self._topics.tells_origins else None
+        return origins.of_batch(self.journal.namespace, name, first) if self._topics.tells_origins else None
 
     @staticmethod
     def _repeated(request: StageRequest, known: StagedChunk) -> int:
@@ -93,7 +95,7 @@ class Batches:
         key_partitions: int,
         column_topics: tuple[str, ...],
     ) -> int:
-        journal, rows = self._journal, request.rows
+        journal, rows = self.journal, request.rows
         journal.group_commit.check()
         self._topics.creation(request.name.topic, rows.schema)
         if stage is not None and stage.chunks:
@@ -129,6 +131,7 @@ class Batches:
         ]
         return journal.record([entry], outputs)
 
+    @answers("commit")
     async def commit(self, request: CommitRequest, deadline: Deadline) -> CommitResult:
         """Publishes the winners' rows under the name, all or nothing, or tells what the name already holds.
 
@@ -137,11 +140,11 @@ class Batches:
         SchemaMismatch, LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it with the same
         nonce.
         """
-        check_source_offsets(request.source_offsets, self._journal.limits)
+        check_source_offsets(request.source_offsets, self.journal.limits)
         topic_ids = await self._check_writable(request)
         deadline.check()
         result = await self._commit(request, deadline, self._identify(request.name, topic_ids))
-        log_batch(self._journal, request, result)
+        log_batch(self.journal, request, result)
         return result
 
     async def _check_writable(self, request: CommitRequest) -> Mapping[str, bytes]:
@@ -159,7 +162,7 @@ class Batches:
             size_bytes = sum(part.size_bytes for chunk in chunks for part in chunk.parts)
             column_topics = sorted({one.decode() for chunk in chunks for one in chunk.column_topics})
             return await self._topics.check_writable(topic, read_schema(chunks[0].schema), size_bytes, column_topics)
-        id_sets = self._journal.index.id_sets
+        id_sets = self.journal.index.id_sets
         if id_sets.topic_id(IdentifiedBy.BATCHES, request.name.app, topic) is not None:
             return await self._topics.check_writable(topic, pa.schema([("value", pa.binary())]), 0)
         return {}
@@ -167,7 +170,7 @@ class Batches:
     async def _commit(self, request: CommitRequest, deadline: Deadline, met: list[Entry]) -> CommitResult:
         if len({winner.token for winner in request.winners}) < len(request.winners):
             raise BadRequest("one token is named twice among the winners; nothing was written")
-        journal, run = self._journal, None if request.run is None else request.run.encode()
+        journal, run = self.journal, None if request.run is None else request.run.encode()
         facts = self._index.facts(
             request.name,
             run,
@@ -229,13 +232,13 @@ class Batches:
                 f"{record.rows} "
                 "committed: the plan is not deterministic or the job was changed; the first output stays"
             )
-            self._journal.counts.add(OTHER_REPLAYS)
-            self._journal.observer.event("replay_differs", namespace=self._journal.namespace, detail=warning)
+            self.journal.counts.add(OTHER_REPLAYS)
+            self.journal.observer.event("replay_differs", namespace=self.journal.namespace, detail=warning)
         return CommitResult("DUPLICATE", record.rows, ranges, rows, 0, warning)
 
     async def _skip(self, request: CommitRequest) -> CommitResult:
         """Drops what is staged under a version below one that is committed; durable when it returns."""
-        journal, name = self._journal, request.name
+        journal, name = self.journal, request.name
         higher = self._index.committed.higher_name(name)
         assert higher is not None, "facts say that a higher version is committed"
         staged = [winner.token for winner in request.winners if self._index.stage(name, winner.token) is not None]
@@ -256,7 +259,7 @@ class Batches:
         return CommitResult("DUPLICATE", 0, (), skipped, 0, warning, higher_version=higher.version)
 
     async def _publish(self, request: CommitRequest, run: bytes | None, met: list[Entry]) -> CommitResult:
-        journal, name = self._journal, request.name
+        journal, name = self.journal, request.name
         journal.group_commit.check()
         entries, parts = self._winners_parts(request)
         rows, fingerprint = totals(request.winners)
@@ -309,7 +312,7 @@ class Batches:
         outputs: list[OutputChange] = []
         for partition in sorted({part.partition for part in parts if part.rows}):
             mine = [part for part in parts if part.partition == partition]
-            first_offset = self._journal.index.topics.high_offset(name.topic, partition)
+            first_offset = self.journal.index.topics.high_offset(name.topic, partition)
             origin = self._origin(name, sum(span.rows for span in spans))
             rows, size_bytes = sum(part.rows for part in mine), sum(part.size_bytes for part in mine)
             spans.append(Span(partition, first_offset, rows, size_bytes))
@@ -350,7 +353,7 @@ class Batches:
 
     def _causes(self, request: CommitRequest) -> Counter[Cause]:
         """Counts the rows that are staged and not among the winners', by why they came beside those of their task."""
-        stages, runs = self._index.stages.get(request.name, {}), self._journal.index.claims.runs
+        stages, runs = self._index.stages.get(request.name, {}), self.journal.index.claims.runs
         won = {winner.token for winner in request.winners}
         winners = {task_of(stage.writer): stage.writer for stage in stages.values() if stage.token in won}
         causes = Counter[Cause]()
@@ -368,6 +371,7 @@ class Batches:
         stages = self._index.stages.get(name, {}).values()
         return [part.range_id for stage in stages if stage.token not in won for part in stage.parts]
 
+    @answers("abort")
     async def abort(self, request: AbortRequest, deadline: Deadline) -> AbortResult:
         """Removes the stages of these tokens, and only those; no effect on a committed name.
 
@@ -376,30 +380,31 @@ class Batches:
         deadline.check()
         record = self._index.committed.get(request.name)
         if record is not None:
-            await self._journal.group_commit.durable(record.position)
+            await self.journal.group_commit.durable(record.position)
             return AbortResult(True, 0)
         there = [token for token in dict.fromkeys(request.tokens) if self._index.stage(request.name, token) is not None]
         if there:
-            self._journal.group_commit.check()
+            self.journal.group_commit.check()
             self._stages.drop(request.name, there, "aborted")
         # What is not there may be gone by an entry that still waits.
-        await self._journal.group_commit.all_durable()
+        await self.journal.group_commit.all_durable()
         return AbortResult(False, len(there))
 
+    @answers("source_offsets")
     async def source_offsets(self, app: str, topic: str, write_id: str) -> bytes:
         """Returns where a source is to be read on: as the newest batch of these says, or the newest ack of driver
         `app` for the topic. Durable when it returns.
 
         Raises NotFound: neither has said it, or the newest one did not.
         """
-        told = self._journal.index.source_offsets.get(app, topic, write_id)
+        told = self.journal.index.source_offsets.get(app, topic, write_id)
         if told is None:
             of_write = f" under write_id {write_id}" if write_id else ""
             raise NotFound(
                 f"no source_offsets of app {app} in topic {topic}{of_write}: no batch and no ack has brought any, or "
                 "the newest one brought none"
             )
-        await self._journal.group_commit.durable(told.position)
+        await self.journal.group_commit.durable(told.position)
         return told.offsets
 
 

@@ -1,4 +1,4 @@
-"""Batches claims, whose one way in this is: small ones that come close together are decided and recorded at once.
+"""Decides on claims: small ones that come close together are decided and recorded at once.
 
 A batch is decided as its claims would be one after the other, and nobody can tell. One call of the index decides those
 that are new calls, with nothing to take over. What is left of a batch is decided after it, claim by claim; so a lone
@@ -9,22 +9,31 @@ to be synced, and a lone one waits for no other. PostgreSQL's commit_siblings ha
 """
 
 import asyncio
+import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oncegate.arraytypes import U8
 from oncegate.core.claims import Action
 from oncegate.core.entries.kinds import Claimed
-from oncegate.core.errors import OncegateError
+from oncegate.core.errors import OncegateError, QuotaExceeded
 from oncegate.engine.commit.journal import Journal
-from oncegate.engine.counts.tenants import Tenant, current_tenant
+from oncegate.engine.counters import QUOTA_CLAIMS, QUOTA_TENANT_CLAIMS
+from oncegate.engine.counts.duplicates import duplicates_in
 from oncegate.engine.deadline import Deadline
+from oncegate.engine.quotas import Tenant
 from oncegate.engine.requests import ClaimRequest, ClaimResult
-from oncegate.engine.usecases.claims import Claims, DecidedClaim, digest_of
+from oncegate.engine.usecases.batch_scopes import scoped
+from oncegate.hashing.requests import digest_of_ids
 from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch, is_repeat
+from oncegate.index.claims.decide import decide
 from oncegate.index.claims.firsts import AskedBy, Duplicates, duplicates_of
+from oncegate.index.claims.lookup import renew, view_of
+from oncegate.index.table.arrays import NO_DIGESTS, NO_TIMES
 from oncegate.ports.tracing import TraceSpan, current_span
 
 # Claims of more ids cost little beside their ids.
@@ -36,115 +45,148 @@ WAIT_MS = 1
 _NEVER_MS = np.iinfo(np.uint64).max
 
 
+class DecidedClaim(NamedTuple):
+    """Holds an answer that has yet to become durable: the result, what was done about each id, and what it rests on.
+
+    actions: uint8[n], `core.claims.Action` or SAME_INDEX. rests_on: a position of the ledger, 0 for none.
+    duplicates: what is known of those that are, None: none is.
+    """
+
+    result: ClaimResult
+    actions: U8
+    rests_on: int
+    duplicates: Duplicates | None
+
+
 @dataclass(slots=True)
-class _Pending:
+class Pending:
     """Holds a claim that waits: for its batch to be decided, and then for what its answer rests on to be durable.
 
-    span, tenant: of its request, where it has one: a batch is decided in a turn of its own.
+    span: of its request, where it is traced: a batch is decided in a turn of its own.
     """
 
     request: ClaimRequest
     lease_ms: int
     deadline: Deadline
     waiter: asyncio.Future[None]
-    span: TraceSpan | None = None
-    tenant: Tenant | None = None
-    decided: DecidedClaim | None = field(default=None)
+    span: TraceSpan | None
+    decided: DecidedClaim | None = None
 
 
 class ClaimBatcher:
-    """Batches the claims of a shard. All claims go through it, so lease and deadline are checked once."""
+    """Decides on the claims of a shard, those that come in one turn of the loop as a batch."""
 
-    def __init__(self, journal: Journal, claims: Claims) -> None:
+    def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._claims = claims
-        self._pending: list[_Pending] = []
+        self._store = journal.index.claims
+        self._pending: list[Pending] = []
         self._ids_most = min(IDS_MOST, journal.limits.ids_per_request)
         self._ids = 0
         self._seen = 0
         self._since_ms = 0
 
-    async def claim(self, request: ClaimRequest, deadline: Deadline) -> ClaimResult:
-        """Decides which of these ids may be written: a verdict each, in order. All STALE where the batch was acked.
-
-        Raises TokenReused, TooLarge, BadRequest, QuotaExceeded, LedgerFull, DeadlinePassed: nothing was written;
-        LedgerDown: unknown, repeat the same token and call.
-        """
-        began_ms = self._journal.clock.monotonic_ms() - deadline.waited_ms
-        lease_ms = self._claims.check(request)
+    def takes(self, request: ClaimRequest) -> bool:
+        """Returns whether a claim may be part of a batch."""
         is_plain = request.scope is None and request.digests is None and not request.locate
-        if is_plain and 0 < len(request.ids) <= self._ids_most:
-            result = await self._claim_with_others(request, lease_ms, deadline)
-        else:
-            deadline.check()
-            result = await self._claims.claim(request, lease_ms, deadline)
-        self._journal.counts.claims.observe_since(began_ms, self._journal.clock)
-        return result
+        return is_plain and 0 < len(request.ids) <= self._ids_most
 
-    async def _claim_with_others(self, request: ClaimRequest, lease_ms: int, deadline: Deadline) -> ClaimResult:
-        waiter = asyncio.get_running_loop().create_future()
-        pending = _Pending(request, lease_ms, deadline, waiter, current_span(), current_tenant())
-        self._wait(pending)
-        await pending.waiter
-        assert pending.decided is not None, "decided, or refused"
-        result, actions, _, duplicates = pending.decided
-        self._journal.counts.add_ids(actions, result.verdicts, duplicates)
-        return result
-
-    def _wait(self, pending: _Pending) -> None:
+    def add(self, request: ClaimRequest, lease_ms: int, deadline: Deadline) -> Pending:
+        """Adds a claim to the next batch. Its waiter ends when the answer is durable, with what `decide` raises,
+        DeadlinePassed: nothing was written, or LedgerDown: unknown.
+        """
+        loop = asyncio.get_running_loop()
+        pending = Pending(request, lease_ms, deadline, loop.create_future(), current_span())
         if not self._pending:
             self._ids, self._seen, self._since_ms = 0, 0, self._journal.clock.monotonic_ms()
-            loop = asyncio.get_running_loop()
             loop.call_soon(self._turn, loop)
         self._pending.append(pending)
-        self._ids += len(pending.request.ids)
+        self._ids += len(request.ids)
+        return pending
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Decides once a turn has brought nothing more, or enough or enough time has come together."""
+        """Decides once a turn has brought nothing more, or enough or enough time has come together.
+
+        Callers that have gone away meanwhile asked for nothing.
+        """
         count = len(self._pending)
         is_more = self._seen < count < MOST and self._ids < IDS_TOGETHER
         if is_more and self._journal.clock.monotonic_ms() - self._since_ms <= WAIT_MS:
             self._seen = count
             loop.call_soon(self._turn, loop)
-        else:
-            self._decide()
-
-    def _decide(self) -> None:
-        """Decides all that came; a caller that has gone away meanwhile asked for nothing."""
-        pending, self._pending = [one for one in self._pending if not one.waiter.done()], []
-        for batch in _cut(pending):
-            try:
-                self._grant(batch)
-            except OncegateError:
-                pass  # it had no effect: each is decided alone
-            except Exception as error:
-                _fail(batch, error)
+            return
+        pending, self._pending = self._pending, []
+        if count >= FEWEST:
+            pending = [one for one in pending if not one.waiter.done()]
+            for batch in _cut(pending):
+                try:
+                    self._grant(batch)
+                except OncegateError:
+                    pass  # it had no effect: each is decided alone
+                except Exception as error:
+                    _fail(batch, error)
         for one in pending:
-            if one.decided is None and not one.waiter.done():
-                self._decide_alone(one)
+            if one.decided is not None or one.waiter.done():
+                continue
+            try:
+                one.deadline.check()
+                one.decided = self.decide(one.request, one.lease_ms)
+            except Exception as error:
+                one.waiter.set_exception(error)
+            else:
+                self._journal.group_commit.wait(one.decided.rests_on, one.waiter, one.span)
 
-    def _decide_alone(self, one: _Pending) -> None:
-        try:
-            one.deadline.check()
-            one.decided = self._claims.decide(one.request, one.lease_ms, one.tenant)
-        except Exception as error:
-            one.waiter.set_exception(error)
-        else:
-            self._journal.group_commit.wait(one.decided.rests_on, one.waiter, one.span)
+    def decide(self, request: ClaimRequest, lease_ms: int) -> DecidedClaim:
+        """Decides which of these ids may be written, and records what is granted; the answer waits for `rests_on`.
 
-    def _grant(self, batch: list[_Pending]) -> None:
+        Raises TokenReused, QuotaExceeded, Recovering, LedgerFull, LedgerDown: nothing was written.
+        """
+        journal, store = self._journal, self._store
+        now_ms, wall_ms, digest = journal.clock.monotonic_ms(), journal.wall_ms(), digest_of(request)
+        digests = NO_DIGESTS if request.digests is None else request.digests
+        times = NO_TIMES if request.made_ms is None else journal.times(request.made_ms)
+        decision = decide(store, request.token, request.call, digest, request.ids, now_ms, digests=digests, times=times)
+        claim, rests_on = None, decision.rests_on
+        duplicates = duplicates_in(store, request, decision, wall_ms, journal.counts.seen_max)
+        if decision.again and decision.claim is not None:
+            claim = decision.claim
+            renew(store, claim, now_ms)
+            lease_ms = view_of(store, claim, now_ms).lease_ms
+        if len(decision.fresh) or len(decision.taken):
+            assert not decision.again, "a repeat grants nothing new"
+            self._check_open(request.tenant)
+            claim, fresh, taken = journal.random(16), decision.fresh.tobytes(), decision.taken.tobytes()
+            call, writer = (claim, request.token, request.call, digest), request.writer
+            entry = Claimed(*call, lease_ms, wall_ms, fresh, taken, decision.digests, request.id_set, writer)
+            rests_on = journal.record([entry] if request.scope is None else [entry, *scoped(request.scope, claim)])
+        elif decision.claim is not None and bool((decision.actions == Action.BUSY).any()):
+            # Who takes over what was this claim's may yet be refused, and then it is this claim's again.
+            rests_on = journal.group_commit.next_position - 1
+        result = ClaimResult(claim, lease_ms, decision.verdicts, decision.numbers)
+        return DecidedClaim(result, decision.actions, rests_on, duplicates)
+
+    def _check_open(self, tenant: Tenant | None) -> None:
+        """Raises QuotaExceeded, LedgerFull, LedgerDown where no further claim may be open."""
+        journal = self._journal
+        if tenant is not None and not tenant.has_room():
+            journal.counts.add(QUOTA_TENANT_CLAIMS)
+            tenant.check_claims()
+        journal.group_commit.check()
+        if self._store.open_claims >= journal.limits.open_claims:
+            journal.counts.add(QUOTA_CLAIMS)
+            raise QuotaExceeded(f"{journal.limits.open_claims} claims of this namespace are open; nothing was written")
+
+    def _grant(self, batch: list[Pending]) -> None:
         """Decides those that one call of the index can; the others are left as they are.
 
         Raises OncegateError before any effect.
         """
-        journal, store = self._journal, self._journal.index.claims
-        if len(batch) < FEWEST:
-            return
+        journal, store = self._journal, self._store
         journal.group_commit.check()
         batch = self._first_calls(batch, journal.clock.monotonic_ms())
         if len(batch) < FEWEST or store.open_claims + len(batch) > journal.limits.open_claims:
             return
-        if any(one.tenant is not None and not one.tenant.has_room(len(batch)) for one in batch):
+        tenants = [one.request.tenant for one in batch]
+        if any(tenant is not None and not tenant.has_room(len(batch)) for tenant in tenants):
             return
         wall_ms, names = journal.wall_ms(), journal.random(16 * len(batch))
         claims = []
@@ -154,17 +196,17 @@ class ClaimBatcher:
             claims.append(Claimed(*call, one.lease_ms, wall_ms, ids, b"", b"", request.id_set, request.writer))
         self._answer(batch, *journal.record_together(claims, _made_ms(batch)))
 
-    def _first_calls(self, batch: list[_Pending], now_ms: int) -> list[_Pending]:
+    def _first_calls(self, batch: list[Pending], now_ms: int) -> list[Pending]:
         """Returns those whose (token, call) nothing is known of, the first of each, and whose time is not up."""
-        store, calls, first = self._journal.index.claims, set(), []
+        calls, first = set(), []
         for one in batch:
             call, left_ms = (one.request.token, one.request.call), one.deadline.left_ms
-            if call not in calls and not is_repeat(store, *call, now_ms) and (left_ms is None or left_ms > 0):
+            if call not in calls and not is_repeat(self._store, *call, now_ms) and (left_ms is None or left_ms > 0):
                 calls.add(call)
                 first.append(one)
         return first
 
-    def _answer(self, batch: Sequence[_Pending], claim_batch: ClaimBatch, position: int) -> None:
+    def _answer(self, batch: Sequence[Pending], claim_batch: ClaimBatch, position: int) -> None:
         """Answers a batch; `position`: of the entry of the first that was granted any, which the next ones follow."""
         group_commit, granted = self._journal.group_commit, {entry.claim for entry in claim_batch.entries}
         answers, first = claim_batch.answers, 0
@@ -190,12 +232,10 @@ class ClaimBatcher:
         archives = None if claim_batch.archives is None else claim_batch.archives[at]
         asked = AskedBy(request.call, is_repeat=False, writer=request.writer, seen_max=self._journal.counts.seen_max)
         verdicts = claim_batch.answers.verdicts[at]
-        return duplicates_of(
-            self._journal.index.claims, request.ids, verdicts, archives, asked, self._journal.wall_ms()
-        )
+        return duplicates_of(self._store, request.ids, verdicts, archives, asked, self._journal.wall_ms())
 
 
-def _made_ms(batch: list[_Pending]) -> NDArray[np.uint64] | None:
+def _made_ms(batch: list[Pending]) -> NDArray[np.uint64] | None:
     """Returns when all ids of a batch were made, one claim's after the other's; None: none of them says it."""
     if all(one.request.made_ms is None for one in batch):
         return None
@@ -207,9 +247,9 @@ def _made_of(request: ClaimRequest) -> NDArray[np.uint64]:
     return np.full(len(request.ids), _NEVER_MS, np.uint64) if request.made_ms is None else request.made_ms
 
 
-def _cut(pending: list[_Pending]) -> Iterator[list[_Pending]]:
+def _cut(pending: list[Pending]) -> Iterator[list[Pending]]:
     """As many at a time as may be decided at once."""
-    batch: list[_Pending] = []
+    batch: list[Pending] = []
     ids = 0
     for one in pending:
         if batch and (len(batch) == MOST or ids + len(one.request.ids) > IDS_TOGETHER):
@@ -221,7 +261,15 @@ def _cut(pending: list[_Pending]) -> Iterator[list[_Pending]]:
         yield batch
 
 
-def _fail(batch: list[_Pending], error: Exception) -> None:
+def _fail(batch: list[Pending], error: Exception) -> None:
     for one in batch:
         if not one.waiter.done():
             one.waiter.set_exception(error)
+
+
+def digest_of(request: ClaimRequest) -> bytes:
+    """Hashes a request, 16 bytes: by these a repeat of (token, call) is known from another request."""
+    digest = digest_of_ids(request.ids)
+    if request.digests is None:
+        return digest
+    return hashlib.blake2b(digest + request.digests.tobytes(), digest_size=16).digest()

@@ -12,6 +12,7 @@ from oncegate.core.entries.producers import Acked, DriverRegistered
 from oncegate.core.errors import BadRequest, Fenced, OncegateError, TooLarge
 from oncegate.core.producers import DRIVER, REGISTER_DRIVER, SEQUENCE_MAX, Entrance, Registration
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.commit.proven import answers
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_name, check_source_offsets
 from oncegate.engine.producer_requests import AckRequest, AckResult, DriverRequest, DriverResult
@@ -25,16 +26,17 @@ class Drivers:
     """Registers drivers and takes their acks, over one journal."""
 
     def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+        self.journal = journal
         self._store = journal.index.producers
 
+    @answers("register_driver")
     async def register(self, request: DriverRequest, deadline: Deadline) -> DriverResult:
         """Gives this token an epoch, the same again for the same token. The newest wins at once: older acks are fenced.
 
         Raises Fenced when a later one has followed, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing was
         changed; LedgerDown: unknown, repeat it.
         """
-        journal, drivers = self._journal, self._store.drivers
+        journal, drivers = self.journal, self._store.drivers
         check_name("driver", request.driver, journal.limits)
         deadline.check()
         registered = drivers.get(request.driver)
@@ -54,6 +56,7 @@ class Drivers:
         await journal.group_commit.durable(driver.position)
         return answer
 
+    @answers("ack")
     async def ack(self, request: AckRequest, deadline: Deadline) -> AckResult:
         """Takes the word that nothing of this will be run again: everything up to it is STALE for ever, and need not be
         known any more.
@@ -62,7 +65,7 @@ class Drivers:
         passing. Raises UnknownDriver, Fenced, NotDriver, OlderBatch, TooLarge, BadRequest, LedgerFull, DeadlinePassed:
         nothing was changed; LedgerDown: unknown, repeat it.
         """
-        journal = self._journal
+        journal = self.journal
         if len(request.upto) > journal.limits.producers:
             raise TooLarge(f"{len(request.upto)} producers in one ack; at most {journal.limits.producers}")
         if request.batch is not None and request.batch > SEQUENCE_MAX:
@@ -95,7 +98,7 @@ class Drivers:
 
     def _moves_source(self, request: AckRequest) -> bool:
         """Tells whether the ack says of the driver's source what is not known yet."""
-        told = self._journal.index.source_offsets.get(request.driver, request.topic)
+        told = self.journal.index.source_offsets.get(request.driver, request.topic)
         return bool(request.topic) and request.source_offsets != (b"" if told is None else told.offsets)
 
     def _batches(self, driver: Driver, request: AckRequest) -> int:

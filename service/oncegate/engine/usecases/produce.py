@@ -16,11 +16,13 @@ from oncegate.core.producers import ProducerAction as SequenceAction
 from oncegate.engine.commit import origins
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.places import UNASKED_MS, Places, place
+from oncegate.engine.commit.proven import answers
 from oncegate.engine.counters import PRODUCED_ROWS
 from oncegate.engine.counts.duplicates import duplicates_in
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.id_sets import chosen, produced
 from oncegate.engine.names import cut_name
+from oncegate.engine.policies import shadow
 from oncegate.engine.requests import ProduceRequest, ProduceResult, SequenceRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
 from oncegate.engine.usecases.partitioning import Share, partition_of, shares, shares_aside
@@ -50,13 +52,14 @@ class Records:
     """Appends rows to topics, over one journal."""
 
     def __init__(self, journal: Journal, topics: Topics, producers: Producers, places: Places) -> None:
-        self._journal = journal
+        self.journal = journal
         self._places = places
         self._topics = topics
         self._index = journal.index
         self._producers = producers
         self._warnings = PlainWriteWarnings(journal)
 
+    @answers("produce", shadow.produced)
     async def produce(self, request: ProduceRequest, deadline: Deadline) -> ProduceResult:
         """Appends rows to a topic. With ids claim, done and output are one; what is not GRANTED is left out.
 
@@ -65,6 +68,7 @@ class Records:
         Raises SchemaMismatch, NotFound, TooLarge, TokenReused, Overloaded, LedgerFull, DeadlinePassed, with sequences
         also what `Producers.claim` does: nothing was written; LedgerDown: unknown, repeat the same token and call.
         """
+        self.journal.rates.take_ids(request.rows.rows, request.tenant)
         if request.locate and request.ids is None:
             raise BadRequest("locate names the first of an id, and these rows have none; nothing was written")
         if self._topics.are_elsewhere:
@@ -83,14 +87,14 @@ class Records:
     async def _by_id(self, request: ProduceRequest, ids: U64, deadline: Deadline) -> ProduceResult:
         """Appends the rows whose ids (`ids`: the request's) are free; claim, rows and completion are one entry."""
         deadline.check()
-        if request.scope is not None and await is_over(self._journal, request.scope):
-            return ProduceResult(0, (), *stale(self._journal, len(ids)))
+        if request.scope is not None and await is_over(self.journal, request.scope):
+            return ProduceResult(0, (), *stale(self.journal, len(ids)))
         entries, digest = self._topics.creation(request.topic, request.rows.schema), _digest(request)
-        id_set = chosen(request.id_set, produced(request.topic), self._journal.limits)
-        met = identify_topics(self._journal, IdentifiedBy.IDS, id_set, request.topic_ids)
-        now_ms = self._journal.clock.monotonic_ms()
+        id_set = chosen(request.id_set, produced(request.topic), self.journal.limits)
+        met = identify_topics(self.journal, IdentifiedBy.IDS, id_set, request.topic_ids)
+        now_ms = self.journal.clock.monotonic_ms()
         decision = self._decide(request, ids, digest, now_ms)
-        wall_ms, seen_max = self._journal.wall_ms(), self._journal.counts.seen_max
+        wall_ms, seen_max = self.journal.wall_ms(), self.journal.counts.seen_max
         duplicates = duplicates_in(self._index.claims, request, decision, wall_ms, seen_max)
         rests_on, before = self._earlier_tries(decision, now_ms)
         earlier_at = [] if decision.claim is None else positions_of(self._index.claims, decision.claim)
@@ -101,10 +105,10 @@ class Records:
             rests_on, written = self._write(request, decision, digest, [*entries, *met], before, others)
         else:
             rests_on = max(rests_on, self._topic_alone(request, entries, met))
-        await self._journal.group_commit.durable(rests_on)
-        self._journal.counts.add_ids(decision.actions, decision.verdicts, duplicates)
+        await self.journal.group_commit.durable(rests_on)
+        self.journal.counts.add_ids(decision.actions, decision.verdicts, duplicates)
         rows = _count(written)
-        self._journal.counts.add(PRODUCED_ROWS, rows)
+        self.journal.counts.add(PRODUCED_ROWS, rows)
         earlier = await self._earlier_ranges(request, before, earlier_at, deadline)
         located = None if firsts is None else await self._places.located(firsts, deadline)
         for placed in written:
@@ -123,7 +127,7 @@ class Records:
 
     def _decide(self, request: ProduceRequest, ids: U64, digest: bytes, now_ms: int) -> ClaimDecision:
         digests = NO_DIGESTS if request.digests is None else request.digests
-        times = self._journal.times(request.made_ms)
+        times = self.journal.times(request.made_ms)
         return decide(self._index.claims, request.token, request.call, digest, ids, now_ms, "produce", digests, times)
 
     def _earlier_tries(self, decision: ClaimDecision, now_ms: int) -> tuple[int, tuple[Span, ...]]:
@@ -135,7 +139,7 @@ class Records:
         return max(decision.rests_on, position), written_by(claims, decision.claim)
 
     def _firsts(self, ids: U64, verdicts: U8) -> Firsts:
-        entries_max = self._journal.limits.located_entries
+        entries_max = self.journal.limits.located_entries
         return firsts_of(self._index.claims, ids, verdicts, entries_max, self._places.elsewhere)
 
     async def _sequenced(self, request: ProduceRequest, requests: SequenceRequest, deadline: Deadline) -> ProduceResult:
@@ -147,13 +151,13 @@ class Records:
             )
         entries = self._topics.creation(request.topic, request.rows.schema)
         producer, decision, digest = self._producers.decide(requests, b"produce", request.digests)
-        met = identify_topics(self._journal, IdentifiedBy.SEQUENCES, requests.producer, request.topic_ids)
+        met = identify_topics(self.journal, IdentifiedBy.SEQUENCES, requests.producer, request.topic_ids)
         earlier = producer.calls.get(requests.call)
         earlier_at = None if earlier is None else earlier.position
         placed: list[_Placed] = []
         granted = len(decision.fresh) or len(decision.taken)
         if granted or (self._in_shadow and request.rows.rows):
-            self._journal.group_commit.check()
+            self.journal.group_commit.check()
             is_granted = (decision.actions == SequenceAction.GRANT) | (decision.actions == SequenceAction.TAKE_OVER)
             written = shares(request.rows, None if self._in_shadow else is_granted, self._partitions(request))
             written_before = 0 if self._in_shadow else len(written)
@@ -163,10 +167,10 @@ class Records:
         else:
             producer.quiet_call = max(producer.quiet_call, requests.call)
         made_at = 0 if placed else self._topic_alone(request, entries, met)
-        await self._journal.group_commit.durable(max(producer.position, made_at))
+        await self.journal.group_commit.durable(max(producer.position, made_at))
         self._producers.count(requests, producer, decision)
         rows = _count(placed)
-        self._journal.counts.add(PRODUCED_ROWS, rows)
+        self.journal.counts.add(PRODUCED_ROWS, rows)
         ranges = _ranges(placed)
         if ranges and not self._in_shadow:
             self._places.remember(position, RowPlaces(ranges))
@@ -175,7 +179,7 @@ class Records:
         return ProduceResult(rows, ranges, decision.verdicts, decision.numbers, before)
 
     async def _plain(self, request: ProduceRequest, deadline: Deadline) -> ProduceResult:
-        journal = self._journal
+        journal = self.journal
         written = await shares_aside(request.rows, self._partitions(request))
         deadline.check()
         journal.group_commit.check()
@@ -213,7 +217,7 @@ class Records:
         before: tuple[Span, ...],
         others: NDArray[np.bool_],
     ) -> tuple[int, list[_Placed]]:
-        journal = self._journal
+        journal = self.journal
         journal.group_commit.check()
         is_granted = (decision.actions == Action.GRANT) | (decision.actions == Action.TAKE_OVER)
         partitions = self._partitions(request)
@@ -228,8 +232,8 @@ class Records:
         alone = [*([] if self._topics.are_elsewhere else entries), *met]
         if not alone or not request.rows.rows:
             return 0
-        self._journal.group_commit.check()
-        return self._journal.record(alone)
+        self.journal.group_commit.check()
+        return self.journal.record(alone)
 
     def _origin(
         self, request: ProduceRequest, rows: NDArray[np.int64] | None = None, before: tuple[Span, ...] = ()
@@ -237,7 +241,7 @@ class Records:
         """Who wrote the rows, where records tell it; `rows`, `before`: as of `origins.of_rows`."""
         if not self._topics.tells_origins:
             return None
-        return origins.of_rows(self._journal.namespace, request, rows, before)
+        return origins.of_rows(self.journal.namespace, request, rows, before)
 
     def _report(self, position: int, placed: _Placed) -> SendReport:
         def told(places: RowPlaces) -> None:
@@ -258,7 +262,7 @@ class Records:
     ) -> tuple[int, list[_Placed]]:
         """Records an entry and a range for each partition, all in one append; returns the last position and what is
         where, which is complete once that is durable. `before`: what earlier tries of the call have written."""
-        journal = self._journal
+        journal = self.journal
         spans: list[Span] = []
         found: list[_Placed] = []
         outputs: list[OutputChange] = []

@@ -13,9 +13,11 @@ from oncegate.core.entries.producers import ProducerRegistered, SequencesClaimed
 from oncegate.core.errors import BadRequest, Fenced, NotFound, ReleasedClaim, TooLarge, UnknownClaim
 from oncegate.core.producers import PRODUCER, REGISTER_PRODUCER, SEQUENCE_MAX, Entrance, ProducerAction, Registration
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.commit.proven import answers
 from oncegate.engine.counters import COMPLETED, RELEASED
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_name
+from oncegate.engine.policies import shadow
 from oncegate.engine.producer_requests import ProducerRequest, ProducerResult, ProducerView, SequenceSettled
 from oncegate.engine.requests import ClaimResult, SequenceRequest
 from oncegate.engine.usecases import producer_refusals as refusals
@@ -30,9 +32,10 @@ class Producers:
     """Registers producers, claims and settles their sequences, over one journal."""
 
     def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+        self.journal = journal
         self._store = journal.index.producers
 
+    @answers("register")
     async def register(self, request: ProducerRequest, deadline: Deadline) -> ProducerResult:
         """Gives this token an epoch, the same again for the same token; from then on older ones are fenced.
 
@@ -40,33 +43,33 @@ class Producers:
         SourceReplaced, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown,
         repeat it.
         """
-        check_name("producer", request.producer, self._journal.limits)
-        check_name("driver", request.driver, self._journal.limits)
-        lease_ms = self._journal.limits.lease_of(request.lease_ms)
+        check_name("producer", request.producer, self.journal.limits)
+        check_name("driver", request.driver, self.journal.limits)
+        lease_ms = self.journal.limits.lease_of(request.lease_ms)
         deadline.check()
-        now_ms = self._journal.clock.monotonic_ms()
+        now_ms = self.journal.clock.monotonic_ms()
         registered = self._store.producers.get(request.producer)
         if registered is not None and registered.driver != request.driver:
             raise refusals.other_driver(registered, request.driver)
         left_ms = 0 if registered is None else registered.lease_left_ms(now_ms)
-        named = source_ids.entries_of(self._journal, "", request.producer, request.source_id)
+        named = source_ids.entries_of(self.journal, "", request.producer, request.source_id)
         effect = REGISTER_PRODUCER[registrant(registered, request.token, left_ms)].effect
         if effect is Registration.NEXT_EPOCH:
             self._next_epoch(request, registered, lease_ms)
         elif effect is not Registration.SAME_EPOCH:
             raise refusals.not_registered(effect, request, left_ms)
         if named:
-            self._journal.group_commit.check()
-            self._journal.record(named)
+            self.journal.group_commit.check()
+            self.journal.record(named)
         producer = self._store.producers[request.producer]
         producer.lease_ms, producer.lease_until_ms = lease_ms, now_ms + lease_ms
         answer = self._answer(producer)
-        position = max(producer.position, source_ids.position_of(self._journal, "", request.producer))
-        await self._journal.group_commit.durable(position)
+        position = max(producer.position, source_ids.position_of(self.journal, "", request.producer))
+        await self.journal.group_commit.durable(position)
         return answer
 
     def _next_epoch(self, request: ProducerRequest, registered: Producer | None, lease_ms: int) -> None:
-        journal, producers = self._journal, self._store.producers
+        journal, producers = self.journal, self._store.producers
         if registered is None and len(producers) >= journal.limits.producers:
             raise TooLarge(
                 f"{len(producers)} producers in a namespace are all there may be: a producer is a partition of a source"
@@ -98,6 +101,7 @@ class Producers:
             raise refusals.not_the_producer(effect, name, epoch, producer)
         return producer
 
+    @answers("claim_sequences", shadow.granted)
     async def claim(self, request: SequenceRequest, deadline: Deadline) -> ClaimResult:
         """Decides which of these sequences may be written: a verdict each, in order. Its name is (producer, epoch,
         call).
@@ -105,16 +109,17 @@ class Producers:
         Raises UnknownProducer, Fenced, Gap, OutOfOrder, TokenReused, TooLarge, BadRequest, Overloaded, LedgerFull,
         DeadlinePassed: nothing was written; LedgerDown: unknown, repeat the same call.
         """
+        self.journal.rates.take_ids(len(request.sequences), request.tenant)
         deadline.check()
         producer, decision, digest = self.decide(request, b"")
-        lease_ms = producer.lease_ms if request.lease_ms is None else self._journal.limits.lease_of(request.lease_ms)
+        lease_ms = producer.lease_ms if request.lease_ms is None else self.journal.limits.lease_of(request.lease_ms)
         if len(decision.fresh) or len(decision.taken):
-            self._journal.group_commit.check()
-            self._journal.record([self.claimed(request, producer, decision, digest, lease_ms)])
+            self.journal.group_commit.check()
+            self.journal.record([self.claimed(request, producer, decision, digest, lease_ms)])
         else:
             producer.quiet_call = max(producer.quiet_call, request.call)
-            producer.lease_ms, producer.lease_until_ms = lease_ms, self._journal.clock.monotonic_ms() + lease_ms
-        await self._journal.group_commit.durable(producer.position)
+            producer.lease_ms, producer.lease_until_ms = lease_ms, self.journal.clock.monotonic_ms() + lease_ms
+        await self.journal.group_commit.durable(producer.position)
         self.count(request, producer, decision)
         return ClaimResult(None, lease_ms, decision.verdicts, decision.numbers)
 
@@ -130,7 +135,7 @@ class Producers:
         try:
             producer = self.own(request.producer, request.epoch, request.token)
         except Fenced:
-            self._journal.counts.add_cause(Cause.ZOMBIE, len(request.sequences))
+            self.journal.counts.add_cause(Cause.ZOMBIE, len(request.sequences))
             raise
         asked = request.sequences.tobytes() if digests is None else request.sequences.tobytes() + digests.tobytes()
         digest = hashlib.blake2b(asked, digest_size=16, person=person).digest()
@@ -141,16 +146,16 @@ class Producers:
         if decision.out_of_order is not None:
             raise refusals.out_of_order(decision.out_of_order, producer)
         spans = len(producer.intervals) + len(decision.fresh) + len(decision.taken)
-        if spans > self._journal.limits.intervals:
-            raise refusals.too_scattered(producer, spans, self._journal.limits.intervals)
-        kept_max = self._journal.limits.sequence_digests
+        if spans > self.journal.limits.intervals:
+            raise refusals.too_scattered(producer, spans, self.journal.limits.intervals)
+        kept_max = self.journal.limits.sequence_digests
         granted = count_of(decision.fresh) + count_of(decision.taken)
         if digests is not None and granted and self._store.digests + granted > kept_max:
             raise refusals.too_many_digests(request.producer, self._store.digests, kept_max)
         return producer, decision, digest
 
     def _check(self, request: SequenceRequest) -> None:
-        limits, sequences = self._journal.limits, request.sequences
+        limits, sequences = self.journal.limits, request.sequences
         if len(sequences) > limits.ids_per_request:
             raise TooLarge(f"{len(sequences)} sequences in one request; at most {limits.ids_per_request}")
         if len(sequences) > 1 and not bool((sequences[1:] > sequences[:-1]).all()):
@@ -167,7 +172,7 @@ class Producers:
                 "nothing was written"
             )
         if request.lease_ms is not None:
-            self._journal.limits.lease_of(request.lease_ms)
+            self.journal.limits.lease_of(request.lease_ms)
 
     def claimed(
         self,
@@ -179,7 +184,7 @@ class Producers:
         digests: U32 | None = None,
     ) -> SequencesClaimed:
         """Makes the entry of what is granted; `digests`: of the request, as of `decide`."""
-        spans, wall_ms, kept = (_raw(decision.fresh), _raw(decision.taken)), self._journal.wall_ms(), b""
+        spans, wall_ms, kept = (_raw(decision.fresh), _raw(decision.taken)), self.journal.wall_ms(), b""
         if digests is not None:
             chosen = (
                 digests[decision.actions == action] for action in (ProducerAction.GRANT, ProducerAction.TAKE_OVER)
@@ -210,11 +215,12 @@ class Producers:
 
         No entry holds which epoch wrote a sequence: those of older epochs are compared with the writer of the last one.
         """
-        writer, runs = request.writer or producer.writer, self._journal.index.claims.runs
+        writer, runs = request.writer or producer.writer, self.journal.index.claims.runs
         cause = cause_between(writer, producer.writer_before, runs)
         cause = Cause.TASK_RETRY if cause is Cause.UNKNOWN else cause
-        self._journal.counts.add_sequences(decision.actions, decision.verdicts, cause)
+        self.journal.counts.add_sequences(decision.actions, decision.verdicts, cause)
 
+    @answers("settle_sequences", shadow.settled_sequences)
     async def settle(
         self, verb: Verb, name: str, epoch: int, token: bytes, call: int, deadline: Deadline
     ) -> SequenceSettled:
@@ -233,24 +239,26 @@ class Producers:
         lease_ms = 0
         if effect is Effect.EXTEND:
             lease_ms = producer.lease_ms
-            producer.lease_until_ms = self._journal.clock.monotonic_ms() + lease_ms
+            producer.lease_until_ms = self.journal.clock.monotonic_ms() + lease_ms
         elif effect is not Effect.NOTHING:
-            self._journal.group_commit.check(ends=True)
+            self.journal.group_commit.check(ends=True)
             entry = SequencesCompleted if effect is Effect.MARK_DONE else SequencesReleased
-            self._journal.counts.add(COMPLETED if effect is Effect.MARK_DONE else RELEASED)
-            self._journal.record([entry(producer.number, epoch, call, self._journal.wall_ms())])
+            self.journal.counts.add(COMPLETED if effect is Effect.MARK_DONE else RELEASED)
+            self.journal.record([entry(producer.number, epoch, call, self.journal.wall_ms())])
         known = producer.calls[call]
         state, granted = STATE_AFTER.get(effect, known.state), known.granted
-        await self._journal.group_commit.durable(known.position)
+        await self.journal.group_commit.durable(known.position)
         return SequenceSettled(call, state, granted, lease_ms)
 
+    @answers("close_producer")
     async def close(self, name: str, epoch: int, token: bytes) -> None:
         """Ends the lease now: the next attempt need not wait. In memory only: a restart gives it a full lease.
 
         Raises UnknownProducer, Fenced: nothing was changed.
         """
-        self.own(name, epoch, token).lease_until_ms = self._journal.clock.monotonic_ms()
+        self.own(name, epoch, token).lease_until_ms = self.journal.clock.monotonic_ms()
 
+    @answers("explain_producer")
     async def explain(self, name: str) -> ProducerView:
         """Tells what is known of a producer, once that is durable. Raises NotFound."""
         producer = self._store.producers.get(name)
@@ -263,7 +271,7 @@ class Producers:
             epoch=producer.epoch,
             token=producer.token,
             lease_ms=producer.lease_ms,
-            lease_left_ms=producer.lease_left_ms(self._journal.clock.monotonic_ms()),
+            lease_left_ms=producer.lease_left_ms(self.journal.clock.monotonic_ms()),
             watermark=producer.watermark,
             claimed_to=producer.claimed_to,
             resume_after=self._store.resume_after(producer),
@@ -271,7 +279,7 @@ class Producers:
             open=self._store.unfinished(producer),
             position=producer.position,
         )
-        await self._journal.group_commit.durable(view.position)
+        await self.journal.group_commit.durable(view.position)
         return view
 
 

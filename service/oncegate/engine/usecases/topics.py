@@ -20,6 +20,7 @@ from oncegate.core.errors import (
     TopicReplaced,
 )
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.commit.proven import answers
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import Fetched, Rows, Schema, TopicRequest, TopicView
 from oncegate.engine.usecases.partitioning import selected
@@ -57,12 +58,13 @@ class Topics:
     """Makes, sets up and reads topics, over one journal."""
 
     def __init__(self, journal: Journal, outputs: Outputs, elsewhere: RowTopics | None = None) -> None:
-        self._journal = journal
+        self.journal = journal
         self._outputs = outputs
         # Knows the topics, where rows are sent to topics that are not the ledger's own; here they are counted.
         self._elsewhere = elsewhere
         self._index = journal.index.topics
 
+    @answers("create_topic")
     async def create(self, request: TopicRequest, deadline: Deadline) -> tuple[TopicView, bool]:
         """Makes a topic, or sets its retention; returns the topic, and whether it is new. Durable when it returns.
 
@@ -73,19 +75,19 @@ class Topics:
         if self._elsewhere is not None:
             where = "lie elsewhere, and are made and set up there" if self._elsewhere.where else "are switched off"
             raise BadRequest(f"topics of this namespace {where}; nothing was changed")
-        journal, known = self._journal, self._index.get(request.topic)
+        journal, known = self.journal, self._index.get(request.topic)
         entry = self._created(request) if known is None else self._changed(request, known)
         if entry is not None:
             journal.group_commit.check()
             await journal.group_commit.durable(journal.record([entry]))
-        return await self.view(request.topic), known is None
+        return await self.remembered(request.topic), known is None
 
     def _created(self, request: TopicRequest) -> Entry:
         partitions = 1 if request.partitions is None else request.partitions
-        if not 1 <= partitions <= self._journal.limits.partitions:
-            raise TooLarge(f"{partitions} partitions; a topic has from 1 to {self._journal.limits.partitions}")
+        if not 1 <= partitions <= self.journal.limits.partitions:
+            raise TooLarge(f"{partitions} partitions; a topic has from 1 to {self.journal.limits.partitions}")
         schema = b"" if request.schema is None else schema_bytes(request.schema)
-        wall_ms = self._journal.wall_ms()
+        wall_ms = self.journal.wall_ms()
         return TopicCreated(
             request.topic, partitions, schema, request.retention_ms or 0, request.retention_bytes or 0, wall_ms
         )
@@ -102,7 +104,7 @@ class Topics:
         retention_bytes = known.retention_bytes if request.retention_bytes is None else request.retention_bytes
         if (schema, retention_ms, retention_bytes) == (known.schema, known.retention_ms, known.retention_bytes):
             return None
-        return TopicSet(request.topic, schema, retention_ms, retention_bytes, self._journal.wall_ms(), added)
+        return TopicSet(request.topic, schema, retention_ms, retention_bytes, self.journal.wall_ms(), added)
 
     def _schema_of(self, request: TopicRequest, known: Topic) -> tuple[bytes, int]:
         """Returns the schema that a topic is to have from now on, and how many columns it adds to those it had.
@@ -119,7 +121,7 @@ class Topics:
         check_fits(request.topic, pa.schema([*own, *new]), request.schema)
         if not new:
             return known.schema, 0
-        merged, columns_max = pa.schema([*own, *new]), self._journal.limits.columns_per_request
+        merged, columns_max = pa.schema([*own, *new]), self.journal.limits.columns_per_request
         columns = sum(_leaf_count(field.type) for field in merged)
         if columns > columns_max:
             raise TooLarge(f"topic {request.topic} would have {columns} columns; at most {columns_max} are taken")
@@ -176,7 +178,7 @@ class Topics:
             return await checking
         except LedgerFull:
             with suppress(OncegateError):
-                self._journal.group_commit.probe()
+                self.journal.group_commit.probe()
             raise
 
     @property
@@ -192,7 +194,7 @@ class Topics:
     @property
     def tells_origins(self) -> bool:
         """Tells whether records say who wrote them: in topics elsewhere, where the namespace asks for it."""
-        return self._elsewhere is not None and bool(self._journal.index.settings.in_force.record_headers)
+        return self._elsewhere is not None and bool(self.journal.index.settings.in_force.record_headers)
 
     def publication(
         self,
@@ -218,8 +220,8 @@ class Topics:
         Raises SchemaMismatch when rows do not fit its columns; NotFound when the namespace makes no topics by itself;
         BadRequest for a topic of lanes.
         """
-        known, wall_ms = self._index.get(topic), self._journal.wall_ms()
-        if self._journal.index.lanes.writes(topic):
+        known, wall_ms = self._index.get(topic), self.journal.wall_ms()
+        if self.journal.index.lanes.writes(topic):
             raise BadRequest(
                 f"topic {topic} is written by clients themselves (write=direct), and a topic is written one way: the "
                 "same rows could come both ways; take another topic, or another namespace; nothing was written"
@@ -227,10 +229,10 @@ class Topics:
         if self.are_elsewhere:
             return [] if known is not None else [TopicCreated(topic, 1, b"", 0, 0, wall_ms)]
         if known is None:
-            if not self._journal.index.settings.in_force.auto_create_topics:
+            if not self.journal.index.settings.in_force.auto_create_topics:
                 raise NotFound(
                     f"there is no topic {topic}, and this namespace makes none by itself (auto_create_topics=false); "
-                    f"PUT /v1/namespaces/{self._journal.namespace}/topics/{topic} makes it"
+                    f"PUT /v1/namespaces/{self.journal.namespace}/topics/{topic} makes it"
                 )
             return [TopicCreated(topic, 1, schema_bytes(schema), 0, 0, wall_ms)]
         if known.schema:
@@ -250,22 +252,28 @@ class Topics:
         """
         if self._elsewhere is not None:
             self._elsewhere.refuse_read(topic)
-        view = await self.view(topic)
+        view = await self.remembered(topic)
         if not 0 <= partition < view.partitions:
             raise NotFound(f"topic {topic} has the partitions 0 to {view.partitions - 1}; there is no {partition}")
         if offset < 0 or max_rows <= 0:
             raise BadRequest(f"offset {offset} and max_rows {max_rows}: from 0, and from 1")
-        max_rows = min(max_rows, self._journal.limits.fetch_rows)
+        max_rows = min(max_rows, self.journal.limits.fetch_rows)
         low, high = view.low_offsets[partition], view.high_offsets[partition]
         chunks = await self._outputs.fetch(topic, partition, offset, max_rows, max_bytes) if offset < high else []
         # Looked at behind the rows: among them may be some whose columns were added since.
-        return Fetched(chunks, low, high, (await self.view(topic)).schema)
+        return Fetched(chunks, low, high, (await self.remembered(topic)).schema)
 
+    @answers("topic")
     async def view(self, name: str) -> TopicView:
-        """Tells schema and offsets of a topic, once they are durable; NotFound when it was never made."""
+        """Returns schema, offsets and retention of a topic, once they are durable; NotFound when it was never made."""
+        return await self.remembered(name)
+
+    async def remembered(self, name: str) -> TopicView:
+        """Does what `view` does without a proof of who owns the ledger: for a write, which waits for an append of its
+        own."""
         topic = self._index.get(name)
         if topic is None:
-            raise NotFound(f"no topic {name} in namespace {self._journal.namespace}; its first write creates it")
+            raise NotFound(f"no topic {name} in namespace {self.journal.namespace}; its first write creates it")
         view = TopicView(
             name,
             read_schema(topic.schema) if topic.schema else None,
@@ -274,7 +282,7 @@ class Topics:
             topic.retention_ms,
             topic.retention_bytes,
         )
-        await self._journal.group_commit.durable(topic.position)
+        await self.journal.group_commit.durable(topic.position)
         return view
 
 

@@ -76,7 +76,7 @@ async def read(
     at, room = offset, _Room(max_rows, bytes_max)
     page_bytes = bytes_max if page_bytes is None else page_bytes
     while True:
-        fetched = await shard.fetch(topic, partition, at, room.rows, min(room.size_bytes, page_bytes))
+        fetched = await shard.topics.fetch(topic, partition, at, room.rows, min(room.size_bytes, page_bytes))
         if at > fetched.high_offset:
             raise OffsetBeyondEnd(
                 f"offset {offset} was asked for and the partition ends at {fetched.high_offset}: a wrong offset, or "

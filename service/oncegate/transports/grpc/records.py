@@ -32,7 +32,7 @@ _COMMITS = {"COMMITTED": pb.COMMIT_OUTCOME_COMMITTED, "DUPLICATE": pb.COMMIT_OUT
 async def produce(message: pb.ProduceRequest, admitted: Admitted) -> pb.ProduceResponse:
     """Writes rows at once: with ids or sequences each takes effect once."""
     request = await offload(len(admitted.body), _produce_request, message, admitted)
-    result = await admitted.shard.produce(request, admitted.deadline)
+    result = await admitted.shard.records.produce(request, admitted.deadline)
     return _produced(request, result, admitted.gateway.limits)
 
 
@@ -49,7 +49,7 @@ def _produce_request(message: pb.ProduceRequest, admitted: Admitted) -> ProduceR
     spilled = spilled_at(optional_number(message, "spilled_ms"), admitted.caller)
     id_set = given(message, "id_set")
     asked = ProduceAsked(topic, token, message.call, named, id_set, sequences, scope, spilled=spilled)
-    return produce_request(arrow_ipc.read_rows(message.arrow, limits), asked, admitted.shard, limits)
+    return produce_request(arrow_ipc.read_rows(message.arrow, limits), asked, admitted)
 
 
 def _column_names(given_names: Iterable[str]) -> list[str]:
@@ -77,7 +77,7 @@ def _produced(request: ProduceRequest, result: ProduceResult, limits: Limits) ->
 async def stage(message: pb.StageRequest, admitted: Admitted) -> pb.StageResponse:
     """Keeps one chunk of one attempt until its batch is committed."""
     request = await offload(len(admitted.body), _stage_request, message, admitted)
-    result = await admitted.shard.stage(request, admitted.deadline)
+    result = await admitted.shard.batches.stage(request, admitted.deadline)
     outcome = pb.STAGE_OUTCOME_COMMITTED if result.committed else pb.STAGE_OUTCOME_STAGED
     return pb.StageResponse(outcome=outcome, rows=result.rows, fingerprint=result.fingerprint, chunk=request.chunk)
 
@@ -95,7 +95,7 @@ def _stage_request(message: pb.StageRequest, admitted: Admitted) -> StageRequest
 
 async def commit(message: pb.CommitRequest, admitted: Admitted) -> pb.CommitResponse:
     """Publishes the winners' rows under the batch's name, all or nothing."""
-    result = await admitted.shard.commit(_commit_request(message, admitted.gateway.limits), admitted.deadline)
+    result = await admitted.shard.batches.commit(_commit_request(message, admitted.gateway.limits), admitted.deadline)
     return pb.CommitResponse(
         outcome=_COMMITS[result.outcome],
         rows=result.rows,

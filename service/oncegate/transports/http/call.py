@@ -39,7 +39,7 @@ PRINCIPAL = "oncegate.principal"
 # Parameters of calls whose bodies are of several kinds, for none of their messages.
 LOCATE, SHADOW = "locate", "shadow"
 _JSON_WEIGHT = 8
-_WRITER, _ID_SET = HEADER.lower(), ID_SET.lower()
+_WRITER, _ID_SET, _TIMEOUT = HEADER.lower(), ID_SET.lower(), "oncegate-timeout-ms"
 
 
 Endpoint = Callable[["Call"], Coroutine[Any, Any, Response]]
@@ -121,7 +121,7 @@ class Call:
         head = RequestHead(
             route.call,
             self.path["namespace"],
-            self.number("Oncegate-Timeout-Ms"),
+            self.number("Oncegate-Timeout-Ms") if _TIMEOUT in headers else None,
             size_bytes := body_length(headers, bool(reads)),
             min(limits.json_bytes, limits.body_bytes) if media == JSON else limits.body_bytes,
             scope.get(PRINCIPAL),

@@ -33,11 +33,12 @@ class Gate:
     def refusal(self, scope: Scope) -> OncegateError | None:
         """Returns what is wrong with a request's head; None: nothing is."""
         fields = scope["headers"]
-        if fields == self._let_in:
-            return target_too_long(_target_bytes(scope))
+        target_bytes = len(scope["raw_path"]) + len(scope["query_string"])
+        if fields == self._let_in and target_bytes <= TARGET_BYTES:
+            return None
         hosts = [value for name, value in fields if name == b"host"]
         origins = [value for name, value in fields if name == b"origin"]
-        wrong = self._of_host(hosts) or _of_origin(origins, hosts[0]) or too_long(_target_bytes(scope), fields)
+        wrong = self._of_host(hosts) or _of_origin(origins, hosts[0]) or too_long(target_bytes, fields)
         if wrong is None:
             self._let_in = fields
         return wrong
@@ -70,22 +71,11 @@ def _name_of(host: bytes) -> str | None:
     return None if match is None else match[1]
 
 
-def _target_bytes(scope: Scope) -> int:
-    return len(scope["raw_path"]) + len(scope["query_string"])
-
-
 def too_long(target_bytes: int, fields: Iterable[tuple[bytes, bytes]]) -> OncegateError | None:
     """Returns the refusal of a target that is too long, or of header fields that are too large together."""
-    if (wrong := target_too_long(target_bytes)) is not None:
-        return wrong
+    if target_bytes > TARGET_BYTES:
+        return TargetTooLong(f"a path with its query of {target_bytes} bytes; at most {TARGET_BYTES} are read")
     size_bytes = sum(len(name) + len(value) + 4 for name, value in fields)
     if size_bytes > HEAD_BYTES:
         return HeadTooLarge(f"header fields of {size_bytes} bytes; at most {HEAD_BYTES} are read")
     return None
-
-
-def target_too_long(target_bytes: int) -> OncegateError | None:
-    """Returns the refusal of a target that is too long; None: it is not."""
-    if target_bytes <= TARGET_BYTES:
-        return None
-    return TargetTooLong(f"a path with its query of {target_bytes} bytes; at most {TARGET_BYTES} are read")

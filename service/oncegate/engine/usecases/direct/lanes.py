@@ -10,6 +10,7 @@ from oncegate.core.entries.lanes import LaneOpened, LaneWritten
 from oncegate.core.errors import BadRequest, DeadlinePassed, NotFound, TooLarge, TopicReplaced
 from oncegate.core.producers import SEQUENCE_MAX
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.commit.proven import answers
 from oncegate.engine.counters import LANE_DUPLICATES
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_name
@@ -34,11 +35,12 @@ class DirectLanes:
     """Opens lanes and answers for them, over one journal. `records`: None where the ledger has no place for any."""
 
     def __init__(self, journal: Journal, records: DirectRecords | None) -> None:
-        self._journal = journal
+        self.journal = journal
         self._index = journal.index.lanes
         self._records = records
         self._entering = None if records is None else DirectEntering(journal, records)
 
+    @answers("open_lane")
     async def open(self, topic: str, producer: str, deadline: Deadline, source_id: str | None = None) -> LaneOpening:
         """Makes a lane, or finds it, and tells with what it is written; from then on its topic has no other writers.
 
@@ -46,42 +48,43 @@ class DirectLanes:
         was written otherwise; SourceReplaced: it is another source; NotFound: the ledger is not on Kafka; TooLarge,
         LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
         """
-        check_name("topic", topic, self._journal.limits)
-        check_name("producer", producer, self._journal.limits)
+        check_name("topic", topic, self.journal.limits)
+        check_name("producer", producer, self.journal.limits)
         records = self._place()
         deadline.check()
         lane = self._index.get(topic, producer)
-        named = source_ids.entries_of(self._journal, topic, producer, source_id)
+        named = source_ids.entries_of(self.journal, topic, producer, source_id)
         if lane is None:
             self._check_new(topic)
-            self._journal.group_commit.check()
+            self.journal.group_commit.check()
             number = len(self._index) + 1
-            made = LaneOpened(number, topic, producer, number % records.partitions, self._journal.wall_ms())
-            self._journal.record([made])
+            made = LaneOpened(number, topic, producer, number % records.partitions, self.journal.wall_ms())
+            self.journal.record([made])
             lane = self._lane(topic, producer)
         if named:
-            self._journal.group_commit.check()
-            self._journal.record(named)
-        position = max(lane.position, source_ids.position_of(self._journal, topic, producer))
-        await self._journal.group_commit.durable(position)
+            self.journal.group_commit.check()
+            self.journal.record(named)
+        position = max(lane.position, source_ids.position_of(self.journal, topic, producer))
+        await self.journal.group_commit.durable(position)
         return LaneOpening(lane.number, records.place(lane.number, lane.partition))
 
     def _check_new(self, topic: str) -> None:
-        if self._journal.index.topics.get(topic) is not None:
+        if self.journal.index.topics.get(topic) is not None:
             raise BadRequest(
                 f"topic {topic} is written through this namespace already, and a topic is written one way: the same "
                 "rows could come both ways; take another topic, or another namespace; nothing was changed"
             )
-        if self._journal.index.settings.in_force.record_headers:
+        if self.journal.index.settings.in_force.record_headers:
             raise BadRequest(
                 "this namespace promises headers on each record (record_headers), and those that clients write have "
                 "none: take another namespace; nothing was changed"
             )
-        if len(self._index) >= self._journal.limits.producers:
+        if len(self._index) >= self.journal.limits.producers:
             raise TooLarge(
                 f"{len(self._index)} lanes in a namespace are all there may be: a lane is a partition of a source"
             )
 
+    @answers("ask_lane")
     async def ask(self, question: LaneQuestion, deadline: Deadline) -> LaneAnswer:
         """Tells which sequences are written. Who asks has started the lane's transactional id before.
 
@@ -111,13 +114,13 @@ class DirectLanes:
                 reached = await self._read_on(lane, deadline)
                 reading = ReadProgress.READ
             elif QuestionOutcome.COMMIT in told:
-                await self._journal.group_commit.durable(lane.position)
+                await self.journal.group_commit.durable(lane.position)
                 if reading is ReadProgress.READ:
-                    await self._journal.group_commit.owned(reached.since)
+                    await self.journal.group_commit.owned(reached.since)
                     reading = ReadProgress.PROVEN
             else:
                 await self._identify(lane, question)
-                self._journal.counts.add(LANE_DUPLICATES, count_of(answer.duplicates))
+                self.journal.counts.add(LANE_DUPLICATES, count_of(answer.duplicates))
                 return answer
 
     async def _identify(self, lane: Lane, question: LaneQuestion) -> None:
@@ -128,7 +131,7 @@ class DirectLanes:
         """
         if question.topic_id is None:
             return
-        journal, by, topic_ids = self._journal, IdentifiedBy.LANE, {question.topic: question.topic_id}
+        journal, by, topic_ids = self.journal, IdentifiedBy.LANE, {question.topic: question.topic_id}
         try:
             entries = identify_topics(journal, by, question.producer, topic_ids)
         except TopicReplaced:
@@ -154,9 +157,9 @@ class DirectLanes:
     def _enter_ack(self, lane: Lane, question: LaneQuestion) -> None:
         """Enters all up to the acked sequence as written, behind the last record that was entered."""
         assert question.acked is not None
-        self._journal.group_commit.check()
+        self.journal.group_commit.check()
         span, offset = np.array([[0, question.acked]], "<u8"), self._index.next_offset(lane.partition) - 1
-        self._journal.record([LaneWritten(lane.number, offset, span.tobytes(), self._journal.wall_ms())])
+        self.journal.record([LaneWritten(lane.number, offset, span.tobytes(), self.journal.wall_ms())])
 
     def _known(self, lane: Lane, question: LaneQuestion) -> tuple[LaneAnswer, set[RecordState]]:
         """What the index has of a question, and the states that its sequences are in."""
@@ -164,14 +167,14 @@ class DirectLanes:
         is_whole = count_of(duplicates) == question.last - question.first + 1 if len(duplicates) else False
         states = set() if is_whole else {RecordState.ABSENT}
         if len(duplicates):
-            is_durable = lane.position <= self._journal.group_commit.mark.position
+            is_durable = lane.position <= self.journal.group_commit.mark.position
             states.add(RecordState.ENTERED if is_durable else RecordState.FOUND)
         return LaneAnswer(duplicates, is_whole), states
 
     async def _read_on(self, lane: Lane, deadline: Deadline) -> Reached:
         assert self._entering is not None
         reading = asyncio.shield(self._entering.read_on(lane.partition))
-        bounded = Deadline(self._journal.clock, ASK_MS if deadline.left_ms is None else min(ASK_MS, deadline.left_ms))
+        bounded = Deadline(self.journal.clock, ASK_MS if deadline.left_ms is None else min(ASK_MS, deadline.left_ms))
         try:
             return await bounded.reading(_awaited(reading))
         except DeadlinePassed as error:
@@ -190,7 +193,7 @@ class DirectLanes:
             )
         if question.acked is not None and not 0 <= question.acked < question.first:
             raise BadRequest(f"acked is {question.acked}: it is below first, {question.first}; nothing was asked")
-        lane, limit = self._lane(question.topic, question.producer), self._journal.limits.intervals
+        lane, limit = self._lane(question.topic, question.producer), self.journal.limits.intervals
         if question.acked is None and len(lane.written) + SPANS_MAX > limit:
             raise TooLarge(
                 f"producer {lane.producer} has {len(lane.written)} intervals in topic {lane.topic}, and {limit} are "

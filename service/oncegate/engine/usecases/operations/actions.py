@@ -11,13 +11,12 @@ from oncegate.core.entries.kinds import Claimed, Entry, Released
 from oncegate.core.entries.producers import ProducerRegistered
 from oncegate.core.errors import BadRequest, LeaseLive, Overloaded, TooLarge, UnknownProducer
 from oncegate.core.forgetting import FORGET, Forgetting
-from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.journal import Journal
-from oncegate.engine.commit.proven import answers_when_proven
-from oncegate.engine.counts.rates import Rates
+from oncegate.engine.commit.proven import answers
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_length
 from oncegate.engine.producer_requests import Note
+from oncegate.engine.quotas import Tenant
 from oncegate.engine.usecases.operations.trail import Done, Trail
 from oncegate.hashing.requests import digest_of_ids
 from oncegate.index.audit_trail import AuditRecord
@@ -30,27 +29,25 @@ __all__ = ["Actions", "AuditRecord"]
 class Actions:
     """Does what operators ask for, over one journal. What is refused leaves nothing in the ledger."""
 
-    def __init__(self, journal: Journal, evicting: Callable[[], bool], rates: Rates) -> None:
-        self._journal, self._trail = journal, Trail(journal)
+    def __init__(self, journal: Journal, evicting: Callable[[], bool]) -> None:
+        self.journal, self._trail = journal, Trail(journal)
         # Whether ids are on their way out of memory.
         self._evicting = evicting
-        self._rates = rates
 
-    @property
-    def group_commit(self) -> GroupCommit:
-        """What answers wait for."""
-        return self._journal.group_commit
+    @answers("forget")
+    async def forget(
+        self, ids: NDArray[np.uint64], id_set: str, note: Note, deadline: Deadline, tenant: Tenant | None = None
+    ) -> int:
+        """Forgets ids, uint64 (n, 2), that are done or taken: the next that asks is granted them. Returns how many.
 
-    @answers_when_proven
-    async def forget(self, ids: NDArray[np.uint64], id_set: str, note: Note, deadline: Deadline) -> int:
-        """Forgets ids, uint64 (n, 2), that are done or taken: the next that asks is granted them. Tells how many.
+        tenant: whose quotas count the ids; None: nobody's.
 
         Raises LeaseLive, BadRequest: a claim holds one, or it has left memory; Overloaded: ids are leaving memory at
         this moment; TooLarge, LedgerFull, DeadlinePassed: nothing was forgotten; LedgerDown: unknown, repeat it.
         """
         self._trail.check(note, deadline)
-        self._rates.take_ids(len(ids))
-        journal, claims = self._journal, self._journal.index.claims
+        self.journal.rates.take_ids(len(ids), tenant)
+        journal, claims = self.journal, self.journal.index.claims
         if len(ids) > journal.limits.ids_per_request:
             raise TooLarge(f"{len(ids)} ids in one request; at most {journal.limits.ids_per_request}")
         unique = np.ascontiguousarray(np.unique(ids, axis=0))
@@ -91,7 +88,7 @@ class Actions:
             )
         return np.array([effect is Forgetting.FORGET for effect in effects], np.bool_)
 
-    @answers_when_proven
+    @answers("forget_all")
     async def forget_all(self, id_set: str, confirm: str, token: bytes, note: Note, deadline: Deadline) -> int:
         """Forgets every id of a set, also those that have left memory: the next that asks for one is granted it.
 
@@ -103,9 +100,9 @@ class Actions:
         """
         if confirm != id_set:
             raise BadRequest(f"confirm is {confirm[:80]!r}, not the set's name {id_set[:80]!r}; nothing was forgotten")
-        check_length("id_set", id_set, self._journal.limits)
+        check_length("id_set", id_set, self.journal.limits)
         self._trail.check(note, deadline)
-        journal, id_sets = self._journal, self._journal.index.id_sets
+        journal, id_sets = self.journal, self.journal.index.id_sets
         if id_sets.forgotten_by(id_set) == token:
             await journal.group_commit.all_durable()
             return id_sets.generation(id_set)
@@ -116,7 +113,7 @@ class Actions:
         await self._trail.durable(position, done)
         return times
 
-    @answers_when_proven
+    @answers("fence")
     async def fence(self, name: str, note: Note, deadline: Deadline) -> int:
         """Begins a producer's next epoch, which is nobody's: who held it is FENCED, whatever its lease. Tells it.
 
@@ -124,7 +121,7 @@ class Actions:
         unknown, repeat it.
         """
         self._trail.check(note, deadline)
-        journal = self._journal
+        journal = self.journal
         producer = journal.index.producers.producers.get(name)
         if producer is None:
             raise UnknownProducer(f"there is no producer {name}; nothing was changed")
@@ -139,19 +136,19 @@ class Actions:
         await self._trail.durable(position, done)
         return epoch
 
-    @answers_when_proven
+    @answers("note")
     async def note(self, action: str, subject: str, count: int, note: Note, deadline: Deadline) -> None:
         """Notes an action that has made no entries of its own, also while the disk is full.
 
         Raises BadRequest, TooLarge, LedgerFull, DeadlinePassed: nothing was noted; LedgerDown: unknown.
         """
         self._trail.check(note, deadline)
-        self._journal.group_commit.check(ends=True)
+        self.journal.group_commit.check(ends=True)
         done = Done(action, subject, count, note)
         await self._trail.durable(self._trail.submit(done, ()), done)
 
     async def trail(self, before: int | None, count: int) -> list[AuditRecord]:
         """Lists what operators did, up to `count` actions before a position, the newest first, once that is durable."""
-        found = self._journal.index.audit_trail.before(before, count)
-        await self.group_commit.durable(found[0].position if found else 0)
+        found = self.journal.index.audit_trail.before(before, count)
+        await self.journal.group_commit.durable(found[0].position if found else 0)
         return found

@@ -9,12 +9,11 @@ from oncegate.core.claims import Action
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Taken
 from oncegate.core.errors import BadRequest, LeaseLive, TooLarge
 from oncegate.core.importing import IMPORT, Importing
-from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.journal import Journal
-from oncegate.engine.commit.proven import answers_when_proven
-from oncegate.engine.counts.rates import Rates
+from oncegate.engine.commit.proven import answers
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.producer_requests import Note
+from oncegate.engine.quotas import Tenant
 from oncegate.engine.usecases.operations.trail import Done, Trail
 from oncegate.hashing.requests import digest_of_ids
 from oncegate.index.claims.decide import decide_look_up, decide_take
@@ -36,27 +35,23 @@ class KnownIds:
 class Carrying:
     """Imports ids over one journal, each request whole or not at all."""
 
-    def __init__(self, journal: Journal, rates: Rates) -> None:
-        self._journal, self._trail = journal, Trail(journal)
-        self._rates = rates
+    def __init__(self, journal: Journal) -> None:
+        self.journal, self._trail = journal, Trail(journal)
 
-    @property
-    def group_commit(self) -> GroupCommit:
-        """What answers wait for."""
-        return self._journal.group_commit
+    @answers("take_in")
+    async def take_in(self, known: KnownIds, note: Note, deadline: Deadline, tenant: Tenant | None = None) -> int:
+        """Makes ids known here that another ledger knows; returns how many were new. Repeating is harmless.
 
-    @answers_when_proven
-    async def take_in(self, known: KnownIds, note: Note, deadline: Deadline) -> int:
-        """Makes ids known here that another ledger knows; tells how many were new. Repeating is harmless.
+        tenant: whose quotas count the ids; None: nobody's.
 
         Raises LeaseLive, BadRequest: a claim holds one, or another owner has it; TooLarge, QuotaExceeded, LedgerFull,
         DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
         """
-        journal, limits = self._journal, self._journal.limits
+        journal, limits = self.journal, self.journal.limits
         self._trail.check(note, deadline)
         if len(known.ids) > limits.ids_per_request:
             raise TooLarge(f"{len(known.ids)} ids in one request; at most {limits.ids_per_request}")
-        self._rates.take_ids(len(known.ids))
+        self.journal.rates.take_ids(len(known.ids), tenant)
         both = np.unique(np.concatenate([known.ids, known.owners], axis=1), axis=0)
         if len(both) > len(np.unique(both[:, :2], axis=0)):
             raise BadRequest("one id is there twice, done and taken, or with two owners; nothing was imported")
@@ -78,13 +73,13 @@ class Carrying:
         its = np.flatnonzero((known.owners == owner).all(axis=1))
         ids, first = np.unique(known.ids[its], axis=0, return_index=True)
         ids = np.ascontiguousarray(ids)
-        store, now_ms, is_taken = self._journal.index.claims, self._journal.clock.monotonic_ms(), bool(owner.any())
+        store, now_ms, is_taken = self.journal.index.claims, self.journal.clock.monotonic_ms(), bool(owner.any())
         decision = decide_take(store, owner.tobytes(), ids, now_ms) if is_taken else decide_look_up(store, ids, now_ms)
         is_new = _added(decision.actions, is_taken)
         return KnownIds(ids[is_new], known.owners[its][first][is_new], known.digests[its][first][is_new])
 
     def _entries(self, part: KnownIds) -> list[Entry]:
-        journal, wall_ms, ids = self._journal, self._journal.wall_ms(), part.ids.tobytes()
+        journal, wall_ms, ids = self.journal, self.journal.wall_ms(), part.ids.tobytes()
         owner = part.owners[0].tobytes()
         if owner != NO_CLAIM:
             return [Taken(owner, wall_ms, ids, b"")]

@@ -14,6 +14,7 @@ from oncegate.core.entries.kinds import Completed, Entry, Released
 from oncegate.core.entries.producers import Resolved
 from oncegate.core.errors import BadRequest, LeaseLive, ReleasedClaim, UnknownClaim, UnknownProducer
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.commit.proven import answers
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_name
 from oncegate.engine.producer_requests import ResolveRequest
@@ -28,8 +29,9 @@ class Leftovers:
     """Clears leftovers of claims and of producers, over one journal."""
 
     def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+        self.journal = journal
 
+    @answers("resolve_claim")
     async def of_claim(self, claim: bytes, request: ResolveRequest, deadline: Deadline) -> int:
         """Complete or release a claim whose lease is over, or whose holder is gone: somebody knows; how many ids it
         held, 0 when it was settled so before.
@@ -38,7 +40,7 @@ class Leftovers:
         changed; LedgerDown: unknown, repeat it.
         """
         finding = self._checked(request, deadline)
-        view = view_of(self._journal.index.claims, claim, self._journal.clock.monotonic_ms())
+        view = view_of(self.journal.index.claims, claim, self.journal.clock.monotonic_ms())
         is_live = view.state is ClaimState.OPEN and view.lease_left_ms > 0
         leftover = (Leftover.GONE if request.holder_gone else Leftover.LIVE) if is_live else Leftover.OVER
         if RESOLVE[leftover, finding].effect is Resolution.REFUSE_LIVE:
@@ -53,14 +55,15 @@ class Leftovers:
         if effect is Effect.REFUSE_RELEASED:
             raise ReleasedClaim("this claim was released; its ids may be another's by now")
         if effect is Effect.NOTHING:
-            await self._journal.group_commit.durable(view.position)
+            await self.journal.group_commit.durable(view.position)
             return 0
-        settled, wall_ms = Completed if effect is Effect.MARK_DONE else Released, self._journal.wall_ms()
+        settled, wall_ms = Completed if effect is Effect.MARK_DONE else Released, self.journal.wall_ms()
         said = request.is_done, request.who, request.why
         note = Resolved(0, claim, *said, b"", wall_ms, request.verb, view.named)
         await self._record(request, [settled(claim, wall_ms), note], claim=claim, ids=view.named)
         return view.named
 
+    @answers("resolve_producer")
     async def of_producer(
         self, name: str, span: tuple[int | None, int | None], request: ResolveRequest, deadline: Deadline
     ) -> int:
@@ -74,29 +77,29 @@ class Leftovers:
         first, last = span
         if first is not None and last is not None and first > last:
             raise BadRequest(f"first {first} lies after last {last}: that is nothing to clear; nothing was changed")
-        producer = self._journal.index.producers.producers.get(name)
+        producer = self.journal.index.producers.producers.get(name)
         if producer is None:
             raise UnknownProducer(f"there is no producer {name}; nothing was changed")
         spans = np.array(list(self._spans(producer, span, finding)), np.uint64).reshape(-1, 2)
         self._check_calls(producer, spans)
         if not len(spans):
-            await self._journal.group_commit.durable(producer.position)
+            await self.journal.group_commit.durable(producer.position)
             return 0
         count, raw = count_of(spans), spans.astype("<u8").tobytes()
-        wall_ms = self._journal.wall_ms()
+        wall_ms = self.journal.wall_ms()
         said = request.is_done, request.who, request.why
         entry = Resolved(producer.number, NO_CLAIM, *said, raw, wall_ms, producer=name)
         await self._record(request, [entry], producer=name, sequences=count)
         return count
 
     def _checked(self, request: ResolveRequest, deadline: Deadline) -> LeftoverOutcome:
-        check_name("who", request.who, self._journal.limits)
-        check_name("why", request.why, self._journal.limits)
+        check_name("who", request.who, self.journal.limits)
+        check_name("why", request.why, self.journal.limits)
         deadline.check()
         return LeftoverOutcome.DONE if request.is_done else LeftoverOutcome.NOT_DONE
 
     async def _record(self, request: ResolveRequest, entries: list[Entry], **told: object) -> None:
-        journal = self._journal
+        journal = self.journal
         journal.group_commit.check()
         await journal.group_commit.durable(journal.record(entries))
         said = {"done": request.is_done, "verb": request.verb or "resolve", "who": request.who, "why": request.why}
@@ -106,7 +109,7 @@ class Leftovers:
         self, producer: Producer, span: tuple[int | None, int | None], finding: LeftoverOutcome
     ) -> Iterator[tuple[int, int]]:
         """What is to be changed, cut to the span. Raises LeaseLive."""
-        lease_left_ms = producer.lease_left_ms(self._journal.clock.monotonic_ms())
+        lease_left_ms = producer.lease_left_ms(self.journal.clock.monotonic_ms())
         low, high = 0 if span[0] is None else span[0], producer.claimed_to or 0
         high = high if span[1] is None else min(span[1], high)
         held = producer.intervals

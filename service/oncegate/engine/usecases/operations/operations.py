@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from oncegate.engine.commit.journal import Journal
-from oncegate.engine.counts.rates import Rates
 from oncegate.engine.usecases.operations.actions import Actions
 from oncegate.engine.usecases.operations.carrying import Carrying
 from oncegate.engine.usecases.operations.leftovers import Leftovers
@@ -13,8 +12,8 @@ from oncegate.engine.usecases.operations.overview import Overview
 class Operations:
     """Holds each use case of operators: actions, imports, leftovers, and what they look at."""
 
-    def __init__(self, journal: Journal, evicting: Callable[[], bool], rates: Rates) -> None:
-        self.actions = Actions(journal, evicting, rates)
-        self.carrying = Carrying(journal, rates)
+    def __init__(self, journal: Journal, evicting: Callable[[], bool]) -> None:
+        self.actions = Actions(journal, evicting)
+        self.carrying = Carrying(journal)
         self.leftovers = Leftovers(journal)
         self.overview = Overview(journal)

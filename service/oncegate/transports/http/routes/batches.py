@@ -28,7 +28,7 @@ _ABORT = msgspec.json.Decoder(messages.AbortRequest)
 async def stage(call: Call) -> Response:
     """Keep one chunk of one attempt until its batch is committed; durable when this returns."""
     engine_request = await offload(len(call.body), _stage_request, call)
-    result = await call.shard.stage(engine_request, call.deadline)
+    result = await call.shard.batches.stage(engine_request, call.deadline)
     outcome: Any = "COMMITTED" if result.committed else "STAGED"
     reply = messages.StageReply(outcome, result.rows, result.fingerprint.hex(), engine_request.chunk)
     return json_reply(reply, call.wanted, shard=call.shard)
@@ -50,7 +50,7 @@ async def commit(call: Call) -> Response:
     """Publish the winners' rows under the batch's name, all or nothing; a replay is answered DUPLICATE."""
     message = await call.message(_COMMIT)
     engine_request = _commit_request(message, call.limits)
-    result = await call.shard.commit(engine_request, call.deadline)
+    result = await call.shard.batches.commit(engine_request, call.deadline)
     outcome: Any = result.outcome
     reply = messages.CommitReply(
         outcome,
@@ -94,7 +94,7 @@ async def abort(call: Call) -> Response:
     """Remove what these tokens staged, and only that; no effect on a committed batch."""
     message = await call.message(_ABORT)
     tokens = tuple(hex_bytes(token, 16, "token") for token in message.tokens)
-    result = await call.shard.abort(AbortRequest(_name(message.name, call.limits), tokens), call.deadline)
+    result = await call.shard.batches.abort(AbortRequest(_name(message.name, call.limits), tokens), call.deadline)
     outcome: Any = "COMMITTED" if result.committed else "ABORTED"
     return json_reply(messages.AbortReply(outcome, result.removed), call.wanted, shard=call.shard)
 
@@ -108,7 +108,7 @@ async def offsets(call: Call) -> Response:
     check_name("app", asked.app, limits)
     check_name("topic", asked.topic, limits)
     check_length("write_id", asked.write_id, limits)
-    found = await shard.source_offsets(asked.app, asked.topic, asked.write_id)
+    found = await shard.batches.source_offsets(asked.app, asked.topic, asked.write_id)
     reply = messages.OffsetsReply(asked.app, asked.topic, asked.write_id, found.decode())
     return json_reply(reply, media, shard=shard)
 

@@ -37,7 +37,7 @@ async def claim(call: Call) -> Response:
     """Decide which ids this attempt may write: one verdict per id, in order; a duplicate is a success."""
     read = _request_of_json if call.media == JSON else _request_of_raw
     engine_request = await offload(call.weight, read, call)
-    result = await call.claims.claim(engine_request, call.deadline)
+    result = await call.claims.claims.claim(engine_request, call.deadline)
     id_set = engine_request.id_set or id_sets.CLAIMED
     result = call.without_shadow(result, call.wanted)
     return await call.answer(answer_weight(result), verdicts_reply, result, call.wanted, call.claims, id_set)
@@ -62,6 +62,7 @@ def _request_of_json(call: Call) -> ClaimRequest:
         id_set=message.id_set,
         locate=locate,
         made_ms=printer.made_ms,
+        tenant=call.admitted.tenant,
     )
 
 
@@ -79,6 +80,7 @@ def _request_of_raw(call: Call) -> ClaimRequest:
         id_set=call.id_set,
         locate=call.locate,
         made_ms=printer.made_ms,
+        tenant=call.admitted.tenant,
     )
 
 
@@ -104,7 +106,7 @@ async def take(call: Call) -> Response:
     """Decide which ids are this owner's: an id belongs to the first owner that asks; repeating is harmless."""
     engine_request = await offload(call.weight, _take_request, call)
     id_set = id_sets.chosen(engine_request.id_set, id_sets.TAKEN, call.limits)
-    result = await call.shard.take(engine_request, call.deadline)
+    result = await call.shard.claims.take(engine_request, call.deadline)
     return await call.answer(answer_weight(result), _without_claim, result, call, id_set, messages.TakeReply)
 
 
@@ -120,7 +122,7 @@ def _without_claim(result: ClaimResult, call: Call, id_set: str, message: type[_
 async def look_up(call: Call) -> Response:
     """Tell what is known of ids and grant none: one verdict per id, in order; nothing is written."""
     asked, id_set = await offload(call.weight, _look_up_request, call)
-    result = await call.shard.look_up(asked, call.deadline)
+    result = await call.shard.claims.look_up(asked, call.deadline)
     return await call.answer(answer_weight(result), _without_claim, result, call, id_set, messages.LookUpReply)
 
 
@@ -129,7 +131,7 @@ def _look_up_request(call: Call) -> tuple[LookUpRequest, str]:
     id_set = call.id_set if message is None else message.id_set
     printer = call.shard.fingerprints(id_set, id_sets.CLAIMED)
     found = _raw_ids(call, printer) if message is None else ids.of_json(message.ids, printer, call.limits)
-    asked = LookUpRequest(found, call.locate, printer.made_ms)
+    asked = LookUpRequest(found, call.locate, printer.made_ms, call.admitted.tenant)
     return asked, id_sets.chosen(id_set, id_sets.CLAIMED, call.limits)
 
 
@@ -151,6 +153,7 @@ def _take_request(call: Call) -> TakeRequest:
         id_set=id_set,
         locate=call.locate,
         made_ms=printer.made_ms,
+        tenant=call.admitted.tenant,
     )
 
 
@@ -174,7 +177,7 @@ async def release(call: Call) -> Response:
 
 async def _settle(call: Call, verb: Verb, result: bytes | None = None) -> Response:
     claim_id = identifiers.claim_bytes(call.path["claim"])
-    settled = await call.claims.settle(verb, claim_id, call.deadline, result)
+    settled = await call.claims.claims.settle(verb, claim_id, call.deadline, result)
     return reply(answers.settle_json(settled), call.wanted, call.claims)
 
 
@@ -187,7 +190,7 @@ async def resolve(call: Call) -> Response:
     if is_done and message.verb is not None:
         raise BadRequest(f"verb {message.verb} is of what is not done, and outcome is done; nothing was changed")
     asked = ResolveRequest(is_done, note.who, note.why, message.holder_gone, message.verb or "")
-    resolved = await call.shard.resolve_claim(claim_id, asked, call.deadline)
+    resolved = await call.shard.operations.leftovers.of_claim(claim_id, asked, call.deadline)
     return json_reply(messages.ResolveReply(message.outcome, resolved), call.wanted, shard=call.shard)
 
 
@@ -202,7 +205,7 @@ async def explain(call: Call) -> Response:
     id_set = call.query.get("id_set", [id_sets.CLAIMED])[0]
     asked: ids.Id = columns[0] if len(columns) == 1 else [*columns]
     fingerprint = ids.of_json([asked], shard.fingerprints(id_set, id_sets.CLAIMED), limits)
-    known = await shard.explain(fingerprint.tobytes())
+    known = await shard.claims.explain(fingerprint.tobytes())
     reply = _explained(known, id_set, shard.settings.horizon_ms, fingerprint.tobytes())
     return json_reply(reply, media, shard=shard)
 

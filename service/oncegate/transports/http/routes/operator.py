@@ -37,7 +37,7 @@ async def forget(call: Call) -> Response:
     printer = shard.fingerprints(message.id_set, id_sets.CLAIMED)
     found = await offload(call.weight, ids.of_json, message.ids, printer, limits)
     note = call.note(message.who, message.why)
-    forgotten = await shard.operations.actions.forget(found, message.id_set, note, call.deadline)
+    forgotten = await shard.operations.actions.forget(found, message.id_set, note, call.deadline, call.admitted.tenant)
     return json_reply(messages.ForgetReply(forgotten), call.wanted, shard=shard)
 
 
@@ -57,7 +57,7 @@ async def take_in(call: Call) -> Response:
     asked = call.query_as(messages.ImportQuery)
     known = await offload(call.weight, read_known, call.body, call.limits)
     note = call.note(asked.who, asked.why)
-    imported = await call.shard.operations.carrying.take_in(known, note, call.deadline)
+    imported = await call.shard.operations.carrying.take_in(known, note, call.deadline, call.admitted.tenant)
     return json_reply(messages.ImportReply(imported), call.wanted, shard=call.shard)
 
 

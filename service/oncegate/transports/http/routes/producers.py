@@ -38,7 +38,7 @@ async def register_driver(call: Call) -> Response:
     """Register a driver, who owns the retries from now on: an older one's acks are FENCED."""
     message, driver = await call.message(_DRIVER), call.path["driver"]
     engine_request = DriverRequest(driver, identifiers.hex_bytes(message.token, 16, "token"))
-    result = await call.shard.register_driver(engine_request, call.deadline)
+    result = await call.shard.drivers.register(engine_request, call.deadline)
     reply = messages.DriverReply(driver, result.epoch, result.batch)
     return json_reply(reply, call.wanted, shard=call.shard)
 
@@ -58,7 +58,7 @@ async def ack(call: Call) -> Response:
         message.batch,
         *source_of_ack(message.topic, message.source_offsets, call.limits),
     )
-    result = await call.shard.ack(engine_request, call.deadline)
+    result = await call.shard.drivers.ack(engine_request, call.deadline)
     moved = [messages.WatermarkMessage(*pair) for pair in result.watermarks]
     refused = [_refused(error) for error in result.refused]
     return json_reply(messages.AckReply(driver, moved, result.batch, refused), call.wanted, shard=call.shard)
@@ -79,7 +79,7 @@ async def register(call: Call) -> Response:
     token, driver = identifiers.hex_bytes(message.token, 16, "token"), message.driver
     gaps, source_id = Gaps[message.gaps.upper()], message.source_id
     engine_request = ProducerRequest(producer, token, driver, message.lease_ms, gaps, source_id=source_id)
-    result = await call.shard.register(engine_request, call.deadline)
+    result = await call.shard.producers.register(engine_request, call.deadline)
     reply = messages.ProducerReply(
         producer,
         result.producer_id,
@@ -99,7 +99,7 @@ async def claim(call: Call) -> Response:
     """Decide which sequences may be written: one verdict per sequence, in order; a duplicate is a success."""
     read = _request_of_json if call.media == JSON else _request_of_raw
     engine_request = await offload(call.weight, read, call)
-    result = await call.shard.claim_sequences(engine_request, call.deadline)
+    result = await call.shard.producers.claim(engine_request, call.deadline)
     return await call.answer(answer_weight(result), _claimed, result, engine_request.call, call)
 
 
@@ -124,6 +124,7 @@ def _request_of_json(call: Call) -> SequenceRequest:
         found,
         message.prev_sequence,
         message.lease_ms,
+        tenant=call.admitted.tenant,
     )
 
 
@@ -133,7 +134,9 @@ def _request_of_raw(call: Call) -> SequenceRequest:
     prev, lease_ms = call.number("Oncegate-Prev-Sequence"), call.lease_ms
     is_packed, body = call.media == PACKED, call.whole
     found = sequences.of_packed(body) if is_packed else sequences.of_arrow(body, call.limits)
-    return SequenceRequest(call.path["producer"], epoch, token, number, found, prev, lease_ms)
+    return SequenceRequest(
+        call.path["producer"], epoch, token, number, found, prev, lease_ms, tenant=call.admitted.tenant
+    )
 
 
 @routes.post("/producers/{producer:path}:renew", "renewSequences", [JSON], [JSON])
@@ -158,7 +161,7 @@ async def _settle(call: Call, verb: Verb) -> Response:
     message, producer = await call.message(_SETTLE), call.path["producer"]
     token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
     shard = call.shard
-    result = await shard.settle_sequences(verb, producer, epoch, token, message.call, call.deadline)
+    result = await shard.producers.settle(verb, producer, epoch, token, message.call, call.deadline)
     state: Any = result.state.name
     reply = messages.SettleSequencesReply(producer, result.call, state, result.settled, result.lease_ms)
     return json_reply(reply, call.wanted, shard=shard)
@@ -173,7 +176,7 @@ async def resolve(call: Call) -> Response:
     note = call.note(message.who, message.why)
     asked = ResolveRequest(message.outcome == "done", note.who, note.why)
     span = (message.first, message.last)
-    resolved = await call.shard.resolve_producer(producer, span, asked, call.deadline)
+    resolved = await call.shard.operations.leftovers.of_producer(producer, span, asked, call.deadline)
     return json_reply(messages.ResolveReply(message.outcome, resolved), call.wanted, shard=call.shard)
 
 
@@ -182,7 +185,7 @@ async def close(call: Call) -> Response:
     """End the lease: whoever registers next need not wait. What is open may be taken over."""
     message, producer = await call.message(_CLOSE), call.path["producer"]
     token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
-    await call.shard.close_producer(producer, epoch, token)
+    await call.shard.producers.close(producer, epoch, token)
     return json_reply(messages.CloseReply(producer, epoch), call.wanted, shard=call.shard)
 
 
@@ -192,7 +195,7 @@ async def explain(call: Call) -> Response:
     media = call.accepted(JSON)
     shard = call.shard
     asked = call.query_as(messages.IntervalsQuery)
-    known = await shard.explain_producer(call.path["producer"])
+    known = await shard.producers.explain(call.path["producer"])
     return json_reply(_explained(known, asked), media, shard=shard)
 
 

@@ -55,7 +55,7 @@ async def create_namespace(call: Call) -> Response:
         key = None if settings.key is None else hex_bytes(settings.key, KEY_BYTES, "key")
         tenant = gateway.tenants.of(None if call.principal is None else call.principal.whose)
         created = await gateway.create(call.path["namespace"], key, tenant)
-        await call.shard.configure(_settings(settings), deadline)
+        await call.shard.settings.configure(_settings(settings), deadline)
         return _namespace(call, media, 201 if created else 200)
 
 

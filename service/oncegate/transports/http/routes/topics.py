@@ -50,7 +50,7 @@ async def produce(call: Call) -> Response:
         engine_request = await offload(len(call.body), _request_of_arrow, call, topic)
     is_plain = engine_request.ids is None and engine_request.sequenced is None
     wanted = call.accepted(JSON) if is_plain else call.accepted(JSON, PACKED, ARROW)
-    result = await call.shard.produce(engine_request, call.deadline)
+    result = await call.shard.records.produce(engine_request, call.deadline)
     weight = 0 if result.verdicts is None else 32 * len(result.verdicts)
     return await call.answer(weight, _produced, engine_request, result, wanted, call)
 
@@ -62,7 +62,7 @@ def _request_of_arrow(call: Call, topic: str) -> ProduceRequest:
     where, spilled = call.locate, spilled_at(asked.spilled_ms, call.caller)
     sequences = _sequence_column(asked)
     beside = ProduceAsked(topic, token, number, named, asked.id_set, sequences, call.batch_scope, where, spilled)
-    return produce_request(rows, beside, call.shard, call.limits)
+    return produce_request(rows, beside, call.admitted)
 
 
 async def _request_of_json(call: Call, topic: str) -> ProduceRequest:
@@ -70,11 +70,11 @@ async def _request_of_json(call: Call, topic: str) -> ProduceRequest:
     token = identifiers.hex_bytes(message.token, 16, "token")
     # Each record is as wide as all of them together.
     weight = len(call.body) * len(message.records)
-    if (types := call.shard.record_columns) is not None:
+    if (types := call.shard.topics.record_columns) is not None:
         rows = await offload(weight, json_rows.records_of, message.records, types, call.limits)
     else:
         try:
-            schema = (await call.shard.remembered_topic(topic)).schema
+            schema = (await call.shard.topics.remembered(topic)).schema
         except NotFound:  # its first write makes it
             schema = None
         rows = await offload(weight, json_rows.rows_of, message.records, schema, call.limits)
@@ -88,7 +88,7 @@ def _request_of_rows(
     sequences, scope = _sequence_column(message), scope_of(message.driver, message.batch)
     where, spilled = call.locate, spilled_at(message.spilled_ms, call.caller)
     beside = ProduceAsked(topic, token, message.call, named, message.id_set, sequences, scope, where, spilled)
-    return produce_request(rows, beside, call.shard, call.limits)
+    return produce_request(rows, beside, call.admitted)
 
 
 def _sequence_column(asked: messages.ProduceRequest | messages.ProduceQuery) -> SequenceColumn:
@@ -162,7 +162,7 @@ async def create_topic(call: Call) -> Response:
         raise BadRequest("merge_schema adds the columns of schema_ipc: give that too; nothing was changed")
     retention = message.retention_ms, message.retention_bytes
     engine_request = TopicRequest(name, message.partitions, *retention, schema, message.merge_schema)
-    view, created = await call.shard.create_topic(engine_request, call.deadline)
+    view, created = await call.shard.topics.create(engine_request, call.deadline)
     return json_reply(_shown(view), call.wanted, 201 if created else 200, call.shard)
 
 
@@ -171,7 +171,7 @@ async def topic(call: Call) -> Response:
     """Describe a topic: its schema and ends."""
     media = call.accepted(JSON)
     shard = call.shard
-    return json_reply(_shown(await shard.topic(call.path["topic"])), media, shard=shard)
+    return json_reply(_shown(await shard.topics.view(call.path["topic"])), media, shard=shard)
 
 
 @routes.get("", "listTopics")
@@ -179,7 +179,9 @@ async def topics(call: Call) -> Response:
     """List the topics that something was written to, sorted, a page at a time."""
     media = call.accepted(JSON)
     asked, shard = call.query_as(messages.PageQuery), call.shard
-    return json_reply(messages.TopicsReply(*page(shard.topics(), asked.after, asked.limit)), media, shard=shard)
+    return json_reply(
+        messages.TopicsReply(*page(shard.journal.index.topics.names(), asked.after, asked.limit)), media, shard=shard
+    )
 
 
 def _shown(view: TopicView) -> messages.TopicReply:

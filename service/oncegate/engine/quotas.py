@@ -1,0 +1,176 @@
+"""Bounds how much a namespace, and a tenant, may bring in a second, so that one leaves room for the others.
+
+Each rate is a token bucket that holds one second, and may go into debt: requests are let in while anything is left,
+however large they are, and those that come next pay for it. So the largest request passes under the smallest rate, and
+none is split. Refusals come before any effect. What settles a claim is counted and never refused: its lease would run
+out, and then its ids may be written twice.
+
+A request is of the tenant that its credential names, over all of the tenant's namespaces, credentials and both doors.
+Requests that need no credential are of no tenant.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from oncegate.core.errors import QuotaExceeded, TooManyNamespaces
+from oncegate.engine.counters import QUOTA_BYTES, QUOTA_IDS, QUOTA_TENANT_BYTES, QUOTA_TENANT_IDS, CounterRow
+from oncegate.engine.limits import KIB, Limits
+from oncegate.engine.names import ALL_NAMESPACES
+from oncegate.ports import Clock
+
+# Above what settles a claim, or claims a few ids: those are bounded by their ids.
+NEVER_REFUSED_BYTES = 4 * KIB
+# Far more than have a credential each; of more the one that came first begins its second anew.
+TENANTS_MAX = 10_000
+# What a credential says: the tenant, and the namespaces that it names.
+Whose = tuple[str, frozenset[str]]
+
+
+class Bucket:
+    """What is left of a rate; `per_second` 0: there is no bound."""
+
+    __slots__ = ("_clock", "_left", "_per_second", "_since_ms")
+
+    def __init__(self, per_second: int, clock: Clock) -> None:
+        self._per_second, self._clock = per_second, clock
+        self._left, self._since_ms = float(per_second), clock.monotonic_ms()
+
+    def wait_ms(self) -> int:
+        """Returns after how long something is left, 0 where it is now."""
+        if not self._per_second:
+            return 0
+        now_ms = self._clock.monotonic_ms()
+        grown = (now_ms - self._since_ms) * self._per_second / 1_000
+        self._left, self._since_ms = min(self._left + grown, float(self._per_second)), now_ms
+        return 0 if self._left > 0 else int(-self._left * 1_000 / self._per_second) + 1
+
+    def take(self, count: int) -> None:
+        """Takes so many, which may be more than are left."""
+        self._left -= count
+
+
+class _Rates(NamedTuple):
+    ids: Bucket
+    size_bytes: Bucket
+
+
+class Tenant:
+    """Says what is left of one tenant's quotas. `namespaces`: those that its credential names; `*`: all."""
+
+    def __init__(self, rates: _Rates, limits: Limits, namespaces: frozenset[str], open_claims: Callable[[], int]):
+        self._rates, self._limits, self._open_claims = rates, limits, open_claims
+        self.namespaces = namespaces
+
+    def ids_wait_ms(self) -> int:
+        """Returns after how long it may bring further ids, 0 for now."""
+        return self._rates.ids.wait_ms()
+
+    def bytes_wait_ms(self) -> int:
+        """Returns after how long it may bring further bodies, 0 for now."""
+        return self._rates.size_bytes.wait_ms()
+
+    def take_ids(self, count: int) -> None:
+        """Takes so many ids of its rate."""
+        self._rates.ids.take(count)
+
+    def take_bytes(self, count: int) -> None:
+        """Takes so many bytes of its rate."""
+        self._rates.size_bytes.take(count)
+
+    def has_room(self, claims: int = 1) -> bool:
+        """Tells whether so many more claims may be open. It asks each of its namespaces, some 100 ns each."""
+        most = self._limits.tenant_open_claims
+        return not most or self._open_claims() + claims <= most
+
+    def check_claims(self) -> None:
+        """Raises QuotaExceeded where no further claim may be open: nothing was written."""
+        if not self.has_room():
+            raise QuotaExceeded(
+                f"{self._limits.tenant_open_claims} claims of this tenant are open (`tenant_open_claims` of "
+                "/v1/limits); nothing was written"
+            )
+
+    def check_namespaces(self, there: Iterable[str]) -> None:
+        """Raises TooManyNamespaces where it may have none beside those that are there."""
+        most = self._limits.tenant_namespaces
+        if most and sum(1 for name in there if sees(self.namespaces, name)) >= most:
+            raise TooManyNamespaces(
+                f"this tenant has {most} namespaces, as many as it may have (`tenant_namespaces` of /v1/limits); "
+                "nothing was made"
+            )
+
+
+class Rates:
+    """Holds what is left, this second, of the ids and bytes that one namespace may bring, by whichever door and caller.
+
+    What is taken of it is also taken of the rates of the tenant whose request it is, where that one has any.
+    count: counts a refusal.
+    """
+
+    def __init__(self, limits: Limits, clock: Clock, count: Callable[[CounterRow], None]) -> None:
+        self._limits, self._count = limits, count
+        self._ids, self._bytes = Bucket(limits.ids_per_second, clock), Bucket(limits.bytes_per_second, clock)
+
+    def take_ids(self, count: int, tenant: Tenant | None = None) -> None:
+        """Takes so many ids, sequences or rows from the namespace's rate and from the caller's tenant's, if it has one.
+
+        It is called before they are decided on. Raises QuotaExceeded: nothing was taken or written.
+        """
+        if wait_ms := self._ids.wait_ms():
+            raise self._refused(QUOTA_IDS, "namespace", "ids", "ids_per_second", wait_ms)
+        if tenant is not None:
+            if wait_ms := tenant.ids_wait_ms():
+                raise self._refused(QUOTA_TENANT_IDS, "tenant", "ids", "tenant_ids_per_second", wait_ms)
+            tenant.take_ids(count)
+        self._ids.take(count)
+
+    def take_bytes(self, count: int, tenant: Tenant | None = None) -> None:
+        """Takes the bytes of a body, as its head announced them, from both rates.
+
+        Raises QuotaExceeded: nothing was taken, read or written; never for NEVER_REFUSED_BYTES or less.
+        """
+        is_refused = count > NEVER_REFUSED_BYTES
+        if (wait_ms := self._bytes.wait_ms()) and is_refused:
+            raise self._refused(QUOTA_BYTES, "namespace", "bytes", "bytes_per_second", wait_ms)
+        if tenant is not None:
+            if (wait_ms := tenant.bytes_wait_ms()) and is_refused:
+                raise self._refused(QUOTA_TENANT_BYTES, "tenant", "bytes", "tenant_bytes_per_second", wait_ms)
+            tenant.take_bytes(count)
+        self._bytes.take(count)
+
+    def _refused(self, row: CounterRow, whose: str, what: str, limit: str, wait_ms: int) -> QuotaExceeded:
+        self._count(row)
+        most = getattr(self._limits, limit)
+        return QuotaExceeded(
+            f"this {whose} brings more than {most} {what} a second (`{limit}` of /v1/limits); nothing was written",
+            retry_after_ms=wait_ms,
+        )
+
+
+class Tenants:
+    """Knows the tenants of one gateway by their names. `open_claims`: how many there are in these namespaces."""
+
+    def __init__(self, limits: Limits, clock: Clock, open_claims: Callable[[frozenset[str]], int]) -> None:
+        self._limits, self._clock, self._open_claims = limits, clock, open_claims
+        self._rates: dict[str, _Rates] = {}
+        bounds = limits.tenant_ids_per_second, limits.tenant_bytes_per_second
+        self._is_bounded = any((*bounds, limits.tenant_open_claims, limits.tenant_namespaces))
+
+    def of(self, whose: Whose | None) -> Tenant | None:
+        """Returns the tenant of a credential; None: there is none, or no quota is of tenants."""
+        if whose is None or not self._is_bounded:
+            return None
+        name, namespaces = whose
+        rates = self._rates.get(name)
+        if rates is None:
+            if len(self._rates) >= TENANTS_MAX:
+                self._rates.pop(next(iter(self._rates)))
+            limits = self._limits
+            of_ids, of_bytes = limits.tenant_ids_per_second, limits.tenant_bytes_per_second
+            rates = self._rates[name] = _Rates(Bucket(of_ids, self._clock), Bucket(of_bytes, self._clock))
+        return Tenant(rates, self._limits, namespaces, lambda: self._open_claims(namespaces))
+
+
+def sees(namespaces: frozenset[str], name: str) -> bool:
+    """Tells whether a credential of these namespaces is one of this namespace."""
+    return ALL_NAMESPACES in namespaces or name in namespaces
