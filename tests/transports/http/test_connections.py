@@ -11,7 +11,7 @@ import pytest
 
 from oncegate.transports.http.server import closing
 from oncegate.transports.http.server.protocol import HEAD_BYTES
-from tests.support.held import turns
+from tests.support.held import turns, until
 from tests.support.http_app import ARROW, CLAIM, JSON, Reply, Served, read_reply, request, served, stream, token
 from tests.support.http_requests import LIVE, message, roundabout
 
@@ -147,6 +147,19 @@ def test_a_connection_is_cut_off_at_the_last_of_its_looks_and_not_before() -> No
     connection = Mock()
     assert [closing.cut_off({connection: unread}, 3) for unread in ((1, 2), (0, 3), (1, 3))] == [0, 0, 1]
     connection.transport.abort.assert_called_once_with()
+
+
+async def test_a_caller_that_takes_less_than_the_kernel_makes_room_for_is_seen_to_read() -> None:
+    async with served() as http:
+        reader, writer = await unread(http, request("GET", "/openapi.json") * 80)
+        state = http.program.server.server_state
+        looks = closing.looked_at(state, closing.looked_at(state, {}))
+        assert max(count for _, count in looks.values()) == 2
+        waiting = sum(one.transport.get_write_buffer_size() for one in state.connections)
+        await reader.readexactly(1 << 18)
+        await until(lambda: max(count for _, count in closing.looked_at(state, looks).values()) == 1)
+        assert sum(one.transport.get_write_buffer_size() for one in state.connections) == waiting
+        writer.transport.abort()
 
 
 async def test_a_caller_that_takes_its_answer_slowly_gets_it_whole_while_the_server_stops(
