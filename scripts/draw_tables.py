@@ -33,9 +33,8 @@ from oncegate.core.claims import (
     tables,
 )
 from oncegate.core.direct import ASK, ENTER, TRIM, ReadProgress, RecordState
-from oncegate.core.forgetting import FORGET
-from oncegate.core.importing import IMPORT
 from oncegate.core.lifecycle import AFTER, ENDS, ROWS, WHILE, Event, State
+from oncegate.core.operator_actions import FORGET, IMPORT
 from oncegate.core.producers import (
     ACK,
     ASKERS,

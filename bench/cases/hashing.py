@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from oncegate.hashing.composite import join
+from oncegate.hashing.byte_strings import join
 from oncegate.hashing.ids import Fingerprinter
 from oncegate.hashing.rows import RowFingerprinter
 

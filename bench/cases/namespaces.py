@@ -24,7 +24,7 @@ from oncegate.engine.shard import Shard
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
-from oncegate.runtime.descriptors import raise_limit
+from oncegate.runtime.process import raise_limit
 
 NAMESPACES, CLAIMS, IDS, LEASE_MS, IDLE_S = 1_000, 5, 10, 1_000, 10.0
 # The namespace `default` is there besides.

@@ -29,8 +29,7 @@ from oncegate.core.entries.kinds import Claimed, Completed, Entry
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.index.claims.replay import replay
-from oncegate.index.claims.snapshot_reader import restore
-from oncegate.index.claims.snapshot_writer import snapshot
+from oncegate.index.claims.snapshot import restore, snapshot
 from oncegate.index.claims.store import ClaimStore
 from oncegate.index.shard import warm_up
 from oncegate.ledgers import open_ledgers

@@ -19,8 +19,7 @@ from bench.load.grpc_claims import CLAIM
 from oncegate.app import running
 from oncegate.engine.gateway import Gateway
 from oncegate.runtime.logging import open_log
-from oncegate.runtime.malloc import collect_seldom, keep_freed_memory, leave_out_what_is_loaded
-from oncegate.runtime.threads import share_often
+from oncegate.runtime.process import collect_seldom, keep_freed_memory, leave_out_what_is_loaded, share_often
 from oncegate.settings import load
 from oncegate.transports.grpc import claims
 from oncegate.transports.grpc import gateway_pb2 as pb

@@ -33,7 +33,7 @@ from oncegate.index.shard import warm_up
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
-from oncegate.runtime.malloc import collect_seldom, keep_freed_memory, leave_out_what_is_loaded
+from oncegate.runtime.process import collect_seldom, keep_freed_memory, leave_out_what_is_loaded
 
 OUT = Path("out")
 IDS, BATCH = 100_000_000, 10_000

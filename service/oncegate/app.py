@@ -33,12 +33,19 @@ from oncegate.ports import Observer
 from oncegate.ports.tracing import Tracer
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
-from oncegate.runtime.descriptors import PROBES, needed, raise_limit, shared_out
 from oncegate.runtime.kernel_cache import saying_what_is_compiled
-from oncegate.runtime.last_resort import end_within
-from oncegate.runtime.log_observer import LogObserver
-from oncegate.runtime.malloc import collect_seldom, keep_freed_memory, leave_out_what_is_loaded
-from oncegate.runtime.threads import share_often
+from oncegate.runtime.logging import LogObserver
+from oncegate.runtime.process import (
+    PROBES,
+    collect_seldom,
+    end_within,
+    keep_freed_memory,
+    leave_out_what_is_loaded,
+    needed,
+    raise_limit,
+    share_often,
+    shared_out,
+)
 from oncegate.settings import ProcessSettings, Settings
 from oncegate.transports.access.access import Access
 from oncegate.transports.decode import ids, json_rows, json_scan, staged_rows

@@ -19,7 +19,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimRequest
-from oncegate.index.claims.snapshot_writer import snapshot
+from oncegate.index.claims.snapshot import snapshot
 from oncegate.index.lsm.run import encode
 from oncegate.index.shard import ShardIndex, warm_up
 from oncegate.index.topics import TopicIndex, snapshot_steps

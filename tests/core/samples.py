@@ -9,18 +9,18 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from oncegate.core.entries.audit import Audited
 from oncegate.core.entries.codec import encode
-from oncegate.core.entries.id_sets import IdentifiedBy, SetForgotten, SetWritten
 from oncegate.core.entries.kinds import (
     Archived,
     Asked,
+    Audited,
     Claimed,
     Committed,
     Completed,
     Dropped,
     Entry,
     Evicted,
+    IdentifiedBy,
     Name,
     NamespaceSet,
     Opened,
@@ -29,6 +29,8 @@ from oncegate.core.entries.kinds import (
     Produced,
     Released,
     Retired,
+    SetForgotten,
+    SetWritten,
     SnapshotPiece,
     Span,
     Staged,
@@ -37,10 +39,11 @@ from oncegate.core.entries.kinds import (
     TopicSet,
     Trimmed,
 )
-from oncegate.core.entries.lanes import LaneOpened, LaneWritten
 from oncegate.core.entries.producers import (
     Acked,
     DriverRegistered,
+    LaneOpened,
+    LaneWritten,
     ProducerRegistered,
     Resolved,
     Scoped,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oncegate.core.errors import NullId
-from oncegate.hashing.composite import join
+from oncegate.hashing.byte_strings import join
 from oncegate.hashing.ids import Fingerprinter
 from tests.hashing import reference
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from oncegate.core.errors import NullId
+from oncegate.hashing.byte_strings import join
 from oncegate.hashing.cmac import Cmac
-from oncegate.hashing.composite import join
 from oncegate.hashing.keys import derive
 from oncegate.hashing.payloads import PayloadDigester
 

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 
-from oncegate.hashing.requests import _KEPT, digest_of_ids
+from oncegate.hashing.payloads import _KEPT, digest_of_ids
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 

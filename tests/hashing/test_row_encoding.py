@@ -12,7 +12,7 @@ import pytest
 
 from oncegate.core.errors import BadRequest
 from oncegate.hashing.arrow_types import schema_name
-from oncegate.hashing.row_encoding import encode
+from oncegate.hashing.rows import encode
 from tests.hashing import reference
 from tests.hashing.anything import table
 from tests.hashing.layouts import LAYOUTS

@@ -26,7 +26,7 @@ from oncegate.core.entries.kinds import (
 )
 from oncegate.index import committed_names, source_offsets
 from oncegate.index.batches import BatchIndex
-from oncegate.index.older_names import short_digest, short_nonce
+from oncegate.index.committed_names import short_digest, short_nonce
 from oncegate.index.source_offsets import SourceOffsets
 from oncegate.index.topics import TopicIndex
 

@@ -9,7 +9,7 @@ import pytest
 from oncegate.core.entries.kinds import Asked, Committed, Name
 from oncegate.index import committed_names
 from oncegate.index.batches import BatchIndex
-from oncegate.index.older_names import OlderName, OlderNames
+from oncegate.index.committed_names import OlderName, OlderNames
 from tests.support.ledger_tools import SEED
 
 NAMES = 20_000

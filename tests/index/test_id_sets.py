@@ -1,9 +1,8 @@
 """Sets of ids: how often each was forgotten, and which topics elsewhere its rows went to."""
 
-from oncegate.core.entries.id_sets import IdentifiedBy, SetForgotten, SetWritten
-from oncegate.core.entries.kinds import Entry, SnapshotPiece
+from oncegate.core.entries.kinds import Entry, IdentifiedBy, SetForgotten, SetWritten, SnapshotPiece
 from oncegate.hashing.ids import Fingerprinter, IdSets
-from oncegate.index.id_sets import IdSetIndex
+from oncegate.index.settings import IdSetIndex
 from oncegate.index.shard import ShardIndex
 
 IDS = IdentifiedBy.IDS

@@ -6,7 +6,7 @@ import pytest
 
 from oncegate.core.entries.codec import decode, encode
 from oncegate.core.entries.kinds import SnapshotPiece
-from oncegate.core.entries.lanes import LaneOpened, LaneWritten
+from oncegate.core.entries.producers import LaneOpened, LaneWritten
 from oncegate.index.lanes import LaneIndex
 from oncegate.index.shard import ShardIndex
 

@@ -9,11 +9,10 @@ import pytest
 
 from oncegate.core.batches import CommitOutcome, decide
 from oncegate.core.entries.kinds import Asked, Committed, Entry, Name
-from oncegate.index import batches as snapshot
-from oncegate.index import committed_names, older_names
+from oncegate.index import batches as batches_snapshot
+from oncegate.index import committed_names
 from oncegate.index.batches import BatchIndex, Winner
-from oncegate.index.committed_names import ASK_BYTES
-from oncegate.index.older_names import short_digest, short_nonce
+from oncegate.index.committed_names import ASK_BYTES, short_digest, short_nonce
 from oncegate.index.part import Piece
 from tests.support.ledger_tools import SEED
 
@@ -34,9 +33,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committed_names, "NAMES_REMEMBERED_IN_ALL", REMEMBERED_IN_ALL)
     monkeypatch.setattr(committed_names, "ASKS_REMEMBERED", ASKS)
     monkeypatch.setattr(committed_names, "ASKS_BYTES_IN_ALL", ASKS_BYTES)
-    monkeypatch.setattr(older_names, "BLOCK_RECORDS", 4)
+    monkeypatch.setattr(committed_names, "BLOCK_RECORDS", 4)
     for what in ("_NAMES_PER_PIECE", "_BLOCKS_PER_PIECE"):
-        monkeypatch.setattr(snapshot, what, 2)
+        monkeypatch.setattr(batches_snapshot, what, 2)
 
 
 @dataclass
@@ -223,7 +222,7 @@ class Walk:
 
 def restored(steps: Iterator[list[Piece]], between: Callable[[], None]) -> BatchIndex:
     index = BatchIndex()
-    reader = snapshot.BatchesReader(index)
+    reader = batches_snapshot.BatchesReader(index)
     for pieces in steps:
         for what, data in pieces:
             reader.take(what, data)
@@ -240,11 +239,11 @@ def test_what_is_told_of_a_name_is_what_a_dictionary_says_through_refusals_and_s
         if walk.rng.random() < 0.02:
             saves += 1
             expected = copy.deepcopy(walk.reference)
-            index = restored(snapshot.snapshot_steps(walk.index), walk.step)
+            index = restored(batches_snapshot.snapshot_steps(walk.index), walk.step)
             walk.compare(index, expected)
         if walk.rng.random() < 0.01:
             walk.pending.clear()
-            walk.index = restored(snapshot.snapshot_steps(walk.index), lambda: None)
+            walk.index = restored(batches_snapshot.snapshot_steps(walk.index), lambda: None)
     assert saves > 10
     assert len(walk.reference.names) - len(walk.reference.order) > 4 * REMEMBERED_IN_ALL, "many are older"
     seldom = {outcome for outcome, count in walk.outcomes.items() if count < 4}

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from oncegate.core.entries.audit import Audited
-from oncegate.core.entries.kinds import Produced
+from oncegate.core.entries.kinds import Audited, Produced
 from oncegate.index import spilled_rows
 from oncegate.index.audit_trail import AuditTrail
 from oncegate.index.shard import ShardIndex

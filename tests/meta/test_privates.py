@@ -31,7 +31,7 @@ FORCED = {
     },
     "service/oncegate/ledgers/kafka/watch.py": {"_do_sasl_handshake"},
     "service/oncegate/transports/http/server/protocol.py": {"_start_asgi_task"},
-    "service/oncegate/runtime/last_resort.py": {"_exit"},
+    "service/oncegate/runtime/process.py": {"_exit"},
     "spark_client/oncegate_spark/kafka_client.py": {
         "_AUTHENTICATION",
         "_FENCED",

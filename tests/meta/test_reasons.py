@@ -10,10 +10,10 @@ from oncegate.engine.limits import GIB, KIB, MIB, Limits
 from oncegate.engine.maintenance import snapshotter
 from oncegate.engine.recovery import owner
 from oncegate.hashing import cmac
-from oncegate.index import audit_trail, committed_names, older_names, settings, snapshot, source_offsets, spilled_rows
+from oncegate.index import audit_trail, committed_names, part, settings, source_offsets, spilled_rows
 from oncegate.index import batches as batches_snapshot
 from oncegate.index import topics as topics_snapshot
-from oncegate.index.claims import expiry, snapshot_writer
+from oncegate.index.claims import row_sharing, snapshot
 from oncegate.index.lsm import run, run_kernels
 from oncegate.index.table import table
 from oncegate.index.topics import KEPT
@@ -101,13 +101,13 @@ def test_what_is_remembered_of_names_and_sources_is_as_many_as_the_reasons_count
 
 
 def test_pieces_of_an_index_are_as_large_as_they_say_and_fit_what_carries_them() -> None:
-    assert snapshot_writer._SLOTS_PER_PIECE * SLOT_BYTES == 1 * MIB
+    assert snapshot._SLOTS_PER_PIECE * SLOT_BYTES == 1 * MIB
     kept_bytes = BLOCK_RECORDS * struct.calcsize(KEPT)
     assert topics_snapshot._BLOCKS_PER_PIECE * kept_bytes == pytest.approx(MIB // 2, rel=0.03)
-    older_bytes = older_names.BLOCK_RECORDS * older_names._SIZE_BYTES
+    older_bytes = committed_names.BLOCK_RECORDS * committed_names._SIZE_BYTES
     assert batches_snapshot._BLOCKS_PER_PIECE * older_bytes == pytest.approx(MIB, rel=0.03)
     assert pytest.approx(256 * KIB, rel=0.1) == catalog.BLOCKS_PER_PIECE * BLOCK_RECORDS * catalog.RANGE_BYTES
-    assert snapshot_pieces.PIECE_BYTES < snapshot.PIECE_BYTES < change_queue.GROUP_BYTES_MAX < frames.BODY_BYTES_MAX
+    assert snapshot_pieces.PIECE_BYTES < part.PIECE_BYTES < change_queue.GROUP_BYTES_MAX < frames.BODY_BYTES_MAX
     assert frames.BODY_BYTES_MAX < 2**32, "what a length field may say"
     assert limits.body_bytes < change_queue.GROUP_BYTES_MAX, "the largest request is one append"
     assert run_kernels.BLOCK_RECORDS * 16 + 16 == run.BLOCK_BYTES == 8 * run_kernels.BLOCK_WORDS == 4_096
@@ -131,7 +131,7 @@ def test_buckets_of_ids_that_retire_together_are_a_part_of_the_horizon_and_an_ho
     assert settings.BUCKET_MS_MAX == HOUR_MS
     assert settings.bucket_ms(24 * HOUR_MS) == settings.bucket_ms(365 * 24 * HOUR_MS) == HOUR_MS
     assert (settings.bucket_ms(HOUR_MS) + settings.bucket_ms(HOUR_MS)) / HOUR_MS == pytest.approx(0.08, abs=0.005)
-    assert 8_000 < 1 << expiry.BUCKET_BITS < 8_500, "ms"
+    assert 8_000 < 1 << row_sharing.BUCKET_BITS < 8_500, "ms"
 
 
 def test_clients_cut_their_requests_as_the_gateway_bounds_them() -> None:

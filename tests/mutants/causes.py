@@ -161,13 +161,13 @@ CAUSES: tuple[Mutant, ...] = (
     ),
     one(
         "a snapshot has no writers",
-        "oncegate.index.claims.snapshot_reader::restore_writers",
+        "oncegate.index.claims.snapshot::restore_writers",
         delete("rows.column('writer')[at] = of_rows"),
         f"{_ENGINE}::test_the_cause_survives_a_restart",
     ),
     one(
         "a snapshot has no order of runs",
-        "oncegate.index.claims.snapshot_reader::restore_writers",
+        "oncegate.index.claims.snapshot::restore_writers",
         delete("store.runs.restore(...)"),
         f"{_ENGINE}::test_the_cause_survives_a_restart",
     ),

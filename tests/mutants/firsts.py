@@ -82,7 +82,7 @@ FIRSTS: tuple[Mutant, ...] = (
     ),
     one(
         "a snapshot gives a result to another row",
-        "oncegate.index.claims.snapshot_writer::_ClaimsSnapshot.__init__",
+        "oncegate.index.claims.snapshot::_ClaimsSnapshot.__init__",
         replace("int(self._numbers[row])", "row"),
         _ROWS,
     ),

@@ -148,13 +148,13 @@ LANES: tuple[Mutant, ...] = (
     ),
     one(
         "rows of a topic that was made again are dropped as written",
-        "oncegate.index.source_ids::SourceIds.known",
+        "oncegate.index.source_offsets::SourceIds.known",
         replace("SourceKnown.SAME if named[0] == source_id else SourceKnown.OTHER", "SourceKnown.SAME"),
         f"{_LANES}::test_rows_of_a_topic_that_was_made_again_are_refused_and_a_name_of_its_own_takes_them",
     ),
     one(
         "a producer from before sources were named is refused",
-        "oncegate.index.source_ids::SourceIds.known",
+        "oncegate.index.source_offsets::SourceIds.known",
         replace("SourceKnown.FIRST", "SourceKnown.OTHER"),
         f"{_SOURCES}::test_a_producer_from_before_sources_were_named_goes_on_and_is_completed",
     ),

@@ -129,7 +129,7 @@ MADE_AGAIN: tuple[Mutant, ...] = (
     ),
     one(
         "a set that is forgotten takes the topics of a producer of its name with it",
-        "oncegate.index.id_sets::IdSetIndex._forget",
+        "oncegate.index.settings::IdSetIndex._forget",
         replace(
             "self._topics.pop((IdentifiedBy.IDS, id_set), None)",
             "[self._topics.pop((by, id_set), None) for by in IdentifiedBy][0]",
@@ -138,7 +138,7 @@ MADE_AGAIN: tuple[Mutant, ...] = (
     ),
     one(
         "a snapshot leaves out the topics of producers and apps",
-        "oncegate.index.id_sets::IdSetIndex.snapshot",
+        "oncegate.index.settings::IdSetIndex.snapshot",
         replace("tuple((one for one in every if one[0] != IdentifiedBy.IDS))", "()"),
         "tests/index/test_id_sets.py",
     ),
@@ -170,13 +170,13 @@ MADE_AGAIN: tuple[Mutant, ...] = (
     ),
     one(
         "a forgotten set keeps its topics",
-        "oncegate.index.id_sets::IdSetIndex._forget",
+        "oncegate.index.settings::IdSetIndex._forget",
         replace("self._topics.pop((IdentifiedBy.IDS, id_set), None)", "self._topics.get((IdentifiedBy.IDS, id_set))"),
         "tests/index/test_id_sets.py",
     ),
     one(
         "a set that is forgotten a second time has the fingerprints of the first",
-        "oncegate.index.id_sets::IdSetIndex._forget",
+        "oncegate.index.settings::IdSetIndex._forget",
         replace("self.generation(id_set) + 1", "1"),
         "tests/index/test_id_sets.py",
     ),

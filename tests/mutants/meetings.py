@@ -32,7 +32,7 @@ MEETINGS: tuple[Mutant, ...] = (
     ),
     one(
         "an older name is told by the first bytes of its nonce",
-        "oncegate.index.older_names::short_nonce",
+        "oncegate.index.committed_names::short_nonce",
         replace("hashlib.sha256(nonce).digest()", "nonce"),
         f"{_COMMITS}::test_an_older_name_never_commits_again_and_its_replay_is_told_by_its_input",
     ),
@@ -87,7 +87,7 @@ MEETINGS: tuple[Mutant, ...] = (
     ),
     one(
         "older names out of order within a block",
-        "oncegate.index.older_names::_is_rising",
+        "oncegate.index.committed_names::_is_rising",
         replace("is_less.all", "is_less[:1].all"),
         "tests/index/test_committed_names.py::test_records_that_are_damaged_or_out_of_order_are_refused",
     ),

@@ -17,7 +17,7 @@ OPERATORS = (
     ),
     one(
         "ids forgotten under a live claim",
-        "oncegate.core.forgetting::FORGET",
+        "oncegate.core.operator_actions::FORGET",
         replace("Forgetting.REFUSE_LIVE", "Forgetting.NOTHING"),
         f"{_ENGINE}::test_an_id_that_a_claim_holds_keeps_all_of_them_and_the_ledger_has_no_word_of_it",
     ),

@@ -135,7 +135,7 @@ OVERLOAD: tuple[Mutant, ...] = (
     ),
     one(
         "descriptors of probes are given to connections",
-        "oncegate.runtime.descriptors::shared_out",
+        "oncegate.runtime.process::shared_out",
         replace("limit - AT_REST - kept", "limit - AT_REST"),
         "tests/faults/server/test_descriptors.py::test_the_shares_together_are_below_the_limit",
     ),

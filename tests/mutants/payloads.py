@@ -72,7 +72,7 @@ PAYLOADS: tuple[Mutant, ...] = (
     ),
     one(
         "digests are not saved",
-        "oncegate.index.claims.snapshot_writer::_Parts.pieces",
+        "oncegate.index.claims.snapshot::_Parts.pieces",
         replace("b''.join(self.digests)", "b''"),
         _DIGESTS,
         _ENGINE,

@@ -24,7 +24,7 @@ PLANTED: tuple[Mutant, ...] = (
     ),
     one(
         "a save forgets the payloads of what is overwritten",
-        "oncegate.index.claims.snapshot_writer::_ClaimsSnapshot.overwritten",
+        "oncegate.index.claims.snapshot::_ClaimsSnapshot.overwritten",
         replace("digests[at].tobytes()", "bytes(4 * len(tags))"),
         _IN_STEPS,
     ),

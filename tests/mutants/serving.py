@@ -123,7 +123,7 @@ SERVING: tuple[Mutant, ...] = (
     ),
     one(
         "all asked for is granted",
-        "oncegate.index.claims.bulk_claim::_entries",
+        "oncegate.index.claims.decide::_entries",
         delete("claim = replace(claim, fresh=raw[16 * first:16 * end])"),
         _TOGETHER,
     ),
@@ -150,19 +150,19 @@ SERVING: tuple[Mutant, ...] = (
     ),
     one(
         "taken back oldest first",
-        "oncegate.index.claims.bulk_claim::ClaimBatch.undo",
+        "oncegate.index.claims.decide::ClaimBatch.undo",
         replace("range(len(self.rows) - 1, -1, -1)", "range(len(self.rows))"),
         f"{_GATHERING}::test_a_full_ledger_takes_all_of_them_back",
     ),
     one(
         "a lease from the beginning of time",
-        "oncegate.index.claims.bulk_claim::_take_all",
+        "oncegate.index.claims.decide::_take_all",
         replace("now_ms + lease_ms", "lease_ms"),
         _TOGETHER,
     ),
     one(
         "the row of a dead slot let go of",
-        "oncegate.index.claims.bulk_claim::claim_many",
+        "oncegate.index.claims.decide::claim_many",
         replace("grants.previous[grants.previous != NO_ROW]", "grants.previous[:0]"),
         _TOGETHER,
     ),

@@ -225,13 +225,13 @@ STARTING: tuple[Mutant, ...] = (
     ),
     one(
         "a slot that cannot be is passed over by one of the threads",
-        "oncegate.index.claims.snapshot_reader::_fill",
+        "oncegate.index.claims.snapshot::_fill",
         replace("min((first for first in wrong if first is not None), default=None)", "wrong[0]"),
         _LOADING,
     ),
     one(
         "a loaded row does not count its slots",
-        "oncegate.index.claims.snapshot_reader::ClaimsReader.finish",
+        "oncegate.index.claims.snapshot::ClaimsReader.finish",
         delete("column('slots')[:] = named"),
         _LOADING,
     ),
@@ -249,13 +249,13 @@ STARTING: tuple[Mutant, ...] = (
     ),
     one(
         "sums of a saved index that nobody looks at",
-        "oncegate.index.claims.snapshot_reader::ClaimsReader.finish",
+        "oncegate.index.claims.snapshot::ClaimsReader.finish",
         delete("_check(self._sums_expected == self._sums, 'a piece is damaged or missing')"),
         _LOADING,
     ),
     one(
         "digests of the piece before",
-        "oncegate.index.claims.snapshot_reader::ClaimsReader._take_digests",
+        "oncegate.index.claims.snapshot::ClaimsReader._take_digests",
         replace(
             ("self._waiting.append(piece._replace(digests=_digests_of(self._store, piece.given, data)))"),
             ("self._waiting.insert(0, piece._replace(digests=_digests_of(self._store, piece.given, data)))"),

@@ -305,7 +305,7 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "threads share the interpreter as Python has it",
-        "oncegate.runtime.threads::SWITCH_INTERVAL_S",
+        "oncegate.runtime.process::SWITCH_INTERVAL_S",
         replace("0.001", "0.005"),
         "tests/transports/http/test_reach.py::test_no_read_holds_the_loop",
     ),

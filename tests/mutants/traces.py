@@ -71,7 +71,7 @@ TRACES: tuple[Mutant, ...] = (
     ),
     one(
         "spans that found the queue full were never there",
-        "oncegate.runtime.counted_spans::CountedBatches.on_end",
+        "oncegate.runtime.tracing::CountedBatches.on_end",
         replace("self._came - self._counted.taken - self._lost > self._most", "False"),
         "tests/transports/traces/test_lost_spans.py::test_each_span_is_sent_or_counted_as_lost_by_why",
     ),

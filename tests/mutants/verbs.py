@@ -99,19 +99,19 @@ VERBS = (
     ),
     one(
         "an import over a claim",
-        "oncegate.core.importing::IMPORT",
+        "oncegate.core.operator_actions::IMPORT",
         cell("(Action.BUSY, False)", "_ADD"),
         f"{_CARRYING}::test_what_a_claim_holds_and_what_is_anothers_refuse_all_of_it",
     ),
     one(
         "an import over another owner",
-        "oncegate.core.importing::IMPORT",
+        "oncegate.core.operator_actions::IMPORT",
         cell("(Action.DUPLICATE, True)", "_KNOWN"),
         f"{_CARRYING}::test_what_a_claim_holds_and_what_is_anothers_refuse_all_of_it",
     ),
     one(
         "an export of ids that claims hold",
-        "oncegate.index.claims.listing::listed",
+        "oncegate.index.claims.lookup::listed",
         replace("(state == DONE) | (state == TAKEN)", "state != 255"),
         f"{_CARRYING}::test_what_is_listed_of_one_index_is_what_another_takes_in",
     ),

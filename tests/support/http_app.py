@@ -20,8 +20,7 @@ from oncegate.engine.limits import Limits
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
-from oncegate.runtime.log_observer import LogObserver
-from oncegate.runtime.logging import open_log
+from oncegate.runtime.logging import LogObserver, open_log
 from oncegate.settings import Settings, load
 from oncegate.transports.http.app import About, create_app
 

@@ -190,7 +190,7 @@ def _written(descriptor: int, index: "ShardIndex", metadata: dict[bytes, bytes])
 def _tables(index: "ShardIndex") -> Iterator[Any]:
     import pyarrow as pa
 
-    from oncegate.index.claims.listing import listed
+    from oncegate.index.claims.lookup import listed
 
     for some in listed(index.claims):
         if not len(some.ids):

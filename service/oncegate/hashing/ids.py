@@ -18,9 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest, NullId
-from oncegate.hashing.byte_strings import Octets, plain
+from oncegate.hashing.byte_strings import Octets, join, plain
 from oncegate.hashing.cmac import Cmac
-from oncegate.hashing.composite import join
 from oncegate.hashing.keys import derive
 
 FINGERPRINT_BYTES = 16

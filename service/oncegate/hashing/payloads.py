@@ -1,11 +1,15 @@
-"""Digests of payloads: what tells whether an id comes again with what it came with before.
+"""Digests of payloads, and of requests.
 
-32 bits of AES-128-CMAC (RFC 4493) over the payload's exact bytes, keyed per namespace and apart from ids. Two payloads
-that differ have one digest with a probability of 2^-32: such a pair passes for a duplicate. Whoever does not have the
-key cannot look for one. 0 means that there is none, so it is no digest.
+The digest of a payload shows whether an id comes again with the same payload: 32 bits of AES-128-CMAC (RFC 4493) over
+its exact bytes, keyed per namespace and apart from ids. Two different payloads have one digest with a probability of
+2^-32, and such a pair passes for a duplicate. Without the key nobody can search for one. 0 means no digest. A payload
+of one column is that column's bytes, of several columns they are joined injectively; null is a value of its own, and
+differs from an empty one.
 
-A payload of one column is that column's bytes, of several columns they are joined injectively; a null is a value like
-any other, and is told from an empty one.
+The digest of a request identifies its repeats: a multilinear hash (Carter and Wegman, 1979) of its ids in their order,
+16 bytes. It is the sum modulo 2^64 of the fingerprints' words, each times a weight of its position. Fingerprints are
+pseudo-random already, so two requests have one digest by accident once in some 2^128; a caller that searches for two
+such requests cheats only itself, since both have its token and call.
 """
 
 from collections.abc import Sequence
@@ -16,10 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oncegate.arraytypes import U32
-from oncegate.hashing.byte_strings import Octets, plain
+from oncegate.arraytypes import U32, U64
+from oncegate.hashing.byte_strings import Octets, join, plain
 from oncegate.hashing.cmac import Cmac
-from oncegate.hashing.composite import join
 from oncegate.hashing.keys import derive
 
 PACKED_BYTES = 16
@@ -68,3 +71,25 @@ def _cut(prints: NDArray[np.uint64]) -> U32:
     digests: U32 = np.ascontiguousarray(prints[:, 0]).astype(np.uint32)
     digests[digests == 0] = 1
     return digests
+
+
+# SplitMix64 (Steele, Lea, Flood, 2014): its step and its two multipliers.
+_STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_KEPT = 1 << 17
+
+
+def _weights(count: int) -> U64:
+    """Returns the weights of so many places, by SplitMix64 from 0, each odd: no word's bits are lost by one."""
+    z = np.arange(1, count + 1, dtype=np.uint64) * _STEP
+    z = (z ^ (z >> np.uint64(30))) * _FIRST
+    z = (z ^ (z >> np.uint64(27))) * _SECOND
+    return np.asarray(z ^ (z >> np.uint64(31)) | np.uint64(1), np.uint64)
+
+
+_WEIGHTS = _weights(_KEPT)
+
+
+def digest_of_ids(ids: U64) -> bytes:
+    """Returns 16 bytes for fingerprints, shape (n, 2), of any number."""
+    weights = _WEIGHTS if len(ids) <= _KEPT else _weights(len(ids))
+    return (weights[: len(ids)] @ ids).tobytes()

@@ -8,8 +8,7 @@ from collections import deque
 from heapq import merge
 from typing import NamedTuple
 
-from oncegate.core.entries.audit import Audited
-from oncegate.core.entries.kinds import Entry
+from oncegate.core.entries.kinds import Audited, Entry
 from oncegate.core.entries.producers import Resolved
 from oncegate.core.wall_time import text_of
 from oncegate.index.part import Undo

@@ -19,8 +19,7 @@ import msgspec
 
 from oncegate.core.batches import DigestMatch, Facts
 from oncegate.core.entries.kinds import Asked, Committed, Dropped, Entry, Name, Part, Staged
-from oncegate.index.committed_names import CommittedName, CommittedNames
-from oncegate.index.older_names import short_digest, short_nonce
+from oncegate.index.committed_names import CommittedName, CommittedNames, short_digest, short_nonce
 from oncegate.index.part import IndexPart, Steps, Undo
 
 _LATER_BATCH_ID = re.compile("[1-9][0-9]{0,18}")

@@ -11,7 +11,7 @@ import numpy as np
 from oncegate.arraytypes import U64
 from oncegate.core.direct import Cover
 from oncegate.core.entries.kinds import Entry
-from oncegate.core.entries.lanes import LaneOpened, LaneWritten
+from oncegate.core.entries.producers import LaneOpened, LaneWritten
 from oncegate.index.part import Undo
 from oncegate.index.producers.intervals import Intervals, count_of, raw_spans
 

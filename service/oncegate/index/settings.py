@@ -1,10 +1,14 @@
-"""Keeps the settings of a namespace, and when its ids retire: a pure function of the ledger's entries."""
+"""The settings of a namespace, when its ids retire, how often each set of ids was forgotten, and its topics elsewhere.
+
+Each part is a pure function of the ledger's entries.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from oncegate.core.claims import LeaseExpiry
-from oncegate.core.entries.kinds import Entry, NamespaceSet, Retired
+from oncegate.core.entries.kinds import Entry, IdentifiedBy, NamespaceSet, Retired, SetForgotten, SetWritten
 from oncegate.index.part import Undo
 
 # Ids retire by buckets of a 24th of the horizon, so at most 8 % of it late; each bucket is one short entry.
@@ -77,3 +81,86 @@ class NamespaceSettings:
 def absent() -> None:
     """Raises ValueError: each version saves the settings."""
     raise ValueError("the saved index has no settings")
+
+
+class IdSetsSnapshot(NamedTuple):
+    """Holds of each set how often it was forgotten, by whose token last; of each set and topic the topic's id; and the
+    same of rows that are identified otherwise: how, and by whose name."""
+
+    forgotten: dict[str, tuple[int, bytes]]
+    written: list[tuple[str, str, bytes]]
+    others: tuple[tuple[int, str, str, bytes], ...] = ()
+
+
+class IdSetIndex:
+    """Knows the sets of ids of one shard that were forgotten, and the identity of topics elsewhere."""
+
+    def __init__(self) -> None:
+        self._forgotten: dict[str, tuple[int, bytes]] = {}
+        self._topics: dict[tuple[int, str], dict[str, bytes]] = {}
+
+    def generation(self, id_set: str) -> int:
+        """Returns how often a set was forgotten as a whole."""
+        return self._forgotten.get(id_set, (0, b""))[0]
+
+    @property
+    def forgotten_sets(self) -> list[str]:
+        """Returns the names of the sets that were forgotten as a whole, sorted."""
+        return sorted(self._forgotten)
+
+    def forgotten_by(self, id_set: str) -> bytes:
+        """Returns the token of who forgot a set last; empty: nobody did."""
+        return self._forgotten.get(id_set, (0, b""))[1]
+
+    def topic_id(self, identified_by: IdentifiedBy, name: str, topic: str) -> bytes | None:
+        """Returns the id that a topic had when rows of a set, a producer or an app were first written to it; None: none
+        were."""
+        return self._topics.get((identified_by, name), {}).get(topic)
+
+    def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
+        """Applies one entry; returns what undoes it, or None when it is about no set."""
+        match entry:
+            case SetForgotten(id_set=id_set):
+                return self._forget(id_set, entry.token)
+            case SetWritten(id_set=name):
+                return self._write((entry.identified_by, name), entry.topic, entry.topic_id)
+        return None
+
+    def _forget(self, id_set: str, token: bytes) -> Undo:
+        before, topics = self._forgotten.get(id_set), self._topics.pop((IdentifiedBy.IDS, id_set), None)
+        self._forgotten[id_set] = self.generation(id_set) + 1, token
+
+        def undo() -> None:
+            if before is None:
+                del self._forgotten[id_set]
+            else:
+                self._forgotten[id_set] = before
+            if topics is not None:
+                self._topics[IdentifiedBy.IDS, id_set] = topics
+
+        return undo
+
+    def _write(self, key: tuple[int, str], topic: str, topic_id: bytes) -> Undo:
+        topics = self._topics.setdefault(key, {})
+        before = topics.get(topic)
+        topics[topic] = topic_id
+
+        def undo() -> None:
+            if before is None:
+                del topics[topic]
+            else:
+                topics[topic] = before
+
+        return undo
+
+    def snapshot(self) -> IdSetsSnapshot:
+        """Returns all that is known, as containers of its own."""
+        every = [(*key, topic, topic_id) for key, topics in self._topics.items() for topic, topic_id in topics.items()]
+        written = [(name, topic, topic_id) for by, name, topic, topic_id in every if by == IdentifiedBy.IDS]
+        return IdSetsSnapshot(dict(self._forgotten), written, tuple(one for one in every if one[0] != IdentifiedBy.IDS))
+
+    def restore(self, saved: IdSetsSnapshot) -> None:
+        """Takes over what was saved, in place of everything."""
+        self._forgotten, self._topics = dict(saved.forgotten), {}
+        for by, name, topic, topic_id in (*((IdentifiedBy.IDS, *one) for one in saved.written), *saved.others):
+            self._topics.setdefault((by, name), {})[topic] = topic_id

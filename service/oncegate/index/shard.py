@@ -16,19 +16,15 @@ from oncegate.index.claims.decide import decide
 from oncegate.index.claims.evict import drop
 from oncegate.index.claims.parts import ClaimParts
 from oncegate.index.claims.replay import replay
-from oncegate.index.claims.snapshot_reader import restore
-from oncegate.index.claims.snapshot_writer import snapshot
+from oncegate.index.claims.snapshot import restore, snapshot
 from oncegate.index.claims.store import ClaimStore
-from oncegate.index.id_sets import IdSetIndex, IdSetsSnapshot
 from oncegate.index.lanes import LaneIndex, LanesSnapshot
 from oncegate.index.lsm import tier
-from oncegate.index.part import IndexPart, Undo, whole
+from oncegate.index.part import END, IndexPart, SnapshotReader, Undo, snapshot_steps, whole
 from oncegate.index.producers.snapshot import parts as producer_parts
 from oncegate.index.producers.store import ProducerStore
-from oncegate.index.settings import NamespaceSettings, SettingsSnapshot
-from oncegate.index.snapshot import END, SnapshotReader, snapshot_steps
-from oncegate.index.source_ids import SourceIds, SourceIdsSnapshot
-from oncegate.index.source_offsets import SourceOffsets, SourceOffsetsSnapshot
+from oncegate.index.settings import IdSetIndex, IdSetsSnapshot, NamespaceSettings, SettingsSnapshot
+from oncegate.index.source_offsets import SourceIds, SourceIdsSnapshot, SourceOffsets, SourceOffsetsSnapshot
 from oncegate.index.spilled_rows import SpilledRows, SpilledSnapshot
 from oncegate.index.table.arrays import NO_COLD
 from oncegate.index.table.grants import NO_CLAIM

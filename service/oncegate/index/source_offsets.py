@@ -1,14 +1,16 @@
-"""Knows from where each job's source is to be read on, as the newest entry of its app, topic and write_id says.
+"""The offsets of each job's source by app, topic and write_id, and the source of each producer's sequences.
 
-The bytes are the job's own, and nobody here reads them. An entry that brings none makes what was known before unknown:
-it would name a place that the job has left behind, and whoever began there would write rows twice.
+The bytes of offsets are the job's own, and are not read here. An entry without them makes the earlier ones unknown:
+they are of a place that the job has left, and a job that began there would write rows twice. Each part is a pure
+function of the ledger's entries.
 """
 
 from bisect import bisect_left, insort
 from typing import NamedTuple
 
 from oncegate.core.entries.kinds import Committed, Entry
-from oncegate.core.entries.producers import Acked
+from oncegate.core.entries.producers import Acked, SourceNamed
+from oncegate.core.producers import SourceKnown
 from oncegate.index.part import Undo
 
 Key = tuple[str, str, str]
@@ -89,3 +91,48 @@ class SourceOffsets:
 
 def _size_bytes(key: Key, recorded: JobOffsets) -> int:
     return _OVERHEAD_BYTES + sum(map(len, key)) + len(recorded.offsets)
+
+
+# The topic of a lane, empty for a producer that registers, and the producer.
+ProducerKey = tuple[str, str]
+SourceIdsSnapshot = list[tuple[ProducerKey, tuple[str, int]]]
+
+
+class SourceIds:
+    """Maps producers to the ids of their sources, and to the position of the entry that named each."""
+
+    def __init__(self) -> None:
+        self._named: dict[ProducerKey, tuple[str, int]] = {}
+
+    def get(self, topic: str, producer: str) -> tuple[str, int] | None:
+        """Finds a producer's source and the position of its entry; None where nobody has named one."""
+        return self._named.get((topic, producer))
+
+    def known(self, topic: str, producer: str, source_id: str | None) -> SourceKnown:
+        """Returns how a source stands to the one that is recorded. `source_id`: None where none is named."""
+        if source_id is None:
+            return SourceKnown.UNNAMED
+        named = self.get(topic, producer)
+        if named is None:
+            return SourceKnown.FIRST
+        return SourceKnown.SAME if named[0] == source_id else SourceKnown.OTHER
+
+    def apply(self, position: int, entry: Entry, _now_ms: int = 0) -> Undo | None:
+        """Applies one entry; returns what undoes it, or None when it names no source."""
+        if not isinstance(entry, SourceNamed):
+            return None
+        key = entry.topic, entry.producer
+        self._named[key] = entry.source_id, position
+
+        def undo() -> None:
+            del self._named[key]
+
+        return undo
+
+    def snapshot(self) -> SourceIdsSnapshot:
+        """Returns all that is known, as a list of its own."""
+        return list(self._named.items())
+
+    def restore(self, saved: SourceIdsSnapshot) -> None:
+        """Takes over what was saved, in place of everything."""
+        self._named = dict(saved)

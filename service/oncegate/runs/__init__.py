@@ -4,8 +4,7 @@ from pathlib import Path
 
 from oncegate.ledgers import parse_url
 from oncegate.ports import RunFolders
-from oncegate.runs.local import LocalRunFolders
-from oncegate.runs.memory import MemoryRunFolders
+from oncegate.runs.local import LocalRunFolders, MemoryRunFolders
 
 
 def run_folders(ledger_url: str) -> RunFolders:

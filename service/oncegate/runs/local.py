@@ -1,12 +1,14 @@
-"""Keeps sorted runs as files below a data folder. No ledger names them, and no backup holds them: they are made again.
+"""Keeps sorted runs as files below a data folder, or in memory for a ledger without one.
 
-A file is written beside, synced piece by piece, and takes its name when it is whole; what a crash cuts short is
-removed at the next opening.
+No ledger names runs, and no backup holds them: they are made again. A file is written beside, synced piece by piece,
+and takes its name when it is whole; what a crash cuts short is removed at the next opening.
 """
 
 import asyncio
 import contextlib
 import itertools
+import re
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,7 +20,23 @@ from oncegate.ledgers.log.data_dir import ledger_errors
 from oncegate.ledgers.log.ledgers import finished
 from oncegate.ledgers.log.opening.recovery import RUNS_NAME, SHARD_NAME
 from oncegate.ports import OpenLedger
-from oncegate.runs.names import TEMPORARY, is_run_name, require_run_name
+
+TEMPORARY = ".tmp"  # ends the name of what is not whole yet
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+def is_run_name(name: str) -> bool:
+    """Tells whether a whole file may have this name."""
+    return bool(_NAME.fullmatch(name)) and not name.endswith(TEMPORARY)
+
+
+def require_run_name(name: str) -> None:
+    """Raises ValueError unless a whole file may have this name."""
+    if not is_run_name(name):
+        raise ValueError(
+            f"a run is 1 to 64 of a-z, 0-9, '.', '_', '-', the first a letter or digit, without {TEMPORARY}: {name!r}"
+        )
+
 
 # An append that comes meanwhile waits for the sync of so much at most.
 SYNC_BYTES = 2 << 20
@@ -134,3 +152,46 @@ class LocalRunFolders:
             yield runs
         finally:
             await finished(asyncio.to_thread(runs.close))
+
+
+class MemoryRuns:
+    """Implements `ports.Runs` over a dict that outlives it; `require_owner` raises LedgerFenced for an old owner."""
+
+    def __init__(self, files: dict[str, bytes], require_owner: Callable[[], None]) -> None:
+        self._files = files
+        self._require_owner = require_owner
+
+    def names(self) -> list[str]:
+        """Implements the port's `Runs.names`."""
+        self._require_owner()
+        return sorted(self._files)
+
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
+        """Implements the port's `Runs.write`; there is always room."""
+        require_run_name(name)
+        self._require_owner()
+        data = b"".join(pieces)
+        self._require_owner()
+        self._files[name] = data
+
+    def open(self, name: str) -> memoryview:
+        """Implements the port's `Runs.open`."""
+        self._require_owner()
+        return memoryview(self._files[name])
+
+    def remove(self, name: str) -> None:
+        """Implements the port's `Runs.remove`."""
+        self._require_owner()
+        self._files.pop(name, None)
+
+
+class MemoryRunFolders:
+    """Implements `ports.RunFolders`: a dict for each namespace. `files`: their bytes, by namespace and name."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, dict[str, bytes]] = defaultdict(dict)
+
+    @asynccontextmanager
+    async def open(self, namespace: str, opened: OpenLedger) -> AsyncIterator[MemoryRuns]:
+        """Implements the port's `RunFolders.open`: what another thread writes ends with the ledger's owner."""
+        yield MemoryRuns(self.files[namespace], opened.require_owner)

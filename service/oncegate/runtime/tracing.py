@@ -1,7 +1,8 @@
 """OpenTelemetry's SDK as `ports.Tracer`, set up by its own environment variables (the extra oncegate[otel]).
 
-Imported only where they ask for traces. The provider is this program's own and never the global one: libraries that
-record what they serve (FastAPI does, with the query and the ids in it) find none and record nothing.
+Imported only when these variables ask for traces. The provider is this program's own and never the global one:
+libraries that record what they serve (FastAPI does, with the query and the ids in it) find none and record nothing.
+OpenTelemetry logs that spans were lost, but not how many; `CountedBatches` counts them.
 """
 
 import asyncio
@@ -13,11 +14,11 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from opentelemetry import propagate
-from opentelemetry.sdk.environment_variables import OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME
+from opentelemetry.sdk.environment_variables import OTEL_BSP_MAX_QUEUE_SIZE, OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME
 from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace import Span as SdkSpan
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SpanExporter
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter, SpanExportResult
 from opentelemetry.trace import (
     SpanContext,
     SpanKind,
@@ -31,9 +32,83 @@ from opentelemetry.trace import (
 import oncegate
 from oncegate.core.errors import OncegateError
 from oncegate.ports import Clock, Observer
-from oncegate.ports.tracing import Attributes, TraceSpan
-from oncegate.runtime.counted_spans import CountedBatches, SpanCounts
+from oncegate.ports.tracing import SPAN_OUTCOMES, Attributes, TraceSpan
 from oncegate.runtime.otel_variables import GRPC, WantedTraces
+
+# The library's own default, and what it takes where the variable is no number.
+QUEUE_MAX = 2_048
+SENT, FAILED, QUEUE_FULL = SPAN_OUTCOMES
+
+
+class SpanCounts:
+    """Counts the spans of all exporters, by `SPAN_OUTCOMES`; from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.outcomes = dict.fromkeys(SPAN_OUTCOMES, 0)
+
+    def add(self, outcome: str, count: int) -> None:
+        """Counts so many spans more."""
+        with self._lock:
+            self.outcomes[outcome] += count
+
+
+class CountedExporter(SpanExporter):
+    """Sends by another exporter, and counts how that ended."""
+
+    def __init__(self, exporter: SpanExporter, counts: SpanCounts) -> None:
+        self._exporter, self._counts = exporter, counts
+        self.taken = 0
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Sends spans; what it raises passes on."""
+        self.taken += len(spans)
+        ended = SpanExportResult.FAILURE
+        try:
+            ended = self._exporter.export(spans)
+        finally:
+            self._counts.add(SENT if ended is SpanExportResult.SUCCESS else FAILED, len(spans))
+        return ended
+
+    def shutdown(self) -> None:
+        """Ends the other one."""
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Has the other one send what it holds."""
+        return self._exporter.force_flush(timeout_millis)
+
+
+class CountedBatches(BatchSpanProcessor):
+    """Sends spans in batches, and counts those that its queue had no room for.
+
+    The queue's length is the library's own; it is what came less what the exporter took and what was lost. So spans of
+    a batch that was just taken out, and not handed over yet, count as queued.
+    """
+
+    def __init__(self, exporter: SpanExporter, counts: SpanCounts) -> None:
+        self._counted, self._counts, self._most = CountedExporter(exporter, counts), counts, _queue_max()
+        self._ending = threading.Lock()
+        self._came = self._lost = 0
+        super().__init__(self._counted, max_queue_size=self._most)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Queues a span that was sampled."""
+        if span.context is not None and span.context.trace_flags.sampled:
+            with self._ending:
+                self._came += 1
+                if self._came - self._counted.taken - self._lost > self._most:
+                    self._lost += 1
+                    self._counts.add(QUEUE_FULL, 1)
+        super().on_end(span)
+
+
+def _queue_max() -> int:
+    try:
+        return int(os.environ.get(OTEL_BSP_MAX_QUEUE_SIZE, QUEUE_MAX))
+    except ValueError:
+        return QUEUE_MAX
+
 
 # The library says each failed export; a collector that is away for an hour is not a line every five seconds.
 SAID_EVERY_MS = 60_000

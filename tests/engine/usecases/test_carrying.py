@@ -6,12 +6,11 @@ import pytest
 
 from oncegate.core.claims import Action, LeaseExpiry, Verb, tables
 from oncegate.core.errors import BadRequest, LeaseLive, LedgerFull, TooLarge
-from oncegate.core.forgetting import FORGET
-from oncegate.core.importing import IMPORT, Importing
+from oncegate.core.operator_actions import FORGET, IMPORT, Importing
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.requests import TakeRequest
 from oncegate.engine.usecases.operations.carrying import KnownIds
-from oncegate.index.claims.listing import listed
+from oncegate.index.claims.lookup import listed
 from tests.support.held import HeldLedgers, Served, id16, said, serving
 
 NOTE = Note("ada", "moved")

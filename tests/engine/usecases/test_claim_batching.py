@@ -12,7 +12,7 @@ from oncegate.core.claims import Verb
 from oncegate.core.errors import BadRequest, DeadlinePassed, LedgerFull, OncegateError, QuotaExceeded, TokenReused
 from oncegate.engine.usecases import claim_batching
 from oncegate.engine.usecases.claim_batching import FEWEST, IDS_MOST, MOST, WAIT_MS, ClaimBatcher
-from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch
+from oncegate.index.claims.decide import LEFT, ClaimBatch
 from tests.support.held import HeldLedgers, Served, id16, said, serving, turns, until
 from tests.support.index.claim_index import contents
 

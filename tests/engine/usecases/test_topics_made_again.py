@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oncegate.core.entries.id_sets import IdentifiedBy, SetWritten
-from oncegate.core.entries.kinds import Name
+from oncegate.core.entries.kinds import IdentifiedBy, Name, SetWritten
 from oncegate.core.errors import TopicReplaced
 from oncegate.engine.requests import ProduceRequest, Rows, SequenceRequest
 from tests.support.direct_records import DirectLanes, direct_lanes

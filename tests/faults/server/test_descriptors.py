@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from deploy.ports import free_port
-from oncegate.runtime.descriptors import AT_REST, PER_NAMESPACE, PROBES, needed, shared_out
+from oncegate.runtime.process import AT_REST, PER_NAMESPACE, PROBES, needed, shared_out
 from oncegate.transports.http.server.protocol import refused_max
 from tests.support.gateway_process import GatewayProcess
 

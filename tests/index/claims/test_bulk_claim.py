@@ -10,7 +10,7 @@ import pytest
 from oncegate.core.entries.kinds import Claimed, Completed, Released
 from oncegate.core.verdicts import Verdict
 from oncegate.index.claims.apply import Undo
-from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch, claim_many, is_repeat
+from oncegate.index.claims.decide import LEFT, ClaimBatch, claim_many, is_repeat
 from oncegate.index.claims.store import Widths
 from oncegate.index.table.rows import _LAYOUT
 from tests.support.index.claim_index import ClaimIndex

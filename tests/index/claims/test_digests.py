@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from oncegate.core.errors import Overloaded
-from oncegate.index.claims import snapshot_writer
-from oncegate.index.claims.snapshot_reader import restore
-from oncegate.index.claims.snapshot_writer import snapshot, snapshot_steps
+from oncegate.index.claims import snapshot as claims_snapshot
+from oncegate.index.claims.snapshot import restore, snapshot, snapshot_steps
 from oncegate.index.claims.store import Widths
-from oncegate.index.table import reserve as memory
+from oncegate.index.table import arrays as memory
 from oncegate.index.table import table
 from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import LEASE_MS, NARROW, Answer
@@ -211,8 +210,8 @@ def test_what_was_saved_knows_the_same_payloads(widths: Widths, compiled: bool) 
 def test_a_save_while_payloads_change_knows_those_that_were_there_when_it_began(
     monkeypatch: pytest.MonkeyPatch, compiled: bool
 ) -> None:
-    monkeypatch.setattr(snapshot_writer, "_ROWS_PER_PIECE", 5)
-    monkeypatch.setattr(snapshot_writer, "_SLOTS_PER_PIECE", 4)
+    monkeypatch.setattr(claims_snapshot, "_ROWS_PER_PIECE", 5)
+    monkeypatch.setattr(claims_snapshot, "_SLOTS_PER_PIECE", 4)
     print(f"ONCEGATE_SEED={SEED}")
     widths, overwritten = Widths(capacity=8, segments=8, pool_from=4), 0
     for seed in range(SEED, SEED + (20 if compiled else 5)):

@@ -9,11 +9,10 @@ import pytest
 from oncegate.core.claims import IdState
 from oncegate.core.entries.producers import Acked, Scoped
 from oncegate.core.verdicts import Flag
-from oncegate.index.claims import expiry, row_sharing
+from oncegate.index.claims import row_sharing
 from oncegate.index.claims.evict import gather, pick, unpin
-from oncegate.index.claims.expiry import BUCKET_BITS
-from oncegate.index.claims.snapshot_reader import restore
-from oncegate.index.claims.snapshot_writer import snapshot
+from oncegate.index.claims.row_sharing import BUCKET_BITS
+from oncegate.index.claims.snapshot import restore, snapshot
 from oncegate.index.table.rows import DONE
 from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import fingerprints, name
@@ -35,7 +34,7 @@ class Pair(Twins):
         if plain is None or pooled is None:
             assert plain is pooled is None
             return None
-        last_ms = plain | (1 << expiry.BUCKET_BITS) - 1
+        last_ms = plain | (1 << row_sharing.BUCKET_BITS) - 1
         assert plain <= pooled <= last_ms
         return last_ms
 
@@ -83,7 +82,7 @@ def test_nobody_can_tell_an_index_that_pools_from_one_that_does_not(
 ) -> None:
     """Leases, repeats, takeovers, retirements by bucket, refusals; and both go on alike once saved and loaded."""
     monkeypatch.setattr(row_sharing, "SLOTS_AT_ONCE", 5)
-    for module in (row_sharing, expiry):
+    for module in (row_sharing,):
         monkeypatch.setattr(module, "BUCKET_BITS", BUCKET_BITS + 2)
     print(f"ONCEGATE_SEED={SEED}")
     rounds = most = 0

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from oncegate.core.entries.kinds import Claimed, Completed
-from oncegate.index.claims import snapshot_reader, snapshot_writer
+from oncegate.index.claims import snapshot as claims_snapshot
 from oncegate.index.claims.replay import replay
-from oncegate.index.claims.snapshot_reader import ClaimsReader, restore
-from oncegate.index.claims.snapshot_writer import snapshot
+from oncegate.index.claims.snapshot import ClaimsReader, restore, snapshot
 from oncegate.index.table import bulk_insert
 from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import LEASE_MS, name
@@ -44,7 +43,7 @@ def index() -> ClaimIndex:
 
 @pytest.fixture
 def pieces(index: ClaimIndex, monkeypatch: pytest.MonkeyPatch) -> Pieces:
-    monkeypatch.setattr(snapshot_writer, "_SLOTS_PER_PIECE", 10_000)
+    monkeypatch.setattr(claims_snapshot, "_SLOTS_PER_PIECE", 10_000)
     found = dict(snapshot(index.store))
     assert sum(piece.startswith("slots/") for piece in found) > 8
     return found
@@ -100,7 +99,7 @@ def test_of_two_slots_that_cannot_be_the_first_is_named(pieces: Pieces, monkeypa
     first = len(pieces["slots/0"]) // 16
     with pytest.raises(ValueError, match=f"slot {first} names no row"):
         load(damaged)
-    monkeypatch.setattr(snapshot_reader, "ALONE", 1 << 30)
+    monkeypatch.setattr(claims_snapshot, "ALONE", 1 << 30)
     with pytest.raises(ValueError, match=f"slot {first} names no row"):
         load(damaged)
 
@@ -117,7 +116,7 @@ def load_piecewise(pieces: Pieces) -> ClaimIndex:
 
 
 def test_pieces_are_loaded_as_they_come(index: ClaimIndex, pieces: Pieces, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot_reader, "BATCH_IDS", IDS // 2)
+    monkeypatch.setattr(claims_snapshot, "BATCH_IDS", IDS // 2)
     assert load_piecewise(pieces).contents() == index.contents()
 
 

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from oncegate.index.claims import snapshot_writer
-from oncegate.index.claims.snapshot_writer import snapshot
+from oncegate.index.claims import snapshot as claims_snapshot
+from oncegate.index.claims.snapshot import snapshot
 from oncegate.index.claims.store import Widths
 from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import LEASE_MS, NARROW, Driver
@@ -76,8 +76,8 @@ def test_what_is_taken_back_after_the_saving_is_taken_back_where_it_was() -> Non
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 def test_pieces_know_nothing_of_segments_and_are_many(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
-    monkeypatch.setattr(snapshot_writer, "_ROWS_PER_PIECE", 3)
-    monkeypatch.setattr(snapshot_writer, "_SLOTS_PER_PIECE", 5)
+    monkeypatch.setattr(claims_snapshot, "_ROWS_PER_PIECE", 3)
+    monkeypatch.setattr(claims_snapshot, "_SLOTS_PER_PIECE", 5)
     walk = Walk(Widths(tag_bits=16, row_bits=8, capacity=8, segments=8), random.Random(SEED), compiled)
     for _ in range(80):
         walk.step()

@@ -7,23 +7,25 @@ from functools import cache
 import msgspec
 import pytest
 
-from oncegate.core.entries.audit import Audited
-from oncegate.core.entries.id_sets import IdentifiedBy, SetForgotten, SetWritten
 from oncegate.core.entries.kinds import (
     Archived,
     Asked,
+    Audited,
     Claimed,
     Committed,
     Completed,
     Dropped,
     Entry,
     Evicted,
+    IdentifiedBy,
     Name,
     NamespaceSet,
     Part,
     Produced,
     Released,
     Retired,
+    SetForgotten,
+    SetWritten,
     SnapshotPiece,
     Span,
     Staged,
@@ -32,10 +34,11 @@ from oncegate.core.entries.kinds import (
     TopicSet,
     Trimmed,
 )
-from oncegate.core.entries.lanes import LaneOpened, LaneWritten
 from oncegate.core.entries.producers import (
     Acked,
     DriverRegistered,
+    LaneOpened,
+    LaneWritten,
     ProducerRegistered,
     Resolved,
     Scoped,

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from oncegate.index.claims import snapshot_writer
-from oncegate.index.claims.snapshot_writer import SnapshotStopped, snapshot, snapshot_steps
+from oncegate.index.claims import snapshot as claims_snapshot
+from oncegate.index.claims.snapshot import SnapshotStopped, snapshot, snapshot_steps
 from oncegate.index.claims.store import Widths
 from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import LEASE_MS, NARROW, Driver
@@ -37,8 +37,8 @@ def test_what_is_saved_is_what_was_there_when_it_began(
     monkeypatch: pytest.MonkeyPatch, widths: Widths, compiled: bool
 ) -> None:
     """Random changes between the steps; those pending at the first count as applied."""
-    monkeypatch.setattr(snapshot_writer, "_ROWS_PER_PIECE", 5)
-    monkeypatch.setattr(snapshot_writer, "_SLOTS_PER_PIECE", 4)
+    monkeypatch.setattr(claims_snapshot, "_ROWS_PER_PIECE", 5)
+    monkeypatch.setattr(claims_snapshot, "_SLOTS_PER_PIECE", 4)
     print(f"ONCEGATE_SEED={SEED}")
     whole = overwritten = 0
     for seed in range(SEED, SEED + (40 if compiled else 14)):

@@ -30,7 +30,7 @@ from tests.support.index.claim_index import ClaimIndex
 from oncegate.index.shard import warm_up
 from oncegate.hashing.ids import Fingerprinter
 from oncegate.index.table.kernels import COMPILED
-from oncegate.index.claims.bulk_claim import claim_many
+from oncegate.index.claims.decide import claim_many
 warm_up()
 before = [len(kernel.signatures) for kernel in COMPILED]
 index, prints, n = ClaimIndex(), Fingerprinter(bytes(32)), 0

@@ -10,9 +10,9 @@ import pytest
 
 from oncegate.core.errors import Overloaded
 from oncegate.index.claims.store import Widths
-from oncegate.index.table import reserve as memory
+from oncegate.index.table import arrays as memory
 from oncegate.index.table import table
-from oncegate.index.table.reserve import reserve
+from oncegate.index.table.arrays import reserve
 from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import LEASE_MS, NARROW, Driver
 

@@ -20,8 +20,8 @@ from oncegate.engine.usecases.batches import Batches
 from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.engine.usecases.topics import Topics
 from oncegate.index.batches import BatchIndex
-from oncegate.index.id_sets import IdSetIndex
 from oncegate.index.lanes import LaneIndex
+from oncegate.index.settings import IdSetIndex
 from oncegate.index.topics import TopicIndex
 from oncegate.index.writers import RunOrder
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oncegate.core.entries.codec import decode
-from oncegate.core.entries.lanes import LaneWritten
+from oncegate.core.entries.producers import LaneWritten
 from oncegate.core.errors import LedgerDamaged, OncegateError
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.producer_requests import LaneQuestion

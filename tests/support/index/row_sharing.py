@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from oncegate.index.claims import row_sharing
-from oncegate.index.claims.expiry import BUCKET_BITS
+from oncegate.index.claims.row_sharing import BUCKET_BITS
 from oncegate.index.claims.store import Widths
 from tests.support.index.verbs import VerbDriver
 

@@ -4,8 +4,7 @@ import random
 from collections.abc import Iterator
 
 from oncegate.index.claims.apply import Undo
-from oncegate.index.claims.snapshot_reader import restore
-from oncegate.index.claims.snapshot_writer import SnapshotStopped
+from oncegate.index.claims.snapshot import SnapshotStopped, restore
 from oncegate.index.claims.store import Widths
 from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.walks import Walk

@@ -12,11 +12,10 @@ from oncegate.core.entries.kinds import Archived, Entry, Evicted
 from oncegate.core.verdicts import Flag
 from oncegate.index.claims.apply import Undo
 from oncegate.index.claims.evict import gather, numbered, parts_of, pick, unpin
-from oncegate.index.claims.expiry import BUCKET_BITS
 from oncegate.index.claims.replay import replay
 from oncegate.index.claims.results import ClaimDecision, ClaimView, Explained
-from oncegate.index.claims.snapshot_reader import restore
-from oncegate.index.claims.snapshot_writer import snapshot
+from oncegate.index.claims.row_sharing import BUCKET_BITS
+from oncegate.index.claims.snapshot import restore, snapshot
 from oncegate.index.claims.store import Widths
 from oncegate.index.lsm.run import Run, encode, merge, sorted_records
 from oncegate.index.lsm.tier import ColdRun

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from oncegate.core.entries.id_sets import IdentifiedBy
+from oncegate.core.entries.kinds import IdentifiedBy
 from oncegate.core.errors import BadRequest, TopicReplaced
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.producers import ask_lane, open_lane

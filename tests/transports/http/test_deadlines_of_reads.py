@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from oncegate.runtime.log_observer import LogObserver
-from oncegate.runtime.logging import open_log
+from oncegate.runtime.logging import LogObserver, open_log
 from oncegate.transports.http.app import About, create_app
 from tests.support.held import HeldLedger, Served, rows_of, turns
 from tests.support.http_app import Http

@@ -10,7 +10,7 @@ import pytest
 
 from oncegate import app as program
 from oncegate.core.errors import OncegateError, SettingsError
-from oncegate.runtime.descriptors import PROBES
+from oncegate.runtime.process import PROBES
 from oncegate.transports.http.server import probes
 from tests.support.http_app import Reply, read_reply, request, served
 

@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oncegate.runtime.malloc import collect_seldom, leave_out_what_is_loaded
-from oncegate.runtime.threads import share_often
+from oncegate.runtime.process import collect_seldom, leave_out_what_is_loaded, share_often
 from tests.support.held import turns
 from tests.support.http_app import ARROW, CLAIM, JSON, Served, request, served, stream, token
 

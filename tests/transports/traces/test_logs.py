@@ -11,8 +11,7 @@ import pytest
 
 from oncegate.app import running
 from oncegate.ledgers.memory import MemoryLedger
-from oncegate.runtime.log_observer import LogObserver
-from oncegate.runtime.logging import open_log
+from oncegate.runtime.logging import LogObserver, open_log
 from tests.support.held import until
 from tests.support.http_app import ARROW, JSON, Served, request, settings, stream
 from tests.support.http_requests import PRODUCE, RAW

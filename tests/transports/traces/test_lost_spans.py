@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from oncegate.ports.tracing import SPAN_OUTCOMES
-from oncegate.runtime.counted_spans import CountedBatches, SpanCounts
+from oncegate.runtime.tracing import CountedBatches, SpanCounts
 from tests.support.http_app import CLAIM, JSON, Served, request, served
 from tests.support.otlp_receiver import Receiver
 

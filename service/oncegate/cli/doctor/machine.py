@@ -12,7 +12,7 @@ from oncegate.cli.doctor.findings import DoctorFinding, ok, warning, wrong
 from oncegate.core.errors import SettingsError
 from oncegate.doors import allowed_address, is_guarded
 from oncegate.ledgers import parse_url
-from oncegate.runtime.descriptors import needed, shared_out
+from oncegate.runtime.process import needed, shared_out
 from oncegate.settings import Settings
 
 OLDEST, BEFORE = (3, 11), (3, 14)

@@ -1,16 +1,16 @@
-"""Defines the ledger's entries: what each kind holds. Their bytes are `codec`'s."""
+"""Defines the entries of the ledger: the fields of each kind. `codec` defines their bytes."""
 
 import struct
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Annotated, Any, ClassVar, get_args
 
-from oncegate.core.entries.audit import Audited
 from oncegate.core.entries.fields import B16, U8, U32, U64, Blob, BlobTuple, Opt, Tag, Text
-from oncegate.core.entries.id_sets import SetForgotten, SetWritten
-from oncegate.core.entries.lanes import LaneOpened, LaneWritten
 from oncegate.core.entries.producers import (
     Acked,
     DriverRegistered,
+    LaneOpened,
+    LaneWritten,
     ProducerRegistered,
     Resolved,
     Scoped,
@@ -19,6 +19,63 @@ from oncegate.core.entries.producers import (
     SequencesReleased,
     SourceNamed,
 )
+
+
+class IdentifiedBy(IntEnum):
+    """Names the ways to identify rows: ids of a set, sequences of a registered producer, batches of an app,
+    sequences of a lane."""
+
+    IDS = 0
+    SEQUENCES = 1
+    BATCHES = 2
+    LANE = 3
+
+
+IdentifiedByNumber = Annotated[int, "u8", Tag(1)]
+
+
+@dataclass(frozen=True, slots=True)
+class SetForgotten:
+    """Forgets every id of a set: from now on its ids have other fingerprints, so that none of them is known.
+
+    token: of whoever asked, so that a repeat forgets nothing more."""
+
+    KIND: ClassVar[int] = 31
+    id_set: Text
+    token: B16
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class SetWritten:
+    """Records which topic elsewhere the rows of a set of ids go to. `topic_id`: the broker's for it, which a topic that
+    is deleted and created again does not keep.
+
+    identified_by: where it is not IDS, `id_set` is the name of the producer or the app."""
+
+    KIND: ClassVar[int] = 32
+    id_set: Text
+    topic: Text
+    topic_id: B16
+    wall_ms: U64
+    identified_by: IdentifiedByNumber = IdentifiedBy.IDS
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """Records an operator's action, in one append with the entries that it made, which stand before it.
+
+    action: the name of the verb. subject: what it was done to; empty: the whole namespace. changed: how much that was.
+    who, why: as the caller's credential, and the caller, said it.
+    """
+
+    KIND: ClassVar[int] = 28
+    action: Text
+    subject: Text
+    changed: U64
+    who: Text
+    why: Text
+    wall_ms: U64
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.limits import Limits
 from oncegate.engine.quotas import Rates
-from oncegate.index.claims.bulk_claim import ClaimBatch, claim_many
+from oncegate.index.claims.decide import ClaimBatch, claim_many
 from oncegate.index.part import Undo
 from oncegate.index.shard import ShardIndex
 from oncegate.index.table.arrays import NO_TIMES, IdTimes

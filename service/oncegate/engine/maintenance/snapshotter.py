@@ -19,7 +19,7 @@ from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.failures import error_fields, unknown_end
 from oncegate.engine.maintenance.entry_stream import EntryStream
-from oncegate.index.claims.snapshot_writer import SnapshotStopped
+from oncegate.index.claims.snapshot import SnapshotStopped
 from oncegate.ports import Clock, Ledger, Mark
 
 # After a step of encoding, so many times as long for requests: a snapshot has a quarter of the time at most.

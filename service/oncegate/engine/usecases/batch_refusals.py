@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from oncegate.core.batches import CommitOutcome, DigestMatch
 from oncegate.core.errors import BatchConflict, BatchForgotten, MissingStage, OncegateError, SecondWrite
 from oncegate.engine.requests import CommitRequest
-from oncegate.index.committed_names import CommittedName
-from oncegate.index.older_names import short_digest
+from oncegate.index.committed_names import CommittedName, short_digest
 
 _NEW_APP = "a new `app` in the batch's name (everything from here is written)"
 _FIRST_WINS = (

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from oncegate.core.batches import CommitOutcome, DigestMatch, decide
 from oncegate.core.causes import Cause
-from oncegate.core.entries.id_sets import IdentifiedBy
-from oncegate.core.entries.kinds import Asked, Committed, Entry, Name, Part, Span, Staged
+from oncegate.core.entries.kinds import Asked, Committed, Entry, IdentifiedBy, Name, Part, Span, Staged
 from oncegate.core.errors import BadRequest, ChunkAltered, MissingStage, NotFound
 from oncegate.engine.commit import origins
 from oncegate.engine.commit.journal import Journal

@@ -28,9 +28,8 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.quotas import Tenant
 from oncegate.engine.requests import ClaimRequest, ClaimResult
 from oncegate.engine.usecases.batch_scopes import scoped
-from oncegate.hashing.requests import digest_of_ids
-from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch, is_repeat
-from oncegate.index.claims.decide import decide
+from oncegate.hashing.payloads import digest_of_ids
+from oncegate.index.claims.decide import LEFT, ClaimBatch, decide, is_repeat
 from oncegate.index.claims.firsts import AskedBy, Duplicates, duplicates_of
 from oncegate.index.claims.lookup import renew, view_of
 from oncegate.index.table.arrays import NO_DIGESTS, NO_TIMES

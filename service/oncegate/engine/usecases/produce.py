@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from oncegate.arraytypes import U8, U64
 from oncegate.core.claims import Action
-from oncegate.core.entries.id_sets import IdentifiedBy
-from oncegate.core.entries.kinds import Entry, Produced, Span
+from oncegate.core.entries.kinds import Entry, IdentifiedBy, Produced, Span
 from oncegate.core.errors import BadRequest
 from oncegate.core.producers import ProducerAction as SequenceAction
 from oncegate.engine.commit import origins

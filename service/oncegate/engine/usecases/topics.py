@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from oncegate.core.entries.id_sets import IdentifiedBy, SetWritten
-from oncegate.core.entries.kinds import Entry, TopicCreated, TopicSet
+from oncegate.core.entries.kinds import Entry, IdentifiedBy, SetWritten, TopicCreated, TopicSet
 from oncegate.core.errors import (
     BadRequest,
     LedgerFull,

@@ -6,8 +6,7 @@ from functools import partial
 import msgspec
 
 from oncegate.index.claims.batch_scopes import BatchScopes, ScopesSnapshot
-from oncegate.index.claims.snapshot_reader import ClaimsReader, restore_results, restore_writers
-from oncegate.index.claims.snapshot_writer import WritersSnapshot, begin
+from oncegate.index.claims.snapshot import ClaimsReader, WritersSnapshot, begin, restore_results, restore_writers
 from oncegate.index.claims.store import ClaimStore
 from oncegate.index.lsm.archives import ArchivesSnapshot
 from oncegate.index.part import IndexPart, Steps, whole

@@ -11,8 +11,7 @@ from oncegate.core.errors import Overloaded
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index.claims.batch_scopes import BatchScopes
 from oncegate.index.claims.by_name import ClaimRegistry
-from oncegate.index.claims.expiry import ExpiryBuckets
-from oncegate.index.claims.row_sharing import ROWS_MIN, RowSharing
+from oncegate.index.claims.row_sharing import ROWS_MIN, ExpiryBuckets, RowSharing
 from oncegate.index.lsm.archives import ArchiveIndex
 from oncegate.index.lsm.tier import ColdTier
 from oncegate.index.table.arrays import Rules

@@ -14,8 +14,7 @@ import numpy as np
 from oncegate.arraytypes import I64, U32, U64
 from oncegate.index.table.arrays import Slots
 from oncegate.index.table.jit import compiled
-from oncegate.index.table.prefetch import READ_AHEAD, touch
-from oncegate.index.table.probe import HALF, begin_of, find, home_of, row_at, segment_of
+from oncegate.index.table.probe import HALF, READ_AHEAD, begin_of, find, home_of, row_at, segment_of, touch
 
 # Ids collected for each segment: 64 MiB over 256 of them. Fewer, and each comes back from memory too often.
 IDS_PER_SEGMENT = 16_384

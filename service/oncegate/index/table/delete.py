@@ -7,8 +7,18 @@ import numpy as np
 from oncegate.arraytypes import U32, U64
 from oncegate.index.table.arrays import Holders, Slots
 from oncegate.index.table.jit import compiled, helper
-from oncegate.index.table.prefetch import READ_AHEAD, touch_chain
-from oncegate.index.table.probe import LOW, STATE_DONE, STATE_TAKEN, begin_of, find, home_of, row_at, segment_of
+from oncegate.index.table.probe import (
+    LOW,
+    READ_AHEAD,
+    STATE_DONE,
+    STATE_TAKEN,
+    begin_of,
+    find,
+    home_of,
+    row_at,
+    segment_of,
+    touch_chain,
+)
 
 
 @helper

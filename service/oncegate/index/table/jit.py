@@ -29,7 +29,7 @@ SOURCES = (
     "oncegate.index.table.duplicates",
     "oncegate.index.table.jit",
     "oncegate.index.table.kernels",
-    "oncegate.index.table.prefetch",
+    "oncegate.index.table.probe",
     "oncegate.index.table.probe",
     "oncegate.index.table.resize",
 )

@@ -16,10 +16,10 @@ from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index.table.arrays import NO_ROW, SAME_INDEX, Answers, BatchGrants, Holders, Question, Rules, Slots
 from oncegate.index.table.duplicates import mark_repeats
 from oncegate.index.table.jit import compiled, helper
-from oncegate.index.table.prefetch import READ_AHEAD, touch, touch_chain
 from oncegate.index.table.probe import (
     HALF,
     LOW,
+    READ_AHEAD,
     STATE_DONE,
     STATE_OPEN,
     STATE_TAKEN,
@@ -29,6 +29,8 @@ from oncegate.index.table.probe import (
     home_of,
     row_at,
     segment_of,
+    touch,
+    touch_chain,
 )
 from oncegate.index.table.resize import fill, gather, gather_of, move, pool, retire, staying, unpin
 

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from oncegate.arraytypes import I64, U8, U32, U64
 from oncegate.core.claims import ClaimState
-from oncegate.index.table.arrays import TAKEN, Holders
+from oncegate.index.table.arrays import TAKEN, Holders, reserve
 from oncegate.index.table.grants import Grant
-from oncegate.index.table.reserve import reserve
 from oncegate.index.writers import WORDS, words_of
 
 # As plain integers: an enum's members are slow to reach, and these are reached for every claim.

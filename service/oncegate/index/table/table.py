@@ -16,10 +16,9 @@ import numpy as np
 
 from oncegate.arraytypes import I32, I64, U32, U64
 from oncegate.core.errors import Overloaded
-from oncegate.index.table.arrays import NO_DIGESTS, NO_TIMES, Answers, BatchGrants, IdTimes, Rules, Slots
+from oncegate.index.table.arrays import NO_DIGESTS, NO_TIMES, Answers, BatchGrants, IdTimes, Rules, Slots, reserve
 from oncegate.index.table.kernels import Kernels
 from oncegate.index.table.probe import find, row_at, segment_of
-from oncegate.index.table.reserve import reserve
 from oncegate.index.table.rows import Rows
 
 # Occupied slots, dead ones included, per capacity of a segment. Above it the chains of linear probing grow quickly.

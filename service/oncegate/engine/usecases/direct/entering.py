@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oncegate.core.direct import ENTER, TRIM, Content, Entering, EntryState, Trimming
-from oncegate.core.entries.lanes import LaneWritten
+from oncegate.core.entries.producers import LaneWritten
 from oncegate.core.errors import LedgerDamaged, OncegateError
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import LANE_DOUBLES

@@ -5,8 +5,8 @@ import asyncio
 import numpy as np
 
 from oncegate.core.direct import ACK, ASK, Acking, QuestionOutcome, ReadProgress, RecordState
-from oncegate.core.entries.id_sets import IdentifiedBy, SetWritten
-from oncegate.core.entries.lanes import LaneOpened, LaneWritten
+from oncegate.core.entries.kinds import IdentifiedBy, SetWritten
+from oncegate.core.entries.producers import LaneOpened, LaneWritten
 from oncegate.core.errors import BadRequest, DeadlinePassed, NotFound, TooLarge, TopicReplaced
 from oncegate.core.producers import SEQUENCE_MAX
 from oncegate.engine.commit.journal import Journal

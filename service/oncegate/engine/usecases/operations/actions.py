@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oncegate.core.claims import Action
-from oncegate.core.entries.id_sets import SetForgotten
-from oncegate.core.entries.kinds import Claimed, Entry, Released
+from oncegate.core.entries.kinds import Claimed, Entry, Released, SetForgotten
 from oncegate.core.entries.producers import ProducerRegistered
 from oncegate.core.errors import BadRequest, LeaseLive, Overloaded, TooLarge, UnknownProducer
-from oncegate.core.forgetting import FORGET, Forgetting
+from oncegate.core.operator_actions import FORGET, Forgetting
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.proven import answers
 from oncegate.engine.deadline import Deadline
@@ -18,7 +17,7 @@ from oncegate.engine.names import check_length
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.quotas import Tenant
 from oncegate.engine.usecases.operations.trail import Done, Trail
-from oncegate.hashing.requests import digest_of_ids
+from oncegate.hashing.payloads import digest_of_ids
 from oncegate.index.audit_trail import AuditRecord
 from oncegate.index.claims.decide import decide_look_up
 from oncegate.index.claims.results import ClaimDecision

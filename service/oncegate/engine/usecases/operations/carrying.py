@@ -8,14 +8,14 @@ from oncegate.arraytypes import U8, U32, U64
 from oncegate.core.claims import Action
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Taken
 from oncegate.core.errors import BadRequest, LeaseLive, TooLarge
-from oncegate.core.importing import IMPORT, Importing
+from oncegate.core.operator_actions import IMPORT, Importing
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.proven import answers
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.quotas import Tenant
 from oncegate.engine.usecases.operations.trail import Done, Trail
-from oncegate.hashing.requests import digest_of_ids
+from oncegate.hashing.payloads import digest_of_ids
 from oncegate.index.claims.decide import decide_look_up, decide_take
 from oncegate.index.table.grants import NO_CLAIM
 

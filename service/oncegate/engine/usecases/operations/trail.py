@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oncegate.core.entries.audit import Audited
-from oncegate.core.entries.kinds import Entry
+from oncegate.core.entries.kinds import Audited, Entry
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_name

@@ -1,7 +1,7 @@
-"""What becomes of an id that another ledger knows, by what is known of it here: one table.
+"""Decides what an operator's import or forgetting does to an id: two tables.
 
-It is asked by what looking the id up tells (`claims.LOOK_UP`), or, of one that an owner took there, by what that owner
-would be told (`claims.TAKE`). This file reads no clock and does no I/O. P1, P2 and LOSS are as in `claims`.
+The state of the id is the answer of a look-up (`claims.LOOK_UP`); for an imported id that an owner took elsewhere it is
+the answer to that owner (`claims.TAKE`). The tables read no clock and do no I/O. P1, P2 and LOSS are as in `claims`.
 """
 
 from enum import IntEnum
@@ -45,4 +45,33 @@ IMPORT: dict[tuple[Action, bool], Cell[Importing]] = {
     (Action.TAKE_OVER, True): _HELD,
     (Action.HOLD, True): _HELD,
     (Action.IN_DOUBT, True): _HELD,
+}
+
+
+class Forgetting(IntEnum):
+    """Names what becomes of the id; a refusal is one of the whole request."""
+
+    NOTHING = 0
+    FORGET = 1
+    REFUSE_LIVE = 2
+    REFUSE_LEFT = 3
+
+
+FORGET: dict[Action, Cell[Forgetting]] = {
+    Action.FREE: Cell(Forgetting.NOTHING, "what is not known is not forgotten", "a repeat finds it so (P6)"),
+    Action.DUPLICATE: Cell(
+        Forgetting.FORGET,
+        "an operator's word gives up a promise",
+        "whoever asks knows that its row is to be written again; the ledger says who that was, and why",
+    ),
+    Action.BUSY: Cell(
+        Forgetting.REFUSE_LIVE,
+        "a live lease is respected",
+        "its holder may be writing it now, and would complete what somebody else was granted (P2)",
+    ),
+    Action.LEFT: Cell(
+        Forgetting.REFUSE_LEFT,
+        "a leftover is resolved, not forgotten",
+        "whether it is written has to be looked up first; forgotten, nobody would be asked to (LOSS)",
+    ),
 }

@@ -1,0 +1,121 @@
+"""Sets up the serving process: file descriptors, turns of threads, memory, and an end within a bounded time.
+
+The limit of descriptors is raised as far as the system allows and shared out before anything is opened. Requests beyond
+a share are refused by name, so that no append, opening or probe ever meets the limit itself.
+"""
+
+import ctypes
+import gc
+import os
+import resource
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# What a gateway without namespaces and connections has open (some twenty), and files that are read at this moment.
+AT_REST = 32
+# Its lock, segment and witness, a file that is written beside them, and four runs of old ids that are mapped.
+PER_NAMESPACE = 8
+# Connections to the port of probes, where there is one, and the port itself.
+PROBES = 9
+# For so many connections that are served one more is refused, and has a descriptor until its caller has heard it.
+REFUSED = 8
+# Connections that the system has made and the loop has yet to look at: all may come at once. uvicorn's own default.
+BACKLOG_MAX = 2_048
+# Of the limit: files of topics that are appended to (`ledgers.log`), and the backlog.
+_SHARE = 8
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Says how many of each there may be; `backlog`: connections that wait to be looked at."""
+
+    connections: int
+    namespaces: int
+    backlog: int
+
+
+def raise_limit() -> int:
+    """Raises the limit of open files to what the process may have at most, and returns it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def shared_out(limit: int, connections: int, namespaces: int, kept: int = 0) -> Budget:
+    """Shares a limit out: so many connections and namespaces as are wanted, where it is large enough for them.
+
+    `kept`: descriptors that neither gets.
+    """
+    backlog = min(BACKLOG_MAX, limit // _SHARE)
+    left = limit - AT_REST - kept - limit // _SHARE - backlog
+    connections = max(1, min(connections, left // 2 * REFUSED // (REFUSED + 1)))
+    rest = left - connections - -(-connections // REFUSED)
+    return Budget(connections, max(1, min(namespaces, rest // PER_NAMESPACE)), backlog)
+
+
+def needed(namespaces: int, kept: int = 0) -> int:
+    """Returns the lowest limit that leaves room for so many namespaces, and as much again for connections."""
+    return -(-(2 * namespaces * PER_NAMESPACE + AT_REST + kept) * _SHARE // (_SHARE - 2))
+
+
+# A thread that wants the interpreter asks for it after this long; Python's own value is five times as much. The loop
+# wants it again after each call of the system, so behind a thread that decodes a body it would stand for 200 ms.
+SWITCH_INTERVAL_S = 0.001
+
+
+def share_often() -> None:
+    """Lets a thread that waits for the interpreter have it after a millisecond, so that no request stalls the loop."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+
+
+# malloc's parameters, by their numbers in <malloc.h>.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+# The largest that glibc takes: bodies and their copies come out of memory that was used before, so the system need
+# not fetch and clear new pages for each. What is free beyond the other bound goes back.
+_MMAP_BYTES = 32 << 20
+_KEPT_BYTES = 128 << 20
+# Counting frees most of what requests leave behind; connections and errors leave cycles. A collection of 5,000 objects
+# takes some 6 ms, one of 50,000 kept every request waiting for 55 ms, once a second under overload. One of everything
+# takes 100 ms and more, so it comes after 20 million objects.
+_THRESHOLDS = (5_000, 10, 400)
+
+
+def keep_freed_memory() -> None:
+    """Let freed memory be used again instead of handing it back at once; no effect where malloc is not glibc's."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, _MMAP_BYTES)
+        mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+
+
+def collect_seldom() -> None:
+    """Collect after more than a request's objects; what a start makes stays, and is not gone through each time."""
+    gc.set_threshold(*_THRESHOLDS)
+
+
+def leave_out_what_is_loaded() -> None:
+    """Leave out of the garbage collections what was loaded so far."""
+    gc.collect()
+    gc.freeze()
+
+
+EXIT_STATUS = 1
+
+
+def end_within(shutdown_ms: int, log: Callable[[str], object]) -> None:
+    """Ends this process, with a log line and status 1, unless it has ended by itself `shutdown_ms` from now.
+
+    From a thread of its own, for the event loop may be what hangs.
+    """
+    timer = threading.Timer(shutdown_ms / 1000, _end, (shutdown_ms, log))
+    timer.daemon = True
+    timer.start()
+
+
+def _end(shutdown_ms: int, log: Callable[[str], object]) -> None:
+    try:
+        log(f"not closed {shutdown_ms} ms after it was told to stop: ending now; what was acknowledged is on disk")
+    finally:
+        os._exit(EXIT_STATUS)
