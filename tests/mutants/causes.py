@@ -154,7 +154,7 @@ CAUSES: tuple[Mutant, ...] = (
         "a row that is used again keeps its last writer",
         "oncegate.index.table.rows::Rows.take",
         replace_statement(
-            "self.writer[row] = words_of(grant.writer)",
+            "self.writer[row] = words_of(grant.writer) if grant.writer else 0",
             "if grant.writer:\n    self.writer[row] = words_of(grant.writer)",
         ),
         f"{_ENGINE}::test_a_row_that_is_used_again_forgets_who_made_the_last_claim",

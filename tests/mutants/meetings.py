@@ -193,7 +193,7 @@ MEETINGS: tuple[Mutant, ...] = (
     one(
         "what the witness saw during a sync forgotten",
         "oncegate.ledgers.witness::WitnessWriter.sync",
-        swap("self._dirty = False", "with self._named():\n    ..."),
+        swap("self._dirty = False", "try:\n    ...\nexcept OSError as error:\n    ..."),
         "tests/faults/ledger/test_witness.py::test_what_is_seen_while_a_sync_runs_is_synced_by_the_next",
     ),
     one(

@@ -87,7 +87,10 @@ QUOTAS: tuple[Mutant, ...] = (
     one(
         "a tenant at its bound cannot repeat a call whose answer was lost",
         "oncegate.engine.usecases.claim_batching::ClaimBatcher.decide",
-        insert("self._check_open(request.tenant)", after="claim, rests_on = (None, decision.rests_on)"),
+        insert(
+            "self._check_open(request.tenant)",
+            after="claim, rests_on, wall_ms, duplicates = (None, decision.rests_on, journal.wall_ms(), None)",
+        ),
         f"{_TENANTS}::test_a_tenants_open_claims_are_counted_over_the_namespaces_of_its_credential",
     ),
     one(

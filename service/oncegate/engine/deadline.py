@@ -36,8 +36,9 @@ class Deadline:
 
     def check(self) -> None:
         """Raises DeadlinePassed when the time is up; nothing was written. To be called right before the decision."""
-        self.decided()
-        left_ms = self.left_ms
+        if self.on_decision is not None:
+            self.decided()
+        left_ms = None if self._end_ms is None else self.left_ms
         if left_ms is not None and left_ms <= 0:
             raise DeadlinePassed(f"the deadline passed {-left_ms} ms before the decision; nothing was written")
 

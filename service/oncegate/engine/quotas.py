@@ -116,6 +116,8 @@ class Rates:
 
         It is called before they are decided on. Raises QuotaExceeded: nothing was taken or written.
         """
+        if tenant is None and not self._limits.ids_per_second:
+            return
         if wait_ms := self._ids.wait_ms():
             raise self._refused(QUOTA_IDS, "namespace", "ids", "ids_per_second", wait_ms)
         if tenant is not None:
@@ -129,6 +131,8 @@ class Rates:
 
         Raises QuotaExceeded: nothing was taken, read or written; never for NEVER_REFUSED_BYTES or less.
         """
+        if tenant is None and not self._limits.bytes_per_second:
+            return
         is_refused = count > NEVER_REFUSED_BYTES
         if (wait_ms := self._bytes.wait_ms()) and is_refused:
             raise self._refused(QUOTA_BYTES, "namespace", "bytes", "bytes_per_second", wait_ms)

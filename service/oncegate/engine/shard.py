@@ -19,7 +19,7 @@ from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.maintenance.scheduler import Scheduler
 from oncegate.engine.maintenance.snapshotter import Snapshotter
-from oncegate.engine.policies.settings import Settings
+from oncegate.engine.policies.settings import READ_TIMES, Settings
 from oncegate.engine.usecases.batches import Batches
 from oncegate.engine.usecases.claims import Claims
 from oncegate.engine.usecases.direct.lanes import DirectLanes
@@ -29,7 +29,7 @@ from oncegate.engine.usecases.produce import Records
 from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.engine.usecases.topics import Topics
-from oncegate.hashing.id_times import with_times
+from oncegate.hashing.id_times import TimedFingerprinter
 from oncegate.hashing.ids import Fingerprinter, IdSets
 from oncegate.hashing.keys import key_check
 from oncegate.hashing.payloads import PayloadDigester
@@ -92,7 +92,9 @@ class Shard:
 
         Where the namespace's ids carry their time it reads that too. Raises TooLarge for the set's name.
         """
-        return with_times(self.id_sets.of(chosen(named, own, self.journal.limits)), self.settings.read_time)
+        printer = self.id_sets.of(own if named is None else chosen(named, own, self.journal.limits))
+        read = READ_TIMES[self.journal.index.settings.in_force.id_time]
+        return printer if read is None else TimedFingerprinter(printer, read)
 
     @property
     def mark(self) -> Mark:

@@ -103,8 +103,3 @@ class TimedFingerprinter(Fingerprinter):
                 "do; nothing was written"
             )
         return self.of_array(columns[0])
-
-
-def with_times(of: Fingerprinter, read: ReadTimes | None) -> Fingerprinter:
-    """Returns what fingerprints the ids of one request, and reads when each was made where ids carry it."""
-    return of if read is None else TimedFingerprinter(of, read)

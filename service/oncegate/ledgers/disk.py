@@ -50,7 +50,7 @@ class Disk:
             with _past_cache(fd):
                 if _written_whole(fd, parts[0], offset):
                     return
-        total = sum(len(part) for part in parts)
+        total = sum(map(len, parts))
         done = os.pwritev(fd, parts, offset)
         if done < total:  # the disk became full, or a signal came: the next try tells which
             rest = memoryview(b"".join(parts))

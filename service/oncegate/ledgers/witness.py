@@ -14,8 +14,6 @@ import hashlib
 import os
 import struct
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,8 +111,10 @@ class WitnessWriter:
             raise self._failed
         self._serial += 1
         slot = Seen(self._serial, self._ledger, self._epoch, end).encode()
-        with self._named():
+        try:
             self._disk.write(self._fd, [slot], self._serial % 2 * BLOCK_BYTES)
+        except OSError as error:
+            raise self._fail(error) from error
         self._dirty = True
 
     def sync(self) -> None:
@@ -122,8 +122,10 @@ class WitnessWriter:
         with self._syncing:
             if self._failed is None and self._dirty:
                 self._dirty = False
-                with self._named():
+                try:
                     self._disk.sync(self._fd)
+                except OSError as error:
+                    raise self._fail(error) from error
 
     def pin(self, end: End) -> None:
         """Makes both slots see this end, durably: whatever the power leaves, the witness saw no less."""
@@ -133,15 +135,11 @@ class WitnessWriter:
             if self._failed is not None:
                 raise self._failed
 
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Makes errors name the witness, and are for ever."""
-        try:
-            yield
-        except OSError as error:
-            code = error.errno or errno.EIO
-            self._failed = OSError(code, os.strerror(code), str(self._path))
-            raise self._failed from error
+    def _fail(self, error: OSError) -> OSError:
+        """Returns the error with the witness's name, which every later call raises too."""
+        code = error.errno or errno.EIO
+        self._failed = OSError(code, os.strerror(code), str(self._path))
+        return self._failed
 
     def close(self) -> None:
         """Closes the file."""

@@ -24,7 +24,7 @@ def answer(*verdicts: tuple[int, int], claim: bytes | None = CLAIM) -> ClaimResu
 @pytest.mark.parametrize("byte", BY_BYTE)
 def test_every_verdict_of_the_table_goes_through_json_with_its_members_only(byte: int) -> None:
     row = BY_BYTE[byte]
-    sent = msgspec.json.decode(answers.claim_json(answer((byte, 7))))["verdicts"][0]
+    sent = msgspec.json.decode(answers.encode(answers.claim_message(answer((byte, 7)), "")))["verdicts"][0]
     expected: dict[str, object] = {"verdict": row.verdict.name}
     if row.number is not None:
         expected[row.number] = 7
@@ -52,19 +52,19 @@ def test_every_verdict_of_the_table_goes_through_packed_and_carries_a_number_onl
 
 
 def test_a_number_of_zero_is_sent() -> None:
-    sent = msgspec.json.decode(answers.claim_json(answer((3, 0))))["verdicts"]
+    sent = msgspec.json.decode(answers.encode(answers.claim_message(answer((3, 0)), "")))["verdicts"]
     assert sent == [{"verdict": "SAME", "of_index": 0}]
 
 
 def test_no_claim_is_null_in_json_and_zeros_when_packed() -> None:
     nothing = answer((2, 0), claim=None)
-    assert msgspec.json.decode(answers.claim_json(nothing))["claim"] is None
+    assert msgspec.json.decode(answers.encode(answers.claim_message(nothing, "")))["claim"] is None
     assert answers.claim_packed(nothing)[:16] == bytes(16)
     assert read_claim_packed(answers.claim_packed(nothing)).claim is None
 
 
 def test_an_answer_without_ids_is_whole_in_both_forms() -> None:
-    assert msgspec.json.decode(answers.claim_json(answer(claim=None)))["verdicts"] == []
+    assert msgspec.json.decode(answers.encode(answers.claim_message(answer(claim=None), "")))["verdicts"] == []
     assert len(answers.claim_packed(answer(claim=None))) == 24
 
 
@@ -128,5 +128,5 @@ def test_a_digest_that_cannot_be_read_is_refused(text: str) -> None:
 def test_many_verdicts_are_the_same_json_as_each_alone(with_number: bool) -> None:
     bytes_of = [byte for byte, row in BY_BYTE.items() if with_number or row.number is None]
     many = [(bytes_of[n * n % len(bytes_of)], n) for n in range(1_000)]
-    alone = [msgspec.json.decode(answers.claim_json(answer(one)))["verdicts"][0] for one in many]
-    assert msgspec.json.decode(answers.claim_json(answer(*many)))["verdicts"] == alone
+    alone = [msgspec.json.decode(answers.encode(answers.claim_message(answer(one), "")))["verdicts"][0] for one in many]
+    assert msgspec.json.decode(answers.encode(answers.claim_message(answer(*many), "")))["verdicts"] == alone

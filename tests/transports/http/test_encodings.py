@@ -85,7 +85,7 @@ def read(reply: Reply) -> tuple[str | None, list[Verdict]]:
 
 
 def of_packed(answer: ClaimResult) -> tuple[str | None, list[Verdict]]:
-    as_json = msgspec.json.decode(answers.claim_json(answer))
+    as_json = msgspec.json.decode(answers.encode(answers.claim_message(answer, "")))
     return as_json["claim"], as_json["verdicts"]
 
 

@@ -19,12 +19,12 @@ Golden files in tests/golden hold one encoding of each kind; a changed byte is a
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
-from itertools import takewhile
+from itertools import repeat, takewhile
 from typing import Any, NamedTuple, get_type_hints
 
 from oncegate.core.entries.fields import INFORMS, Tag
 from oncegate.core.entries.kinds import KINDS, Entry
-from oncegate.core.entries.values import FIXED, PUT, EntryError, FieldReader, check_b16
+from oncegate.core.entries.values import FIXED, PUT, EntryError, FieldReader
 
 VERSION = 2
 
@@ -83,13 +83,18 @@ _PLANS: Mapping[int, _Plan] = {kind: _plan(cls) for kind, cls in KINDS.items()}
 def encode(entry: Entry) -> bytes:
     """Returns the entry's bytes; ValueError or struct.error when a field does not fit its type."""
     plan = _PLANS[entry.KIND]
-    fixed = [getattr(entry, name) for name in plan.fixed]
+    fixed = list(map(getattr, repeat(entry), plan.fixed))
     for index in plan.raw:
-        check_b16(fixed[index])
-    head = plan.head.pack(entry.KIND, VERSION, *fixed)
-    said = [field for field in plan.tagged if getattr(entry, field.name) != field.default]
-    tagged = _put_tagged(said, entry) if said else _NONE_TAGGED
-    return b"".join((head, *[put(getattr(entry, name)) for name, put in plan.rest], tagged))
+        if len(fixed[index]) != 16:
+            raise ValueError(f"16 bytes expected, got {len(fixed[index])}")
+    pieces, tagged = [plan.head.pack(entry.KIND, VERSION, *fixed)], list[_Tagged]()
+    for name, put in plan.rest:
+        pieces.append(put(getattr(entry, name)))
+    for field in plan.tagged:
+        if getattr(entry, field.name) != field.default:
+            tagged.append(field)
+    pieces.append(_put_tagged(tagged, entry) if tagged else _NONE_TAGGED)
+    return b"".join(pieces)
 
 
 def _put_tagged(said: list[_Tagged], entry: Entry) -> bytes:

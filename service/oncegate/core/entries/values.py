@@ -22,14 +22,9 @@ _NAME_PARTS = [field.name for field in fields(Name)]
 _LISTED: dict[str, type[Any]] = {"parts": Part, "spans": Span, "archives": Archived}
 
 
-def check_b16(value: bytes) -> None:
-    """Refuses other lengths by ValueError, for struct pads and cuts raw bytes without a word."""
+def _put_b16(value: bytes) -> bytes:
     if len(value) != 16:
         raise ValueError(f"16 bytes expected, got {len(value)}")
-
-
-def _put_b16(value: bytes) -> bytes:
-    check_b16(value)
     return bytes(value)
 
 

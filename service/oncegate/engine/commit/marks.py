@@ -46,7 +46,7 @@ class Marks:
         """Remembers a durable mark; no effect when it is the last one known."""
         if mark.position and (not self._positions or mark.position > self._positions[-1]):
             self._positions.append(mark.position)
-            self._chains.append(_position_and_chain(mark)[1])
+            self._chains.append(int.from_bytes(mark.chain, "little"))
 
     def compacted(self, position: int) -> None:
         """Forgets the marks below `position`, whose entries a snapshot replaced: any of there passes from now on."""

@@ -10,7 +10,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import SettingsRequest
 from oncegate.hashing.id_times import ReadTimes, of_event_ids, of_uuids
 
-_READ: dict[IdTime, ReadTimes | None] = {IdTime.NONE: None, IdTime.EVENT_ID: of_event_ids, IdTime.UUID7: of_uuids}
+READ_TIMES: dict[int, ReadTimes | None] = {IdTime.NONE: None, IdTime.EVENT_ID: of_event_ids, IdTime.UUID7: of_uuids}
 
 
 class Settings:
@@ -94,7 +94,7 @@ class Settings:
     @property
     def read_time(self) -> ReadTimes | None:
         """Returns what reads from ids when they were made; None: they do not say it."""
-        return _READ[self.id_time]
+        return READ_TIMES[self.id_time]
 
     def _check_horizon(self, horizon_ms: int) -> None:
         if 0 < horizon_ms < self._journal.limits.horizon_ms_min:

@@ -27,7 +27,7 @@ from oncegate.engine.policies.settings import Settings
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.quotas import Rates
 from oncegate.engine.requests import ClaimRequest, ClaimResult, SettleResult
-from oncegate.hashing.id_times import ReadTimes, with_times
+from oncegate.hashing.id_times import ReadTimes, TimedFingerprinter
 from oncegate.hashing.ids import Fingerprinter, IdSets
 from oncegate.hashing.payloads import PayloadDigester
 from oncegate.index.audit_trail import NO_CALLER
@@ -115,7 +115,8 @@ class Unchecked:
 
     def fingerprints(self, named: str | None = None, own: str = CLAIMED) -> Fingerprinter:
         """Reads ids as the shard does, so that what it refuses is refused. Raises TooLarge for the set's name."""
-        return with_times(self.id_sets.of(chosen(named, own, self.limits)), self.read_time)
+        printer = self.id_sets.of(chosen(named, own, self.limits))
+        return printer if self.read_time is None else TimedFingerprinter(printer, self.read_time)
 
     @property
     def claims(self) -> "Unchecked":

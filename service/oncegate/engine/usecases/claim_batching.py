@@ -79,24 +79,18 @@ class ClaimBatcher:
         self._journal = journal
         self._store = journal.index.claims
         self._pending: list[Pending] = []
-        self._ids_most = min(IDS_MOST, journal.limits.ids_per_request)
         self._ids = 0
         self._seen = 0
         self._since_ms = 0
 
-    def takes(self, request: ClaimRequest) -> bool:
-        """Returns whether a claim may be part of a batch."""
-        is_plain = request.scope is None and request.digests is None and not request.locate
-        return is_plain and 0 < len(request.ids) <= self._ids_most
-
-    def add(self, request: ClaimRequest, lease_ms: int, deadline: Deadline) -> Pending:
+    def add(self, request: ClaimRequest, lease_ms: int, deadline: Deadline, now_ms: int) -> Pending:
         """Adds a claim to the next batch. Its waiter ends when the answer is durable, with what `decide` raises,
         DeadlinePassed: nothing was written, or LedgerDown: unknown.
         """
         loop = asyncio.get_running_loop()
         pending = Pending(request, lease_ms, deadline, loop.create_future(), current_span())
         if not self._pending:
-            self._ids, self._seen, self._since_ms = 0, 0, self._journal.clock.monotonic_ms()
+            self._ids, self._seen, self._since_ms = 0, 0, now_ms
             loop.call_soon(self._turn, loop)
         self._pending.append(pending)
         self._ids += len(request.ids)
@@ -140,12 +134,13 @@ class ClaimBatcher:
         Raises TokenReused, QuotaExceeded, Recovering, LedgerFull, LedgerDown: nothing was written.
         """
         journal, store = self._journal, self._store
-        now_ms, wall_ms, digest = journal.clock.monotonic_ms(), journal.wall_ms(), digest_of(request)
+        now_ms, digest = journal.clock.monotonic_ms(), digest_of(request)
         digests = NO_DIGESTS if request.digests is None else request.digests
         times = NO_TIMES if request.made_ms is None else journal.times(request.made_ms)
         decision = decide(store, request.token, request.call, digest, request.ids, now_ms, digests=digests, times=times)
-        claim, rests_on = None, decision.rests_on
-        duplicates = duplicates_in(store, request, decision, wall_ms, journal.counts.seen_max)
+        claim, rests_on, wall_ms, duplicates = None, decision.rests_on, journal.wall_ms(), None
+        if Action.DUPLICATE in decision.actions.tobytes():
+            duplicates = duplicates_in(store, request, decision, wall_ms, journal.counts.seen_max)
         if decision.again and decision.claim is not None:
             claim = decision.claim
             renew(store, claim, now_ms)

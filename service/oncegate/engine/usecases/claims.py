@@ -19,7 +19,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.policies import shadow
 from oncegate.engine.requests import ClaimRequest, ClaimResult, LookUpRequest, SettleResult, TakeRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
-from oncegate.engine.usecases.claim_batching import ClaimBatcher
+from oncegate.engine.usecases.claim_batching import IDS_MOST, ClaimBatcher
 from oncegate.index.claims.decide import decide_look_up, decide_take
 from oncegate.index.claims.firsts import Firsts, firsts_of
 from oncegate.index.claims.lookup import explain, renew, result_of, view_of
@@ -50,11 +50,13 @@ class Claims:
         """
         journal = self.journal
         journal.rates.take_ids(len(request.ids), request.tenant)
-        began_ms = journal.clock.monotonic_ms() - deadline.waited_ms
+        now_ms = journal.clock.monotonic_ms()
+        began_ms = now_ms - deadline.waited_ms
         self._check_count(request.ids)
         lease_ms = journal.limits.lease_of(request.lease_ms)
-        if self._batcher.takes(request):
-            pending = self._batcher.add(request, lease_ms, deadline)
+        is_plain = request.scope is None and request.digests is None and not request.locate
+        if is_plain and 0 < len(request.ids) <= IDS_MOST:
+            pending = self._batcher.add(request, lease_ms, deadline, now_ms)
             await pending.waiter
             assert pending.decided is not None, "decided, or refused"
             result, actions, _, duplicates = pending.decided

@@ -15,7 +15,7 @@ from oncegate.core.entries.kinds import Claimed, Completed, Entry, Evicted, Prod
 from oncegate.core.entries.producers import Acked, ProducerRegistered, Scoped
 from oncegate.index.claims.by_name import ClaimRecord
 from oncegate.index.claims.store import ClaimStore
-from oncegate.index.table.arrays import NO_ROW
+from oncegate.index.table.arrays import NO_ROW, TAKEN
 from oncegate.index.table.grants import NO_CLAIM, NO_TOPIC, Grant, grant_of
 from oncegate.index.table.rows import DONE, LIVE, OPEN, RELEASED
 
@@ -118,41 +118,43 @@ def _unpin(store: ClaimStore, change: Undo) -> None:
 
 def _grant(store: ClaimStore, position: int, grant: Grant, now_ms: int) -> Undo:
     rows, table, registry = store.rows, store.table, store.registry
-    given = [part for part in _parts(grant) if len(part[0])]
-    store.make_room(sum(len(ids) for ids, *_ in given), now_ms, digests=len(grant.digests) > 0)
-    table.make_room_for([ids for ids, *_ in given])
+    fresh, taken, is_known = len(grant.fresh), len(grant.taken), grant.state != TAKEN
+    given: list[tuple[U64, U32, bool]] = []
+    if fresh:
+        given.append((own(grant.fresh), grant.digests[:fresh], False))
+    if taken:
+        given.append((own(grant.taken), grant.digests[fresh:], True))
+    store.make_room(fresh + taken, now_ms, digests=len(grant.digests) > 0)
+    table.make_room_for([part[0] for part in given])
     change = Undo(store.counters(), grant.claim)
-    old = registry.at_any_age(grant.claim) if grant.known else None
-    was_open = old is not None and rows.open_total(old.rows) > 0
+    old = registry.at_any_age(grant.claim) if is_known else None
+    was_open, granted = old is not None and rows.open_total(old.rows) > 0, tuple[int, ...]()
     for ids, digests, takeover in given:
         row = rows.take(position, grant, takeover, len(ids), now_ms)
         previous, was_absent, digests_before = table.put(ids, row, digests)
         change.puts.append((row, ids, previous, was_absent, digests_before))
+        granted += (row,)
         store.ids += was_absent
         if grant.state != OPEN:
             store.expiry.add(row)
         if len(given) > 1 and grant.topic != NO_TOPIC:
             rows.first_offset[row] = _first_offset(grant, takeover)
-    granted = tuple(row for row, *_ in change.puts)
-    losers = _losers(change)
+    losers = _losers(change, granted)
     rows.pin(losers)
     change.pinned, store.last_granted = (*granted, *losers), granted
-    if grant.known:
+    if is_known:
         record = ClaimRecord(grant.token, grant.call, grant.digest, granted if old is None else old.rows + granted)
         change.registered = registry.put(grant.claim, record)
         if grant.state != OPEN:
             registry.is_ending(grant.claim)
-    store.takeovers += len(grant.taken)
-    store.open_claims += (grant.state == OPEN and not was_open and bool(granted)) - emptied(store, losers)
+    store.takeovers += taken
+    store.open_claims += grant.state == OPEN and not was_open and bool(granted)
+    if losers:
+        store.open_claims -= emptied(store, losers)
     store.wall_ms = max(store.wall_ms, grant.wall_ms)
-    store.runs.note(grant.writer)
+    if grant.writer:
+        store.runs.note(grant.writer)
     return change
-
-
-def _parts(grant: Grant) -> tuple[tuple[U64, U32, bool], ...]:
-    """Returns the fresh and the taken ids, each with the digests of their payloads and whether they are taken over."""
-    fresh, digests = len(grant.fresh), grant.digests
-    return (own(grant.fresh), digests[:fresh], False), (own(grant.taken), digests[fresh:], True)
 
 
 def _first_offset(grant: Grant, takeover: bool) -> int:
@@ -172,7 +174,7 @@ def own(ids: NDArray[np.uint64]) -> U64:
     return ids if ids.flags.c_contiguous and ids.flags.writeable else ids.copy()
 
 
-def _losers(change: Undo) -> list[int]:
+def _losers(change: Undo, granted: tuple[int, ...]) -> list[int]:
     """Returns the rows that the slots named before, each once; own rows, pinned already, left out."""
     losers: set[int] = set()
     for _, ids, previous, was_absent, _ in change.puts:
@@ -182,7 +184,7 @@ def _losers(change: Undo) -> list[int]:
         named = previous[previous != NO_ROW]
         if len(named):
             losers.update(np.unique(named).tolist())
-    return sorted(losers.difference(row for row, *_ in change.puts))
+    return sorted(losers.difference(granted))
 
 
 def emptied(store: ClaimStore, losers: list[int]) -> int:

@@ -55,7 +55,8 @@ def grant_of(entry: Claimed | Produced | Taken, topic: int = NO_TOPIC) -> Grant:
 
     Raises ValueError: the entry has digests, or places of taken ids, and not one for each of them.
     """
-    fresh, taken = (np.frombuffer(raw, np.uint64).reshape(-1, 2) for raw in (entry.fresh, entry.taken))
+    fresh = np.frombuffer(entry.fresh, np.uint64).reshape(-1, 2)
+    taken = np.frombuffer(entry.taken, np.uint64).reshape(-1, 2)
     if isinstance(entry, Taken):
         return Grant(NO_CLAIM, entry.owner, 0, NO_CLAIM, TAKEN, 0, entry.wall_ms, fresh, taken, writer=entry.writer)
     state = int(ClaimState.DONE if isinstance(entry, Produced) else ClaimState.OPEN)
@@ -69,7 +70,7 @@ def grant_of(entry: Claimed | Produced | Taken, topic: int = NO_TOPIC) -> Grant:
         if len(taken_at) not in (0, len(taken)):
             raise ValueError(f"{len(taken_at)} places of {len(taken)} taken ids")
         return Grant(*common, topic, entry.partition, entry.first_offset, digests, taken_at, entry.writer)
-    return Grant(*common, digests=digests, writer=entry.writer)
+    return Grant(*common, digests=digests, taken_at=NO_DIGESTS, writer=entry.writer)
 
 
 def first_offset_of(kept: int) -> int:

@@ -141,7 +141,7 @@ class Rows:
         """Returns a free row, filled in for `granted` ids of the grant; nothing names it yet, and it is pinned once."""
         row = self.next_free()
         holders = self.holders
-        self.used[row], holders.remembered[row] = True, grant.known
+        self.used[row], holders.remembered[row] = True, grant.state != TAKEN
         self.claim[row], holders.token[row], holders.call[row] = words(grant.claim), words(grant.token), grant.call
         holders.state[row], holders.takeover[row], holders.position[row] = grant.state, takeover, position
         self.lease_ms[row], holders.lease_until_ms[row] = grant.lease_ms, now_ms + grant.lease_ms
@@ -149,7 +149,7 @@ class Rows:
         self.ended_ms[row] = 0 if grant.state == OPEN else now_ms
         self.topic[row], self.partition[row], self.first_offset[row] = grant.topic, grant.partition, grant.first_offset
         self.beside[row], self.scoped[row] = PAYLOADS if len(grant.digests) else 0, 0
-        self.writer[row] = words_of(grant.writer)
+        self.writer[row] = words_of(grant.writer) if grant.writer else 0
         holders.named[row] = holders.slots[row] = 0
         holders.pins[row] = 1
         return row
@@ -209,11 +209,14 @@ class Rows:
 
     def unpin(self, rows: Sequence[int]) -> None:
         """Unpins rows whose change may no longer be taken back; frees what nothing holds then."""
-        pins = self.holders.pins
+        holders, pins, idle = self.holders, self.holders.pins, list[int]()
         for row in rows:
             assert pins[row] > 0, "a change is settled or undone once"
             pins[row] -= 1
-        self.give_back_idle(rows)
+            if not (pins[row] or holders.slots[row] or holders.remembered[row]):
+                idle.append(row)
+        if idle:
+            self.give_back(np.array(idle, np.uint32))
 
     def reset_leases(self, now_ms: int) -> None:
         """Gives every open row a full lease; what is settled counts as settled now."""

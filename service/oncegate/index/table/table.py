@@ -109,7 +109,9 @@ class Table:
 
         Raises Overloaded, with no effect on any answer: a segment is as large as segments get.
         """
-        count = sum(len(ids) for ids in given)
+        count = 0
+        for ids in given:
+            count += len(ids)
         if count > self._sure:
             more = np.zeros(len(self._steps), np.int64)
             for ids in given:
@@ -152,7 +154,9 @@ class Table:
         digests by `keep_digests`.
         """
         previous, old_digests = np.empty(len(ids), np.uint32), self._digests_of(digests, len(ids))
-        hinted, hints = self._valid_hints()
+        hinted, hints, moves = self._hints
+        if moves != self.moves:  # slots have moved since they were found
+            hinted, hints = _NO_IDS, _NO_HINTS
         new, revived = self._kernels.upsert(
             self.slots, self._rows.holders, ids, self.tag_mask, row, previous, hinted, hints, old_digests
         )
@@ -186,11 +190,6 @@ class Table:
         grants = grants._replace(**{name: getattr(grants, name)[: grants.ends[-1]] for name in _OF_IDS})
         self._overwritten(int(revived), grants.ids, grants.previous, grants.old_digests)
         return answers, grants
-
-    def _valid_hints(self) -> tuple[U64, I64]:
-        """Returns what was asked for last and what `find` said of it; nothing once slots have moved."""
-        hinted, hints, moves = self._hints
-        return (hinted, hints) if moves == self.moves else (_NO_IDS, _NO_HINTS)
 
     def _overwritten(self, revived: int, ids: U64, previous: U32, old_digests: U32) -> None:
         """Notes that slots name other rows than they did, and that so many of them were dead."""

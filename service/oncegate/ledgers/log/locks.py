@@ -3,7 +3,6 @@
 `OWNER` in it names the process, for the message only.
 """
 
-import contextlib
 import fcntl
 import os
 from datetime import UTC, datetime
@@ -27,7 +26,8 @@ class FolderLock:
         self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._inode = _inode(os.fstat(self._fd))
+            locked = os.fstat(self._fd)
+            self._inode = locked.st_dev, locked.st_ino
             self.require()
         except BlockingIOError as error:
             os.close(self._fd)
@@ -50,10 +50,12 @@ class FolderLock:
 
     def require(self) -> None:
         """LedgerFenced unless the path still names the folder that was locked: else another may own what is there."""
-        found = None
-        with contextlib.suppress(OSError):
-            found = _inode(os.stat(self._path))
-        if found != self._inode:
+        try:
+            now = os.stat(self._path)
+            is_same = (now.st_dev, now.st_ino) == self._inode
+        except OSError:
+            is_same = False
+        if not is_same:
             raise LedgerFenced(
                 f"{self._shown} is no longer the folder that was opened: it was moved, removed or replaced; "
                 "put it back; nothing was written"
@@ -62,10 +64,6 @@ class FolderLock:
     def close(self) -> None:
         """Lets go of the folder."""
         os.close(self._fd)
-
-
-def _inode(stat: os.stat_result) -> tuple[int, int]:
-    return (stat.st_dev, stat.st_ino)
 
 
 def _owner(path: Path) -> str:

@@ -22,7 +22,7 @@ class Strand(Executor):
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
-        self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._waiting: deque[tuple[Future[Any], Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = deque()
         self._due = self._busy = False
         self._lock = threading.Lock()
 
@@ -33,7 +33,7 @@ class Strand(Executor):
             if not self._due:
                 self._pool.submit(self._run)
                 self._due = True
-            self._waiting.append((future, lambda: work(*arguments, **named)))
+            self._waiting.append((future, work, arguments, named))
         return future
 
     def _run(self) -> None:
@@ -43,23 +43,19 @@ class Strand(Executor):
             if self._busy or not self._waiting:
                 return
             self._busy = True
-            future, call = self._waiting.popleft()
+            future, work, arguments, named = self._waiting.popleft()
         if future.set_running_or_notify_cancel():
-            _make(call, future)
+            try:
+                result = work(*arguments, **named)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
         with self._lock:
             self._busy, self._due = False, bool(self._waiting)
             if self._due:
                 with contextlib.suppress(RuntimeError):  # queued: this very thread is free next
                     self._pool.submit(self._run)
-
-
-def _make(call: Callable[[], T], future: "Future[T]") -> None:
-    try:
-        result = call()
-    except BaseException as error:
-        future.set_exception(error)
-    else:
-        future.set_result(result)
 
 
 def writing_threads() -> ThreadPoolExecutor:

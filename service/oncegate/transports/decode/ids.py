@@ -104,9 +104,13 @@ def of_json(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> F
 
 def _plain_bytes(ids: Sequence[Id], limits: Limits) -> list[bytes] | None:
     """Each id's bytes where all are good strings; None where there is anything to look at or to refuse."""
-    found = [item.encode() for item in ids if isinstance(item, str)]
-    good = len(found) == len(ids) and all(0 < len(item) <= limits.id_bytes for item in found)
-    return found if good else None
+    plain = []
+    for item in ids:
+        encoded = item.encode() if isinstance(item, str) else b""
+        if not 0 < len(encoded) <= limits.id_bytes:
+            return None
+        plain.append(encoded)
+    return plain
 
 
 def _of_lists(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:

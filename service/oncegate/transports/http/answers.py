@@ -101,8 +101,9 @@ def verdict_messages(answer: ClaimResult) -> Any:
     if len(raw) > _FEW:
         return _as_json(raw) if not raw.translate(None, _WITHOUT_NUMBER) else _with_numbers(raw, numbers)
     found = list(map(_FIXED.get, raw))
-    for position in numbered(verdicts).tolist():
-        found[position] = _numbered(raw[position], int(numbers[position]))
+    if None in found:
+        for position in numbered(verdicts).tolist():
+            found[position] = _numbered(raw[position], int(numbers[position]))
     return found
 
 
@@ -138,11 +139,6 @@ def _as_json(verdicts: bytes) -> msgspec.Raw:
     for stand_in, item in _ITEMS:
         text = text.replace(stand_in, item)
     return msgspec.Raw(b"[" + text[:-1] + b"]")
-
-
-def claim_json(answer: ClaimResult, id_set: str = "") -> bytes:
-    """Writes a claim's answer as JSON; `id_set`: that of its ids."""
-    return _ENCODER.encode(claim_message(answer, id_set))
 
 
 def claim_message(answer: ClaimResult, id_set: str) -> messages.ClaimReply:
@@ -339,7 +335,7 @@ def verdicts_reply(
 ) -> Response:
     """Makes a response of one verdict per id, in the encoding that was asked for; `id_set` None: per sequence."""
     if media == JSON:
-        return reply(claim_json(answer, id_set or ""), media, shard, headers)
+        return reply(_ENCODER.encode(claim_message(answer, id_set or "")), media, shard, headers)
     if media == JSON_TEXTS:
         return json_reply(claim_message(answer, id_set or ""), media, shard=shard)
     named = {} if id_set is None else {ID_SET: quote(id_set, safe="")}

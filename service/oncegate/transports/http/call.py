@@ -116,7 +116,7 @@ class Call:
         reads = () if route.optional and _is_bodiless(headers) else route.reads
         told = headers.get("content-type"), headers.get("content-encoding"), headers.get("accept")
         media, self.wanted = negotiated(*told, reads, route.writes)
-        gateway = self.gateway
+        gateway: Gateway = self.state.gateway or self.gateway
         self.media, self.limits = media, (limits := gateway.limits)
         head = RequestHead(
             route.call,
@@ -204,7 +204,7 @@ class Call:
         A caller that does not read what it asked for holds its own share of that room, and waits for it here.
         """
         if weight < SMALL_ANSWER_BYTES:
-            return await offload(weight, make, *arguments)
+            return make(*arguments)
         room = await self.gateway.admission.answers.room(self.sharer, weight)
         made = await offload(weight, make, *arguments)
         room.resize(len(made.body))
@@ -283,18 +283,18 @@ class Call:
     @property
     def locate(self) -> bool:
         """Whether the caller wants to know of each duplicate where its first is. Raises BadRequest."""
-        return self._is_true(LOCATE)
+        return LOCATE in self.query and self._is_true(LOCATE)
 
     def without_shadow(self, answer: ClaimResult, media: str) -> ClaimResult:
         """Returns a packed answer without its verdicts of shadow mode, unless the caller asked for these.
 
         Raises BadRequest.
         """
-        asked = self._is_true(SHADOW)
+        asked = SHADOW in self.query and self._is_true(SHADOW)
         return answer if asked or media != PACKED or answer.shadow is None else replace(answer, shadow=None)
 
     def _is_true(self, name: str) -> bool:
-        text = self.query[name][-1] if name in self.query else "false"
+        text = self.query[name][-1]
         if text not in ("true", "false"):
             raise _misfit(name, f"true or false is wanted, not {shortened(text)}")
         return text == "true"

@@ -196,7 +196,8 @@ class SegmentWriter:
         first = end.position + 1
         chain = chain_of(ledger, end.chain, first, count, body)
         header = FrameHeader(end.offset, len(body), first, count, end.chain, chain)
-        padding = bytes(header.end - header.body_at - len(body))
+        end_offset = header.end
+        padding = bytes(end_offset - end.offset - FRAME_HEADER_BYTES - len(body))
         raw = encode_header(ledger, self.header.segment, header)
         try:
             self._disk.write(self._fd, [raw, body, padding], end.offset)
@@ -206,7 +207,7 @@ class SegmentWriter:
             self._disk.truncate(self._fd, end.offset)
             raise NoRoom(str(error)) from error
         self._disk.sync(self._fd)
-        self.end = End(end.segment, header.end, header.last_position, chain)
+        self.end = End(end.segment, end_offset, end.position + count, chain)
         return header
 
     def end_after(self, body_bytes: int) -> int:

@@ -30,6 +30,7 @@ class LastAnswer:
 
     def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
         self._transport, self.close = transport, close
+        self.write = transport.write
 
     def __getattr__(self, name: str) -> object:
         """Gives the rest of the transport."""

@@ -45,12 +45,15 @@ class Exchange(RequestResponseCycle):
         """Receives the body into `room`, past the parser."""
         return Filling(self._wire, self, room, arrived)
 
-    async def run_asgi(self, app: Any) -> None:
-        """Runs the route and writes its response, unless the caller has gone away; traced, where requests are."""
-        scope, tracer, route = self.scope, app.state.tracer, self._route
-        if tracer is None or route.path.startswith(UNTRACED):
-            await self._answered(app.state)
-            return
+    def run_asgi(self, app: Any) -> Any:
+        """Returns what runs the route and writes its response, unless the caller has gone away; traced, where requests
+        are."""
+        tracer = app.state.tracer
+        is_untraced = tracer is None or self._route.path.startswith(UNTRACED)
+        return self._answered(app.state) if is_untraced else self._traced(app, tracer)
+
+    async def _traced(self, app: Any, tracer: Any) -> None:
+        scope, route = self.scope, self._route
         namespace = self._path.get("namespace", "")
         with http_span(tracer, scope["method"], scope["headers"], route.path, namespace) as span:
             status = await self._answered(app.state)
