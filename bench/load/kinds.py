@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bench.load import bodies, resp
 from bench.load.bodies import U64
-from oncegate_spark.protocol.packed.verdicts import claim_text
+from oncegate_spark.protocol.packed import claim_text
 
 PACKED, ARROW = "application/vnd.oncegate.packed", "application/vnd.apache.arrow.stream"
 BUCKET = b"bench"

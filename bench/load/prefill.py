@@ -14,7 +14,7 @@ import redis as redis_library
 from bench.load import bodies, resp
 from bench.load.bodies import LIVE_STREAM, U64
 from bench.load.kinds import ARROW, BUCKET, PACKED
-from oncegate_spark.protocol.packed.verdicts import claim_text
+from oncegate_spark.protocol.packed import claim_text
 
 BATCH = 100_000
 Job = dict[str, Any]

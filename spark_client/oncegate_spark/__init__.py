@@ -66,9 +66,9 @@ from oncegate_spark.protocol.answers import (
     Topic,
     Written,
 )
-from oncegate_spark.protocol.calls.look_ups import LookedUp
+from oncegate_spark.protocol.calls.namespace import LookedUp
 from oncegate_spark.protocol.names import WriterId
-from oncegate_spark.protocol.packed.firsts import Place
+from oncegate_spark.protocol.packed import Place
 from oncegate_spark.spark import pickling
 from oncegate_spark.spark.acks import acknowledger
 from oncegate_spark.spark.assign_ids import assign_ids

@@ -30,7 +30,7 @@ from oncegate.transports.access.tokens import TokenRules, Tokens
 from oncegate.transports.decode import identifiers, ids
 from oncegate_spark.errors import Refused
 from oncegate_spark.protocol._generated_verdicts import BY_BYTE
-from oncegate_spark.protocol.packed.verdicts import Verdicts
+from oncegate_spark.protocol.packed import Verdicts
 from tests.core.samples import GOLDEN
 from tests.support.issuer import AUDIENCE, URL, Issuer
 

@@ -89,7 +89,7 @@ DIRECT: tuple[Mutant, ...] = (
     ),
     one(
         "a right that a lane's writer lacks is taken for a broker's trouble",
-        "oncegate_spark.direct.refusals::Heard.refusal",
+        "oncegate_spark.direct.transaction::Heard.refusal",
         replace("(error, self._record, self._connection)", "()"),
         f"{_RIGHTS}::test_a_writer_needs_each_right_of_the_plan_and_no_other",
         f"{_RIGHTS}::test_a_wrong_password_is_told_and_not_waited_for_again",

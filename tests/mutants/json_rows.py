@@ -177,7 +177,7 @@ JSON_ROWS: tuple[Mutant, ...] = (
     ),
     one(
         "a variant is a struct in its topic",
-        "oncegate_spark.spark.writers.columns.widening::nullable_inside",
+        "oncegate_spark.spark.writers.columns.planning::nullable_inside",
         without("metadata="),
         "tests/client/spark/test_columns.py::test_a_variant_is_a_variant_in_its_topic",
     ),

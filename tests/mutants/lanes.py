@@ -180,7 +180,7 @@ LANES: tuple[Mutant, ...] = (
     ),
     one(
         "first rows that another epoch has written are not told",
-        "oncegate_spark.protocol.packed.verdicts::_ELSEWHERE",
+        "oncegate_spark.protocol.packed::_ELSEWHERE",
         replace("_those('DUPLICATE') + _those('STALE')", "_those('STALE')"),
         f"{_LANES}::test_first_rows_that_another_epoch_has_written_are_counted_until_the_first_that_is_new",
     ),

@@ -81,7 +81,7 @@ ON_DOWN: tuple[Mutant, ...] = (
     ),
     one(
         "two processes send one folder",
-        "oncegate_spark.spill.lock::_locked",
+        "oncegate_spark.spill.folder::_locked",
         replace("fcntl.LOCK_EX", "fcntl.LOCK_SH"),
         f"{_OWNERSHIP}::test_another_process_is_refused_until_the_first_lets_go",
     ),
@@ -101,7 +101,7 @@ ON_DOWN: tuple[Mutant, ...] = (
     ),
     one(
         "rows of another namespace are sent",
-        "oncegate_spark.spill.stops::check_namespace",
+        "oncegate_spark.spill.entry::check_namespace",
         replace("entry.namespace != namespace", "not entry.namespace"),
         f"{_DOWN}::test_rows_of_another_namespace_are_not_sent",
     ),
@@ -156,7 +156,7 @@ ON_DOWN: tuple[Mutant, ...] = (
     ),
     one(
         "a folder is used that others can write",
-        "oncegate_spark.spill.lock::_check_ours",
+        "oncegate_spark.spill.folder::_check_ours",
         replace(
             "status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
             "status.st_uid != os.geteuid()",
@@ -165,7 +165,7 @@ ON_DOWN: tuple[Mutant, ...] = (
     ),
     one(
         "a folder of another user is used",
-        "oncegate_spark.spill.lock::_check_ours",
+        "oncegate_spark.spill.folder::_check_ours",
         replace(
             "status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
             "status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)",
@@ -174,19 +174,19 @@ ON_DOWN: tuple[Mutant, ...] = (
     ),
     one(
         "a forked child keeps the folder of a process that was killed",
-        "oncegate_spark.spill.lock::_forget_all",
+        "oncegate_spark.spill.folder::_forget_all",
         replace("list(_HELD)", "list(_HELD)[:0]"),
         f"{_OWNERSHIP}::test_a_folder_is_free_when_its_process_is_killed_though_a_forked_child_lives",
     ),
     one(
         "a forked child gives up the lock of its parent",
-        "oncegate_spark.spill.lock::SpillLock.forget",
+        "oncegate_spark.spill.folder::SpillLock.forget",
         replace_statement("if self._release.detach() is not None:\n    ...", "self._release()"),
         f"{_OWNERSHIP}::test_a_forked_child_cannot_use_the_folder_of_its_parent_nor_give_up_its_lock",
     ),
     one(
         "a folder is held after it is closed, by who has a copy of its descriptor",
-        "oncegate_spark.spill.lock::_unlocked",
+        "oncegate_spark.spill.folder::_unlocked",
         delete("fcntl.flock(...)"),
         f"{_OWNERSHIP}::test_a_folder_is_free_when_it_is_closed_though_something_has_a_copy_of_its_descriptor",
     ),
@@ -210,13 +210,13 @@ ON_DOWN: tuple[Mutant, ...] = (
     ),
     one(
         "a gateway of the version before stops what waits",
-        "oncegate_spark.protocol.calls.spilled::produce_spilled",
+        "oncegate_spark.protocol.calls.attempt::produce_spilled",
         replace("SPILLED_MS not in str(error)", "SPILLED_MS in str(error)"),
         f"{_COUNTED}::test_a_gateway_of_the_version_before_is_sent_the_rows_and_a_log_says_that_nobody_counts_them",
     ),
     one(
         "what is refused for good is sent once more, as if it had not waited",
-        "oncegate_spark.protocol.calls.spilled::produce_spilled",
+        "oncegate_spark.protocol.calls.attempt::produce_spilled",
         replace("attempt.spilled_ms is None or SPILLED_MS not in str(error)", "attempt.spilled_ms is None"),
         f"{_COUNTED}::test_rows_that_are_refused_for_another_reason_are_not_tried_without_it",
     ),

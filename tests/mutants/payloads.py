@@ -145,7 +145,7 @@ PAYLOADS: tuple[Mutant, ...] = (
     ),
     one(
         "a conflict counts as written",
-        "oncegate_spark.protocol.packed.verdicts::Verdicts.dropped",
+        "oncegate_spark.protocol.packed::Verdicts.dropped",
         replace("pc.or_(self.conflicting, self.unresolved)", "self.unresolved"),
         _CLIENT,
     ),

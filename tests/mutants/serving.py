@@ -174,13 +174,13 @@ SERVING: tuple[Mutant, ...] = (
     ),
     one(
         "a head that broke off is a reply",
-        "oncegate_spark.sync.response::Response._begin",
+        "oncegate_spark.sync.connection::Response._begin",
         replace("lines.last not in (b'\\r\\n', b'\\n')", "lines.last is None"),
         f"{_REPLIES}::test_half_a_head_is_no_answer",
     ),
     one(
         "an interim reply is the reply, and the next call reads the real one",
-        "oncegate_spark.sync.response::Response.begin",
+        "oncegate_spark.sync.connection::Response.begin",
         replace("http.client.OK", "102"),
         f"{_REPLIES}::test_an_interim_reply_is_no_answer_and_leaves_none_to_the_next_call",
     ),
@@ -192,7 +192,7 @@ SERVING: tuple[Mutant, ...] = (
     ),
     one(
         "a page of somebody on the way says that it is done",
-        "oncegate_spark.protocol.calls.replies::nothing_of",
+        "oncegate_spark.protocol.calls.steps::nothing_of",
         replace("'html' in reply.headers.get('content-type', '')", "'xhtml' in reply.headers.get('content-type', '')"),
         f"{_REPLIES}::test_a_page_of_somebody_on_the_way_does_not_say_that_it_is_done",
     ),

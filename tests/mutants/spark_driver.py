@@ -134,7 +134,7 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
     ),
     one(
         "a bigint goes into a double, rounded",
-        "oncegate_spark.spark.writers.columns.widening::_WHOLE_IN_FLOAT",
+        "oncegate_spark.spark.writers.columns.planning::_WHOLE_IN_FLOAT",
         cell("pa.float64()", "64"),
         f"{_FITTED}::test_only_a_type_that_holds_every_value_is_wider",
     ),

@@ -65,7 +65,7 @@ TRACES: tuple[Mutant, ...] = (
     ),
     one(
         "whatever the environment says is sent as a trace",
-        "oncegate_spark.tracing.context::of_environment",
+        "oncegate_spark.tracing::of_environment",
         replace("_TRACEPARENT.fullmatch(parent)", "parent"),
         "tests/client/traces/test_headers.py::test_what_is_no_trace_in_the_environment_is_passed_over",
     ),

@@ -183,7 +183,7 @@ UNCHECKED: tuple[Mutant, ...] = (
     ),
     one(
         "the client takes an unchecked grant for a checked one",
-        "oncegate_spark.protocol.packed.verdicts::_UNCHECKED",
+        "oncegate_spark.protocol.packed::_UNCHECKED",
         replace("_those('GRANTED', unchecked=True)", "b''"),
         "tests/client/protocol/test_codecs.py::test_what_nobody_looked_up_is_granted_and_said_to_be_unchecked",
     ),
@@ -201,7 +201,7 @@ UNCHECKED: tuple[Mutant, ...] = (
     ),
     one(
         "a Spark task writes what nobody looked up without asking a sink that can be asked",
-        "oncegate_spark.spark.writers.deliveries.settler::AskingSettler.hand_over",
+        "oncegate_spark.spark.writers.settler::AskingSettler.hand_over",
         replace("pc.or_(verdicts.in_doubt, verdicts.unchecked)", "verdicts.in_doubt"),
         f"{_SPARK}::test_a_sink_that_can_be_asked_is_asked_for_what_nobody_looked_up",
     ),

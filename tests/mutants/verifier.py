@@ -162,7 +162,7 @@ VERIFIER: tuple[Mutant, ...] = (
     ),
     one(
         "a look-up tells what a claim holds as free",
-        "oncegate_spark.protocol.packed.verdicts::_HELD",
+        "oncegate_spark.protocol.packed::_HELD",
         replace("_BUSY + _those('FREE', takeover=True)", "_those('FREE', takeover=True)"),
         "tests/client/sync/test_firsts.py::test_a_look_up_tells_what_is_written_and_what_is_held_and_grants_nothing",
     ),

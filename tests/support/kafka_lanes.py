@@ -11,8 +11,7 @@ from confluent_kafka import Producer
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate_spark import Gateway
 from oncegate_spark.direct import DirectRow, DirectWriter
-from oncegate_spark.direct.record import lane_record
-from oncegate_spark.direct.transaction import LaneTransaction
+from oncegate_spark.direct.transaction import LaneTransaction, lane_record
 from oncegate_spark.protocol.answers import OpenedLane
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import WAIT_S, Broker

@@ -26,8 +26,32 @@ NEW_SCENARIOS = {"sequences with payloads are compared until they are acked"}
 INNER = tuple(f"tests/client/sync/test_{name}.py" for name in ("firsts", "payloads", "produce_by_id"))
 # Inner names of this client's modules, which the other tests of the version before import by another.
 RENAMED = {"oncegate_spark.protocol.names": ("Name", "BatchName")}
+# Modules that are part of another one by now, below `oncegate_spark`.
+MERGED = {
+    "protocol.busy": "protocol.effort",
+    "protocol.calls.requests": "protocol.calls.steps",
+    "protocol.calls.replies": "protocol.calls.steps",
+    "protocol.calls.spilled": "protocol.calls.attempt",
+    "protocol.calls.look_ups": "protocol.calls.namespace",
+    "protocol.packed.firsts": "protocol.packed",
+    "protocol.packed.verdicts": "protocol.packed",
+    "sync.response": "sync.connection",
+    "spark.options.members": "spark.options.advice",
+    "spark.writers.columns.widening": "spark.writers.columns.planning",
+    "direct.record": "direct.transaction",
+    "direct.refusals": "direct.transaction",
+    "delivery.functions": "delivery.sink",
+    "delivery.resolver": "delivery.writing",
+    "spill.stops": "spill.entry",
+    "spill.lock": "spill.folder",
+    "tracing.spans": "tracing",
+    "tracing.context": "tracing",
+    "spark.writers.deliveries.settler": "spark.writers.settler",
+}
 PLUGIN = f"""
-import importlib
+import importlib, sys
+for old, new in {MERGED!r}.items():
+    sys.modules["oncegate_spark." + old] = importlib.import_module("oncegate_spark." + new)
 for module, (old, new) in {RENAMED!r}.items():
     loaded = importlib.import_module(module)
     if not hasattr(loaded, old):

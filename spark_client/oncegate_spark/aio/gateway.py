@@ -32,7 +32,7 @@ from oncegate_spark.protocol.answers import (
     Topic,
     Written,
 )
-from oncegate_spark.protocol.calls import batches, lanes, look_ups, topics
+from oncegate_spark.protocol.calls import batches, lanes, namespace, topics
 from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.steps import Pause, Step, StepEnd, Steps, Tries
 from oncegate_spark.protocol.columns import Columns
@@ -40,7 +40,7 @@ from oncegate_spark.protocol.effort import TIMEOUT_MS, WireFailure
 from oncegate_spark.protocol.ids import Ids
 from oncegate_spark.protocol.names import BatchName, WriterId
 from oncegate_spark.protocol.outage import BLOCK, is_patient
-from oncegate_spark.protocol.packed.verdicts import Verdicts
+from oncegate_spark.protocol.packed import Verdicts
 from oncegate_spark.spill import Spill, SpillEntry
 
 T = TypeVar("T")
@@ -215,9 +215,9 @@ class AsyncGateway:
         """
         return await self.run(self.calls.take(owner, ids, scope, id_set, locate))
 
-    async def look_up(self, ids: Ids, id_set: str | None = None) -> look_ups.LookedUp:
+    async def look_up(self, ids: Ids, id_set: str | None = None) -> namespace.LookedUp:
         """Look up which ids of a set (as of a claim) are `written`, and which a claim has `held`; none is granted."""
-        return await self.run(look_ups.look_up(self.calls, ids, id_set))
+        return await self.run(namespace.look_up(self.calls, ids, id_set))
 
     async def produce(
         self,

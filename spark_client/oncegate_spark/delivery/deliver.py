@@ -18,7 +18,7 @@ from oncegate_spark.delivery.sink import Record, Sink, checked
 from oncegate_spark.delivery.writing import TRIES_MAX, NothingWritten, Writing
 from oncegate_spark.errors import OncegateError
 from oncegate_spark.protocol.answers import Claimed
-from oncegate_spark.protocol.busy import BusyWatch, pause_ms
+from oncegate_spark.protocol.effort import BusyWatch, pause_ms
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.lease import Holder

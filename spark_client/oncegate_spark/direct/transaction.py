@@ -3,6 +3,13 @@
 Why one: librdkafka sends a commit again whose answer is lost, and a broker that gets both may end the *next*
 transaction of the same producer by the late one. A producer that has one transaction has no next one; the start of its
 successor ends what it left and fences it (KIP-98, KIP-890).
+
+The transaction commits a record of the written sequences with its rows, which the gateway reads and enters:
+
+    version u8 = 1 | ledger 16 bytes | lane u64 | spans u32 | each: first u64, last u64, both of them written
+
+Kafka's client reports some refusals beside its calls; those are raised too, and are not retried when only the user can
+mend them.
 """
 
 from base64 import urlsafe_b64encode
@@ -12,8 +19,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from oncegate_spark.direct.record import SPANS_MAX, CopiedSpans, lane_record
-from oncegate_spark.direct.refusals import Heard
 from oncegate_spark.errors import NOTHING, BadId, BadOption, Fenced, InDoubt, Outcome, Refused, SinkRefused, Unavailable
 from oncegate_spark.kafka_client import hand_over, is_fenced, kafka_client
 from oncegate_spark.protocol.answers import OpenedLane
@@ -21,6 +26,87 @@ from oncegate_spark.sync.gateway import Gateway
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
+import struct
+
+from oncegate_spark.kafka_client import is_unknown
+
+_RIGHTS = "`oncegate kafka plan --writer User:NAME --topic TOPIC` prints the rights that who writes needs"
+
+
+class Heard:
+    """Keeps what one producer's callbacks said: how its connections were refused, why its first record was."""
+
+    def __init__(self, kafka: Any, topic: str, lane: OpenedLane, user: str) -> None:
+        self._kafka = kafka
+        self._topic, self._lane, self._user = topic, lane, user
+        self._connection: Any = None
+        self._record: Any = None
+
+    def callbacks(self) -> dict[str, Any]:
+        """Gives settings of librdkafka's; of records it is told errors alone."""
+        return {"error_cb": self._told, "on_delivery": self._undelivered}
+
+    @property
+    def why(self) -> str:
+        """Says why the first record was not taken; empty: all were, or nothing is known yet."""
+        return "" if self._record is None else f" ({self._record.str()})"
+
+    def refusal(self, error: Any) -> Refused | None:
+        """Tells that brokers refuse this user, by a call's error or what was heard; None: it is something else."""
+        for heard in (error, self._record, self._connection):
+            if heard is not None and (meaning := self._meaning(heard)):
+                return Refused(f"{meaning} ({heard.str()}){NOTHING}")
+        return None
+
+    def _meaning(self, error: Any) -> str | None:
+        if is_unknown(self._kafka, error):
+            return f"brokers do not know {self._user} by these credentials"
+        codes = self._kafka.KafkaError
+        wanted = {
+            codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: f"transactional id {self._lane.transactional_id}",
+            codes.TOPIC_AUTHORIZATION_FAILED: f"topic {self._topic}, or topic {self._lane.topic}",
+        }
+        what = wanted.get(error.code())
+        return None if what is None else f"{self._user} lacks Describe or Write on {what}: {_RIGHTS}"
+
+    def _told(self, error: Any) -> None:
+        if self._meaning(error):  # brokers that hang up on who is refused are told as away, last of all
+            self._connection = error
+
+    def _undelivered(self, error: Any, _record: Any) -> None:
+        self._record = self._record or error
+
+
+_HEAD = struct.Struct(">B16sQI")
+_SPAN = struct.Struct(">QQ")
+_VERSION = 1
+SPANS_MAX = 10_000  # as the gateway reads at most
+
+
+class CopiedSpans:
+    """Collects sequences, each greater than the one before, as inclusive spans."""
+
+    def __init__(self) -> None:
+        self.spans: list[list[int]] = []
+        self.count = 0
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def add(self, sequence: int) -> None:
+        """Take one more."""
+        if self.spans and self.spans[-1][1] + 1 == sequence:
+            self.spans[-1][1] = sequence
+        else:
+            self.spans.append([sequence, sequence])
+        self.count += 1
+
+
+def lane_record(ledger: bytes, lane: int, spans: Sequence[Sequence[int]]) -> bytes:
+    """The bytes of a record; spans are sorted, disjoint, at least one."""
+    head = _HEAD.pack(_VERSION, ledger, lane, len(spans))
+    return head + b"".join(_SPAN.pack(first, last) for first, last in spans)
+
 
 # Readers of the topic wait behind it until the next start, or for all of its time.
 _ABORT_S = 5.0

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.effort import TIMEOUT_MS
-from oncegate_spark.tracing.context import trace_headers
+from oncegate_spark.tracing import trace_headers
 
 
 @dataclass(frozen=True)

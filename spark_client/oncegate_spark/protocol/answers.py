@@ -6,8 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from oncegate_spark.protocol.packed.firsts import Place
-from oncegate_spark.protocol.packed.verdicts import Verdicts
+from oncegate_spark.protocol.packed import Place, Verdicts
 
 
 @dataclass(frozen=True)

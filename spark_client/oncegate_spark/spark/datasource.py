@@ -26,7 +26,7 @@ from oncegate_spark.spark.readers import BatchReader, ReadOptions, StreamReader,
 from oncegate_spark.spark.writers import Writer, check_schema, writer_of
 from oncegate_spark.spark.writers.empty import EmptyWrite
 from oncegate_spark.spark.writers.target import planned_writer
-from oncegate_spark.tracing.spans import task_span
+from oncegate_spark.tracing import task_span
 
 
 class Message(WriterCommitMessage):  # type: ignore[misc]

@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption, OncegateError, Refused, TaskFailed
-from oncegate_spark.protocol.busy import BusyWatch, pause_ms
 from oncegate_spark.protocol.columns import Columns, column_names, columns_of
-from oncegate_spark.protocol.effort import LEASE_MS, TIMEOUT_MS
+from oncegate_spark.protocol.effort import LEASE_MS, TIMEOUT_MS, BusyWatch, pause_ms
 from oncegate_spark.protocol.outage import BLOCK
 from oncegate_spark.spark import pickling, task_identity
 from oncegate_spark.spark.options.column_names import is_case_sensitive, resolved

@@ -1,12 +1,18 @@
-"""One call's rows as a file: what `produce` was asked for, and the rows, behind a checksum."""
+"""One call's rows as a file: the request to `produce` and the rows, behind a checksum; and errors that stop an entry.
+
+An entry that stops holds all entries after it; the error has its number, which `Spill.set_aside` takes. No I/O.
+"""
 
 import json
 import struct
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
+from oncegate_spark.errors import BadOption, OncegateError, Outcome, Stopped
 
 MAGIC = b"oncegate-spill 1"  # the number is the format's
 _HEAD = struct.Struct("<16sII")  # magic, crc32 of all that follows, length of the JSON
@@ -55,3 +61,33 @@ class SpillEntry:
         order: dict[str, Any] = json.loads(bytes(body[:size]))
         order |= {name: tuple(order[name]) for name in ("id_col", "key_col", "digest_cols")}
         return cls(**order, rows=pa.ipc.open_stream(body[size:]).read_all())
+
+
+def stopped(error: OncegateError, folder: Path, number: int) -> OncegateError:
+    """The same error, which names the entry as well; `extra["spill_number"]` is its number."""
+    text = f"entry {number} of {folder} is stopped, and all behind it: mend it, or set_aside({number}): {error}"
+    stop = type(error)(text, outcome=error.outcome, code=error.code)
+    stop.extra = error.extra | {"spill_number": number}
+    return stop
+
+
+def check_namespace(entry: SpillEntry, namespace: str) -> None:
+    """Raises BadOption where the entry is of another namespace than the gateway speaks to."""
+    if entry.namespace != namespace:
+        raise BadOption(
+            f"the spill folder holds rows of namespace {entry.namespace!r}, and this gateway speaks to {namespace!r}: "
+            "give each namespace a folder of its own; nothing of them was sent"
+        )
+
+
+def check_none_stale(entry: SpillEntry, stale: int) -> None:
+    """Raises Stopped where the gateway has told some rows STALE: the entry may be the only copy that is left."""
+    if stale:
+        raise Stopped(
+            f"{stale} of {entry.rows.num_rows} rows for {entry.topic!r} are STALE: their ids are older than the "
+            "namespace's horizon (id_time), and forgotten if they were ever known. The others are done, these were not "
+            "written now; look in the topic for them, set the entry aside, and produce what is missing under new ids; "
+            "unknown: whether they were written before",
+            outcome=Outcome.UNKNOWN,
+            code="SPILL_STALE",
+        )

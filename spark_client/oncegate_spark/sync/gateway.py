@@ -28,7 +28,7 @@ from oncegate_spark.protocol.answers import (
     Topic,
     Written,
 )
-from oncegate_spark.protocol.calls import batches, lanes, look_ups, topics
+from oncegate_spark.protocol.calls import batches, lanes, namespace, topics
 from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.steps import Pause, Step, StepEnd, Steps, Tries
 from oncegate_spark.protocol.columns import Columns
@@ -36,7 +36,7 @@ from oncegate_spark.protocol.effort import TIMEOUT_MS, WireFailure
 from oncegate_spark.protocol.ids import Ids
 from oncegate_spark.protocol.names import BatchName, WriterId
 from oncegate_spark.protocol.outage import BLOCK, is_patient
-from oncegate_spark.protocol.packed.verdicts import Verdicts
+from oncegate_spark.protocol.packed import Verdicts
 from oncegate_spark.spill import Spill, SpillEntry
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.clock import Clock, SystemClock
@@ -205,9 +205,9 @@ class Gateway:
         """
         return self.run(self.calls.take(owner, ids, scope, id_set, locate))
 
-    def look_up(self, ids: Ids, id_set: str | None = None) -> look_ups.LookedUp:
+    def look_up(self, ids: Ids, id_set: str | None = None) -> namespace.LookedUp:
         """Look up which ids of a set (as of a claim) are `written`, and which a claim has `held`; none is granted."""
-        return self.run(look_ups.look_up(self.calls, ids, id_set))
+        return self.run(namespace.look_up(self.calls, ids, id_set))
 
     def produce(
         self,

@@ -5,11 +5,10 @@ import logging
 
 from oncegate_spark.errors import OncegateError, Outcome, SpillFull, Unavailable
 from oncegate_spark.protocol.answers import Drained, Written
-from oncegate_spark.protocol.calls.attempt import AttemptCalls
-from oncegate_spark.protocol.calls.spilled import produce_spilled
+from oncegate_spark.protocol.calls.attempt import AttemptCalls, produce_spilled
 from oncegate_spark.protocol.calls.steps import Steps
 from oncegate_spark.spill import Spill, SpillEntry
-from oncegate_spark.spill.stops import check_namespace, check_none_stale, stopped
+from oncegate_spark.spill.entry import check_namespace, check_none_stale, stopped
 from oncegate_spark.sync.runner import Runner
 
 RETRY_MS = 5_000  # between tries of what waits: a gateway that hangs costs a call seconds, and no more calls than this

@@ -7,8 +7,7 @@ import pytest
 from confluent_kafka import Uuid
 
 from oncegate_spark.direct import DirectRow
-from oncegate_spark.direct.record import CopiedSpans, lane_record
-from oncegate_spark.direct.transaction import topic_id_text
+from oncegate_spark.direct.transaction import CopiedSpans, lane_record, topic_id_text
 from oncegate_spark.direct.writer import missing
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/kafka/lane_records.json").read_text())

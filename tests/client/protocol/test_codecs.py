@@ -11,7 +11,7 @@ from oncegate_spark.errors import BadId, Refused
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol._generated_verdicts import BY_BYTE
 from oncegate_spark.protocol.ids import check_ids, checked_columns, id_columns
-from oncegate_spark.protocol.packed.verdicts import Verdicts, claim_text
+from oncegate_spark.protocol.packed import Verdicts, claim_text
 
 CLAIM = bytes(range(16))
 

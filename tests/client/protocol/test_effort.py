@@ -23,10 +23,10 @@ from oncegate_spark.errors import (
     Unanswered,
     Unreachable,
 )
-from oncegate_spark.protocol.busy import BusyWatch
 from oncegate_spark.protocol.effort import (
     BACKOFF_MS_MAX,
     DOWN_WHEN_ANSWERED,
+    BusyWatch,
     Effort,
     Reply,
     Request,

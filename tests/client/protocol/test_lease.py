@@ -15,7 +15,7 @@ from oncegate_spark.protocol.calls.lease import WRITE_LEASES_MAX, claim_lease, r
 from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.steps import Pause, StepEnd, Tries, Try
 from oncegate_spark.protocol.effort import Reply, WireFailure
-from oncegate_spark.protocol.packed.verdicts import Verdicts
+from oncegate_spark.protocol.packed import Verdicts
 from tests.support.client_clock import SteppedClock
 from tests.support.clients import Connect
 from tests.support.stub_gateway import Answer, Asked, StubGateway, problem

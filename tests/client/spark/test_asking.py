@@ -15,7 +15,7 @@ from oncegate_spark.errors import BadOption, PayloadConflict
 from oncegate_spark.sinks import Deliver
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.writers.claim_loop import ClaimProgress
-from oncegate_spark.spark.writers.deliveries.settler import AskingSettler
+from oncegate_spark.spark.writers.settler import AskingSettler
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.lease import Holder
 

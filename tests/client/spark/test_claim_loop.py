@@ -11,7 +11,7 @@ import pytest
 from oncegate_spark import Gateway
 from oncegate_spark.errors import BadId, StillBusy
 from oncegate_spark.protocol import codecs
-from oncegate_spark.protocol.busy import BusyWatch
+from oncegate_spark.protocol.effort import BusyWatch
 from oncegate_spark.spark.writers.claim_loop import Settler, Write
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.clock import SystemClock

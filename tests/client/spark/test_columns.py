@@ -16,7 +16,7 @@ from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.spark.datasource import Message, OncegateSource
 from oncegate_spark.spark.options.column_names import paired
 from oncegate_spark.spark.task_identity import Task
-from oncegate_spark.spark.writers.columns.widening import nullable_inside, widens
+from oncegate_spark.spark.writers.columns.planning import nullable_inside, widens
 
 pytestmark = pytest.mark.server
 WAYS: dict[str, dict[str, str]] = {

@@ -12,7 +12,7 @@ from oncegate_spark.delivery import FunctionSink, Record
 from oncegate_spark.sinks import Deliver
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.writers.claim_loop import ClaimProgress
-from oncegate_spark.spark.writers.deliveries.settler import AskingSettler
+from oncegate_spark.spark.writers.settler import AskingSettler
 from oncegate_spark.sync.attempt import Attempt
 from tests.support.spark_writes import Write
 from tests.support.stub_gateway import Answer, StubGateway

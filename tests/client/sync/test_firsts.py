@@ -12,8 +12,7 @@ from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Produced, ProducedOffsets, Written
 from oncegate_spark.protocol.codecs import stream
 from oncegate_spark.protocol.effort import new_token
-from oncegate_spark.protocol.packed.firsts import FirstPlaces
-from oncegate_spark.protocol.packed.verdicts import Verdicts
+from oncegate_spark.protocol.packed import FirstPlaces, Verdicts
 from tests.support.clients import Connect
 from tests.support.gateway_process import GatewayProcess
 

@@ -61,7 +61,7 @@ def test_the_answer_of_an_interrupted_request_is_no_later_ones(monkeypatch: pyte
 
     with StubGateway() as stub, Gateway(stub.url, clock=SteppedClock()) as client:
         with monkeypatch.context() as patch:
-            patch.setattr("oncegate_spark.sync.response.Response.read", interrupted)
+            patch.setattr("oncegate_spark.sync.connection.Response.read", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 client.describe()
         client.describe()

@@ -13,7 +13,7 @@ import pytest
 from oncegate_spark.errors import BadId, BadOption, BatchConflict, Outcome, Refused, StillBusy, Unreadable
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import ProducedOffsets
-from oncegate_spark.protocol.packed.firsts import Place
+from oncegate_spark.protocol.packed import Place
 from tests.support.client_clock import SteppedClock
 from tests.support.clients import Connect
 from tests.support.stub_gateway import LOST, Answer, Asked, StubGateway, problem

@@ -7,7 +7,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from oncegate_spark.protocol.address import GatewayAddress, with_key
 from oncegate_spark.spark.writers.common import pipelined
-from oncegate_spark.tracing.spans import asks
+from oncegate_spark.tracing import asks
 from tests.support.clients import Connect
 from tests.support.gateway_process import GatewayProcess
 from tests.support.otlp_receiver import Receiver

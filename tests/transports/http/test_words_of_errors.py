@@ -9,7 +9,7 @@ import pytest
 
 from oncegate.core.verdicts import Verdict
 from oncegate.transports.outcomes import public_errors
-from oncegate_spark.spark.options.members import OPTION_OF, in_options
+from oncegate_spark.spark.options.advice import OPTION_OF, in_options
 from oncegate_spark.spark.options.table import OPTIONS
 from tests.support.tree import ROOT
 

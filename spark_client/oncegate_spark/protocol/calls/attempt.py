@@ -1,5 +1,9 @@
-"""What an attempt knows of itself, and how it asks, as steps. No I/O: `Attempt` and `AsyncAttempt` take them."""
+"""The state of an attempt and its calls, as steps, and calls with spilled rows. No I/O: both clients take the steps.
 
+Rows that were spilled while the gateway was down are sent like any others, with the time since when they waited.
+"""
+
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,18 +18,17 @@ from oncegate_spark.errors import (
     OncegateError,
     Outcome,
     PayloadConflict,
+    Refused,
     StillBusy,
 )
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Claimed, Produced, Settled, Written
-from oncegate_spark.protocol.busy import BusyWatch, in_doubt, pause_ms
 from oncegate_spark.protocol.calls.namespace import Calls
-from oncegate_spark.protocol.calls.requests import RetryScope
-from oncegate_spark.protocol.calls.steps import Pause, Steps
+from oncegate_spark.protocol.calls.steps import Pause, RetryScope, Steps
 from oncegate_spark.protocol.columns import Columns, check_columns, column_names, columns_of, payloads_of
-from oncegate_spark.protocol.effort import LEASE_MS, new_token
+from oncegate_spark.protocol.effort import LEASE_MS, BusyWatch, in_doubt, new_token, pause_ms
 from oncegate_spark.protocol.ids import Ids, id_columns, listed
-from oncegate_spark.protocol.packed.verdicts import Verdicts
+from oncegate_spark.protocol.packed import Verdicts
 from oncegate_spark.protocol.payloads import beside, checked, conflict, dropped, named
 
 
@@ -305,3 +308,33 @@ def _after(rows: int, error: OncegateError) -> OncegateError:
         text = f"{text.removesuffix(NOTHING)}; nothing of this request was written"
     text = f"{text}; {rows} rows were written by the requests before it"
     return type(error)(text, outcome=outcome, code=error.code, **error.extra)
+
+
+SPILLED_MS = "spilled_ms"  # as the parameter is called, also in the words of a gateway that does not take it
+
+log = logging.getLogger("oncegate_spark")
+
+
+def produce_spilled(
+    attempt: AttemptCalls,
+    topic: str,
+    rows: pa.Table,
+    id_col: Columns,
+    key_col: Columns,
+    digest_cols: Columns,
+    on_conflict: str,
+) -> Steps[Written]:
+    """Produce rows of which `attempt.spilled_ms` says since when they waited.
+
+    A gateway that does not take it, as one of the version before, is sent the rows without: they matter more than how
+    they are counted.
+    """
+    arguments = (topic, rows, id_col, key_col, digest_cols, on_conflict)
+    try:
+        return (yield from attempt.produce(*arguments))
+    except Refused as error:
+        if attempt.spilled_ms is None or SPILLED_MS not in str(error):
+            raise
+        log.warning("rows for %r are sent without a word that they had waited, so nobody counts it: %s", topic, error)
+        attempt.spilled_ms = None
+        return (yield from attempt.produce(*arguments))

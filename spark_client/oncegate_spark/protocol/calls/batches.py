@@ -7,9 +7,7 @@ from oncegate_spark.errors import Refused
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Committed, Staged
 from oncegate_spark.protocol.calls.namespace import Calls
-from oncegate_spark.protocol.calls.replies import offsets_of
-from oncegate_spark.protocol.calls.requests import JSON, joined, json_body, query
-from oncegate_spark.protocol.calls.steps import Steps
+from oncegate_spark.protocol.calls.steps import JSON, Steps, joined, json_body, offsets_of, query
 from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.effort import Reply, Request
 from oncegate_spark.protocol.names import BatchName

@@ -7,8 +7,7 @@ from urllib.parse import quote
 from oncegate_spark.protocol.answers import OpenedLane
 from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.producers import SOURCE_ID, checked, with_newer
-from oncegate_spark.protocol.calls.requests import JSON
-from oncegate_spark.protocol.calls.steps import Steps
+from oncegate_spark.protocol.calls.steps import JSON, Steps
 from oncegate_spark.protocol.effort import Reply
 
 SequenceSpans = tuple[tuple[int, int], ...]

@@ -1,6 +1,6 @@
-"""The calls of a namespace: of ids and of itself; topics, batches and producers have theirs beside. No I/O.
+"""The calls of a namespace: of ids, look-ups, and the namespace itself. No I/O: both clients take the steps.
 
-Each call says how its request is written and what its reply means; both clients take them.
+The calls of topics, batches and producers are in files of their own.
 """
 
 import base64
@@ -13,26 +13,29 @@ import pyarrow as pa
 
 from oncegate_spark.errors import BadOption, OncegateError, Unreadable
 from oncegate_spark.protocol import codecs
-from oncegate_spark.protocol.answers import Produced, Settled, Taken
-from oncegate_spark.protocol.busy import in_doubt
-from oncegate_spark.protocol.calls.replies import members_of, nothing_of, produced_of, verdicts_of
-from oncegate_spark.protocol.calls.requests import (
+from oncegate_spark.protocol.answers import Decided, Produced, Settled, Taken
+from oncegate_spark.protocol.calls.steps import (
     JSON,
     RetryScope,
+    Steps,
+    Tries,
     attempt_headers,
     ids_headers,
     joined,
     json_body,
     located,
+    members_of,
+    nothing_of,
+    produced_of,
     query,
     scope_headers,
     topic_path,
+    verdicts_of,
 )
-from oncegate_spark.protocol.calls.steps import Steps, Tries
 from oncegate_spark.protocol.columns import Columns, column_names
-from oncegate_spark.protocol.effort import Reply, Request
+from oncegate_spark.protocol.effort import Reply, Request, in_doubt
 from oncegate_spark.protocol.ids import Ids, id_columns, listed, text_of
-from oncegate_spark.protocol.packed.verdicts import Verdicts
+from oncegate_spark.protocol.packed import Verdicts
 
 T = TypeVar("T")
 
@@ -212,3 +215,26 @@ class Calls:
                 f"{request.what}: what {self.tries.address} answered cannot be read ({type(error).__name__}: {error}); "
                 f"is one of them older? unknown: {request.unknown}"
             ) from error
+
+
+class LookedUp(Decided):
+    """The answer to `look_up`: nothing is granted."""
+
+    @property
+    def written(self) -> Any:
+        """These are written."""
+        return self._those(self.verdicts.known)
+
+    @property
+    def held(self) -> Any:
+        """These a claim holds; where its lease is over, its holder may have written them."""
+        return self._those(self.verdicts.held)
+
+
+def look_up(calls: Calls, ids: Ids, id_set: str | None = None) -> Steps[LookedUp]:
+    """Ask what is known of ids. Raises BadId before anything is sent."""
+    id_list = listed(ids)
+    columns = id_columns(id_list)
+    body, what = codecs.ids_body(columns), f"look-up of {len(columns[0])} ids"
+    request = calls.post("/ids:lookup", what, "nothing; it only reads", ids_headers(id_set), body)
+    return calls.send(request, lambda reply: LookedUp(id_list, verdicts_of(reply, len(columns[0]))))

@@ -22,15 +22,12 @@ from oncegate_spark.protocol.answers import (
     Registered,
     Settled,
 )
-from oncegate_spark.protocol.busy import BusyWatch, in_doubt
 from oncegate_spark.protocol.calls.lease import ClaimLease
 from oncegate_spark.protocol.calls.namespace import Calls
-from oncegate_spark.protocol.calls.replies import produced_of
-from oncegate_spark.protocol.calls.requests import JSON
-from oncegate_spark.protocol.calls.steps import Pause, Steps
+from oncegate_spark.protocol.calls.steps import JSON, Pause, Steps, produced_of
 from oncegate_spark.protocol.columns import Columns, column_names
-from oncegate_spark.protocol.effort import LEASE_MS, Reply, new_token
-from oncegate_spark.protocol.packed.verdicts import Verdicts
+from oncegate_spark.protocol.effort import LEASE_MS, BusyWatch, Reply, in_doubt, new_token
+from oncegate_spark.protocol.packed import Verdicts
 from oncegate_spark.protocol.payloads import OF_SEQUENCES, conflict, dropped
 from oncegate_spark.protocol.payloads import checked as checked_conflict
 from oncegate_spark.protocol.sequences import Sequences, packed, sequence_array

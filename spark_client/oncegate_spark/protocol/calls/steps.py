@@ -1,18 +1,25 @@
-"""Calls as steps: what is to be sent, and how long to wait, one after another. The same steps for both clients.
+"""Calls as steps, the same for both clients: the request to send, or how long to wait, one after another.
 
-A generator yields a `Try` or a `Pause`. Whoever has the socket and the clock takes the step and sends back how it
-ended: a `Reply` or a `WireFailure` for a try, None for a pause. Nothing here waits, sends or is asynchronous.
+A generator yields a `Try` or a `Pause`. The client with the socket and the clock takes the step and sends its end back:
+a `Reply` or a `WireFailure` for a try, None for a pause. Nothing here waits, sends or is asynchronous. Also here: how
+requests are written (paths, queries, headers, JSON), and the meaning of replies that several calls share.
 """
 
-from collections.abc import Callable, Generator
+import json
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
+from urllib.parse import quote, unquote, urlencode
 
+from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.answers import Produced, ProducedOffsets
+from oncegate_spark.protocol.columns import Columns, column_names
 from oncegate_spark.protocol.effort import Effort, Reply, Request, WireFailure
 from oncegate_spark.protocol.marks import HEADER, Newest
 from oncegate_spark.protocol.names import WRITER, WriterId, takes_writer
 from oncegate_spark.protocol.outage import Outage
+from oncegate_spark.protocol.packed import Verdicts
 from oncegate_spark.version import user_agent
 
 T = TypeVar("T")
@@ -101,3 +108,105 @@ class Tries:
         if self.marks.mark:
             headers[HEADER] = self.marks.mark
         return replace(request, headers=headers)
+
+
+RetryScope = tuple[str, int]  # a driver, and the number of its batch: ids are forgotten when that is acked
+
+ID_SET = "Oncegate-Id-Set"
+JSON = {"Content-Type": codecs.JSON}
+_ALWAYS = frozenset({"write_id", "id_set"})
+
+
+def query(**parameters: str) -> str:
+    """Write a query, with its question mark. What is empty is left out, except where the gateway wants to see it."""
+    fields = {name: value for name, value in parameters.items() if value or name in _ALWAYS}
+    return f"?{urlencode(fields)}" if fields else ""
+
+
+def located(locate: bool) -> str:
+    """Write the query of a request that may ask where the first of each duplicate is."""
+    return "?locate=true" if locate else ""
+
+
+def joined(columns: Columns) -> str:
+    """Write the names of columns as one parameter. Raises BadOption."""
+    return ",".join(column_names(columns))
+
+
+def topic_path(topic: str) -> str:
+    """Write the path of a topic, below the namespace's."""
+    return f"/topics/{quote(topic, safe='')}"
+
+
+def json_body(fields: Mapping[str, object]) -> bytes:
+    """Write a body in JSON; its headers are `JSON`."""
+    return json.dumps(fields).encode()
+
+
+def attempt_headers(token: str, call: int) -> dict[str, str]:
+    """Give the headers that say which try of which attempt it is."""
+    return {"Oncegate-Token": token, "Oncegate-Call": str(call)}
+
+
+def scope_headers(scope: RetryScope | None) -> dict[str, str]:
+    """Give the headers of a batch that ids belong to; none without one."""
+    if scope is None:
+        return {}
+    driver, batch = scope
+    return {"Oncegate-Driver": quote(driver, safe=""), "Oncegate-Batch": str(batch)}
+
+
+def ids_headers(id_set: str | None) -> dict[str, str]:
+    """Give the headers of a request that asks of ids in a set."""
+    named = {} if id_set is None else {ID_SET: quote(id_set, safe="")}
+    return {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED, **named}
+
+
+_OFFSETS = "oncegate-offsets"
+
+
+def nothing_of(reply: Reply) -> None:
+    """Being answered by a gateway is all there is to know. Raises ValueError for the page of somebody on the way."""
+    if "html" in reply.headers.get("content-type", ""):
+        raise ValueError("a page of HTML, as no gateway answers")
+
+
+def members_of(reply: Reply) -> dict[str, Any]:
+    """Reads a JSON document as it is."""
+    return dict(json.loads(reply.body))
+
+
+def verdicts_of(reply: Reply, count: int, locate: bool = False) -> Verdicts:
+    """Reads a packed answer to `count` ids or sequences. Raises Refused."""
+    id_set = reply.headers.get(ID_SET.lower())
+    return Verdicts.read(reply.body, count, None if id_set is None else unquote(id_set), locate)
+
+
+def produced_of(reply: Reply, id_count: int | None, locate: bool = False) -> Produced:
+    """Reads the answer to a produce request.
+
+    `id_count`: how many rows were sent with ids; None without. `locate`: the firsts of duplicates were asked for.
+    """
+    if id_count is None:
+        document = json.loads(reply.body)
+        return Produced(int(document["rows"]), offsets_of(document))
+    offsets, before = _ranges(reply, _OFFSETS), _ranges(reply, f"{_OFFSETS}-before")
+    return Produced(int(reply.headers["oncegate-rows"]), offsets, verdicts_of(reply, id_count, locate), before)
+
+
+def offsets_of(document: dict[str, Any]) -> tuple[ProducedOffsets, ...]:
+    """Reads where rows were written, from a JSON document."""
+    return tuple(
+        ProducedOffsets(member["partition"], member["first_offset"], member["rows"], member.get("topic"))
+        for member in document["offsets"]
+    )
+
+
+def _ranges(reply: Reply, name: str) -> tuple[ProducedOffsets, ...]:
+    ranges = [item for item in reply.headers.get(name, "").split(",") if item.strip()]
+    topics: list[str | None] = [unquote(item) for item in reply.headers.get(f"{name}-topics", "").split(",") if item]
+    numbers = (tuple(int(number) for number in item.split(":")) for item in ranges)
+    return tuple(
+        ProducedOffsets(partition, first, rows, topic)
+        for (partition, first, rows), topic in zip(numbers, topics or [None] * len(ranges), strict=True)
+    )

@@ -9,9 +9,7 @@ from oncegate_spark.errors import OffsetTrimmed
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Topic
 from oncegate_spark.protocol.calls.namespace import Calls
-from oncegate_spark.protocol.calls.replies import members_of
-from oncegate_spark.protocol.calls.requests import joined, query, topic_path
-from oncegate_spark.protocol.calls.steps import Steps
+from oncegate_spark.protocol.calls.steps import Steps, joined, members_of, query, topic_path
 from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.effort import Reply
 

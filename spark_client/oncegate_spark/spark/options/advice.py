@@ -1,4 +1,9 @@
-"""Lines of Spark code that make good what an error is about; errors outside of Spark do not have them."""
+"""Makes errors of the gateway readable in Spark: lines of code that mend them, and the names of options.
+
+An error over HTTP names members of its messages; the user set options. Errors outside of Spark have neither.
+"""
+
+import re
 
 from oncegate_spark.errors import OncegateError
 from oncegate_spark.protocol.ids import ID_TYPES
@@ -26,3 +31,24 @@ def filter_line(error: OncegateError) -> str:
         return f': df.where(F.col("{names[0]}").isNotNull())'
     some = " | ".join(f'(F.length("{name}") > 0)' for name in names)
     return f": df.where({some})"
+
+
+OPTION_OF = {
+    "app": "txnAppId",
+    "version": "txnVersion",
+    "write_id": "writeId",
+    "on_replay_mismatch": "onReplayMismatch",
+    "id_col": "idCol",
+    "id_set": "idSet",
+    "key_col": "keyCol",
+    "digest_col": "digestCols",
+    "sequence_col": "sequenceCol",
+    "lease_ms": "leaseMs",
+}
+# One word alone may be any word: as a member it stands in backquotes.
+_MEMBER = re.compile("|".join(rf"\b{name}\b" if "_" in name else f"`{name}`" for name in OPTION_OF))
+
+
+def in_options(text: str) -> str:
+    """Names options where the gateway's text names members."""
+    return _MEMBER.sub(lambda match: OPTION_OF[match[0].strip("`")], text)

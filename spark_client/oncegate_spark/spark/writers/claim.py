@@ -22,8 +22,8 @@ from oncegate_spark.spark.writers.common import (
     task_gateway,
     written_by,
 )
-from oncegate_spark.spark.writers.deliveries.settler import AskingSettler
 from oncegate_spark.spark.writers.sequenced import Lanes, LaneSettler
+from oncegate_spark.spark.writers.settler import AskingSettler
 from oncegate_spark.sync.gateway import Gateway
 
 log = logging.getLogger("oncegate_spark")

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from oncegate_spark.errors import Outcome, PayloadConflict
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Claimed
-from oncegate_spark.protocol.busy import BusyWatch, pause_ms
 from oncegate_spark.protocol.columns import columns_of, payloads_of
+from oncegate_spark.protocol.effort import BusyWatch, pause_ms
 from oncegate_spark.protocol.payloads import named
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.lease import Holder

@@ -14,8 +14,7 @@ from oncegate_spark.protocol import marks
 from oncegate_spark.protocol.names import WriterId
 from oncegate_spark.spark.checkpoint import local_folder
 from oncegate_spark.spark.options import Options
-from oncegate_spark.spark.options.advice import filter_line
-from oncegate_spark.spark.options.members import in_options
+from oncegate_spark.spark.options.advice import filter_line, in_options
 from oncegate_spark.spark.task_identity import Task, driver_of_task, writer_of
 from oncegate_spark.sync.gateway import Gateway
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from oncegate_spark.errors import NOTHING, BadId, OncegateError, OutOfOrder, SourceReplaced, StillBusy, Unavailable
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Produced
-from oncegate_spark.protocol.packed.verdicts import Verdicts
+from oncegate_spark.protocol.packed import Verdicts
 from oncegate_spark.protocol.sequences import increasing, uint64_column
 from oncegate_spark.spark.sources.kafka import replaced, source_of
 from oncegate_spark.spark.writers.claim_loop import ClaimProgress, Write

@@ -29,7 +29,7 @@ from oncegate_spark.spark.checkpoint import BatchInput
 from oncegate_spark.spark.checkpoint.unknown import unknown
 from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mailbox_of
 from oncegate_spark.spark.options import Options
-from oncegate_spark.spark.options.members import in_options
+from oncegate_spark.spark.options.advice import in_options
 from oncegate_spark.spark.task_identity import Task, input_of, name_of, offsets_of
 from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
 from oncegate_spark.spark.writers.common import (

@@ -19,7 +19,7 @@ from oncegate_spark.protocol.ids import is_id
 from oncegate_spark.spark import logs
 from oncegate_spark.spark.checkpoint import BatchInput
 from oncegate_spark.spark.options import Options
-from oncegate_spark.spark.options.members import in_options
+from oncegate_spark.spark.options.advice import in_options
 from oncegate_spark.spark.writers import Writer, check_schema, writer_of
 from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
 from oncegate_spark.spark.writers.columns.planning import added, planned

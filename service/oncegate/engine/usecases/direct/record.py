@@ -2,7 +2,7 @@
 
     version u8 = 1 | ledger 16 bytes | lane u64 | spans u32 | each: first u64, last u64, both of them written
 
-Big-endian. Spans are sorted, disjoint, and never empty; the client's side is `oncegate_spark.direct.record`, and
+Big-endian. Spans are sorted, disjoint, and never empty; the client's side is `oncegate_spark.direct.transaction`, and
 tests/golden/kafka/lane_records.json holds both to one form.
 """
 

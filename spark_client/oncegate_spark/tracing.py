@@ -1,18 +1,44 @@
-"""Records a task that writes as one span, the parent of its requests, where OpenTelemetry's SDK is and is asked for.
+"""Records a task that writes as one span, the parent of its requests, and passes on the trace that a call is part of.
 
-Asked for as of the gateway: by the SDK's own provider where the job has set one up, else by the environment's
-OTEL_TRACES_EXPORTER or an OTLP endpoint. Nothing that goes wrong with a trace fails a task.
+The trace is that of OpenTelemetry's current span, else the one in the environment. Spans are recorded where
+OpenTelemetry's SDK is set up by the job, or where OTEL_TRACES_EXPORTER or an OTLP endpoint is set. Nothing that goes
+wrong with a trace fails a task. OpenTelemetry is no dependency and is not imported for passing on: a program with a
+current span has imported it. `TRACEPARENT` and `TRACESTATE` are the variables by which processes hand a trace on
+(OpenTelemetry, Environment Variable Carriers).
 """
 
 import logging
 import os
+import re
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
-from oncegate_spark.tracing.context import of_environment
+# W3C Trace Context; ids of zeros are none.
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACESTATE = re.compile(r"[!-~][ -~]{0,511}")
+
+
+def trace_headers() -> dict[str, str]:
+    """Returns the headers that say which span a request is part of; none where there is none."""
+    headers: dict[str, str] = {}
+    if "opentelemetry.trace" in sys.modules:
+        from opentelemetry import propagate
+
+        propagate.inject(headers)
+    return headers or of_environment()
+
+
+def of_environment() -> dict[str, str]:
+    """Returns what TRACEPARENT says, and TRACESTATE beside it; nothing where that is no trace."""
+    parent, state = os.environ.get("TRACEPARENT", ""), os.environ.get("TRACESTATE", "")
+    if not _TRACEPARENT.fullmatch(parent):
+        return {}
+    return {"traceparent": parent} | ({"tracestate": state} if _TRACESTATE.fullmatch(state) else {})
+
 
 # A worker may be killed once its task is over: what is recorded is sent before, and a collector that is away is not
 # waited for.

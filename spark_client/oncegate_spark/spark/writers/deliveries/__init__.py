@@ -1,1 +1,0 @@
-"""Writing granted rows into sinks that can be asked what they have."""
