@@ -9,7 +9,7 @@ import pytest
 from oncegate.core.causes import Cause
 from oncegate.core.claims import Verb as Settling
 from oncegate.core.writers import WriterId, encode
-from oncegate.engine.counts.clients import CLIENT, OTHER, VERSIONS_MAX, Clients
+from oncegate.engine.counts.counts import CLIENT, OTHER, VERSIONS_MAX, Clients
 from oncegate.engine.requests import WRITER
 from tests.support.counted_causes import causes, produce
 from tests.support.held import HeldLedgers, Served, rows_of, serving, until, winner

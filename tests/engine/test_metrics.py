@@ -10,7 +10,7 @@ import pytest
 from oncegate.core.claims import Verb
 from oncegate.core.errors import LedgerDown, LedgerFull, TokenReused
 from oncegate.engine.counters import COUNTERS
-from oncegate.engine.counts.histogram import Histogram
+from oncegate.engine.counts.counts import Histogram
 from oncegate.engine.metrics.families import METRICS
 from oncegate.engine.metrics.reader import NAMESPACES_AT_ONCE, OTHERS, MetricsReader
 from oncegate.engine.recovery.owner import REOPEN_MS

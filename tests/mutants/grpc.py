@@ -26,8 +26,8 @@ GRPC: tuple[Mutant, ...] = (
         "sets of ids lost over gRPC",
         "oncegate.transports.grpc.claims::_claim_request",
         replace(
-            "admitted.claims.fingerprints(id_set, id_sets.CLAIMED)",
-            "admitted.claims.fingerprints(None, id_sets.CLAIMED)",
+            "admitted.claims.fingerprints(id_set, CLAIMED)",
+            "admitted.claims.fingerprints(None, CLAIMED)",
         ),
         f"{_CLAIMS}::test_sets_of_ids_and_batches_count_as_over_http",
     ),
@@ -154,7 +154,7 @@ GRPC: tuple[Mutant, ...] = (
     one(
         "what a drained gateway refuses over gRPC keeps its place",
         "oncegate.transports.grpc.calls::_answered",
-        move("draining.check(...)", after="admitted = await admit(head, body, gateway, method.claims)"),
+        move("check_draining(...)", after="admitted = await admit(head, body, gateway, method.claims)"),
         f"{_DOOR}::test_a_drained_gateway_refuses_new_work_keeps_no_room_for_it_and_finishes_what_is_open",
     ),
     one(

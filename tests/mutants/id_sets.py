@@ -27,13 +27,13 @@ ID_SETS: tuple[Mutant, ...] = (
     ),
     one(
         "rows of all topics are of one set",
-        "oncegate.engine.id_sets::produced",
+        "oncegate.engine.names::produced",
         replace("topic", "CLAIMED"),
         _TOPICS,
     ),
     one(
         "the set that is named is not looked at",
-        "oncegate.engine.id_sets::chosen",
+        "oncegate.engine.names::chosen",
         replace("named is None", "named is None or own"),
         f"{_HTTP}::test_what_names_one_set_meets_in_it",
     ),
@@ -41,15 +41,15 @@ ID_SETS: tuple[Mutant, ...] = (
         "the set of a packed body is not read",
         "oncegate.transports.http.routes.claims::_request_of_raw",
         replace(
-            "call.claims.fingerprints(call.id_set, id_sets.CLAIMED)",
-            "call.claims.fingerprints(None, id_sets.CLAIMED)",
+            "call.claims.fingerprints(id_set, CLAIMED)",
+            "call.claims.fingerprints(None, CLAIMED)",
         ),
         f"{_HTTP}::test_what_names_one_set_meets_in_it",
     ),
     one(
         "an id is explained as if it were claimed",
         "oncegate.transports.http.routes.claims::explain",
-        replace("shard.fingerprints(id_set, id_sets.CLAIMED)", "shard.fingerprints(None, id_sets.CLAIMED)"),
+        replace("shard.fingerprints(id_set, CLAIMED)", "shard.fingerprints(None, CLAIMED)"),
         f"{_HTTP}::test_an_id_is_explained_in_the_set_that_is_named",
     ),
     one(

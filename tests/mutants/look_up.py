@@ -37,7 +37,7 @@ LOOK_UP: tuple[Mutant, ...] = (
     one(
         "ids are looked up in the set of claims whatever set is named",
         "oncegate.transports.http.routes.claims::_look_up_request",
-        replace("call.shard.fingerprints(id_set, id_sets.CLAIMED)", "call.shard.fingerprints(None, id_sets.CLAIMED)"),
+        replace("call.shard.fingerprints(id_set, CLAIMED)", "call.shard.fingerprints(None, CLAIMED)"),
         f"{_HTTP}::test_known_held_and_free_ids_are_told_apart_in_every_encoding",
     ),
 )

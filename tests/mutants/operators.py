@@ -69,13 +69,13 @@ OPERATORS = (
     one(
         "a drained gateway grants on hot routes",
         "oncegate.transports.http.call::Call.check",
-        delete("draining.check(...)"),
+        delete("check_draining(...)"),
         f"{_DOOR}::test_a_drained_gateway_finishes_what_is_open_begins_nothing_and_is_not_ready",
     ),
     one(
         "a drained gateway grants over gRPC",
         "oncegate.transports.grpc.calls::_answered",
-        delete("draining.check(...)"),
+        delete("check_draining(...)"),
         f"{_DOOR}::test_a_drained_gateway_refuses_new_work_over_grpc_and_on_hot_routes_too",
     ),
     one(

@@ -125,13 +125,13 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "any name is this gateway's",
-        "oncegate.transports.http.gate::Gate._of_host",
+        "oncegate.transports.http.parameters::Gate._of_host",
         replace("name in self._names", "name"),
         f"{_GATE}::test_a_name_that_is_not_this_gateways_is_misdirected",
     ),
     one(
         "one good head stands for all",
-        "oncegate.transports.http.gate::Gate.refusal",
+        "oncegate.transports.http.parameters::Gate.refusal",
         replace("fields == self._let_in", "self._let_in is not None"),
         f"{_GATE}::test_a_good_head_stands_for_no_other",
     ),
@@ -143,7 +143,7 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "pages of other ports are its own",
-        "oncegate.transports.http.gate::_of_origin",
+        "oncegate.transports.http.parameters::_of_origin",
         replace("origin.lower() not in own", "not origin.lower().startswith(tuple(own))"),
         f"{_GATE}::test_a_page_of_another_site_is_refused_and_one_of_its_own_is_not",
     ),

@@ -16,7 +16,7 @@ from oncegate.core.errors import (
     TooManyNamespaces,
 )
 from oncegate.engine.admission import Admission, Turns
-from oncegate.engine.counts.clients import Clients
+from oncegate.engine.counts.counts import Clients
 from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.failures import error_fields, reason_of
@@ -71,9 +71,9 @@ class Gateway:
             raise Recovering(
                 f"this gateway stands by for namespace {namespace}: {standing}; nothing was written, ask the owner"
             )
-        if owner.shard is None:
+        if (shard := owner.shard) is None:
             raise Recovering(f"namespace {namespace} is being rebuilt from its ledger; nothing was written")
-        return owner.shard
+        return shard
 
     def _open_claims(self, namespaces: frozenset[str]) -> int:
         """Counts the claims that are open in these namespaces."""

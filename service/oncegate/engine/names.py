@@ -52,3 +52,20 @@ def check_source_offsets(offsets: bytes, limits: Limits) -> None:
             f"source_offsets of {len(offsets)} bytes; at most {limits.source_offsets_bytes} are kept: leave them out, "
             "then nobody can ask for them; nothing was written"
         )
+
+
+CLAIMED, TAKEN = "", "dedup"
+
+
+def produced(topic: str) -> str:
+    """Returns the set of rows that are produced to a topic."""
+    return topic
+
+
+def chosen(named: str | None, own: str, limits: Limits) -> str:
+    """Returns the set that a request names, which may be empty, or its call's own where it names none. Raises
+    TooLarge."""
+    if named is None:
+        return own
+    check_length("id_set", named, limits)
+    return named

@@ -13,12 +13,12 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.commit.places import Places
 from oncegate.engine.counts.counts import Counts
-from oncegate.engine.id_sets import CLAIMED, chosen
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.maintenance.scheduler import Scheduler
 from oncegate.engine.maintenance.snapshotter import Snapshotter
+from oncegate.engine.names import CLAIMED, chosen
 from oncegate.engine.policies.settings import READ_TIMES, Settings
 from oncegate.engine.usecases.batches import Batches
 from oncegate.engine.usecases.claims import Claims

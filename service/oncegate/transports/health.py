@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from oncegate.core.errors import NotFound
 from oncegate.engine.gateway import Gateway
 from oncegate.transports.decode.identifiers import shortened
-from oncegate.transports.draining import DRAINED, UNDO
+from oncegate.transports.incoming import DRAINED, UNDO
 
 # What one server does to a thousand namespaces is told often enough by these.
 NAMED_MAX = 10

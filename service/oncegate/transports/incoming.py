@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from oncegate.core.errors import TooLarge
+from oncegate.core.errors import Stopping, TooLarge
 from oncegate.engine.admission import Admission
-from oncegate.engine.counts.clients import CLIENT
+from oncegate.engine.counts.counts import CLIENT
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.policies.unchecked import Unchecked
@@ -42,6 +42,27 @@ SETTLING = frozenset(
         "commitBatch",
         "abortBatch",
         "ackProducers",
+    }
+)
+
+DRAINED = "an operator has drained the gateway"
+UNDO = "`oncegate drain --undo` or a restart"
+# By the names of `access.rights.CALLS`: what grants, writes rows that no commit waits for, or makes something.
+NEW_WORK = frozenset(
+    {
+        "claimIds",
+        "takeIds",
+        "produceRecords",
+        "stageChunk",
+        "registerProducer",
+        "claimSequences",
+        "registerDriver",
+        "openLane",
+        "importIds",
+        "noteAction",
+        "createTopic",
+        "createNamespace",
+        "deleteNamespace",
     }
 )
 
@@ -195,3 +216,12 @@ def body_room(admission: Admission, size_bytes: int) -> Iterator[BodyRoom]:
         yield room
     finally:
         admission.give(room.size_bytes)
+
+
+def check_draining(call: str, gateway: Gateway | None) -> None:
+    """Refuses a call that begins something while the gateway is drained. Raises Stopping: nothing was written.
+
+    What settles, commits, acks, renews, reads or describes passes, so that open work comes to its end.
+    """
+    if gateway is not None and gateway.draining is not None and call in NEW_WORK:
+        raise Stopping(f"{DRAINED}: it finishes what is open and begins nothing, until {UNDO}; nothing was written")

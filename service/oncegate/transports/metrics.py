@@ -10,8 +10,8 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
-from oncegate.engine.counts.histogram import Exemplar as Traced
-from oncegate.engine.counts.histogram import Histogram
+from oncegate.engine.counts.counts import Exemplar as Traced
+from oncegate.engine.counts.counts import Histogram
 from oncegate.engine.metrics.families import PREFIX, Kind
 from oncegate.engine.metrics.reader import Family
 

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from oncegate.core.errors import BadRequest
-from oncegate.engine.id_sets import produced
 from oncegate.engine.limits import Limits
-from oncegate.engine.names import check_name
+from oncegate.engine.names import check_name, produced
 from oncegate.engine.producer_requests import LaneQuestion, Note
 from oncegate.engine.requests import ProduceRequest, Rows, Scope, Spilled
 from oncegate.transports.decode import ids, payloads

@@ -11,7 +11,7 @@ from deploy.kafka.certificates import Authority
 from oncegate.ledgers.kafka.address import parse_address as parse_kafka
 from oncegate.ledgers.redis.address import parse_address as parse_redis
 from oncegate.settings import load
-from oncegate.transports.http.gate import Gate
+from oncegate.transports.http.parameters import Gate
 from tests.support.chart import (
     KAFKA,
     SCENARIOS,

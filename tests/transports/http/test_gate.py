@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from oncegate.transports.http.gate import HEAD_BYTES, TARGET_BYTES
+from oncegate.transports.http.parameters import HEAD_BYTES, TARGET_BYTES
 from tests.support.http_app import request, served
 from tests.support.http_requests import LIVE, message, roundabout
 

@@ -10,8 +10,8 @@ from grpc_health.v1 import health_pb2
 from oncegate.engine.limits import Limits
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import CALLS, Role
-from oncegate.transports.draining import NEW_WORK
 from oncegate.transports.grpc import gateway_pb2 as pb
+from oncegate.transports.incoming import NEW_WORK
 from tests.support.grpc_app import both, refusal_of
 from tests.support.http_app import JSON, Http, Reply, Served, open_http, request, served, token
 

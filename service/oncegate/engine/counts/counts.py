@@ -1,20 +1,30 @@
 """Counts what one process answers for a shard, by the table of `engine.counters`."""
 
+import re
+from bisect import bisect_left
 from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 
-from oncegate.arraytypes import U8
+from oncegate.arraytypes import I64, U8
 from oncegate.core.causes import Cause
+from oncegate.core.claims import Action
 from oncegate.core.producers import ProducerAction as SequenceAction
 from oncegate.core.verdicts import Flag
 from oncegate.engine.counters import BY_CAUSE, COUNTERS, DUPLICATES, OWN_DUPLICATES, CounterRow
-from oncegate.engine.counts.clients import CLIENT
 from oncegate.engine.counts.duplicate_log import DuplicateLog
-from oncegate.engine.counts.histogram import Histogram
-from oncegate.index.claims.firsts import Duplicates
+from oncegate.engine.requests import ClaimRequest, ProduceRequest, TakeRequest
+from oncegate.index.claims.firsts import AskedBy, Duplicates, duplicates_of
+from oncegate.index.claims.results import ClaimDecision
+from oncegate.index.claims.store import ClaimStore
 from oncegate.index.shard import ShardIndex
 from oncegate.index.table.arrays import SAME_INDEX
+from oncegate.ports import Clock
+from oncegate.ports.tracing import current_span
 
 # Upper bounds, in ms: an append is a sync of a disk, or a transaction of brokers with its deadlines.
 APPEND_MS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000, 2_000, 5_000, 10_000, 30_000)
@@ -128,3 +138,150 @@ class Counts:
         if row.grows:
             value = self._highest[row.name] = max(value, self._highest.get(row.name, 0))
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplar:
+    """Names the trace of one observed value, of a request that is recorded; at which time, in ms since 1970."""
+
+    trace_id: str
+    span_id: str
+    value: int
+    wall_ms: int
+
+
+class Histogram:
+    """Counts whole numbers by the first of `bounds`, rising, that is not below them; and those above all bounds.
+
+    exemplars: by bucket, the newest value whose request was traced; empty where none is.
+    """
+
+    __slots__ = ("bounds", "counts", "exemplars", "total")
+
+    def __init__(self, bounds: Sequence[int]) -> None:
+        self.bounds = tuple(bounds)
+        # A list: one observation costs less than with an array.
+        self.counts = [0] * (len(self.bounds) + 1)
+        self.total = 0
+        self.exemplars: dict[int, Exemplar] = {}
+
+    def observe(self, value: int) -> None:
+        """Counts one value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def observe_since(self, began_ms: int, clock: Clock) -> None:
+        """Counts the milliseconds since `began_ms`, monotonic; keeps whose they were where that is traced."""
+        value = clock.monotonic_ms() - began_ms
+        at = bisect_left(self.bounds, value)
+        self.counts[at] += 1
+        self.total += value
+        if (span := current_span()) is not None:
+            self.exemplars[at] = Exemplar(*span.ids, value, clock.wall_ms())
+
+    def tally(self, values: I64) -> "Histogram":
+        """Counts values, int64 (n,), in a histogram of the same bounds, to be added when they are to count."""
+        tallied = Histogram(self.bounds)
+        at = np.searchsorted(self.bounds, values)
+        tallied.counts = np.bincount(at, minlength=len(self.counts)).tolist()
+        tallied.total = int(values.sum())
+        return tallied
+
+    def add(self, other: "Histogram") -> None:
+        """Adds what another histogram of the same bounds has counted."""
+        self.counts = [mine + its for mine, its in zip(self.counts, other.counts, strict=True)]
+        self.total += other.total
+        self.exemplars |= other.exemplars
+
+    def plus(self, other: "Histogram") -> "Histogram":
+        """Returns what both have counted, of the same bounds."""
+        both = self.copy()
+        both.add(other)
+        return both
+
+    def copy(self) -> "Histogram":
+        """Returns what it has counted so far, which does not change any more."""
+        copied = Histogram(self.bounds)
+        copied.counts, copied.total, copied.exemplars = list(self.counts), self.total, dict(self.exemplars)
+        return copied
+
+    def cumulative(self) -> list[int]:
+        """Tells how many values were at most each bound, and last how many there were."""
+        return list(accumulate(self.counts))
+
+
+# Ours, and the usual libraries by which others call.
+NAMES = frozenset(
+    {
+        *("oncegate-spark", "oncegate-python", "oncegate-go", "curl", "python-requests", "python-httpx", "aiohttp"),
+        *("Python-urllib", "Go-http-client", "Java-http-client", "Apache-HttpClient", "okhttp", "node", "undici"),
+        *("grpc-python", "grpc-python-asyncio", "grpc-go", "grpc-java-netty", "grpc-node-js", "grpc-dotnet", "grpc-c"),
+    }
+)
+OTHER, NONE = "other", "none"
+# A roll-out has two versions of each of a few programs at a time; each pair is some ten series.
+VERSIONS_MAX = 32
+_PRODUCT = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,39})/([0-9][0-9A-Za-z.+-]{0,31})(?:[ (;].*)?", re.DOTALL)
+
+
+@dataclass(slots=True)
+class Client:
+    """Counts what one client, of one version, has brought. duplicates: by `Cause`."""
+
+    ids: int = 0
+    duplicates: list[int] = field(default_factory=lambda: [0] * len(Cause))
+
+    def add(self, causes: Sequence[int]) -> None:
+        """Counts duplicates, by `Cause`."""
+        for cause, count in enumerate(causes):
+            self.duplicates[cause] += count
+
+
+class Clients:
+    """Counts what the clients of one gateway bring. by_name: by name and version."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[tuple[str, str], Client] = {(OTHER, OTHER): Client()}
+
+    def of(self, user_agent: str | None) -> Client:
+        """Returns the counts of the client that names itself so; None: it names nothing."""
+        name = product(user_agent)
+        # One more for the rest.
+        if name not in self.by_name and len(self.by_name) >= VERSIONS_MAX:
+            name = OTHER, OTHER
+        client = self.by_name.get(name)
+        if client is None:
+            client = self.by_name[name] = Client()
+        return client
+
+
+@lru_cache(maxsize=256)
+def product(user_agent: str | None) -> tuple[str, str]:
+    """Returns the client's name and version, of a `User-Agent`."""
+    if not user_agent:
+        return NONE, NONE
+    found = _PRODUCT.fullmatch(user_agent)
+    return (found[1], found[2]) if found is not None and found[1] in NAMES else (OTHER, OTHER)
+
+
+# The client whose request the running task answers; None: no door has named it.
+CLIENT: ContextVar[Client | None] = ContextVar("client", default=None)
+
+
+def duplicates_in(
+    store: ClaimStore,
+    request: ClaimRequest | ProduceRequest | TakeRequest,
+    decision: ClaimDecision,
+    wall_ms: int,
+    seen_max: int = 0,
+) -> Duplicates | None:
+    """Tells of the ids of a request that was decided just now and are duplicates why each came; None: none is.
+
+    `seen_max`: how many of them are described one by one.
+    """
+    if request.ids is None or Action.DUPLICATE not in decision.actions.tobytes():
+        return None
+    scope = None if request.scope is None else (request.scope.driver, request.scope.batch)
+    call = None if isinstance(request, TakeRequest) else request.call
+    asked = AskedBy(call or 0, decision.claim is not None, call is None, scope, request.writer, seen_max)
+    return duplicates_of(store, request.ids, decision.verdicts, decision.archives, asked, wall_ms)

@@ -11,9 +11,8 @@ from enum import Enum
 import oncegate
 from oncegate.core.causes import Cause
 from oncegate.engine.counters import COUNTERS, CounterRow
-from oncegate.engine.counts.counts import Counts
+from oncegate.engine.counts.counts import Counts, Histogram
 from oncegate.engine.counts.duplicate_log import OUTCOMES, DuplicateLogs
-from oncegate.engine.counts.histogram import Histogram
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.recovery.owner import STATES, Owner
 from oncegate.engine.shard import WORKS, Shard

@@ -8,7 +8,7 @@ look like a rate that never was.
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 
-from oncegate.engine.counts.histogram import Histogram
+from oncegate.engine.counts.counts import Histogram
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.metrics.families import METRICS, Kind, Metric
 from oncegate.engine.recovery.owner import Owner

@@ -19,9 +19,8 @@ from oncegate.engine.commit.marks import Marks
 from oncegate.engine.counters import UNCHECKED
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.id_sets import CLAIMED, chosen
 from oncegate.engine.limits import Limits
-from oncegate.engine.names import cut_name
+from oncegate.engine.names import CLAIMED, chosen, cut_name
 from oncegate.engine.policies import shadow
 from oncegate.engine.policies.settings import Settings
 from oncegate.engine.producer_requests import Note

@@ -23,7 +23,7 @@ from oncegate.core.entries.kinds import Claimed
 from oncegate.core.errors import OncegateError, QuotaExceeded
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import QUOTA_CLAIMS, QUOTA_TENANT_CLAIMS
-from oncegate.engine.counts.duplicates import duplicates_in
+from oncegate.engine.counts.counts import duplicates_in
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.quotas import Tenant
 from oncegate.engine.requests import ClaimRequest, ClaimResult

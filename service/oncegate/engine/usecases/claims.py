@@ -14,7 +14,7 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.places import Places
 from oncegate.engine.commit.proven import answers
 from oncegate.engine.counters import COMPLETED, LOOKED_UP, RELEASED
-from oncegate.engine.counts.duplicates import duplicates_in
+from oncegate.engine.counts.counts import duplicates_in
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.policies import shadow
 from oncegate.engine.requests import ClaimRequest, ClaimResult, LookUpRequest, SettleResult, TakeRequest

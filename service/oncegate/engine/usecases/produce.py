@@ -17,10 +17,9 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.places import UNASKED_MS, Places, place
 from oncegate.engine.commit.proven import answers
 from oncegate.engine.counters import PRODUCED_ROWS
-from oncegate.engine.counts.duplicates import duplicates_in
+from oncegate.engine.counts.counts import duplicates_in
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.id_sets import chosen, produced
-from oncegate.engine.names import cut_name
+from oncegate.engine.names import chosen, cut_name, produced
 from oncegate.engine.policies import shadow
 from oncegate.engine.requests import ProduceRequest, ProduceResult, SequenceRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale

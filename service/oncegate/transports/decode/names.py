@@ -8,6 +8,7 @@ from oncegate.core.entries.kinds import Name
 from oncegate.core.errors import BadRequest
 from oncegate.engine.limits import Limits
 from oncegate.engine.names import check_length, check_name
+from oncegate.engine.requests import Scope
 from oncegate.transports.decode.identifiers import shortened
 
 TOPIC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,248}")
@@ -51,3 +52,15 @@ def batch_name(app: str, version: str, topic: str, write_id: str, limits: Limits
     check_name("version", version, limits)
     check_length("write_id", write_id, limits)
     return Name(app, version, topic_name(topic), write_id)
+
+
+def scope_of(driver: str | None, batch: int | None) -> Scope | None:
+    """Returns the batch of a driver that ids count in; None: they count in the namespace.
+
+    Raises BadRequest when one is there without the other. The engine checks the name and the number.
+    """
+    if driver is None and batch is None:
+        return None
+    if driver is None or batch is None:
+        raise BadRequest("driver and batch go together: ids belong to a batch of a driver, or to the namespace")
+    return Scope(driver, batch)

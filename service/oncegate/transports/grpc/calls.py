@@ -13,13 +13,12 @@ from oncegate.engine.admission import SMALL_ANSWER_BYTES, Room
 from oncegate.engine.gateway import Gateway
 from oncegate.ports import Observer
 from oncegate.ports.tracing import Tracer, TraceSpan
-from oncegate.transports import draining
 from oncegate.transports.access.access import Access
 from oncegate.transports.access.keys import bearer
 from oncegate.transports.access.principal import Principal
 from oncegate.transports.decode import identifiers
 from oncegate.transports.grpc.errors import DETAILS, code_of, detail_of, details_of
-from oncegate.transports.incoming import Admitted, RequestHead, admit, sharer_of
+from oncegate.transports.incoming import Admitted, RequestHead, admit, check_draining, sharer_of
 from oncegate.transports.outcomes import internal
 from oncegate.transports.tracing import note_refusal, request_span, trace_id_of
 from oncegate.transports.writers import HEADER
@@ -174,7 +173,7 @@ async def _answered(
     gateway = opened.gateway
     if gateway is None:
         raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
-    draining.check(method.call, gateway)
+    check_draining(method.call, gateway)
     head = head_of(method.call, message, body, gateway.limits.body_bytes, context, principal)
     admitted = await admit(head, body, gateway, method.claims)
     try:

@@ -4,10 +4,10 @@ from typing import Any
 
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import BadRequest
-from oncegate.engine import id_sets
+from oncegate.engine.names import CLAIMED
 from oncegate.engine.requests import ClaimRequest, SettleResult
 from oncegate.transports.decode import ids
-from oncegate.transports.decode.batch_scopes import scope_of
+from oncegate.transports.decode.names import scope_of
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.calls import Method
 from oncegate.transports.grpc.fields import given, sized
@@ -32,7 +32,7 @@ async def claim(message: pb.ClaimRequest, admitted: Admitted) -> pb.ClaimRespons
         verdicts=result.verdicts.tobytes(),
         numbers=numbers_packed(result),
         shadow_verdicts=b"" if result.shadow is None else result.shadow.tobytes(),
-        id_set=request.id_set or id_sets.CLAIMED,
+        id_set=request.id_set or CLAIMED,
     )
 
 
@@ -43,7 +43,7 @@ def _claim_request(message: pb.ClaimRequest, admitted: Admitted) -> ClaimRequest
     token = sized(message.token, "token")
     driver, batch, id_set = (given(message, name) for name in ("driver", "batch", "id_set"))
     limits = admitted.gateway.limits
-    printer = admitted.claims.fingerprints(id_set, id_sets.CLAIMED)
+    printer = admitted.claims.fingerprints(id_set, CLAIMED)
     read = ids.of_packed if form == "packed" else ids.of_arrow
     found = read(getattr(message, form), printer, limits)
     return ClaimRequest(

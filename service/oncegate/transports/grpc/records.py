@@ -4,13 +4,12 @@ from collections.abc import Iterable
 
 from oncegate.core.entries.kinds import Name
 from oncegate.core.errors import BadRequest
-from oncegate.engine.id_sets import chosen, produced
 from oncegate.engine.limits import Limits
-from oncegate.engine.names import check_name
+from oncegate.engine.names import check_name, chosen, produced
 from oncegate.engine.requests import ClaimResult, CommitRequest, ProduceRequest, ProduceResult, StageRequest, Winner
 from oncegate.ports import RowRange
 from oncegate.transports.decode import arrow_ipc, columns, names, staged_rows
-from oncegate.transports.decode.batch_scopes import scope_of
+from oncegate.transports.decode.names import scope_of
 from oncegate.transports.decode.sequences import SequenceColumn
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.calls import Method

@@ -18,7 +18,7 @@ from oncegate.ports.tracing import Tracer
 from oncegate.transports.access.access import Access
 from oncegate.transports.http import problems
 from oncegate.transports.http.call import Call
-from oncegate.transports.http.gate import Gate
+from oncegate.transports.http.parameters import Gate
 from oncegate.transports.http.routes import TABLE
 from oncegate.transports.http.routing import respond
 from oncegate.transports.http.tracing import UNTRACED, http_span, note_route, noting_status

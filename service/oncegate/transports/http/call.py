@@ -18,16 +18,15 @@ from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.requests import ClaimResult, Scope
 from oncegate.engine.shard import Shard
-from oncegate.transports import draining
 from oncegate.transports.access.keys import bearer
 from oncegate.transports.access.principal import Principal
-from oncegate.transports.decode import batch_scopes, identifiers
+from oncegate.transports.decode import identifiers, names
 from oncegate.transports.decode.identifiers import shortened, whole_number
 from oncegate.transports.http.bodies import Coming, Wire, body_length
 from oncegate.transports.http.messages.fields import HEADER_NUMBERS, ID_SET
 from oncegate.transports.http.messages.json_body import decoded
 from oncegate.transports.http.parameters import ARROW, JSON, PACKED, Parameters, accepted, content_type, negotiated
-from oncegate.transports.incoming import Admitted, RequestHead, admit, require_marks, sharer_of
+from oncegate.transports.incoming import Admitted, RequestHead, admit, check_draining, require_marks, sharer_of
 from oncegate.transports.offload import offload
 from oncegate.transports.writers import HEADER
 from oncegate.transports.writes import noted
@@ -39,6 +38,7 @@ PRINCIPAL = "oncegate.principal"
 # Parameters of calls whose bodies are of several kinds, for none of their messages.
 LOCATE, SHADOW = "locate", "shadow"
 _JSON_WEIGHT = 8
+_SCOPE = {"oncegate-driver", "oncegate-batch"}
 _WRITER, _ID_SET, _TIMEOUT = HEADER.lower(), ID_SET.lower(), "oncegate-timeout-ms"
 
 
@@ -104,7 +104,7 @@ class Call:
         if access is not None:
             credential = bearer(self.headers.get("authorization"))
             scope[PRINCIPAL] = access.permit(name, self.path.get("namespace"), credential)
-        draining.check(name, self.state.gateway)
+        check_draining(name, self.state.gateway)
         self.query = self.route.parameters.checked(scope, self.headers.get("content-type", ""))
 
     async def admit(self) -> None:
@@ -215,7 +215,7 @@ class Call:
         """Returns a header that must be there. Raises BadRequest when it is not."""
         value = self.headers.get(name.lower())
         if value is None:
-            raise BadRequest(f"the header {name} is missing")
+            raise _missing(name)
         return value
 
     def number(self, name: str) -> int | None:
@@ -228,9 +228,9 @@ class Call:
 
     def wanted_number(self, name: str) -> int:
         """Reads a header that must be there as a whole number, within its bounds. Raises BadRequest."""
-        self.header(name)
         number = self.number(name)
-        assert number is not None
+        if number is None:
+            raise _missing(name)
         return number
 
     async def message(self, decoder: "msgspec.json.Decoder[T]") -> T:
@@ -276,9 +276,11 @@ class Call:
     @property
     def batch_scope(self) -> Scope | None:
         """The batch that the ids of a packed or Arrow body belong to; None: the namespace. Raises BadRequest."""
+        if not self.headers.keys() & _SCOPE:
+            return None
         driver = self.headers.get("oncegate-driver")
         name = None if driver is None else identifiers.percent_decoded(driver, "Oncegate-Driver")
-        return batch_scopes.scope_of(name, self.number("Oncegate-Batch"))
+        return names.scope_of(name, self.number("Oncegate-Batch"))
 
     @property
     def locate(self) -> bool:
@@ -321,6 +323,10 @@ def sharer_in(scope: Any) -> str:
 
 def _is_bodiless(headers: Mapping[str, str]) -> bool:
     return headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
+
+
+def _missing(header: str) -> BadRequest:
+    return BadRequest(f"the header {header} is missing")
 
 
 def _misfit(name: str, what: str) -> BadRequest:

@@ -7,12 +7,12 @@ from fastapi import Response
 
 from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import BadRequest
-from oncegate.engine import id_sets
+from oncegate.engine.names import CLAIMED, TAKEN, chosen
 from oncegate.engine.producer_requests import ResolveRequest
 from oncegate.engine.requests import ClaimRequest, ClaimResult, LookUpRequest, TakeRequest
 from oncegate.engine.retention import Explained, kept_until_ms
 from oncegate.transports.decode import identifiers, ids, names, payloads
-from oncegate.transports.decode.batch_scopes import scope_of
+from oncegate.transports.decode.names import scope_of
 from oncegate.transports.http import answers, messages
 from oncegate.transports.http.answers import ENCODINGS, RAW, answer_weight, json_reply, reply, verdicts_reply
 from oncegate.transports.http.call import Call
@@ -38,7 +38,7 @@ async def claim(call: Call) -> Response:
     read = _request_of_json if call.media == JSON else _request_of_raw
     engine_request = await offload(call.weight, read, call)
     result = await call.claims.claims.claim(engine_request, call.deadline)
-    id_set = engine_request.id_set or id_sets.CLAIMED
+    id_set = engine_request.id_set or CLAIMED
     result = call.without_shadow(result, call.wanted)
     return await call.answer(answer_weight(result), verdicts_reply, result, call.wanted, call.claims, id_set)
 
@@ -46,7 +46,7 @@ async def claim(call: Call) -> Response:
 def _request_of_json(call: Call) -> ClaimRequest:
     message = decoded(call.whole, _CLAIM, call.limits)
     token, locate = identifiers.hex_bytes(message.token, 16, "token"), call.locate
-    printer = call.claims.fingerprints(message.id_set, id_sets.CLAIMED)
+    printer = call.claims.fingerprints(message.id_set, CLAIMED)
     fingerprints = ids.of_json(message.ids, printer, call.limits)
     scope = scope_of(message.driver, message.batch)
     digests = None
@@ -68,7 +68,8 @@ def _request_of_json(call: Call) -> ClaimRequest:
 
 def _request_of_raw(call: Call) -> ClaimRequest:
     lease_ms, token, number, scope = call.lease_ms, call.token, call.call_number, call.batch_scope
-    printer = call.claims.fingerprints(call.id_set, id_sets.CLAIMED)
+    id_set = call.id_set
+    printer = call.claims.fingerprints(id_set, CLAIMED)
     found, digests = _raw_ids_and_payloads(call, printer)
     return ClaimRequest(
         token,
@@ -77,7 +78,7 @@ def _request_of_raw(call: Call) -> ClaimRequest:
         lease_ms=lease_ms,
         scope=scope,
         digests=digests,
-        id_set=call.id_set,
+        id_set=id_set,
         locate=call.locate,
         made_ms=printer.made_ms,
         tenant=call.admitted.tenant,
@@ -105,7 +106,7 @@ def _raw_ids(call: Call, printer: ids.Printer) -> ids.Fingerprints:
 async def take(call: Call) -> Response:
     """Decide which ids are this owner's: an id belongs to the first owner that asks; repeating is harmless."""
     engine_request = await offload(call.weight, _take_request, call)
-    id_set = id_sets.chosen(engine_request.id_set, id_sets.TAKEN, call.limits)
+    id_set = chosen(engine_request.id_set, TAKEN, call.limits)
     result = await call.shard.claims.take(engine_request, call.deadline)
     return await call.answer(answer_weight(result), _without_claim, result, call, id_set, messages.TakeReply)
 
@@ -129,22 +130,22 @@ async def look_up(call: Call) -> Response:
 def _look_up_request(call: Call) -> tuple[LookUpRequest, str]:
     message = decoded(call.whole, _LOOK_UP, call.limits) if call.media == JSON else None
     id_set = call.id_set if message is None else message.id_set
-    printer = call.shard.fingerprints(id_set, id_sets.CLAIMED)
+    printer = call.shard.fingerprints(id_set, CLAIMED)
     found = _raw_ids(call, printer) if message is None else ids.of_json(message.ids, printer, call.limits)
     asked = LookUpRequest(found, call.locate, printer.made_ms, call.admitted.tenant)
-    return asked, id_sets.chosen(id_set, id_sets.CLAIMED, call.limits)
+    return asked, chosen(id_set, CLAIMED, call.limits)
 
 
 def _take_request(call: Call) -> TakeRequest:
     if call.media == JSON:
         message = decoded(call.whole, _TAKE, call.limits)
         owner, scope, id_set = message.owner, scope_of(message.driver, message.batch), message.id_set
-        printer = call.shard.fingerprints(id_set, id_sets.TAKEN)
+        printer = call.shard.fingerprints(id_set, TAKEN)
         taken = ids.of_json(message.ids, printer, call.limits)
     else:
         owner = identifiers.percent_decoded(call.header("Oncegate-Owner"), "Oncegate-Owner")
         scope, id_set = call.batch_scope, call.id_set
-        printer = call.shard.fingerprints(id_set, id_sets.TAKEN)
+        printer = call.shard.fingerprints(id_set, TAKEN)
         taken = _raw_ids(call, printer)
     return TakeRequest(
         names.owner_bytes(owner, call.limits),
@@ -202,9 +203,9 @@ async def explain(call: Call) -> Response:
     if not columns:
         raise BadRequest("the parameter id is missing: it is there once per column of the id")
     shard, limits = call.shard, call.gateway.limits
-    id_set = call.query.get("id_set", [id_sets.CLAIMED])[0]
+    id_set = call.query.get("id_set", [CLAIMED])[0]
     asked: ids.Id = columns[0] if len(columns) == 1 else [*columns]
-    fingerprint = ids.of_json([asked], shard.fingerprints(id_set, id_sets.CLAIMED), limits)
+    fingerprint = ids.of_json([asked], shard.fingerprints(id_set, CLAIMED), limits)
     known = await shard.claims.explain(fingerprint.tobytes())
     reply = _explained(known, id_set, shard.settings.horizon_ms, fingerprint.tobytes())
     return json_reply(reply, media, shard=shard)

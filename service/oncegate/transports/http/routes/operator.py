@@ -3,9 +3,8 @@
 import msgspec
 from fastapi import Response
 
-from oncegate.engine import id_sets
 from oncegate.engine.gateway import Gateway
-from oncegate.engine.names import check_name
+from oncegate.engine.names import CLAIMED, check_name
 from oncegate.engine.usecases.operations.actions import AuditRecord
 from oncegate.transports.decode import identifiers, ids
 from oncegate.transports.decode.known_ids import read_known
@@ -34,7 +33,7 @@ _DRAIN = msgspec.json.Decoder(messages.DrainRequest)
 async def forget(call: Call) -> Response:
     """Forget ids that are done or taken: the next that writes one is granted it. All of them, or none."""
     message, shard, limits = await call.message(_FORGET), call.shard, call.limits
-    printer = shard.fingerprints(message.id_set, id_sets.CLAIMED)
+    printer = shard.fingerprints(message.id_set, CLAIMED)
     found = await offload(call.weight, ids.of_json, message.ids, printer, limits)
     note = call.note(message.who, message.why)
     forgotten = await shard.operations.actions.forget(found, message.id_set, note, call.deadline, call.admitted.tenant)

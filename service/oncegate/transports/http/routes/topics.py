@@ -9,7 +9,7 @@ from fastapi import Response
 from msgspec import UNSET
 
 from oncegate.core.errors import BadRequest, NotFound
-from oncegate.engine.id_sets import chosen, produced
+from oncegate.engine.names import chosen, produced
 from oncegate.engine.requests import (
     ClaimResult,
     ProduceRequest,
@@ -20,8 +20,8 @@ from oncegate.engine.requests import (
 )
 from oncegate.ports import RowRange
 from oncegate.transports.decode import arrow_ipc, identifiers, json_rows, names, records
-from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.decode.columns import split_names
+from oncegate.transports.decode.names import scope_of
 from oncegate.transports.decode.sequences import SequenceColumn
 from oncegate.transports.http import answers, messages
 from oncegate.transports.http.answers import ENCODINGS, RAW, json_reply, reply, verdicts_reply

@@ -20,8 +20,8 @@ from oncegate.core.errors import BadRequest, HeadTooLarge, OncegateError, Overlo
 from oncegate.engine.admission import Answers, Room
 from oncegate.engine.limits import Limits
 from oncegate.transports.http.call import sharer_in
-from oncegate.transports.http.gate import HEAD_BYTES as HEAD_BYTES
-from oncegate.transports.http.gate import TARGET_BYTES, too_long
+from oncegate.transports.http.parameters import HEAD_BYTES as HEAD_BYTES
+from oncegate.transports.http.parameters import TARGET_BYTES, too_long
 from oncegate.transports.http.routes import TABLE
 from oncegate.transports.http.server import closing, fast_path
 from oncegate.transports.http.server.acceptor import ACCEPTED_PER_TURN, Acceptor
