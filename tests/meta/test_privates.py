@@ -19,17 +19,7 @@ NAMED_TUPLE = {"_replace", "_fields", "_asdict", "_make"}
 # Where a library offers no public way, by file.
 FORCED = {
     "service/oncegate/index/table/jit.py": {"_cache", "_cache_file", "_source_stamp", "_version"},
-    "service/oncegate/ledgers/kafka/transactions/producer.py": {
-        "_batches",
-        "_closed",
-        "_conns",
-        "_do_txn_commit",
-        "_drain_waiter",
-        "_message_accumulator",
-        "_sender",
-        "_txn_manager",
-    },
-    "service/oncegate/ledgers/kafka/watch.py": {"_do_sasl_handshake"},
+    "service/oncegate/ledgers/kafka/client.py": {"_do_sasl_handshake"},
     "service/oncegate/transports/http/server/protocol.py": {"_start_asgi_task"},
     "service/oncegate/runtime/process.py": {"_exit"},
     "spark_client/oncegate_spark/kafka_client.py": {

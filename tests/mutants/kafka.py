@@ -15,7 +15,7 @@ _DAMAGE = "tests/faults/kafka/test_ledger_damage.py"
 KAFKA: tuple[Mutant, ...] = (
     one(
         "a produce request does not say how many batches it has",
-        "oncegate.ledgers.kafka.connection::parts_of",
+        "oncegate.ledgers.kafka.client::parts_of",
         delete("yield Int32.encode(len(value))", nth=1),
         "tests/faults/kafka/test_connection.py"
         "::test_the_parts_of_a_produce_request_are_byte_for_byte_what_aiokafka_encodes",

@@ -6,12 +6,12 @@ from itertools import count
 from typing import Any
 
 import pytest
-from aiokafka.producer.message_accumulator import BatchBuilder
 
 from oncegate.ledgers.kafka.partition import Partition
-from oncegate.ledgers.kafka.transactions.batches import Batch
+from oncegate.ledgers.kafka.record_batch import record_batches
 from oncegate.ledgers.kafka.transactions.ends import NotStarted
 from oncegate.ledgers.kafka.transactions.guard import Guard
+from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ledgers.kafka.watch import Deadlines
 
 PATIENT = Deadlines(start_ms=60_000, send_ms=60_000, commit_ms=60_000, transaction_ms=150_000)
@@ -42,7 +42,5 @@ async def refused_at_start(settings: dict[str, Any], name: str = "shard") -> str
 
 
 def batch(partition: Partition, *values: bytes) -> Batch:
-    builder = BatchBuilder(1 << 20, 0, is_transactional=1)
-    for value in values:
-        builder.append(key=None, value=value, timestamp=None)
-    return Batch(partition, builder)
+    (encoded,) = record_batches([(None, value) for value in values])
+    return Batch(partition, encoded)

@@ -10,8 +10,8 @@ import pyarrow as pa
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.rows import stream
 from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target
-from oncegate.ledgers.kafka.transactions.batches import Batch
 from oncegate.ledgers.kafka.transactions.guard import Guard
+from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ports import RowPlaces
 
 

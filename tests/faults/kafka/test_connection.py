@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from aiokafka.protocol.produce import ProduceRequest
 
-from oncegate.ledgers.kafka.connection import parts_of
+from oncegate.ledgers.kafka.client import parts_of
 
 TOPICS = [("rows", [(0, bytearray(b"first")), (3, bytearray())]), ("ledger", [(0, memoryview(b"frame"))])]
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from aiokafka import AIOKafkaProducer, __version__
 from aiokafka.errors import KafkaError
-from aiokafka.producer.message_accumulator import BatchBuilder
 
 from deploy.ports import free_port
+from oncegate.ledgers.kafka.client import Client, Session
 from oncegate.ledgers.kafka.partition import Partition
-from oncegate.ledgers.kafka.record_batch import Field, Records, encode
-from oncegate.ledgers.kafka.transactions.batches import Batch
+from oncegate.ledgers.kafka.record_batch import Field, Records, encode, record_batches
 from oncegate.ledgers.kafka.transactions.ends import Fenced, InDoubt, NotStarted, NotWritten
 from oncegate.ledgers.kafka.transactions.guard import Guard
-from oncegate.ledgers.kafka.watch import Deadlines, Session
+from oncegate.ledgers.kafka.transactions.sending import Batch
+from oncegate.ledgers.kafka.watch import Deadlines, Watch
 from tests.support.held import until
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_proxy import END_TXN, KafkaProxy
@@ -48,11 +48,8 @@ async def started(bootstrap: str, transactional_id: str, deadlines: Deadlines = 
 
 
 def batch(partition: Partition, *values: bytes) -> Batch:
-    """Records as aiokafka's own builder encodes them."""
-    builder = BatchBuilder(1 << 20, 0, is_transactional=1)
-    for value in values:
-        builder.append(key=None, value=value, timestamp=None)
-    return Batch(partition, builder)
+    (encoded,) = record_batches([(None, value) for value in values])
+    return Batch(partition, encoded)
 
 
 async def test_what_is_committed_is_read_at_the_offsets_that_were_told(broker: Broker) -> None:
@@ -223,16 +220,10 @@ def test_the_broker_never_aborts_what_is_still_waited_for() -> None:
         Deadlines(send_ms=20_000, commit_ms=10_000, transaction_ms=30_000)
 
 
-async def test_aiokafka_is_the_one_whose_inside_the_guard_knows() -> None:
-    producer = AIOKafkaProducer(transactional_id="shard")
-    try:
-        assert __version__ == "0.14.0"
-        assert callable(producer._sender._do_txn_commit)
-        assert producer._sender.sender_task is None
-        assert producer.client._conns == {}
-        assert producer._message_accumulator._batches == {}
-        assert Session("localhost", 9092)._writer is None
-        assert callable(producer._txn_manager.error_transaction)
-        assert producer._closed is False
-    finally:
-        producer._closed = True
+async def test_aiokafka_is_the_one_whose_inside_the_client_knows() -> None:
+    settings = {"bootstrap_servers": "localhost:9092"}
+    client, session = Client(settings, Watch(settings)), Session("localhost", 9092)
+    assert __version__ == "0.14.0"
+    assert (client._conns, client._sync_task, session._writer, session._versions) == ({}, None, None, {})
+    assert (len(session._requests), session._next_correlation_id()) == (0, 1)
+    assert all(map(callable, (client._md_synchronizer, client._wait_on_metadata, client._on_connection_closed)))

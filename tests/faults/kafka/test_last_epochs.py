@@ -8,9 +8,9 @@ import pytest
 from oncegate.ledgers.kafka.markers.brokers import State, brokers_of
 from oncegate.ledgers.kafka.markers.healing import MarkersLost, healing
 from oncegate.ledgers.kafka.partition import Partition
-from oncegate.ledgers.kafka.transactions.batches import Batch
 from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotWritten
 from oncegate.ledgers.kafka.transactions.guard import Guard
+from oncegate.ledgers.kafka.transactions.sending import Batch
 from tests.support.kafka_broker import Broker, one_broker
 from tests.support.kafka_epochs import LAST_EPOCH, set_epochs
 from tests.support.kafka_guards import batch, started

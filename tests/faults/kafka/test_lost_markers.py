@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from oncegate.core.errors import LedgerDown, LedgerFull
+from oncegate.ledgers.kafka.client import Session
 from oncegate.ledgers.kafka.ledgers import open_kafka
-from oncegate.ledgers.kafka.watch import Session
 from oncegate.ports.ledger import AppendRefused
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of
 from tests.support.kafka_broker import Broker

@@ -17,8 +17,8 @@ from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.refusals import BrokersRefuse, Caller, refusal_of
 from oncegate.ledgers.kafka.topics import KEPT, shorten, topics_of
-from oncegate.ledgers.kafka.transactions.batches import Batch
 from oncegate.ledgers.kafka.transactions.ends import RecordTooLarge
+from oncegate.ledgers.kafka.transactions.sending import Batch
 from tests.support.kafka_broker import Broker, one_broker
 from tests.support.kafka_guards import batch, new_id, refused_at_start, started
 from tests.support.kafka_proxy import PRODUCE, proxied

@@ -20,9 +20,9 @@ from oncegate.ledgers.kafka.compression import Compression, compressed
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.record_batch import Field, Records, encode
 from oncegate.ledgers.kafka.rows.stream import Piece, Target
-from oncegate.ledgers.kafka.transactions.batches import Batch
 from oncegate.ledgers.kafka.transactions.ends import NotWritten
 from oncegate.ledgers.kafka.transactions.guard import Guard
+from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.ports import Origin
 from oncegate_spark import RecordCheck

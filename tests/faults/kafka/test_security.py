@@ -16,9 +16,9 @@ from deploy.kafka.access import CLIENT, Access
 from oncegate.ledgers.kafka import watch as watching
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import Caller, refusal_of
-from oncegate.ledgers.kafka.transactions.batches import Batch
 from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotStarted, NotWritten, Refused, Throttled
 from oncegate.ledgers.kafka.transactions.guard import Guard
+from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ledgers.kafka.watch import Deadlines
 from tests.support.kafka_broker import Broker, one_broker
 from tests.support.kafka_guards import PATIENT, batch, new_id, refused_at_start, started

@@ -23,8 +23,8 @@ from oncegate.ledgers.kafka.record_batch import Field
 from oncegate.ledgers.kafka.rows import partitions, stream, user_topics
 from oncegate.ledgers.kafka.rows.shares import Share
 from oncegate.ledgers.kafka.transactions import ends
-from oncegate.ledgers.kafka.transactions.batches import each_of
 from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotWritten
+from oncegate.ledgers.kafka.transactions.sending import each_of
 from oncegate.ledgers.server import election
 from tests.model.kafka.brokers import Away, Fenced, Pair
 from tests.model.kafka.clock import Numbers, Time, pause

@@ -8,18 +8,23 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
+from aiokafka.partitioner import DefaultPartitioner
 
 from oncegate.core.errors import LedgerFull
 from oncegate.ledgers.kafka.address import parse_address
+from oncegate.ledgers.kafka.partition import Partition
+from oncegate.ledgers.kafka.record_batch import record_batches
 from oncegate.ledgers.kafka.refusals import Caller, refusal_of
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
-from oncegate.ledgers.kafka.transactions.producer import dropped
+from oncegate.ledgers.kafka.transactions.producer import Producer
+from oncegate.ledgers.kafka.transactions.sending import Batch
+from oncegate.ledgers.kafka.watch import Watch
 from oncegate.ports import NotTold
 
 # Longer than brokers take to choose a new leader; what comes meanwhile waits in a queue that is bounded.
 WRITE_S = 10.0
+_partition_of = DefaultPartitioner()
 
 
 class KafkaDuplicates:
@@ -27,15 +32,23 @@ class KafkaDuplicates:
 
     def __init__(self, settings: Mapping[str, Any], topic: str) -> None:
         self._settings, self._topic = settings, topic
-        self._producer: AIOKafkaProducer | None = None
+        self._producer: Producer | None = None
 
     async def write(self, records: Sequence[tuple[bytes, bytes]]) -> None:
         """Implements the port's `DuplicateTopic.write`."""
         try:
             async with asyncio.timeout(WRITE_S):
                 producer = await self._connected()
-                sent = [await producer.send(self._topic, value, key=key) for key, value in records]
-                await asyncio.gather(*sent)
+                numbers = sorted(await producer.partitions_of(self._topic))
+                parts: dict[int, list[tuple[bytes | None, bytes]]] = {}
+                for key, value in records:
+                    parts.setdefault(_partition_of(key, numbers, numbers), []).append((key, value))
+                batches = [
+                    Batch(Partition(self._topic, number), encoded)
+                    for number, part in parts.items()
+                    for encoded in record_batches(part)
+                ]
+                await asyncio.gather(*[await producer.send(batch) for batch in batches])
         except BaseException as error:
             await self.close()
             if not isinstance(error, KafkaError | OSError):  # a TimeoutError is one
@@ -43,9 +56,9 @@ class KafkaDuplicates:
             why = refusal_of(error, Caller.of(self._settings)) or repr(error)
             raise NotTold(f"topic {self._topic} does not take records of duplicates: {why}") from error
 
-    async def _connected(self) -> AIOKafkaProducer:
+    async def _connected(self) -> Producer:
         if self._producer is None:
-            self._producer = AIOKafkaProducer(acks="all", enable_idempotence=True, **self._settings)
+            self._producer = Producer(Watch(self._settings), self._settings)
             await self._producer.start()
         return self._producer
 
@@ -53,7 +66,7 @@ class KafkaDuplicates:
         """Lets go of the connection, with nothing flushed."""
         producer, self._producer = self._producer, None
         if producer is not None:
-            await dropped(producer)
+            await producer.drop()
 
 
 @asynccontextmanager

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged
@@ -26,10 +25,10 @@ from oncegate.ledgers.kafka.markers.healing import healing
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import Reader, Record
 from oncegate.ledgers.kafka.record_batch import record_batches
-from oncegate.ledgers.kafka.transactions.batches import Batch
 from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotWritten
 from oncegate.ledgers.kafka.transactions.guard import Guard
-from oncegate.ledgers.kafka.transactions.producer import CLOSE_S, dropped
+from oncegate.ledgers.kafka.transactions.producer import Producer
+from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ledgers.kafka.watch import Deadlines, Watch
 from oncegate.ledgers.server.holders import Beat
 from oncegate.ledgers.server.namespaces import Decide, Listed, NamespaceList
@@ -137,8 +136,9 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
         self._deadlines = deadlines
         self._reading, self._connecting = asyncio.Lock(), asyncio.Lock()
         self._reader: Reader | None = None
-        self._witnesses: AIOKafkaProducer | None = None
+        self._witnesses: Producer | None = None
         self._next = 0
+        self._watch = Watch(settings)
 
     async def close(self) -> None:
         """Lets go of the connections."""
@@ -148,7 +148,7 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
         if reader is not None:
             await reader.stop()
         if producer is not None:
-            await producer.stop()
+            await producer.drop()
 
     async def begin(self) -> KafkaListed:
         """Reads the list for the first time, past what somebody has left open there; LedgerFull, and as `refresh`."""
@@ -213,39 +213,32 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
         await self._put(f"b/{gateway}", None if beat is None else msgspec.json.encode(beat))
 
     async def _put(self, key: str, value: bytes | None) -> None:
-        watch = Watch(self._settings)
-        with watch.telling(), watch.connecting():
-            await self._put_watched(key, value)
+        with self._watch.telling():
+            async with asyncio.timeout(self._deadlines.send_ms / 1000):
+                (encoded,) = record_batches([(key.encode(), value)])
+                producer = await self._connected()
+                try:
+                    await (await producer.send(Batch(self.partition, encoded)))
+                except BaseException:
+                    # What it has queued is not to be written behind what comes later.
+                    await uncancelled(self._drop(producer))
+                    raise
 
-    async def _put_watched(self, key: str, value: bytes | None) -> None:
-        async with asyncio.timeout(self._deadlines.send_ms / 1000):
-            producer, (topic, number) = await self._connected(), self.partition
-            try:
-                await producer.send_and_wait(topic, value, key.encode(), partition=number)
-            except KafkaError:
-                # Brokers miss the sequence of what failed, and would refuse all that this producer writes after it.
-                await uncancelled(self._drop(producer))
-                raise
-
-    async def _drop(self, producer: AIOKafkaProducer) -> None:
+    async def _drop(self, producer: Producer) -> None:
         """Lets the next put begin another producer."""
         async with self._connecting:
             if self._witnesses is producer:
                 self._witnesses = None
-        try:
-            async with asyncio.timeout(CLOSE_S):
-                await producer.stop()
-        except (KafkaError, TimeoutError):
-            await dropped(producer)
+        await producer.drop()
 
-    async def _connected(self) -> AIOKafkaProducer:
+    async def _connected(self) -> Producer:
         async with self._connecting:
             if self._witnesses is None:
-                producer = AIOKafkaProducer(acks="all", enable_idempotence=True, **self._settings)
+                producer = Producer(self._watch, self._settings)
                 try:
                     await producer.start()
                 except BaseException:
-                    await producer.stop()
+                    await producer.drop()
                     raise
                 self._witnesses = producer
             return self._witnesses

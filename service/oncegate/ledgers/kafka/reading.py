@@ -13,6 +13,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
+from oncegate.ledgers.kafka.client import Client
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import READING, BrokersRefuse
 from oncegate.ledgers.kafka.watch import Watch
@@ -44,27 +45,34 @@ class Record:
     value: bytes | None
 
 
+class Consumer(AIOKafkaConsumer):  # type: ignore[misc]
+    """Reads as aiokafka's consumer does, over a client of ours."""
+
+    def __init__(self, settings: Mapping[str, Any], watch: Watch, isolation_level: str) -> None:
+        super().__init__(
+            isolation_level=isolation_level,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            fetch_max_bytes=_FETCH_BYTES,
+            max_partition_fetch_bytes=_FETCH_BYTES,
+            **settings,
+        )
+        self._client = Client(settings, watch)
+
+
 class Reader:
     """Reads one partition at a time. Use `start` first and `stop` last, or `reader`, which does both."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._watch = Watch(settings, READING)
         self._committed, self._uncommitted = (
-            AIOKafkaConsumer(
-                isolation_level=level,
-                enable_auto_commit=False,
-                auto_offset_reset="none",
-                fetch_max_bytes=_FETCH_BYTES,
-                max_partition_fetch_bytes=_FETCH_BYTES,
-                **settings,
-            )
-            for level in ("read_committed", "read_uncommitted")
+            Consumer(settings, self._watch, level) for level in ("read_committed", "read_uncommitted")
         )
 
     async def start(self) -> None:
         """Connects; KafkaError, OSError: no broker is there, or it refuses what the text says."""
         try:
-            with self._watch.telling(), self._watch.connecting():
+            with self._watch.telling():
                 await self._committed.start()
                 await self._uncommitted.start()
         except BaseException:

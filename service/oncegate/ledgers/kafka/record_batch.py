@@ -30,7 +30,7 @@ _HEAD = struct.Struct(">qiibIhiqqqhii")
 # Where the length that stands in the head begins to count, and the CRC.
 _COUNTED_FROM, _SUMMED_FROM = 12, 21
 _MAGIC, _TRANSACTIONAL = 2, 0x10
-# Java's sequences go from here to 0.
+# Sequences go from here to 0, as Java's do.
 _SEQUENCES = 0x7FFFFFFF
 
 
@@ -101,9 +101,8 @@ class Records:
 
 
 class RecordBatch:
-    """Carries an encoded batch to aiokafka, which takes it where it takes a builder of its own.
+    """Holds an encoded batch, but for what its producer writes into its head.
 
-    What it calls is `append`, `close`, `closed`, `record_count`, `size`, `_set_producer_state` and `_build`.
     `codec`: Kafka's number for how the records behind the head are compressed, 0 where they are not.
     """
 
@@ -112,7 +111,6 @@ class RecordBatch:
         self._records = records
         self._times = first_ms, last_ms
         self._codec = codec
-        self._producer = -1, -1, -1
 
     def compressed(self, codec: int, compress: Callable[[memoryview], bytes]) -> "RecordBatch":
         """Returns the batch with its records compressed; itself where they would not become smaller."""
@@ -123,16 +121,6 @@ class RecordBatch:
             return self
         return RecordBatch(encoded, self._records, *self._times, codec)
 
-    def append(self, **record: object) -> None:
-        """Returns None: it is full."""
-
-    def close(self) -> None:
-        """Does nothing: it is closed."""
-
-    def closed(self) -> bool:
-        """Returns True: nothing is to be waited for."""
-        return True
-
     def record_count(self) -> int:
         """Returns how many records it has, by which the producer's sequence goes on."""
         return self._records
@@ -141,13 +129,15 @@ class RecordBatch:
         """Returns its bytes."""
         return len(self._encoded)
 
-    def _set_producer_state(self, producer_id: int, epoch: int, sequence: int) -> None:
-        # aiokafka's sequences turn negative where Java's go on from 0, and brokers refuse those.
-        self._producer = producer_id, epoch, sequence & _SEQUENCES
+    def of_producer(self, producer_id: int, epoch: int, sequence: int) -> bytearray:
+        """Returns the bytes as this producer sends them, in a transaction; −1 for all three: nobody's, and in none.
 
-    def _build(self) -> bytearray:
+        `sequence`: how many records the producer has written before into the partition.
+        """
         encoded, last = self._encoded, self._records - 1
-        tail = (_TRANSACTIONAL | self._codec, last, *self._times, *self._producer, self._records)
+        attributes = self._codec | (_TRANSACTIONAL if producer_id >= 0 else 0)
+        first = sequence & _SEQUENCES if sequence >= 0 else sequence
+        tail = (attributes, last, *self._times, producer_id, epoch, first, self._records)
         _HEAD.pack_into(encoded, 0, 0, len(encoded) - _COUNTED_FROM, -1, _MAGIC, 0, *tail)
         _CRC.pack_into(encoded, _SUMMED_FROM - _CRC.size, crc32c(memoryview(encoded)[_SUMMED_FROM:]))
         return encoded
@@ -167,7 +157,7 @@ def encode(records: Records, batch_bytes: int = BATCH_BYTES) -> list[RecordBatch
     return [_encoded(records, fields, own_bytes, slice(*cut)) for cut in pairwise(cuts)]
 
 
-def record_batches(records: Sequence[tuple[bytes | None, bytes | memoryview]]) -> list[RecordBatch]:
+def record_batches(records: Sequence[tuple[bytes | None, bytes | memoryview | None]]) -> list[RecordBatch]:
     """Encodes keys and values as records of this moment; RecordTooLarge: one is larger than a batch."""
     keys, values = (_field([record[place] for record in records]) for place in (0, 1))
     return encode(Records(np.full(len(records), time.time_ns() // 1_000_000, np.int64), keys, values))

@@ -20,6 +20,7 @@ from aiokafka.structs import TopicPartition
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.kafka.address import Address
+from oncegate.ledgers.kafka.client import Client
 from oncegate.ledgers.kafka.markers.wire import TopicIds
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import LOOKING, SHORTENING, BrokersRefuse, Caller, refusal_of
@@ -86,6 +87,10 @@ def wanted(address: Address, names: Sequence[str], configs: Mapping[str, str], p
 
 class Admin(AIOKafkaAdminClient):  # type: ignore[misc]
     """Asks a broker that is there what any broker may be asked; aiokafka's own client takes one by chance."""
+
+    def __init__(self, settings: Mapping[str, Any], watch: Watch) -> None:
+        super().__init__(**settings)
+        self._client = Client(settings, watch)
 
     async def topic_ids(self, topics: Collection[str]) -> dict[str, bytes]:
         """Returns the id of each of these topics that is there, 16 bytes; KafkaError."""
@@ -203,9 +208,10 @@ async def topics_of(address: Address) -> AsyncIterator[Topics]:
 @asynccontextmanager
 async def admin_of(settings: Mapping[str, Any]) -> AsyncIterator[Admin]:
     """Connects a client that administers topics; KafkaError, OSError: no broker is there, or refuses it."""
-    admin, watch = Admin(**settings), Watch(settings)
+    watch = Watch(settings)
+    admin = Admin(settings, watch)
     try:
-        with watch.telling(), watch.connecting():
+        with watch.telling():
             await admin.start()
         yield admin
     finally:

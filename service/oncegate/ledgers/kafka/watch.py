@@ -5,33 +5,22 @@ says nothing; it leaves unsaid that a quota holds it back, and that a broker end
 """
 
 import asyncio
-import select
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
-from aiokafka import client as aiokafka_client
-from aiokafka.conn import CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
-from aiokafka.protocol.admin import SaslAuthenticateRequest
 from aiokafka.protocol.transaction import AddPartitionsToTxnResponse_v0
 
-from oncegate.ledgers.kafka.connection import Connection
-from oncegate.ledgers.kafka.refusals import WRITING, BrokersRefuse, Caller, NoAnswer, Refusal, refusal_of
-from oncegate.ledgers.kafka.security import credentials_of
+from oncegate.ledgers.kafka.refusals import WRITING, BrokersRefuse, Caller, Refusal, refusal_of
 
 # For how long brokers that all refuse are asked again: a user that was made just now is known to each a little later.
 REFUSED_S = 1.0
 # Of a session, how much may be over when a transaction begins (connections.max.reauth.ms). What is left has to last for
 # the transaction: a commit that meets the session's end is in doubt.
 SESSION_PART = 0.5
-# The other side has ended a connection; where a system tells of that as of a hang-up alone, POLLHUP is told anyway.
-_ENDED = getattr(select, "POLLRDHUP", select.POLLHUP)
-# A connection that ends so was not ended by this side.
-_CUT = (CloseReason.CONNECTION_BROKEN, CloseReason.CONNECTION_TIMEOUT, CloseReason.OUT_OF_SYNC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,50 +48,6 @@ class Deadlines:
 
 
 DEFAULT_DEADLINES = Deadlines()
-
-
-class Session(Connection):
-    """Connects to a broker, and knows until when that is to be used."""
-
-    # A time of the loop.
-    until = float("inf")
-    watch: "Watch | None" = None
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it is open here, and the kernel knows its end: a loop that stood still has not seen that yet."""
-        if self._writer is None or not self.connected():
-            return False
-        ends = select.poll()
-        ends.register(self._writer.get_extra_info("socket"), _ENDED)
-        return bool(ends.poll(0))
-
-    def send(self, request: Any, expect_response: bool = True) -> Any:
-        """Sends as aiokafka does; the answer to a login says how long the session lasts."""
-        answer = super().send(request, expect_response)
-        return self._logged_in(answer) if isinstance(request, SaslAuthenticateRequest) else answer
-
-    def close(self, reason: Any = None, exc: BaseException | None = None) -> Any:
-        """Drops the connection at once: aiokafka's own close flushes, and over TLS waits for the broker's goodbye."""
-        if self.watch is not None and reason in _CUT:
-            self.watch.cut()
-        if self._writer is not None:
-            # First: Python before 3.11.4 cannot abort what the other side has ended and this one closes.
-            self._writer.transport.abort()
-        return super().close(reason, exc)
-
-    async def _do_sasl_handshake(self) -> None:
-        """Logs in as aiokafka does, which lets through what it stumbles over in an answer that is none."""
-        try:
-            await super()._do_sasl_handshake()
-        except (ValueError, LookupError, AssertionError) as error:
-            raise NoAnswer(f"{type(error).__name__}: {error}") from error
-
-    async def _logged_in(self, answer: Awaitable[Any]) -> Any:
-        told = await answer
-        if session_ms := getattr(told, "session_lifetime_ms", 0):
-            self.until = asyncio.get_running_loop().time() + session_ms * SESSION_PART / 1000
-        return told
 
 
 class Watch:
@@ -134,15 +79,6 @@ class Watch:
             # aiokafka makes another one where it needs it.
             if session.until <= self._began:
                 session.close()
-
-    @contextmanager
-    def connecting(self) -> Iterator[None]:
-        """Watches the connections that are made in here, and by the tasks that are started in here."""
-        token = _watch.set(self)
-        try:
-            yield
-        finally:
-            _watch.reset(token)
 
     @contextmanager
     def telling(self) -> Iterator[None]:
@@ -254,38 +190,3 @@ class Watch:
         if self._limit is not None and not self._limit.expired():
             sooner = asyncio.get_running_loop().time() + wait_s
             self._limit.reschedule(min(self._limit.when() or sooner, sooner))
-
-
-_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
-
-
-async def _connected(host: str, port: int, **settings: Any) -> Session:
-    """Connects as aiokafka does, and tells who watches how that went.
-
-    Where the brokers refuse what its files held, they are read again, and what is new in them is tried at once.
-    """
-    watch, credentials = _watch.get(), credentials_of(settings)
-    try:
-        try:
-            tried = credentials.now
-            session = await _session(host, port, settings | tried)
-        except (OSError, KafkaError) as error:
-            if refusal_of(error, Caller.of(settings)) is None or not credentials.newer_than(tried):
-                raise
-            session = await _session(host, port, settings | credentials.now)
-    except (OSError, KafkaError) as error:
-        if watch is not None:
-            watch.not_connected((host, port), error)
-        raise
-    if watch is not None:
-        watch.connected((host, port), session)
-    return session
-
-
-async def _session(host: str, port: int, settings: Mapping[str, Any]) -> Session:
-    session = Session(host, port, **settings)
-    await session.connect()
-    return session
-
-
-aiokafka_client.create_conn = _connected

@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from aiokafka.client import AIOKafkaClient, CoordinationType
+from aiokafka.client import CoordinationType
 from aiokafka.errors import KafkaError, LeaderNotAvailableError, TopicAuthorizationFailedError, for_code
 from aiokafka.structs import TopicPartition
 
+from oncegate.ledgers.kafka.client import Client
 from oncegate.ledgers.kafka.markers.wire import DescribeProducers, DescribeTransaction, WriteMarker
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.watch import Watch
@@ -54,7 +55,7 @@ class State(NamedTuple):
 class Brokers:
     """Asks the brokers of one cluster. Made by `brokers_of`; all raise KafkaError where one does not answer."""
 
-    def __init__(self, client: AIOKafkaClient) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
 
     async def refresh(self) -> None:
@@ -145,9 +146,10 @@ async def brokers_of(settings: Mapping[str, Any], partitions: Iterable[Partition
 
     KafkaError, OSError: nobody is there, or refuses this client, and then the text says what an operator has to do.
     """
-    client, watch = AIOKafkaClient(**settings), Watch(settings)
+    watch = Watch(settings)
+    client = Client(settings, watch)
     try:
-        with watch.telling(), watch.connecting():
+        with watch.telling():
             await client.bootstrap()
             topics = sorted({partition.topic for partition in partitions})
             if not await client.set_topics(topics):

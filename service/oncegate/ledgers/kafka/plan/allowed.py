@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
-from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import (
     GroupCoordinatorNotAvailableError,
     GroupLoadInProgressError,
@@ -20,6 +19,7 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.transaction import EndTxnRequest
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 
+from oncegate.ledgers.kafka.client import Client
 from oncegate.ledgers.pause import pause
 
 # The bits of a topic's rights, and what Kafka's tools call them.
@@ -87,7 +87,7 @@ class _Metadata(Request[_MetadataStruct]):  # type: ignore[misc]
         return request_struct_class(self._topics, False, False, True)
 
 
-async def topic_operations(client: AIOKafkaClient, topics: Sequence[str]) -> dict[str, set[str]]:
+async def topic_operations(client: Client, topics: Sequence[str]) -> dict[str, set[str]]:
     """Returns what the client may do with each topic that is there; KafkaError. None is made."""
     answer = (await client.send(client.get_random_node(), _Metadata(topics))).to_object()
     return {
@@ -96,7 +96,7 @@ async def topic_operations(client: AIOKafkaClient, topics: Sequence[str]) -> dic
     }
 
 
-async def id_operations(client: AIOKafkaClient, transactional_id: str) -> set[str]:
+async def id_operations(client: Client, transactional_id: str) -> set[str]:
     """Returns what the client may do with a transactional id, of Describe and Write.
 
     KafkaError, TimeoutError; TransactionalIdAuthorizationFailed: nothing.
@@ -107,7 +107,7 @@ async def id_operations(client: AIOKafkaClient, transactional_id: str) -> set[st
     return {"Describe"} if refused is TransactionalIdAuthorizationFailed else {"Describe", "Write"}
 
 
-async def _refused(client: AIOKafkaClient, transactional_id: str) -> type[KafkaError]:
+async def _refused(client: Client, transactional_id: str) -> type[KafkaError]:
     """What a coordinator answers who asks to end a transaction that is nobody's."""
     try:
         node = await client.coordinator_lookup(_TRANSACTIONS, transactional_id)

@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import TransactionalIdAuthorizationFailed
 
 from oncegate.ledgers.kafka.address import Address
+from oncegate.ledgers.kafka.client import Client
 from oncegate.ledgers.kafka.ledgers import unreachable
 from oncegate.ledgers.kafka.plan.allowed import id_operations, topic_operations
 from oncegate.ledgers.kafka.plan.needs import TOPIC, Needs, Right
@@ -53,7 +53,7 @@ async def _topic(topics: Topics, one: Wanted, there: bool) -> Looked:
         return Looked(f"topic {one.name}", (f"its settings are not told: {refused}",))
 
 
-async def _rights(client: AIOKafkaClient, needs: Needs, topics: list[str]) -> list[Looked]:
+async def _rights(client: Client, needs: Needs, topics: list[str]) -> list[Looked]:
     found = []
     of_topics = await topic_operations(client, topics) if topics else {}
     for right in needs.rights:
@@ -68,7 +68,7 @@ def _held(right: Right, name: str, operations: Set[str]) -> Looked:
     return Looked(f"rights on {right.kind} {name}", said)
 
 
-async def _of_ids(client: AIOKafkaClient, needs: Needs) -> dict[str, Set[str]]:
+async def _of_ids(client: Client, needs: Needs) -> dict[str, Set[str]]:
     found: dict[str, Set[str]] = {}
     for one in needs.ids:
         try:
@@ -79,10 +79,11 @@ async def _of_ids(client: AIOKafkaClient, needs: Needs) -> dict[str, Set[str]]:
 
 
 @asynccontextmanager
-async def _client(settings: Mapping[str, Any]) -> AsyncIterator[AIOKafkaClient]:
-    client, watch = AIOKafkaClient(**settings), Watch(settings)
+async def _client(settings: Mapping[str, Any]) -> AsyncIterator[Client]:
+    watch = Watch(settings)
+    client = Client(settings, watch)
     try:
-        with watch.telling(), watch.connecting():
+        with watch.telling():
             await client.bootstrap()
         yield client
     finally:

@@ -21,7 +21,7 @@ from oncegate.ledgers.kafka.rows.contract import columns_of, topics_in
 from oncegate.ledgers.kafka.rows.marks import check_names, marks_of
 from oncegate.ledgers.kafka.rows.partitions import check_partitions
 from oncegate.ledgers.kafka.rows.shares import Share, records_of, shares
-from oncegate.ledgers.kafka.transactions.batches import Batch
+from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ports import Origin, RowPlaces, RowRange, partition_numbers
 
 # Rows as one Arrow IPC stream.

@@ -17,7 +17,7 @@ from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics, now_ms
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, Bytes, location
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
-from oncegate.ledgers.kafka.transactions.batches import Batch
+from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ports import OutputChange, PublishRanges, RowPlaces, SendRanges, WriteRange
 
 

@@ -12,8 +12,8 @@ from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog.changes import Location
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.record_batch import record_batches
-from oncegate.ledgers.kafka.transactions.batches import Batch
 from oncegate.ledgers.kafka.transactions.ends import NotWritten
+from oncegate.ledgers.kafka.transactions.sending import Batch
 
 # Of a part; a batch takes 900,000 bytes and a broker by its default a megabyte.
 PART_BYTES = 800_000

@@ -18,9 +18,9 @@ from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.opening import Opened, read_frames
 from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
-from oncegate.ledgers.kafka.transactions.batches import Batch, Batches
 from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotWritten
 from oncegate.ledgers.kafka.transactions.guard import Guard
+from oncegate.ledgers.kafka.transactions.sending import Batch, Batches
 from oncegate.ports.tracing import child
 
 ChangesOf = Callable[[list[int]], Sequence[AnyChange]]

@@ -1,9 +1,9 @@
-"""Guards transactions that go through aiokafka: each is committed, or not written, or said to be in doubt.
+"""Guards transactions: each is committed, or not written, or reported to be in doubt.
 
-aiokafka alone commits a transaction of which a batch was refused, and sends EndTxn again on the same epoch when its
-answer is lost, by which brokers before KIP-890's clients show records that nobody committed. So a guard is one producer
-under one transactional id for as long as every transaction ends well. After any other end it is closed, with nothing
-flushed, and its owner starts the next one, under an id of its own.
+A transaction of which a batch was refused must not be committed, nor an EndTxn be sent again on the same epoch when its
+answer is lost: brokers before KIP-890 would then show records that nobody committed. So a guard is one producer under
+one transactional id for as long as every transaction ends well. After any other end it is closed, with nothing flushed,
+and its owner starts the next one, under an id of its own.
 """
 
 import asyncio
@@ -18,10 +18,9 @@ from aiokafka.errors import (
     TransactionalIdAuthorizationFailed,
 )
 
-from oncegate.ledgers.kafka.transactions.batches import Batch, Batches, each_of
 from oncegate.ledgers.kafka.transactions.ends import Fenced, InDoubt, NotStarted, NotWritten, Refused, Throttled
-from oncegate.ledgers.kafka.transactions.producer import Producer, dropped
-from oncegate.ledgers.kafka.transactions.sending import Sending
+from oncegate.ledgers.kafka.transactions.producer import Producer
+from oncegate.ledgers.kafka.transactions.sending import Batch, Batches, Sending, each_of
 from oncegate.ledgers.kafka.watch import DEFAULT_DEADLINES, Deadlines, Watch
 from oncegate.ledgers.uncancelled import uncancelled
 
@@ -37,7 +36,7 @@ Then = Callable[[list[int]], Sequence[Batch]]
 class Guard:
     """Commits transactions of batches under one transactional id, one at a time, until one of them ends badly.
 
-    `settings`: what `AIOKafkaProducer` takes of connections and security. Use `start` first and `close` last.
+    `settings`: aiokafka's arguments of connections and security. Use `start` first and `close` last.
     `in_flight_bytes`: what is sent and not answered, at most; one batch may be larger.
     """
 
@@ -48,8 +47,6 @@ class Guard:
         deadlines: Deadlines = DEFAULT_DEADLINES,
         in_flight_bytes: int = IN_FLIGHT_BYTES,
     ) -> None:
-        if not __debug__:
-            raise RuntimeError("aiokafka keeps its transactions in order by assert: run Python without -O")
         self.transactional_id = transactional_id
         self._deadlines = deadlines
         self._in_flight_bytes = in_flight_bytes
@@ -71,9 +68,8 @@ class Guard:
         """
         until = asyncio.get_running_loop().time() + self._deadlines.start_ms / 1000
         try:
-            with self._watch.connecting():
-                async with self._watch.until(until):
-                    await self._producer.start()
+            async with self._watch.until(until):
+                await self._producer.start()
         except BaseException as error:
             await self.close()
             if (refusal := self._watch.refusal(error)) is not None:
@@ -113,7 +109,7 @@ class Guard:
     async def close(self) -> None:
         """Drops the producer's connections, with nothing flushed; an open transaction is left to the next start."""
         self.closed = True
-        await dropped(self._producer)
+        await self._producer.drop()
 
     async def _commit(self, batches: Batches, then: Then) -> list[int]:
         async with self._turn:
@@ -131,25 +127,22 @@ class Guard:
     async def _write(self, batches: Batches, then: Then) -> list[int]:
         self._watch.begin()
         last = asyncio.get_running_loop().time() + self._deadlines.sending_ms / 1000
-        offsets = await self._send(batches, last, begin=True)
+        offsets = await self._send(batches, last)
         return offsets + await self._send(then(offsets), last)
 
-    async def _send(self, batches: Batches, last: float, *, begin: bool = False) -> list[int]:
+    async def _send(self, batches: Batches, last: float) -> list[int]:
         """Each batch's own outcome: a commit would go through without it."""
         send_s = self._deadlines.send_ms / 1000
         sending = Sending(self._in_flight_bytes, lambda: self._watch.goes_on(send_s, last))
         try:
             async with self._watch.until(min(asyncio.get_running_loop().time() + send_s, last)):
-                if begin:
-                    await self._producer.begin_transaction()
                 async for batch in each_of(batches):
                     await sending.room_for(batch)
-                    topic, number = batch.partition
-                    sending.add(batch, await self._producer.send_batch(batch.encoded, topic, partition=number))
+                    sending.add(batch, await self._producer.send(batch))
                 return await sending.offsets()
         except ProducerFenced as error:
             raise Fenced(f"a newer producer has {self.transactional_id}") from error
-        except (KafkaError, OSError, TimeoutError, AssertionError) as error:
+        except (KafkaError, OSError, TimeoutError) as error:
             raise self._not_written(error, sending) from error
 
     def _not_written(self, error: Exception, sending: Sending) -> NotWritten:
@@ -169,12 +162,11 @@ class Guard:
         until = asyncio.get_running_loop().time() + self._deadlines.commit_ms / 1000
         try:
             async with self._watch.until(until):
-                await self._producer.commit_transaction()
+                await self._producer.end()
         except BaseException as error:
-            is_definite = self._producer.ends_sent <= 1
-            if is_definite and isinstance(error, ProducerFenced):
+            if isinstance(error, ProducerFenced):
                 raise Fenced(f"a newer producer has {self.transactional_id}") from error
-            if is_definite and isinstance(error, TransactionalIdAuthorizationFailed):
+            if isinstance(error, TransactionalIdAuthorizationFailed):
                 named = TransactionalIdAuthorizationFailed(self.transactional_id)
                 raise Refused(f"not written: {self._watch.refusal(named)}") from error
             why = self._watch.refusal(error) or repr(error)

@@ -1,102 +1,268 @@
-"""Makes of aiokafka's producer one that sends each EndTxn once, tells what it is told, and can be dropped unflushed."""
+"""Writes record batches by Kafka's own requests, in transactions or without: partitions, batches, one EndTxn.
+
+What aiokafka's producer has beside that would stand in the way: it commits a transaction of which a batch was refused,
+sends EndTxn again on the same epoch when its answer is lost, and cannot be closed without flushing.
+"""
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
-from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
-from aiokafka.producer import sender as aiokafka_sender
+from aiokafka.client import ConnectionGroup, CoordinationType
+from aiokafka.errors import (
+    ConcurrentTransactions,
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    DuplicateSequenceNumber,
+    InvalidProducerEpoch,
+    KafkaConnectionError,
+    KafkaError,
+    LeaderNotAvailableError,
+    NodeNotReadyError,
+    NotCoordinatorError,
+    OperationNotAttempted,
+    ProducerFenced,
+    RequestTimedOutError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
+from aiokafka.protocol.produce import ProduceRequest
+from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
+from oncegate.ledgers.kafka.client import NO_LEADER, Client
+from oncegate.ledgers.kafka.partition import Partition
+from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ledgers.kafka.watch import Watch
+from oncegate.ledgers.pause import pause
 
-# aiokafka waits 20 ms where the markers of the last transaction are still being written, ten times what they take.
-aiokafka_sender.BACKOFF_OVERRIDE = 0.001
-# What a producer that is closed may take to let go of its sockets.
-CLOSE_S = 2.0
-# What a task of aiokafka's may take to end by itself: after an error it pauses for 0.1 s.
-TASK_S = 0.5
+# Before the same is asked again, of brokers that choose a leader or a coordinator.
+_BACKOFF_S = 0.1
+# Where the markers of the last transaction are still being written, which takes some milliseconds.
+_MARKERS_S = 0.001
+# What a broker may take for its replicas to have a batch.
+_REPLICAS_MS = 30_000
+_AGAIN = (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    ConcurrentTransactions,
+    NotCoordinatorError,
+    UnknownTopicOrPartitionError,
+)
 
 
-class Producer(AIOKafkaProducer):  # type: ignore[misc]
-    """Writes transactions as aiokafka's does; `ends_sent` counts the EndTxn that it was to send in the last one.
+class Producer:
+    """Writes batches, in the order of each partition; one request at a time is on its way to each broker.
 
-    `watch`: is told what brokers answer. `settings`: what `AIOKafkaProducer` takes of connections and security.
+    `watch`: is told of connections and answers. `settings`: aiokafka's arguments of connections and security. With a
+    `transactional_id` each batch belongs to a transaction, without one it is written by itself. Whatever fails is tried
+    again for as long as brokers call it retriable: its owner bounds the time. Use `start` first and `drop` last.
     """
 
-    def __init__(self, watch: Watch, settings: Mapping[str, Any], transactional_id: str, transaction_ms: int) -> None:
-        super().__init__(
-            transactional_id=transactional_id, transaction_timeout_ms=transaction_ms, acks="all", **settings
-        )
-        self.ends_sent = 0
-        self._tell(watch)
-        self._end_once()
+    def __init__(
+        self, watch: Watch, settings: Mapping[str, Any], transactional_id: str | None = None, transaction_ms: int = 0
+    ) -> None:
+        self._client = Client(settings, watch)
+        self._id = transactional_id
+        self._transaction_ms = transaction_ms
+        self._coordinator: int | None = None
+        self._producer_id = self._epoch = -1
+        self._sequences: dict[Partition, int] = {}
+        # Those that the coordinator knows to be of the transaction.
+        self._added: set[Partition] = set()
+        self._queues: dict[Partition, deque[tuple[bytearray, asyncio.Future[int]]]] = {}
+        self._busy: set[int] = set()
+        self._wake = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def begin_transaction(self) -> None:
-        """Begins a transaction, of which no EndTxn is sent yet."""
-        self.ends_sent = 0
-        await super().begin_transaction()
+    async def start(self) -> None:
+        """Connects; then fences every producer before this one of the same id, and ends its transaction. KafkaError."""
+        await self._client.bootstrap()
+        if self._id is not None:
+            answer = await self._ask_coordinator(
+                InitProducerIdRequest(self._id, self._transaction_ms), lambda answer: [answer.error_code]
+            )
+            self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
+        self._spawn(self._pump())
 
-    def _tell(self, watch: Watch) -> None:
-        """Lets the watch know what aiokafka is told and does not hand on."""
-        client, transaction = self.client, self._txn_manager
-        send, error_transaction = client.send, transaction.error_transaction
+    async def partitions_of(self, topic: str) -> set[int]:
+        """Returns the numbers of a topic's partitions; KafkaError: there is none of that name, or it is hidden."""
+        return await self._client.partitions_of(topic)
 
-        async def sent(*request: Any, **group: Any) -> Any:
-            watch.require()
-            answer = await send(*request, **group)
-            watch.answered(answer)
-            return answer
+    async def send(self, batch: Batch) -> "asyncio.Future[int]":
+        """Hands a batch over once its topic is known; the future is the offset of its first record, −1: not told."""
+        partition, count = batch.partition, batch.encoded.record_count()
+        await self._client.partitions_of(partition.topic)
+        sequence = -1
+        if self._id is not None:
+            sequence = self._sequences.get(partition, 0)
+            self._sequences[partition] = sequence + count
+        data = batch.encoded.of_producer(self._producer_id, self._epoch, sequence)
+        future = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(partition, deque()).append((data, future))
+        self._wake.set()
+        return future
 
-        def refused(error: Exception) -> None:
-            error_transaction(error)
-            watch.refused(error)
+    async def end(self) -> None:
+        """Commits the transaction, by one EndTxn that is never sent again; of an empty one nothing is sent.
 
-        client.send, transaction.error_transaction = sent, refused
+        ProducerFenced, TransactionalIdAuthorizationFailed: answered, so that nothing is committed. KafkaError: unknown.
+        """
+        if self._added:
+            self._added.clear()
+            request = EndTxnRequest(self._id, self._producer_id, self._epoch, True)
+            node = await self._found_coordinator()
+            answer = await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
+            self._require(for_code(answer.error_code))
 
-    def _end_once(self) -> None:
-        """Keeps aiokafka from sending a second EndTxn in one transaction, whatever became of the first one's answer."""
-        sender = self._sender
-        send_end = sender._do_txn_commit
+    async def drop(self) -> None:
+        """Drops connections and tasks, with nothing flushed; what was handed over and not answered has no outcome."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        for queue in self._queues.values():
+            self._fail(queue, KafkaConnectionError("the producer was closed"))
+        await self._client.drop()
 
-        async def once(committed: object) -> None:
-            self.ends_sent += 1
-            if self.ends_sent > 1:
-                raise KafkaError("the answer to EndTxn is lost, and it is not sent again")
-            await send_end(committed)
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-        sender._do_txn_commit = once
+    async def _pump(self) -> None:
+        """Sends what is queued, the first batch of each partition, to each broker that has nothing to answer."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            queued = [partition for partition, queue in self._queues.items() if queue]
+            try:
+                await self._add([partition for partition in queued if partition not in self._added])
+            except KafkaError as error:
+                for partition in queued:
+                    self._fail(self._queues[partition], error)
+                continue
+            by_node: dict[int, list[Partition]] = {}
+            for partition in queued:
+                by_node.setdefault(self._client.leader_of(partition), []).append(partition)
+            for node, partitions in by_node.items():
+                if node not in self._busy:
+                    self._busy.add(node)
+                    self._spawn(self._produce(node, partitions))
+
+    async def _add(self, partitions: list[Partition]) -> None:
+        """Makes the coordinator know of partitions before anything is written there."""
+        if self._id is None or not partitions:
+            return
+        topics: dict[str, list[int]] = {}
+        for topic, number in partitions:
+            topics.setdefault(topic, []).append(number)
+        request = AddPartitionsToTxnRequest(self._id, self._producer_id, self._epoch, list(topics.items()))
+        answer = await self._ask_coordinator(request, _codes_of)
+        refused = {topic for topic, errors in answer.errors for _, code in errors if _is_refused(code)}
+        if refused:
+            raise TopicAuthorizationFailedError(refused)
+        self._added.update(partitions)
+
+    async def _ask_coordinator(self, request: Any, codes_of: Any) -> Any:
+        """Asks until it is answered and done; what means the same again later is asked again."""
+        while True:
+            try:
+                node = await self._found_coordinator()
+                answer = await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
+            except KafkaError as error:
+                if not error.retriable:
+                    raise
+                kinds: list[type[KafkaError]] = [type(error)]
+            else:
+                kinds = [kind for code in codes_of(answer) if (kind := for_code(code)) in _AGAIN]
+                if not kinds:
+                    for code in codes_of(answer):
+                        self._require(for_code(code))
+                    return answer
+            if ConcurrentTransactions in kinds:
+                await pause(_BACKOFF_S if self._added else _MARKERS_S)
+                continue
+            self._coordinator = None
+            await self._client.force_metadata_update()
+            await pause(_BACKOFF_S)
+
+    async def _found_coordinator(self) -> int:
+        while self._coordinator is None:
+            try:
+                node = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, self._id)
+                if await self._client.ready(node, group=ConnectionGroup.COORDINATION):
+                    self._coordinator = node
+                    break
+            except TransactionalIdAuthorizationFailed as error:
+                raise TransactionalIdAuthorizationFailed(self._id) from error
+            except (CoordinatorNotAvailableError, NodeNotReadyError, RequestTimedOutError):
+                await self._client.force_metadata_update()
+            await pause(_BACKOFF_S)
+        return self._coordinator
+
+    def _require(self, kind: type[KafkaError]) -> None:
+        """Raises what an answer says; a newer producer of the id is the reason of an epoch that is not valid."""
+        if kind is InvalidProducerEpoch:
+            raise ProducerFenced
+        if kind is TransactionalIdAuthorizationFailed:
+            raise kind(self._id)
+        if kind.errno:
+            raise kind
+
+    async def _produce(self, node: int, partitions: list[Partition]) -> None:
+        """Writes the first batch of each partition, and leaves those in their queues that are to be sent again."""
+        topics: dict[str, list[tuple[int, bytearray]]] = {}
+        for topic, number in partitions:
+            topics.setdefault(topic, []).append((number, self._queues[Partition(topic, number)][0][0]))
+        is_late = node == NO_LEADER
+        try:
+            if is_late:
+                raise LeaderNotAvailableError
+            answer = await self._client.send(node, ProduceRequest(self._id, -1, _REPLICAS_MS, list(topics.items())))
+            for topic, answered in answer.topics:
+                for number, code, offset, *_ in answered:
+                    is_late |= not self._answered(Partition(topic, number), for_code(code), offset)
+        except KafkaError as error:
+            is_late = error.retriable
+            for partition in [] if is_late else partitions:
+                self._fail(self._queues[partition], error)
+        if is_late:
+            await pause(_BACKOFF_S)
+            await self._client.force_metadata_update()
+        self._busy.discard(node)
+        self._wake.set()
+
+    def _answered(self, partition: Partition, kind: type[KafkaError], offset: int) -> bool:
+        """Takes the answer for a batch; False: it is to be sent again."""
+        if kind is not DuplicateSequenceNumber and kind.errno:
+            if kind.retriable:
+                return False
+            is_fenced = kind is InvalidProducerEpoch
+            self._fail(self._queues[partition], ProducerFenced() if is_fenced else kind(partition.topic))
+            return True
+        # The broker has a batch that comes twice, and may not know where: then it says −1.
+        _, future = self._queues[partition].popleft()
+        if not future.done():
+            future.set_result(offset)
+        return True
+
+    def _fail(self, queue: deque[tuple[bytearray, asyncio.Future[int]]], error: KafkaError) -> None:
+        """Fails all that is queued for a partition: what comes after a gap in sequences is refused."""
+        while queue:
+            _, future = queue.popleft()
+            if not future.done():
+                future.set_exception(error)
+                future.exception()
 
 
-async def dropped(producer: AIOKafkaProducer) -> None:
-    """Drops a producer's connections and tasks, with nothing flushed; what waits for it is not answered."""
-    producer._closed = True  # nothing public closes without a flush
-    for connection in list(producer.client._conns.values()):
-        connection.close()
-    sending = producer._sender.sender_task
-    if sending is not None:
-        await _end(sending)
-    transaction = producer._txn_manager.wait_for_transaction_end()
-    if transaction is not None:
-        failed(transaction)
-    # What a fenced producer leaves in its queue, whose errors are asked for by nobody.
-    for batches in producer._message_accumulator._batches.values():
-        for batch in batches:
-            failed(batch._drain_waiter)
-    with suppress(KafkaError, TimeoutError):
-        async with asyncio.timeout(CLOSE_S):
-            await producer.client.close()
+def _codes_of(answer: Any) -> list[int]:
+    """The errors of partitions, but for those of the caller to tell: topics that may not be written, and the rest."""
+    codes = [code for _, errors in answer.errors for _, code in errors]
+    return [code for code in codes if not _is_refused(code) and code != OperationNotAttempted.errno]
 
 
-async def _end(sending: "asyncio.Task[None]") -> None:
-    """Ends aiokafka's task: cancelled once it waits for its own tasks, of which one may wait for ever."""
-    for _ in range(2):
-        sending.cancel()
-        await asyncio.wait({sending}, timeout=TASK_S)
-    failed(sending)
-
-
-def failed(future: "asyncio.Future[Any]") -> bool:
-    """Tells whether it has an error, or no end yet; takes the error, so that nothing is logged of it."""
-    return not future.done() or future.cancelled() or future.exception() is not None
+def _is_refused(code: int) -> bool:
+    return bool(code == TopicAuthorizationFailedError.errno)

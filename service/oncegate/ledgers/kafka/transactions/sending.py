@@ -1,16 +1,37 @@
-"""Follows what of a transaction is on its way: how much more may be sent, what was answered, and who has refused it."""
+"""Holds the batches of a transaction, and follows those on their way: what may be sent, was answered, was refused."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from aiokafka.errors import MessageSizeTooLargeError
 
 from oncegate.ledgers.kafka.partition import Partition
-from oncegate.ledgers.kafka.transactions.batches import Batch
+from oncegate.ledgers.kafka.record_batch import RecordBatch
 from oncegate.ledgers.kafka.transactions.ends import RecordTooLarge
-from oncegate.ledgers.kafka.transactions.producer import failed
 from oncegate.ledgers.kafka.watch import Deadlines
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Carries records for one partition."""
+
+    partition: Partition
+    encoded: RecordBatch
+
+
+Batches = Sequence[Batch] | AsyncIterable[Batch]
+
+
+async def each_of(batches: Batches) -> AsyncIterator[Batch]:
+    """Yields the batches in their order, whether they are all there or come one after the other."""
+    if isinstance(batches, AsyncIterable):
+        async for batch in batches:
+            yield batch
+    else:
+        for batch in batches:
+            yield batch
 
 
 class Sending:
@@ -58,7 +79,7 @@ class Sending:
 
     async def offsets(self) -> list[int]:
         """Waits for all answers; the first offset of each batch."""
-        return [told.offset for told in await asyncio.gather(*(future for *_, future in self._sent))]
+        return list(await asyncio.gather(*(future for *_, future in self._sent)))
 
     def partitions(self, topics: Collection[str]) -> list[Partition]:
         """The partitions of these topics that were handed over, or were to be next."""
@@ -80,6 +101,11 @@ class Sending:
         """The partitions that refused a batch or did not answer; else the one whose batch was not handed over."""
         found = [partition for partition, _, future in self._sent if failed(future)]
         return list(dict.fromkeys(found)) or ([] if self._next is None else [self._next])
+
+
+def failed(future: "asyncio.Future[Any]") -> bool:
+    """Tells whether it has an error, or no end yet; takes the error, so that nothing is logged of it."""
+    return not future.done() or future.cancelled() or future.exception() is not None
 
 
 def _is_too_large(future: "asyncio.Future[Any]") -> bool:

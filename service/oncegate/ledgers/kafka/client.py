@@ -1,0 +1,224 @@
+"""Connects to Kafka's brokers as aiokafka's client does, over sessions of our own, and sends batches uncopied.
+
+aiokafka writes into its log why it cannot connect and tries again; a `Client` reports that to its `Watch`. Where the
+brokers refuse what a client's files held, they are read again.
+"""
+
+import asyncio
+import select
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from aiokafka.client import AIOKafkaClient, ConnectionGroup
+from aiokafka.conn import AIOKafkaConnection, CloseReason
+from aiokafka.errors import KafkaConnectionError, KafkaError, StaleMetadata
+from aiokafka.protocol.admin import SaslAuthenticateRequest
+from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.protocol.produce import ProduceRequest
+from aiokafka.protocol.types import Array, Bytes, Int32, Schema
+from aiokafka.structs import TopicPartition
+from aiokafka.util import wait_for
+
+from oncegate.ledgers.kafka.partition import Partition
+from oncegate.ledgers.kafka.refusals import Caller, NoAnswer, refusal_of
+from oncegate.ledgers.kafka.security import credentials_of
+from oncegate.ledgers.kafka.watch import SESSION_PART, Watch
+
+# In place of a broker's number.
+NO_LEADER = -1
+# What a client that is closed may take to let go of its sockets.
+CLOSE_S = 2.0
+# The other side has ended a connection; where a system reports that as a hang-up alone, POLLHUP is reported anyway.
+_ENDED = getattr(select, "POLLRDHUP", select.POLLHUP)
+# A connection that ends so was not ended by this side.
+_CUT = (CloseReason.CONNECTION_BROKEN, CloseReason.CONNECTION_TIMEOUT, CloseReason.OUT_OF_SYNC)
+# How the arguments begin that a client hands on to its connections.
+_SECURITY = ("security_", "sasl_", "ssl_")
+_BOOTSTRAP = ("bootstrap", ConnectionGroup.DEFAULT)
+
+
+class Session(AIOKafkaConnection):  # type: ignore[misc]
+    """Connects to a broker, and knows until when the connection is to be used.
+
+    Batches go to the socket uncopied, and stay as they are until they are answered.
+    """
+
+    # A time of the loop.
+    until = float("inf")
+    watch: Watch | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is open here, and the kernel knows its end: a loop that stood still has not seen that yet."""
+        if self._writer is None or not self.connected():
+            return False
+        ends = select.poll()
+        ends.register(self._writer.get_extra_info("socket"), _ENDED)
+        return bool(ends.poll(0))
+
+    def send(self, request: Any, expect_response: bool = True) -> Any:
+        """Sends as aiokafka does; the answer to a login contains how long the session lasts.
+
+        Raises KafkaConnectionError: there is no connection, or it has ended.
+        """
+        if isinstance(request, SaslAuthenticateRequest):
+            return self._logged_in(super().send(request, expect_response))
+        if self._writer is None or not isinstance(request, ProduceRequest) or not expect_response:
+            return super().send(request, expect_response)
+        prepared, number = request.prepare(self._versions), self._next_correlation_id()
+        head = prepared.build_request_header(correlation_id=number, client_id=self._client_id)
+        parts = [head.encode(), *parts_of(prepared.SCHEMA, [prepared.get_item(name) for name in prepared.SCHEMA.names])]
+        self._writer.writelines([Int32.encode(sum(map(len, parts))), *parts])
+        answer = self._loop.create_future()
+        self._requests.append((number, prepared, answer))
+        return wait_for(answer, self._request_timeout)
+
+    def close(self, reason: Any = None, exc: BaseException | None = None) -> Any:
+        """Drops the connection at once: aiokafka's own close flushes, and over TLS waits for the broker's goodbye."""
+        if self.watch is not None and reason in _CUT:
+            self.watch.cut()
+        if self._writer is not None:
+            # First: Python before 3.11.4 cannot abort what the other side has ended and this one closes.
+            self._writer.transport.abort()
+        return super().close(reason, exc)
+
+    async def _do_sasl_handshake(self) -> None:
+        """Logs in as aiokafka does, which lets through what it stumbles over in an answer that is none."""
+        try:
+            await super()._do_sasl_handshake()
+        except (ValueError, LookupError, AssertionError) as error:
+            raise NoAnswer(f"{type(error).__name__}: {error}") from error
+
+    async def _logged_in(self, answer: Awaitable[Any]) -> Any:
+        login = await answer
+        if session_ms := getattr(login, "session_lifetime_ms", 0):
+            self.until = asyncio.get_running_loop().time() + session_ms * SESSION_PART / 1000
+        return login
+
+
+def parts_of(kind: Any, value: Any) -> Iterator[Any]:
+    """Yields what `encode` of one of aiokafka's types returns, in pieces: bytes in a value are pieces themselves."""
+    if type(kind) is Schema:
+        for field, item in zip(kind.fields, value, strict=True):
+            yield from parts_of(field, item)
+    elif type(kind) is Array and value is not None:
+        yield Int32.encode(len(value))
+        for item in value:
+            yield from parts_of(kind.array_of, item)
+    elif kind is Bytes and value is not None:
+        yield Int32.encode(len(value))
+        yield value
+    else:
+        yield kind.encode(value)
+
+
+class Client(AIOKafkaClient):  # type: ignore[misc]
+    """Connects to the brokers of one cluster. `watch` is informed of each connection, refusal and answer.
+
+    `settings`: aiokafka's arguments for connections and security.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], watch: Watch) -> None:
+        super().__init__(**settings)
+        self._settings = settings
+        self._watch = watch
+
+    async def bootstrap(self) -> None:
+        """Reads the cluster's metadata from the first broker that answers; KafkaConnectionError: none does."""
+        for host, port, _ in self.hosts:
+            try:
+                session = await self._session(host, port)
+            except (OSError, KafkaError):
+                continue
+            try:
+                self.cluster.update_metadata(await session.send(MetadataRequest([])))
+            except (KafkaError, TimeoutError):
+                session.close()
+                continue
+            if self.cluster.brokers():
+                session.close()
+            else:
+                # A cluster without topics may name no brokers: aiokafka asks this one until it does.
+                self._conns[_BOOTSTRAP] = session
+            break
+        else:
+            raise KafkaConnectionError(f"Unable to bootstrap from {self.hosts}")
+        if self._sync_task is None:  # type: ignore[has-type]
+            self._sync_task = asyncio.create_task(self._md_synchronizer())
+
+    async def _get_conn(self, node_id: Any, *, group: Any = ConnectionGroup.DEFAULT, no_hint: bool = False) -> Any:
+        """Returns an open session to a broker; None: there is none now, and metadata is read again."""
+        key = (node_id, group)
+        if (session := self._conns.get(key)) is not None and session.connected():
+            return session
+        try:
+            if (broker := self.cluster.broker_metadata(node_id)) is None:
+                raise StaleMetadata(f"Broker id {node_id} not in current metadata")
+            async with self._get_conn_lock:
+                if (session := self._conns.get(key)) is None or not session.connected():
+                    session = await self._session(broker.host, broker.port, self._on_connection_closed)
+                    self._conns[key] = session
+        except (OSError, KafkaError):
+            self.force_metadata_update()
+            return None
+        return session
+
+    async def _session(self, host: str, port: int, on_close: Callable[..., None] | None = None) -> Session:
+        """Connects; where the brokers refuse what the files held, they are read again, and what is new is tried."""
+        credentials = credentials_of(self._settings)
+        try:
+            try:
+                tried = credentials.now
+                session = await self._connected(host, port, tried, on_close)
+            except (OSError, KafkaError) as error:
+                if refusal_of(error, Caller.of(self._settings)) is None or not credentials.newer_than(tried):
+                    raise
+                session = await self._connected(host, port, credentials.now, on_close)
+        except (OSError, KafkaError) as error:
+            self._watch.not_connected((host, port), error)
+            raise
+        session.watch = self._watch
+        self._watch.connected((host, port), session)
+        return session
+
+    async def _connected(
+        self, host: str, port: int, credentials: Mapping[str, Any], on_close: Callable[..., None] | None
+    ) -> Session:
+        security = {name: value for name, value in self._settings.items() if name.startswith(_SECURITY)}
+        session = Session(
+            host,
+            port,
+            client_id=self._client_id,
+            request_timeout_ms=self._request_timeout_ms,
+            max_idle_ms=self._connections_max_idle_ms,
+            on_close=on_close,
+            **{**security, **credentials},
+        )
+        await session.connect()
+        return session
+
+    async def send(self, node_id: Any, request: Any, *, group: Any = ConnectionGroup.DEFAULT) -> Any:
+        """Sends to a broker, and returns its answer; KafkaError."""
+        self._watch.require()
+        answer = await super().send(node_id, request, group=group)
+        self._watch.answered(answer)
+        return answer
+
+    async def partitions_of(self, topic: str) -> set[int]:
+        """Returns the numbers of a topic's partitions; KafkaError: there is none of that name, or it is hidden."""
+        numbers: set[int] = await self._wait_on_metadata(topic)
+        return numbers
+
+    def leader_of(self, partition: Partition) -> int:
+        """Returns the broker that leads a partition; `NO_LEADER`: none does now, or it is not known."""
+        leader = self.cluster.leader_for_partition(TopicPartition(*partition))
+        return NO_LEADER if leader is None else int(leader)
+
+    async def drop(self) -> None:
+        """Drops all connections, with nothing flushed; what waits for an answer fails."""
+        for session in list(self._conns.values()):
+            session.close()
+        with suppress(KafkaError, TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await self.close()
