@@ -12,6 +12,15 @@ _BROKER_TESTS = "tests/faults/kafka/test_rows_on_a_broker.py"
 _OWNERS = "tests/faults/kafka/test_ledger_ownership.py"
 _DAMAGE = "tests/faults/kafka/test_ledger_damage.py"
 
+# An EndTxn whose answer is lost, sent once more.
+END_AGAIN = """
+try:
+    answer = await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
+except KafkaError:
+    node = await self._found_coordinator()
+    answer = await self._client.send(node, request, group=ConnectionGroup.COORDINATION)
+"""
+
 KAFKA: tuple[Mutant, ...] = (
     one(
         "a produce request does not say how many batches it has",
@@ -24,16 +33,28 @@ KAFKA: tuple[Mutant, ...] = (
         "a transaction is committed without its batches' own outcomes",
         "oncegate.ledgers.kafka.transactions.sending::Sending.offsets",
         replace_statement(
-            ("return [told.offset for told in await asyncio.gather(*(future for *_, future in self._sent))]"),
+            "return list(await asyncio.gather(...))",
             ("await asyncio.wait([future for *_, future in self._sent])\nreturn [0 for _ in self._sent]"),
         ),
         f"{_TESTS}::test_a_transaction_of_which_one_batch_is_refused_is_not_written_at_all",
     ),
     one(
         "a commit whose answer is lost is sent again",
-        "oncegate.ledgers.kafka.transactions.producer::Producer._end_once.once",
-        replace("self.ends_sent > 1", "self.ends_sent > 2"),
+        "oncegate.ledgers.kafka.transactions.producer::Producer.end",
+        replace_statement("answer = await self._client.send(...)", END_AGAIN),
         f"{_TESTS}::test_a_commit_whose_answer_is_lost_is_in_doubt_and_sent_once",
+    ),
+    one(
+        "records are written before the coordinator knows of their partition",
+        "oncegate.ledgers.kafka.transactions.producer::Producer._pump",
+        replace("await self._add(...)", "self._added.update(queued)"),
+        f"{_TESTS}::test_what_is_committed_is_read_at_the_offsets_that_were_told",
+    ),
+    one(
+        "an epoch that is over is told as any error",
+        "oncegate.ledgers.kafka.transactions.producer::Producer._require",
+        replace("kind is InvalidProducerEpoch", "False"),
+        f"{_TESTS}::test_a_newer_producer_of_the_same_id_fences_an_older_one",
     ),
     one(
         "a producer goes on after a transaction that ended badly",
@@ -61,14 +82,14 @@ KAFKA: tuple[Mutant, ...] = (
     ),
     one(
         "a topic without a right is found out by its batch alone",
-        "oncegate.ledgers.kafka.transactions.producer::Producer._tell.refused",
-        delete("watch.refused(...)"),
+        "oncegate.ledgers.kafka.transactions.producer::Producer._add",
+        delete("if refused:\n    ..."),
         f"{_ASKED}::test_a_topic_without_a_right_is_told_alone_and_nothing_is_written",
     ),
     one(
         "a commit that the broker has refused is in doubt",
         "oncegate.ledgers.kafka.transactions.guard::Guard._end",
-        replace("is_definite and isinstance(error, TransactionalIdAuthorizationFailed)", "False"),
+        replace("isinstance(error, TransactionalIdAuthorizationFailed)", "False"),
         f"{_ASKED}::test_a_transactional_id_that_loses_its_right_before_the_commit_is_not_written",
     ),
     one(
@@ -126,9 +147,9 @@ KAFKA: tuple[Mutant, ...] = (
     ),
     one(
         "a producer's sequence turns negative",
-        "oncegate.ledgers.kafka.record_batch::RecordBatch._set_producer_state",
+        "oncegate.ledgers.kafka.record_batch::RecordBatch.of_producer",
         replace("sequence & _SEQUENCES", "sequence"),
-        f"{_BATCH_TESTS}::test_a_sequence_goes_on_from_0_where_aiokafkas_turns_negative",
+        f"{_BATCH_TESTS}::test_a_sequence_goes_on_from_0_behind_the_last",
     ),
     one(
         "a batch is cut behind the room that it has",

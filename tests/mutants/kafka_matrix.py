@@ -1,6 +1,7 @@
 """Planted bugs of a ledger on Kafka that the crash matrix sees, and of healing what brokers left open."""
 
-from tests.mutants.edits import delete, replace, without
+from tests.mutants.edits import delete, replace, replace_statement, without
+from tests.mutants.kafka import END_AGAIN
 from tests.mutants.mutant import Mutant, one
 
 _MATRIX = "tests/matrix/test_matrix.py::test_a_gateway_over_kafka_that_is_struck_loses_and_doubles_nothing"
@@ -13,8 +14,8 @@ _MARKERS = "tests/faults/kafka/test_lost_markers.py"
 KAFKA_MATRIX: tuple[Mutant, ...] = (
     one(
         "a gateway sends EndTxn again whose answer is lost",
-        "oncegate.ledgers.kafka.transactions.producer::Producer._end_once.once",
-        replace("self.ends_sent > 1", "self.ends_sent > 2"),
+        "oncegate.ledgers.kafka.transactions.producer::Producer.end",
+        replace_statement("answer = await self._client.send(...)", END_AGAIN),
         f"{_MATRIX}[end-answer-lost-0]",
     ),
     one(

@@ -37,7 +37,7 @@ KAFKA_PLAN: tuple[Mutant, ...] = (
     ),
     one(
         "files of passwords and keys are read once",
-        "oncegate.ledgers.kafka.watch::_connected",
+        "oncegate.ledgers.kafka.client::Client._session",
         replace("not credentials.newer_than(tried)", "True"),
         f"{_REFUSALS}::test_a_password_that_is_changed_in_its_file_counts_without_a_start",
         f"{_REFUSALS}::test_a_ledger_outlives_a_change_of_its_password",
@@ -45,7 +45,7 @@ KAFKA_PLAN: tuple[Mutant, ...] = (
     ),
     one(
         "what aiokafka stumbles over in a login is let through",
-        "oncegate.ledgers.kafka.watch::Session._do_sasl_handshake",
+        "oncegate.ledgers.kafka.client::Session._do_sasl_handshake",
         replace("(ValueError, LookupError, AssertionError)", "ZeroDivisionError"),
         f"{_REFUSALS}::test_an_answer_to_a_password_that_is_none_is_told_in_one_line",
     ),

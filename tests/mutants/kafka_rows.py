@@ -15,12 +15,6 @@ def _row(name: str, step: int = 0) -> str:
 
 KAFKA_ROWS: tuple[Mutant, ...] = (
     one(
-        "aiokafka alone ends transactions",
-        "oncegate.ledgers.kafka.transactions.producer::Producer.__init__",
-        delete("self._end_once()"),
-        _row("rows-end-answer-lost"),
-    ),
-    one(
         "a lost answer to a commit is told as a refusal",
         "oncegate.ledgers.kafka.shard.writer::FrameWriter._decide",
         replace("not self.fold.holds(end)", "self.fold is not None"),
@@ -68,11 +62,7 @@ KAFKA_ROWS: tuple[Mutant, ...] = (
         "oncegate.ledgers.kafka.transactions.guard::Guard._write",
         replace_statement(
             "return offsets + await self._send(then(offsets), last)",
-            (
-                "if offsets:\n"
-                "    await self._end()\n"
-                "return offsets + await self._send(then(offsets), last, begin=bool(offsets))"
-            ),
+            ("if offsets:\n    await self._end()\nreturn offsets + await self._send(then(offsets), last)"),
         ),
         _row("kill-committed", 2),
     ),
