@@ -71,7 +71,7 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
     ),
     one(
         "frames do not tell an opener where rows went to",
-        "oncegate.ledgers.kafka.shard.fold::Fold.take_sent",
+        "oncegate.ledgers.kafka.shard.replay::Fold.take_sent",
         without("Partition(change.topic, change.partition)"),
         f"{_USERS}::test_an_opener_writes_them_in_every_topic_that_frames_name",
     ),

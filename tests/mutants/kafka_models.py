@@ -76,7 +76,7 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
                 "    _, end = await found.bounds(place.stages)\n"
                 "await ledger.shorten(place.settings, {place.stages: end})"
             ),
-            after="_require_key(...)",
+            after="require_key(...)",
         ),
         _SENDERS,
     ),

@@ -91,7 +91,7 @@ KAFKA_ROWS: tuple[Mutant, ...] = (
                 "    _, end = await found.bounds(place.stages)\n"
                 "await ledger.shorten(place.settings, {place.stages: end})"
             ),
-            after="_require_key(...)",
+            after="require_key(...)",
         ),
         _row("staged-open-ended"),
     ),

@@ -90,8 +90,11 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
     Mutant(
         "a standby waits for transactions that nobody ends",
         (
-            ("oncegate.ledgers.kafka.followed::FollowedTopics.more", replace("end", "(_, end)", nth=1)),
-            ("oncegate.ledgers.kafka.followed::FollowedTopics.more", replace("found.stable_end", "found.bounds")),
+            ("oncegate.ledgers.kafka.followed::FollowedTopics._new_frames", replace("end", "(_, end)", nth=1)),
+            (
+                "oncegate.ledgers.kafka.followed::FollowedTopics._new_frames",
+                replace("committed.stable_end", "committed.bounds"),
+            ),
         ),
         (f"{_LEDGERS}::test_a_transaction_that_its_owner_left_open_holds_nobody_up",),
     ),

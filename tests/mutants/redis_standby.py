@@ -46,7 +46,7 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
     ),
     one(
         "rows that a dead owner left behind stay for ever",
-        "oncegate.ledgers.redis.shard.fold::Fold.catch_up",
+        "oncegate.ledgers.redis.shard.reading::Fold.catch_up",
         delete("self.released += gone"),
         f"{_LEDGERS}::test_rows_that_a_dead_owner_left_behind_are_deleted_by_its_successor",
     ),

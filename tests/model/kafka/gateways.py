@@ -10,10 +10,9 @@ from oncegate.ledgers.kafka.namespaces import NamespaceTopic
 from oncegate.ledgers.kafka.reading import Trimmed
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard import assembly, opening
-from oncegate.ledgers.kafka.shard.blobs import Blobs, location
 from oncegate.ledgers.kafka.shard.direct import DirectTopic
-from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
+from oncegate.ledgers.kafka.shard.replay import Fold
 from oncegate.ledgers.snapshot_pieces import encode_piece
 from oncegate.ports import OutputChange, WriteRange
 from tests.model.kafka.truth import LEDGER
@@ -196,9 +195,7 @@ class Gateway:
             return
         places = []
         for piece in (entries, list(ledger._catalog.pieces())):
-            data = encode_piece(piece)
-            (offset,) = await ledger._write_piece(Blobs(self.process.place.states, [data]))
-            places.append((location(offset, data),))
+            places.append((await ledger._write_piece(encode_piece(piece)),))
         async with ledger._one:
             ledger._require_alive()
             ledger._taking = NoChanges()  # type: ignore[assignment]

@@ -10,8 +10,8 @@ from oncegate.ledgers.kafka.namespaces import KafkaListed, NamespaceTopic
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard import opening
 from oncegate.ledgers.kafka.shard.direct import DirectTopic
-from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
+from oncegate.ledgers.kafka.shard.replay import Fold
 from oncegate.ledgers.server.election import Election
 from oncegate.ledgers.server.following import Followable, Following
 from oncegate.ports import OpenLedger

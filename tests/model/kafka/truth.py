@@ -9,7 +9,7 @@ from oncegate.ledgers.catalog.changes import Dropped, Location, Wrote
 from oncegate.ledgers.frames import Compacted, Frame
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard.assembly import Assembly
-from oncegate.ledgers.kafka.shard.fold import Fold
+from oncegate.ledgers.kafka.shard.replay import Fold
 from tests.model.kafka.brokers import COMMITTED, Brokers
 from tests.model.kafka.users import UsersTruth
 from tests.model.kit.replies import Broken

@@ -27,10 +27,10 @@ from oncegate.ledgers.kafka.record_batch import warm_up
 from oncegate.ledgers.kafka.rows.stage_cache import StageCache
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.direct import DirectTopic
-from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
 from oncegate.ledgers.kafka.shard.opening import open_place
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
+from oncegate.ledgers.kafka.shard.replay import Fold
 from oncegate.ledgers.kafka.topics import COMPACTED, KEPT, topics_of
 from oncegate.ledgers.keys import Keys, read_keys
 from oncegate.ledgers.server.holders import Changes

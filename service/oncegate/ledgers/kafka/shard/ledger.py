@@ -16,19 +16,18 @@ from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.append_ranges import AppendRanges
-from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, end_of
+from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, end_of, location
 from oncegate.ledgers.kafka.shard.direct import DirectTopic
-from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.opening import Opened
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.readback import OutputReadback
-from oncegate.ledgers.kafka.shard.replay import replayed
-from oncegate.ledgers.kafka.shard.states import TopicPieces
+from oncegate.ledgers.kafka.shard.replay import Fold, TopicReader
 from oncegate.ledgers.kafka.shard.unwritten import unwritten
 from oncegate.ledgers.kafka.shard.writer import FrameWriter
 from oncegate.ledgers.kafka.topics import shorten
 from oncegate.ledgers.kafka.transactions.ends import NotWritten, RecordTooLarge
 from oncegate.ledgers.server.ledger import RemoteLedger
+from oncegate.ledgers.server.replay import Pieces, replayed
 from oncegate.ledgers.snapshotting import Places
 from oncegate.ports import AppendRefused, Chunk, Mark, OutputChange, Replayed
 
@@ -133,13 +132,14 @@ class KafkaLedger(RemoteLedger[Fold]):
             case Rejected() as cause:
                 raise AppendRefused(cause, ranges.last_sent) from error
 
-    def _pieces(self) -> TopicPieces:
-        return TopicPieces(self._place.states, self._write_piece)
+    def _pieces(self) -> Pieces:
+        return Pieces(self._write_piece)
 
-    async def _write_piece(self, blobs: Blobs) -> list[int]:
+    async def _write_piece(self, data: bytes) -> Location:
         async with self._one:
             self._require_alive()
-            return await self._write_dying(self._writer.write_blob(blobs))
+            (offset,) = await self._write_dying(self._writer.write_blob(Blobs(self._place.states, [data])))
+            return location(offset, data)
 
     async def _replace(self, mark: Mark, places: tuple[Places, Places]) -> None:
         assert self._taking is not None
@@ -170,7 +170,7 @@ class KafkaLedger(RemoteLedger[Fold]):
         return error
 
     def _replayed(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        return replayed(self._place, self._fold, from_position)
+        return replayed(TopicReader(self._place), self._fold, from_position)
 
     async def _require_not_followed(self, damage: LedgerDamaged) -> None:
         try:

@@ -16,20 +16,20 @@ from functools import partial
 
 from aiokafka.errors import KafkaError
 
-from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
+from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
 from oncegate.ledgers.frames import End, Owned, encode_frame
 from oncegate.ledgers.kafka.namespaces import KafkaListed, NamespaceTopic
 from oncegate.ledgers.kafka.reading import Trimmed, reader
 from oncegate.ledgers.kafka.shard.assembly import frames_of
 from oncegate.ledgers.kafka.shard.blobs import Blobs
-from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
-from oncegate.ledgers.kafka.shard.states import saved_pieces
+from oncegate.ledgers.kafka.shard.replay import Fold, TopicReader
 from oncegate.ledgers.kafka.shard.unwritten import unwritten
 from oncegate.ledgers.kafka.transactions.ends import Fenced, InDoubt, NotWritten
 from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ledgers.server.holders import Changes
+from oncegate.ledgers.server.replay import require_key, settle
 
 # Each time that a ledger is trimmed while it is read, by one owner that was fenced in between.
 READINGS_MAX = 5
@@ -65,7 +65,7 @@ async def open_place(
             guard = await ownership.begin()
             on_error.push_async_callback(guard.close)
             fold = await _read_owned(place, listed.listed, ownership, warm)
-            _require_key(place, fold, key)
+            require_key(TopicReader(place), place.keys, fold, key)
             read_to = await _own(place, fold, guard, Owned(ownership.generation, place.keys.wrap(key)))
             # Before older generations are forgotten, which may have left something open there.
             ownership.user_partitions.look_at(fold.sent_to.take())
@@ -108,7 +108,7 @@ async def _read(place: KafkaPlace, listed: KafkaListed, warm: Fold | None) -> Fo
 
 async def _judged(place: KafkaPlace, listed: KafkaListed, fold: Fold) -> Fold:
     fold.require_whole(_newest(listed, place.name), bool(listed.generation(place.name).proved))
-    await settle(place, fold)
+    await settle(TopicReader(place), fold)
     return fold
 
 
@@ -139,31 +139,9 @@ async def read_frames(place: KafkaPlace, fold: Fold, first: int | None = None) -
         return end
 
 
-async def settle(place: KafkaPlace, fold: Fold) -> None:
-    """Makes the catalog of what the last compaction saved and what has changed since. LedgerDamaged, LedgerDown."""
-    if fold.settled:
-        fold.catch_up()
-        return
-    locations = fold.compacted.catalog if fold.compacted else ()
-    async with aclosing(saved_pieces(place, locations)) as saved:
-        pieces = [piece async for several in saved for piece in several]
-    try:
-        fold.settle(pieces)
-    except ValueError as error:
-        raise LedgerDamaged(f"{place.states.topic}: not of a format that this version reads ({error})") from error
-
-
 def _newest(listed: KafkaListed, name: str) -> End | None:
     """Returns the witness of a namespace that saw most; None: there is none."""
     return max(listed.witnesses.get(name, {}).values(), key=lambda seen: seen.serial, default=None)
-
-
-def _require_key(place: KafkaPlace, fold: Fold, key: bytes) -> None:
-    if fold.key and place.keys.unwrap(fold.key) != key:
-        raise KeyMismatch(
-            f"topic {place.frames.topic} was written with another key than the list of namespaces has, and every id "
-            "would look new; nothing was changed, put the topics back that belong together"
-        )
 
 
 async def _own(place: KafkaPlace, fold: Fold, guard: Guard, owned: Owned) -> int:

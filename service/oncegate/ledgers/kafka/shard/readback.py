@@ -15,6 +15,7 @@ from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import Reader, Record, Trimmed
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Bytes, verified
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
+from oncegate.ledgers.server.replay import rows_of
 from oncegate.ports import Chunk
 
 # Records between two blobs that are read and thrown away rather than looked up anew.
@@ -114,14 +115,7 @@ class OutputReadback:
         self, catalog: Catalog, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int
     ) -> list[Chunk]:
         """Returns published rows as `Outputs.fetch` does, by what `catalog` says; errors as `blobs`, OffsetTrimmed."""
-        asked = (topic, partition, offset, max_rows, max_bytes)
-        found = catalog.find(*asked)
-        try:
-            data = await self._all([held.location for held in found])
-        except LedgerDamaged:
-            catalog.find(*asked)  # OffsetTrimmed, if it was trimmed meanwhile
-            raise
-        return [Chunk(held.first_offset, held.rows, one) for held, one in zip(found, data, strict=True)]
+        return await rows_of(catalog, (topic, partition, offset, max_rows, max_bytes), self._all)
 
     async def _all(self, locations: Sequence[Location]) -> list[Bytes]:
         found: dict[Location, Bytes] = {}

@@ -11,9 +11,9 @@ from oncegate.ledgers.kafka.markers.user_partitions import Unreadable
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import Trimmed, reader
 from oncegate.ledgers.kafka.shard.assembly import frames_of
-from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.ownership import generation_of
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
+from oncegate.ledgers.kafka.shard.replay import Fold
 
 # Above all offsets and generations.
 _NONE = 1 << 63

@@ -14,10 +14,10 @@ from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, Ledger
 from oncegate.ledgers.frames import AnyChange, End, encode_frame
 from oncegate.ledgers.kafka.reading import Trimmed
 from oncegate.ledgers.kafka.shard.blobs import Blobs
-from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.opening import Opened, read_frames
 from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
+from oncegate.ledgers.kafka.shard.replay import Fold
 from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotWritten
 from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ledgers.kafka.transactions.sending import Batch, Batches

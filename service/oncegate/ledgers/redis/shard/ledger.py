@@ -5,17 +5,14 @@ from contextlib import suppress
 from typing import TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
-from oncegate.ledgers.catalog.changes import NOWHERE, change_of, located
+from oncegate.ledgers.catalog.changes import NOWHERE, Location, change_of, located
 from oncegate.ledgers.redis.connection import Lost, OtherServer, Refused, Unreachable, unusable
 from oncegate.ledgers.redis.server import Evicts
-from oncegate.ledgers.redis.shard.fold import Fold
 from oncegate.ledgers.redis.shard.opening import Opened
-from oncegate.ledgers.redis.shard.pieces import StreamPieces
 from oncegate.ledgers.redis.shard.place import RedisPlace
-from oncegate.ledgers.redis.shard.reading import id_of, location
-from oncegate.ledgers.redis.shard.replay import replayed
-from oncegate.ledgers.redis.shard.rows import rows_of
+from oncegate.ledgers.redis.shard.reading import Fold, StreamReader, id_of, location
 from oncegate.ledgers.server.ledger import RemoteLedger
+from oncegate.ledgers.server.replay import Pieces, replayed
 from oncegate.ledgers.snapshotting import Places
 from oncegate.ports import Chunk, Mark, OutputChange, Replayed, WriteRange
 
@@ -75,13 +72,13 @@ class RedisLedger(RemoteLedger[Fold]):
             self._gone += [id_of(at) for at in self._changed(changes)]
             await self._dying(self._witness.see(self._fold.end))
 
-    def _pieces(self) -> StreamPieces:
-        return StreamPieces(self._write_piece)
+    def _pieces(self) -> Pieces:
+        return Pieces(self._write_piece)
 
-    async def _write_piece(self, data: bytes) -> str:
+    async def _write_piece(self, data: bytes) -> Location:
         async with self._one:
             self._require_alive()
-            return await self._dying(self._writer.write_piece(data))
+            return location(await self._dying(self._writer.write_piece(data)), data)
 
     async def _replace(self, mark: Mark, places: tuple[Places, Places]) -> None:
         assert self._taking is not None
@@ -104,14 +101,14 @@ class RedisLedger(RemoteLedger[Fold]):
             raise
 
     def _replayed(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        return replayed(self._reading, self._place, self._fold, from_position)
+        return replayed(StreamReader(self._reading, self._place), self._fold, from_position)
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         """Implements the port's `Outputs.fetch`; each range's SHA-256 is verified. LedgerFenced, LedgerDown too."""
         self._require_alive()
-        asked = (topic, partition, offset, max_rows, max_bytes)
+        reader = StreamReader(self._reading, self._place)
         try:
-            return await rows_of(self._reading, self._place, self._catalog, asked)
+            return await reader.rows(self._catalog, (topic, partition, offset, max_rows, max_bytes))
         except LedgerDamaged as error:
             await self._require_not_followed(error)
             raise

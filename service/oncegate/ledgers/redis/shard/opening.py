@@ -1,7 +1,7 @@
 """Opening a ledger on Redis, in the order that keeps two owners from both writing.
 
 1. the head is read, and held against the witness: a server that was flushed or set back is not touched
-2. this gateway becomes the holder (`ledgers.server`), where it may. Then the ledger is taken: a fence that no owner
+2. this gateway becomes the holder (`server.election`), where it may. Then the ledger is taken: a fence that no owner
    before has                                  --- who had it appends nothing from now on ---
 3. every frame is read, and judged: links, compaction, witness, key, and the head that the taking told
 4. the entry of ownership is appended. Only then is anything answered
@@ -11,23 +11,21 @@ before it, and the first one that is needed.
 """
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 
-from oncegate.core.errors import KeyMismatch, LedgerDamaged
-from oncegate.ledgers.catalog.changes import Location
+from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.chain import FIRST_CHAIN
 from oncegate.ledgers.frames import End, Owned
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable, unusable
 from oncegate.ledgers.redis.scripts import MAKE
-from oncegate.ledgers.redis.shard.fold import Fold
 from oncegate.ledgers.redis.shard.head import Head, foreign, read_head
 from oncegate.ledgers.redis.shard.place import RedisPlace
-from oncegate.ledgers.redis.shard.reading import bytes_at, first_serial, frame_at, frames_from
+from oncegate.ledgers.redis.shard.reading import Fold, StreamReader, first_serial, frame_at
 from oncegate.ledgers.redis.shard.writer import FrameWriter
 from oncegate.ledgers.redis.witnesses import Witness
-from oncegate.ledgers.snapshot_pieces import decode_piece
+from oncegate.ledgers.server.replay import require_key, settle
 
 HOLDER_BYTES = 16
 
@@ -72,7 +70,7 @@ async def open_place(
                 # It may be the doing of who came later: then it is his to tell.
                 await writer.require_unfollowed(reading)
                 raise
-            _require_key(place, writer.fold, key)
+            require_key(StreamReader(reading, place), place.keys, writer.fold, key)
             await writer.write((), [Owned(head.fence, place.keys.wrap(key))])
             await witness.own(head.fence, writer.fold.end)
         except (Refused, Unreachable, Lost) as error:
@@ -93,9 +91,12 @@ async def _read(link: Link, place: RedisPlace, head: Head, seen: End | None, war
 
 
 async def _folded(link: Link, place: RedisPlace, head: Head, seen: End | None, fold: Fold) -> Fold:
-    await read_ledger(link, place, fold)
+    reader = StreamReader(link, place)
+    async with aclosing(reader.frames(0, fold.end.serial + 1)) as frames:
+        async for frame in frames:
+            fold.take(frame)
     judge(place, fold, head.end, seen)
-    await settle(link, place, fold)
+    await settle(reader, fold)
     return fold
 
 
@@ -123,13 +124,6 @@ def require_witnessed(place: RedisPlace, end: End, seen: End | None) -> None:
         )
 
 
-async def read_ledger(link: Link, place: RedisPlace, fold: Fold) -> None:
-    """Gives `fold` every frame that is there. LedgerDamaged, Refused, Unreachable, Lost."""
-    async with aclosing(frames_from(link, place, fold.end.serial + 1)) as frames:
-        async for frame in frames:
-            fold.take(frame)
-
-
 def judge(place: RedisPlace, fold: Fold, end: End, seen: End | None) -> None:
     """Raises LedgerDamaged unless the frames that were read are all that the head and the witness say."""
     fold.require_whole(seen, end.serial > 0)
@@ -137,38 +131,4 @@ def judge(place: RedisPlace, fold: Fold, end: End, seen: End | None) -> None:
         raise LedgerDamaged(
             f"key {place.frames} ends at frame {fold.end.serial}, and {place.head} says {end.serial}; nothing was "
             "changed, put back what the server held"
-        )
-
-
-async def settle(link: Link, place: RedisPlace, fold: Fold) -> None:
-    """Makes the catalog of what the last compaction saved, and what has changed since. Errors as `read_ledger`."""
-    if fold.settled:
-        fold.catch_up()
-        return
-    locations = fold.compacted.catalog if fold.compacted else ()
-    async with aclosing(saved_pieces(link, place, locations)) as saved:
-        pieces = [piece async for several in saved for piece in several]
-    try:
-        fold.settle(pieces)
-    except ValueError as error:
-        raise LedgerDamaged(f"key {place.states}: not of a format that this version reads ({error})") from error
-
-
-async def saved_pieces(
-    link: Link, place: RedisPlace, locations: tuple[Location, ...]
-) -> AsyncGenerator[list[bytes], None]:
-    """Yields what was saved at each location, in their order; to be closed with `aclose`. Errors as `read_ledger`."""
-    async with aclosing(bytes_at(link, place.states, locations)) as several:
-        async for data in several:
-            try:
-                yield decode_piece(data)
-            except ValueError as error:
-                raise LedgerDamaged(f"key {place.states}: not of a format that this version reads ({error})") from error
-
-
-def _require_key(place: RedisPlace, fold: Fold, key: bytes) -> None:
-    if fold.key and place.keys.unwrap(fold.key) != key:
-        raise KeyMismatch(
-            f"key {place.frames} was written with another key than the list of namespaces has, and every id would look "
-            "new; nothing was changed, put back what belongs together"
         )

@@ -1,27 +1,91 @@
-"""Reads streams of a ledger: frames in their order, and bytes by where they lie, verified."""
+"""Reads a ledger's streams, verified, and holds what their frames come to, with the rows that nothing names."""
 
 import hashlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from typing import Any
 
-from oncegate.core.errors import LedgerDamaged
+from oncegate.core.errors import LedgerDamaged, LedgerDown
+from oncegate.ledgers.catalog.catalog import Catalog
 from oncegate.ledgers.catalog.changes import Location
-from oncegate.ledgers.frames import Frame, damage, decode_frame, frame_bytes
-from oncegate.ledgers.redis.connection import Link
+from oncegate.ledgers.fold import Fold as FramesFold
+from oncegate.ledgers.frames import Compacted, Frame, damage, decode_frame, frame_bytes
+from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable
 from oncegate.ledgers.redis.scripts import READ
 from oncegate.ledgers.redis.shard.place import RedisPlace
+from oncegate.ledgers.server.replay import Fetch, rows_of
+from oncegate.ports import Chunk
 
 # Read by one script, which the server does nothing beside.
 READ_BYTES = 2 << 20
 
 
-async def frames_from(link: Link, place: RedisPlace, serial: int) -> AsyncGenerator[Frame, None]:
-    """Yields all frames from a serial on; to be closed with `aclose`. LedgerDamaged, Refused, Unreachable, Lost."""
-    first = f"{serial}-0"
-    while found := await link.read(READ, [place.frames], first, "+", READ_BYTES):
-        for id_, data in zip(found[::2], found[1::2], strict=True):
-            yield _frame(place, id_.decode(), data)
-        first = f"({found[-2].decode()}"
+class Fold(FramesFold):
+    """Holds what the frames so far have made. `where`: the key of the ledger; a frame lies at its serial.
+
+    `released`: where rows may still lie that frames which were read name no more: their owner deletes them, and who
+    owns the ledger after it.
+    """
+
+    def __init__(self, ledger: bytes, where: str) -> None:
+        super().__init__(ledger, f"key {where}")
+        self.released: list[Location] = []
+
+    def catch_up(self) -> list[Location]:
+        """Applies to the catalog, once it was made, what has changed since; returns what `apply` does."""
+        gone = super().catch_up()
+        self.released += gone
+        return gone
+
+    def adopt(self, compacted: Compacted, offset: int) -> None:
+        """Takes note of a compaction, whose frame drops all that was released before it."""
+        super().adopt(compacted, offset)
+        self.released.clear()
+
+
+class StreamReader:
+    """Implements `replay.LedgerReader` over the streams of one ledger, by a link of others.
+
+    `frames`, `pieces` and `rows` raise LedgerDamaged, Refused, Unreachable, Lost.
+    """
+
+    mend = "put back what the server held"
+
+    def __init__(self, link: Link, place: RedisPlace) -> None:
+        self._link = link
+        self._place = place
+        self.where = f"key {place.frames}"
+        self.states = f"key {place.states}"
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Implements the protocol's `LedgerReader.reading`."""
+        try:
+            yield
+        except (Refused, Unreachable, Lost) as error:
+            raise LedgerDown(f"{self.where} cannot be read now: {error}") from error
+
+    async def frames(self, offset: int, serial: int) -> AsyncGenerator[Frame, None]:
+        """Implements the protocol's `LedgerReader.frames`: a frame is at its serial."""
+        first = f"{serial}-0"
+        while found := await self._link.read(READ, [self._place.frames], first, "+", READ_BYTES):
+            for id_, data in zip(found[::2], found[1::2], strict=True):
+                yield _frame(self._place, id_.decode(), data)
+            first = f"({found[-2].decode()}"
+
+    def pieces(self, locations: Sequence[Location]) -> AsyncGenerator[bytes, None]:
+        """Implements the protocol's `LedgerReader.pieces`."""
+        return bytes_at(self._link, self._place.states, locations)
+
+    async def rows(self, catalog: Catalog, fetch: Fetch) -> list[Chunk]:
+        """Returns published rows as `Outputs.fetch` does, each verified; OffsetTrimmed, LedgerDamaged, LedgerDown."""
+
+        async def read(locations: Sequence[Location]) -> list[bytes]:
+            async with aclosing(bytes_at(self._link, self._place.rows, locations)) as data:
+                return [one async for one in data]
+
+        with self.reading():
+            return await rows_of(catalog, fetch, read)
 
 
 def _frame(place: RedisPlace, id_: str, data: bytes) -> Frame:
@@ -36,14 +100,14 @@ def _frame(place: RedisPlace, id_: str, data: bytes) -> Frame:
 
 
 async def frame_at(link: Link, place: RedisPlace, serial: int) -> Frame | None:
-    """Returns the frame with this serial; None: it is not there. Errors as `frames_from`."""
+    """Returns the frame with this serial; None: it is not there. LedgerDamaged, Refused, Unreachable, Lost."""
     id_ = f"{serial}-0"
     records = await link.ask("XRANGE", place.frames, id_, id_)
     return _frame(place, id_, records[0][1][1]) if records else None
 
 
 async def first_serial(link: Link, place: RedisPlace) -> int | None:
-    """Returns the serial of the first frame that is there; None: there is none. Errors as `frames_from`."""
+    """Returns the serial of the first frame that is there; None: there is none. Refused, Unreachable, Lost."""
     records = await link.ask("XRANGE", place.frames, "-", "+", "COUNT", 1)
     return int(records[0][0].partition(b"-")[0]) if records else None
 
@@ -60,7 +124,7 @@ def location(id_: str, data: bytes | memoryview, sha256: bytes | None = None) ->
 
 
 async def bytes_at(link: Link, stream: str, locations: Sequence[Location]) -> AsyncGenerator[bytes, None]:
-    """Yields the bytes at each location, in their order. LedgerDamaged: not those written; else as `frames_from`."""
+    """Yields the bytes at each location, in their order. LedgerDamaged, Refused, Unreachable, Lost."""
     for some in _some(locations):
         asked = [("XRANGE", stream, id_of(at), id_of(at)) for at in some]
         for at, records in zip(some, await link.asks(asked), strict=True):

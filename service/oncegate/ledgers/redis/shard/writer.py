@@ -12,7 +12,6 @@ from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, Ledger
 from oncegate.ledgers.frames import AnyChange, End, encode_frame
 from oncegate.ledgers.redis.connection import Link, Lost, OtherServer, Refused, Unreachable
 from oncegate.ledgers.redis.scripts import APPEND, DROP, PIECE, TRIM, Script
-from oncegate.ledgers.redis.shard.fold import Fold
 from oncegate.ledgers.redis.shard.head import (
     Head,
     changed_by_others,
@@ -23,7 +22,7 @@ from oncegate.ledgers.redis.shard.head import (
     waiting,
 )
 from oncegate.ledgers.redis.shard.place import RedisPlace
-from oncegate.ledgers.redis.shard.reading import first_serial, frame_at
+from oncegate.ledgers.redis.shard.reading import Fold, first_serial, frame_at
 
 TURNS_MAX = 5
 # A connection that the server closed while nobody used it is known by the first thing that is sent over it.

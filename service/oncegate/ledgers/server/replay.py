@@ -1,0 +1,211 @@
+"""Reads a server's ledger: its frames, its snapshot in place of compacted ones, and the rows beside them.
+
+A `LedgerReader` knows how frames and bytes lie on its server, and what its errors mean; all else is here.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, aclosing
+from typing import Generic, Protocol, TypeVar
+
+from oncegate.core.errors import KeyMismatch, LedgerDamaged
+from oncegate.ledgers.catalog.catalog import Catalog
+from oncegate.ledgers.catalog.changes import Location
+from oncegate.ledgers.fold import Fold
+from oncegate.ledgers.frames import Compacted, Frame, entries_of
+from oncegate.ledgers.keys import Keys
+from oncegate.ledgers.snapshot_pieces import decode_piece, encode_piece
+from oncegate.ports import Chunk, Replayed
+
+Batch = Sequence[Replayed]
+Bytes = bytes | memoryview
+# Topic, partition, first offset, most rows, most bytes: what `Outputs.fetch` takes.
+Fetch = tuple[str, int, int, int, int]
+
+
+class LedgerReader(Protocol):
+    """Reads one ledger. `frames` and `pieces` raise the server's own errors, and LedgerDamaged."""
+
+    @property
+    def where(self) -> str:
+        """Names the topic or key of its frames, and says which of both it is."""
+
+    @property
+    def states(self) -> str:
+        """Names what pieces of snapshots are in, the same way."""
+
+    @property
+    def mend(self) -> str:
+        """Says what an operator does where something is missing."""
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Raises LedgerDamaged where something was deleted meanwhile, LedgerDown where the server is away."""
+
+    def frames(self, offset: int, serial: int) -> AsyncGenerator[Frame, None]:
+        """Yields the frames from the one with this serial on, which is at `offset`; to be closed with `aclose`."""
+
+    def pieces(self, locations: Sequence[Location]) -> AsyncGenerator[Bytes, None]:
+        """Yields the bytes of pieces of a snapshot, in their order; to be closed with `aclose`."""
+
+
+class Pieces:
+    """Implements `snapshotting.PieceWriter`: an append waits for one piece at most.
+
+    `write`: writes a piece and returns where it is; called in the loop that this was made in. What is abandoned stays
+    until the next compaction: nothing names it.
+    """
+
+    def __init__(self, write: Callable[[bytes], Awaitable[Location]]) -> None:
+        self._write = write
+        self._loop = asyncio.get_running_loop()
+
+    def add(self, piece: list[bytes]) -> Location:
+        """Implements `PieceWriter.add`; raises what `write` does."""
+        return asyncio.run_coroutine_threadsafe(self._written(encode_piece(piece)), self._loop).result()
+
+    async def _written(self, data: bytes) -> Location:
+        return await self._write(data)
+
+    def finish(self) -> None:
+        """Implements `PieceWriter.finish`: all is as durable already as it gets."""
+
+    def abandon(self, removing: bool) -> None:
+        """Implements `PieceWriter.abandon`: what was written stays until the next compaction."""
+
+
+async def saved_pieces(reader: LedgerReader, locations: Sequence[Location]) -> AsyncGenerator[list[bytes], None]:
+    """Yields what was saved at each location, in their order; to be closed with `aclose`. Errors as of the reader."""
+    async with aclosing(reader.pieces(locations)) as pieces:
+        async for data in pieces:
+            try:
+                yield decode_piece(data)
+            except ValueError as error:
+                raise _unreadable(reader, error) from error
+
+
+async def settle(reader: LedgerReader, fold: Fold) -> None:
+    """Makes the catalog of what the last compaction saved, and what has changed since. Errors as of the reader."""
+    if fold.settled:
+        fold.catch_up()
+        return
+    locations = fold.compacted.catalog if fold.compacted else ()
+    async with aclosing(saved_pieces(reader, locations)) as saved:
+        pieces = [piece async for several in saved for piece in several]
+    try:
+        fold.settle(pieces)
+    except ValueError as error:
+        raise _unreadable(reader, error) from error
+
+
+def _unreadable(reader: LedgerReader, error: ValueError) -> LedgerDamaged:
+    return LedgerDamaged(f"{reader.states}: not of a format that this version reads ({error})")
+
+
+def require_key(reader: LedgerReader, keys: Keys, fold: Fold, key: bytes) -> None:
+    """Raises KeyMismatch unless the ledger was written with this key."""
+    if fold.key and keys.unwrap(fold.key) != key:
+        raise KeyMismatch(
+            f"{reader.where} was written with another key than the list of namespaces has, and every id would look "
+            "new; nothing was changed, put back what belongs together"
+        )
+
+
+async def replayed(reader: LedgerReader, fold: Fold, from_position: int) -> AsyncGenerator[Batch, None]:
+    """Yields the entries from a position on, as of this call, some megabytes at a time.
+
+    Raises LedgerDamaged, after the entries before the damage; LedgerDown: not reached.
+    """
+    compacted, end = fold.compacted, fold.end
+    behind = max(from_position - 1, compacted.position if compacted else 0)
+    first = fold.first_after(behind)
+    with reader.reading():
+        if compacted is not None and from_position <= compacted.position:
+            async with aclosing(_snapshot(reader, compacted)) as batches:
+                async for batch in batches:
+                    yield batch
+        if first is not None:
+            async with aclosing(frames_up_to(reader, *first, end.serial)) as frames:
+                async for frame in frames:
+                    if entries := entries_of(frame, behind):
+                        yield entries
+
+
+async def _snapshot(reader: LedgerReader, compacted: Compacted) -> AsyncGenerator[Batch, None]:
+    async with aclosing(saved_pieces(reader, compacted.state)) as pieces:
+        async for bodies in pieces:
+            if bodies:
+                yield [Replayed(compacted.position, body, compacted.mark) for body in bodies]
+
+
+async def frames_up_to(reader: LedgerReader, offset: int, serial: int, last: int) -> AsyncGenerator[Frame, None]:
+    """Yields the frames from one serial, which is at `offset`, to another. LedgerDamaged: one is missing."""
+    async with aclosing(reader.frames(offset, serial)) as frames:
+        async for frame in frames:
+            if frame.serial != serial:
+                break
+            yield frame
+            serial += 1
+            if serial > last:
+                return
+    raise LedgerDamaged(f"{reader.where} lacks frame {serial}; {reader.mend}")
+
+
+async def rows_of(
+    catalog: Catalog, fetch: Fetch, read: Callable[[Sequence[Location]], Awaitable[Sequence[Bytes]]]
+) -> list[Chunk]:
+    """Returns published rows as `Outputs.fetch` does, by what a catalog has. `read`: returns the bytes at locations.
+
+    Raises OffsetTrimmed, LedgerDamaged, and what `read` does.
+    """
+    ranges = catalog.find(*fetch)
+    try:
+        data = await read([one.location for one in ranges])
+    except LedgerDamaged:
+        catalog.find(*fetch)  # OffsetTrimmed, if it was trimmed meanwhile
+        raise
+    return [Chunk(one.first_offset, one.rows, rows) for one, rows in zip(ranges, data, strict=True)]
+
+
+F = TypeVar("F", bound=Fold)
+
+
+class FollowedReader(ABC, Generic[F]):
+    """Implements `following.FollowedShard`, and gives the frames to `fold`; a subclass reads those that are new."""
+
+    def __init__(self, reader: LedgerReader, fold: F) -> None:
+        self._reading = reader
+        self._fold = fold
+        # Where the frame begins that is read next.
+        self._read_to = 0
+
+    async def more(self) -> AsyncGenerator[Batch, None]:
+        """Implements the protocol's `FollowedShard.more`."""
+        async with aclosing(self._new_frames()) as frames:
+            async for frame in frames:
+                self._take(frame)
+                if entries := entries_of(frame):
+                    yield entries
+
+    def _take(self, frame: Frame) -> None:
+        self._fold.take(frame)
+        if self._fold.settled:
+            self._fold.catch_up()
+
+    async def replayed(self) -> AsyncGenerator[Batch, None]:
+        """Implements the protocol's `FollowedShard.replayed`."""
+        await settle(self._reading, self._fold)
+        async with aclosing(replayed(self._reading, self._fold, 1)) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def last(self, serial: int, last_serial: int) -> AsyncGenerator[Batch, None]:
+        """Implements the protocol's `FollowedShard.last`."""
+        async with aclosing(frames_up_to(self._reading, self._read_to, serial, last_serial)) as frames:
+            async for frame in frames:
+                if entries := entries_of(frame):
+                    yield entries
+
+    @abstractmethod
+    def _new_frames(self) -> AsyncGenerator[Frame, None]:
+        """Yields the frames that were appended since the last call, or all."""
