@@ -11,8 +11,6 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from aiokafka import AIOKafkaProducer
-
 from oncegate.ledgers.kafka.shard import ledger, opening
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
 from oncegate.ledgers.kafka.shard.ownership import Ownership
@@ -24,7 +22,7 @@ ARMED, STRUCK = "armed", "struck"
 
 # Point: what stands around the step, its name, whether it is met when the step is over.
 STEPS: dict[str, tuple[Any, str, bool]] = {
-    "begun": (AIOKafkaProducer, "begin_transaction", True),
+    "begun": (Guard, "_send", False),
     "outputs sent": (Guard, "_send", True),
     "all sent": (Guard, "_end", False),
     "committed": (Guard, "_end", True),

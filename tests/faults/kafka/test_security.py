@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from deploy.kafka.access import CLIENT, Access
-from oncegate.ledgers.kafka import watch as watching
+from oncegate.ledgers.kafka import client as clients
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import Caller, refusal_of
 from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotStarted, NotWritten, Refused, Throttled
@@ -300,7 +300,7 @@ async def test_a_session_that_ends_soon_is_begun_anew_before_a_transaction(
     broker: Broker, shard: str, flights: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It lasts a minute, none of which may be over: a broker that ends one meets a commit, which is in doubt then."""
-    monkeypatch.setattr(watching, "SESSION_PART", 0)
+    monkeypatch.setattr(clients, "SESSION_PART", 0)
     plain = broker.settings(security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN", ssl_cafile=None)
     settings = {**plain, "bootstrap_servers": broker.proxied_bootstrap}
     logins = []

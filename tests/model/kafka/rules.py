@@ -146,7 +146,7 @@ SENDING = {
                 "    _, end = await found.bounds(place.stages)\n"
                 "await ledger.shorten(place.settings, {place.stages: end})"
             ),
-            after="_require_key(...)",
+            after="require_key(...)",
         ),
         SENDERS,
         "DELETED",

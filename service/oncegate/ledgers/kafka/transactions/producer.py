@@ -160,14 +160,14 @@ class Producer:
         for topic, number in partitions:
             topics.setdefault(topic, []).append(number)
         request = AddPartitionsToTxnRequest(self._id, self._producer_id, self._epoch, list(topics.items()))
-        answer = await self._ask_coordinator(request, _codes_of)
+        answer = await self._ask_coordinator(request, _codes_of, _BACKOFF_S if self._added else _MARKERS_S)
         refused = {topic for topic, errors in answer.errors for _, code in errors if _is_refused(code)}
         if refused:
             raise TopicAuthorizationFailedError(refused)
         self._added.update(partitions)
 
-    async def _ask_coordinator(self, request: Any, codes_of: Any) -> Any:
-        """Asks until it is answered and done; what means the same again later is asked again."""
+    async def _ask_coordinator(self, request: Any, codes_of: Any, markers_s: float = _BACKOFF_S) -> Any:
+        """Asks until it is done; `markers_s`: the pause where markers of a transaction before are being written."""
         while True:
             try:
                 node = await self._found_coordinator()
@@ -183,7 +183,7 @@ class Producer:
                         self._require(for_code(code))
                     return answer
             if ConcurrentTransactions in kinds:
-                await pause(_BACKOFF_S if self._added else _MARKERS_S)
+                await pause(markers_s)
                 continue
             self._coordinator = None
             await self._client.force_metadata_update()
