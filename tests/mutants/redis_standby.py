@@ -52,13 +52,13 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
     ),
     one(
         "what a standby has read is no witness",
-        "oncegate.ledgers.redis.shard.followed::FollowedStreams._take",
+        "oncegate.ledgers.redis.shard.followed::FollowedStreams.take",
         delete("self._witness.follow(...)"),
         f"{_FAILOVERS}::test_a_standby_knows_what_a_failover_lost_though_its_owner_is_gone",
     ),
     one(
         "what a standby has read last counts as acknowledged",
-        "oncegate.ledgers.redis.shard.followed::FollowedStreams._take",
+        "oncegate.ledgers.redis.shard.followed::FollowedStreams.take",
         replace("self._witness.follow(self._fold, before)", "self._witness.follow(self._fold, self._fold.end)"),
         f"{_FAILOVERS}::test_the_last_append_that_a_standby_has_read_proves_nothing",
     ),

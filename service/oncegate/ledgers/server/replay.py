@@ -183,11 +183,12 @@ class FollowedReader(ABC, Generic[F]):
         """Implements the protocol's `FollowedShard.more`."""
         async with aclosing(self._new_frames()) as frames:
             async for frame in frames:
-                self._take(frame)
+                self.take(frame)
                 if entries := entries_of(frame):
                     yield entries
 
-    def _take(self, frame: Frame) -> None:
+    def take(self, frame: Frame) -> None:
+        """Gives `fold` the next frame."""
         self._fold.take(frame)
         if self._fold.settled:
             self._fold.catch_up()

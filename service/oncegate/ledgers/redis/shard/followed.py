@@ -38,8 +38,9 @@ class FollowedStreams(FollowedReader[Fold]):
     def _new_frames(self) -> AsyncGenerator[Frame, None]:
         return self._reading.frames(0, self._fold.end.serial + 1)
 
-    def _take(self, frame: Frame) -> None:
+    def take(self, frame: Frame) -> None:
+        """Gives `fold` the next frame, and the witness what it proves."""
         before = self._fold.end
-        super()._take(frame)
+        super().take(frame)
         if before.serial and not any(isinstance(change, Owned) for change in frame.body.changes):
             self._witness.follow(self._fold, before)
