@@ -25,6 +25,7 @@ from oncegate.core.lifecycle import (
     AppendOutcome,
     Callers,
     Condition,
+    EndCell,
     Event,
     Reopen,
     State,
@@ -203,3 +204,16 @@ def test_an_error_is_one_event_by_its_kind(error: Exception, by_append: Event, b
 def test_every_cell_has_a_rule_and_a_reason() -> None:
     for table in (AFTER, ENDS, WHILE, ROWS):
         assert all(cell.rule and cell.reason for cell in table.values())
+
+
+def test_the_first_end_that_is_written_counts_for_every_reader() -> None:
+    end = EndCell()
+    assert end.ending is None
+    end.check()
+    first = LedgerFenced("another gateway owns it; nothing was written")
+    assert end.write_beside(first) == (Event.FENCED_BESIDE, first)
+    assert end.write(Event.UNKNOWN, LedgerDown("a later one")) == (Event.FENCED_BESIDE, first) == end.ending
+    for _ in range(2):
+        with pytest.raises(LedgerFenced, match="another gateway owns it") as raised:
+            end.check()
+        assert raised.value is not first, "each caller has a traceback of its own"

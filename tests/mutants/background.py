@@ -44,7 +44,7 @@ BACKGROUND: tuple[Mutant, ...] = (
         (
             (
                 "oncegate.engine.commit.group_commit::GroupCommit.run",
-                replace_statement("self.end(...)", "if True:\n    raise"),
+                replace_statement("self.write_end(...)", "if True:\n    raise"),
             ),
             (
                 "oncegate.engine.commit.group_commit::GroupCommit.run",
@@ -82,13 +82,13 @@ BACKGROUND: tuple[Mutant, ...] = (
     ),
     one(
         "a shard that is dead and waits is told of when it has waited",
-        "oncegate.engine.commit.group_commit::GroupCommit.end",
+        "oncegate.engine.commit.group_commit::GroupCommit._report",
         delete("self.when_ended(...)"),
         f"{_LONG}::test_a_shard_whose_append_hangs_after_its_end_is_unknown_is_told_of_at_once",
     ),
     one(
         "an append under way is told as not written where its ledger is found to have ended",
-        "oncegate.engine.commit.group_commit::GroupCommit.look",
+        "oncegate.core.lifecycle::EndCell.write_beside",
         replace("end_of(error, beside=True)", "end_of(error)"),
         "tests/engine/recovery/test_unknown_end.py::"
         "test_an_append_under_way_is_unknown_where_another_gateway_is_found_to_own_the_ledger",
@@ -96,7 +96,7 @@ BACKGROUND: tuple[Mutant, ...] = (
     one(
         "who waits for an append that was under way when its ledger ended is told that nothing was written",
         "oncegate.engine.commit.group_commit::GroupCommit.wait",
-        replace("self.dead if position > self._in_doubt_to else LedgerDown(_IN_DOUBT)", "self.dead"),
+        replace("LedgerDown(_IN_DOUBT) if is_in_doubt else ending.again()", "ending.again()"),
         "tests/engine/commit/test_durable_before_said.py::"
         "test_an_append_under_way_is_in_doubt_where_its_ledger_ends_beside_it",
     ),

@@ -62,7 +62,10 @@ DELETION: tuple[Mutant, ...] = (
     one(
         "who is refused by a deletion is told that the gateway shuts down",
         "oncegate.engine.commit.group_commit::GroupCommit.close",
-        delete("self._refusal = refusal if refusal is not None else self._refusal"),
+        replace(
+            "refusal or LedgerDown('the gateway is shutting down; nothing was written')",
+            "LedgerDown('the gateway is shutting down; nothing was written')",
+        ),
         _UNDER_WAY,
     ),
     one(

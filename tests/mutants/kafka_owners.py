@@ -27,7 +27,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
     ),
     one(
         "what a newer owner has deleted is told as damage",
-        "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._require_not_followed",
+        "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._end_of",
         replace("followed", "False", nth=2),
         f"{_OWNERS}::test_what_a_newer_owner_has_replaced_and_deleted_is_no_damage",
     ),

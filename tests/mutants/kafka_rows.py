@@ -71,7 +71,7 @@ KAFKA_ROWS: tuple[Mutant, ...] = (
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._write_piece",
         insert(
             ("await shorten(self._place.settings, {self._place.frames: self._fold.last_offset + 1})"),
-            after="self._require_alive()",
+            after="self.end.check()",
         ),
         _row("collect-before"),
     ),

@@ -106,8 +106,8 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
     ),
     one(
         "an owner that was followed is ready until it writes",
-        "oncegate.engine.commit.group_commit::GroupCommit.look",
-        delete("if self.dead is None and not self.closing and (error := self._ended_beside()) is not None:\n    ..."),
+        "oncegate.engine.commit.group_commit::GroupCommit.ending",
+        delete("if self._in_doubt_to is None:\n    ..."),
         "tests/engine/recovery/test_standby.py::test_who_was_followed_stands_by_again_though_nothing_is_written",
     ),
     one(

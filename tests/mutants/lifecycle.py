@@ -1,6 +1,6 @@
 """Planted bugs in the life of a namespace: a cell of the tables, and the code that reads them."""
 
-from tests.mutants.edits import cell, delete, replace
+from tests.mutants.edits import cell, replace
 from tests.mutants.mutant import Mutant, one
 
 _LIFE = "tests/core/test_lifecycle.py"
@@ -97,13 +97,19 @@ LIFECYCLE: tuple[Mutant, ...] = (
     ),
     one(
         "a later end is told to those who come after the first",
-        "oncegate.engine.commit.group_commit::GroupCommit.end",
-        delete("if self.dead is not None:\n    ..."),
+        f"{_TABLE}::EndCell.write",
+        replace(
+            "self._first.setdefault('ending', Ending(event, error))",
+            "self._first.update(ending=Ending(event, error)) or self._first['ending']",
+        ),
         f"{_ENDS}::test_of_several_ends_the_first_counts_and_is_told_once",
+        f"{_LIFE}::test_the_first_end_that_is_written_counts_for_every_reader",
+        "tests/engine/recovery/test_unchecked_claims.py::"
+        "test_a_ledger_that_its_upkeep_has_ended_lets_nothing_pass_by_the_append_that_is_told_so",
     ),
     one(
         "an append under way is told the end that was found beside it",
-        "oncegate.engine.commit.group_commit::GroupCommit.end",
+        "oncegate.engine.commit.group_commit::GroupCommit._report",
         replace("outcome.in_flight is AppendOutcome.UNKNOWN and outcome.waiting is not AppendOutcome.UNKNOWN", "False"),
         _AT_WORK,
     ),

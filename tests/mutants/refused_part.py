@@ -101,7 +101,7 @@ REFUSED_PART: tuple[Mutant, ...] = (
     one(
         "a ledger that took no frame so large takes none any more",
         "oncegate.engine.commit.group_commit::GroupCommit._refuse_part",
-        insert("self.die(unknown_end('the ledger', error))", after="self._undo(...)"),
+        insert("self.write_end(Event.UNKNOWN, unknown_end('the ledger', error))", after="self._undo(...)"),
         f"{_SERVED}::test_a_topic_of_the_gateway_that_takes_less_is_named_and_all_goes_on_when_it_is_raised",
     ),
 )

@@ -217,7 +217,7 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "a probe takes what is kept",
         "oncegate.engine.commit.group_commit::GroupCommit._probe",
-        replace("self.dead is None and self.room.measure()", "self.dead is None"),
+        replace("self.ending() is None and self.room.measure()", "self.ending() is None"),
         f"{_FULL}::test_nothing_is_probed_while_the_disk_says_that_only_kept_room_is_left",
     ),
     one(

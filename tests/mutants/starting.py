@@ -46,13 +46,13 @@ STARTING: tuple[Mutant, ...] = (
     one(
         "a folder that was moved is told by the next append alone",
         "oncegate.ledgers.log.ledger::LogLedger.look",
-        replace_statement("self._ended = self._writer.die(error)", "self._writer.die(error)"),
+        delete("self.require_owner()"),
         f"{_MOVED}::test_an_append_that_is_under_way_when_its_folder_is_moved_tells_its_own_end",
     ),
     one(
         "a look at the folder tells that an append was not written which is under way",
-        "oncegate.ledgers.log.ledger::LogLedger.require_alive",
-        replace("self._ended is not None and (not self._appending)", "self._ended is not None"),
+        "oncegate.ledgers.log.ledger::LogLedger.look",
+        replace("not self._appending", "True"),
         f"{_MOVED}::test_an_append_that_is_under_way_when_its_folder_is_moved_tells_its_own_end",
     ),
     one(

@@ -91,24 +91,15 @@ UNCHECKED: tuple[Mutant, ...] = (
         f"{_UNCHECKED_CLAIMS}::test_a_bug_of_the_gateways_own_lets_nothing_pass_while_the_ledger_can_be_opened",
     ),
     one(
-        "an upkeep that fails lets claims pass unchecked",
-        "oncegate.engine.commit.group_commit::GroupCommit._write",
-        replace("self._ended_beside() is not None", "False"),
-        f"{_UNCHECKED_CLAIMS}::test_a_ledger_that_its_upkeep_has_ended_lets_nothing_pass_by_the_append_that_is_told_so",
-    ),
-    one(
-        "a bug in the upkeep of a ledger on Kafka is told as an append that failed",
+        "a bug in the upkeep of a ledger on Kafka ends nothing",
         "oncegate.ledgers.server.ledgers::ServerLedgers._keep_one_up",
-        replace(
-            "ledger.give_up(LedgerDown(f'the upkeep of {ledger.where} failed ({error!r}); open it again'))",
-            "ledger.end(LedgerDown(f'the upkeep of {ledger.where} failed ({error!r}); open it again'))",
-        ),
+        delete("ledger.end.write_beside(LedgerDown(why))"),
         "tests/faults/kafka/test_ledger_damage.py::test_an_upkeep_that_raises_is_told_by_the_next_append",
     ),
     one(
-        "an upkeep that fails for long is told as an append that failed",
+        "an upkeep that fails for long ends nothing",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._fall_behind",
-        replace("self.give_up", "self.end"),
+        delete("self.end.write_beside(LedgerDown(why))"),
         "tests/faults/kafka/test_ledger_damage.py::test_an_upkeep_that_fails_while_appends_succeed_ends_the_ownership",
     ),
     Mutant(

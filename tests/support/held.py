@@ -7,13 +7,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
 
 from oncegate.core.entries.codec import decode
 from oncegate.core.entries.kinds import Entry, Name
-from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
+from oncegate.core.errors import LedgerFenced, LedgerFull
+from oncegate.core.lifecycle import EndCell
 from oncegate.core.verdicts import BY_BYTE
 from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.deadline import Deadline
@@ -138,6 +140,9 @@ class HeldLedger:
             raise OSError(5, "Input/output error")
         await self._good.compact(position, snapshot)
 
+    def require_owner(self) -> None:
+        self._good.require_owner()
+
 
 class HeldLedgers(MemoryLedgers):
     """`ports.Ledgers`; what is in memory stays when a gateway over it is closed and another opened."""
@@ -146,7 +151,9 @@ class HeldLedgers(MemoryLedgers):
         super().__init__()
         self.disk = Disk()
         self.runs = MemoryRunFolders()
-        self.fenced_by_appends = self.has_given_up = False
+        self.fenced_by_appends = False
+        # Of the last opening of each namespace, for a test that ends it beside appends.
+        self.ends: WeakValueDictionary[str, EndCell] = WeakValueDictionary()
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
@@ -155,14 +162,10 @@ class HeldLedgers(MemoryLedgers):
         async with super().open(namespace) as opened:
             self.disk.opened += 1
             ledger = self.held(opened)
-
-            def require_alive() -> None:
-                if self.has_given_up:
-                    raise LedgerDown("its upkeep has failed; open it anew")
-                opened.require_owner()
-
-            below = {"free_bytes": self.free_bytes, "fenced_by_appends": self.fenced_by_appends}
-            yield replace(opened, ledger=ledger, outputs=ledger, require_alive=require_alive, **below)
+            # Where appends alone find a newer owner, its opening ends nothing here.
+            end = self.ends[namespace] = EndCell() if self.fenced_by_appends else opened.end
+            below = {"free_bytes": self.free_bytes, "fenced_by_appends": self.fenced_by_appends, "end": end}
+            yield replace(opened, ledger=ledger, outputs=ledger, **below)
 
     def held(self, opened: OpenLedger) -> HeldLedger:
         assert opened.outputs is not None

@@ -40,6 +40,8 @@ Three rules hold in every cell, and tests/core/test_lifecycle.py walks all of th
   2. The first end of a ledger counts. No later event of the same opening changes it; only a new opening serves again.
   3. STOPPED is final. What was taken before is still written and answered, and its callers get the outcome.
 
+An opened ledger has one `EndCell`, which whoever finds its end writes; every part that serves the ledger reads it.
+
 Events of two kinds end a ledger. An append that fails reports its own end: its error says whether it was written. An
 end that is found *beside* appends (by a look at a folder, a health check, an election) says nothing about the append
 that is under way, which may be written: its callers are in doubt, whatever the end is.
@@ -49,7 +51,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from oncegate.core.cells import Cell
-from oncegate.core.errors import LedgerDown, LedgerFenced, Stop
+from oncegate.core.errors import LedgerDown, LedgerFenced, OncegateError, Stop
 
 
 class State(IntEnum):
@@ -399,3 +401,42 @@ def end_of(error: BaseException, *, beside: bool = False) -> Event:
     if beside:
         return Event.ENDED
     return Event.UNKNOWN if isinstance(error, LedgerDown | OSError) else Event.FAILED
+
+
+class Ending(NamedTuple):
+    """Holds how a ledger ended: by which event, and the error that says why."""
+
+    event: Event
+    error: OncegateError
+
+    def again(self) -> OncegateError:
+        """Returns the error for one more caller: each has a traceback of its own."""
+        return type(self.error)(self.error.detail, **self.error.extra)
+
+
+class EndCell:
+    """Holds the end of one opened ledger: written once, from any thread, and read by every part that serves it.
+
+    A ledger that was closed in good order has ended by `STOPPED`.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[str, Ending] = {}
+
+    @property
+    def ending(self) -> Ending | None:
+        """Returns how the ledger ended; None: it goes on."""
+        return self._first.get("ending")
+
+    def write(self, event: Event, error: OncegateError) -> Ending:
+        """Notes an end; returns the one that counts, which is the first."""
+        return self._first.setdefault("ending", Ending(event, error))  # one step, for threads
+
+    def write_beside(self, error: OncegateError) -> Ending:
+        """Notes, as `write`, an end that was found beside appends."""
+        return self.write(end_of(error, beside=True), error)
+
+    def check(self) -> None:
+        """Raises why the ledger takes and answers nothing more, once it has ended."""
+        if (ending := self.ending) is not None:
+            raise ending.again()

@@ -7,6 +7,7 @@ Durable before answered: the index may run ahead of the ledger; every answer tha
 from collections.abc import Callable
 
 from oncegate.core.errors import NotEmpty
+from oncegate.core.lifecycle import EndCell
 from oncegate.engine.admission import Backlog
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.journal import Journal
@@ -60,13 +61,14 @@ class Shard:
         row_topics: RowTopics | None = None,
         counts: Counts | None = None,
         direct: DirectRecords | None = None,
+        end: EndCell | None = None,
     ) -> None:
         self.namespace = namespace
         self.marks = marks
         self.id_sets, self.key_check = IdSets(key, index.id_sets.generation), key_check(key)
         self.row_fingerprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
         counts = Counts() if counts is None else counts
-        self.group_commit = GroupCommit(ledger, clock, marks, free_bytes, counts)
+        self.group_commit = GroupCommit(ledger, clock, marks, free_bytes, counts, end)
         self.journal = Journal(namespace, index, self.group_commit, clock, observer, limits, counts=counts)
         self.rates, self.backlog = self.journal.rates, Backlog()
         self.stages = StageQuota(self.journal, free_bytes)

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from oncegate.core.errors import LedgerFenced, NotFound
+from oncegate.core.lifecycle import EndCell, Event
 from oncegate.ledgers.catalog.catalog import Catalog
 from oncegate.ledgers.catalog.changes import NOWHERE, Location, change_of
 from oncegate.ports import Chunk, Mark, OpenLedger, OutputChange, Replayed, WriteRange
@@ -22,7 +23,10 @@ BATCH_ENTRIES = 10_000
 
 @dataclass
 class _Store:
-    """What one namespace keeps; `epoch` is that of its newest owner, `compacted` the mark that `compact` went up to."""
+    """What one namespace keeps; `epoch` is that of its newest owner, `owner` that one's end.
+
+    compacted: the mark that `compact` went up to.
+    """
 
     key: bytes
     mark: Mark
@@ -32,6 +36,14 @@ class _Store:
     ranges: dict[Location, bytes] = field(default_factory=dict)
     made: int = 0
     compacted: Mark | None = None
+    owner: EndCell | None = None
+
+    def fence(self) -> None:
+        """Ends the present owner, whose next append writes nothing."""
+        self.epoch += 1
+        why = f"its owner is epoch {self.epoch} now; nothing was written: open it anew"
+        if self.owner is not None:
+            self.owner.write(Event.FENCED, LedgerFenced(f"this ledger was opened as epoch {self.epoch - 1}, {why}"))
 
     def keep(self, written: WriteRange) -> Location:
         """Keeps the bytes of a range; its location is its own."""
@@ -46,29 +58,23 @@ class MemoryLedger:
 
     def __init__(self, store: _Store) -> None:
         self._store = store
-        self._epoch = store.epoch
+        self.epoch = store.epoch
+        self.end = EndCell()
 
     @property
     def mark(self) -> Mark:
         """The last mark; all of memory is as durable as it gets."""
         return self._store.mark
 
-    @property
-    def epoch(self) -> int:
-        """The number of this owner's opening; 0 once it was closed."""
-        return self._epoch
-
     def close(self) -> None:
         """Lets go of the store: from now on this object is refused."""
-        self._epoch = 0
+        if self._store.owner is self.end:
+            self._store.owner = None
+        self.end.write(Event.STOPPED, LedgerFenced("this ledger was closed; nothing was written: open it anew"))
 
     def require_owner(self) -> None:
-        """Raises LedgerFenced once there is a newer owner, or this one was closed."""
-        if self._epoch != self._store.epoch:
-            raise LedgerFenced(
-                f"this ledger was opened as epoch {self._epoch or '(closed)'}, its owner is epoch {self._store.epoch}; "
-                f"nothing was written: open it anew"
-            )
+        """Implements the port's `Ledger.require_owner`: a newer opening ends this one."""
+        self.end.check()
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
         """Implements the port's `Ledger.append`; ValueError when `outputs` contradict what is there."""
@@ -149,17 +155,18 @@ class MemoryLedgers:
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
         """Fences any older owner and yields the ledger; NotFound."""
         store = self._store(namespace)
-        store.epoch += 1
+        store.fence()
         ledger = MemoryLedger(store)
+        store.owner = ledger.end
         try:
             compacted = store.compacted.position if store.compacted else 0
-            yield OpenLedger(ledger, store.key, ledger.epoch, ledger.require_owner, ledger, compacted=compacted)
+            yield OpenLedger(ledger, store.key, ledger.epoch, ledger.end, ledger, compacted=compacted)
         finally:
             ledger.close()
 
     async def delete(self, namespace: str) -> None:
         """Implements the port's `Ledgers.delete`: an owner that there still is becomes an older one."""
-        self._store(namespace).epoch += 1
+        self._store(namespace).fence()
         del self._stores[namespace]
 
     def _store(self, namespace: str) -> _Store:

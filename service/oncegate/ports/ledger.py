@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from oncegate.core.errors import OncegateError
+from oncegate.core.lifecycle import EndCell
 from oncegate.ports.direct import DirectRecords
 from oncegate.ports.outputs import OutputChange, Outputs, RowTopics
 from oncegate.ports.row_places import RowPlaces
@@ -94,6 +95,12 @@ class Ledger(Protocol):
             LedgerFull, LedgerFenced, LedgerDown: as `append`.
         """
 
+    def require_owner(self) -> None:
+        """Raises why it has ended, once it has (`OpenLedger.end`); asks its lock, where a lock keeps other owners out.
+
+        From any thread; it may wait for a disk. LedgerFenced: it has a newer owner, or was closed.
+        """
+
 
 @dataclass(frozen=True)
 class OpenLedger:
@@ -101,8 +108,7 @@ class OpenLedger:
 
     key: the namespace's 32 secret bytes.
     epoch: the number of this opening; higher than every one before.
-    require_owner: raises LedgerFenced once the ledger has a newer owner or was closed, LedgerDamaged or LedgerDown once
-        it has ended beside appends; from any thread, and it may wait for a disk.
+    end: its end, once it has one. The ledger writes it where it finds it, and its caller where an append fails.
     outputs: reads the rows beside the entries; None: the ledger holds none (`Ability.OUTPUTS`).
     predecessors: the ids it had before it was restored or accepted as an older copy, oldest first.
     compacted: the position up to which entries were compacted, 0 for none: marks below it left no trace.
@@ -111,7 +117,6 @@ class OpenLedger:
     row_topics: the topics elsewhere that rows of requests are sent to; None: they stay here, in outputs.
     direct: the records of rows that clients write themselves into those topics; None: they cannot.
     fenced_by_appends: an append alone tells that a newer owner has opened the ledger; False: a lock keeps others out.
-    require_alive: raises the same where its upkeep has found so, and waits for nothing; None: `require_owner` does so.
     away: tells why its server is not there now, where its upkeep found so: nothing has ended, and it goes on by itself.
         None: it is there.
     durability: says what an acknowledged append outlives, where a server's settings decide that; empty: the kind of
@@ -121,7 +126,7 @@ class OpenLedger:
     ledger: Ledger
     key: bytes
     epoch: int
-    require_owner: Callable[[], None]
+    end: EndCell = field(default_factory=EndCell)
     outputs: Outputs | None = None
     predecessors: tuple[bytes, ...] = ()
     compacted: int = 0
@@ -130,7 +135,6 @@ class OpenLedger:
     direct: DirectRecords | None = None
     fenced_by_appends: bool = False
     durability: Callable[[], str] = lambda: ""
-    require_alive: Callable[[], None] | None = None
     away: Callable[[], OncegateError | None] = lambda: None
 
 

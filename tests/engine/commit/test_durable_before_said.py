@@ -282,7 +282,7 @@ async def test_an_append_under_way_is_in_doubt_where_its_ledger_ends_beside_it(s
     under_way = await served.begin(served.claim("a"))
     behind = await served.begin(served.claim("b", token=2))
     rests_on = commit.next_append - 1
-    commit.end(Event.FENCED_BESIDE, LedgerFenced("another gateway owns this ledger now; nothing was written"))
+    commit.write_end(Event.FENCED_BESIDE, LedgerFenced("another gateway owns this ledger now; nothing was written"))
     await turns()
     assert isinstance(under_way.exception(), LedgerDown)
     assert "whether this was written is unknown" in str(under_way.exception())

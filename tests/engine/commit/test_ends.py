@@ -65,19 +65,19 @@ async def test_what_no_append_had_begun_when_the_ledger_ended_is_not_in_doubt() 
     await commit.append_all()
     waiting = asyncio.create_task(commit.durable(submit(commit)))
     await turns()
-    commit.end(Event.ENDED, LedgerDown("its server is away; nothing was written"))
+    commit.write_end(Event.ENDED, LedgerDown("its server is away; nothing was written"))
     with pytest.raises(LedgerDown, match="nothing was written"):
         await waiting
 
 
 async def test_of_several_ends_the_first_counts_and_is_told_once() -> None:
     commit, told = made(Ledger()), list[OncegateError]()
-    commit.when_ended = lambda _, error: told.append(error)
+    commit.when_ended = lambda ending: told.append(ending.error)
     first = LedgerDown("the first")
     for error in (first, LedgerDown("a later one")):
-        commit.end(Event.UNKNOWN, error)
-    commit.end(Event.ENDED, LedgerDown("the last one"))
-    assert (commit.dead, told) == (first, [first])
+        commit.write_end(Event.UNKNOWN, error)
+    commit.write_end(Event.ENDED, LedgerDown("the last one"))
+    assert (commit.ending(), told) == ((Event.UNKNOWN, first), [first])
     with pytest.raises(LedgerDown, match="the first"):
         commit.check()
 
@@ -89,7 +89,7 @@ async def test_an_append_that_ends_after_the_ledger_was_given_up_answers_nobody(
     waiting = asyncio.create_task(commit.durable(submit(commit)))
     running = asyncio.create_task(commit.run())
     await turns()
-    commit.end(Event.ENDED, LedgerDown("its server is away"))
+    commit.write_end(Event.ENDED, LedgerDown("its server is away"))
     ledger.gate.set()
     await running
     with pytest.raises(LedgerDown, match="whether this was written is unknown"):
@@ -111,7 +111,7 @@ async def test_who_has_gone_away_meanwhile_keeps_the_end_from_no_other(end: str)
     waiting[1].cancel()
     await turns()
     if end == "ended beside":
-        commit.end(Event.ENDED, LedgerDown("its server is away"))
+        commit.write_end(Event.ENDED, LedgerDown("its server is away"))
     ledger.gate.set()
     async with asyncio.timeout(30):
         await appending
@@ -141,7 +141,7 @@ async def test_callers_in_flight_and_waiting_get_what_the_table_has_for_each_end
     error, is_beside = errors[event], event in BESIDE_APPENDS
     ledger = Ledger(*([] if is_beside else [error]))
     commit, ends = made(ledger), list[Event]()
-    commit.when_ended = lambda of, _: ends.append(of)
+    commit.when_ended = lambda ending: ends.append(ending.event)
     ledger.gate.clear()
     in_flight = asyncio.create_task(commit.durable(submit(commit)))
     running = asyncio.create_task(commit.run())
@@ -149,7 +149,7 @@ async def test_callers_in_flight_and_waiting_get_what_the_table_has_for_each_end
     waiting = asyncio.create_task(commit.durable(submit(commit)))
     await turns()
     if is_beside:
-        commit.end(end_of(error, beside=True), error)  # type: ignore[arg-type]
+        commit.write_end(end_of(error, beside=True), error)  # type: ignore[arg-type]
     ledger.gate.set()
     async with asyncio.timeout(30):
         await running

@@ -54,7 +54,7 @@ async def test_a_shard_whose_append_hangs_after_its_end_is_unknown_is_told_of_at
     """The owner itself waits for the append, for an hour perhaps."""
     served.disk.hold()
     claim = await served.begin(served.claim("a"))
-    served.shard.group_commit.end(Event.FAILED, LedgerDown("the disk is gone; unknown"))
+    served.shard.group_commit.write_end(Event.FAILED, LedgerDown("the disk is gone; unknown"))
     assert [fields["error"] for name, fields in served.events.seen if name == "ledger_lost"] == [
         "the disk is gone; unknown"
     ]

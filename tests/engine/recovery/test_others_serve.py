@@ -7,7 +7,6 @@ import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +28,7 @@ DAMAGED = LedgerDamaged("a byte is not what it was; put a whole copy back")
 
 class OneIsRefused(HeldLedgers):
     """Ledgers of which some cannot be opened (`refused`), some are opened slowly (`slow`), or end beside appends
-    (`alive_of`). `tried`: the openings that were begun.
+    (`ends`). `tried`: the openings that were begun.
     """
 
     def __init__(self) -> None:
@@ -37,7 +36,6 @@ class OneIsRefused(HeldLedgers):
         self.refused: dict[str, Exception] = {}
         self.tried: list[str] = []
         self.slow: dict[str, asyncio.Event] = {}
-        self.alive_of: dict[str, Exception] = {}
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
@@ -47,12 +45,7 @@ class OneIsRefused(HeldLedgers):
         if namespace in self.refused:
             raise self.refused[namespace]
         async with super().open(namespace) as opened:
-
-            def require_alive() -> None:
-                if namespace in self.alive_of:
-                    raise self.alive_of[namespace]
-
-            yield replace(opened, require_alive=require_alive)
+            yield opened
 
     def copy(self, namespace: str) -> Any:
         """A namespace's ledger as it is now."""
@@ -192,11 +185,11 @@ async def _let_through(served: Served, gate: asyncio.Event, took_ms: int) -> Non
 async def test_a_namespace_that_is_damaged_while_it_serves_is_mended_without_a_restart() -> None:
     ledgers = await with_namespaces("b", "default")
     async with serving(ledgers) as served:
-        ledgers.alive_of["b"] = ledgers.refused["b"] = DAMAGED
+        ledgers.refused["b"] = DAMAGED
+        ledgers.ends["b"].write_beside(DAMAGED)
         served.clock.advance(EVICTION_MS)
         await until(lambda: states(served) == {"b": "DOWN", "default": "SERVING"})
         await turns()
-        ledgers.alive_of.clear()
         ledgers.refused.clear()
         ledgers.tried.clear()
         served.clock.advance(RETRY_MS - 1)
@@ -247,7 +240,11 @@ async def late(ledgers: OneIsRefused) -> AsyncIterator[Served]:
 async def test_a_crash_in_the_upkeep_of_one_namespace_leaves_that_of_others_alone() -> None:
     ledgers = await with_namespaces("a", "default")
     async with serving(ledgers) as served:
-        ledgers.alive_of["a"] = ZeroDivisionError("nobody expected this")
+
+        def crash() -> None:
+            raise ZeroDivisionError("nobody expected this")
+
+        served.gateway.shard("a").scheduler.step = crash  # type: ignore[method-assign]
         shard = served.shard
         looked: list[None] = []
         real = shard.scheduler.step
@@ -293,11 +290,10 @@ async def test_a_ledger_that_lost_what_this_process_acknowledged_is_not_served_a
         await served.claim("a")
         older = ledgers.copy("default")
         await served.claim("b", token=2)
-        ledgers.alive_of["default"] = DAMAGED
+        ledgers.ends["default"].write_beside(DAMAGED)
         served.clock.advance(EVICTION_MS)
         await until(lambda: states(served) == {"default": "DOWN"})
         await turns()
-        ledgers.alive_of.clear()
         newer = ledgers.put_back("default", older)
         before = ledgers.entries("default")
         served.clock.advance(RETRY_MS)

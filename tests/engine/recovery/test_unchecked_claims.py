@@ -146,7 +146,7 @@ async def test_a_bug_of_the_gateways_own_lets_nothing_pass_while_the_ledger_can_
     shard = served.shard
     shard.group_commit.between = BrokenWork()
     shard.group_commit.wake()
-    await until(lambda: shard.group_commit.dead is not None)
+    await until(lambda: shard.group_commit.ending() is not None)
     with pytest.raises(Recovering):
         await ask(served, "a")
     assert "passing_unchecked" not in served.events.names()
@@ -156,7 +156,7 @@ async def test_a_bug_of_the_gateways_own_lets_nothing_pass_while_the_ledger_can_
 
 async def test_claims_pass_once_the_ledger_cannot_be_opened_whatever_ended_it_before(served: Served) -> None:
     served.disk.refuse_to_open = LedgerDown("its server is away")
-    served.shard.group_commit.end(Event.FAILED, LedgerDown("a compaction failed; whether it was made is unknown"))
+    served.shard.group_commit.write_end(Event.FAILED, LedgerDown("a compaction failed; unknown whether it was made"))
     with pytest.raises(Recovering):
         await ask(served, "a")
     await turns()
@@ -172,7 +172,7 @@ async def test_a_ledger_that_cannot_be_opened_for_a_bug_or_for_want_of_memory_le
     served: Served,
 ) -> None:
     served.disk.refuse_to_open = ZeroDivisionError("a bug of the replay")
-    served.shard.group_commit.end(Event.FAILED, LedgerDown("a compaction failed; whether it was made is unknown"))
+    served.shard.group_commit.write_end(Event.FAILED, LedgerDown("a compaction failed; unknown whether it was made"))
     for refused in (ZeroDivisionError("a bug of the replay"), MemoryError()):
         served.disk.refuse_to_open = refused
         await turns()
@@ -186,13 +186,15 @@ async def test_a_ledger_that_its_upkeep_has_ended_lets_nothing_pass_by_the_appen
     ledgers = HeldLedgers()
     async with serving(ledgers) as served:
         await served.shard.settings.configure(PASS, served.deadline())
-        ledgers.has_given_up = True
+        served.disk.hold()
+        under_way = await served.begin(served.claim("a"))
+        ledgers.ends["default"].write_beside(LedgerDown("its upkeep has failed; open it anew"))
         served.disk.faults = ["lost"]
+        await served.disk.let_go()
         with pytest.raises(LedgerDown):
-            await served.claim("a")
+            await under_way
         with pytest.raises(Recovering):
             await ask(served, "a")
-        ledgers.has_given_up = False
 
 
 @pytest.mark.parametrize(

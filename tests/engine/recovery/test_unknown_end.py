@@ -1,15 +1,12 @@
 """An append whose end is unknown poisons the shard: no answers, then an index rebuilt from what the ledger holds."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
 
 from oncegate.core.claims import Verb
 from oncegate.core.errors import LedgerBusy, LedgerDamaged, LedgerDown, LedgerFenced, Recovering
 from oncegate.engine.recovery.owner import EVICTION_MS, REOPEN_MS
-from oncegate.ports import OpenLedger
 from tests.support.held import HeldLedgers, Served, rows_of, said, serving, turns, until, winner
 
 
@@ -175,28 +172,14 @@ async def test_a_fenced_owner_stays_down_and_writes_nothing(served: Served) -> N
         assert said(await newer.claim("a", token=2)) == ["GRANTED"]
 
 
-class Followed(HeldLedgers):
-    """Ledgers whose upkeep finds that another gateway owns them now."""
-
-    followed = False
-
-    @asynccontextmanager
-    async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
-        async with super().open(namespace) as opened:
-            yield replace(opened, require_alive=self.require_alive)
-
-    def require_alive(self) -> None:
-        if self.followed:
-            raise LedgerFenced("another gateway owns the ledgers now; nothing was written")
-
-
 async def test_an_append_under_way_is_unknown_where_another_gateway_is_found_to_own_the_ledger() -> None:
-    ledgers = Followed()
+    ledgers = HeldLedgers()
     async with serving(ledgers) as served:
         served.disk.hold()
         under_way = await served.begin(served.claim("a"))
         behind = await served.begin(served.claim("b", token=2))
-        ledgers.followed = True
+        followed = LedgerFenced("another gateway owns the ledgers now; nothing was written")
+        ledgers.ends["default"].write_beside(followed)
         served.clock.advance(EVICTION_MS)
         await turns()
         assert isinstance(under_way.exception(), LedgerDown)

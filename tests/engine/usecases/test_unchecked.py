@@ -104,7 +104,7 @@ async def test_a_gateway_that_never_had_the_ledger_lets_nothing_pass() -> None:
 async def test_a_ledger_that_is_another_gateways_or_damaged_lets_nothing_pass(
     served: Served, why: OncegateError
 ) -> None:
-    served.shard.group_commit.end(end_of(why), why)
+    served.shard.group_commit.write_end(end_of(why), why)
     await turns()
     with pytest.raises(type(why)):
         await ask(served, "a")

@@ -141,17 +141,17 @@ async def test_an_append_that_is_under_way_when_its_folder_is_moved_tells_its_ow
             goes_on.wait()
 
     async with open_log(str(tmp_path / "data"), create=True) as ledgers, ledgers.open("default") as opened:
-        look, require_alive = opened.ledger.look, opened.require_alive  # type: ignore[attr-defined]
-        assert require_alive is not None
+        look = opened.ledger.look  # type: ignore[attr-defined]
         monkeypatch.setattr(FolderLock, "require", require)
         append = asyncio.create_task(opened.ledger.append([b"a"], []))
         try:
             await asyncio.to_thread(guarded.wait)
             (tmp_path / "data").rename(tmp_path / "elsewhere")
             await asyncio.to_thread(look)
-            require_alive()
+            opened.end.check()
         finally:
             goes_on.set()
         assert (await append).position == 1
+        await asyncio.to_thread(look)
         with pytest.raises(LedgerFenced, match="moved, removed or replaced"):
-            require_alive()
+            opened.end.check()

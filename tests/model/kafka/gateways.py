@@ -197,7 +197,7 @@ class Gateway:
         for piece in (entries, list(ledger._catalog.pieces())):
             places.append((await ledger._write_piece(encode_piece(piece)),))
         async with ledger._one:
-            ledger._require_alive()
+            ledger.end.check()
             ledger._taking = NoChanges()  # type: ignore[assignment]
             try:
                 if ledger.mark == mark:

@@ -53,7 +53,7 @@ class StandingBy(Gateway):
         async def take_over(warm: Fold | None) -> tuple[OpenLedger, Fold]:
             opened = await opening.open_place(place, listed, election.lead, warm)
             ledgers.append(KafkaLedger(place, opened, listed, topics, DirectTopic(place, "")))
-            return OpenLedger(ledgers[0], opened.key, ledgers[0].epoch, ledgers[0].require_owner), opened.fold
+            return OpenLedger(ledgers[0], opened.key, ledgers[0].epoch, ledgers[0].end), opened.fold
 
         fold = Fold(place.listed.ledger, place.frames.topic)
         shard = FollowedTopics(place, fold)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Probe
-from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
-from oncegate.core.lifecycle import ENDS, AppendOutcome, Event, end_of
+from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
+from oncegate.core.lifecycle import ENDS, AppendOutcome, EndCell, Ending, Event, end_of
 from oncegate.engine.commit.between_appends import BetweenAppends, NoWork
 from oncegate.engine.commit.change import Change
 from oncegate.engine.commit.change_queue import ChangeQueue
@@ -33,7 +33,8 @@ class GroupCommit:
 
     The only caller of `Ledger.append` once a shard serves; lives on one event loop. `mark`: the last durable position.
     `next_position`: that of the next entry submitted. `between`: the work between appends, none at first. `room`: what
-    the ledger has of it. `counts`: takes how appends ended, and how long and large they were.
+    the ledger has of it. `counts`: takes how appends ended, and how long and large they were. `end`: the ledger's,
+    which a failed append writes.
     """
 
     def __init__(
@@ -43,8 +44,10 @@ class GroupCommit:
         marks: Marks,
         free_bytes: Callable[[], tuple[int, int]] = lambda: (1, 1),
         counts: Counts | None = None,
+        end: EndCell | None = None,
     ) -> None:
         self._ledger = ledger
+        self.end = EndCell() if end is None else end
         self._counts = Counts() if counts is None else counts
         self._clock = clock
         self._marks = marks
@@ -56,27 +59,24 @@ class GroupCommit:
         self.undone = 0
         # Whether a newer owner is noticed by an append alone.
         self.fenced_by_appends = False
-        # Raises why the ledger has ended beside appends: the next one writes nothing, and raises the same.
-        self.require_alive: Callable[[], None] = _nothing
         self.between: BetweenAppends = NoWork()
-        # Called at once when it ends, perhaps long before `run` returns: an append may hang.
-        self.when_ended: Callable[[Event, OncegateError], None] = _ignored
-        self.closing = False
-        self._refusal: OncegateError = LedgerDown("the gateway is shutting down; nothing was written")
-        self.dead: OncegateError | None = None
+        # Called once with the end, perhaps long before `run` returns: an append may hang.
+        self.when_ended: Callable[[Ending], None] = _ignored
+        # Why nothing more is taken, though what was taken is written.
+        self.stopping: OncegateError | None = None
         # Not the ledger's own: that one runs ahead by what this loop has not yet taken note of.
         self.mark = ledger.mark
         self.next_position = self.mark.position + 1
         # The last position that an append has begun to write.
         self._begun = self.mark.position
-        # Up to where it is unknown what is written, since the ledger ended beside appends.
-        self._in_doubt_to = 0
+        # Up to where it is unknown what is written, once callers have the end of the ledger; None before.
+        self._in_doubt_to: int | None = None
         marks.add(self.mark)
 
     @property
     def open(self) -> bool:
         """Whether something can be written now."""
-        return not self.closing and not self.room.full and self.dead is None
+        return self.stopping is None and not self.room.full and self.ending() is None
 
     @property
     def queued(self) -> tuple[int, int]:
@@ -84,14 +84,14 @@ class GroupCommit:
         return len(self._queue), len(self._waiters)
 
     def check(self, *, ends: bool = False) -> None:
-        """Raises why nothing can be written now, if so: LedgerFull, or what killed this group commit.
+        """Raises why nothing can be written now, if so: LedgerFull, why the ledger has ended, or why it is closed.
 
         `ends`: what is to be written ends something, so that the ledger may have room kept for it.
         """
-        if self.dead is not None:
-            raise self.dead
-        if self.closing:
-            raise again(self._refusal)
+        if (ending := self.ending()) is not None:
+            raise ending.again()
+        if self.stopping is not None:
+            raise again(self.stopping)
         if self.room.full and not ends:
             raise self.room.refusal
 
@@ -117,7 +117,7 @@ class GroupCommit:
         LedgerFull: it was not written. What the ledger refuses of a change: the same, told to its submitter alone.
         LedgerDown: unknown; then nothing is answered any more, whatever it rests on.
         """
-        if self.dead is None and position <= self.mark.position:
+        if self.ending() is None and position <= self.mark.position:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.wait(position, waiter, current_span())
@@ -125,8 +125,9 @@ class GroupCommit:
 
     def wait(self, position: int, waiter: "asyncio.Future[None]", span: TraceSpan | None = None) -> None:
         """Lets `waiter` end as `durable` of this position does; `span`: of the request that waits."""
-        if self.dead is not None:
-            waiter.set_exception(again(self.dead if position > self._in_doubt_to else LedgerDown(_IN_DOUBT)))
+        if (ending := self.ending()) is not None:
+            is_in_doubt = position <= (self._in_doubt_to or 0)
+            waiter.set_exception(LedgerDown(_IN_DOUBT) if is_in_doubt else ending.again())
         elif position <= self.mark.position:
             waiter.set_result(None)
         else:
@@ -167,29 +168,29 @@ class GroupCommit:
         return self.submit([encode(Probe(self._clock.wall_ms()))], [], _nothing, _nothing)
 
     async def run(self) -> None:
-        """Appends groups until closed and drained; returns early, `dead` set, when the ledger has ended.
+        """Appends groups until closed and drained; returns early when the ledger has ended.
 
         Whatever raises here has the same end: all waiters get an error, and the work between appends is stopped.
         """
         try:
             await self._run()
         except BaseException as error:
-            self.end(Event.FAILED, unknown_end("the group commit", error))
+            self.write_end(Event.FAILED, unknown_end("the group commit", error))
             if not isinstance(error, Exception):
                 raise
         finally:
             await self.between.stop()
 
     async def _run(self) -> None:
-        while self.dead is None:
+        while self.ending() is None:
             due_ms, probe_ms = self.between.due_ms(), self.room.due_ms()
             if due_ms is not None and due_ms <= 0:
                 await self.between.turn()
-            elif probe_ms is not None and probe_ms <= 0 and not self.closing:
+            elif probe_ms is not None and probe_ms <= 0 and self.stopping is None:
                 await self._probe()
             elif self._queue:
                 await self.append_next()
-            elif self.closing:
+            elif self.stopping is not None:
                 return
             else:
                 await self._wait(probe_ms if due_ms is None else due_ms)
@@ -199,7 +200,7 @@ class GroupCommit:
         self.room.leave_alone()
         if self._queue:  # what ends something is not to be refused with the probe
             await self.append_next()
-        if self.dead is None and self.room.measure():
+        if self.ending() is None and self.room.measure():
             position = self._submit_probe()
             await self.append_all()
             if self.mark.position >= position:
@@ -257,10 +258,8 @@ class GroupCommit:
             self._refuse_part(group, error)
         except Exception as error:
             self._counts.add(APPENDS_LOST)
-            event = end_of(error)
-            if event is Event.UNKNOWN and self._ended_beside() is not None:
-                event = Event.FAILED  # it had ended before, so this append has proved nothing
-            self.end(event, error if isinstance(error, OncegateError) else unknown_end("the ledger", error))
+            why = error if isinstance(error, OncegateError) else unknown_end("the ledger", error)
+            self.write_end(end_of(error), why)
         else:
             self._counts.add(APPENDED)
             self._counts.changes.observe(len(group))
@@ -303,37 +302,38 @@ class GroupCommit:
         self.next_position = self.mark.position + 1
         self._begun = self.mark.position
 
-    def end(self, event: Event, error: OncegateError) -> None:
-        """Ends it, if it has not ended: all callers get what `ENDS` has for `event`, and `run` returns."""
-        if self.dead is not None:
-            return
-        self.dead = error
+    def ending(self) -> Ending | None:
+        """Returns how the ledger has ended, and lets callers have it that wait; None: it goes on, or was closed."""
+        ending = self.end.ending
+        if ending is None or ending.event is Event.STOPPED:
+            return None
+        if self._in_doubt_to is None:
+            self._report(ending)
+        return ending
+
+    def write_end(self, event: Event, error: OncegateError) -> None:
+        """Ends the ledger, if it has not ended, and lets callers have its end at once."""
+        self.end.write(event, error)
+        self.ending()
+
+    def _report(self, ending: Ending) -> None:
+        """Lets all callers have what `ENDS` has for the event, and `run` return."""
+        event, error = ending
         outcome = ENDS[event].effect
+        self._in_doubt_to = 0
         if outcome.in_flight is AppendOutcome.UNKNOWN and outcome.waiting is not AppendOutcome.UNKNOWN:
             # The error of an end beside appends does not say that the append under way may be written.
             self._in_doubt_to = self._begun
             self._waiters.fail_to(self._begun, LedgerDown(_IN_DOUBT))
         self._waiters.fail(error)
         self._wake.set()
-        self.when_ended(event, error)
-
-    def look(self) -> None:
-        """Ends it where the ledger has ended beside appends, though nothing is written that would find it."""
-        if self.dead is None and not self.closing and (error := self._ended_beside()) is not None:
-            self.end(end_of(error, beside=True), error)
-
-    def _ended_beside(self) -> OncegateError | None:
-        try:
-            self.require_alive()
-        except (LedgerFenced, LedgerDamaged, LedgerDown) as error:
-            return error
-        return None
+        self.when_ended(ending)
 
     def close(self, refusal: OncegateError | None = None) -> None:
-        """Takes nothing more; `run` returns when all that was submitted is written. `refusal`: what is told instead of
-        that the gateway is shutting down."""
-        self.closing = True
-        self._refusal = refusal if refusal is not None else self._refusal
+        """Takes nothing more; `run` returns when all that was submitted is written. `refusal`: what is raised instead
+        of that the gateway is shutting down."""
+        if self.stopping is None or refusal is not None:
+            self.stopping = refusal or LedgerDown("the gateway is shutting down; nothing was written")
         self._wake.set()
 
 
@@ -341,5 +341,5 @@ def _nothing() -> None:
     return None
 
 
-def _ignored(_event: Event, _error: OncegateError) -> None:
+def _ignored(_ending: Ending) -> None:
     return None

@@ -73,7 +73,7 @@ class Snapshotter:
         """Tells in how many milliseconds a snapshot begins or goes on; None: there is none, or it has to wait."""
         if self._may_begin:
             return 0
-        if self._steps is not None and not self._group_commit.closing:
+        if self._steps is not None and self._group_commit.stopping is None:
             return self._next_step_ms - self._clock.monotonic_ms()
         return None
 
@@ -107,7 +107,7 @@ class Snapshotter:
         # At once: while the append is awaited, a second request must find that there is one.
         self._steps, self._requested = steps, None
         await self._group_commit.append_all()
-        if self._group_commit.dead is None and self._group_commit.mark.position == position:
+        if self._group_commit.ending() is None and self._group_commit.mark.position == position:
             self._stream = EntryStream()
             self._replacing = asyncio.create_task(self._replace(self._group_commit.mark, self._stream))
         else:
@@ -146,7 +146,7 @@ class Snapshotter:
             self._ended(None if reason is None else _why(reason))
         except Exception as error:
             end = error if isinstance(error, OncegateError) else unknown_end("compaction", error)
-            self._group_commit.end(end_of(error, beside=True), end)
+            self._group_commit.write_end(end_of(error, beside=True), end)
 
     async def _compact(self, mark: Mark, entries: EntryStream) -> Exception | None:
         """Compacts the ledger; returns None, or why it keeps its entries; any other error is of unknown end."""

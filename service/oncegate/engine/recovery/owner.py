@@ -14,7 +14,7 @@ from oncegate.core.errors import (
     Retryable,
     Stop,
 )
-from oncegate.core.lifecycle import AFTER, ENDS, ROWS, WHILE, Callers, Condition, Event, Reopen, State
+from oncegate.core.lifecycle import AFTER, ENDS, ROWS, WHILE, Callers, Condition, Ending, Event, Reopen, State
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.failures import error_fields, reason_of, without_frames
 from oncegate.engine.policies.unchecked import Unchecked
@@ -81,13 +81,15 @@ class Owner:
 
     @property
     def shard(self) -> Shard | None:
-        """Returns the shard that serves; None while it recovers, from the moment when its group commit is dead."""
+        """Returns the shard that serves; None while it recovers, from the moment when its ledger has ended."""
         shard = self._shard
-        return None if shard is None or shard.group_commit.dead is not None else shard
+        return None if shard is None or shard.group_commit.ending() is not None else shard
 
     @property
     def life(self) -> State:
         """Returns the state, with the conditions that are in force now."""
+        if self._shard is not None:
+            self._shard.group_commit.ending()  # the ledger may have ended meanwhile
         state = self._state
         for condition in Condition:
             if (cell := WHILE.get((state, condition))) is not None and self._holds(condition):
@@ -113,7 +115,7 @@ class Owner:
     @property
     def failed(self) -> Exception | None:
         """Why it is DOWN, until it serves or stands by."""
-        return self._cause if self._state in (State.DOWN, State.SUPERSEDED) else None
+        return self._cause if self.life in (State.DOWN, State.SUPERSEDED) else None
 
     @property
     def ended(self) -> OncegateError | None:
@@ -243,13 +245,13 @@ class Owner:
         name = "ledger_lost" if isinstance(error, OncegateError | OSError) or is_shortage(error) else "owner_failed"
         self._world.observer.event(name, namespace=self.namespace, **error_fields(error))
 
-    def _lost(self, event: Event, error: OncegateError) -> None:
+    def _lost(self, ending: Ending) -> None:
         """Notes that nothing serves from now on. At once: what is still to be closed may hang."""
         assert self._shard is not None
         self._recovering_ms = self._watched_ms = self._world.clock.monotonic_ms()
-        if ENDS[event].effect.reopen is Reopen.SOON:
+        if ENDS[ending.event].effect.reopen is Reopen.SOON:
             self._unchecked_claims.prepare(self._shard)
-        self._take(event, error)
+        self._take(*ending)
 
     def _is_not_down(self) -> bool:
         """Whether no claim may pass: the shard serves, or this gateway is not to answer for the namespace."""
@@ -283,10 +285,10 @@ class Owner:
             try:
                 await shard.group_commit.run()
             finally:
-                self._shard, self._seen = None, shard.mark
+                self._shard, self._ledger, self._seen = None, None, shard.mark
                 await shard.eviction.close()
-            if shard.group_commit.dead is not None:
-                raise shard.group_commit.dead
+            if (ending := shard.group_commit.ending()) is not None:
+                raise ending.error
 
     async def _open(self, stack: AsyncExitStack) -> Shard:
         world, namespace = self._world, self.namespace
@@ -326,7 +328,7 @@ class Owner:
 
     def _keep_up(self, now_ms: int) -> None:
         if self._shard is not None:
-            self._shard.group_commit.look()
+            self._shard.group_commit.ending()
         self._tell_away(now_ms)
         shard = self.shard
         self._watch(now_ms)

@@ -107,10 +107,10 @@ def _shard_of(
         opened.row_topics,
         counts,
         opened.direct,
+        opened.end,
     )
     shard.durability = opened.durability
     shard.group_commit.fenced_by_appends = opened.fenced_by_appends
-    shard.group_commit.require_alive = opened.require_alive or opened.require_owner
     shard.group_commit.room.when_full = partial(_tell_room, world, namespace)
     if opened.free_bytes()[0] <= 0:
         shard.group_commit.room.begin_full(LedgerFull("the disk is full; nothing was written"))

@@ -142,7 +142,7 @@ class KafkaLedgers(ServerLedgers[KafkaNamespace, KafkaPlace, Fold, KafkaLedger])
             ledger,
             ledger.key,
             ledger.epoch,
-            ledger.require_owner,
+            ledger.end,
             ledger,
             compacted=ledger.compacted_position,
             row_topics=ledger.topics,

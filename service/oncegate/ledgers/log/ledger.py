@@ -4,14 +4,14 @@ A compaction writes its snapshot beside the appends; only its frame waits its tu
 """
 
 import asyncio
-import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
+from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
+from oncegate.core.lifecycle import EndCell
 from oncegate.ledgers.catalog.changes import NOWHERE, Change, Location, Wrote, change_of
 from oncegate.ledgers.catalog.published_ranges import PublishedRange
 from oncegate.ledgers.disk import Disk
@@ -54,7 +54,8 @@ class LogLedger:
         self._guard = guard
         self._catalog = found.scan.catalog
         self._range_counts = RangeCounts(self._catalog.locations())
-        self._writer = LogWriter(disk, paths, found, owned, guard, open_streams, reserve)
+        self.end = EndCell()
+        self._writer = LogWriter(disk, paths, found, owned, guard, open_streams, reserve, self.end)
         self.predecessors = found.scan.predecessors
         self._mark = Mark(paths.ledger, found.mark.position, found.mark.chain)
         self._one = asyncio.Lock()
@@ -66,9 +67,6 @@ class LogLedger:
         self._keeping = asyncio.Lock()
         self._taking: SnapshotTaking | None = None
         self._letting_go = asyncio.Event()
-        self._closed = threading.Event()
-        # What ended it beside appends.
-        self._ended: OncegateError | None = None
         self._appending = False
 
     @property
@@ -101,7 +99,7 @@ class LogLedger:
         plan = [change_of(output, lambda _: NOWHERE) for output in outputs]
         await self._one.acquire()
         try:
-            self._writer.require_alive()
+            self.end.check()
             written = self._begin(entries, outputs, plan)
         except BaseException:
             self._one.release()
@@ -123,15 +121,15 @@ class LogLedger:
 
     async def _compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
         async with self._compacting:
-            self._writer.require_alive()
+            self.end.check()
             mark = await asyncio.to_thread(self._mark_at, position)
             file, snapshots = self._writer.begin_snapshot()
             taking = self._taking = SnapshotTaking(snapshots, self._catalog, self._writer.guarded, self._letting_go)
             try:
                 # A disk that failed is left as it is.
-                places = await taking.write(snapshot, lambda: self._writer.dead is None)
+                places = await taking.write(snapshot, lambda: self.end.ending is None)
                 async with self._one:
-                    self._writer.require_alive()
+                    self.end.check()
                     await self._replace(mark, places, taking.changes_since, file)
             finally:
                 self._taking = None
@@ -154,7 +152,8 @@ class LogLedger:
             return mark_at(self._disk, self._paths.shard, self._writer.segments.extent, position)
         except OSError as error:
             down = LedgerDown(f"the ledger in {self._paths.shard} cannot be read ({error}); open it anew")
-            raise self._writer.die(down) from error
+            self.end.write_beside(down)
+            raise down from error
 
     def _begin(
         self, entries: Sequence[bytes], outputs: Sequence[OutputChange], plan: list[Change]
@@ -196,7 +195,7 @@ class LogLedger:
         They come from the files and are verified again. A thread of its own reads some batches ahead.
         LedgerDamaged, OSError.
         """
-        self._writer.require_alive()
+        self.end.check()
         with self._writer.garbage.reading():
             extent = self._writer.segments.extent
             entries = replayed(self._disk, self._paths.shard, self._paths.outputs, extent, from_position)
@@ -206,7 +205,7 @@ class LogLedger:
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         """Implements the port's `Outputs.fetch`; each range's SHA-256 is verified. LedgerFenced too."""
-        self._writer.require_alive()
+        self.end.check()
         found = self._catalog.find(topic, partition, offset, max_rows, max_bytes)
         if not found:
             return []
@@ -232,14 +231,14 @@ class LogLedger:
     async def keep_up(self) -> None:
         """Syncs the witness and removes what nobody needs any more; no effect once it is closed."""
         async with self._keeping:
-            if self._closed.is_set() or self._writer.dead is not None:
+            if self.end.ending is not None:
                 return
             try:
                 await asyncio.to_thread(self._writer.witness.sync)
                 await self._in_writer(self._writer.run_removals)
             except OSError as error:
                 why = f"the witness {self._paths.witness} cannot be synced ({error}); open the ledger anew"
-                self._ended = self._writer.die(LedgerDown(why))
+                self.end.write_beside(LedgerDown(why))
             if self._writer.garbage.waiting:  # somebody reads them
                 self._due.add(self)
 
@@ -248,34 +247,29 @@ class LogLedger:
 
         Then syncs the witness and closes the files. No effect when it is closed.
         """
+        is_first = not self._letting_go.is_set()
         self._letting_go.set()
         async with self._compacting, self._one, self._keeping:
-            if not self._closed.is_set():
-                self._closed.set()
+            if is_first:
                 await self._in_writer(self._writer.close)
 
     def require_owner(self) -> None:
-        """Raises LedgerFenced once the data folder has another owner or this ledger was closed; from any thread."""
-        if self._closed.is_set():
-            raise LedgerFenced("this ledger was closed; nothing was written: open it anew")
-        self._guard()
-
-    def look(self) -> None:
-        """Ends this ledger where its folder is lost, as an append would; waits for the disk, from any thread."""
-        if self._closed.is_set() or self._writer.dead is not None:
-            return
+        """Implements the port's `Ledger.require_owner`: asks the lock of the data folder."""
+        self.end.check()
         try:
             self._guard()
         except LedgerFenced as error:
-            self._ended = self._writer.die(error)
+            self.end.write_beside(error)
+            raise
 
-    def require_alive(self) -> None:
-        """Raises LedgerFenced or LedgerDown where `look` or `keep_up` has ended it: waits for no disk.
+    def look(self) -> None:
+        """Ends this ledger where its folder is lost; waits for the disk, from any thread.
 
-        Not while an append is under way, which may be written still, and tells its own end.
+        Not while an append is under way, which looks itself, and whose end says whether it was written.
         """
-        if self._ended is not None and not self._appending:
-            raise type(self._ended)(self._ended.detail)
+        if not self._appending:
+            with suppress(LedgerFenced, LedgerDown):
+                self.require_owner()
 
     def _in_writer(self, function: Callable[..., T], *args: Any) -> "asyncio.Future[T]":
         return asyncio.get_running_loop().run_in_executor(self._writing, function, *args)

@@ -127,12 +127,11 @@ class LogLedgers:
                 ledger,
                 found.key,
                 ledger.epoch,
-                ledger.require_owner,
+                ledger.end,
                 ledger,
                 ledger.predecessors,
                 ledger.compacted_position,
                 self._free_bytes,
-                require_alive=ledger.require_alive,
             )
         finally:
             self._open.discard(ledger)

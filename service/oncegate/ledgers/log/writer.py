@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull, OncegateError
+from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
+from oncegate.core.lifecycle import EndCell, Event, end_of
 from oncegate.ledgers.catalog.changes import Change, located
 from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.files.frame_body import Body, Compacted, encode_body
@@ -30,7 +31,7 @@ class LogWriter:
     """Changes the files of a ledger. Its methods block; they are called one at a time, where nothing else is said.
 
     `guard` raises LedgerFenced when the folder is lost. `open_streams`, `reserve`: of all ledgers. `garbage`: what is
-    to be removed. `witness`: synced from any thread. `dead`: why nothing is written any more.
+    to be removed. `witness`: synced from any thread. `end`: after it nothing is written.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class LogWriter:
         guard: Callable[[], None],
         open_streams: OpenStreams,
         reserve: Reserve,
+        end: EndCell,
     ) -> None:
         self._disk = disk
         self._paths = paths
@@ -53,7 +55,7 @@ class LogWriter:
         self._reserve = reserve
         self._full = reserve.released  # whoever appends was told: from now on the reserve is for that
         self.garbage = Garbage(disk, paths.shard, paths.outputs)
-        self.dead: OncegateError | None = None
+        self._end = end
 
     def write(self, entries: list[bytes], plan: list[Change], ranges: list[WriteRange]) -> list[Change]:
         """Writes one append: 1. output files, synced. 2. The frame, synced. 3. The witness. Then the answer.
@@ -96,8 +98,8 @@ class LogWriter:
         return file, SnapshotWriter(self._disk, self._paths.outputs, file)
 
     def guarded(self, work: Callable[[], T]) -> T:
-        """Does other work on the folder, whose errors mean what they do in an append; from any thread."""
-        with self._known_end():
+        """Does other work on the folder, beside appends; its errors end the ledger as theirs do. From any thread."""
+        with self._known_end(beside=True):
             self._guard()
             return work()
 
@@ -108,26 +110,16 @@ class LogWriter:
 
     def run_removals(self) -> None:
         """Removes what can be; only while the folder is ours: another's files have the same names."""
-        if self.dead is None:
+        if self._end.ending is None:
             with contextlib.suppress(LedgerFenced):
                 self._guard()
                 self.garbage.run()
 
-    def die(self, why: OncegateError) -> OncegateError:
-        """Lets nothing be written any more; returns why. From any thread."""
-        self.dead = why
-        return why
-
-    def require_alive(self) -> None:
-        """Raises why nothing is written any more, if so; from any thread."""
-        if self.dead is not None:
-            raise type(self.dead)(self.dead.detail)
-
     def close(self) -> None:
         """Syncs the witness, which may lag, and closes every file."""
         self.run_removals()
-        if self.dead is None:
-            self.dead = LedgerDown(f"the ledger in {self._paths.shard} was closed; nothing was written")
+        closed = LedgerFenced(f"the ledger in {self._paths.shard} was closed; nothing was written: open it anew")
+        if self._end.write(Event.STOPPED, closed).error is closed:
             with contextlib.suppress(OSError):
                 self.witness.sync()
         for closing in (self._outputs.close, self.segments.close, self.witness.close):
@@ -148,8 +140,8 @@ class LogWriter:
             raise
 
     @contextmanager
-    def _known_end(self) -> Iterator[None]:
-        """No room: refused, and nothing was written. Any other error: this object is dead."""
+    def _known_end(self, *, beside: bool = False) -> Iterator[None]:
+        """No room: refused, and nothing was written. Any other error: the ledger has ended."""
         try:
             yield
         except NoRoom as error:
@@ -157,8 +149,10 @@ class LogWriter:
         except LedgerFull:
             raise
         except LedgerFenced as error:
-            self.die(error)
+            self._end.write(end_of(error, beside=beside), error)
             raise
         except BaseException as error:
             why = f"the ledger in {self._paths.shard} failed at position {self.segments.end.position} ({error})"
-            raise self.die(LedgerDown(f"{why}; whether this was written is unknown until it is opened anew")) from error
+            down = LedgerDown(f"{why}; whether this was written is unknown until it is opened anew")
+            self._end.write(end_of(down, beside=beside), down)
+            raise down from error

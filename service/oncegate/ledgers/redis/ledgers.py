@@ -106,7 +106,7 @@ class RedisLedgers(ServerLedgers[RedisNamespace, RedisPlace, Fold, RedisLedger])
             ledger,
             ledger.key,
             ledger.epoch,
-            ledger.require_owner,
+            ledger.end,
             ledger,
             compacted=ledger.compacted_position,
             free_bytes=ledger.free_bytes,

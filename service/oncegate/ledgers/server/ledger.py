@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from contextlib import aclosing
 from typing import ClassVar, Generic, TypeVar
 
-from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, OncegateError
+from oncegate.core.errors import LedgerDamaged, LedgerFenced
+from oncegate.core.lifecycle import EndCell, Event
 from oncegate.ledgers.catalog.catalog import Catalog
 from oncegate.ledgers.catalog.changes import Change, Location
 from oncegate.ledgers.fold import Fold
@@ -22,7 +23,7 @@ class RemoteLedger(ABC, Generic[F]):
     """Implements what of `ports.Ledger` is the same on every server; a subclass writes, reads back and deletes.
 
     `key`: the namespace's. `fold` holds what the frames have made so far. An error that leaves the end unknown, another
-    owner's, or damage ends it: `_dead` is what every later call raises.
+    owner's, or damage ends it, and every later call raises the same.
     """
 
     # Of entries in one append, in bytes.
@@ -31,8 +32,7 @@ class RemoteLedger(ABC, Generic[F]):
     def __init__(self, fold: F, key: bytes) -> None:
         self.fold = self._fold = fold
         self.key = key
-        self._dead: OncegateError | None = None
-        self._closed = self._gave_up = False
+        self.end = EndCell()
         # Held in this order: a compaction appends its frame, and `close` waits for the upkeep last.
         self._compacting, self._one, self._keeping = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self._letting_go = asyncio.Event()
@@ -60,26 +60,8 @@ class RemoteLedger(ABC, Generic[F]):
         return self._fold.catalog
 
     def require_owner(self) -> None:
-        """Raises LedgerFenced once a newer owner was met, or this ledger was closed; from any thread.
-
-        LedgerDamaged, LedgerDown: it has ended so beside appends.
-        """
-        if isinstance(self._dead, LedgerFenced):
-            raise LedgerFenced(self._dead.detail)
-        if self._closed:
-            raise LedgerFenced("this ledger was closed; nothing was written: open it anew")
-        # An append that failed tells its caller itself, and whether its end is known.
-        if isinstance(self._dead, LedgerDamaged) or self._gave_up:
-            self._require_alive()
-
-    def end(self, why: OncegateError) -> None:
-        """Takes nothing more: the next call is told why."""
-        self._dead = self._dead or why
-
-    def give_up(self, why: OncegateError) -> None:
-        """Takes nothing more, as `end`, for what the upkeep has found: no append has failed by then."""
-        self._gave_up = self._gave_up or self._dead is None
-        self.end(why)
+        """Implements the port's `Ledger.require_owner`: a newer owner is met by appends and by the upkeep."""
+        self.end.check()
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
         """Implements the port's `Ledger.append`. A cancelled caller does not stop it: it is done or refused, whole.
@@ -100,7 +82,7 @@ class RemoteLedger(ABC, Generic[F]):
 
     async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
         """Implements the port's `Ledger.replay`: the entries as of the first batch asked for, verified again."""
-        self._require_alive()
+        self.end.check()
         self._replays += 1
         try:
             async with aclosing(self._replayed(from_position)) as batches:
@@ -117,24 +99,22 @@ class RemoteLedger(ABC, Generic[F]):
 
         Then writes the witness. No effect when it is closed.
         """
+        is_first = not self._letting_go.is_set()
         self._letting_go.set()
         async with self._compacting, self._one, self._keeping:
-            if self._closed:
-                return
-            self._closed = True
-            alive = self._dead is None
-            self.end(LedgerDown("the ledger was closed; nothing was written"))
-            await self._let_go(alive)
+            if is_first:
+                closed = LedgerFenced("this ledger was closed; nothing was written: open it anew")
+                await self._let_go(self.end.write(Event.STOPPED, closed).error is closed)
 
     async def _compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
         async with self._compacting:
-            self._require_alive()
+            self.end.check()
             mark = self._fold.mark_at(position)
             self._taking = SnapshotTaking(self._pieces(), self._catalog, lambda work: work(), self._letting_go)
             try:
                 places = await self._taking.write(snapshot, lambda: True)
                 async with self._one:
-                    self._require_alive()
+                    self.end.check()
                     await self._replace(mark, places)
             finally:
                 self._taking = None
@@ -150,10 +130,6 @@ class RemoteLedger(ABC, Generic[F]):
         if self._taking is not None:
             self._taking.changed(changes)
         return self._fold.apply(changes)
-
-    def _require_alive(self) -> None:
-        if self._dead is not None:
-            raise type(self._dead)(self._dead.detail)
 
     @abstractmethod
     async def _append(self, entries: list[bytes], outputs: list[OutputChange]) -> None:

@@ -196,14 +196,15 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
             if is_due:
                 await self._check(ledger)
         except OncegateError as error:
-            ledger.give_up(error)
+            ledger.end.write_beside(error)
         except Exception as error:
-            ledger.give_up(LedgerDown(f"the upkeep of {ledger.where} failed ({error!r}); open it again"))
+            why = f"the upkeep of {ledger.where} failed ({error!r}); open it again"
+            ledger.end.write_beside(LedgerDown(why))
 
     def _superseded(self, why: LedgerFenced) -> None:
         """Another gateway owns the ledgers from now on: none of them takes anything more."""
         for ledger in self._owned_now():
-            ledger.end(why)
+            ledger.end.write_beside(why)
 
     def _owned_now(self) -> list[T]:
         return [ledger for ledgers in self._open.values() for ledger in ledgers]

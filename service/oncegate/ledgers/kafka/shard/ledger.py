@@ -9,6 +9,7 @@ from typing import TypeVar
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError, Rejected, TooLarge
+from oncegate.core.lifecycle import end_of as end_by_append
 from oncegate.ledgers.catalog.changes import Change, Location
 from oncegate.ledgers.frames import ENTRIES_BYTES_MAX, AnyChange
 from oncegate.ledgers.kafka.namespaces import NamespaceTopic
@@ -74,7 +75,7 @@ class KafkaLedger(RemoteLedger[Fold]):
 
     async def _append(self, entries: list[bytes], outputs: list[OutputChange]) -> None:
         async with self._one:
-            self._require_alive()
+            self.end.check()
             ranges = AppendRanges(outputs, self._place, self._catalog)
             if not entries and not ranges.sends and not any(map(self._catalog.changes_something, ranges.plan)):
                 return
@@ -137,7 +138,7 @@ class KafkaLedger(RemoteLedger[Fold]):
 
     async def _write_piece(self, data: bytes) -> Location:
         async with self._one:
-            self._require_alive()
+            self.end.check()
             (offset,) = await self._write_dying(self._writer.write_blob(Blobs(self._place.states, [data])))
             return location(offset, data)
 
@@ -151,39 +152,41 @@ class KafkaLedger(RemoteLedger[Fold]):
             fold.adopt(compacted, offset)
 
     async def _write_dying(self, writing: Awaitable[T]) -> T:
-        """Waits for a write; after an end that nobody knows, another owner's, or damage, this ledger is dead."""
+        """Waits for a write; an unknown outcome, another owner or damage ends the ledger."""
         try:
             return await writing
         except (LedgerFenced, LedgerDown, LedgerDamaged) as error:
-            self._dead = told = await self._end_of(error)
-            if told is error:
+            why = await self._end_of(error)
+            self.end.write(end_by_append(why), why)
+            if why is error:
                 raise
-            raise told from error
+            raise why from error
 
     async def _end_of(self, error: OncegateError) -> OncegateError:
-        """What an end is told as: stages that a sleeper misses may be a newer owner's to delete, and no damage."""
-        if isinstance(error, LedgerDamaged):
-            try:
-                await self._require_not_followed(error)
-            except (LedgerFenced, LedgerDown) as followed:
-                return followed
-        return error
+        """Returns why it ends: what a slow owner misses may have been deleted by a newer one, and is no damage then."""
+        if not isinstance(error, LedgerDamaged):
+            return error
+        try:
+            followed = await self._writer.ownership.newer_owner()
+        except (KafkaError, OSError) as unknown:
+            down = LedgerDown(f"{error.detail}, unless another gateway owns it now: {unknown!r}; open it anew")
+            down.__cause__ = unknown
+            return down
+        return LedgerFenced("another gateway owns this ledger now; nothing was written") if followed else error
 
     def _replayed(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
         return replayed(TopicReader(self._place), self._fold, from_position)
 
     async def _require_not_followed(self, damage: LedgerDamaged) -> None:
-        try:
-            followed = await self._writer.ownership.newer_owner()
-        except (KafkaError, OSError) as error:
-            raise LedgerDown(f"{damage.detail}, unless another gateway owns it now: {error!r}; open it anew") from error
-        if followed:
-            self.end(LedgerFenced("another gateway owns this ledger now; nothing was written"))
-            self.require_owner()
+        why = await self._end_of(damage)
+        if isinstance(why, LedgerFenced):
+            self.end.write_beside(why)
+        if why is not damage:
+            raise why
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         """Implements the port's `Outputs.fetch`; each range's SHA-256 is verified. LedgerFenced, LedgerDown too."""
-        self._require_alive()
+        self.end.check()
         try:
             return await self._outputs.rows(self._catalog, topic, partition, offset, max_rows, max_bytes)
         except LedgerDamaged as error:
@@ -195,7 +198,7 @@ class KafkaLedger(RemoteLedger[Fold]):
         # Not below `_keeping`, which `close` takes behind `_one`.
         await self._renew()
         async with self._keeping:
-            if self._closed or self._dead is not None:
+            if self.end.ending is not None:
                 return
             try:
                 await self._witness()
@@ -230,9 +233,8 @@ class KafkaLedger(RemoteLedger[Fold]):
             self._behind_since = (now, serial)
         since, written = self._behind_since
         if now >= since + BEHIND_S and serial > written:
-            self.give_up(
-                LedgerDown(f"the upkeep of {self._place.frames.topic} has failed for {BEHIND_S:.0f} s: {error!r}")
-            )
+            why = f"the upkeep of {self._place.frames.topic} has failed for {BEHIND_S:.0f} s: {error!r}"
+            self.end.write_beside(LedgerDown(why))
 
     async def _witness(self) -> None:
         end = self._fold.end
@@ -253,7 +255,7 @@ class KafkaLedger(RemoteLedger[Fold]):
         if not (self._writer.is_worn and len(self._fold.sent_to)):
             return
         async with self._one:
-            if not self._closed and self._dead is None:
+            if self.end.ending is None:
                 with suppress(LedgerFull):
                     await self._write_dying(self._writer.renew())
 

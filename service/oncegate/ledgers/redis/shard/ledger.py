@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
+from oncegate.core.lifecycle import end_of
 from oncegate.ledgers.catalog.changes import NOWHERE, Location, change_of, located
 from oncegate.ledgers.redis.connection import Lost, OtherServer, Refused, Unreachable, unusable
 from oncegate.ledgers.redis.server import Evicts
@@ -57,7 +58,7 @@ class RedisLedger(RemoteLedger[Fold]):
 
     async def _append(self, entries: list[bytes], outputs: list[OutputChange]) -> None:
         async with self._one:
-            self._require_alive()
+            self.end.check()
             plan = [change_of(output, lambda _: NOWHERE) for output in outputs]
             self._catalog.check(plan)
             if not entries and not any(map(self._catalog.changes_something, plan)):
@@ -77,7 +78,7 @@ class RedisLedger(RemoteLedger[Fold]):
 
     async def _write_piece(self, data: bytes) -> Location:
         async with self._one:
-            self._require_alive()
+            self.end.check()
             return location(await self._dying(self._writer.write_piece(data)), data)
 
     async def _replace(self, mark: Mark, places: tuple[Places, Places]) -> None:
@@ -93,11 +94,11 @@ class RedisLedger(RemoteLedger[Fold]):
         await self._dying(self._witness.see(fold.end))
 
     async def _dying(self, writing: Awaitable[T]) -> T:
-        """Waits for a write; after an end that nobody knows, or another owner's, this ledger is dead."""
+        """Waits for a write; an unknown outcome, another owner or damage ends the ledger."""
         try:
             return await writing
         except (LedgerFenced, LedgerDown, LedgerDamaged) as error:
-            self.end(error)
+            self.end.write(end_of(error), error)
             raise
 
     def _replayed(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
@@ -105,7 +106,7 @@ class RedisLedger(RemoteLedger[Fold]):
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         """Implements the port's `Outputs.fetch`; each range's SHA-256 is verified. LedgerFenced, LedgerDown too."""
-        self._require_alive()
+        self.end.check()
         reader = StreamReader(self._reading, self._place)
         try:
             return await reader.rows(self._catalog, (topic, partition, offset, max_rows, max_bytes))
@@ -117,7 +118,7 @@ class RedisLedger(RemoteLedger[Fold]):
         try:
             await self._writer.look(self._reading)
         except (LedgerFenced, LedgerDamaged) as error:
-            self.end(error)
+            self.end.write_beside(error)
             raise
         except (Refused, Unreachable, Lost) as error:
             raise LedgerDown(f"{damage.detail}, unless another gateway owns it now: {error}; open it anew") from error
@@ -125,7 +126,7 @@ class RedisLedger(RemoteLedger[Fold]):
     async def keep_up(self) -> None:
         """Looks at the server, syncs the witness, and deletes what nothing names; what fails is done the next time."""
         async with self._keeping:
-            if self._closed or self._dead is not None:
+            if self.end.ending is not None:
                 return
             try:
                 await self._look()
@@ -133,15 +134,15 @@ class RedisLedger(RemoteLedger[Fold]):
                 await self._witness.sync()
                 await self._shorten()
             except OtherServer as error:
-                self.give_up(LedgerDown(f"{error}; it is read anew"))
+                self.end.write_beside(LedgerDown(f"{error}; it is read anew"))
             except (Refused, Unreachable, Lost) as error:
                 if isinstance(error.__cause__, Evicts):
-                    self.give_up(LedgerDown(f"{error}; it is read anew"))
+                    self.end.write_beside(LedgerDown(f"{error}; it is read anew"))
                 self._away = unusable(self._place.address, error)
             except LedgerFull:
                 pass  # what is to be deleted waits
             except (LedgerFenced, LedgerDown, LedgerDamaged) as error:
-                self.end(error)
+                self.end.write_beside(error)
 
     async def _look(self) -> None:
         """Looks at the server and at the head; once more where the connection was lost, which nobody may have used."""
@@ -161,7 +162,7 @@ class RedisLedger(RemoteLedger[Fold]):
         """Every deletion is by the owner, behind a frame that it has written."""
         while self._gone:
             async with self._one:
-                self._require_alive()
+                self.end.check()
                 some = self._gone[:DROPPED_AT_ONCE]
                 await self._dying(self._writer.drop(some))
                 self._gone[: len(some)] = []
@@ -169,7 +170,7 @@ class RedisLedger(RemoteLedger[Fold]):
         if compacted is None or compacted.position <= self._shortened_to or self._replays:
             return
         async with self._one:
-            self._require_alive()
+            self.end.check()
             await self._dying(self._writer.trim(self._place.frames, f"{self._fold.ledger_from}-0"))
             await self._dying(self._writer.trim(self._place.states, f"{compacted.states_from}-0"))
         self._shortened_to = compacted.position
