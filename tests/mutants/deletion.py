@@ -55,8 +55,8 @@ DELETION: tuple[Mutant, ...] = (
     ),
     one(
         "what comes while a namespace is being deleted is taken",
-        "oncegate.engine.gateway::Gateway.shard",
-        replace("owner.ended is not None", "False"),
+        "oncegate.engine.recovery.owner::Owner.shard",
+        replace("self._state in SERVES", "True"),
         _UNDER_WAY,
     ),
     one(
@@ -80,10 +80,7 @@ DELETION: tuple[Mutant, ...] = (
     one(
         "who waits for a namespace that opens waits for ever when it is deleted",
         "oncegate.engine.recovery.owner::Owner.close",
-        replace(
-            ("self._end_opening(self.ended or LedgerDown('the gateway is shutting down; nothing was written'))"),
-            "self.ended or LedgerDown('the gateway is shutting down; nothing was written')",
-        ),
+        delete("self._end_opening(self.cause)"),
         f"{_ENGINE}::test_who_waits_for_a_namespace_that_opens_is_told_when_it_is_deleted",
     ),
     one(

@@ -1,6 +1,6 @@
 """Planted bugs of owners of a ledger on Kafka that walks of a model have found."""
 
-from tests.mutants.edits import cell, delete, insert, replace, replace_statement, swap, without
+from tests.mutants.edits import cell, delete, insert, replace, replace_statement, swap
 from tests.mutants.mutant import Mutant, one
 
 _OWNERS = "tests/faults/kafka/test_ledger_ownership.py"
@@ -51,8 +51,8 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
     ),
     one(
         "a ledger on Kafka is taken for one that a lock owns",
-        "oncegate.ledgers.kafka.ledgers::KafkaLedgers._opened",
-        without("fenced_by_appends="),
+        "oncegate.ledgers.server.ledger::RemoteLedger",
+        delete("fenced_by_appends = True"),
         "tests/faults/kafka/test_served.py::"
         "test_a_gateway_that_slept_while_it_was_followed_tells_nothing_that_it_remembers",
     ),
@@ -125,7 +125,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
     ),
     one(
         "a namespace that is down for its successor is one that recovers",
-        "oncegate.engine.gateway::_down",
+        "oncegate.engine.gateway::_refusal",
         replace("Stop | LedgerFenced", "Stop"),
         "tests/engine/recovery/test_unknown_end.py::test_a_fenced_owner_stays_down_and_writes_nothing",
     ),

@@ -99,8 +99,8 @@ LIFECYCLE: tuple[Mutant, ...] = (
         "a later end is told to those who come after the first",
         f"{_TABLE}::EndCell.write",
         replace(
-            "self._first.setdefault('ending', Ending(event, error))",
-            "self._first.update(ending=Ending(event, error)) or self._first['ending']",
+            "vars(self).setdefault('ending', Ending(event, error))",
+            "vars(self).update(ending=Ending(event, error)) or self.ending",
         ),
         f"{_ENDS}::test_of_several_ends_the_first_counts_and_is_told_once",
         f"{_LIFE}::test_the_first_end_that_is_written_counts_for_every_reader",

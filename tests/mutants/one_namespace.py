@@ -55,7 +55,7 @@ ONE_NAMESPACE: tuple[Mutant, ...] = (
     one(
         "who asks for a namespace that is down waits for the next opening",
         "oncegate.engine.recovery.owner::Owner.started",
-        delete("if self.failed is not None:\n    ..."),
+        delete("if (cause := self.cause) is not None:\n    ..."),
         f"{_OTHERS}::test_while_it_is_opened_again_it_is_down_and_says_why_at_once",
     ),
     one(

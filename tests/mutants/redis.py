@@ -126,8 +126,8 @@ REDIS: tuple[Mutant, ...] = (
     ),
     one(
         "a ledger of claims only takes rows",
-        "oncegate.ledgers.redis.ledgers::RedisLedgers._opened",
-        replace("NoTopics() if self._address.claims_only else None", "None"),
+        "oncegate.ledgers.redis.shard.ledger::RedisLedger.__init__",
+        replace("NoTopics() if place.address.claims_only else None", "None"),
         f"{_CLAIMS}::test_claims_are_kept_and_rows_are_refused_before_any_effect",
     ),
     one(

@@ -168,8 +168,8 @@ SERVING: tuple[Mutant, ...] = (
     ),
     one(
         "a namespace that stays down has a code of its own",
-        "oncegate.engine.gateway::_down",
-        replace("type(failed)", "Recovering"),
+        "oncegate.engine.gateway::_refusal",
+        replace("type(cause)", "Recovering"),
         "tests/engine/recovery/test_unknown_end.py::test_a_ledger_that_must_not_serve_stays_down",
     ),
     one(

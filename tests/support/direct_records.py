@@ -9,7 +9,7 @@ from typing import Any
 
 from oncegate.core.errors import LedgerDamaged, LedgerFull
 from oncegate.engine.producer_requests import LaneOpening, LaneQuestion
-from oncegate.ports import LanePlace, OpenLedger
+from oncegate.ports import LanePlace, OpenLedger, TopicsElsewhere
 from tests.support.held import HeldLedgers, Served, serving
 
 LEDGER = bytes(range(16))
@@ -73,7 +73,7 @@ class LedgersWithLanes(HeldLedgers):
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
         async with super().open(namespace) as opened:
-            yield replace(opened, direct=self.records)
+            yield replace(opened, topics=TopicsElsewhere(direct=self.records))
 
 
 class DirectLanes:

@@ -36,7 +36,7 @@ from oncegate.engine.requests import (
 from oncegate.engine.shard import Shard
 from oncegate.hashing.rows import EMPTY, add
 from oncegate.ledgers.memory import MemoryLedgers
-from oncegate.ports import Chunk, DuplicateTopic, Ledger, Mark, OpenLedger, OutputChange, Outputs, Replayed
+from oncegate.ports import Chunk, DuplicateTopic, Ledger, Mark, OpenLedger, OutputChange, Outputs, Replayed, Storage
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing import FakeClock
 
@@ -144,7 +144,7 @@ class HeldLedger:
         self._good.require_owner()
 
 
-class HeldLedgers(MemoryLedgers):
+class HeldLedgers(MemoryLedgers, Storage):
     """`ports.Ledgers`; what is in memory stays when a gateway over it is closed and another opened."""
 
     def __init__(self) -> None:
@@ -164,8 +164,7 @@ class HeldLedgers(MemoryLedgers):
             ledger = self.held(opened)
             # Where appends alone find a newer owner, its opening ends nothing here.
             end = self.ends[namespace] = EndCell() if self.fenced_by_appends else opened.end
-            below = {"free_bytes": self.free_bytes, "fenced_by_appends": self.fenced_by_appends, "end": end}
-            yield replace(opened, ledger=ledger, outputs=ledger, **below)
+            yield replace(opened, ledger=ledger, outputs=ledger, end=end, storage=self)
 
     def held(self, opened: OpenLedger) -> HeldLedger:
         assert opened.outputs is not None

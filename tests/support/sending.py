@@ -20,6 +20,7 @@ from oncegate.ports import (
     RowPlaces,
     RowRange,
     SendRanges,
+    TopicsElsewhere,
     WriteRange,
 )
 from tests.support.held import Disk, HeldLedger, HeldLedgers
@@ -148,7 +149,7 @@ class SendingLedgers(HeldLedgers):
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
         async with super().open(namespace) as opened:
-            yield replace(opened, row_topics=self.elsewhere)
+            yield replace(opened, topics=TopicsElsewhere(self.elsewhere))
 
     def held(self, opened: OpenLedger) -> HeldLedger:
         assert opened.outputs is not None

@@ -128,7 +128,7 @@ async def a_collection_by_the_owner_changes_nothing_for_who_has_read_it(prefix: 
         assert standby.followed.compacted() == 1
         await owner.ledger.keep_up()  # type: ignore[attr-defined]
     opened = await standby.opened()
-    assert opened.compacted == 1
+    assert opened.history.compacted == 1
     assert await entries(opened) == [b"state", *bodies, b"z"]
     expected = [chunk_of(2 * (number - 1), range_of(number, 2)) for number in (1, *numbers)]
     assert await outputs_of(opened).fetch("t", 0, 0, 999, BIG) == expected

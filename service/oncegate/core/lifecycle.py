@@ -403,6 +403,12 @@ def end_of(error: BaseException, *, beside: bool = False) -> Event:
     return Event.UNKNOWN if isinstance(error, LedgerDown | OSError) else Event.FAILED
 
 
+def is_taken(state: State, *, begins: bool) -> bool:
+    """Returns whether a namespace in this state takes a call: one that begins something, or any other."""
+    callers = ROWS[state].effect.callers
+    return callers is Callers.TAKEN or (callers is Callers.ENDING and not begins)
+
+
 class Ending(NamedTuple):
     """Holds how a ledger ended: by which event, and the error that says why."""
 
@@ -417,20 +423,15 @@ class Ending(NamedTuple):
 class EndCell:
     """Holds the end of one opened ledger: written once, from any thread, and read by every part that serves it.
 
-    A ledger that was closed in good order has ended by `STOPPED`.
+    ending: how the ledger ended; None: it goes on. A ledger that was closed in good order has ended by `STOPPED`.
     """
 
-    def __init__(self) -> None:
-        self._first: dict[str, Ending] = {}
-
-    @property
-    def ending(self) -> Ending | None:
-        """Returns how the ledger ended; None: it goes on."""
-        return self._first.get("ending")
+    ending: Ending | None = None
 
     def write(self, event: Event, error: OncegateError) -> Ending:
         """Notes an end; returns the one that counts, which is the first."""
-        return self._first.setdefault("ending", Ending(event, error))  # one step, for threads
+        ending: Ending = vars(self).setdefault("ending", Ending(event, error))  # one step, whatever other threads do
+        return ending
 
     def write_beside(self, error: OncegateError) -> Ending:
         """Notes, as `write`, an end that was found beside appends."""

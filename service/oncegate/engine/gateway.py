@@ -10,11 +10,11 @@ from oncegate.core.errors import (
     KeyMismatch,
     LedgerFenced,
     NotFound,
-    OncegateError,
     Recovering,
     Stop,
     TooManyNamespaces,
 )
+from oncegate.core.lifecycle import ROWS, Callers, State
 from oncegate.engine.admission import Admission, Turns
 from oncegate.engine.counts.counts import Clients
 from oncegate.engine.counts.duplicate_log import DuplicateLogs
@@ -63,16 +63,8 @@ class Gateway:
         owner = self._owners.get(namespace)
         if owner is None:
             raise NotFound(_absent(namespace), namespaces=self.namespaces())
-        if owner.ended is not None:
-            raise owner.ended
-        if owner.failed is not None:
-            raise _down(namespace, owner.failed)
-        if standing := owner.standing:
-            raise Recovering(
-                f"this gateway stands by for namespace {namespace}: {standing}; nothing was written, ask the owner"
-            )
         if (shard := owner.shard) is None:
-            raise Recovering(f"namespace {namespace} is being rebuilt from its ledger; nothing was written")
+            raise _refusal(owner)
         return shard
 
     def _open_claims(self, namespaces: frozenset[str]) -> int:
@@ -158,7 +150,7 @@ class Gateway:
                     await shard.require_empty()
             # Nothing is awaited since it was found empty: what comes from now on is refused.
             owner = self._owners[namespace]
-            owner.end(Recovering(f"namespace {namespace} is being deleted; nothing was written"))
+            owner.stop(Recovering(f"namespace {namespace} is being deleted; nothing was written"))
             await owner.close()
             try:
                 await self._world.ledgers.delete(namespace)
@@ -201,11 +193,11 @@ class Gateway:
 
     def owners(self) -> list[Owner]:
         """Lists who owns each namespace, sorted by their names; but for those that are being deleted."""
-        return [owner for _, owner in sorted(self._owners.items()) if owner.ended is None]
+        return [owner for _, owner in sorted(self._owners.items()) if not owner.is_deleted]
 
     def readiness(self) -> dict[str, str]:
         """Tells SERVING, FULL, STANDBY, RECOVERING or DOWN for each namespace; it is ready when one serves."""
-        return {name: owner.state for name, owner in sorted(self._owners.items()) if owner.ended is None}
+        return {name: owner.state for name, owner in sorted(self._owners.items()) if not owner.is_deleted}
 
     def standing(self, namespace: str) -> str:
         """Says for whom this gateway stands by in a namespace, and how far it has read; empty where it does not."""
@@ -282,7 +274,7 @@ class Gateway:
             self._owners[name] = Owner(self._world, name)
         for name in self._owners.keys() - listed:
             owner = self._owners.pop(name)
-            owner.end(Recovering(f"namespace {name} was deleted by its owner; nothing was written"))
+            owner.stop(Recovering(f"namespace {name} was deleted by its owner; nothing was written"))
             self._begin_deletion(owner.close())
 
     async def close(self) -> None:
@@ -316,15 +308,22 @@ def _absent(namespace: str) -> str:
     return f"no namespace {namespace}; create it with: curl -X PUT <gateway>/v1/namespaces/{namespace}"
 
 
-def _down(namespace: str, failed: Exception) -> OncegateError:
-    """Returns the error of a request to a namespace that is DOWN: of one code with what ended it, where that is stop or
-    names another owner.
+def _refusal(owner: Owner) -> Exception:
+    """Returns what new callers get of a namespace that does not serve, by the row of its state (`core.lifecycle`).
 
-    Else it may serve later: Recovering.
+    A cause keeps its code where it is to stop, or names another owner. Else the namespace may serve later: Recovering.
     """
-    if isinstance(failed, Stop | LedgerFenced):
-        return type(failed)(f"namespace {namespace} is down, {RETRIED}: {failed}")
-    return Recovering(f"namespace {namespace} is down, {RETRIED}: {reason_of(failed)}; nothing was written")
+    namespace, state, cause = owner.namespace, owner.life, owner.cause
+    if ROWS[state].effect.callers is Callers.OWNER:
+        follows = f"this gateway stands by for namespace {namespace}: {owner.standing}"
+        return Recovering(f"{follows}; nothing was written, ask the owner")
+    if cause is None:
+        return Recovering(f"namespace {namespace} is being rebuilt from its ledger; nothing was written")
+    if state is State.STOPPED:
+        return cause
+    if isinstance(cause, Stop | LedgerFenced):
+        return type(cause)(f"namespace {namespace} is down, {RETRIED}: {cause}")
+    return Recovering(f"namespace {namespace} is down, {RETRIED}: {reason_of(cause)}; nothing was written")
 
 
 @asynccontextmanager

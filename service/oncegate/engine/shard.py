@@ -4,10 +4,7 @@ Durable before answered: the index may run ahead of the ledger; every answer tha
 (`commit.proven.answers`). Deadlines are checked before a decision and never after.
 """
 
-from collections.abc import Callable
-
 from oncegate.core.errors import NotEmpty
-from oncegate.core.lifecycle import EndCell
 from oncegate.engine.admission import Backlog
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.journal import Journal
@@ -36,7 +33,7 @@ from oncegate.hashing.keys import key_check
 from oncegate.hashing.payloads import PayloadDigester
 from oncegate.hashing.rows import RowFingerprinter
 from oncegate.index.shard import ShardIndex
-from oncegate.ports import Clock, DirectRecords, Ledger, Mark, Observer, Outputs, RowTopics
+from oncegate.ports import Clock, Mark, Observer, OpenLedger, Outputs
 
 # What may fail for a while, as `Shard.works` tells.
 WORKS = ("compaction", "eviction", "room")
@@ -48,41 +45,37 @@ class Shard:
     def __init__(
         self,
         namespace: str,
-        ledger: Ledger,
+        opened: OpenLedger,
         outputs: Outputs,
-        key: bytes,
         index: ShardIndex,
         marks: Marks,
         clock: Clock,
         observer: Observer,
         limits: Limits,
-        free_bytes: Callable[[], tuple[int, int]],
         files: RunFiles,
-        row_topics: RowTopics | None = None,
         counts: Counts | None = None,
-        direct: DirectRecords | None = None,
-        end: EndCell | None = None,
     ) -> None:
+        ledger, key, storage = opened.ledger, opened.key, opened.storage
+        row_topics = opened.topics.rows
         self.namespace = namespace
         self.marks = marks
         self.id_sets, self.key_check = IdSets(key, index.id_sets.generation), key_check(key)
         self.row_fingerprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
         counts = Counts() if counts is None else counts
-        self.group_commit = GroupCommit(ledger, clock, marks, free_bytes, counts, end)
+        self.group_commit = GroupCommit(ledger, clock, marks, storage, counts, opened.end)
         self.journal = Journal(namespace, index, self.group_commit, clock, observer, limits, counts=counts)
         self.rates, self.backlog = self.journal.rates, Backlog()
-        self.stages = StageQuota(self.journal, free_bytes)
+        self.stages = StageQuota(self.journal, storage.free_bytes)
         self.snapshotter = Snapshotter(ledger, clock, marks, self.group_commit)
         self.eviction = Eviction(self.journal, outputs, files, self.snapshotter)
         self.scheduler = Scheduler(self.journal, self.stages, self.eviction, self.snapshotter)
         # Where topics are that rows are sent to; empty: they are the ledger's own.
         self.topics_at = "" if row_topics is None else row_topics.where
-        # What an acknowledged append outlives, where a server's settings decide that; else empty.
-        self.durability: Callable[[], str] = lambda: ""
+        self.durability, self.away = storage.durability, storage.away
         places = Places(ledger, marks, row_topics is not None)
         self.claims = Claims(self.journal, places)
         self.producers, self.drivers = Producers(self.journal), Drivers(self.journal)
-        self.direct = DirectLanes(self.journal, direct)
+        self.direct = DirectLanes(self.journal, opened.topics.direct)
         self.topics = Topics(self.journal, outputs, row_topics)
         self.records = Records(self.journal, self.topics, self.producers, places)
         self.batches = Batches(self.journal, self.topics, self.stages, places)

@@ -15,7 +15,7 @@ from oncegate.core.errors import LedgerFenced, NotFound
 from oncegate.core.lifecycle import EndCell, Event
 from oncegate.ledgers.catalog.catalog import Catalog
 from oncegate.ledgers.catalog.changes import NOWHERE, Location, change_of
-from oncegate.ports import Chunk, Mark, OpenLedger, OutputChange, Replayed, WriteRange
+from oncegate.ports import Chunk, History, Mark, OpenLedger, OutputChange, Replayed, WriteRange
 
 # Entries of one batch of a replay.
 BATCH_ENTRIES = 10_000
@@ -160,7 +160,7 @@ class MemoryLedgers:
         store.owner = ledger.end
         try:
             compacted = store.compacted.position if store.compacted else 0
-            yield OpenLedger(ledger, store.key, ledger.epoch, ledger.end, ledger, compacted=compacted)
+            yield OpenLedger(ledger, store.key, History(store.epoch, compacted=compacted), ledger.end, ledger)
         finally:
             ledger.close()
 

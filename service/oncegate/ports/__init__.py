@@ -1,4 +1,4 @@
-"""Names what the engine needs from the world, as Protocols of at most four members each.
+"""Names what the engine needs from the world, as Protocols of at most five members each.
 
 ledger      the durable log that is the only truth, and where ledgers live
 standby     ledgers that are read on while another process owns them
@@ -14,7 +14,17 @@ abilities   what a ledger may leave out
 from oncegate.ports.abilities import LEAVING_OUT, Ability
 from oncegate.ports.direct import DirectRecords, LanePlace
 from oncegate.ports.duplicates import DuplicateTopic, NotTold
-from oncegate.ports.ledger import AppendRefused, Ledger, Ledgers, Mark, OpenLedger, Replayed
+from oncegate.ports.ledger import (
+    AppendRefused,
+    History,
+    Ledger,
+    Ledgers,
+    Mark,
+    OpenLedger,
+    Replayed,
+    Storage,
+    TopicsElsewhere,
+)
 from oncegate.ports.outputs import (
     Chunk,
     DropRanges,
@@ -43,6 +53,7 @@ __all__ = [
     "DropRanges",
     "DuplicateTopic",
     "Followed",
+    "History",
     "LanePlace",
     "Ledger",
     "Ledgers",
@@ -63,6 +74,8 @@ __all__ = [
     "SendRanges",
     "SendReport",
     "Standbys",
+    "Storage",
+    "TopicsElsewhere",
     "TrimRanges",
     "WriteRange",
     "partition_numbers",

@@ -21,7 +21,7 @@ class LanePlace:
 
 
 class DirectRecords(Protocol):
-    """Reads and trims the records of lanes (`OpenLedger.direct`); never written by the gateway."""
+    """Reads and trims the records of lanes (`TopicsElsewhere.direct`); never written by the gateway."""
 
     partitions: int
 

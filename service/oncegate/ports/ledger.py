@@ -1,6 +1,6 @@
 """Defines the ledger, the only truth, and where ledgers live."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -102,40 +102,72 @@ class Ledger(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class History:
+    """Names an opening of a ledger, and what was before it.
+
+    epoch: the number of this opening; higher than every one before.
+    predecessors: the ids it had before it was restored or accepted as an older copy, oldest first.
+    compacted: the position up to which entries were compacted, 0 for none: marks below it left no trace.
+    """
+
+    epoch: int
+    predecessors: tuple[bytes, ...] = ()
+    compacted: int = 0
+
+
+class Storage:
+    """Answers for what keeps a ledger: a disk, a server, or memory, which this is where nothing is overridden.
+
+    fenced_by_appends: only an append finds that a newer owner has opened the ledger; False: a lock keeps others out.
+    """
+
+    fenced_by_appends = False
+
+    def free_bytes(self) -> tuple[int, int]:
+        """Returns free and total bytes; (1, 1) where there are none to count.
+
+        0 or less free: nothing new is to be written before there is more than as many.
+        """
+        return 1, 1
+
+    def durability(self) -> str:
+        """Says what an acknowledged append outlives, where a server's settings decide that; else empty."""
+        return ""
+
+    def away(self) -> OncegateError | None:
+        """Returns why it cannot be reached now, where that is known; nothing has ended, and it goes on by itself."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsElsewhere:
+    """Holds the topics elsewhere that rows of requests are sent to; none where nothing is given.
+
+    rows: writes rows into them; None: rows stay here, in outputs.
+    direct: the records of rows that clients write themselves into those topics; None: they cannot.
+    """
+
+    rows: RowTopics | None = None
+    direct: DirectRecords | None = None
+
+
 @dataclass(frozen=True)
 class OpenLedger:
     """Carries a ledger that was opened and fenced, and what is known of it.
 
     key: the namespace's 32 secret bytes.
-    epoch: the number of this opening; higher than every one before.
     end: its end, once it has one. The ledger writes it where it finds it, and its caller where an append fails.
     outputs: reads the rows beside the entries; None: the ledger holds none (`Ability.OUTPUTS`).
-    predecessors: the ids it had before it was restored or accepted as an older copy, oldest first.
-    compacted: the position up to which entries were compacted, 0 for none: marks below it left no trace.
-    free_bytes: returns free and total bytes of the disk below; (1, 1) where there is none. 0 or less free: nothing new
-        is to be written before there is more than as many.
-    row_topics: the topics elsewhere that rows of requests are sent to; None: they stay here, in outputs.
-    direct: the records of rows that clients write themselves into those topics; None: they cannot.
-    fenced_by_appends: an append alone tells that a newer owner has opened the ledger; False: a lock keeps others out.
-    away: tells why its server is not there now, where its upkeep found so: nothing has ended, and it goes on by itself.
-        None: it is there.
-    durability: says what an acknowledged append outlives, where a server's settings decide that; empty: the kind of
-        ledger says it.
     """
 
     ledger: Ledger
     key: bytes
-    epoch: int
+    history: History
     end: EndCell = field(default_factory=EndCell)
     outputs: Outputs | None = None
-    predecessors: tuple[bytes, ...] = ()
-    compacted: int = 0
-    free_bytes: Callable[[], tuple[int, int]] = lambda: (1, 1)
-    row_topics: RowTopics | None = None
-    direct: DirectRecords | None = None
-    fenced_by_appends: bool = False
-    durability: Callable[[], str] = lambda: ""
-    away: Callable[[], OncegateError | None] = lambda: None
+    topics: TopicsElsewhere = TopicsElsewhere()
+    storage: Storage = field(default_factory=Storage)
 
 
 class Ledgers(Protocol):

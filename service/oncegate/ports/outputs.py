@@ -124,7 +124,7 @@ class Outputs(Protocol):
 
 
 class RowTopics(Protocol):
-    """Knows topics that lie elsewhere, where a ledger sends rows there (`OpenLedger.row_topics`)."""
+    """Knows topics that lie elsewhere, where a ledger sends rows there (`OpenLedger.topics`)."""
 
     @property
     def where(self) -> str:

@@ -22,7 +22,7 @@ class Followed:
     compacted: returns the position up to which entries were compacted so far; 0 for none.
     standing: says for whom this process stands by, and how far it has read; empty: it owns the ledger, or is
         to take it over.
-    predecessors: as in `OpenLedger`.
+    predecessors: as in `History`.
     """
 
     key: bytes
@@ -44,9 +44,9 @@ class Followed:
             opened.outputs,
             ledger.replay(1),
             lambda: opened,
-            lambda: opened.compacted,
+            lambda: opened.history.compacted,
             lambda: "",
-            opened.predecessors,
+            opened.history.predecessors,
         )
 
 

@@ -146,7 +146,7 @@ class LocalRunFolders:
     async def open(self, namespace: str, opened: OpenLedger) -> AsyncIterator[LocalRuns]:
         """Implements the port's `RunFolders.open`."""
         folder = self._data / namespace / SHARD_NAME / RUNS_NAME
-        runs = LocalRuns(self._disk, folder, opened.epoch, opened.ledger.require_owner)
+        runs = LocalRuns(self._disk, folder, opened.history.epoch, opened.ledger.require_owner)
         try:
             await finished(asyncio.to_thread(runs.remove_unfinished))
             yield runs

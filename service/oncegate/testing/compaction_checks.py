@@ -61,7 +61,7 @@ async def compacted_entries_are_replaced(under_test: LedgersUnderTest) -> None:
         require((await replayed(ledger, 6))[0].mark == after, "give the mark of each append after a compaction")
     async with opened_at(under_test) as opened:
         require(opened.ledger.mark == after, "open with the mark it had, after a compaction too")
-        require(opened.compacted == mark.position, "tell up to where it was compacted when it is opened")
+        require(opened.history.compacted == mark.position, "tell up to where it was compacted when it is opened")
         await _replaced(opened.ledger, mark, snapshot, [b"entry 4", b"entry 5", b"entry 6"])
 
 

@@ -70,12 +70,12 @@ async def opening_again_gives_the_same(under_test: LedgersUnderTest) -> None:
         for number in range(20):
             await opened.ledger.append([b"entry %d" % number] * (number % 3), [])
         mark = await opened.ledger.append([b"last"], rows(opened, *written, publish(0, 1)))
-        before, key, epoch = await replayed(opened.ledger), opened.key, opened.epoch
+        before, key, epoch = await replayed(opened.ledger), opened.key, opened.history.epoch
     async with opened_at(under_test) as again:
         require(await replayed(again.ledger) == before, "give the same entries and marks when opened again")
         require(again.ledger.mark == mark, "open with the mark it had")
         require(again.key == key and len(key) == 32, "keep its key")
-        require(again.epoch > epoch, "open with a higher epoch each time")
+        require(again.history.epoch > epoch, "open with a higher epoch each time")
         if again.outputs is not None:
             chunks = await again.outputs.fetch("t", 0, 0, 100, BIG)
             require(chunks == [chunk_of(0, written[0])], "keep what was published, and only that")
@@ -117,7 +117,7 @@ async def an_older_owner_is_fenced(under_test: LedgersUnderTest) -> None:
             await older.ledger.append([b"still the owner"], [])
             await older_owner.aclose()
             newer = await stack.enter_async_context(ledgers.open(NAMESPACE))
-        require(newer.epoch > older.epoch, "give the newer owner a higher epoch")
+        require(newer.history.epoch > older.history.epoch, "give the newer owner a higher epoch")
         before = await read(newer.ledger)
         await is_refused(older.ledger.append([b"by a zombie"], rows(older, range_of(1, 1), publish(0, 1))))
         if older.outputs is not None:
@@ -288,7 +288,7 @@ async def the_room_that_is_left_is_known(under_test: LedgersUnderTest) -> None:
     """Checks the names and the free bytes."""
     async with under_test.ledgers() as ledgers, ledgers.open(NAMESPACE) as opened:
         require(NAMESPACE in ledgers.names(), "list its namespaces")
-        free, total = opened.free_bytes()
+        free, total = opened.storage.free_bytes()
         require(0 <= free <= total and total > 0, "tell how much room there is")
 
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from oncegate.core.errors import Stopping, TooLarge
+from oncegate.core.lifecycle import State, is_taken
 from oncegate.engine.admission import Admission
 from oncegate.engine.counts.counts import CLIENT
 from oncegate.engine.deadline import Deadline
@@ -223,5 +224,7 @@ def check_draining(call: str, gateway: Gateway | None) -> None:
 
     What settles, commits, acks, renews, reads or describes passes, so that open work comes to its end.
     """
-    if gateway is not None and gateway.draining is not None and call in NEW_WORK:
+    if gateway is None or gateway.draining is None:
+        return
+    if not is_taken(State.LEAVING, begins=call in NEW_WORK):
         raise Stopping(f"{DRAINED}: it finishes what is open and begins nothing, until {UNDO}; nothing was written")

@@ -82,7 +82,7 @@ class Succeeding(HeldLedgers):
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
         async with super().open(namespace) as opened:
-            yield replace(opened, predecessors=self.predecessors)
+            yield replace(opened, history=replace(opened.history, predecessors=self.predecessors))
 
 
 async def test_a_mark_of_the_predecessor_is_told_and_replaced() -> None:

@@ -8,17 +8,17 @@ from oncegate.core.errors import LedgerDown
 from oncegate.engine.gateway import open_gateway
 from oncegate.engine.recovery.owner import EVICTION_MS, RECOVERING_MS
 from oncegate.ledgers.memory import MemoryLedgers
-from oncegate.ports import OpenLedger
+from oncegate.ports import OpenLedger, Storage
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing.clock import FakeClock
 from oncegate.transports import health
 from tests.support.held import Events, turns
 
 
-class Away(MemoryLedgers):
+class Away(MemoryLedgers, Storage):
     """Ledgers whose upkeep tells `away`."""
 
-    away: LedgerDown | None = None
+    unreached: LedgerDown | None = None
     opened = 0
 
     @asynccontextmanager
@@ -26,7 +26,11 @@ class Away(MemoryLedgers):
         """Implements the port's `Ledgers.open`."""
         async with super().open(namespace) as opened:
             self.opened += 1
-            yield replace(opened, away=lambda: self.away)
+            yield replace(opened, storage=self)
+
+    def away(self) -> LedgerDown | None:
+        """Implements the port's `Storage.away`."""
+        return self.unreached
 
 
 async def test_a_ledger_that_is_away_is_told_and_serves_again_without_a_new_opening() -> None:
@@ -39,7 +43,7 @@ async def test_a_ledger_that_is_away_is_told_and_serves_again_without_a_new_open
 
         for number in (1, 2):
             assert gateway.readiness() == {"default": "SERVING"}
-            ledgers.away = LedgerDown("redis://me:hidden@there cannot\nbe used now (password=hidden)")
+            ledgers.unreached = LedgerDown("redis://me:hidden@there cannot\nbe used now (password=hidden)")
             for _ in range(3):
                 await pass_time()
             assert gateway.readiness() == {"default": "RECOVERING"}
@@ -48,7 +52,7 @@ async def test_a_ledger_that_is_away_is_told_and_serves_again_without_a_new_open
             assert events.names().count("ledger_away") == number
             await pass_time(RECOVERING_MS)
             assert events.names().count("recovering_long") == number
-            ledgers.away = None
+            ledgers.unreached = None
             await pass_time()
             assert events.names().count("ledger_reached") == number
         assert health.ready(gateway).ok

@@ -1,28 +1,21 @@
 """The state of a namespace, as its owner takes it from the tables of `core.lifecycle`."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
-
 import pytest
 
 from oncegate.core.errors import LedgerDown, LedgerFull
 from oncegate.core.lifecycle import State
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.producer_requests import Note
-from oncegate.ports import OpenLedger
 from tests.support.held import HeldLedgers, Served, serving
 
 
 class Away(HeldLedgers):
     """Ledgers whose server may be away."""
 
-    away: LedgerDown | None = None
+    unreached: LedgerDown | None = None
 
-    @asynccontextmanager
-    async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
-        async with super().open(namespace) as opened:
-            yield replace(opened, away=lambda: self.away)
+    def away(self) -> LedgerDown | None:
+        return self.unreached
 
 
 async def _drain(served: Served, draining: bool) -> None:
@@ -44,9 +37,9 @@ async def test_a_condition_changes_the_state_while_it_lasts_and_no_longer() -> N
         with pytest.raises(LedgerFull):
             await served.claim("a")
         assert (_life(served), served.gateway.readiness()) == (State.FULL, {"default": "FULL"})
-        ledgers.away = LedgerDown("its server cannot be reached")
+        ledgers.unreached = LedgerDown("its server cannot be reached")
         assert (_life(served), served.gateway.readiness()) == (State.AWAY, {"default": "RECOVERING"})
-        ledgers.away = None
+        ledgers.unreached = None
         assert _life(served) is State.FULL
         served.shard.group_commit.room.end_full()
         assert _life(served) is State.LEAVING

@@ -269,7 +269,7 @@ async def test_what_is_kept_of_an_error_holds_no_frame_of_the_opening() -> None:
     ledgers.refused["b"] = error
     async with serving(ledgers) as served:
         (owner,) = [one for one in served.gateway.owners() if one.namespace == "b"]
-        failed = owner.failed
+        failed = owner.cause
         assert isinstance(failed, OncegateError)
         frames = [frame.name for frame in traceback.extract_tb(failed.__traceback__)]
         assert (failed.__cause__ is not None, "_serve" in frames) == (True, False)

@@ -26,9 +26,9 @@ async def test_a_namespace_from_before_there_were_lanes_gets_their_topic_at_its_
         await listed.change(lambda known: [("n/default", replace(known.namespaces["default"], direct=False))])
     deleted(broker, topic)
     async with prefix.opened() as opened:
-        assert opened.direct is not None
-        assert len(broker.admin.list_topics(topic, WAIT_S).topics[topic].partitions) == opened.direct.partitions
-        assert await opened.direct.read(3, 0) == []
+        assert opened.topics.direct is not None
+        assert len(broker.admin.list_topics(topic, WAIT_S).topics[topic].partitions) == opened.topics.direct.partitions
+        assert await opened.topics.direct.read(3, 0) == []
         assert await replayed(opened.ledger) is not None
     deleted(broker, topic)
     with pytest.raises(LedgerDamaged, match=f"{topic} of namespace default are missing"):
@@ -42,8 +42,8 @@ async def test_a_namespace_may_be_called_as_anothers_topic_of_lanes(broker: Brok
         for name in ("orders.direct", "orders"):
             await ledgers.create(name)
         async with ledgers.open("orders") as opened:
-            assert opened.direct is not None
-            assert opened.direct.place(1, 0).topic == f"{prefix.name}.orders.direct"
+            assert opened.topics.direct is not None
+            assert opened.topics.direct.place(1, 0).topic == f"{prefix.name}.orders.direct"
 
 
 async def test_records_that_are_gone_or_a_topic_made_anew_are_damage_and_a_closed_ledger_reads_nothing(
@@ -51,27 +51,27 @@ async def test_records_that_are_gone_or_a_topic_made_anew_are_damage_and_a_close
 ) -> None:
     prefix = Prefix(broker)
     async with prefix.opened() as opened:
-        assert opened.direct is not None
+        assert opened.topics.direct is not None
         with pytest.raises(LedgerDamaged, match="has offsets 0 to 0, and those from 5 on"):
-            await opened.direct.read(1, 5)
-        place = opened.direct.place(7, 3)
+            await opened.topics.direct.read(1, 5)
+        place = opened.topics.direct.place(7, 3)
         assert place.transactional_id == f"{prefix.name}.default/1/direct/7"
         for number in range(3):
             broker_write(broker, place.topic, str(number).encode())
-        assert [value for _, value in await opened.direct.read(0, 0)] == [b"0", b"1", b"2"]
-        await opened.direct.trim({0: 2})
-        assert await opened.direct.read(0, 2) == [(2, b"2")]
+        assert [value for _, value in await opened.topics.direct.read(0, 0)] == [b"0", b"1", b"2"]
+        await opened.topics.direct.trim({0: 2})
+        assert await opened.topics.direct.read(0, 2) == [(2, b"2")]
         with pytest.raises(LedgerDamaged, match="has offsets 2 to 3, and those from 1 on"):
-            await opened.direct.read(0, 1)
+            await opened.topics.direct.read(0, 1)
     with pytest.raises(LedgerFull):
-        await opened.direct.read(0, 2)
+        await opened.topics.direct.read(0, 2)
 
 
 async def test_a_reading_that_comes_while_the_ledger_is_closed_is_refused(broker: Broker) -> None:
     """It would open a connection that nothing closes."""
     refused: list[LedgerFull] = []
     async with Prefix(broker).opened() as opened:
-        direct: Any = opened.direct
+        direct: Any = opened.topics.direct
         assert await direct.read(0, 0) == []
         (reader,) = direct._readers.values()
         stop = reader.stop

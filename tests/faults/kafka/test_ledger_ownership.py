@@ -68,7 +68,7 @@ async def test_a_collection_whose_answer_is_lost_is_found_written(prefix: Prefix
         assert await entries(opened.ledger) == [b"state", b"b"]
         await opened.ledger.append([b"c"], [publish(0, 1)])
     async with prefix.opened() as opened:
-        assert opened.compacted == 1
+        assert opened.history.compacted == 1
         assert await entries(opened.ledger) == [b"state", b"b", b"c"]
         assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
 

@@ -104,5 +104,5 @@ async def test_rows_that_a_topic_takes_no_more_are_named_in_their_group_and_the_
 
 
 def row_topics_of(opened: Any) -> RowTopics:
-    assert opened.row_topics is not None
-    return opened.row_topics
+    assert opened.topics.rows is not None
+    return opened.topics.rows

@@ -119,7 +119,8 @@ async def test_a_transaction_that_its_owner_left_open_holds_nobody_up(prefix: Pr
     async with prefix.opened() as owner:
         await owner.ledger.append([b"a"], [])
         dying = AIOKafkaProducer(
-            bootstrap_servers=broker.cluster.bootstrap, transactional_id=f"{prefix.name}.default/1/{owner.epoch}"
+            bootstrap_servers=broker.cluster.bootstrap,
+            transactional_id=f"{prefix.name}.default/1/{owner.history.epoch}",
         )
         await dying.start()
         await dying.begin_transaction()

@@ -50,7 +50,7 @@ async def test_a_restored_copy_holds_all_and_goes_on_under_a_new_id(data) -> Non
     assert [(one.namespace, one.position) for one in restored] == [("default", 8)]
     async with open_log(str(data.with_name("new"))) as ledgers, ledgers.open("default") as opened:
         assert await see(opened.ledger) == whole
-        assert opened.predecessors == (copied[0].ledger,)
+        assert opened.history.predecessors == (copied[0].ledger,)
         assert opened.ledger.mark.ledger == restored[0].ledger != copied[0].ledger
         await opened.ledger.append(*produce(8))
     assert await look(data) == whole, "the original is as it was"
@@ -239,7 +239,7 @@ async def test_every_namespace_is_copied_and_a_collected_one_too(data) -> None:
     async with open_log(str(copy), disk=QuietDisk()) as ledgers, ledgers.open("mail") as opened:
         assert ledgers.names() == ["default", "mail"]
         assert await see(opened.ledger) == whole
-        assert opened.compacted == 8
+        assert opened.history.compacted == 8
     assert {one.namespace: one.position for one in verify(str(copy))} == {"default": 0, "mail": 9}
 
 
@@ -251,7 +251,7 @@ async def test_a_copy_of_a_copy_remembers_all_its_predecessors(data) -> None:
         restore(str(data.with_name(f"b{number}")), str(data.with_name(f"d{number}")))
         data = data.with_name(f"d{number}")
     async with open_log(str(data), disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
-        assert opened.predecessors == tuple(ids)
+        assert opened.history.predecessors == tuple(ids)
 
 
 async def test_a_flip_anywhere_in_a_backup_is_refused_or_harmless(data, source) -> None:

@@ -274,10 +274,10 @@ async def test_predecessors_outlive_a_collection(tmp_path, small_segments) -> No
     ids = []
     for life in range(3):
         async with open_log(str(data), create=True, disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
-            assert opened.predecessors == tuple(ids)
+            assert opened.history.predecessors == tuple(ids)
             ids.append(opened.ledger.mark.ledger)
             mark = await opened.ledger.append([b"life %d" % life], [])
-            assert opened.compacted == (life and mark.position - 1)
+            assert opened.history.compacted == (life and mark.position - 1)
             await opened.ledger.compact(mark.position, snapshot_of(b"state %d" % life))
         accept(str(data))
 

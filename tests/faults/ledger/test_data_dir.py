@@ -119,7 +119,7 @@ async def test_a_witness_elsewhere_is_used_and_required(tmp_path) -> None:
     assert isinstance(found, LedgerDamaged)
     assert "the witness of data folder" in found.detail
     async with open_log(str(tmp_path / "data"), witness=elsewhere) as ledgers, ledgers.open("default") as opened:
-        assert opened.epoch == 2
+        assert opened.history.epoch == 2
 
 
 async def test_the_witness_of_another_folder_is_refused(tmp_path) -> None:

@@ -43,7 +43,7 @@ async def test_a_full_disk_refuses_keeps_all_and_goes_on_when_there_is_room(smal
         refused = await append_until_full(opened.ledger, refused, 10)
         full = await see(opened.ledger)
         assert len(full.entries) == len(full.chunks) == refused
-        free, total = opened.free_bytes()
+        free, total = opened.storage.free_bytes()
         assert free < 2 << 20 < total
         ballast.write_bytes(bytes(2 << 20))  # shorter
         await opened.ledger.append(*produce(refused))

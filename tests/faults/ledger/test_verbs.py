@@ -23,7 +23,7 @@ async def test_init_makes_a_folder_that_serves(tmp_path) -> None:
     async with open_log(data, witness=str(tmp_path / "w")) as ledgers:
         assert ledgers.names() == ["default"]
         async with ledgers.open("default") as opened:
-            assert opened.epoch == 1
+            assert opened.history.epoch == 1
 
 
 async def test_init_refuses_what_is_not_empty(tmp_path) -> None:

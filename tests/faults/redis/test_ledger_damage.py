@@ -54,7 +54,7 @@ async def test_a_server_that_is_away_is_told_without_an_append(prefix: Prefix, s
         server.kill()
         try:
             await opened.ledger.keep_up()  # type: ignore[attr-defined]
-            away = opened.away()
+            away = opened.storage.away()
             assert away is not None
             assert "cannot be used now" in str(away)
             opened.ledger.require_owner()
@@ -101,7 +101,7 @@ async def test_an_emptied_server_that_nobody_has_seen_is_taken_for_a_new_one(
     server.run("FLUSHALL")
     async with prefix.opened() as opened:
         assert opened.ledger.mark.position == 0
-        assert "NO WITNESS" in opened.durability()
+        assert "NO WITNESS" in opened.storage.durability()
 
 
 async def test_keys_that_were_deleted_one_by_one_are_damage(prefix: Prefix, server: RedisServer) -> None:

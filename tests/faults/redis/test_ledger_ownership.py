@@ -140,7 +140,7 @@ async def test_a_collection_whose_answer_is_lost_is_found_written(prefix: Prefix
         assert await entries(opened.ledger) == [b"state", b"b"]
         await opened.ledger.append([b"c"], [publish(0, 1)])
     async with prefix.opened() as opened:
-        assert opened.compacted == 1
+        assert opened.history.compacted == 1
         assert await entries(opened.ledger) == [b"state", b"b", b"c"]
         assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
 
@@ -304,7 +304,7 @@ async def test_of_two_gateways_that_open_at_once_one_owns_the_ledger(prefix: Pre
         opening = [stack.enter_async_context(prefix.opened()) for _ in range(2)]
         found = await asyncio.gather(*opening, return_exceptions=True)
         assert all(isinstance(one, OpenLedger | LedgerFenced) for one in found), found
-        *older, newer = sorted((one for one in found if isinstance(one, OpenLedger)), key=lambda one: one.epoch)
+        *older, newer = sorted((one for one in found if isinstance(one, OpenLedger)), key=lambda one: one.history.epoch)
         for one in older:
             with pytest.raises(LedgerFenced):
                 await one.ledger.append([b"by the older"], [])

@@ -34,12 +34,12 @@ async def test_a_full_server_refuses_appends_and_takes_them_again_by_itself(
             with pytest.raises(LedgerFull):
                 await opened.ledger.compact(1, snapshot_of(b"state"))
             await opened.ledger.keep_up()  # type: ignore[attr-defined]
-            assert opened.free_bytes() == (0, 1)
+            assert opened.storage.free_bytes() == (0, 1)
         finally:
             server.run("CONFIG", "SET", "maxmemory", 0)
         await opened.ledger.append([b"b"], [range_of(2, 3), publish(0, 1)])
         await opened.ledger.keep_up()  # type: ignore[attr-defined]
-        assert opened.free_bytes() == (1, 1)
+        assert opened.storage.free_bytes() == (1, 1)
         assert await entries(opened.ledger) == [b"a", b"b"]
 
 
@@ -270,7 +270,7 @@ async def test_with_wait_replicas_nothing_is_acknowledged_that_a_failover_could_
         server.followed_by(replica)
         async with prefix.opened(proxy, options) as opened:
             await opened.ledger.append([b"a"], [])
-            assert "1 of 1 replicas have it" in opened.durability()
+            assert "1 of 1 replicas have it" in opened.storage.durability()
             replica.run("REPLICAOF", "NO", "ONE")
             with pytest.raises(LedgerDown, match="unknown whether it was written"):
                 await opened.ledger.append([b"b"], [])
@@ -292,5 +292,5 @@ async def test_what_an_append_outlives_is_told_as_the_server_has_it(
 ) -> None:
     with RedisServer(tmp_path, **options) as server:
         async with Prefix(server, tmp_path / "witness").opened() as opened:
-            assert opened.durability().startswith(says)
-            assert "NO WITNESS" not in opened.durability()
+            assert opened.storage.durability().startswith(says)
+            assert "NO WITNESS" not in opened.storage.durability()

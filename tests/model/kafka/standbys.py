@@ -53,7 +53,7 @@ class StandingBy(Gateway):
         async def take_over(warm: Fold | None) -> tuple[OpenLedger, Fold]:
             opened = await opening.open_place(place, listed, election.lead, warm)
             ledgers.append(KafkaLedger(place, opened, listed, topics, DirectTopic(place, "")))
-            return OpenLedger(ledgers[0], opened.key, ledgers[0].epoch, ledgers[0].end), opened.fold
+            return ledgers[0].opened(), opened.fold
 
         fold = Fold(place.listed.ledger, place.frames.topic)
         shard = FollowedTopics(place, fold)
@@ -82,7 +82,7 @@ class StandingBy(Gateway):
     def _followed(self, why: LedgerFenced) -> None:
         """As `KafkaLedgers` does."""
         if self.ledger is not None:
-            self.ledger.end(why)
+            self.ledger.end.write_beside(why)
 
 
 class Choices:

@@ -22,7 +22,7 @@ from oncegate.engine.commit.waiters import Waiters
 from oncegate.engine.counters import APPENDED, APPENDS_LOST, APPENDS_REFUSED
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.failures import again, unknown_end
-from oncegate.ports import AppendRefused, Clock, Ledger, Mark, OutputChange
+from oncegate.ports import AppendRefused, Clock, Ledger, Mark, OutputChange, Storage
 from oncegate.ports.tracing import TraceSpan, child, current_span
 
 _IN_DOUBT = "the ledger ended during an append; whether this was written is unknown: send it again"
@@ -42,7 +42,7 @@ class GroupCommit:
         ledger: Ledger,
         clock: Clock,
         marks: Marks,
-        free_bytes: Callable[[], tuple[int, int]] = lambda: (1, 1),
+        storage: Storage | None = None,
         counts: Counts | None = None,
         end: EndCell | None = None,
     ) -> None:
@@ -54,11 +54,12 @@ class GroupCommit:
         self._queue = ChangeQueue()
         self._wake = asyncio.Event()
         self._waiters = Waiters()
-        self.room = Room(clock, free_bytes)
+        storage = Storage() if storage is None else storage
+        self.room = Room(clock, storage.free_bytes)
         # How often what others had submitted was undone with a change that was refused: it may be decided again.
         self.undone = 0
         # Whether a newer owner is noticed by an append alone.
-        self.fenced_by_appends = False
+        self.fenced_by_appends = storage.fenced_by_appends
         self.between: BetweenAppends = NoWork()
         # Called once with the end, perhaps long before `run` returns: an append may hang.
         self.when_ended: Callable[[Ending], None] = _ignored
@@ -88,7 +89,7 @@ class GroupCommit:
 
         `ends`: what is to be written ends something, so that the ledger may have room kept for it.
         """
-        if (ending := self.ending()) is not None:
+        if self.end.ending is not None and (ending := self.ending()) is not None:
             raise ending.again()
         if self.stopping is not None:
             raise again(self.stopping)
@@ -117,7 +118,7 @@ class GroupCommit:
         LedgerFull: it was not written. What the ledger refuses of a change: the same, told to its submitter alone.
         LedgerDown: unknown; then nothing is answered any more, whatever it rests on.
         """
-        if self.ending() is None and position <= self.mark.position:
+        if position <= self.mark.position and (self.end.ending is None or self.ending() is None):
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.wait(position, waiter, current_span())
@@ -125,7 +126,7 @@ class GroupCommit:
 
     def wait(self, position: int, waiter: "asyncio.Future[None]", span: TraceSpan | None = None) -> None:
         """Lets `waiter` end as `durable` of this position does; `span`: of the request that waits."""
-        if (ending := self.ending()) is not None:
+        if self.end.ending is not None and (ending := self.ending()) is not None:
             is_in_doubt = position <= (self._in_doubt_to or 0)
             waiter.set_exception(LedgerDown(_IN_DOUBT) if is_in_doubt else ending.again())
         elif position <= self.mark.position:

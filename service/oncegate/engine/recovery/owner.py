@@ -14,7 +14,7 @@ from oncegate.core.errors import (
     Retryable,
     Stop,
 )
-from oncegate.core.lifecycle import AFTER, ENDS, ROWS, WHILE, Callers, Condition, Ending, Event, Reopen, State
+from oncegate.core.lifecycle import AFTER, ENDS, ROWS, SERVES, WHILE, Callers, Condition, Ending, Event, Reopen, State
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.failures import error_fields, reason_of, without_frames
 from oncegate.engine.policies.unchecked import Unchecked
@@ -23,7 +23,7 @@ from oncegate.engine.recovery.shortage import is_shortage
 from oncegate.engine.recovery.unchecked_claims import UncheckedClaims
 from oncegate.engine.recovery.world import World
 from oncegate.engine.shard import Shard
-from oncegate.ports import Followed, Mark, OpenLedger
+from oncegate.ports import Followed, Mark
 
 # A ledger that failed is opened anew after this long, doubled up to a minute.
 REOPEN_MS = 250
@@ -55,13 +55,12 @@ class Owner:
     def __init__(self, world: World, namespace: str) -> None:
         self._world = world
         self.namespace = namespace
-        # The state but for conditions, which `life` adds; the event that ended the last opening, and why it is DOWN,
-        # SUPERSEDED or STOPPED.
+        # The state but for conditions, which `life` adds; the event that the last opening ended by, and the cause of a
+        # state whose callers get it.
         self._state = State.OPENING
-        self._end: Event | None = None
+        self._ended_by: Event | None = None
         self._cause: Exception | None = None
         self._shard: Shard | None = None
-        self._ledger: OpenLedger | None = None
         # What it follows, from the moment on when it begins to until it serves.
         self._followed: Followed | None = None
         self._told_away = False
@@ -81,9 +80,11 @@ class Owner:
 
     @property
     def shard(self) -> Shard | None:
-        """Returns the shard that serves; None while it recovers, from the moment when its ledger has ended."""
+        """Returns the shard that takes callers; None from the moment when its ledger has ended."""
         shard = self._shard
-        return None if shard is None or shard.group_commit.ending() is not None else shard
+        if shard is None or shard.group_commit.ending() is not None:
+            return None
+        return shard if self._state in SERVES else None
 
     @property
     def life(self) -> State:
@@ -113,19 +114,21 @@ class Owner:
         return ROWS[self.life].effect.shown
 
     @property
-    def failed(self) -> Exception | None:
-        """Why it is DOWN, until it serves or stands by."""
-        return self._cause if self.life in (State.DOWN, State.SUPERSEDED) else None
+    def cause(self) -> Exception | None:
+        """Why callers are refused, in a state whose row has them get the cause; None in the others."""
+        if ROWS[self.life].effect.callers is not Callers.CAUSE:
+            return None
+        return self._cause or LedgerDown("the gateway is shutting down; nothing was written")
 
     @property
-    def ended(self) -> OncegateError | None:
-        """Why it takes nothing more though the gateway goes on: set by `end`."""
-        return self._cause if self._state is State.STOPPED and isinstance(self._cause, OncegateError) else None
+    def is_deleted(self) -> bool:
+        """Whether the namespace is stopped though the gateway goes on."""
+        return self._state is State.STOPPED and self._cause is not None
 
     @property
     def recovery_ms(self) -> int:
         """Tells for how long it has recovered, or stood by, so far; where it serves, how long the last time took."""
-        if self.shard is not None or self.failed is not None:
+        if self.shard is not None or self.cause is not None:
             return self._recovery_ms
         return self._world.clock.monotonic_ms() - self._recovering_ms
 
@@ -139,7 +142,7 @@ class Owner:
         """Says in one line why it recovers or is down, as the log does; empty where it does not, or opens at first."""
         if self.state not in ("RECOVERING", "DOWN"):
             return ""
-        error = self.failed or (None if self.shard is None else self._away())
+        error = self.cause or (None if self.shard is None else self._away())
         return self._told_reason if error is None else reason_of(error)
 
     @property
@@ -149,13 +152,13 @@ class Owner:
 
     async def started(self) -> None:
         """Returns once the shard serves; raises why it does not: Recovering where it is opened again soon."""
-        if self.failed is not None:
-            raise self.failed.with_traceback(None)
+        if (cause := self.cause) is not None:
+            raise cause.with_traceback(None)
         if self.shard is None:
             await asyncio.shield(self._opening)
 
-    def end(self, why: OncegateError) -> None:
-        """Takes nothing more, at once, and tells whoever asks why; `close` is to follow."""
+    def stop(self, why: OncegateError) -> None:
+        """Takes nothing more, at once, because the namespace is deleted; `close` is to follow."""
         self._take(Event.STOPPED)
         self._cause = why
         if self._shard is not None:
@@ -170,19 +173,19 @@ class Owner:
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         await self._unchecked_claims.close()
-        self._end_opening(self.ended or LedgerDown("the gateway is shutting down; nothing was written"))
+        self._end_opening(self.cause)
 
     async def _own(self) -> None:
         pause_ms = REOPEN_MS
         while self._state is not State.STOPPED:
-            self._end, ownerships = None, self.opened
+            self._ended_by, ownerships = None, self.opened
             if self._opening.done():
                 self._opening = asyncio.get_running_loop().create_future()
             begun_ms = self._world.clock.monotonic_ms()
             try:
                 await self._serve()
             except Exception as error:
-                if self._end is None:
+                if self._ended_by is None:
                     self._take(self._failure(error), error)
                 has_served = self.opened > ownerships
                 if self._reopens is Reopen.LATER:
@@ -203,7 +206,7 @@ class Owner:
 
     @property
     def _reopens(self) -> Reopen:
-        return Reopen.NO if self._end is None else ENDS[self._end].effect.reopen
+        return Reopen.NO if self._ended_by is None else ENDS[self._ended_by].effect.reopen
 
     def _failure(self, error: Exception) -> Event:
         """Returns which event a failed opening is. Of a first one, all but want of resources is a person's to mend."""
@@ -231,7 +234,7 @@ class Owner:
         if self._state is State.SUPERSEDED and self._world.standbys is not None:
             event = Event.STANDS_BY
             self._state = AFTER[self._state, event].effect
-        self._end = event
+        self._ended_by = event
         # Damage stays the cause until it serves: that nothing can be read now does not make it less so. Frames would
         # keep an index for as long as the namespace is DOWN.
         stays = self._state is State.STOPPED or (isinstance(self._cause, Stop) and not isinstance(error, Stop))
@@ -285,7 +288,7 @@ class Owner:
             try:
                 await shard.group_commit.run()
             finally:
-                self._shard, self._ledger, self._seen = None, None, shard.mark
+                self._shard, self._seen = None, shard.mark
                 await shard.eviction.close()
             if (ending := shard.group_commit.ending()) is not None:
                 raise ending.error
@@ -309,7 +312,7 @@ class Owner:
         return shard
 
     async def _begin(self, stack: AsyncExitStack, followed: Followed) -> Shard:
-        shard, self._ledger = await opened_shard(stack, self._world, self.namespace, followed, self.counts, self._seen)
+        shard = await opened_shard(stack, self._world, self.namespace, followed, self.counts, self._seen)
         self._told_away = False
         return shard
 
@@ -343,7 +346,7 @@ class Owner:
             shard.scheduler.step()
 
     def _away(self) -> OncegateError | None:
-        return None if self._ledger is None else self._ledger.away()
+        return None if self._shard is None else self._shard.away()
 
     def _tell_away(self, now_ms: int) -> None:
         """Logs that the ledger is not there while nothing is written, and that it is again, once each."""

@@ -26,12 +26,11 @@ async def opened_shard(
     followed: Followed,
     counts: Counts,
     seen: Mark | None = None,
-) -> tuple[Shard, OpenLedger]:
+) -> Shard:
     """Applies the ledger to an index, as it is or as it comes, and begins this epoch: only then is anything answered.
 
-    `seen`: the last mark that this process knows of it. Returns the shard, and the ledger that it owns then; `stack`
-    closes what is opened beside. Raises what opening and replaying do; LedgerDamaged: it does not hold what was seen,
-    and nothing was appended; BadRequest: it holds no rows.
+    `seen`: the last mark that this process knows of it. `stack` closes what is opened beside. Raises what opening and
+    replaying do; LedgerDamaged: it does not hold what was seen, and nothing was appended; BadRequest: it holds no rows.
     """
     if followed.outputs is None:
         raise BadRequest(
@@ -52,7 +51,7 @@ async def opened_shard(
     await _begin_epoch(world, opened, index, marks)
     shard = _shard_of(world, namespace, opened, index, marks, files, counts)
     shard.journal.size_bytes = size_bytes
-    return shard, opened
+    return shard
 
 
 def _require_seen(marks: Marks, namespace: str, seen: Mark | None) -> None:
@@ -82,7 +81,7 @@ async def _old_ids(
 
 async def _begin_epoch(world: World, opened: OpenLedger, index: ShardIndex, marks: Marks) -> None:
     """Appends the entry of this epoch, which fences every owner before; open leases begin anew."""
-    entry = Opened(opened.epoch, FUNCTION, key_check(opened.key), world.clock.wall_ms())
+    entry = Opened(opened.history.epoch, FUNCTION, key_check(opened.key), world.clock.wall_ms())
     marks.add(await opened.ledger.append([encode(entry)], []))
     index.claims.rows.reset_leases(world.clock.monotonic_ms())
     index.producers.reset_leases(world.clock.monotonic_ms())
@@ -94,25 +93,18 @@ def _shard_of(
     assert opened.outputs is not None
     shard = Shard(
         namespace,
-        opened.ledger,
+        opened,
         opened.outputs,
-        opened.key,
         index,
         marks,
         world.clock,
         world.observer,
         world.limits,
-        opened.free_bytes,
         files,
-        opened.row_topics,
         counts,
-        opened.direct,
-        opened.end,
     )
-    shard.durability = opened.durability
-    shard.group_commit.fenced_by_appends = opened.fenced_by_appends
     shard.group_commit.room.when_full = partial(_tell_room, world, namespace)
-    if opened.free_bytes()[0] <= 0:
+    if opened.storage.free_bytes()[0] <= 0:
         shard.group_commit.room.begin_full(LedgerFull("the disk is full; nothing was written"))
     if told := shard.settings.policies:
         world.observer.event("policies", namespace=namespace, **told)

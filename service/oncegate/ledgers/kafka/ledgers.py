@@ -35,7 +35,6 @@ from oncegate.ledgers.kafka.topics import COMPACTED, KEPT, topics_of
 from oncegate.ledgers.keys import Keys, read_keys
 from oncegate.ledgers.server.holders import Changes
 from oncegate.ledgers.server.ledgers import ServerLedgers, next_number, serving
-from oncegate.ports import OpenLedger
 
 # The ledger raises its own errors for the lines that matter; without a handler Python prints them raw.
 logging.getLogger("aiokafka").addHandler(logging.NullHandler())
@@ -136,19 +135,6 @@ class KafkaLedgers(ServerLedgers[KafkaNamespace, KafkaPlace, Fold, KafkaLedger])
         address, sending_ms = self._address, self._address.deadlines.sending_ms
         topics = UserTopics(address.settings, address.bootstrap, address.prefix, address.compression, sending_ms)
         return KafkaLedger(location, opened, self._list, topics, DirectTopic(location, address.bootstrap))
-
-    def _opened(self, ledger: KafkaLedger) -> OpenLedger:
-        return OpenLedger(
-            ledger,
-            ledger.key,
-            ledger.epoch,
-            ledger.end,
-            ledger,
-            compacted=ledger.compacted_position,
-            row_topics=ledger.topics,
-            direct=ledger.direct,
-            fenced_by_appends=True,
-        )
 
     async def _with_lanes(self, location: KafkaPlace) -> KafkaPlace:
         """Makes the topic of lanes of a namespace that is older than those, and lists that it has one."""

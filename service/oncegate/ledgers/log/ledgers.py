@@ -19,7 +19,7 @@ from oncegate.ledgers.log.opening.recovery import Found, Owned, inspect, repair
 from oncegate.ledgers.log.reserve import Reserve
 from oncegate.ledgers.log.strands import Strand, reading_threads, writing_threads
 from oncegate.ledgers.pause import pause
-from oncegate.ports import OpenLedger
+from oncegate.ports import History, OpenLedger, Storage
 
 # How long a witness may lag behind its ledger, where the power fails.
 WITNESS_SYNC_S = 1.0
@@ -44,8 +44,8 @@ async def finished(work: Awaitable[T], undo: Callable[[T], None] | None = None) 
         raise
 
 
-class LogLedgers:
-    """Implements `ports.Ledgers` over one data folder."""
+class LogLedgers(Storage):
+    """Implements `ports.Ledgers` over one data folder, which is the `ports.Storage` of each."""
 
     def __init__(self, folder: DataDir, reserve: Reserve) -> None:
         self._folder = folder
@@ -126,12 +126,10 @@ class LogLedgers:
             yield OpenLedger(
                 ledger,
                 found.key,
-                ledger.epoch,
+                History(ledger.epoch, ledger.predecessors, ledger.compacted_position),
                 ledger.end,
                 ledger,
-                ledger.predecessors,
-                ledger.compacted_position,
-                self._free_bytes,
+                storage=self,
             )
         finally:
             self._open.discard(ledger)
@@ -181,8 +179,8 @@ class LogLedgers:
                 lock.close()
                 raise
 
-    def _free_bytes(self) -> tuple[int, int]:
-        """Implements the port's `OpenLedger.free_bytes`, of the data folder; LedgerFenced: gone; LedgerDown."""
+    def free_bytes(self) -> tuple[int, int]:
+        """Implements the port's `Storage.free_bytes`, of the data folder; LedgerFenced: gone; LedgerDown."""
         self._folder.require()
         with ledger_errors(self._folder.shown):
             stat = os.statvfs(self._folder.root)

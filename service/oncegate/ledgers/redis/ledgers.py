@@ -9,7 +9,6 @@ from pathlib import Path
 from oncegate.core.errors import BadRequest, LedgerDamaged, LedgerDown, NotFound
 from oncegate.ledgers.keys import Keys, read_keys
 from oncegate.ledgers.redis.address import Address, parse_address
-from oncegate.ledgers.redis.claims_only import NoTopics
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable, unusable
 from oncegate.ledgers.redis.namespaces import NamespaceHash, RedisListed, RedisNamespace
 from oncegate.ledgers.redis.shard.followed import UNREADABLE, FollowedStreams
@@ -20,7 +19,6 @@ from oncegate.ledgers.redis.shard.reading import Fold
 from oncegate.ledgers.redis.witnesses import Witness, Witnesses
 from oncegate.ledgers.server.holders import Changes
 from oncegate.ledgers.server.ledgers import ServerLedgers, next_number, serving
-from oncegate.ports import OpenLedger
 
 _LIST_ID_BYTES = 16
 
@@ -99,22 +97,6 @@ class RedisLedgers(ServerLedgers[RedisNamespace, RedisPlace, Fold, RedisLedger])
 
     async def _own(self, location: RedisPlace, warm: Fold | None) -> RedisLedger:
         return RedisLedger(location, await open_place(location, self._witness(location), self._lead, warm))
-
-    def _opened(self, ledger: RedisLedger) -> OpenLedger:
-        unseen = "; NO WITNESS: what the server loses while this gateway does not run is seen by nobody"
-        return OpenLedger(
-            ledger,
-            ledger.key,
-            ledger.epoch,
-            ledger.end,
-            ledger,
-            compacted=ledger.compacted_position,
-            free_bytes=ledger.free_bytes,
-            row_topics=NoTopics() if self._address.claims_only else None,
-            fenced_by_appends=True,
-            durability=lambda: ledger.durability + unseen * self._address.no_witness,
-            away=ledger.away,
-        )
 
 
 @contextmanager

@@ -14,24 +14,26 @@ from oncegate.ledgers.fold import Fold
 from oncegate.ledgers.frames import Compacted
 from oncegate.ledgers.snapshotting import PieceWriter, Places, SnapshotTaking
 from oncegate.ledgers.uncancelled import uncancelled
-from oncegate.ports import Mark, OutputChange, Replayed
+from oncegate.ports import Chunk, History, Mark, OpenLedger, OutputChange, Replayed, Storage, TopicsElsewhere
 
 F = TypeVar("F", bound=Fold)
 
 
-class RemoteLedger(ABC, Generic[F]):
+class RemoteLedger(ABC, Storage, Generic[F]):
     """Implements what of `ports.Ledger` is the same on every server; a subclass writes, reads back and deletes.
 
     `key`: the namespace's. `fold` holds what the frames have made so far. An error that leaves the end unknown, another
     owner's, or damage ends it, and every later call raises the same.
     """
 
+    fenced_by_appends = True
     # Of entries in one append, in bytes.
     ENTRIES_BYTES_MAX: ClassVar[int]
 
-    def __init__(self, fold: F, key: bytes) -> None:
+    def __init__(self, fold: F, key: bytes, topics: TopicsElsewhere) -> None:
         self.fold = self._fold = fold
         self.key = key
+        self._topics_elsewhere = topics
         self.end = EndCell()
         # Held in this order: a compaction appends its frame, and `close` waits for the upkeep last.
         self._compacting, self._one, self._keeping = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
@@ -44,6 +46,11 @@ class RemoteLedger(ABC, Generic[F]):
     @abstractmethod
     def where(self) -> str:
         """Names the topic or key of its frames, for messages."""
+
+    def opened(self) -> OpenLedger:
+        """Returns it as the engine takes it."""
+        history = History(self.epoch, compacted=self.compacted_position)
+        return OpenLedger(self, self.key, history, self.end, self, self._topics_elsewhere, self)
 
     @property
     def mark(self) -> Mark:
@@ -130,6 +137,15 @@ class RemoteLedger(ABC, Generic[F]):
         if self._taking is not None:
             self._taking.changed(changes)
         return self._fold.apply(changes)
+
+    @property
+    @abstractmethod
+    def epoch(self) -> int:
+        """The number of this opening."""
+
+    @abstractmethod
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
+        """Implements the port's `Outputs.fetch`."""
 
     @abstractmethod
     async def _append(self, entries: list[bytes], outputs: list[OutputChange]) -> None:

@@ -152,11 +152,10 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
             with self._reaching():
                 ledger = await self._own(await self._made_location(namespace), warm)
                 stack.push_async_callback(ledger.close)
-                opened = self._opened(ledger)
-                await self._rewrap(namespace, opened.key)
+                await self._rewrap(namespace, ledger.key)
             self._open.setdefault(namespace, set()).add(ledger)
             stack.callback(self._open[namespace].discard, ledger)
-            yield opened, ledger.fold
+            yield ledger.opened(), ledger.fold
 
     async def _rewrap(self, namespace: str, key: bytes) -> None:
         """Wraps a key again that was wrapped with the master key before this one, so that that one may go."""
@@ -239,10 +238,6 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
     @abstractmethod
     async def _own(self, location: P, warm: F | None) -> T:
         """Opens a ledger, and fences who had it before."""
-
-    @abstractmethod
-    def _opened(self, ledger: T) -> OpenLedger:
-        """Returns an open ledger as the engine takes it."""
 
     async def _check(self, ledger: T) -> None:
         """Raises LedgerDamaged where the server would lose something of an open ledger, or has."""

@@ -30,7 +30,7 @@ from oncegate.ledgers.kafka.transactions.ends import NotWritten, RecordTooLarge
 from oncegate.ledgers.server.ledger import RemoteLedger
 from oncegate.ledgers.server.replay import Pieces, replayed
 from oncegate.ledgers.snapshotting import Places
-from oncegate.ports import AppendRefused, Chunk, Mark, OutputChange, Replayed
+from oncegate.ports import AppendRefused, Chunk, Mark, OutputChange, Replayed, TopicsElsewhere
 
 # Witness and deletions may fail for so long while appends succeed; what stops both is told by the appends.
 BEHIND_S = 60.0
@@ -45,7 +45,7 @@ class KafkaLedger(RemoteLedger[Fold]):
     def __init__(
         self, place: KafkaPlace, opened: Opened, listed: NamespaceTopic, topics: UserTopics, direct: DirectTopic
     ) -> None:
-        super().__init__(opened.fold, opened.key)
+        super().__init__(opened.fold, opened.key, TopicsElsewhere(topics, direct))
         self._place = place
         self.topics = topics
         self.direct = direct

@@ -7,6 +7,7 @@ from typing import TypeVar
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
 from oncegate.core.lifecycle import end_of
 from oncegate.ledgers.catalog.changes import NOWHERE, Location, change_of, located
+from oncegate.ledgers.redis.claims_only import NoTopics
 from oncegate.ledgers.redis.connection import Lost, OtherServer, Refused, Unreachable, unusable
 from oncegate.ledgers.redis.server import Evicts
 from oncegate.ledgers.redis.shard.opening import Opened
@@ -15,7 +16,7 @@ from oncegate.ledgers.redis.shard.reading import Fold, StreamReader, id_of, loca
 from oncegate.ledgers.server.ledger import RemoteLedger
 from oncegate.ledgers.server.replay import Pieces, replayed
 from oncegate.ledgers.snapshotting import Places
-from oncegate.ports import Chunk, Mark, OutputChange, Replayed, WriteRange
+from oncegate.ports import Chunk, Mark, OutputChange, Replayed, TopicsElsewhere, WriteRange
 
 # Deleted by one script, which the server does nothing beside.
 DROPPED_AT_ONCE = 1_000
@@ -29,12 +30,13 @@ class RedisLedger(RemoteLedger[Fold]):
     ENTRIES_BYTES_MAX = 256 << 20
 
     def __init__(self, place: RedisPlace, opened: Opened) -> None:
-        super().__init__(opened.writer.fold, opened.key)
+        topics = TopicsElsewhere(NoTopics() if place.address.claims_only else None)
+        super().__init__(opened.writer.fold, opened.key, topics)
         self._place = place
         self._writer = opened.writer
         self._reading = opened.reading
         self._witness = opened.witness
-        self.epoch = opened.fence
+        self._fence = opened.fence
         # Rows that nothing names any more: they go with the next frame, or by the upkeep.
         self._gone = [id_of(at) for at in self._fold.released]
         self._fold.released.clear()
@@ -46,13 +48,19 @@ class RedisLedger(RemoteLedger[Fold]):
         return self._place.where
 
     @property
+    def epoch(self) -> int:
+        """The fence of this opening."""
+        return self._fence
+
     def durability(self) -> str:
-        """What an acknowledged append outlives, as the server said last."""
-        server = self._reading.server
-        return "" if server is None else server.durability(self._place.address.wait_replicas)
+        """Implements the port's `Storage.durability`, as the server said last."""
+        server, address = self._reading.server, self._place.address
+        unseen = "; NO WITNESS: what the server loses while this gateway does not run is seen by nobody"
+        durability = "" if server is None else server.durability(address.wait_replicas)
+        return durability + unseen * address.no_witness
 
     def free_bytes(self) -> tuple[int, int]:
-        """The memory that the server may still use, as it said last, and all of it."""
+        """Implements the port's `Storage.free_bytes`: the memory that the server may still use, as it said last."""
         server = self._reading.server
         return (1, 1) if server is None else server.room_bytes
 
@@ -155,7 +163,7 @@ class RedisLedger(RemoteLedger[Fold]):
         await self._writer.look(self._reading)
 
     def away(self) -> LedgerDown | None:
-        """Implements `away` of the port's OpenLedger, as `keep_up` has found it."""
+        """Implements the port's `Storage.away`, as `keep_up` has found it."""
         return self._away
 
     async def _shorten(self) -> None:
