@@ -30,6 +30,7 @@ from oncegate.core.lifecycle import (
     Reopen,
     State,
     end_of,
+    is_taken,
 )
 
 # The cells by hand: O opening, F following, S serving, f full, a away, l leaving, L lost, D down, X superseded,
@@ -217,3 +218,8 @@ def test_the_first_end_that_is_written_counts_for_every_reader() -> None:
         with pytest.raises(LedgerFenced, match="another gateway owns it") as raised:
             end.check()
         assert raised.value is not first, "each caller has a traceback of its own"
+
+
+def test_a_namespace_that_serves_takes_calls_and_a_leaving_or_full_one_begins_nothing() -> None:
+    assert {state for state in State if is_taken(state, begins=False)} == set(SERVES)
+    assert {state for state in State if is_taken(state, begins=True)} == {State.SERVING, State.AWAY}

@@ -1,6 +1,6 @@
 """Planted bugs in the life of a namespace: a cell of the tables, and the code that reads them."""
 
-from tests.mutants.edits import cell, replace
+from tests.mutants.edits import cell, delete, replace
 from tests.mutants.mutant import Mutant, one
 
 _LIFE = "tests/core/test_lifecycle.py"
@@ -112,5 +112,24 @@ LIFECYCLE: tuple[Mutant, ...] = (
         "oncegate.engine.commit.group_commit::GroupCommit._report",
         replace("outcome.in_flight is AppendOutcome.UNKNOWN and outcome.waiting is not AppendOutcome.UNKNOWN", "False"),
         _AT_WORK,
+    ),
+    one(
+        "a drained gateway begins what is new",
+        f"{_TABLE}::is_taken",
+        replace("callers is Callers.ENDING and (not begins)", "callers is Callers.ENDING"),
+        f"{_LIFE}::test_a_namespace_that_serves_takes_calls_and_a_leaving_or_full_one_begins_nothing",
+    ),
+    one(
+        "a ledger whose witness failed between appends serves on",
+        "oncegate.ledgers.log.ledger::LogLedger.keep_up",
+        delete("self.end.write_beside(LedgerDown(why))"),
+        "tests/faults/ledger/test_witness_fails.py::"
+        "test_a_witness_that_fails_between_appends_leaves_its_callers_what_the_row_of_ended_has",
+    ),
+    one(
+        "a write of the log that failed ends nothing",
+        "oncegate.ledgers.log.writer::LogWriter._known_end",
+        delete("self._end.write(end_of(down, beside=beside), down)"),
+        "tests/faults/ledger/test_failing_disk.py::test_a_file_whose_sync_failed_is_never_written_or_synced_again",
     ),
 )

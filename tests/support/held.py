@@ -140,9 +140,6 @@ class HeldLedger:
             raise OSError(5, "Input/output error")
         await self._good.compact(position, snapshot)
 
-    def require_owner(self) -> None:
-        self._good.require_owner()
-
 
 class HeldLedgers(MemoryLedgers, Storage):
     """`ports.Ledgers`; what is in memory stays when a gateway over it is closed and another opened."""

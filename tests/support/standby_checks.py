@@ -51,7 +51,7 @@ async def a_standby_reads_on_and_fences_nobody(prefix: Prefix) -> None:
             await standby.has_read(b"a")
             await owner.ledger.append([b"b"], [])
             await standby.has_read(b"a", b"b")
-            owner.ledger.require_owner()
+            owner.require_owner()
             with pytest.raises(RuntimeError, match="not owned"):
                 standby.followed.opened()
             assert "owns the ledgers" in standby.followed.standing()
@@ -86,7 +86,7 @@ async def an_owner_that_closes_is_followed_at_once_with_all_that_it_wrote(prefix
         assert (await opened.ledger.append([b"c"], [])).position == 3
         assert await entries(opened) == [b"a", b"b", b"c"]
         with pytest.raises(LedgerFenced):
-            owner.ledger.require_owner()
+            owner.require_owner()
     finally:
         await following.__aexit__(None, None, None)
 
@@ -180,7 +180,7 @@ async def a_standby_that_is_trimmed_from_under_begins_again(prefix: Prefix) -> N
             async with ledgers.follow("default") as followed:
                 assert [bytes(one.body) for one in await anext(followed.batches)] == [b"state"]
                 await followed.batches.aclose()
-        owner.ledger.require_owner()
+        owner.require_owner()
 
 
 async def who_was_not_chosen_owns_nothing(prefix: Prefix) -> None:

@@ -31,7 +31,8 @@ where they arise, so no copy of them can be stale.
 the disk: UNKNOWN. AFTER: a serving namespace is LOST. ENDS: the callers in flight and the waiting ones get "unknown:
 send it again", and the ledger is opened again soon. ROWS: new callers are asked to come again; claims pass unchecked
 where the namespace is set so. If the disk fails between two appends, in the sync of the witness, the event is ENDED,
-and only the callers of an append that is under way are in doubt.
+and only the callers of an append that is under way are in doubt. `tests/faults/ledger/test_witness_fails.py` reads
+these rows and provokes both on the log ledger.
 
 Three rules hold in every cell, and tests/core/test_lifecycle.py walks all of them:
 

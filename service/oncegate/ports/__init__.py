@@ -1,4 +1,4 @@
-"""Names what the engine needs from the world, as Protocols of at most five members each.
+"""Names what the engine needs from the world, as Protocols of at most four members each.
 
 ledger      the durable log that is the only truth, and where ledgers live
 standby     ledgers that are read on while another process owns them

@@ -95,12 +95,6 @@ class Ledger(Protocol):
             LedgerFull, LedgerFenced, LedgerDown: as `append`.
         """
 
-    def require_owner(self) -> None:
-        """Raises why it has ended, once it has (`OpenLedger.end`); asks its lock, where a lock keeps other owners out.
-
-        From any thread; it may wait for a disk. LedgerFenced: it has a newer owner, or was closed.
-        """
-
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -130,6 +124,12 @@ class Storage:
         0 or less free: nothing new is to be written before there is more than as many.
         """
         return 1, 1
+
+    def require_lock(self) -> None:
+        """Raises LedgerFenced once the lock is lost that keeps other owners out.
+
+        From any thread; it may wait for a disk.
+        """
 
     def durability(self) -> str:
         """Says what an acknowledged append outlives, where a server's settings decide that; else empty."""
@@ -168,6 +168,14 @@ class OpenLedger:
     outputs: Outputs | None = None
     topics: TopicsElsewhere = TopicsElsewhere()
     storage: Storage = field(default_factory=Storage)
+
+    def require_owner(self) -> None:
+        """Raises why the ledger has ended, once it has, and LedgerFenced once its lock is lost.
+
+        From any thread; it may wait for a disk.
+        """
+        self.end.check()
+        self.storage.require_lock()
 
 
 class Ledgers(Protocol):

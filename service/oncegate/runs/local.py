@@ -146,7 +146,7 @@ class LocalRunFolders:
     async def open(self, namespace: str, opened: OpenLedger) -> AsyncIterator[LocalRuns]:
         """Implements the port's `RunFolders.open`."""
         folder = self._data / namespace / SHARD_NAME / RUNS_NAME
-        runs = LocalRuns(self._disk, folder, opened.history.epoch, opened.ledger.require_owner)
+        runs = LocalRuns(self._disk, folder, opened.history.epoch, opened.require_owner)
         try:
             await finished(asyncio.to_thread(runs.remove_unfinished))
             yield runs
@@ -194,4 +194,4 @@ class MemoryRunFolders:
     @asynccontextmanager
     async def open(self, namespace: str, opened: OpenLedger) -> AsyncIterator[MemoryRuns]:
         """Implements the port's `RunFolders.open`: what another thread writes ends with the ledger's owner."""
-        yield MemoryRuns(self.files[namespace], opened.ledger.require_owner)
+        yield MemoryRuns(self.files[namespace], opened.require_owner)

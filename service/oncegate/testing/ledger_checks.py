@@ -273,11 +273,11 @@ async def a_replay_may_be_left_early(under_test: LedgersUnderTest) -> None:
 async def its_owner_is_known_at_any_time(under_test: LedgersUnderTest) -> None:
     """Checks `require_owner`, from the loop and from a thread, and the end of a ledger that is closed."""
     async with opened_at(under_test) as opened:
-        opened.ledger.require_owner()
-        await asyncio.to_thread(opened.ledger.require_owner)
+        opened.require_owner()
+        await asyncio.to_thread(opened.require_owner)
         require(opened.end.ending is None, "go on while it has its owner")
     try:
-        opened.ledger.require_owner()
+        opened.require_owner()
     except LedgerFenced:
         require(opened.end.ending is not None, "note that it was closed")
         return

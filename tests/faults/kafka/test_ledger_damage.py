@@ -209,7 +209,7 @@ async def test_an_upkeep_that_fails_while_appends_succeed_ends_the_ownership(
         with pytest.raises(LedgerDown, match=r"upkeep .* TopicAuthorizationFailed"):
             await ledger.append([b"c"], [])
         with pytest.raises(LedgerDown):
-            opened.ledger.require_owner()  # no append has failed
+            opened.require_owner()  # no append has failed
 
 
 async def test_an_upkeep_that_raises_is_told_by_the_next_append(
@@ -224,7 +224,7 @@ async def test_an_upkeep_that_raises_is_told_by_the_next_append(
         with pytest.raises(LedgerDown, match="ZeroDivisionError"):
             await appended_until_refused(opened.ledger)
         with pytest.raises(LedgerDown):
-            opened.ledger.require_owner()  # no append has failed
+            opened.require_owner()  # no append has failed
         monkeypatch.undo()
 
 

@@ -106,7 +106,7 @@ async def test_an_owner_that_was_followed_writes_nothing_and_leaves_its_successo
                 with pytest.raises(LedgerFenced):
                     await older.ledger.append([b"by a zombie"], [])
             with pytest.raises(LedgerFenced):
-                older.ledger.require_owner()
+                older.require_owner()
             await newer.ledger.append([b"and on"], [])
             assert await entries(newer.ledger) == [b"by the older", b"by the newer", b"and on"]
 
@@ -257,7 +257,7 @@ async def test_brokers_that_went_away_are_told_and_written_to_again_when_they_ar
         finally:
             broker.cluster.start_node(1)
         await opened.ledger.append([b"c"], [publish(0, 1)])
-        opened.ledger.require_owner()
+        opened.require_owner()
         assert await entries(opened.ledger) == [b"a", b"c"]
         assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
 

@@ -41,10 +41,10 @@ async def test_a_flushed_server_is_told_by_the_next_append_and_by_each_opening(
 async def test_a_flushed_server_is_told_without_an_append(prefix: Prefix, server: RedisServer) -> None:
     async with prefix.opened() as opened:
         server.run("FLUSHALL")
-        opened.ledger.require_owner()
+        opened.require_owner()
         await opened.ledger.keep_up()  # type: ignore[attr-defined]
         with pytest.raises(LedgerDamaged, match="flushed"):
-            opened.ledger.require_owner()
+            opened.require_owner()
         with pytest.raises(LedgerDamaged, match="flushed"):
             await opened.ledger.append([b"b"], [])
 
@@ -57,12 +57,12 @@ async def test_a_server_that_is_away_is_told_without_an_append(prefix: Prefix, s
             away = opened.storage.away()
             assert away is not None
             assert "cannot be used now" in str(away)
-            opened.ledger.require_owner()
+            opened.require_owner()
         finally:
             server.start()
         await opened.ledger.keep_up()  # type: ignore[attr-defined]
         with pytest.raises(LedgerDown, match="started anew"):
-            opened.ledger.require_owner()
+            opened.require_owner()
 
 
 async def test_a_server_that_an_empty_one_replaced_is_told(prefix: Prefix, server: RedisServer) -> None:

@@ -165,7 +165,7 @@ async def test_an_owner_that_was_followed_writes_nothing_and_leaves_its_successo
                 with pytest.raises(LedgerFenced):
                     await older.ledger.append([b"by a zombie"], [])
             with pytest.raises(LedgerFenced):
-                older.ledger.require_owner()
+                older.require_owner()
             await newer.ledger.append([b"and on"], [])
             assert await entries(newer.ledger) == [b"by the older", b"by the newer", b"and on"]
 
@@ -174,9 +174,9 @@ async def test_an_owner_that_was_followed_learns_it_without_writing(prefix: Pref
     async with prefix.opened() as older, prefix.opened() as newer:
         await older.ledger.keep_up()  # type: ignore[attr-defined]
         with pytest.raises(LedgerFenced):
-            older.ledger.require_owner()
+            older.require_owner()
         await newer.ledger.keep_up()  # type: ignore[attr-defined]
-        newer.ledger.require_owner()
+        newer.require_owner()
 
 
 async def test_an_append_beside_a_look_at_the_head_does_not_make_an_honest_server_one_that_was_set_back(
@@ -195,7 +195,7 @@ async def test_an_append_beside_a_look_at_the_head_does_not_make_an_honest_serve
         with monkeypatch.context() as patched:
             patched.setattr(writer, "read_head", late)
             await opened.ledger.keep_up()  # type: ignore[attr-defined]
-        opened.ledger.require_owner()
+        opened.require_owner()
         await opened.ledger.append([b"after"], [])
         assert await entries(opened.ledger) == [b"before", b"meanwhile", b"after"]
 

@@ -6,7 +6,7 @@ A compaction writes its snapshot beside the appends; only its frame waits its tu
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from functools import partial
 from typing import Any, TypeVar
 
@@ -99,7 +99,8 @@ class LogLedger:
         plan = [change_of(output, lambda _: NOWHERE) for output in outputs]
         await self._one.acquire()
         try:
-            self.end.check()
+            if self.end.ending is not None:
+                self.end.check()
             written = self._begin(entries, outputs, plan)
         except BaseException:
             self._one.release()
@@ -253,23 +254,17 @@ class LogLedger:
             if is_first:
                 await self._in_writer(self._writer.close)
 
-    def require_owner(self) -> None:
-        """Implements the port's `Ledger.require_owner`: asks the lock of the data folder."""
-        self.end.check()
-        try:
-            self._guard()
-        except LedgerFenced as error:
-            self.end.write_beside(error)
-            raise
-
     def look(self) -> None:
         """Ends this ledger where its folder is lost; waits for the disk, from any thread.
 
         Not while an append is under way, which looks itself, and whose end says whether it was written.
         """
-        if not self._appending:
-            with suppress(LedgerFenced, LedgerDown):
-                self.require_owner()
+        if self._appending or self.end.ending is not None:
+            return
+        try:
+            self._guard()
+        except LedgerFenced as error:
+            self.end.write_beside(error)
 
     def _in_writer(self, function: Callable[..., T], *args: Any) -> "asyncio.Future[T]":
         return asyncio.get_running_loop().run_in_executor(self._writing, function, *args)

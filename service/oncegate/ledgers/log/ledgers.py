@@ -44,8 +44,30 @@ async def finished(work: Awaitable[T], undo: Callable[[T], None] | None = None) 
         raise
 
 
-class LogLedgers(Storage):
-    """Implements `ports.Ledgers` over one data folder, which is the `ports.Storage` of each."""
+class FolderStorage(Storage):
+    """Implements `ports.Storage` of one ledger over the data folder that holds it."""
+
+    def __init__(self, folder: DataDir, lock: FolderLock, reserve: Reserve) -> None:
+        self._folder = folder
+        self._lock = lock
+        self._reserve = reserve
+
+    def require_lock(self) -> None:
+        """Implements the port's `Storage.require_lock`: of the data folder, then of the ledger's own."""
+        self._folder.require()
+        self._lock.require()
+
+    def free_bytes(self) -> tuple[int, int]:
+        """Implements the port's `Storage.free_bytes`, of the data folder; LedgerFenced: gone; LedgerDown."""
+        self._folder.require()
+        with ledger_errors(self._folder.shown):
+            stat = os.statvfs(self._folder.root)
+            free = -self._reserve.missing_bytes() if self._reserve.released else stat.f_bavail * stat.f_frsize
+        return (free, stat.f_blocks * stat.f_frsize)
+
+
+class LogLedgers:
+    """Implements `ports.Ledgers` over one data folder."""
 
     def __init__(self, folder: DataDir, reserve: Reserve) -> None:
         self._folder = folder
@@ -104,17 +126,13 @@ class LogLedgers(Storage):
         self.is_used = True
         paths = self._folder.paths(namespace)
         lock, found, owned = await finished(asyncio.to_thread(self._own, namespace), _disown)
-
-        def guard() -> None:
-            self._folder.require()
-            lock.require()
-
+        storage = FolderStorage(self._folder, lock, self._reserve)
         ledger = LogLedger(
             self._folder.disk,
             paths,
             found,
             owned,
-            guard,
+            storage.require_lock,
             Strand(self._writing),
             self._due,
             self._streams,
@@ -129,7 +147,7 @@ class LogLedgers(Storage):
                 History(ledger.epoch, ledger.predecessors, ledger.compacted_position),
                 ledger.end,
                 ledger,
-                storage=self,
+                storage=storage,
             )
         finally:
             self._open.discard(ledger)
@@ -178,14 +196,6 @@ class LogLedgers(Storage):
             except BaseException:
                 lock.close()
                 raise
-
-    def free_bytes(self) -> tuple[int, int]:
-        """Implements the port's `Storage.free_bytes`, of the data folder; LedgerFenced: gone; LedgerDown."""
-        self._folder.require()
-        with ledger_errors(self._folder.shown):
-            stat = os.statvfs(self._folder.root)
-            free = -self._reserve.missing_bytes() if self._reserve.released else stat.f_bavail * stat.f_frsize
-        return (free, stat.f_blocks * stat.f_frsize)
 
     async def close(self) -> None:
         """Lets go of the data folder; every ledger was closed before."""

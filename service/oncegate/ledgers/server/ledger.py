@@ -66,10 +66,6 @@ class RemoteLedger(ABC, Storage, Generic[F]):
     def _catalog(self) -> Catalog:
         return self._fold.catalog
 
-    def require_owner(self) -> None:
-        """Implements the port's `Ledger.require_owner`: a newer owner is met by appends and by the upkeep."""
-        self.end.check()
-
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
         """Implements the port's `Ledger.append`. A cancelled caller does not stop it: it is done or refused, whole.
 

@@ -40,10 +40,6 @@ class Broken:
         """Passes the compaction on."""
         await self.good.compact(position, snapshot)
 
-    def require_owner(self) -> None:
-        """Asks the good one."""
-        self.good.require_owner()
-
     @staticmethod
     def beside(runs: Runs) -> Runs:
         """Returns the runs beside the ledger."""
