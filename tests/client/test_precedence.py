@@ -10,8 +10,8 @@ from oncegate_spark.protocol.address import GatewayAddress, with_key
 from oncegate_spark.protocol.effort import TIMEOUT_MS
 from oncegate_spark.spark.checkpoint import hadoop
 from oncegate_spark.spark.checkpoint.begun import placed
-from oncegate_spark.spark.checkpoint.objects import of_s3
-from oncegate_spark.spark.checkpoint.places import CheckpointLocation
+from oncegate_spark.spark.checkpoint.hadoop import CheckpointLocation
+from oncegate_spark.spark.checkpoint.stores import of_s3
 from oncegate_spark.spark.datasource import OncegateSource, source_of
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.refusals import credentials_of

@@ -26,13 +26,13 @@ FORCED = {
         "_AUTHENTICATION",
         "_FENCED",
     },  # librdkafka's own error codes are named so
-    "spark_client/oncegate_spark/delivery/kafka_reader.py": {"_PARTITION_EOF"},
+    "spark_client/oncegate_spark/delivery/kafka.py": {"_PARTITION_EOF"},
     "spark_client/oncegate_spark/spark/assign_ids.py": {"_jdf"},
     "spark_client/oncegate_spark/spark/assign_sequences.py": {"_jdf"},
     "spark_client/oncegate_spark/spark/writers/explain_job.py": {"_jdf"},
     "spark_client/oncegate_spark/spark/checkpoint/hadoop.py": {"_jsparkSession", "_jvm"},
     "spark_client/oncegate_spark/spark/checkpoint/session.py": {"_jsparkSession", "_jvm"},
-    "spark_client/oncegate_spark/spark/sources/kafka.py": {"_jvm"},
+    "spark_client/oncegate_spark/spark/kafka_source.py": {"_jvm"},
 }
 
 

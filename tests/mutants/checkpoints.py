@@ -18,14 +18,14 @@ CHECKPOINTS: tuple[Mutant, ...] = (
         "oncegate_spark.spark.checkpoint.stores::OPENERS",
         replace(
             (
-                "{**dict.fromkeys(('s3a', 's3', 's3n'), objects.of_s3), **dict.fromkeys(('gs', "
-                "'gcs'), objects.of_gcs), **dict.fromkeys(('abfs', 'abfss', 'wasb', 'wasbs'), "
-                "objects.of_azure), **dict.fromkeys(('hdfs', 'webhdfs', 'swebhdfs'), "
+                "{**dict.fromkeys(('s3a', 's3', 's3n'), of_s3), **dict.fromkeys(('gs', "
+                "'gcs'), of_gcs), **dict.fromkeys(('abfs', 'abfss', 'wasb', 'wasbs'), "
+                "of_azure), **dict.fromkeys(('hdfs', 'webhdfs', 'swebhdfs'), "
                 "webhdfs.of_hdfs)}"
             ),
             (
-                "{**dict.fromkeys(('gs', 'gcs'), objects.of_gcs), **dict.fromkeys(('abfs', "
-                "'abfss', 'wasb', 'wasbs'), objects.of_azure), **dict.fromkeys(('hdfs', "
+                "{**dict.fromkeys(('gs', 'gcs'), of_gcs), **dict.fromkeys(('abfs', "
+                "'abfss', 'wasb', 'wasbs'), of_azure), **dict.fromkeys(('hdfs', "
                 "'webhdfs', 'swebhdfs'), webhdfs.of_hdfs)}"
             ),
         ),
@@ -33,7 +33,7 @@ CHECKPOINTS: tuple[Mutant, ...] = (
     ),
     one(
         "a folder's name is decoded as an address is",
-        "oncegate_spark.spark.checkpoint.places::CheckpointLocation.of",
+        "oncegate_spark.spark.checkpoint.hadoop::CheckpointLocation.of",
         replace_statement(
             "return cls(scheme, authority, _normal(rest))",
             ("from urllib.parse import unquote\nreturn cls(scheme, authority, _normal(unquote(rest)))"),

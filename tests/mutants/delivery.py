@@ -17,19 +17,19 @@ DELIVERY: tuple[Mutant, ...] = (
     ),
     one(
         "a lost answer of the sink is taken for a failure, and all is written again",
-        "oncegate_spark.delivery.writing::Writing._put",
+        "oncegate_spark.delivery.deliver::Writing._put",
         delete("missing = self._missing(missing, {record.id for record in missing}, failed)"),
         f"{_DELIVERY}::test_an_answer_that_was_lost_is_looked_up_before_anything_is_written_again",
     ),
     one(
         "a lost answer of the sink is taken for success",
-        "oncegate_spark.delivery.writing::Writing._put",
+        "oncegate_spark.delivery.deliver::Writing._put",
         replace_statement("failed = error", "return"),
         f"{_DELIVERY}::test_an_answer_that_was_lost_is_looked_up_before_anything_is_written_again",
     ),
     one(
         "a refusal frees what an earlier try, or an earlier holder, may have written",
-        "oncegate_spark.delivery.writing::Writing._put",
+        "oncegate_spark.delivery.deliver::Writing._put",
         replace("failed is None and is_whole", "True"),
         f"{_DELIVERY}::test_a_refusal_after_a_lost_answer_or_beside_what_is_there_frees_nothing",
     ),
@@ -65,13 +65,13 @@ DELIVERY: tuple[Mutant, ...] = (
     ),
     one(
         "a resolver frees what the sink has",
-        "oncegate_spark.delivery.writing::Resolver._resolve",
+        "oncegate_spark.delivery.deliver::Resolver._resolve",
         replace("'complete' if record_id in present else 'release'", "'release'"),
         f"{_DELIVERY}::test_a_resolver_completes_what_the_sink_has_and_frees_what_it_has_not",
     ),
     one(
         "a resolver says nothing of what its namespace keeps for a dead writer",
-        "oncegate_spark.delivery.writing::Resolver._resolve",
+        "oncegate_spark.delivery.deliver::Resolver._resolve",
         delete("total.held += claimed.verdicts.unsettled"),
         f"{_DELIVERY}::test_a_resolver_tells_what_its_namespace_keeps_for_a_dead_writer",
     ),
@@ -105,7 +105,7 @@ DELIVERY: tuple[Mutant, ...] = (
     ),
     one(
         "a topic that brokers do not tell of is taken for an empty one",
-        "oncegate_spark.delivery.kafka_reader::_start_offsets",
+        "oncegate_spark.delivery.kafka::_start_offsets",
         replace("described.error is not None", "described is None"),
         f"{_KAFKA}::test_a_topic_that_brokers_do_not_tell_of_is_not_taken_for_an_empty_one",
     ),
@@ -150,7 +150,7 @@ DELIVERY: tuple[Mutant, ...] = (
     ),
     one(
         "a topic is read only up to another writer's open transaction",
-        "oncegate_spark.delivery.kafka_reader::_end_offsets",
+        "oncegate_spark.delivery.kafka::_end_offsets",
         cell("'isolation.level'", "'read_committed'"),
         f"{_KAFKA}::test_what_stands_behind_another_writers_open_transaction_is_waited_for",
     ),

@@ -50,19 +50,19 @@ FORMATS: tuple[Mutant, ...] = (
     ),
     one(
         "a time without a zone is an instant of the machine's own zone",
-        "oncegate_spark.formats.avro_types::_meets_instant",
+        "oncegate_spark.formats.avro::_meets_instant",
         replace("avro.get('logicalType') not in _INSTANTS", "avro"),
         f"{_TEST}::test_a_time_without_a_zone_is_no_instant",
     ),
     one(
         "a fraction is cut where Avro has a whole number",
-        "oncegate_spark.formats.avro_types::_is_fraction",
+        "oncegate_spark.formats.avro::_is_fraction",
         replace("bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))", "False"),
         f"{_TEST}::test_a_value_that_avro_would_change_is_refused",
     ),
     one(
         "a number of more than 32 bits is written as an int",
-        "oncegate_spark.formats.avro_types::check_ints",
+        "oncegate_spark.formats.avro::check_ints",
         replace("isinstance(value, int) and (not _INT_MIN <= value <= _INT_MAX)", "isinstance(value, str)"),
         f"{_TEST}::test_a_value_that_avro_would_change_is_refused",
     ),

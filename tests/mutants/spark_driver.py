@@ -240,13 +240,13 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
     ),
     one(
         "an audit takes rows without an id for duplicates",
-        "oncegate_spark.spark.audit.report::Audit.duplicates",
+        "oncegate_spark.spark.audit::Audit.duplicates",
         replace("self.rows - self.without_id", "self.rows"),
         "tests/client/spark/test_audit_report.py::test_the_numbers_add_up",
     ),
     one(
         "an audit takes an empty id for an id",
-        "oncegate_spark.spark.audit.count::_buckets",
+        "oncegate_spark.spark.audit::_buckets",
         delete("lacking = lacking | reduce(and_, (F.length(column) == 0 for column in ids))"),
         "tests/spark/test_audit.py::test_copies_distances_and_rows_without_an_id_are_counted",
     ),
@@ -325,7 +325,7 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
     ),
     one(
         "an offset that is trimmed and is not is asked for without end",
-        "oncegate_spark.spark.readers.fetch::_after_the_lost",
+        "oncegate_spark.spark.readers.common::_after_the_lost",
         shift("error.low_offset <= left.start"),
         "tests/spark/test_source_readers.py::"
         "test_an_answer_that_offsets_are_trimmed_which_it_says_are_kept_fails_the_task",

@@ -287,7 +287,7 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "short answer not asked again",
-        "oncegate_spark.spark.readers.fetch::rows_of",
+        "oncegate_spark.spark.readers.common::rows_of",
         replace_statement("offset = following", "offset = span.end"),
         _READERS,
     ),

@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant, one
 _TEXT = "tests/verifier/test_text_inputs.py"
 _COMPARE = "tests/verifier/test_compare.py"
 _TOPICS = "tests/verifier/test_gateway_topics.py"
-_SPARK, _SPARK_TESTS = "spark_client/oncegate_spark/spark/verify/compare.py", "tests/spark/test_verify.py"
+_SPARK, _SPARK_TESTS = "spark_client/oncegate_spark/spark/verify.py", "tests/spark/test_verify.py"
 _REGISTERED = "tests/verifier/test_registered_ids.py"
 _INTERRUPTED = "tests/verifier/test_interrupted.py"
 
@@ -129,31 +129,31 @@ VERIFIER: tuple[Mutant, ...] = (
     ),
     one(
         "a Spark comparison reads the output before it has asked the ledger",
-        "oncegate_spark.spark.verify.compare::verify",
+        "oncegate_spark.spark.verify::verify",
         delete("looked_up.count()"),
         f"{_SPARK_TESTS}::test_what_is_written_between_the_ledgers_answer_and_the_reading_is_asked_for_again",
     ),
     one(
         "a Spark comparison takes what was written meanwhile for unrecorded",
-        "oncegate_spark.spark.verify.compare::_compared",
-        replace("F.when(F.col(STATE) == KNOWN, report.OK).otherwise", "F.lit"),
+        "oncegate_spark.spark.verify::_compared",
+        replace("F.when(F.col(STATE) == KNOWN, OK).otherwise", "F.lit"),
         f"{_SPARK_TESTS}::test_what_is_written_between_the_ledgers_answer_and_the_reading_is_asked_for_again",
     ),
     one(
         "a Spark comparison takes a number and its text for two ids",
-        "oncegate_spark.spark.verify.id_text::_text",
+        "oncegate_spark.spark.verify::_text",
         replace("F.col(quoted)", "F.concat(F.lit(str(kind)), F.col(quoted).cast(TEXT))", nth=2),
         f"{_SPARK_TESTS}::test_an_output_that_spark_reads_elsewhere_may_call_its_ids_otherwise",
     ),
     one(
         "a Spark comparison asks for a decimal by Spark's text, which has its scale",
-        "oncegate_spark.spark.verify.id_text::_text",
+        "oncegate_spark.spark.verify::_text",
         replace("'decimal'", "'no decimal'"),
         f"{_SPARK_TESTS}::test_ids_of_each_type_are_asked_for_as_the_ledger_knows_them",
     ),
     one(
         "a Spark comparison asks for bytes as text",
-        "oncegate_spark.spark.verify.id_text::kinds_of",
+        "oncegate_spark.spark.verify::kinds_of",
         replace(
             "BYTES if df.schema[name].dataType.typeName() == BYTES else TEXT",
             "TEXT if df.schema[name].dataType.typeName() == BYTES else TEXT",

@@ -1,6 +1,7 @@
 """A comparison of input, ledger and output on Spark: each planted fault is named by its id."""
 
 import datetime
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ import pytest
 import oncegate_spark
 from oncegate_spark import Gateway
 from oncegate_spark.errors import BadOption, Refused
-from oncegate_spark.spark.verify import compare
 from tests.spark.jobs.job import Job
 
 pytestmark = pytest.mark.spark
@@ -107,14 +107,15 @@ def test_what_is_written_between_the_ledgers_answer_and_the_reading_is_asked_for
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(job.gateway, 1)
-    compared = compare._compared
+    module = sys.modules[oncegate_spark.verify.__module__]
+    compared = module._compared
 
     def late(*given: Any) -> Any:
         assert job.counters()["looked_up"] == 2, "the ledger is asked of all before the output is read"
         written(job.gateway, 2)
         return compared(*given)
 
-    monkeypatch.setattr(compare, "_compared", late)
+    monkeypatch.setattr(module, "_compared", late)
     given = job.spark.createDataFrame([(1,), (2,)], "order int")
     assert verified(job, given, output(job)).is_well
 

@@ -10,13 +10,12 @@ ready one says what it promises.
 """
 
 from oncegate_spark.delivery.database import DatabaseSink
-from oncegate_spark.delivery.deliver import Delivered, Delivery
+from oncegate_spark.delivery.deliver import Delivered, Delivery, Resolved, Resolver
 from oncegate_spark.delivery.event_ids import EventIds, Horizon, time_ms_of
 from oncegate_spark.delivery.folder import FolderSink
 from oncegate_spark.delivery.http_sink import HttpSink, idempotency_key
 from oncegate_spark.delivery.kafka import KafkaSink
 from oncegate_spark.delivery.sink import FunctionSink, Record, Sink
-from oncegate_spark.delivery.writing import Resolved, Resolver
 
 __all__ = [
     "DatabaseSink",

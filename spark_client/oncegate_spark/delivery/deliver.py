@@ -4,6 +4,11 @@
 what the sink has. 3. Write the others; after an error that says nothing find out again. 4. Complete the claim. Who dies
 in between leaves the ids to its lease: the next delivery begins with 2. Nothing that is in doubt is released, since the
 next one would not be told so.
+
+Writes the records of one claim into a sink that can be asked, and settles claims whose writer is gone.
+
+A record in doubt is neither written again nor dropped before the sink has answered. The resolver writes nothing: it
+completes a claim or releases it, by the sink's answer.
 """
 
 from collections.abc import Sequence
@@ -15,13 +20,147 @@ import pyarrow.compute as pc
 
 from oncegate_spark.delivery.event_ids import Horizon
 from oncegate_spark.delivery.sink import Record, Sink, checked
-from oncegate_spark.delivery.writing import TRIES_MAX, NothingWritten, Writing
-from oncegate_spark.errors import OncegateError
+from oncegate_spark.errors import InDoubt, OncegateError, SinkRefused
 from oncegate_spark.protocol.answers import Claimed
 from oncegate_spark.protocol.effort import BusyWatch, pause_ms
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.lease import Holder
+from oncegate_spark.sync.runner import Runner
+
+TRIES_MAX = 4  # a sink that is restarted answers again within some seconds; a longer outage is for the caller to see
+PAUSE_MS, PAUSE_MS_MAX = 100, 5_000
+
+
+class NothingWritten(SinkRefused):
+    """The sink has none of the records of a claim, and none will come: their ids may be free at once."""
+
+
+class Writing:
+    """Hands records to a sink until it says that it has them. tries_max: how often, where its answer is lost."""
+
+    def __init__(self, gateway: Runner, sink: Sink, tries_max: int = TRIES_MAX) -> None:
+        self._gateway, self._sink, self._tries_max = gateway, sink, tries_max
+
+    def write(self, granted: list[Record], doubtful: set[str]) -> int:
+        """Write those of a claim that the sink has not; how many that were. `doubtful`: it may have these.
+
+        Raises InDoubt where the sink does not say whether it has some of them, SinkRefused where it refuses some, as
+        NothingWritten where it has none; and what the sink raises of Oncegate's errors.
+        """
+        missing = self._missing(granted, doubtful)
+        if missing:
+            self._put(missing, is_whole=len(missing) == len(granted))
+        return len(missing)
+
+    def _put(self, missing: list[Record], *, is_whole: bool) -> None:
+        failed: Exception | None = None
+        for turn in range(self._tries_max):
+            try:
+                self._sink.write(missing)
+                return
+            except SinkRefused as error:
+                if failed is None and is_whole:
+                    raise NothingWritten(str(error)) from error
+                raise
+            except OncegateError:
+                raise
+            except Exception as error:
+                failed = error
+            pause = min(PAUSE_MS << turn, PAUSE_MS_MAX)
+            self._gateway.clock.sleep_ms(int(pause * self._gateway.rng.uniform(0.5, 1.0)))
+            missing = self._missing(missing, {record.id for record in missing}, failed)
+            if not missing:
+                return
+        raise _in_doubt(missing, f"the sink's write() failed {self._tries_max} times, last by {failed!r}") from failed
+
+    def _missing(self, records: list[Record], doubtful: set[str], failed: Exception | None = None) -> list[Record]:
+        """Return the records that are to be written: all but those of the doubtful that the sink has."""
+        if not doubtful:
+            return records
+        try:
+            present = self._sink.find(sorted(doubtful))
+        except OncegateError:
+            raise
+        except Exception as error:
+            candidates = [record for record in records if record.id in doubtful]
+            why = "their earlier holder's lease ran out" if failed is None else f"write() raised {failed!r}"
+            raise _in_doubt(candidates, f"{why}, and the sink's find() raised {error!r}") from error
+        return [record for record in records if record.id not in doubtful & present]
+
+
+def _in_doubt(records: Sequence[Record], why: str) -> InDoubt:
+    ids = [record.id for record in records]
+    return InDoubt(
+        f"unknown: whether {len(ids)} records are in the sink, the first {ids[0]!r}: {why}. Their claim is left to its "
+        "lease, and whoever delivers them next asks the sink first: deliver them again, or settle them by a Resolver",
+        ids=ids,
+    )
+
+
+# Each id is a claim of its own until the sink has said: as many as fit well into a lease.
+IDS_AT_ONCE = 1_000
+_OVER = "CLAIMED_OVER"
+
+
+@dataclass
+class Resolved:
+    """Counts what became of ids. completed: the sink has them. released: it has not, and they are free. held: another
+    attempt holds them, and its lease lives, or the namespace keeps them for it (`lease_expiry` is hold). Ids that are
+    written, or that nobody has claimed, are not counted."""
+
+    completed: int = 0
+    released: int = 0
+    held: int = 0
+
+
+class Resolver:
+    """Settles what writers of one sink have left in doubt; ids come from whoever knows them, as the job's source.
+
+    It costs three small calls for each id that is in doubt, one for each other, and one look into the sink for a
+    thousand: it is for what dead writers have left, not for all that was ever written. Where the namespace lets nobody
+    take over what a dead writer held (`lease_expiry` is hold or fail), only `oncegate resolve` settles it.
+    """
+
+    def __init__(self, gateway: Gateway, sink: Sink, *, lease_ms: int | None = None, id_set: str | None = None) -> None:
+        self._gateway, self._sink = gateway, sink
+        self._lease_ms, self._id_set = lease_ms, id_set
+
+    def resolve(self, ids: Sequence[str]) -> Resolved:
+        """Complete those of these ids that are in doubt and in the sink, release those in doubt that are not.
+
+        Raises what the sink's `find` raises, and what the gateway's calls raise, InDoubt where `lease_expiry` is fail:
+        what was in doubt stays so.
+        """
+        checked([Record(record_id) for record_id in ids], self._sink)
+        total = Resolved()
+        for start in range(0, len(ids), IDS_AT_ONCE):
+            with self._gateway.attempt(id_set=self._id_set) as attempt:
+                self._resolve(attempt, list(dict.fromkeys(ids[start : start + IDS_AT_ONCE])), total)
+        return total
+
+    def _resolve(self, attempt: Attempt, ids: list[str], total: Resolved) -> None:
+        doubtful: dict[str, Claimed] = {}
+        for record_id in ids:
+            state = self._gateway.explain(record_id, id_set=self._id_set or "")["state"]
+            total.held += state == "CLAIMED_LIVE"
+            if state != _OVER:
+                continue
+            claimed = attempt.claim([record_id], self._lease_ms)
+            if claimed.in_doubt:
+                doubtful[record_id] = claimed
+            else:  # meanwhile settled by another, or free: then nobody has written it since; or kept for its holder
+                total.held += claimed.verdicts.unsettled
+                attempt.release(claimed)
+        if not doubtful:
+            return
+        present = self._sink.find(list(doubtful))
+        for record_id, claimed in doubtful.items():
+            # What another attempt has taken over meanwhile it has asked the sink for: nothing of it is changed here.
+            taken_over = attempt.settle(claimed, "complete" if record_id in present else "release")
+            total.held += taken_over
+            total.completed += record_id in present and not taken_over
+            total.released += record_id not in present and not taken_over
 
 
 @dataclass

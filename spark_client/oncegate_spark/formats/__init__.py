@@ -13,11 +13,9 @@ Needs the extra `oncegate-spark[formats]`: confluent-kafka's client of schema re
 jsonschema.
 """
 
-from oncegate_spark.formats.arrow_rows import ArrowRows, arrow
 from oncegate_spark.formats.avro import Avro, avro
 from oncegate_spark.formats.json import Json, json
 from oncegate_spark.formats.protobuf import Protobuf, protobuf
-from oncegate_spark.formats.spark_column import column
-from oncegate_spark.formats.values import Format, encode
+from oncegate_spark.formats.values import ArrowRows, Format, arrow, column, encode
 
 __all__ = ["ArrowRows", "Avro", "Format", "Json", "Protobuf", "arrow", "avro", "column", "encode", "json", "protobuf"]

@@ -1,10 +1,14 @@
 """Encodes Arrow rows with a format: what the formats share."""
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from oncegate_spark.errors import BadOption
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 
 class Format(Protocol):
@@ -47,3 +51,52 @@ def _structs(rows: pa.Table | pa.RecordBatch) -> pa.StructArray:
         rows = rows.combine_chunks()
     whole = rows.to_struct_array()
     return whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+
+
+@dataclass(frozen=True)
+class ArrowRows:
+    """Encodes a row as a stream with its schema and one row: some hundred bytes more than the row itself."""
+
+    schema: pa.Schema
+
+    def check(self, fields: list[pa.Field]) -> None:
+        """Refuses columns other than those of the schema."""
+        if {field.name for field in fields} != set(self.schema.names):
+            raise BadOption(f"the columns are not those of the Arrow schema: {', '.join(self.schema.names)}")
+
+    def value(self, row: dict[str, object]) -> bytes:
+        """Encodes one row; BadOption where a column's value is of another type."""
+        into = pa.BufferOutputStream()
+        try:
+            rows = pa.RecordBatch.from_pylist([row], schema=self.schema)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise BadOption(f"the row does not fit the Arrow schema: {error}") from error
+        with pa.ipc.new_stream(into, self.schema) as stream:
+            stream.write_batch(rows)
+        return bytes(into.getvalue())
+
+
+def arrow(schema: pa.Schema) -> ArrowRows:
+    """Makes a format of Arrow streams with this schema. Raises BadOption where it has no column."""
+    if not len(schema):
+        raise BadOption("an Arrow schema without columns encodes no row")
+    return ArrowRows(schema)
+
+
+def column(how: Format, *names: "str | Column") -> "Column":
+    """Returns a column of bytes: these columns of each row, encoded; a single struct column encodes its fields.
+
+    A null struct gives null, a tombstone. A row that does not fit ends its task with BadOption, which says why.
+    """
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F
+
+    is_struct = len(names) == 1 and isinstance(names[0], Column)
+    content = names[0] if is_struct else F.struct(*names)
+
+    def encoded(rows: pa.Array) -> pa.Array:
+        return encode(how, rows)
+
+    udf: Any = F.arrow_udf(encoded, "binary")
+    made: Column = udf(content)
+    return made

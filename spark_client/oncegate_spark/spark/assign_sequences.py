@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from oncegate_spark.errors import BadOption, Refused
 from oncegate_spark.spark import logs
+from oncegate_spark.spark.kafka_source import SOURCE, UNCOMMITTED, reads_uncommitted
+from oncegate_spark.spark.kafka_source import topic_ids as look_up
 from oncegate_spark.spark.options.column_names import is_case_sensitive
-from oncegate_spark.spark.sources.kafka import SOURCE, UNCOMMITTED, reads_uncommitted
-from oncegate_spark.spark.sources.kafka import topic_ids as look_up
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

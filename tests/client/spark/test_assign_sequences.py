@@ -6,7 +6,7 @@ import pytest
 
 from oncegate_spark.errors import Refused
 from oncegate_spark.spark.assign_sequences import check_lanes
-from oncegate_spark.spark.sources.kafka import kafka_options, reads_uncommitted, source_of
+from oncegate_spark.spark.kafka_source import kafka_options, reads_uncommitted, source_of
 
 
 class Children(list[Any]):

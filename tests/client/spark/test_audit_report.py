@@ -2,7 +2,7 @@
 
 import xml.etree.ElementTree as ET
 
-from oncegate_spark.spark.audit.report import Apart, Audit, Copies
+from oncegate_spark.spark.audit import Apart, Audit, Copies
 
 FOUND = Audit(
     rows=1_010,

@@ -12,7 +12,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from oncegate_spark.errors import BadOption
 from oncegate_spark.spark.checkpoint import BatchInput, NoOffsets, OutOfReach, find_input, hadoop
-from oncegate_spark.spark.checkpoint.places import CheckpointLocation
+from oncegate_spark.spark.checkpoint.hadoop import CheckpointLocation
 from oncegate_spark.spark.checkpoint.stores import OPENERS, open_store
 from oncegate_spark.spark.datasource import OncegateSource, StreamWriter, source_of
 from oncegate_spark.spark.writers import target

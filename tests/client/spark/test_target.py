@@ -29,7 +29,7 @@ from oncegate_spark.protocol import names
 from oncegate_spark.spark.datasource import Message, OncegateSource
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.writers import check_schema, target
-from oncegate_spark.spark.writers.columns.row_size import check_size, least_size
+from oncegate_spark.spark.writers.columns.planning import check_size, least_size
 from oncegate_spark.spark.writers.common import TaskMark
 from oncegate_spark.spark.writers.plain import TaskProduced
 from tests.support.stub_gateway import Answer, StubGateway

@@ -1,8 +1,8 @@
 """A query's checkpoint as Spark keeps it, wherever that is: where it lies, and what is read of it."""
 
+from oncegate_spark.spark.checkpoint.hadoop import CheckpointLocation, local_folder
 from oncegate_spark.spark.checkpoint.notes import DriverNotes
 from oncegate_spark.spark.checkpoint.offset_log import BatchInput, NoOffsets, find_input, newest_input, read_input
-from oncegate_spark.spark.checkpoint.places import CheckpointLocation, local_folder
 from oncegate_spark.spark.checkpoint.stores import OutOfReach, Store
 
 __all__ = [

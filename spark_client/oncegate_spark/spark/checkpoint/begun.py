@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from oncegate_spark.errors import BadOption
 from oncegate_spark.spark import logs
-from oncegate_spark.spark.checkpoint.hadoop import CHECKPOINTS
+from oncegate_spark.spark.checkpoint.hadoop import CHECKPOINTS, DEFAULT_FS, CheckpointLocation, local_folder
 from oncegate_spark.spark.checkpoint.offset_log import BatchInput, NoOffsets, find_input
-from oncegate_spark.spark.checkpoint.places import DEFAULT_FS, CheckpointLocation, local_folder
 from oncegate_spark.spark.checkpoint.stores import OutOfReach
 from oncegate_spark.spark.checkpoint.unknown import unknown
 from oncegate_spark.spark.options import Options

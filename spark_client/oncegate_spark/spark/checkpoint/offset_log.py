@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from oncegate_spark.protocol.effort import SOURCE_OFFSETS_BYTES
-from oncegate_spark.spark.checkpoint.places import CheckpointLocation
+from oncegate_spark.spark.checkpoint.hadoop import CheckpointLocation
 from oncegate_spark.spark.checkpoint.reads import Reads, reads_of
 from oncegate_spark.spark.checkpoint.stores import OutOfReach, Store, open_store, open_url
 

@@ -6,7 +6,7 @@ The names of Spark's internals stand here alone; where they are others nothing i
 from pathlib import Path
 from typing import Any
 
-from oncegate_spark.spark.checkpoint.places import CheckpointLocation
+from oncegate_spark.spark.checkpoint.hadoop import CheckpointLocation
 from oncegate_spark.spark.checkpoint.stores import LocalDisk, OutOfReach, Store
 
 _MISSING = "java.io.FileNotFoundException"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 
-from oncegate_spark.spark.checkpoint.places import CheckpointLocation
+from oncegate_spark.spark.checkpoint.hadoop import CheckpointLocation
 
 SCHEMES = {"webhdfs": False, "swebhdfs": True}  # whether it is TLS
 ANSWER_S = 10

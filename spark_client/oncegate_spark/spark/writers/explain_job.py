@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from oncegate_spark.spark.checkpoint import hadoop
 from oncegate_spark.spark.checkpoint.begun import placed
+from oncegate_spark.spark.kafka_source import UNCOMMITTED, kafka_options, reads_uncommitted
 from oncegate_spark.spark.options import PROMISES, Options
 from oncegate_spark.spark.options.guarantees import Promise
 from oncegate_spark.spark.pickling import is_connect
-from oncegate_spark.spark.sources.kafka import UNCOMMITTED, kafka_options, reads_uncommitted
 from oncegate_spark.spark.writers import check_schema
 
 if TYPE_CHECKING:

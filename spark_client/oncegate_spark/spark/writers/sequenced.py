@@ -18,7 +18,7 @@ from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Produced
 from oncegate_spark.protocol.packed import Verdicts
 from oncegate_spark.protocol.sequences import increasing, uint64_column
-from oncegate_spark.spark.sources.kafka import replaced, source_of
+from oncegate_spark.spark.kafka_source import replaced, source_of
 from oncegate_spark.spark.writers.claim_loop import ClaimProgress, Write
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.lease import Holder

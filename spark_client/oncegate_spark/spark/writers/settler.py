@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oncegate_spark.delivery.deliver import NothingWritten, Writing
 from oncegate_spark.delivery.sink import Record, checked
 from oncegate_spark.delivery.sink import Sink as AskedSink
-from oncegate_spark.delivery.writing import NothingWritten, Writing
 from oncegate_spark.errors import NOTHING, BadOption
 from oncegate_spark.protocol.answers import Claimed
 from oncegate_spark.spark.options import Options

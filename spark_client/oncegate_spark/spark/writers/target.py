@@ -22,9 +22,8 @@ from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.advice import in_options
 from oncegate_spark.spark.writers import Writer, check_schema, writer_of
 from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
-from oncegate_spark.spark.writers.columns.planning import added, planned
+from oncegate_spark.spark.writers.columns.planning import added, check_size, least_size, planned
 from oncegate_spark.spark.writers.columns.records import records
-from oncegate_spark.spark.writers.columns.row_size import check_size, least_size
 from oncegate_spark.spark.writers.common import planning_gateway
 
 SOON_MS = 3_000  # a gateway that starts again takes less; after that a person at the driver is told what is waited for

@@ -23,8 +23,8 @@ from oncegate_spark.errors import (
     SourceReplaced,
 )
 from oncegate_spark.protocol.sequences import increasing, uint64_column
+from oncegate_spark.spark.kafka_source import replaced, source_of
 from oncegate_spark.spark.options import Options
-from oncegate_spark.spark.sources.kafka import replaced, source_of
 from oncegate_spark.spark.writers.sequenced import WAYS_ON
 from oncegate_spark.sync.gateway import Gateway
 

@@ -4,13 +4,17 @@ What `oncegate verify --against` does in one process, for inputs that are too la
 alone can read. The order makes it right while rows are still written: the ledger is asked of the whole input before the
 output is read, so an id that it knew and the output lacks is missing; what the output has and the ledger did not know
 may have been written in between, so the ledger is asked again for that.
+
+Makes of id columns what the ledger knows them by, in Spark: text, or bytes where the input has bytes.
+
+The gateway makes the same text of a column of the type itself when rows are written; docs/concepts.md has its form.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,14 +26,86 @@ from oncegate_spark.protocol.effort import TIMEOUT_MS
 from oncegate_spark.protocol.outage import BLOCK
 from oncegate_spark.spark import pickling, task_identity
 from oncegate_spark.spark.options.column_names import is_case_sensitive, resolved
-from oncegate_spark.spark.verify import report
-from oncegate_spark.spark.verify.id_text import kinds_of, texts
 from oncegate_spark.spark.writers import check_ids
 from oncegate_spark.sync.endpoint import Endpoint
 from oncegate_spark.sync.gateway import Gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+# As `oncegate verify` has them.
+OK, MISSING, NOT_WRITTEN, DOUBLED = "ok", "missing", "not_written", "doubled"
+HELD, UNRECORDED, FOREIGN = "held", "unrecorded", "foreign"
+KINDS = {
+    OK: "in the input, known to the ledger, and in the output once",
+    MISSING: "the ledger knows it as written, and the output lacks it",
+    NOT_WRITTEN: "the input has it, neither the ledger nor the output does",
+    DOUBLED: "in the output more than once",
+    HELD: "the output lacks it, and a claim of it is open or was left: ask again",
+    UNRECORDED: "in the output once, and not known as written: a retry would write it again",
+    FOREIGN: "in the output, and not in the input",
+}
+
+
+@dataclass(frozen=True)
+class Verified:
+    """Tells of what kind the ids of a comparison are.
+
+    ids         how many ids are of each kind, by its name in KINDS; those of no id too
+    without_id  rows of the output whose id is null or empty
+    rows        a DataFrame, kept by Spark until `rows.unpersist()`: the id columns as text, or as bytes where the
+                input has bytes, `kind`, and `copies`, in how many rows of the output the id is
+    """
+
+    ids: Mapping[str, int]
+    without_id: int
+    rows: "DataFrame"
+
+    @property
+    def is_well(self) -> bool:
+        """Whether all ids are ok, and no row of the output is without one."""
+        return not self.without_id and not any(count for kind, count in self.ids.items() if kind != OK)
+
+    def __str__(self) -> str:
+        lines = [f"{count:>13,} {kind:<12} {KINDS[kind]}" for kind, count in self.ids.items() if count or kind == OK]
+        if self.without_id:
+            lines.append(f"{self.without_id:>13,} rows of the output have no id (null or empty)")
+        return "\n".join(lines)
+
+
+TEXT, BYTES = ID_KINDS = "string", "binary"
+
+
+def kinds_of(df: "DataFrame", names: Sequence[str]) -> tuple[str, ...]:
+    """Tells of each id column of the input whether it is compared as text or as bytes, which may be no text."""
+    return tuple(BYTES if df.schema[name].dataType.typeName() == BYTES else TEXT for name in names)
+
+
+def texts(df: "DataFrame", names: Sequence[str], kinds: Sequence[str]) -> "DataFrame":
+    """Returns the id columns as `kinds` says, under names of ours, `id0` and so on."""
+    columns = [_text(name, df.schema[name].dataType).cast(kind) for name, kind in zip(names, kinds, strict=True)]
+    return df.select(*(column.alias(f"id{n}") for n, column in enumerate(columns)))
+
+
+def _text(name: str, kind: Any) -> "Column":
+    """The column, as the canonical text where Spark's own text of it is another one, by scale or time zone."""
+    from pyspark.sql import functions as F
+
+    quoted = f"`{name.replace('`', '``')}`"
+    match kind.typeName():
+        case "decimal":
+            digits = "0" + ("." + "#" * kind.scale if kind.scale else "")
+            return F.expr(f"format_number({quoted}, '{digits}')")
+        case "timestamp":
+            # By its microseconds: a text of a time in the session's zone is of two instants where summer ends.
+            seconds = f"CAST(unix_micros({quoted}) AS DECIMAL(20, 0)) / 1000000"
+            utc = f"TIMESTAMP_NTZ'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, CAST({seconds} AS DECIMAL(18, 6)))"
+            return F.concat(F.translate(F.expr(utc).cast(TEXT), " ", "T"), F.lit("Z"))
+        case "timestamp_ntz":
+            return F.translate(F.col(quoted).cast(TEXT), " ", "T")
+    return F.col(quoted)
+
 
 STATE, COPIES, KIND = "oncegate_state", "copies", "kind"
 FREE, IS_HELD, KNOWN = 0, 1, 2
@@ -48,7 +124,7 @@ def verify(
     timeout_ms: int = TIMEOUT_MS,
     credentials: Credentials = NONE,
     on_down: str = BLOCK,
-) -> report.Verified:
+) -> Verified:
     """Compares the ids of `given`, what was to be written, with the ledger and with `output`, what is there.
 
     id_col       the column, or columns, of an id in `given`; `output_id` those in `output`, where they are called
@@ -80,9 +156,7 @@ def verify(
         looked_up.unpersist()
 
 
-def _compared(
-    looked_up: "DataFrame", written: "DataFrame", lookup: "IdLookup", names: Sequence[str]
-) -> report.Verified:
+def _compared(looked_up: "DataFrame", written: "DataFrame", lookup: "IdLookup", names: Sequence[str]) -> Verified:
     """Counts the kinds of ids, of the input by what the ledger says and of the output by their copies, in two jobs."""
     from pyspark.sql import functions as F
 
@@ -91,16 +165,16 @@ def _compared(
     lacking = _lacking(ids)
     joined = looked_up.join(copies.where(~lacking), list(ids), "full_outer").withColumn(KIND, _kind())
     joined = joined.select(*ids, KIND, F.coalesce(COPIES, F.lit(0)).alias(COPIES)).persist()
-    unknown = joined.where(F.col(KIND) == report.UNRECORDED)
+    unknown = joined.where(F.col(KIND) == UNRECORDED)
     again = _looked_up(unknown.select(*ids), lookup).join(unknown, list(ids))
-    settled = F.when(F.col(STATE) == KNOWN, report.OK).otherwise(report.UNRECORDED)
+    settled = F.when(F.col(STATE) == KNOWN, OK).otherwise(UNRECORDED)
     again = again.select(*ids, settled.alias(KIND), COPIES)
-    rows = joined.where(F.col(KIND) != report.UNRECORDED).union(again).toDF(*names, KIND, COPIES).persist()
+    rows = joined.where(F.col(KIND) != UNRECORDED).union(again).toDF(*names, KIND, COPIES).persist()
     counts = {row[KIND]: row["count"] for row in rows.groupBy(KIND).count().collect()}
     without_id = copies.where(lacking).agg(F.coalesce(F.sum(COPIES), F.lit(0))).collect()[0][0]
     for kept in (joined, copies):
         kept.unpersist()
-    return report.Verified({kind: counts.get(kind, 0) for kind in report.KINDS}, without_id, rows)
+    return Verified({kind: counts.get(kind, 0) for kind in KINDS}, without_id, rows)
 
 
 def _kind() -> "Column":
@@ -108,10 +182,10 @@ def _kind() -> "Column":
     from pyspark.sql import functions as F
 
     state, copies = F.col(STATE), F.coalesce(F.col(COPIES), F.lit(0))
-    absent = F.when(state == KNOWN, report.MISSING).when(state == IS_HELD, report.HELD).otherwise(report.NOT_WRITTEN)
-    once = F.when(state == KNOWN, report.OK).otherwise(report.UNRECORDED)
-    there = F.when(copies == 0, absent).when(copies == 1, once).otherwise(report.DOUBLED)
-    return F.when(state.isNull(), report.FOREIGN).otherwise(there)
+    absent = F.when(state == KNOWN, MISSING).when(state == IS_HELD, HELD).otherwise(NOT_WRITTEN)
+    once = F.when(state == KNOWN, OK).otherwise(UNRECORDED)
+    there = F.when(copies == 0, absent).when(copies == 1, once).otherwise(DOUBLED)
+    return F.when(state.isNull(), FOREIGN).otherwise(there)
 
 
 def _lacking(ids: Sequence[str]) -> "Column":
@@ -145,7 +219,7 @@ def _looked_up(ids: "DataFrame", lookup: "IdLookup") -> "DataFrame":
 class IdLookup:
     """Looks up the ids of a task's rows, for mapInArrow: every id comes back with what the ledger knows of it.
 
-    kinds: of the columns of an id, as `id_text.KINDS`.
+    kinds: of the columns of an id, as `ID_KINDS`.
     """
 
     endpoint: Endpoint
