@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from oncegate.engine import admission
-from oncegate.engine.commit import change_queue
+from oncegate.engine.commit import queue as commit_queue
 from oncegate.engine.limits import GIB, KIB, MIB, Limits
 from oncegate.engine.maintenance import snapshotter
 from oncegate.engine.recovery import owner
@@ -107,9 +107,9 @@ def test_pieces_of_an_index_are_as_large_as_they_say_and_fit_what_carries_them()
     older_bytes = committed_names.BLOCK_RECORDS * committed_names._SIZE_BYTES
     assert batches_snapshot._BLOCKS_PER_PIECE * older_bytes == pytest.approx(MIB, rel=0.03)
     assert pytest.approx(256 * KIB, rel=0.1) == catalog.BLOCKS_PER_PIECE * BLOCK_RECORDS * catalog.RANGE_BYTES
-    assert snapshot_pieces.PIECE_BYTES < part.PIECE_BYTES < change_queue.GROUP_BYTES_MAX < frames.BODY_BYTES_MAX
+    assert snapshot_pieces.PIECE_BYTES < part.PIECE_BYTES < commit_queue.GROUP_BYTES_MAX < frames.BODY_BYTES_MAX
     assert frames.BODY_BYTES_MAX < 2**32, "what a length field may say"
-    assert limits.body_bytes < change_queue.GROUP_BYTES_MAX, "the largest request is one append"
+    assert limits.body_bytes < commit_queue.GROUP_BYTES_MAX, "the largest request is one append"
     assert run_kernels.BLOCK_RECORDS * 16 + 16 == run.BLOCK_BYTES == 8 * run_kernels.BLOCK_WORDS == 4_096
     assert cmac.TILE_ROWS * cmac.BLOCK_BYTES == 64 * KIB
 

@@ -34,7 +34,7 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
     ),
     one(
         "large batches share one transaction",
-        "oncegate.engine.commit.change::_bytes_of",
+        "oncegate.engine.commit.queue::_bytes_of",
         replace("change.waiting_bytes", "0"),
         f"{_ELSEWHERE}::test_what_waited_and_is_sent_counts_as_the_append_s_own_bytes",
     ),

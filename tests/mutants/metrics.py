@@ -10,14 +10,14 @@ _CAUSES = "tests/engine/test_duplicate_causes.py"
 METRICS: tuple[Mutant, ...] = (
     one(
         "an append whose end is unknown is not counted",
-        "oncegate.engine.commit.group_commit::GroupCommit._write",
+        "oncegate.engine.commit.group_commit::GroupCommit._append",
         delete("self._counts.add(APPENDS_LOST)"),
         f"{_READ}::test_an_append_is_counted_by_how_it_ended_and_by_how_many_changes_it_took",
     ),
     one(
         "every append is of one change",
-        "oncegate.engine.commit.group_commit::GroupCommit._write",
-        replace("len(group)", "1"),
+        "oncegate.engine.commit.group_commit::GroupCommit._append",
+        replace("self._counts.changes.observe(len(group))", "self._counts.changes.observe(1)"),
         f"{_READ}::test_an_append_is_counted_by_how_it_ended_and_by_how_many_changes_it_took",
     ),
     one(

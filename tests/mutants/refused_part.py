@@ -29,8 +29,8 @@ REFUSED_PART: tuple[Mutant, ...] = (
     ),
     one(
         "who rests on a change that is refused is told its refusal",
-        "oncegate.engine.commit.waiters::Waiters.fail",
-        replace("task is culprit", "task is not None"),
+        "oncegate.engine.commit.queue::Waiters.fail",
+        replace("waiter.task is culprit", "waiter.task is not None"),
         f"{_PART}::test_what_rests_on_the_refused_one_is_decided_without_it",
     ),
     one(
@@ -41,8 +41,8 @@ REFUSED_PART: tuple[Mutant, ...] = (
     ),
     one(
         "a group that is refused in part is appended in the wrong order",
-        "oncegate.engine.commit.change_queue::ChangeQueue.refused",
-        replace("[*group, *self._changes]", "[*group[::-1], *self._changes]"),
+        "oncegate.engine.commit.queue::ChangeQueue.refused",
+        replace("[*group, *self.changes]", "[*group[::-1], *self.changes]"),
         _ALONE,
     ),
     one(

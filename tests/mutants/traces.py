@@ -10,7 +10,7 @@ _LOGS = "tests/transports/traces/test_logs.py"
 TRACES: tuple[Mutant, ...] = (
     one(
         "a commit is linked with none of those that it commits",
-        "oncegate.engine.commit.append_spans::AppendSpans.release",
+        "oncegate.engine.commit.queue::Waiters.release",
         delete("commit.link(...)"),
         f"{_REQUESTS}::test_one_append_of_many_claims_is_below_one_of_them_and_linked_with_the_others",
     ),
@@ -22,8 +22,8 @@ TRACES: tuple[Mutant, ...] = (
     ),
     one(
         "an answer that came during an append is not linked with it",
-        "oncegate.engine.commit.append_spans::AppendSpans.release",
-        replace("self._waiting", "self._waiting[:1]", nth=2),
+        "oncegate.engine.commit.queue::Waiters.release",
+        replace("waiter.span is not None", "waiter.span is not None and waiter is waiting[0]"),
         f"{_REQUESTS}::test_an_answer_that_rests_on_an_append_under_way_is_linked_with_it",
     ),
     one(

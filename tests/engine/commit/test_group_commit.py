@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from oncegate.core.claims import Verb
-from oncegate.engine.commit import change_queue
+from oncegate.engine.commit import queue as commit_queue
 from tests.support.held import Served, rows_of, serving, turns, until, winner
 
 
@@ -58,7 +58,7 @@ async def test_the_mark_stays_behind_what_is_only_taken(served: Served) -> None:
 
 
 async def test_a_group_is_cut_before_it_grows_too_large(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_queue, "GROUP_BYTES_MAX", 3_000)
+    monkeypatch.setattr(commit_queue, "GROUP_BYTES_MAX", 3_000)
     served.disk.hold()
     first = await served.begin(served.claim("first"))
     rows = [rows_of(*range(100 * n, 100 * n + 100)) for n in range(6)]
@@ -73,7 +73,7 @@ async def test_a_group_is_cut_before_it_grows_too_large(served: Served, monkeypa
 
 
 async def test_one_change_is_never_cut_in_two(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_queue, "GROUP_BYTES_MAX", 1)
+    monkeypatch.setattr(commit_queue, "GROUP_BYTES_MAX", 1)
     staged = winner(await served.stage(rows_of(1)))
     await served.commit(staged)
     assert served.disk.kinds()[-1] == ["TopicCreated", "Committed"]

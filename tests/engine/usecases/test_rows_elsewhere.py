@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from oncegate.core.errors import LedgerFull, TooLarge
-from oncegate.engine.commit.change import Change
+from oncegate.engine.commit.queue import Change
 from oncegate.ports import DropRanges, SendRanges, WriteRange
 from tests.support.held import Served, rows_of, serving, turns, winner
 from tests.support.sending import SendingLedgers

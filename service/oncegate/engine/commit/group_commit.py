@@ -8,24 +8,37 @@ Between two appends there may be other work on the same turn (`BetweenAppends`):
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Protocol
 
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Probe
 from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
 from oncegate.core.lifecycle import ENDS, AppendOutcome, EndCell, Ending, Event, end_of
-from oncegate.engine.commit.between_appends import BetweenAppends, NoWork
-from oncegate.engine.commit.change import Change
-from oncegate.engine.commit.change_queue import ChangeQueue
 from oncegate.engine.commit.marks import Marks
+from oncegate.engine.commit.queue import Change, ChangeQueue, Waiters
 from oncegate.engine.commit.room import Room
-from oncegate.engine.commit.waiters import Waiters
 from oncegate.engine.counters import APPENDED, APPENDS_LOST, APPENDS_REFUSED
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.failures import again, unknown_end
 from oncegate.ports import AppendRefused, Clock, Ledger, Mark, OutputChange, Storage
 from oncegate.ports.tracing import TraceSpan, child, current_span
 
+_UNTRACED = nullcontext()
 _IN_DOUBT = "the ledger ended during an append; whether this was written is unknown: send it again"
+
+
+class BetweenAppends(Protocol):
+    """Does work between two appends, a turn at a time. No append is under way when a turn begins."""
+
+    def due_ms(self) -> int | None:
+        """Returns after how many ms the next turn is due; 0 or less: now; None: not before `GroupCommit.wake`."""
+
+    async def turn(self) -> None:
+        """Does a few milliseconds of work; may call `append_all` or `append_next`. Must not raise."""
+
+    async def stop(self) -> None:
+        """Ends the work once no append will follow; returns when nothing of the work is under way any more."""
 
 
 class GroupCommit:
@@ -60,7 +73,7 @@ class GroupCommit:
         self.undone = 0
         # Whether a newer owner is noticed by an append alone.
         self.fenced_by_appends = storage.fenced_by_appends
-        self.between: BetweenAppends = NoWork()
+        self.between: BetweenAppends | None = None
         # Called once with the end, perhaps long before `run` returns: an append may hang.
         self.when_ended: Callable[[Ending], None] = _ignored
         # Why nothing more is taken, though what was taken is written.
@@ -82,7 +95,7 @@ class GroupCommit:
     @property
     def queued(self) -> tuple[int, int]:
         """Counts the changes that wait for the next append, and the answers that wait for one to end."""
-        return len(self._queue), len(self._waiters)
+        return len(self._queue.changes), len(self._waiters)
 
     def check(self, *, ends: bool = False) -> None:
         """Raises why nothing can be written now, if so: LedgerFull, why the ledger has ended, or why it is closed.
@@ -107,7 +120,7 @@ class GroupCommit:
 
         Neither list may be changed afterwards.
         """
-        self._queue.put(Change(entries, outputs, undo, settle, asyncio.current_task()))
+        self._queue.changes.append(Change(entries, outputs, undo, settle, asyncio.current_task()))
         self.next_position += len(entries)
         self._wake.set()
         return self.next_position - 1
@@ -174,32 +187,31 @@ class GroupCommit:
         Whatever raises here has the same end: all waiters get an error, and the work between appends is stopped.
         """
         try:
-            await self._run()
+            while self.ending() is None:
+                due_ms = None if self.between is None else self.between.due_ms()
+                probe_ms = self.room.due_ms() if self.room.full else None
+                if due_ms is not None and due_ms <= 0 and self.between is not None:
+                    await self.between.turn()
+                elif probe_ms is not None and probe_ms <= 0 and self.stopping is None:
+                    await self._probe()
+                elif self._queue.changes:
+                    await self._append(self._queue.take_group())
+                elif self.stopping is not None:
+                    return
+                else:
+                    await self._wait(probe_ms if due_ms is None else due_ms)
         except BaseException as error:
             self.write_end(Event.FAILED, unknown_end("the group commit", error))
             if not isinstance(error, Exception):
                 raise
         finally:
-            await self.between.stop()
-
-    async def _run(self) -> None:
-        while self.ending() is None:
-            due_ms, probe_ms = self.between.due_ms(), self.room.due_ms()
-            if due_ms is not None and due_ms <= 0:
-                await self.between.turn()
-            elif probe_ms is not None and probe_ms <= 0 and self.stopping is None:
-                await self._probe()
-            elif self._queue:
-                await self.append_next()
-            elif self.stopping is not None:
-                return
-            else:
-                await self._wait(probe_ms if due_ms is None else due_ms)
+            if self.between is not None:
+                await self.between.stop()
 
     async def _probe(self) -> None:
         """Tries one entry, where the disk says that there is room besides what is kept; then all goes on."""
         self.room.leave_alone()
-        if self._queue:  # what ends something is not to be refused with the probe
+        if self._queue.changes:  # what ends something is not to be refused with the probe
             await self.append_next()
         if self.ending() is None and self.room.measure():
             position = self._submit_probe()
@@ -231,41 +243,41 @@ class GroupCommit:
 
     async def append_all(self) -> None:
         """Appends all that waits as one group; for work between appends, where `fits_one_group`."""
-        if self._queue:
+        if self._queue.changes:
             await self._append(self._queue.take_all())
 
     async def append_next(self) -> None:
         """Appends the next group of what waits; where nothing does, lets others have the loop once."""
-        if self._queue:
+        if self._queue.changes:
             await self._append(self._queue.take_group())
         else:
             await self._clock.sleep_ms(0)
 
     async def _append(self, group: list[Change]) -> None:
-        entries = [entry for change in group for entry in change.entries]
-        outputs = [output for change in group for output in change.outputs]
+        entries, outputs = list[bytes](), list[OutputChange]()
+        for change in group:
+            entries += change.entries
+            outputs += change.outputs
         self._begun = self.mark.position + len(entries)
-        with self._waiters.spans.commit(self._begun, len(group), len(entries)):
-            await self._write(group, entries, outputs)
-
-    async def _write(self, group: list[Change], entries: list[bytes], outputs: list[OutputChange]) -> None:
+        is_traced = self._waiters.traced > 0
         began_ms = self._clock.monotonic_ms()
-        try:
-            with child("append", {"oncegate.bytes": sum(map(len, entries))}):
-                mark = await self._ledger.append(entries, outputs)
-        except LedgerFull as error:
-            self._refuse(group, error)
-        except AppendRefused as error:
-            self._refuse_part(group, error)
-        except Exception as error:
-            self._counts.add(APPENDS_LOST)
-            why = error if isinstance(error, OncegateError) else unknown_end("the ledger", error)
-            self.write_end(end_of(error), why)
-        else:
-            self._counts.add(APPENDED)
-            self._counts.changes.observe(len(group))
-            self._counts.appends.observe_since(began_ms, self._clock)
-            self._settle(group, mark)
+        with self._waiters.group_span(self._begun, len(group), len(entries)) if is_traced else _UNTRACED:
+            try:
+                with child("append", {"oncegate.bytes": sum(map(len, entries))}) if is_traced else _UNTRACED:
+                    mark = await self._ledger.append(entries, outputs)
+            except LedgerFull as error:
+                self._refuse(group, error)
+            except AppendRefused as error:
+                self._refuse_part(group, error)
+            except Exception as error:
+                self._counts.add(APPENDS_LOST)
+                why = error if isinstance(error, OncegateError) else unknown_end("the ledger", error)
+                self.write_end(end_of(error), why)
+            else:
+                self._counts.add(APPENDED)
+                self._counts.changes.observe(len(group))
+                self._counts.appends.observe_since(began_ms, self._clock)
+                self._settle(group, mark)
 
     def _settle(self, group: list[Change], mark: Mark) -> None:
         """Lets everyone go on who waits for what the ledger has taken."""

@@ -116,14 +116,14 @@ class _Waiter:
 class Waiters:
     """Holds the futures of answers by the positions that they wait for; its length counts them.
 
-    Futures that are already done are skipped. One append has many requests: in traces a group commit is a child of the
-    first traced request that waits for it; it and the others are linked, both ways, for a span has one parent.
+    traced: how many of them are. Futures that are already done are skipped. One append has many requests: in traces a
+    group commit is a child of the first traced request that waits for it; it and the others are linked, both ways, for
+    a span has one parent.
     """
 
     def __init__(self) -> None:
         self._waiting: list[_Waiter] = []
-        # How many of them are traced.
-        self._traced = 0
+        self.traced = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -131,26 +131,24 @@ class Waiters:
     def add(self, position: int, future: "asyncio.Future[None]", span: TraceSpan | None) -> None:
         """Adds one of the task that runs now; span: of its request, if it is traced."""
         self._waiting.append(_Waiter(position, future, asyncio.current_task(), span))
-        self._traced += span is not None
+        self.traced += span is not None
 
-    def traced(self, last: int, changes: int, entries: int) -> AbstractContextManager[None]:
+    def group_span(self, last: int, changes: int, entries: int) -> AbstractContextManager[None]:
         """Records a group commit up to position `last` while the block runs, if a traced request waits for it."""
-        if self._traced:
-            for waiter in self._waiting:
-                if waiter.span is not None and waiter.position <= last:
-                    return _group_commit(waiter.span, changes, entries)
-        return nullcontext()
+        traced = (waiter.span for waiter in self._waiting if waiter.span is not None and waiter.position <= last)
+        first = next(traced, None)
+        return nullcontext() if first is None else _group_commit(first, changes, entries)
 
     def release(self, position: int) -> None:
         """Lets those go on that wait for `position` or one before it: it is durable."""
-        commit = current_span() if self._traced else None
+        commit = current_span() if self.traced else None
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
             if waiter.position > position:
                 self._waiting.append(waiter)
                 continue
             if waiter.span is not None:
-                self._traced -= 1
+                self.traced -= 1
                 if commit is not None:
                     commit.link(waiter.span)
                     waiter.span.link(commit)
@@ -170,7 +168,7 @@ class Waiters:
         refusal: OncegateError | None = None,
     ) -> None:
         """Raises `error` in all of them; in those of the task `culprit`, where that is known, `refusal` instead."""
-        waiting, self._waiting, self._traced = self._waiting, [], 0
+        waiting, self._waiting, self.traced = self._waiting, [], 0
         for waiter in waiting:
             if not waiter.future.done():
                 is_own = culprit is not None and waiter.task is culprit

@@ -21,15 +21,12 @@ class Room:
         self._clock = clock
         self._free_bytes = free_bytes
         self._full: LedgerFull | None = None
+        # Whether the ledger has no room but for what ends something.
+        self.full = False
         self._missing_bytes = 0
         self._probe_ms = 0
         # Called when the ledger has no room any more, and when it has room again.
         self.when_full: Callable[[LedgerFull | None], None] = _nobody
-
-    @property
-    def full(self) -> bool:
-        """Tells whether the ledger has no room but for what ends something."""
-        return self._full is not None
 
     @property
     def shortage(self) -> str:
@@ -49,7 +46,7 @@ class Room:
 
     def begin_full(self, error: LedgerFull) -> None:
         """Takes the ledger for full, until `end_full`."""
-        was_full, self._full = self.full, error
+        was_full, self._full, self.full = self.full, error, True
         self.leave_alone()
         self.measure()
         if not was_full:
@@ -57,7 +54,7 @@ class Room:
 
     def end_full(self) -> None:
         """Notes that a probe was written: there is room for everything again."""
-        self._full = None
+        self._full, self.full = None, False
         self.when_full(None)
 
     def due_ms(self) -> int | None:

@@ -71,7 +71,7 @@ class Snapshotter:
 
     def due_ms(self) -> int | None:
         """Tells in how many milliseconds a snapshot begins or goes on; None: there is none, or it has to wait."""
-        if self._may_begin:
+        if self._requested is not None and self._may_begin:
             return 0
         if self._steps is not None and self._group_commit.stopping is None:
             return self._next_step_ms - self._clock.monotonic_ms()

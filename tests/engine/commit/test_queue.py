@@ -3,9 +3,8 @@
 import pytest
 
 from oncegate.core.errors import TooLarge
-from oncegate.engine.commit import change_queue
-from oncegate.engine.commit.change import Change
-from oncegate.engine.commit.change_queue import ChangeQueue
+from oncegate.engine.commit import queue as commit_queue
+from oncegate.engine.commit.queue import Change, ChangeQueue
 from oncegate.ports import AppendRefused, DropRanges
 
 
@@ -16,19 +15,19 @@ def change(size_bytes: int = 1, outputs: int = 0) -> Change:
 def queued(*changes: Change) -> ChangeQueue:
     queue = ChangeQueue()
     for one in changes:
-        queue.put(one)
+        queue.changes.append(one)
     return queue
 
 
 def test_a_group_of_exactly_the_most_bytes_is_one_append(monkeypatch: pytest.MonkeyPatch) -> None:
     changes = [change(100) for _ in range(3)]
-    monkeypatch.setattr(change_queue, "GROUP_BYTES_MAX", sum(one.size_bytes for one in changes))
+    monkeypatch.setattr(commit_queue, "GROUP_BYTES_MAX", sum(one.size_bytes for one in changes))
     queue = queued(*changes)
     assert queue.fits_one_group
     assert queue.take_group() == changes
     for one in (*changes, change(0)):
-        queue.put(one)
-    monkeypatch.setattr(change_queue, "GROUP_BYTES_MAX", change_queue.GROUP_BYTES_MAX - 1)
+        queue.changes.append(one)
+    monkeypatch.setattr(commit_queue, "GROUP_BYTES_MAX", commit_queue.GROUP_BYTES_MAX - 1)
     assert not queue.fits_one_group
     assert queue.take_group() == changes[:2]
 
@@ -51,6 +50,6 @@ def test_of_a_group_that_was_undone_no_change_is_sought_any_more() -> None:
     assert len(queue.take_all()) == 4
     later = [change() for _ in range(3)]
     for one in later:
-        queue.put(one)
+        queue.changes.append(one)
     assert queue.fits_one_group
     assert queue.take_group() == later
