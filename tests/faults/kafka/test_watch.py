@@ -65,16 +65,9 @@ async def test_no_answer_lets_a_wait_go_on_beyond_its_last_moment(watch: Watch) 
         await answered(watch, asyncio.get_running_loop().time())
 
 
-async def test_what_is_answered_after_a_refusal_does_not_put_the_end_off(watch: Watch) -> None:
-    with pytest.raises(TimeoutError):
-        await answered(watch, far(), REFUSED)
-
-
-async def answered(watch: Watch, last_s: float, refusal: Exception | None = None) -> None:
-    """Waits long, while a batch is answered; `refusal`: what the brokers say before."""
+async def answered(watch: Watch, last_s: float) -> None:
+    """Waits long, while a batch is answered."""
     async with watch.until(far()):
-        if refusal is not None:
-            watch.refused(refusal)
         watch.goes_on(FAR_S, last_s)
         await asyncio.Event().wait()
 

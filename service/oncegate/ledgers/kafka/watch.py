@@ -69,7 +69,6 @@ class Watch:
     def begin(self) -> None:
         """Forgets what was refused, and lets go of sessions that end soon: a transaction begins."""
         self._began = asyncio.get_running_loop().time()
-        self._refused: Refusal | None = None
         self._refusing: dict[tuple[str, int], Refusal] = {}
         # Whether some broker was reached, whatever it said then.
         self.has_reached = False
@@ -103,8 +102,8 @@ class Watch:
             self._limit = None
 
     def goes_on(self, wait_s: float, last: float) -> None:
-        """Waits so long from now on, but not beyond `last`: a batch was answered, and nothing is refused."""
-        if self._refused is None and self._limit is not None and not self._limit.expired():
+        """Waits so long from now on, but not beyond `last`: a batch was answered."""
+        if self._limit is not None and not self._limit.expired():
             self._until = min(asyncio.get_running_loop().time() + wait_s, last)
             self._limit.reschedule(self._until)
 
@@ -125,11 +124,6 @@ class Watch:
             self._refusing[place] = refusal
             if not any(session.connected() for session in self._sessions):
                 self._end_in(REFUSED_S)
-
-    def refused(self, error: BaseException) -> None:
-        """Takes an answer of the whole cluster's; waits are over."""
-        self._refused = refusal_of(error, self._caller)
-        self._end_in(0)
 
     @property
     def has_been_cut(self) -> bool:
@@ -171,7 +165,7 @@ class Watch:
 
     def refusal(self, error: BaseException) -> Refusal | None:
         """Finds the refusal behind an error that came out of this client; None: the error itself says what it is."""
-        found = refusal_of(error, self._caller) or self._refused
+        found = refusal_of(error, self._caller)
         # KafkaError itself stands around another error; those that say more are subclasses.
         if found is None and type(error) in (TimeoutError, KafkaConnectionError, KafkaError):
             return next(iter(self._refusing.values()), None)
