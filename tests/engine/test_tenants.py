@@ -69,7 +69,7 @@ def test_what_a_namespaces_rate_refuses_takes_nothing_from_a_tenants() -> None:
     with pytest.raises(QuotaExceeded, match="this namespace"):
         full.take_ids(10, tenant)
     empty.take_ids(1, tenant)
-    assert tenant.ids_wait_ms() == 0
+    assert tenant.ids.wait_ms() == 0
 
 
 def test_without_quotas_of_tenants_nobody_is_remembered_and_with_them_so_many_are() -> None:
@@ -79,11 +79,11 @@ def test_without_quotas_of_tenants_nobody_is_remembered_and_with_them_so_many_ar
     for n in range(TENANTS_MAX + 1):
         found = tenants.of((f"tenant {n}", HERE))
         assert found is not None
-        found.take_ids(100)
+        found.ids.take(100)
     newest, oldest = (tenants.of((f"tenant {n}", HERE)) for n in (TENANTS_MAX, 0))
     assert newest is not None
     assert oldest is not None
-    assert (newest.ids_wait_ms() > 0, oldest.ids_wait_ms()) == (True, 0)
+    assert (newest.ids.wait_ms() > 0, oldest.ids.wait_ms()) == (True, 0)
 
 
 @pytest.mark.parametrize("name", ["tenant_ids_per_second", "tenant_open_claims", "tenant_namespaces"])

@@ -24,7 +24,7 @@ from oncegate.ledgers.kafka import record_batch, watch
 from oncegate.ledgers.kafka.shard import ledger as kafka_shard
 from oncegate.ledgers.kafka.transactions import guard
 from oncegate.ledgers.log import ledgers as log_ledgers
-from oncegate.ledgers.log import segment_chain
+from oncegate.ledgers.log import writer as log_writer
 from oncegate.ledgers.log.files import frames, outputs
 from oncegate.ledgers.server import election
 from oncegate.ledgers.server import ledgers as server_ledgers
@@ -77,9 +77,9 @@ def test_times_of_claims_and_stages_are_in_the_order_that_their_reasons_need() -
 def test_memory_and_disk_are_what_the_reasons_reckon() -> None:
     assert limits.hot_ids * 32 == 1 * GIB
     assert limits.run_ids * 50 == 800 * MIB
-    assert limits.disk_reserve_bytes == segment_chain.SEGMENT_BYTES + 4_096 * BLOCK_BYTES
+    assert limits.disk_reserve_bytes == log_writer.SEGMENT_BYTES + 4_096 * BLOCK_BYTES
     assert 40 <= limits.disk_free_bytes / (100_000 * 35) / 60 < 42, "minutes"
-    assert limits.collect_bytes <= segment_chain.SEGMENT_BYTES == outputs.FILE_BYTES
+    assert limits.collect_bytes <= log_writer.SEGMENT_BYTES == outputs.FILE_BYTES
     assert table.SLOTS_MAX * SLOT_BYTES == 32 * GIB
     assert pytest.approx(365 * 30, rel=0.1) == audit_trail.RECORDS_MAX
     assert (HOUR_MS, pytest.approx(6 * 7 * 24, rel=0.01)) == (spilled_rows.LINE_MS, spilled_rows.LINES_MAX)

@@ -12,10 +12,10 @@ from scripts.structure import forwarders, is_forwarder
 ROOT = Path(__file__).parents[2]
 # Calls and files, at most; a turn of the loop more is a few calls. To raise one, say in the commit which promise the
 # added calls keep.
-WAYS = {"JSON": (247, 65), "packed": (270, 63)}
+WAYS = {"JSON": (240, 62), "packed": (260, 60)}
 
 # Functions of the service that only pass their parameters on. To raise it, say in the commit why one is needed.
-FORWARDERS = 86
+FORWARDERS = 81
 
 
 @pytest.fixture(scope="module")

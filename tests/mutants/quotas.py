@@ -56,13 +56,13 @@ QUOTAS: tuple[Mutant, ...] = (
     one(
         "a tenant's ids are counted by namespace alone",
         "oncegate.engine.quotas::Rates.take_ids",
-        replace("tenant.ids_wait_ms()", "0"),
+        replace("tenant.ids.wait_ms()", "0"),
         f"{_TENANTS}::test_what_a_tenant_brings_to_one_namespace_is_taken_from_its_others_and_from_nobody_elses",
     ),
     one(
         "a tenant's bytes are paid for by nobody",
         "oncegate.engine.quotas::Rates.take_bytes",
-        delete("tenant.take_bytes(...)"),
+        delete("tenant.size_bytes.take(...)"),
         f"{_TENANTS}::test_what_a_tenant_brings_to_one_namespace_is_taken_from_its_others_and_from_nobody_elses",
     ),
     one(

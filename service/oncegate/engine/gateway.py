@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from oncegate.core.errors import (
@@ -83,7 +84,7 @@ class Gateway:
             owner = self._owners.get(namespace)
             if owner is None or (unchecked := owner.unchecked) is None:
                 raise
-            return unchecked.asked_by(caller)
+            return replace(unchecked, caller=caller)
 
     async def create(self, namespace: str, key: bytes | None = None, tenant: Tenant | None = None) -> bool:
         """Makes a namespace with its own key and ledger; False when it exists. Durable when it returns.

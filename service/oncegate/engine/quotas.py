@@ -10,7 +10,6 @@ Requests that need no credential are of no tenant.
 """
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from oncegate.core.errors import QuotaExceeded, TooManyNamespaces
 from oncegate.engine.counters import QUOTA_BYTES, QUOTA_IDS, QUOTA_TENANT_BYTES, QUOTA_TENANT_IDS, CounterRow
@@ -49,33 +48,22 @@ class Bucket:
         self._left -= count
 
 
-class _Rates(NamedTuple):
-    ids: Bucket
-    size_bytes: Bucket
-
-
 class Tenant:
-    """Says what is left of one tenant's quotas. `namespaces`: those that its credential names; `*`: all."""
+    """Says what is left of one tenant's quotas. `namespaces`: those that its credential names; `*`: all.
 
-    def __init__(self, rates: _Rates, limits: Limits, namespaces: frozenset[str], open_claims: Callable[[], int]):
-        self._rates, self._limits, self._open_claims = rates, limits, open_claims
+    ids, size_bytes: what is left of its rates.
+    """
+
+    def __init__(
+        self,
+        ids: Bucket,
+        size_bytes: Bucket,
+        limits: Limits,
+        namespaces: frozenset[str],
+        open_claims: Callable[[], int],
+    ) -> None:
+        self.ids, self.size_bytes, self._limits, self._open_claims = ids, size_bytes, limits, open_claims
         self.namespaces = namespaces
-
-    def ids_wait_ms(self) -> int:
-        """Returns after how long it may bring further ids, 0 for now."""
-        return self._rates.ids.wait_ms()
-
-    def bytes_wait_ms(self) -> int:
-        """Returns after how long it may bring further bodies, 0 for now."""
-        return self._rates.size_bytes.wait_ms()
-
-    def take_ids(self, count: int) -> None:
-        """Takes so many ids of its rate."""
-        self._rates.ids.take(count)
-
-    def take_bytes(self, count: int) -> None:
-        """Takes so many bytes of its rate."""
-        self._rates.size_bytes.take(count)
 
     def has_room(self, claims: int = 1) -> bool:
         """Tells whether so many more claims may be open. It asks each of its namespaces, some 100 ns each."""
@@ -121,9 +109,9 @@ class Rates:
         if wait_ms := self._ids.wait_ms():
             raise self._refused(QUOTA_IDS, "namespace", "ids", "ids_per_second", wait_ms)
         if tenant is not None:
-            if wait_ms := tenant.ids_wait_ms():
+            if wait_ms := tenant.ids.wait_ms():
                 raise self._refused(QUOTA_TENANT_IDS, "tenant", "ids", "tenant_ids_per_second", wait_ms)
-            tenant.take_ids(count)
+            tenant.ids.take(count)
         self._ids.take(count)
 
     def take_bytes(self, count: int, tenant: Tenant | None = None) -> None:
@@ -137,9 +125,9 @@ class Rates:
         if (wait_ms := self._bytes.wait_ms()) and is_refused:
             raise self._refused(QUOTA_BYTES, "namespace", "bytes", "bytes_per_second", wait_ms)
         if tenant is not None:
-            if (wait_ms := tenant.bytes_wait_ms()) and is_refused:
+            if (wait_ms := tenant.size_bytes.wait_ms()) and is_refused:
                 raise self._refused(QUOTA_TENANT_BYTES, "tenant", "bytes", "tenant_bytes_per_second", wait_ms)
-            tenant.take_bytes(count)
+            tenant.size_bytes.take(count)
         self._bytes.take(count)
 
     def _refused(self, row: CounterRow, whose: str, what: str, limit: str, wait_ms: int) -> QuotaExceeded:
@@ -156,7 +144,7 @@ class Tenants:
 
     def __init__(self, limits: Limits, clock: Clock, open_claims: Callable[[frozenset[str]], int]) -> None:
         self._limits, self._clock, self._open_claims = limits, clock, open_claims
-        self._rates: dict[str, _Rates] = {}
+        self._rates: dict[str, tuple[Bucket, Bucket]] = {}
         bounds = limits.tenant_ids_per_second, limits.tenant_bytes_per_second
         self._is_bounded = any((*bounds, limits.tenant_open_claims, limits.tenant_namespaces))
 
@@ -171,8 +159,8 @@ class Tenants:
                 self._rates.pop(next(iter(self._rates)))
             limits = self._limits
             of_ids, of_bytes = limits.tenant_ids_per_second, limits.tenant_bytes_per_second
-            rates = self._rates[name] = _Rates(Bucket(of_ids, self._clock), Bucket(of_bytes, self._clock))
-        return Tenant(rates, self._limits, namespaces, lambda: self._open_claims(namespaces))
+            rates = self._rates[name] = Bucket(of_ids, self._clock), Bucket(of_bytes, self._clock)
+        return Tenant(*rates, self._limits, namespaces, lambda: self._open_claims(namespaces))
 
 
 def sees(namespaces: frozenset[str], name: str) -> bool:

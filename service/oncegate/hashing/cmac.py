@@ -72,8 +72,7 @@ class Cmac:
         """Returns what `of_octets` does, for messages of one whole block each that lie one after the other."""
         words, rows = np.frombuffer(data, np.uint64), len(data) // BLOCK_BYTES
         if rows <= FEW_BLOCKS:
-            offsets = range(0, len(data), BLOCK_BYTES)
-            return self.of_few(bytes(data[at : at + BLOCK_BYTES]) for at in offsets)
+            return self.of_few([bytes(data[at : at + BLOCK_BYTES]) for at in range(0, len(data), BLOCK_BYTES)])
         encrypt, state = self._encryptor(), _State(rows)
         for first in range(0, rows, TILE_ROWS):
             # One long row: by pairs of words the inner loops would have a length of two.

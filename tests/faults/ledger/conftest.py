@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from oncegate.ledgers.disk import BLOCK_BYTES
-from oncegate.ledgers.log import backup, segment_chain
+from oncegate.ledgers.log import backup
+from oncegate.ledgers.log import writer as log_writer
 from oncegate.testing.ledger_places import snapshot_of
 from tests.support.ledger_tools import QuietDisk, opened_at, produce, range_of
 from tests.support.real_disks import make_ext4, shell
@@ -26,12 +27,12 @@ def fast_folder(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three frames of a block each."""
-    monkeypatch.setattr(segment_chain, "SEGMENT_BYTES", 4 * BLOCK_BYTES)
+    monkeypatch.setattr(log_writer, "SEGMENT_BYTES", 4 * BLOCK_BYTES)
 
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(segment_chain, "SEGMENT_BYTES", 4 * BLOCK_BYTES)
+    monkeypatch.setattr(log_writer, "SEGMENT_BYTES", 4 * BLOCK_BYTES)
     return tmp_path / "data"
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.disk import BLOCK_BYTES
-from oncegate.ledgers.log import segment_chain
+from oncegate.ledgers.log import writer as log_writer
 from oncegate.ports import DropRanges
 from tests.support.ledger_damage import Verdicts, copy_of, files_of
 from tests.support.ledger_tools import SEED, Append, Seen, fill, look_quickly, produce, publish, range_of
@@ -32,7 +32,7 @@ LATER: list[Append] = [
 @pytest.fixture
 async def ledger(fast_folder, monkeypatch) -> tuple[Path, Seen]:
     """Two lives, several full segments, outputs, a drop, a large entry; each file of it is damaged in some test."""
-    monkeypatch.setattr(segment_chain, "SEGMENT_BYTES", 5 * BLOCK_BYTES)
+    monkeypatch.setattr(log_writer, "SEGMENT_BYTES", 5 * BLOCK_BYTES)
     await fill(fast_folder / "data", [produce(number) for number in range(8)])
     whole = await fill(fast_folder / "data", LATER)
     assert look_quickly(copy_of(fast_folder)) == whole

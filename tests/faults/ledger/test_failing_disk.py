@@ -13,8 +13,9 @@ import pytest
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFull, OncegateError
 from oncegate.ledgers.disk import BLOCK_BYTES, padded
-from oncegate.ledgers.log import dump, open_log, segment_chain
+from oncegate.ledgers.log import dump, open_log
 from oncegate.ledgers.log import ledgers as ledgers_module
+from oncegate.ledgers.log import writer as log_writer
 from oncegate.ports import DropRanges, Ledger, TrimRanges, WriteRange
 from tests.support.crash_disk import Crashes, LosingDisk, materialize
 from tests.support.ledger_tools import Append, FailingDisk, Seen, Trouble, look, produce, publish, range_of, see
@@ -162,7 +163,7 @@ async def test_a_disk_without_room_for_a_new_file_refuses(tmp_path) -> None:
 
 @pytest.mark.parametrize("call", ["create", "write"])
 async def test_a_disk_without_room_for_a_new_segment_refuses(tmp_path, monkeypatch, call) -> None:
-    monkeypatch.setattr(segment_chain, "SEGMENT_BYTES", 3 * BLOCK_BYTES)
+    monkeypatch.setattr(log_writer, "SEGMENT_BYTES", 3 * BLOCK_BYTES)
     seen, failed, _ = await provoke(tmp_path / "data", Trouble(call, 1, errno.ENOSPC, ".seg.tmp"), STAGE)
     assert isinstance(failed, LedgerFull)
     assert await look(tmp_path / "data") == seen

@@ -11,7 +11,8 @@ import pytest
 
 from oncegate.core.errors import LedgerDamaged, OffsetTrimmed
 from oncegate.ledgers.disk import BLOCK_BYTES
-from oncegate.ledgers.log import open_log, segment_chain
+from oncegate.ledgers.log import open_log
+from oncegate.ledgers.log import writer as log_writer
 from oncegate.ledgers.log.files import outputs
 from oncegate.ports import DropRanges, TrimRanges
 from oncegate.testing.ledger_places import replayed
@@ -166,7 +167,7 @@ async def test_streams_beyond_the_limit_start_new_files(tmp_path, monkeypatch) -
 
 
 async def test_entries_are_replayed_from_any_position_over_many_segments(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(segment_chain, "SEGMENT_BYTES", 3 * BLOCK_BYTES)
+    monkeypatch.setattr(log_writer, "SEGMENT_BYTES", 3 * BLOCK_BYTES)
     data = tmp_path / "data"
     appends = [([b"%d %d" % (number, part) for part in range(number % 4)], []) for number in range(20)]
     await fill(data, appends)

@@ -8,7 +8,7 @@ import pytest
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.disk import BLOCK_BYTES, Disk
-from oncegate.ledgers.log import segment_chain
+from oncegate.ledgers.log import writer as log_writer
 from oncegate.ledgers.log.files.segments import Walk
 from oncegate.ledgers.log.opening.scan import Scan
 from tests.support.ledger_tools import fill
@@ -19,7 +19,7 @@ BODY = 100  # where a body certainly is, from the beginning of its frame
 @pytest.fixture
 async def shard(fast_folder, monkeypatch) -> Path:
     """Segment 1 (header only), segments 2 and 3 with three appends of one block each."""
-    monkeypatch.setattr(segment_chain, "SEGMENT_BYTES", 4 * BLOCK_BYTES)
+    monkeypatch.setattr(log_writer, "SEGMENT_BYTES", 4 * BLOCK_BYTES)
     await fill(fast_folder / "data", [([b"e%d" % number * 100], []) for number in range(6)])
     return fast_folder / "data/default/0"
 

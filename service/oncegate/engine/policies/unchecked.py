@@ -5,7 +5,7 @@ so, since when, until when and by whose requests is counted, and noted in the le
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,10 +107,6 @@ class Unchecked:
     is_over: Callable[[], bool]
     in_shadow: bool = False
     caller: str = ""
-
-    def asked_by(self, caller: str) -> "Unchecked":
-        """Returns it for one caller's request."""
-        return replace(self, caller=caller)
 
     def fingerprints(self, named: str | None = None, own: str = CLAIMED) -> Fingerprinter:
         """Reads ids as the shard does, so that what it refuses is refused. Raises TooLarge for the set's name."""

@@ -160,12 +160,13 @@ class LogLedger:
         self, entries: Sequence[bytes], outputs: Sequence[OutputChange], plan: list[Change]
     ) -> "asyncio.Future[list[Change]] | None":
         """Check, and write in the writer's thread; None where nothing would change."""
-        self._catalog.check(plan)
+        if plan:
+            self._catalog.check(plan)
         if sum(map(len, entries)) > BODY_BYTES_MAX // 2:
             raise ValueError(f"one append may have {BODY_BYTES_MAX // 2} bytes of entries")
         if not entries and not any(map(self._catalog.changes_something, plan)):
             return None
-        ranges = [output for output in outputs if isinstance(output, WriteRange)]
+        ranges = [output for output in outputs if isinstance(output, WriteRange)] if outputs else []
         return self._in_writer(self._writer.write, list(entries), plan, ranges)
 
     def _written(self, has_entries: bool, written: "asyncio.Future[list[Change]]") -> None:

@@ -7,21 +7,25 @@ else it is unknown, and nothing more is written by this opening.
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
 from oncegate.core.lifecycle import EndCell, Event, end_of
 from oncegate.ledgers.catalog.changes import Change, located
-from oncegate.ledgers.disk import Disk
+from oncegate.ledgers.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log.files.frame_body import Body, Compacted, encode_body
+from oncegate.ledgers.log.files.frames import SegmentHeader
 from oncegate.ledgers.log.files.garbage import Garbage
 from oncegate.ledgers.log.files.outputs import OpenStreams, OutputWriter
-from oncegate.ledgers.log.files.segments import NoRoom
+from oncegate.ledgers.log.files.segments import NoRoom, SegmentWriter
 from oncegate.ledgers.log.files.snapshots import SnapshotWriter
 from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned
+from oncegate.ledgers.log.opening.replay import Extent
+from oncegate.ledgers.log.opening.scan import Scan
 from oncegate.ledgers.log.reserve import Reserve
-from oncegate.ledgers.log.segment_chain import SegmentChain
 from oncegate.ledgers.snapshotting import Places
+from oncegate.ledgers.witness import End
 from oncegate.ports import Mark, WriteRange
 
 T = TypeVar("T")
@@ -67,7 +71,7 @@ class LogWriter:
             self._guard()
             self._require_room()
             try:
-                changes = located(plan, iter(self._outputs.write(ranges)))
+                changes = located(plan, iter(self._outputs.write(ranges))) if ranges else plan
                 self._write_frame(len(entries), encode_body(Body(entries, changes)))
             except NoRoom:
                 self._full = True
@@ -156,3 +160,68 @@ class LogWriter:
             down = LedgerDown(f"{why}; whether this was written is unknown until it is opened anew")
             self._end.write(end_of(down, beside=beside), down)
             raise down from error
+
+
+SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening: 64 MiB are a quarter of a second
+
+
+class SegmentChain:
+    """Knows the segments from the last compaction on, writes the last one, and begins another when that is full.
+
+    `append`, `needed_behind` and `close` block.
+    """
+
+    def __init__(self, disk: Disk, folder: Path, scan: Scan, last: SegmentWriter) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._compacted = scan.compacted
+        self._headers = [*scan.headers, last.header]
+        self._last = last
+
+    @property
+    def epoch(self) -> int:
+        """The number of this opening."""
+        return self._last.header.epoch
+
+    @property
+    def end(self) -> End:
+        """Where the last frame ends."""
+        return self._last.end
+
+    @property
+    def extent(self) -> Extent:
+        """What of the ledger can be read now."""
+        return Extent(self._compacted, tuple(self._headers), self.end)
+
+    def append(self, count: int, body: bytes) -> None:
+        """Appends a frame, to a segment that has room for it. NoRoom; after OSError it is unknown whether it is
+        there."""
+        if self._last.end_after(len(body)) > SEGMENT_BYTES and self.end.offset > BLOCK_BYTES:
+            self._begin_another()
+        self._last.append(count, body)
+
+    def needed_behind(self, position: int) -> SegmentHeader:
+        """Returns the segment that the entries behind `position` begin in, which none before them are needed for.
+
+        Begins another where the last one has entries of both sides. NoRoom, OSError.
+        """
+        if self._last.header.first_position <= position:
+            self._begin_another()
+        return [header for header in self._headers if header.first_position <= position + 1][-1]
+
+    def _begin_another(self) -> None:
+        header = self._last.next_header()
+        new = SegmentWriter(self._disk, self._folder, header)
+        self._last.close()
+        self._last = new
+        self._headers.append(header)
+
+    def adopt(self, compacted: Compacted) -> Compacted | None:
+        """Begins with what a durable frame says of a compaction; returns the one before."""
+        old, self._compacted = self._compacted, compacted
+        self._headers = [header for header in self._headers if header.segment >= compacted.segment]
+        return old
+
+    def close(self) -> None:
+        """Closes the file that is written."""
+        self._last.close()

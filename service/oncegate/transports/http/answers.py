@@ -272,7 +272,7 @@ class Answer(Response):
         self.body = body
         self.status_code = status
         self.background = None
-        more = "".join(f"{name}: {value}\r\n" for name, value in fields.items()) if fields else ""
+        more = "".join([f"{name}: {value}\r\n" for name, value in fields.items()]) if fields else ""
         if mark is not None:
             more += f"oncegate-ledger: {mark}\r\n"
         self.lines = f"content-type: {media}\r\ncontent-length: {len(body)}\r\n{more}".encode("latin-1")
