@@ -73,7 +73,9 @@ class Producer:
         # Those that the coordinator knows to be of the transaction.
         self._added: set[Partition] = set()
         self._queues: dict[Partition, deque[tuple[bytearray, asyncio.Future[int]]]] = {}
+        # Brokers that have a request to answer, and the partitions whose first batch is in one.
         self._busy: set[int] = set()
+        self._sent: set[Partition] = set()
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -145,11 +147,13 @@ class Producer:
                     self._fail(self._queues[partition], error)
                 continue
             by_node: dict[int, list[Partition]] = {}
-            for partition in queued:
+            # Some were answered meanwhile; and what is on its way to a leader of before is not sent to the next one.
+            for partition in [one for one in queued if self._queues[one] and one not in self._sent]:
                 by_node.setdefault(self._client.leader_of(partition), []).append(partition)
             for node, partitions in by_node.items():
                 if node not in self._busy:
                     self._busy.add(node)
+                    self._sent.update(partitions)
                     self._spawn(self._produce(node, partitions))
 
     async def _add(self, partitions: list[Partition]) -> None:
@@ -233,10 +237,13 @@ class Producer:
             await pause(_BACKOFF_S)
             await self._client.force_metadata_update()
         self._busy.discard(node)
+        self._sent.difference_update(partitions)
         self._wake.set()
 
     def _answered(self, partition: Partition, kind: type[KafkaError], offset: int) -> bool:
         """Takes the answer for a batch; False: it is to be sent again."""
+        if not self._queues[partition]:
+            return True  # it failed meanwhile, with all the others
         if kind is not DuplicateSequenceNumber and kind.errno:
             if kind.retriable:
                 return False
