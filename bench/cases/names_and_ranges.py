@@ -15,8 +15,7 @@ from pathlib import Path
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Committed, Name, SnapshotPiece, Span, TopicCreated
 from oncegate.index.shard import ShardIndex, warm_up
-from oncegate.ledgers.catalog.catalog import Catalog
-from oncegate.ledgers.catalog.changes import Location, Published, Wrote
+from oncegate.ledgers.catalog import Catalog, Location, Published, Wrote
 
 NAMES = 1_000_000
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

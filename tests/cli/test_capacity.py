@@ -24,8 +24,7 @@ from oncegate.index.lsm.run import encode
 from oncegate.index.shard import ShardIndex, warm_up
 from oncegate.index.topics import TopicIndex, snapshot_steps
 from oncegate.ledgers import open_ledgers
-from oncegate.ledgers.catalog.catalog import Catalog
-from oncegate.ledgers.catalog.changes import Location, Published, Wrote
+from oncegate.ledgers.catalog import Catalog, Location, Published, Wrote
 from oncegate.ledgers.log.files.outputs import RangeCounts
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock

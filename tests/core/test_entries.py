@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oncegate.core.entries.codec import VERSION, EntryVersion, decode, encode
+from oncegate.core.entries.codec import VERSION, EntryError, EntryVersion, decode, encode
 from oncegate.core.entries.fields import INFORMS, Tag
 from oncegate.core.entries.kinds import KINDS, Archived, Entry, Name, Part, Span
-from oncegate.core.entries.values import EntryError
 from tests.core.samples import GOLDEN, SAMPLES
 
 ENTRIES = pytest.mark.parametrize("entry", SAMPLES.values(), ids=SAMPLES)

@@ -79,6 +79,14 @@ def test_killed_between_the_tables_commit_and_its_answer_the_next_attempt_finds_
 
 
 @both
+def test_the_next_batch_of_the_same_attempt_is_appended(example: ModuleType, tmp_path: Path) -> None:
+    table = example.open_table(tmp_path)
+    for number in (0, 1):
+        assert example.write(rows(example), attempt(number, 1), table)
+    assert len(orders(example, tmp_path)) == 2 * len(ROWS)
+
+
+@both
 def test_an_attempt_with_an_older_fence_that_comes_late_writes_nothing(example: ModuleType, tmp_path: Path) -> None:
     table = example.open_table(tmp_path)
     assert example.write(rows(example), attempt(0, 2), table)

@@ -10,9 +10,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from oncegate.core.entries.codec import EntryVersion, decode
+from oncegate.core.entries.codec import EntryError, EntryVersion, decode
 from oncegate.core.entries.kinds import Committed, Name, Part, Span, Staged, TopicCreated
-from oncegate.core.entries.values import EntryError
 from oncegate.core.errors import BadRequest, KeysUnread, LedgerDamaged, NullId, TooLarge, Unauthenticated
 from oncegate.engine.limits import Limits
 from oncegate.hashing.ids import Fingerprinter
@@ -20,8 +19,15 @@ from oncegate.index.lsm import bloom_format
 from oncegate.index.lsm.run import Run, RunDamaged, encode, sorted_records
 from oncegate.index.shard import ShardIndex
 from oncegate.ledgers import frames as server_frames
-from oncegate.ledgers.log.files.frame_body import Body, decode_body, encode_body
-from oncegate.ledgers.log.files.frames import FrameHeader, SegmentHeader, decode_header, encode_header
+from oncegate.ledgers.log.files.frames import (
+    Body,
+    FrameHeader,
+    SegmentHeader,
+    decode_body,
+    decode_header,
+    encode_body,
+    encode_header,
+)
 from oncegate.ledgers.witness import End, Seen
 from oncegate.ports import Mark
 from oncegate.testing.clock import FakeClock

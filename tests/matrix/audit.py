@@ -13,7 +13,7 @@ from hashlib import sha256
 from oncegate.core.entries.codec import decode
 from oncegate.core.entries.kinds import Claimed, Produced, Released
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog.changes import Location, Wrote
+from oncegate.ledgers.catalog import Location, Wrote
 from oncegate.ledgers.frames import Compacted, Frame, Sent
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard.assembly import Assembly

@@ -17,8 +17,7 @@ from oncegate.index.claims import row_sharing, snapshot
 from oncegate.index.lsm import run, run_kernels
 from oncegate.index.table import table
 from oncegate.index.topics import KEPT
-from oncegate.ledgers import snapshot_pieces
-from oncegate.ledgers.catalog import catalog
+from oncegate.ledgers import catalog, snapshot_pieces
 from oncegate.ledgers.disk import BLOCK_BYTES
 from oncegate.ledgers.kafka import record_batch, watch
 from oncegate.ledgers.kafka.shard import ledger as kafka_shard

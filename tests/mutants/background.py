@@ -206,10 +206,10 @@ BACKGROUND: tuple[Mutant, ...] = (
         "ranges are encoded in one step",
         (
             (
-                "oncegate.ledgers.catalog.catalog::encoded_part",
+                "oncegate.ledgers.catalog::encoded_part",
                 replace("range(0, len(blocks), BLOCKS_PER_PIECE)", "range(1)"),
             ),
-            ("oncegate.ledgers.catalog.catalog::encoded_part", replace("blocks[at:at + BLOCKS_PER_PIECE]", "blocks")),
+            ("oncegate.ledgers.catalog::encoded_part", replace("blocks[at:at + BLOCKS_PER_PIECE]", "blocks")),
         ),
         (
             "tests/faults/ledger/test_catalog.py::test_the_ranges_of_a_topic_are_many_small_pieces_that_make_the_same_again",

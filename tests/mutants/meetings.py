@@ -99,7 +99,7 @@ MEETINGS: tuple[Mutant, ...] = (
     ),
     one(
         "a snapshot of the catalog is of a later moment",
-        "oncegate.ledgers.catalog.catalog::Catalog._changing",
+        "oncegate.ledgers.catalog::Catalog._changing",
         delete("if self._saved is not None:\n    ..."),
         "tests/faults/ledger/test_catalog.py::test_pieces_say_what_was_there_when_they_were_asked_for",
     ),

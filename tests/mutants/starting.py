@@ -211,7 +211,7 @@ STARTING: tuple[Mutant, ...] = (
     ),
     one(
         "a small ledger is handed over as often as a large one",
-        "oncegate.ledgers.log.opening.read_ahead::_batches",
+        "oncegate.ledgers.log.opening.scan::_batches",
         replace("(batch, True)", "(batch, False)"),
         "tests/faults/ledger/test_read_ahead.py::test_a_small_ledger_is_handed_over_once",
     ),

@@ -1,7 +1,6 @@
 """Catalogs as large as a test wants them."""
 
-from oncegate.ledgers.catalog.catalog import Catalog
-from oncegate.ledgers.catalog.changes import Location, Published, Wrote
+from oncegate.ledgers.catalog import Catalog, Location, Published, Wrote
 
 RANGES = 10_000
 

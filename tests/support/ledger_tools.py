@@ -14,8 +14,7 @@ from oncegate.ledgers.log.data_dir import DataDir
 from oncegate.ledgers.log.files.ledger_list import read_list
 from oncegate.ledgers.log.files.outputs import read_range
 from oncegate.ledgers.log.ledger import LogLedger
-from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, inspect, repair
-from oncegate.ledgers.log.opening.replay import Extent, replayed
+from oncegate.ledgers.log.opening.recovery import Extent, Found, LedgerPaths, inspect, repair, replayed
 from oncegate.ports import Chunk, Ledger, OpenLedger, OutputChange, PublishRanges, Replayed, Runs, WriteRange
 from oncegate.runs import LocalRunFolders
 from oncegate.testing.ledger_places import replayed as replayed_by

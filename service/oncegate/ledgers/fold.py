@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog.catalog import Catalog
-from oncegate.ledgers.catalog.changes import Change, Location, SnapshotChange
+from oncegate.ledgers.catalog import Catalog, Change, Location, SnapshotChange
 from oncegate.ledgers.chain import FIRST_CHAIN
 from oncegate.ledgers.frames import AnyChange, Compacted, End, Frame, Owned, Sent
 from oncegate.packed import PackedList

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog.changes import Change, Location
+from oncegate.ledgers.catalog import Change, Location
 from oncegate.ledgers.chain import chain_of
 from oncegate.ports import Mark, Replayed, RowPlaces, RowRange
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from oncegate.core.errors import LedgerFenced, NotFound
 from oncegate.core.lifecycle import EndCell, Event
-from oncegate.ledgers.catalog.catalog import Catalog
-from oncegate.ledgers.catalog.changes import NOWHERE, Location, change_of
+from oncegate.ledgers.catalog import NOWHERE, Catalog, Location, change_of
 from oncegate.ports import Chunk, History, Mark, OpenLedger, OutputChange, Replayed, WriteRange
 
 # Entries of one batch of a replay.

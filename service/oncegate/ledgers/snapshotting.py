@@ -7,8 +7,15 @@ from functools import partial
 from typing import Any, Protocol
 
 from oncegate.core.errors import LedgerDown
-from oncegate.ledgers.catalog.catalog import CHANGES_PER_PIECE, Catalog, Part, encoded_part
-from oncegate.ledgers.catalog.changes import Change, Location, encode_changes
+from oncegate.ledgers.catalog import (
+    CHANGES_PER_PIECE,
+    Catalog,
+    Change,
+    Location,
+    Part,
+    encode_changes,
+    encoded_part,
+)
 from oncegate.ledgers.snapshot_pieces import pieces_of, several, until
 
 # So many changes of the catalog, made while it was written down, go into the frame; more are written down before.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from oncegate.ledgers.catalog.changes import Location, Wrote
+from oncegate.ledgers.catalog import Location, Wrote
 from oncegate.ledgers.frames import AnyChange, Body, Frame, Owned, Sent
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES

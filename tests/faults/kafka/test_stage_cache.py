@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from oncegate.core.errors import LedgerFull
-from oncegate.ledgers.catalog.changes import Location
+from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.kafka.rows.stage_cache import StageCache
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
 from oncegate.ports import DropRanges, OpenLedger

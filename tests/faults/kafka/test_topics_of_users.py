@@ -13,6 +13,7 @@ from confluent_kafka.admin import NewPartitions
 from oncegate.core.errors import LedgerFull, NotFound, TooLarge
 from oncegate.ledgers.frames import Frame, Sent
 from oncegate.ledgers.kafka.partition import Partition
+from oncegate.ledgers.kafka.record_batch import BATCH_BYTES
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.assembly import Assembly
 from oncegate.ledgers.kafka.topics import Admin
@@ -205,6 +206,14 @@ def test_a_topic_that_takes_smaller_batches_is_refused_by_the_setting_to_raise(
     too_small = pytest.raises(Refused, match=r"max\.message\.bytes=50000.*raise it")
     with client_of(gateway) as client, client.attempt() as attempt, too_small:
         attempt.produce(topic, rows_of("a"))
+
+
+def test_a_topic_that_takes_just_the_batches_that_are_written_is_written(
+    broker: Broker, gateway: GatewayProcess
+) -> None:
+    topic = broker.topic(**{"max.message.bytes": str(BATCH_BYTES)}).topic
+    with client_of(gateway) as client, client.attempt() as attempt:
+        assert attempt.produce(topic, rows_of("a")).rows == 1
 
 
 def test_reading_back_says_where_the_rows_are(broker: Broker, gateway: GatewayProcess) -> None:

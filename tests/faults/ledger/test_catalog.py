@@ -1,7 +1,6 @@
 """The catalog as pieces: small ones, which make the same again."""
 
-from oncegate.ledgers.catalog.catalog import Catalog
-from oncegate.ledgers.catalog.changes import Location, Published, Wrote
+from oncegate.ledgers.catalog import Catalog, Location, Published, Wrote
 from tests.support.catalogs import RANGES, catalog_of
 
 # More would be a step in which nothing else is served.

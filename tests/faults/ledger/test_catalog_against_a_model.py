@@ -18,10 +18,9 @@ import pytest
 
 from oncegate import packed
 from oncegate.core.errors import LedgerDown, LedgerFull
+from oncegate.ledgers import catalog as catalogs
 from oncegate.ledgers import snapshot_pieces, snapshotting
-from oncegate.ledgers.catalog import catalog as catalogs
-from oncegate.ledgers.catalog.catalog import Catalog
-from oncegate.ledgers.catalog.changes import Dropped, Published
+from oncegate.ledgers.catalog import Catalog, Dropped, Published
 from oncegate.ledgers.log.files import outputs
 from oncegate.ledgers.log.files.outputs import read_range
 from oncegate.ledgers.log.ledger import LogLedger

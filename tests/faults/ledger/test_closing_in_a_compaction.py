@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from oncegate.core.errors import LedgerDown
-from oncegate.ledgers.catalog.catalog import Catalog
-from oncegate.ledgers.catalog.changes import Location
+from oncegate.ledgers.catalog import Catalog, Location
 from oncegate.ledgers.snapshotting import SnapshotTaking
 from tests.support.catalogs import RANGES, catalog_of
 

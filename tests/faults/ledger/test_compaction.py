@@ -11,9 +11,8 @@ import msgspec
 import pytest
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
-from oncegate.ledgers import snapshotting
-from oncegate.ledgers.catalog import catalog
-from oncegate.ledgers.catalog.changes import Location
+from oncegate.ledgers import catalog, snapshotting
+from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.log import accept, dump, open_log
 from oncegate.ledgers.log import ledgers as ledgers_module
 from oncegate.ledgers.log import writer as writer_module

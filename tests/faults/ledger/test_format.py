@@ -2,11 +2,18 @@
 
 import hashlib
 
-from oncegate.ledgers.catalog.changes import Dropped, Location, Published, Trimmed, Wrote
+from oncegate.ledgers.catalog import Dropped, Location, Published, Trimmed, Wrote
 from oncegate.ledgers.chain import chain_of
 from oncegate.ledgers.disk import BLOCK_BYTES, Disk
-from oncegate.ledgers.log.files.frame_body import Body, decode_body, encode_body
-from oncegate.ledgers.log.files.frames import FrameHeader, SegmentHeader, decode_header, encode_header
+from oncegate.ledgers.log.files.frames import (
+    Body,
+    FrameHeader,
+    SegmentHeader,
+    decode_body,
+    decode_header,
+    encode_body,
+    encode_header,
+)
 from oncegate.ledgers.log.files.keys import key_check
 from oncegate.ledgers.log.files.ledger_list import read_list, write_list
 from oncegate.ledgers.witness import End, Seen

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from oncegate.ledgers.log.opening import read_ahead as module
-from oncegate.ledgers.log.opening.read_ahead import read_ahead
+from oncegate.ledgers.log.opening import scan as module
+from oncegate.ledgers.log.opening.scan import read_ahead
 from oncegate.ledgers.log.strands import Strand
 from tests.support.held import until
 

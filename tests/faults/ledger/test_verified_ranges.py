@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog.changes import Location
+from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.disk import Disk, padded
 from oncegate.ledgers.log.files.outputs import VERIFYING_THREADS, located, output_path, read_ranges
 

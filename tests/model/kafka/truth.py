@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog.changes import Dropped, Location, Wrote
+from oncegate.ledgers.catalog import Dropped, Location, Wrote
 from oncegate.ledgers.frames import Compacted, Frame
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard.assembly import Assembly

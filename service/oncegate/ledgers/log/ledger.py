@@ -12,14 +12,12 @@ from typing import Any, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
 from oncegate.core.lifecycle import EndCell
-from oncegate.ledgers.catalog.changes import NOWHERE, Change, Location, Wrote, change_of
-from oncegate.ledgers.catalog.published_ranges import PublishedRange
+from oncegate.ledgers.catalog import NOWHERE, Change, Location, PublishedRange, Wrote, change_of
 from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.files.frames import BODY_BYTES_MAX
 from oncegate.ledgers.log.files.outputs import OpenStreams, RangeCounts, read_range
-from oncegate.ledgers.log.opening.read_ahead import read_ahead
-from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned
-from oncegate.ledgers.log.opening.replay import mark_at, replayed
+from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned, mark_at, replayed
+from oncegate.ledgers.log.opening.scan import read_ahead
 from oncegate.ledgers.log.reserve import Reserve
 from oncegate.ledgers.log.writer import LogWriter
 from oncegate.ledgers.snapshotting import Places, SnapshotTaking

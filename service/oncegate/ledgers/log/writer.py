@@ -12,16 +12,14 @@ from typing import TypeVar
 
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
 from oncegate.core.lifecycle import EndCell, Event, end_of
-from oncegate.ledgers.catalog.changes import Change, located
+from oncegate.ledgers.catalog import Change, located
 from oncegate.ledgers.disk import BLOCK_BYTES, Disk
-from oncegate.ledgers.log.files.frame_body import Body, Compacted, encode_body
-from oncegate.ledgers.log.files.frames import SegmentHeader
+from oncegate.ledgers.log.files.frames import Body, Compacted, SegmentHeader, encode_body
 from oncegate.ledgers.log.files.garbage import Garbage
 from oncegate.ledgers.log.files.outputs import OpenStreams, OutputWriter
 from oncegate.ledgers.log.files.segments import NoRoom, SegmentWriter
 from oncegate.ledgers.log.files.snapshots import SnapshotWriter
-from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned
-from oncegate.ledgers.log.opening.replay import Extent
+from oncegate.ledgers.log.opening.recovery import Extent, Found, LedgerPaths, Owned
 from oncegate.ledgers.log.opening.scan import Scan
 from oncegate.ledgers.log.reserve import Reserve
 from oncegate.ledgers.snapshotting import Places

@@ -8,8 +8,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerFenced
 from oncegate.core.lifecycle import EndCell, Event
-from oncegate.ledgers.catalog.catalog import Catalog
-from oncegate.ledgers.catalog.changes import Change, Location
+from oncegate.ledgers.catalog import Catalog, Change, Location
 from oncegate.ledgers.fold import Fold
 from oncegate.ledgers.frames import Compacted
 from oncegate.ledgers.snapshotting import PieceWriter, Places, SnapshotTaking

@@ -10,8 +10,7 @@ from contextlib import AbstractContextManager, aclosing
 from typing import Generic, Protocol, TypeVar
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
-from oncegate.ledgers.catalog.catalog import Catalog
-from oncegate.ledgers.catalog.changes import Location
+from oncegate.ledgers.catalog import Catalog, Location
 from oncegate.ledgers.fold import Fold
 from oncegate.ledgers.frames import Compacted, Frame, entries_of
 from oncegate.ledgers.keys import Keys

@@ -6,7 +6,7 @@ A commit of a usual batch reads nothing back then: that costs as much as encodin
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from oncegate.ledgers.catalog.changes import Location
+from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.kafka.rows.stream import Piece
 
 

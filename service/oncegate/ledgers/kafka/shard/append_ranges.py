@@ -9,8 +9,7 @@ from contextlib import aclosing
 from itertools import accumulate, groupby
 from typing import Protocol
 
-from oncegate.ledgers.catalog.catalog import Catalog
-from oncegate.ledgers.catalog.changes import NOWHERE, Change, Dropped, Location, Wrote, change_of, located
+from oncegate.ledgers.catalog import NOWHERE, Catalog, Change, Dropped, Location, Wrote, change_of, located
 from oncegate.ledgers.frames import RANGE, Sent
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target

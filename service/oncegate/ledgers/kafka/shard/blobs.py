@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog.changes import Location
+from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.record_batch import record_batches
 from oncegate.ledgers.kafka.transactions.ends import NotWritten

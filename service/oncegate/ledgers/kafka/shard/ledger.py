@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError, Rejected, TooLarge
 from oncegate.core.lifecycle import end_of as end_by_append
-from oncegate.ledgers.catalog.changes import Change, Location
+from oncegate.ledgers.catalog import Change, Location
 from oncegate.ledgers.frames import ENTRIES_BYTES_MAX, AnyChange
 from oncegate.ledgers.kafka.namespaces import NamespaceTopic
 from oncegate.ledgers.kafka.partition import Partition

@@ -9,8 +9,7 @@ from typing import Any
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
-from oncegate.ledgers.catalog.catalog import Catalog
-from oncegate.ledgers.catalog.changes import Location
+from oncegate.ledgers.catalog import Catalog, Location
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import Reader, Record, Trimmed
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Bytes, verified

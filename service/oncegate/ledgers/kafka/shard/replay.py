@@ -6,7 +6,7 @@ from contextlib import aclosing, contextmanager
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
-from oncegate.ledgers.catalog.changes import Location
+from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.fold import Fold as FramesFold
 from oncegate.ledgers.frames import Frame, Sent
 from oncegate.ledgers.kafka.markers.user_partitions import NewestPartitions

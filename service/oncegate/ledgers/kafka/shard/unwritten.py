@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import aclosing
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog.changes import Wrote
+from oncegate.ledgers.catalog import Wrote
 from oncegate.ledgers.frames import Frame, Owned, Sent
 from oncegate.ledgers.kafka.markers.brokers import Open
 from oncegate.ledgers.kafka.markers.user_partitions import Unreadable

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, LedgerDown, NotFound
-from oncegate.ledgers.catalog.changes import Location
+from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.disk import Disk, make_folders, replace_file
 from oncegate.ledgers.log.data_dir import BACKUP_NAME as LIST_NAME
 from oncegate.ledgers.log.data_dir import DataDir, Refused, ledger_errors

@@ -8,14 +8,12 @@ from typing import Any
 
 import msgspec
 
-from oncegate.core.entries.codec import decode
-from oncegate.core.entries.values import EntryError
+from oncegate.core.entries.codec import EntryError, decode
 from oncegate.core.errors import NotFound, OncegateError
-from oncegate.ledgers.catalog.catalog import Catalog
-from oncegate.ledgers.catalog.changes import Wrote
+from oncegate.ledgers.catalog import Catalog, Wrote
 from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.data_dir import DataDir
-from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Compacted
+from oncegate.ledgers.log.files.frames import AnyChange, Body, Compacted
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.ledger_list import read_list
 from oncegate.ledgers.log.files.outputs import output_path

@@ -10,9 +10,8 @@ from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.data_dir import DataDir, Refused, ledger_errors
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.outputs import require_range
-from oncegate.ledgers.log.opening.read_ahead import read_ahead
-from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, inspect
-from oncegate.ledgers.log.opening.replay import Extent, replayed
+from oncegate.ledgers.log.opening.recovery import Extent, Found, LedgerPaths, inspect, replayed
+from oncegate.ledgers.log.opening.scan import read_ahead
 from oncegate.ports import Replayed
 
 

@@ -5,17 +5,25 @@
              | key check 16 | previous chain 16 | check 16 | zeros to the end of the block
     frame    "OGF1" | body length u32 | first position u64 | count u32 | previous chain 16 | chain 16
              | header check 8 | body | zeros to the end of the block
+    body     [[entry, ...], [change, ...]], one msgpack array; the changes are those of `oncegate.ledgers.catalog`, and
+             Compacted
 
-A frame is one append; its entries have the positions from `first position` on. The chain is a hash, keyed with
-the ledger's id, over the previous chain, the header's numbers and the body: a frame fits in one place of one
-history. The header check also covers segment and offset, so no copy of a frame elsewhere looks like one.
+A frame is one append; its entries have the positions from `first position` on, and are opaque here. The chain is a
+hash, keyed with the ledger's id, over the previous chain, the header's numbers and the body: a frame fits at one
+position of one history. The header check also covers segment and offset, so no copy of a frame elsewhere looks like
+one. A written range has the location of its rows: file, offset, length, SHA-256.
 """
 
 import hashlib
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
+from oncegate.ledgers.catalog import Change, Location
 from oncegate.ledgers.disk import BLOCK_BYTES, padded
+from oncegate.ports import Mark
 
 _SEGMENT = struct.Struct("<4sIQQ16s16s16s16s16s")
 _FRAME = struct.Struct("<4sIQI16s16s8s")
@@ -105,3 +113,56 @@ def decode_header(ledger: bytes, segment: int, data: bytes | memoryview, offset:
     if check != _header_check(ledger, segment, offset, raw[:-8]) or length > BODY_BYTES_MAX:
         return None
     return FrameHeader(offset, length, first, count, previous, chain)
+
+
+class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """Says that the entries up to `position` are those at `state` from now on; no segment before `segment` is needed.
+
+    `ledger`, `chain`: of the mark that stood at `position`. `first_position`, `previous_chain`: what the header of
+    `segment` says. `predecessors`: ids that the ledger had before. `catalog`: where the pieces of the catalog are; what
+    changed while they were written stands behind this in the same frame, though frames before it said it too.
+    """
+
+    segment: int
+    first_position: int
+    previous_chain: bytes
+    ledger: bytes
+    position: int
+    chain: bytes
+    state: tuple[Location, ...]
+    predecessors: tuple[bytes, ...]
+    catalog: tuple[Location, ...]
+
+    @property
+    def mark(self) -> Mark:
+        """Returns the mark that stood at `position`."""
+        return Mark(self.ledger, self.position, self.chain)
+
+    @property
+    def files(self) -> set[tuple[int, int]]:
+        """Returns the output files that hold the snapshot."""
+        return {location.file for location in self.locations}
+
+    @property
+    def locations(self) -> tuple[Location, ...]:
+        """Returns where the snapshot is, of the entries and of the catalog."""
+        return self.state + self.catalog
+
+
+AnyChange = Change | Compacted
+
+
+class Body(msgspec.Struct, frozen=True, array_like=True):
+    """Carries what one append writes: its entries, and the changes of its outputs."""
+
+    entries: Sequence[bytes]
+    changes: Sequence[AnyChange]
+
+
+_decoder = msgspec.msgpack.Decoder(Body)
+encode_body = msgspec.msgpack.Encoder().encode
+
+
+def decode_body(data: bytes | memoryview) -> Body:
+    """Reads a body; ValueError when the bytes are no body of this format."""
+    return _decoder.decode(data)

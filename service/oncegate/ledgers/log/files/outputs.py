@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog.changes import Location
+from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.disk import FULL, Disk, padded
 from oncegate.ledgers.log.files.segments import NoRoom
 from oncegate.ports import WriteRange

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog.changes import Location
+from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.disk import FULL, TEMPORARY, Disk, padded
 from oncegate.ledgers.log.files.outputs import located, output_path, read_ranges
 from oncegate.ledgers.log.files.segments import NoRoom

@@ -1,29 +1,33 @@
 """Opening a ledger: first everything is read and judged, and nothing is touched; then it is repaired and owned.
 
 1. walk and verify every frame; apply the output changes          3. every named output file reaches its last range
-2. id, key and witness agree with what was found                  --- up to here nothing was touched ---
+2. id, key and witness agree with the frames                      --- up to here nothing was touched ---
 4. the last segment is copied without what was never acknowledged, synced, read back, renamed: nobody knows
    whether the last owner died of a failed sync, and the walk may have read the page cache
 5. a new segment begins the new epoch     6. the witness sees it
 7. segments before the last compaction and files that nothing needs are removed, unless somebody holds them; files
    that no frame ever named are moved aside, and removed some openings later
+
+`replayed` reads entries back from the files later, and verifies them again.
 """
 
+from bisect import bisect_right
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
 from oncegate.ledgers.disk import TEMPORARY, Disk, replace_file
-from oncegate.ledgers.log.files.frames import NO_LEDGER, SegmentHeader
+from oncegate.ledgers.log.files.frames import NO_LEDGER, Compacted, SegmentHeader
 from oncegate.ledgers.log.files.garbage import removable, remove_segments
 from oncegate.ledgers.log.files.keys import key_check, read_key
 from oncegate.ledgers.log.files.outputs import outputs_in, require_reach
-from oncegate.ledgers.log.files.segments import SegmentWriter, Walk, segment_path
+from oncegate.ledgers.log.files.segments import Frame, SegmentWriter, Walk, segment_path
 from oncegate.ledgers.log.files.snapshots import read_snapshot
-from oncegate.ledgers.log.opening.scan import Scan
-from oncegate.ledgers.witness import ACCEPT, Seen, WitnessWriter, read_witness
-from oncegate.ports import Mark
+from oncegate.ledgers.log.opening.scan import Scan, frame_body, frame_mark
+from oncegate.ledgers.witness import ACCEPT, End, Seen, WitnessWriter, read_witness
+from oncegate.ports import Mark, Replayed
 
 OUTPUTS_NAME = "outputs"
 ASIDE_NAME = "aside"
@@ -205,3 +209,54 @@ def _move_aside(disk: Disk, paths: LedgerPaths, files: list[Path], epoch: int) -
     if files:
         disk.sync_folder(paths.outputs)
         disk.sync_folder(aside)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Bounds what of a ledger is read: the segments from the last compaction on, up to an end that was verified."""
+
+    compacted: Compacted | None
+    headers: Sequence[SegmentHeader]
+    end: End
+
+    @property
+    def position(self) -> int:
+        """The position up to which entries were compacted; 0 when none were."""
+        return self.compacted.position if self.compacted else 0
+
+
+def replayed(
+    disk: Disk, shard: Path, outputs: Path, extent: Extent, from_position: int
+) -> Generator[Replayed, None, None]:
+    """Yields the entries from a position on, as `ports.Ledger.replay`; LedgerDamaged, OSError. Blocks."""
+    compacted = extent.compacted
+    if compacted and from_position <= compacted.position:
+        for entry in read_snapshot(disk, outputs, compacted.state):
+            yield Replayed(compacted.position, entry, compacted.mark)
+    from_position = max(from_position, extent.position + 1)
+    for frame in _frames(disk, shard, extent, from_position):
+        mark = frame_mark(frame)
+        for position, entry in enumerate(frame_body(frame).entries, frame.header.first_position):
+            if position >= from_position:
+                yield Replayed(position, entry, mark)
+
+
+def mark_at(disk: Disk, shard: Path, extent: Extent, position: int) -> Mark:
+    """Returns the mark of the append that ended at `position`; ValueError: none that is still known did. Blocks."""
+    if extent.compacted and position == extent.compacted.position:
+        return extent.compacted.mark
+    if extent.position < position <= extent.end.position:
+        for frame in _frames(disk, shard, extent, position):
+            if frame.header.last_position == position:
+                return frame_mark(frame)
+            break
+    raise ValueError(f"no append that is still known ended at position {position}")
+
+
+def _frames(disk: Disk, shard: Path, extent: Extent, from_position: int) -> Iterator[Frame]:
+    """Those that hold entries from a position on."""
+    firsts = [header.first_position for header in extent.headers]
+    first = extent.headers[max(0, bisect_right(firsts, from_position) - 1)].segment
+    for frame in Walk(disk, shard, first_segment=first, stop=extent.end):
+        if frame.header.count and frame.header.last_position >= from_position:
+            yield frame

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
 from oncegate.core.lifecycle import end_of
-from oncegate.ledgers.catalog.changes import NOWHERE, Location, change_of, located
+from oncegate.ledgers.catalog import NOWHERE, Location, change_of, located
 from oncegate.ledgers.redis.claims_only import NoTopics
 from oncegate.ledgers.redis.connection import Lost, OtherServer, Refused, Unreachable, unusable
 from oncegate.ledgers.redis.server import Evicts

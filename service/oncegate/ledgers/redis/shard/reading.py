@@ -6,8 +6,7 @@ from contextlib import aclosing, contextmanager
 from typing import Any
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
-from oncegate.ledgers.catalog.catalog import Catalog
-from oncegate.ledgers.catalog.changes import Location
+from oncegate.ledgers.catalog import Catalog, Location
 from oncegate.ledgers.fold import Fold as FramesFold
 from oncegate.ledgers.frames import Compacted, Frame, damage, decode_frame, frame_bytes
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable

@@ -1,28 +1,219 @@
-"""Keeps account of a ledger's outputs: ranges of rows that wait, and the topics made of published ones.
+"""The catalog of a ledger's outputs: the ranges of rows that wait, and the topics made of published ones.
 
-Changes (`changes.py`) are applied one after the other, the same live and in replay. A snapshot is a sequence of such
-changes, in pieces, that make the same of an empty catalog.
+Frames hold changes, which are applied one after the other, the same live and in replay:
+
+    Wrote      a range waits under its id
+    Published  waiting ranges become the next rows of a topic; nothing is copied
+    Dropped    waiting ranges will never be published
+    Trimmed    published ranges wholly below an offset are forgotten
+    Held       published ranges of a topic, so many at once: in a snapshot alone
+
+A snapshot is a sequence of such changes, in pieces, that make the same of an empty catalog. The published ranges of a
+partition take 80 bytes each, in memory as in a snapshot; the location of a range names its bytes.
 """
 
-from collections.abc import Generator, Iterable, Iterator
+import struct
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 
+import msgspec
+import numpy as np
+
 from oncegate.core.errors import OffsetTrimmed
-from oncegate.ledgers.catalog.changes import (
-    Change,
-    Dropped,
-    Held,
-    Location,
-    Published,
-    SnapshotChange,
-    Trimmed,
-    Wrote,
-    decode_changes,
-    encode_changes,
-)
-from oncegate.ledgers.catalog.published_ranges import NO_OFFSET, RANGE_BYTES, PublishedRange, PublishedRanges
 from oncegate.moment import MomentCopy
-from oncegate.packed import BLOCK_RECORDS
+from oncegate.packed import BLOCK_RECORDS, PackedList
+from oncegate.ports import DropRanges, OutputChange, PublishRanges, SendRanges, TrimRanges, WriteRange
+
+
+class Location(msgspec.Struct, frozen=True, array_like=True):
+    """Says where a range's bytes lie; the file is named by the epoch that made it and a counter."""
+
+    epoch: int
+    counter: int
+    offset: int
+    length: int
+    sha256: bytes
+
+    @property
+    def file(self) -> tuple[int, int]:
+        """Returns the file's name: the epoch that made it, and a counter."""
+        return (self.epoch, self.counter)
+
+    @property
+    def end(self) -> int:
+        """Returns the first byte behind the range."""
+        return self.offset + self.length
+
+
+# Of a range that is not written yet.
+NOWHERE = Location(0, 0, 0, 0, bytes(32))
+
+
+class Wrote(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """Makes a range wait under its id; `location`: where its bytes are."""
+
+    range_id: bytes
+    rows: int
+    location: Location
+
+
+class Published(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """Makes waiting ranges the next rows of a topic."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    range_ids: tuple[bytes, ...]
+
+
+class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Gives waiting ranges up."""
+
+    range_ids: tuple[bytes, ...]
+
+
+class Trimmed(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """Forgets published ranges that lie wholly below `before_offset`."""
+
+    topic: str
+    partition: int
+    before_offset: int
+
+
+class Held(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """Makes published ranges, as `PublishedRanges` packs them, the next rows of a topic that begins at `low_offset`."""
+
+    topic: str
+    partition: int
+    low_offset: int
+    ranges: bytes
+
+
+Change = Wrote | Published | Dropped | Trimmed
+SnapshotChange = Change | Held
+encode_changes = msgspec.msgpack.Encoder().encode
+decode_changes = msgspec.msgpack.Decoder(list[SnapshotChange]).decode
+
+
+def change_of(output: OutputChange, locate: Callable[[WriteRange], Location]) -> Change:
+    """Makes the catalog's form of an output change; `locate` tells where a written range's bytes are.
+
+    ValueError: rows are to be sent elsewhere, and a ledger that does so takes these changes apart before.
+    """
+    match output:
+        case WriteRange():
+            return Wrote(output.range_id, output.rows, locate(output))
+        case PublishRanges():
+            return Published(output.topic, output.partition, output.first_offset, output.range_ids)
+        case DropRanges():
+            return Dropped(output.range_ids)
+        case TrimRanges():
+            return Trimmed(output.topic, output.partition, output.before_offset)
+        case SendRanges():
+            raise ValueError(f"this ledger keeps rows itself, and sends none to topic {output.topic} elsewhere")
+
+
+def located(changes: Iterable[Change], locations: Iterator[Location]) -> list[Change]:
+    """Gives each range that is written the next of the locations; other changes stay as they are."""
+    return [
+        Wrote(change.range_id, change.rows, next(locations)) if isinstance(change, Wrote) else change
+        for change in changes
+    ]
+
+
+# First offset, rows; epoch, counter, offset, length and SHA-256 of the location.
+_RANGE = "<QQQQQQ32s"
+_RANGE_DTYPE = np.dtype(
+    {"names": ["counter", "offset", "length"], "formats": ["<u8"] * 3, "offsets": [24, 32, 40], "itemsize": 80}
+)
+RANGE_BYTES = struct.calcsize(_RANGE)
+NO_OFFSET = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRange:
+    """Describes a published range: its rows begin at `first_offset`, its bytes are at `location`."""
+
+    first_offset: int
+    rows: int
+    location: Location
+
+
+class PublishedRanges:
+    """Lists ranges in the order of their offsets, from `low`, the lowest kept, up to `high`, the next to be given."""
+
+    __slots__ = ("_ranges", "high", "low")
+
+    def __init__(self, low: int = 0) -> None:
+        self.low = self.high = low
+        self._ranges = PackedList(_RANGE)
+
+    def __len__(self) -> int:
+        return len(self._ranges)
+
+    def __getitem__(self, place: int) -> PublishedRange:
+        first_offset, rows, *at = self._ranges[place]
+        return PublishedRange(first_offset, rows, Location(*at))
+
+    def add(self, rows: int, at: Location) -> None:
+        """Makes a range the next rows."""
+        self._ranges.append(self.high, rows, at.epoch, at.counter, at.offset, at.length, at.sha256)
+        self.high += rows
+
+    def extend(self, data: bytes) -> None:
+        """Adds ranges as `frozen` gave them. ValueError: these are none."""
+        self._ranges.extend(data)
+        if len(self):
+            last = self[len(self) - 1]
+            self.high = last.first_offset + last.rows
+
+    def below(self, before_offset: int) -> int:
+        """Counts the ranges that lie wholly below the offset."""
+        if before_offset >= self.high:
+            return len(self)
+        return max(0, self._ranges.not_above(before_offset) - 1)
+
+    def trim(self, before_offset: int) -> list[Location]:
+        """Forgets the ranges that lie wholly below the offset; returns where they are."""
+        count = self.below(before_offset)
+        gone = [self[place].location for place in range(count)]
+        self._ranges.drop(count)
+        self.low = self[0].first_offset if len(self) else self.high
+        return gone
+
+    def covering(self, offset: int, max_rows: int, max_bytes: int) -> list[PublishedRange]:
+        """Finds whole ranges until `max_rows` from `offset` on or `max_bytes` are covered; `offset`: `low` or more."""
+        covered: list[PublishedRange] = []
+        size_bytes = 0
+        for place in range(self._ranges.not_above(offset) - 1, len(self)):
+            one = self[place]
+            if one.first_offset >= offset + max_rows:
+                break
+            covered.append(one)
+            size_bytes += one.location.length
+            if size_bytes >= max_bytes:
+                break
+        return covered
+
+    def lowest_of(self, counter: int) -> int:
+        """Returns the lowest offset of a location with this counter that has bytes; NO_OFFSET: there is none."""
+        lowest = NO_OFFSET
+        for block in self.frozen():
+            ranges = np.frombuffer(block, _RANGE_DTYPE)
+            named = ranges["offset"][(ranges["length"] > 0) & (ranges["counter"] == counter)]
+            lowest = min(lowest, int(named.min(initial=NO_OFFSET)))
+        return lowest
+
+    def locations(self) -> Iterator[Location]:
+        """Yields where the ranges are."""
+        for _, _, *at in self._ranges:
+            yield Location(*at)
+
+    def frozen(self) -> list[bytes]:
+        """Returns all of them as they are now, in blocks."""
+        return self._ranges.frozen()
+
 
 # Encoded at once, in about a millisecond: changes, and ranges that are bytes already (256 KiB).
 CHANGES_PER_PIECE = 1_000
