@@ -130,6 +130,6 @@ LIFECYCLE: tuple[Mutant, ...] = (
         "a write of the log that failed ends nothing",
         "oncegate.ledgers.log.writer::LogWriter._known_end",
         delete("self._end.write(end_of(down, beside=beside), down)"),
-        "tests/faults/ledger/test_failing_disk.py::test_a_file_whose_sync_failed_is_never_written_or_synced_again",
+        "tests/faults/ledger/test_failing_disk.py::test_any_error_of_an_append_takes_the_ledger_down",
     ),
 )

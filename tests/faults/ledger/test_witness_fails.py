@@ -33,7 +33,7 @@ class Held:
         if call != self._call or path.suffix != self._suffix or self.came.is_set():
             return None
         self.came.set()
-        self.goes_on.wait(60)
+        self.goes_on.wait(20)
         return self._error
 
 
