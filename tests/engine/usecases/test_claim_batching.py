@@ -10,7 +10,7 @@ import pytest
 
 from oncegate.core.claims import Verb
 from oncegate.core.errors import BadRequest, DeadlinePassed, LedgerFull, OncegateError, QuotaExceeded, TokenReused
-from oncegate.engine.usecases import claim_batching
+from oncegate.engine.usecases import claims as claims_use_case
 from oncegate.engine.usecases.claim_batching import FEWEST, IDS_MOST, MOST, WAIT_MS, ClaimBatcher
 from oncegate.index.claims.decide import LEFT, ClaimBatch
 from tests.support.held import HeldLedgers, Served, id16, said, serving, turns, until
@@ -288,7 +288,7 @@ async def test_claims_of_one_turn_are_told_what_claims_one_after_the_other_are(
     monkeypatch.setattr(ClaimBatcher, "_answer", noted)
     shared = await outcomes(steps, [list(range(len(turn))) for turn in steps], decided)
     assert sum(together) > 50, "many were granted together"
-    monkeypatch.setattr(claim_batching, "IDS_MOST", 0)
+    monkeypatch.setattr(claims_use_case, "IDS_MOST", 0)
     together.clear()
     orders = [in_order(turn, calls) for turn, calls in zip(steps, decided, strict=True)]
     assert await outcomes(steps, orders, []) == shared
