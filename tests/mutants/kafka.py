@@ -4,6 +4,7 @@ from tests.mutants.edits import Text, delete, insert, replace, replace_statement
 from tests.mutants.mutant import Mutant, one
 
 _TESTS = "tests/faults/kafka/test_guard.py"
+_PRODUCER = "tests/faults/kafka/test_producer.py"
 _ASKED = "tests/faults/kafka/test_security.py"
 _SETTINGS = "tests/faults/kafka/test_security_settings.py"
 _BATCH_TESTS = "tests/faults/kafka/test_record_batch.py"
@@ -49,6 +50,18 @@ KAFKA: tuple[Mutant, ...] = (
         "oncegate.ledgers.kafka.transactions.producer::Producer._pump",
         replace("await self._add(...)", "self._added.update(queued)"),
         f"{_TESTS}::test_what_is_committed_is_read_at_the_offsets_that_were_told",
+    ),
+    one(
+        "a batch on its way is sent to the next leader too",
+        "oncegate.ledgers.kafka.transactions.producer::Producer._pump",
+        replace("self._queues[one] and one not in self._sent", "self._queues[one]"),
+        f"{_PRODUCER}::test_a_batch_on_its_way_is_not_sent_to_the_next_leader",
+    ),
+    one(
+        "what was answered while a partition is added is sent again",
+        "oncegate.ledgers.kafka.transactions.producer::Producer._pump",
+        replace("self._queues[one] and one not in self._sent", "one not in self._sent"),
+        f"{_PRODUCER}::test_a_batch_that_is_answered_while_another_partition_is_added_is_not_sent_again",
     ),
     one(
         "an epoch that is over is told as any error",
