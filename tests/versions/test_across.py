@@ -41,7 +41,22 @@ MERGED = {
     "direct.record": "direct.transaction",
     "direct.refusals": "direct.transaction",
     "delivery.functions": "delivery.sink",
-    "delivery.resolver": "delivery.writing",
+    "delivery.resolver": "delivery.deliver",
+    "delivery.writing": "delivery.deliver",
+    "delivery.kafka_reader": "delivery.kafka",
+    "formats.avro_types": "formats.avro",
+    "formats.arrow_rows": "formats.values",
+    "formats.spark_column": "formats.values",
+    "spark.audit.count": "spark.audit",
+    "spark.audit.report": "spark.audit",
+    "spark.checkpoint.objects": "spark.checkpoint.stores",
+    "spark.checkpoint.places": "spark.checkpoint.hadoop",
+    "spark.readers.fetch": "spark.readers.common",
+    "spark.sources.kafka": "spark.kafka_source",
+    "spark.verify.compare": "spark.verify",
+    "spark.verify.id_text": "spark.verify",
+    "spark.verify.report": "spark.verify",
+    "spark.writers.columns.row_size": "spark.writers.columns.planning",
     "spill.stops": "spill.entry",
     "spill.lock": "spill.folder",
     "tracing.spans": "tracing",
@@ -51,7 +66,13 @@ MERGED = {
 PLUGIN = f"""
 import importlib, sys
 for old, new in {MERGED!r}.items():
-    sys.modules["oncegate_spark." + old] = importlib.import_module("oncegate_spark." + new)
+    try:
+        importlib.import_module("oncegate_spark." + old)
+    except ModuleNotFoundError:
+        try:
+            sys.modules["oncegate_spark." + old] = importlib.import_module("oncegate_spark." + new)
+        except ModuleNotFoundError:
+            pass  # the client of the version before has neither
 for module, (old, new) in {RENAMED!r}.items():
     loaded = importlib.import_module(module)
     if not hasattr(loaded, old):
