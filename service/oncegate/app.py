@@ -51,7 +51,7 @@ from oncegate.transports.access.access import Access
 from oncegate.transports.decode import ids, json_rows, json_scan, staged_rows
 from oncegate.transports.http.app import About, create_app
 from oncegate.transports.http.server.probes import probed
-from oncegate.transports.http.server.protocol import Server, listening
+from oncegate.transports.http.server.protocol import HttpServer, listening
 from oncegate.transports.promises import OPEN, promise_line
 from oncegate.transports.tls import Tls
 
@@ -73,7 +73,7 @@ class Program:
     """
 
     gateway: Gateway
-    server: Server
+    server: HttpServer
     port: int
     grpc: "GrpcServer | None" = None
     health_port: int | None = None
@@ -189,7 +189,7 @@ async def _grpc(
         yield grpc_server
 
 
-async def _drained(server: Server, grpc: "GrpcServer | None", shutdown_ms: int) -> None:
+async def _drained(server: HttpServer, grpc: "GrpcServer | None", shutdown_ms: int) -> None:
     """Drains both doors at once: what was begun at either is answered before the ledgers close."""
     begun = [server.drain()] if grpc is None else [server.drain(), grpc.drain(_FOR_CALLERS * shutdown_ms / 1_000)]
     await asyncio.gather(*begun)

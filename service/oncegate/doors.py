@@ -18,7 +18,7 @@ from oncegate.transports.promises import CREDENTIALS, KEYS, KEYS_AND_TOKENS, OPE
 from oncegate.transports.tls import Tls, TlsFiles, TlsUnreadable
 
 if TYPE_CHECKING:
-    from oncegate.transports.access.tokens import Tokens
+    from oncegate.transports.access.tokens import BearerTokens
 
 
 def is_guarded(process: ProcessSettings) -> bool:
@@ -49,7 +49,7 @@ def access_of(process: ProcessSettings, observer: Observer) -> Access | None:
         raise SettingsError(f"keys: {error}") from error
 
 
-def _tokens_of(process: ProcessSettings, observer: Observer) -> "Tokens | None":
+def _tokens_of(process: ProcessSettings, observer: Observer) -> "BearerTokens | None":
     """The issuer's tokens, if their settings are there; without `jwt_keys` the issuer says where its keys are."""
     named = {name: getattr(process, name) for name in ("jwt_issuer", "jwt_audience", "jwt_keys")}
     if not any(named.values()):
@@ -58,7 +58,7 @@ def _tokens_of(process: ProcessSettings, observer: Observer) -> "Tokens | None":
         raise SettingsError(f"{', '.join(missing)}: without it no token can be checked; name it, or none of {[*named]}")
     try:
         from oncegate.transports.access.issuer_keys import IssuerKeys, IssuerKeysUnreadable
-        from oncegate.transports.access.tokens import ALGORITHMS, TokenRules, Tokens
+        from oncegate.transports.access.tokens import ALGORITHMS, BearerTokens, TokenRules
     except ModuleNotFoundError as error:
         raise SettingsError(f"jwt_issuer needs {error.name}: pip install 'oncegate[jwt]'") from error
     algorithms = tuple(name.strip() for name in process.jwt_algorithms.split(",") if name.strip())
@@ -82,7 +82,7 @@ def _tokens_of(process: ProcessSettings, observer: Observer) -> "Tokens | None":
     except IssuerKeysUnreadable as error:
         which = "jwt_issuer, whose keys are looked for as jwt_keys is not given" if discovered else "jwt_keys"
         raise SettingsError(f"{which}: {error}") from error
-    return Tokens(rules, keys, clock)
+    return BearerTokens(rules, keys, clock)
 
 
 def tls_of(process: ProcessSettings, observer: Observer) -> Tls | None:

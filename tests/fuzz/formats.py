@@ -28,11 +28,11 @@ from oncegate.ledgers.log.files.frames import (
     encode_body,
     encode_header,
 )
-from oncegate.ledgers.witness import End, Seen
+from oncegate.ledgers.witness import End, WitnessRecord
 from oncegate.ports import Mark
 from oncegate.testing.clock import FakeClock
 from oncegate.transports.access.issuer_keys import IssuerKeys
-from oncegate.transports.access.tokens import TokenRules, Tokens
+from oncegate.transports.access.tokens import BearerTokens, TokenRules
 from oncegate.transports.decode import identifiers, ids
 from oncegate_spark.errors import Refused
 from oncegate_spark.protocol._generated_verdicts import BY_BYTE
@@ -140,7 +140,7 @@ def _verdicts() -> list[bytes]:
 
 
 @cache
-def _issuer() -> tuple[Issuer, Tokens]:
+def _issuer() -> tuple[Issuer, BearerTokens]:
     """Of keys that are made once; which ones says nothing about the reader."""
     import tempfile
     from pathlib import Path
@@ -156,7 +156,7 @@ def _issuer() -> tuple[Issuer, Tokens]:
         (file := Path(folder) / "keys.json").write_bytes(issuer.document)
         keys = IssuerKeys(str(file), clock, Deaf())
     rules = TokenRules(URL, AUDIENCE, ("ES256", "RS256"), "oncegate_roles", "oncegate_namespaces", 0)
-    return issuer, Tokens(rules, keys, clock)
+    return issuer, BearerTokens(rules, keys, clock)
 
 
 def _tokens() -> list[bytes]:
@@ -171,7 +171,9 @@ FORMATS: tuple[Format, ...] = (
     Format("header of a frame", _frame_headers, lambda data: decode_header(LEDGER, 7, data, 0)),
     Format("body of a frame", _bodies, decode_body, (ValueError, msgspec.MsgspecError)),
     Format("frame on a server", _frames, _read_frame, (LedgerDamaged,)),
-    Format("slot of a witness", lambda: [Seen(9, LEDGER, 3, End(7, 9, 42, LEDGER)).encode()], Seen.decode),
+    Format(
+        "slot of a witness", lambda: [WitnessRecord(9, LEDGER, 3, End(7, 9, 42, LEDGER)).encode()], WitnessRecord.decode
+    ),
     Format("run of cold ids", _runs, _read_run, (RunDamaged,)),
     Format("filter", _filters, bloom_format.unpacked),
     Format("snapshot", _snapshots, _read_snapshot, (ValueError, msgspec.MsgspecError)),

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from oncegate.core.entries.kinds import Committed, Entry, Name, Produced, Span, TopicCreated, TopicSet, Trimmed
-from oncegate.index.topics import KEPT, Partition, Topic, TopicIndex
+from oncegate.index.topics import KEPT, PartitionState, TopicIndex, TopicState
 from oncegate.packed import PackedList
 
 ID = bytes(16)
@@ -24,12 +24,12 @@ class Told:
         self.index.apply(self.position, entry)
 
     @property
-    def topic(self) -> Topic:
+    def topic(self) -> TopicState:
         topic = self.index.get("t")
         assert topic is not None
         return topic
 
-    def undone(self, entry: Entry) -> tuple[Topic | None, Topic | None]:
+    def undone(self, entry: Entry) -> tuple[TopicState | None, TopicState | None]:
         """The topic before the entry, and after it was taken in and taken back."""
         before = copy.deepcopy(self.index.get("t"))
         undo = self.index.apply(self.position + 1, entry)
@@ -120,15 +120,17 @@ def test_an_offset_with_a_hole_or_twice_is_refused(first_offset: int, partition:
 
 def test_what_is_trimmed_is_no_longer_kept_and_offsets_go_on() -> None:
     told = Told(created(), produced(0, 0, 5), produced(0, 5, 5, size_bytes=7), Trimmed("t", 0, 5, 40))
-    assert told.topic.partitions[0] == Partition(low_offset=5, high_offset=10, size_bytes=7, kept=kept_of(5, 7, 20))
-    assert told.topic.partitions[1] == Partition()
+    assert told.topic.partitions[0] == PartitionState(
+        low_offset=5, high_offset=10, size_bytes=7, kept=kept_of(5, 7, 20)
+    )
+    assert told.topic.partitions[1] == PartitionState()
     told.tell(produced(0, 10, 1))
     assert told.index.high_offset("t", 0) == 11
 
 
 def test_a_partition_may_be_trimmed_to_its_end() -> None:
     told = Told(created(), produced(0, 0, 5), Trimmed("t", 0, 5, 40))
-    assert told.topic.partitions[0] == Partition(low_offset=5, high_offset=5)
+    assert told.topic.partitions[0] == PartitionState(low_offset=5, high_offset=5)
 
 
 @pytest.mark.parametrize("before_offset", [4, 11], ids=["below the low end", "beyond the high end"])

@@ -160,7 +160,7 @@ GRPC: tuple[Mutant, ...] = (
     one(
         "answers on a stream are counted no more before they are taken",
         "oncegate.transports.grpc.streams::Stream.answers",
-        swap("yield _answer(end)", "if isinstance(end, Answer):\n    ..."),
+        swap("yield _answer(end)", "if isinstance(end, GrpcAnswer):\n    ..."),
         "tests/transports/grpc/test_unread_answers.py::"
         "test_streams_whose_answers_are_not_taken_are_counted_and_given_back_when_the_peer_goes",
     ),

@@ -14,7 +14,7 @@ KAFKA_STAGES: tuple[Mutant, ...] = (
                 "for one in (one for one in outputs if hasattr(one, 'data')):\n"
                 "    self._place.stage_cache.put(self._place.name, one.range_id, one.data)"
             ),
-            after="changes: list[Change] = []",
+            after="changes: list[CatalogChange] = []",
         ),
         f"{_TESTS}::test_what_was_given_up_or_never_written_is_not_held",
     ),

@@ -81,7 +81,7 @@ OVERLOAD: tuple[Mutant, ...] = (
     ),
     one(
         "who takes no byte is waited for",
-        "oncegate.transports.http.server.protocol::Server.on_tick",
+        "oncegate.transports.http.server.protocol::HttpServer.on_tick",
         replace("closing.cut_off(self._unread, self._unread_looks)", "closing.cut_off({}, self._unread_looks)"),
         f"{_UNREAD}::test_a_reader_that_takes_no_byte_is_cut_off_and_its_room_is_given_back",
     ),

@@ -49,7 +49,7 @@ PRODUCERS: tuple[Mutant, ...] = (
     ),
     one(
         "ack beyond what was claimed",
-        "oncegate.index.producers.store::Producer.watermark_after",
+        "oncegate.index.producers.store::ProducerState.watermark_after",
         replace("reached is not None and sequence < reached", "sequence"),
         f"{_ACKING}::test_an_ack_goes_no_further_than_what_was_claimed_and_never_back",
         _INDEX,

@@ -101,7 +101,7 @@ QUOTAS: tuple[Mutant, ...] = (
     ),
     one(
         "a token without a tenant has its quotas alone",
-        "oncegate.transports.access.tokens::Tokens._tenant",
+        "oncegate.transports.access.tokens::BearerTokens._tenant",
         replace_statement(
             "if len(names) != 1:\n    ...",
             (

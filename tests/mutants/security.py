@@ -176,13 +176,13 @@ SECURITY: tuple[Mutant, ...] = (
     ),
     one(
         "a handshake may take for ever",
-        "oncegate.transports.http.server.protocol::Server.startup",
+        "oncegate.transports.http.server.protocol::HttpServer.startup",
         without("'ssl_handshake_timeout'"),
         f"{_TLS}::test_a_handshake_that_does_not_end_is_cut_off",
     ),
     one(
         "a stop waits for clients that sleep on a connection of TLS",
-        "oncegate.transports.http.server.protocol::Server.startup",
+        "oncegate.transports.http.server.protocol::HttpServer.startup",
         without("'ssl_shutdown_timeout'"),
         f"{_TLS}::test_both_clients_write_and_read_over_tls_bodies_of_any_size",
     ),

@@ -9,7 +9,7 @@ _DISCOVERY = "tests/transports/access/test_discovery.py"
 TOKENS: tuple[Mutant, ...] = (
     one(
         "a token's signature is not looked at",
-        "oncegate.transports.access.tokens::Tokens.check",
+        "oncegate.transports.access.tokens::BearerTokens.check",
         replace(
             "jwt.decode(token, key, registry=self._registry).claims",
             "__import__('json').loads(jws.extract_compact(token.encode()).payload)",
@@ -18,25 +18,25 @@ TOKENS: tuple[Mutant, ...] = (
     ),
     one(
         "any algorithm that the library knows will do",
-        "oncegate.transports.access.tokens::Tokens.__init__",
+        "oncegate.transports.access.tokens::BearerTokens.__init__",
         replace("rules.algorithms", "(*ALGORITHMS, 'HS256', 'none')"),
         f"{_TOKENS}::test_an_algorithm_that_is_not_in_the_settings_is_refused_though_the_key_would_do",
     ),
     one(
         "a token of another issuer is taken",
-        "oncegate.transports.access.tokens::Tokens._rules_kept",
+        "oncegate.transports.access.tokens::BearerTokens._rules_kept",
         replace("{'essential': True, 'value': rules.issuer}", "{'essential': True}"),
         f"{_TOKENS}::test_a_token_of_others_for_others_or_without_an_end_is_refused",
     ),
     one(
         "a token for another service is taken",
-        "oncegate.transports.access.tokens::Tokens._rules_kept",
+        "oncegate.transports.access.tokens::BearerTokens._rules_kept",
         replace("{'essential': True, 'value': rules.audience}", "{'essential': True}"),
         f"{_TOKENS}::test_a_token_of_others_for_others_or_without_an_end_is_refused",
     ),
     one(
         "a token without an end is taken",
-        "oncegate.transports.access.tokens::Tokens._rules_kept",
+        "oncegate.transports.access.tokens::BearerTokens._rules_kept",
         replace("{'essential': True}", "{'essential': False}"),
         f"{_TOKENS}::test_a_token_of_others_for_others_or_without_an_end_is_refused",
     ),
@@ -48,7 +48,7 @@ TOKENS: tuple[Mutant, ...] = (
     ),
     one(
         "clocks may differ by twice the leeway",
-        "oncegate.transports.access.tokens::Tokens._rules_kept",
+        "oncegate.transports.access.tokens::BearerTokens._rules_kept",
         replace("rules.leeway_ms // 1000", "rules.leeway_ms // 500"),
         f"{_TOKENS}::test_clocks_may_differ_by_the_leeway_and_no_more",
     ),

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from oncegate.engine.metrics.families import METRICS, Kind, Metric
+from oncegate.engine.metrics.families import METRICS, Metric, MetricKind
 from tests.support.prometheus import RULES
 from tests.support.tree import ROOT
 
@@ -83,7 +83,7 @@ def unknown_in(expr: str) -> list[str]:
 def _metric(name: str) -> Metric | None:
     """The metric that a series is of."""
     for metric in METRICS:
-        is_histogram = metric.kind is Kind.HISTOGRAM
+        is_histogram = metric.kind is MetricKind.HISTOGRAM
         if metric.full_name == (_HISTOGRAM.sub("", name) if is_histogram else name):
             return None if is_histogram and not _HISTOGRAM.search(name) else metric
     return None

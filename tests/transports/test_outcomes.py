@@ -4,7 +4,7 @@ import pytest
 
 from oncegate.core.errors import OncegateError
 from oncegate.transports.http import problems
-from oncegate.transports.outcomes import OUTCOMES, Kind, outcome_of, public_errors
+from oncegate.transports.outcomes import OUTCOMES, OutcomeKind, outcome_of, public_errors
 from tests.support.errors import all_errors
 from tests.support.http_app import open_http
 
@@ -14,9 +14,9 @@ def test_every_error_of_the_tree_has_a_row_and_no_row_is_left_over() -> None:
 
 
 def test_every_kind_has_a_status_of_its_own_and_stands_for_an_error() -> None:
-    assert set(problems.STATUS) == set(Kind)
-    assert len(set(problems.STATUS.values())) == len(Kind)
-    assert {outcome_of(kind).kind for kind in public_errors()} == set(Kind)
+    assert set(problems.STATUS) == set(OutcomeKind)
+    assert len(set(problems.STATUS.values())) == len(OutcomeKind)
+    assert {outcome_of(kind).kind for kind in public_errors()} == set(OutcomeKind)
 
 
 # All others: 409.

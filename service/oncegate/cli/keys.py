@@ -82,7 +82,7 @@ def revoke(key_id: str, file: KeysFileOption = Path("keys.json")) -> None:
 
 
 @contextmanager
-def _changing(file: Path) -> Iterator[dict[str, keys.Key]]:
+def _changing(file: Path) -> Iterator[dict[str, keys.ApiKey]]:
     """Gives the keys of the file to who changes it, one at a time: two additions at once lose neither."""
     with _refusing(), file.with_name(file.name + ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

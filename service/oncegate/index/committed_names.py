@@ -193,7 +193,7 @@ def _rest(name: Name) -> str:
     return "".join(f"{len(part)}:{part}" for part in (name.app, name.topic, name.write_id))
 
 
-Ask = tuple[bytes | None, bytes]
+BatchAsk = tuple[bytes | None, bytes]
 # A few hours of micro-batches, by app, topic and write_id; of older ones 60 bytes are kept for ever, or 120 where the
 # digest of what they read is known.
 NAMES_REMEMBERED = 1_000
@@ -225,7 +225,7 @@ class CommittedName:
     wall_ms: int
     position: int
     kept_position: int
-    asks: tuple[Ask, ...]
+    asks: tuple[BatchAsk, ...]
     reads: bytes | None = None
 
 
@@ -297,7 +297,7 @@ class CommittedNames:
 
         return undo
 
-    def ask(self, position: int, name: Name, ask: Ask, digest: bytes | None = None) -> tuple[bool, Undo]:
+    def ask(self, position: int, name: Name, ask: BatchAsk, digest: bytes | None = None) -> tuple[bool, Undo]:
         """Takes note of a commit asked for under a committed name; returns whether it was known, and what undoes it.
 
         digest: of the input from now on, in short; None: it stays.

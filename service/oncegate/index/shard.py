@@ -10,7 +10,7 @@ from oncegate.core.entries.kinds import Claimed, Completed, Entry, Released, Ret
 from oncegate.index import batches, settings, topics
 from oncegate.index.audit_trail import AuditSnapshot, AuditTrail
 from oncegate.index.batches import BatchIndex
-from oncegate.index.claims.apply import Undo as ClaimUndo
+from oncegate.index.claims.apply import ClaimUndo as ClaimUndo
 from oncegate.index.claims.apply import apply, settle, undo
 from oncegate.index.claims.decide import decide
 from oncegate.index.claims.evict import drop

@@ -13,8 +13,8 @@ from oncegate.core.entries.producers import Acked, SourceNamed
 from oncegate.core.producers import SourceKnown
 from oncegate.index.part import Undo
 
-Key = tuple[str, str, str]
-SourceOffsetsSnapshot = list[tuple[Key, tuple[int, bytes]]]
+SourceKey = tuple[str, str, str]
+SourceOffsetsSnapshot = list[tuple[SourceKey, tuple[int, bytes]]]
 # Of all jobs: some 45,000 sources of a few partitions each. Beyond, the oldest are forgotten.
 BYTES_IN_ALL = 16 << 20
 # What a job's own cost beside them, as objects.
@@ -32,10 +32,10 @@ class SourceOffsets:
     """Maps app, topic and write_id to the offsets of their source; a pure function of the ledger's entries."""
 
     def __init__(self) -> None:
-        self._recorded: dict[Key, JobOffsets] = {}
+        self._recorded: dict[SourceKey, JobOffsets] = {}
         self._size_bytes = 0
         # The job of each position, and all positions, rising.
-        self._keys: dict[int, Key] = {}
+        self._keys: dict[int, SourceKey] = {}
         self._order: list[int] = []
 
     def get(self, app: str, topic: str, write_id: str = "") -> JobOffsets | None:
@@ -60,7 +60,7 @@ class SourceOffsets:
         for key, recorded in saved:
             self._put(key, JobOffsets(*recorded))
 
-    def _set(self, key: Key, position: int, offsets: bytes) -> Undo:
+    def _set(self, key: SourceKey, position: int, offsets: bytes) -> Undo:
         gone = [(key, self._take(key))] if key in self._recorded else []
         if offsets:
             self._put(key, JobOffsets(position, offsets))
@@ -76,20 +76,20 @@ class SourceOffsets:
 
         return undo
 
-    def _put(self, key: Key, recorded: JobOffsets) -> None:
+    def _put(self, key: SourceKey, recorded: JobOffsets) -> None:
         self._recorded[key] = recorded
         self._keys[recorded.position] = key
         insort(self._order, recorded.position)
         self._size_bytes += _size_bytes(key, recorded)
 
-    def _take(self, key: Key) -> JobOffsets:
+    def _take(self, key: SourceKey) -> JobOffsets:
         recorded = self._recorded.pop(key)
         del self._keys[recorded.position], self._order[bisect_left(self._order, recorded.position)]
         self._size_bytes -= _size_bytes(key, recorded)
         return recorded
 
 
-def _size_bytes(key: Key, recorded: JobOffsets) -> int:
+def _size_bytes(key: SourceKey, recorded: JobOffsets) -> int:
     return _OVERHEAD_BYTES + sum(map(len, key)) + len(recorded.offsets)
 
 

@@ -34,7 +34,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(slots=True)
-class Partition:
+class PartitionState:
     """Describes rows from `low_offset` up to `high_offset`; `kept` are the spans between, oldest first, as `KEPT`."""
 
     low_offset: int = 0
@@ -44,7 +44,7 @@ class Partition:
 
 
 @dataclass(slots=True)
-class Topic:
+class TopicState:
     """Describes one topic: its schema, partitions and offsets.
 
     `schema`: the Arrow schema in IPC form, empty until something is written. `turns`: entries so far, for taking
@@ -54,7 +54,7 @@ class Topic:
     schema: bytes
     retention_ms: int
     retention_bytes: int
-    partitions: list[Partition]
+    partitions: list[PartitionState]
     position: int
     turns: int = 0
 
@@ -63,10 +63,10 @@ class TopicIndex:
     """Knows which topics there are, and the offset that the next row of each partition will get."""
 
     def __init__(self) -> None:
-        self._topics: dict[str, Topic] = {}
-        self._saved: MomentCopy[str, Topic, Any] | None = None
+        self._topics: dict[str, TopicState] = {}
+        self._saved: MomentCopy[str, TopicState, Any] | None = None
 
-    def copied(self, copy: Callable[[str, Topic], C]) -> Generator[C, None, None]:
+    def copied(self, copy: Callable[[str, TopicState], C]) -> Generator[C, None, None]:
         """Yields a copy of each topic as it is at the call, in no order; anything may change meanwhile.
 
         To be gone through, or closed.
@@ -86,13 +86,13 @@ class TopicIndex:
         next(every)
         return every
 
-    def _changing(self, name: str) -> Topic:
+    def _changing(self, name: str) -> TopicState:
         """Returns a topic that is changed in place next: a snapshot under way has it as it was."""
         if self._saved is not None:
             self._saved.changing(name)
         return self._topics[name]
 
-    def get(self, name: str) -> Topic | None:
+    def get(self, name: str) -> TopicState | None:
         """Finds a topic by its name; None when there is none."""
         return self._topics.get(name)
 
@@ -100,7 +100,7 @@ class TopicIndex:
         """Lists the names of all topics, sorted."""
         return sorted(self._topics)
 
-    def __iter__(self) -> Iterator[tuple[str, Topic]]:
+    def __iter__(self) -> Iterator[tuple[str, TopicState]]:
         return iter(self._topics.items())
 
     def high_offset(self, name: str, partition: int) -> int:
@@ -108,7 +108,7 @@ class TopicIndex:
         topic = self._topics.get(name)
         return 0 if topic is None else topic.partitions[partition].high_offset
 
-    def restore(self, topics: dict[str, Topic]) -> None:
+    def restore(self, topics: dict[str, TopicState]) -> None:
         """Takes these over, in place of everything."""
         self._topics = topics
 
@@ -130,8 +130,10 @@ class TopicIndex:
 
     def _create(self, position: int, entry: TopicCreated) -> Undo:
         assert entry.topic not in self._topics, "a topic is created once"
-        partitions = [Partition() for _ in range(entry.partitions)]
-        self._topics[entry.topic] = Topic(entry.schema, entry.retention_ms, entry.retention_bytes, partitions, position)
+        partitions = [PartitionState() for _ in range(entry.partitions)]
+        self._topics[entry.topic] = TopicState(
+            entry.schema, entry.retention_ms, entry.retention_bytes, partitions, position
+        )
 
         def undo() -> None:
             del self._topics[entry.topic]
@@ -217,7 +219,7 @@ def snapshot_steps(index: TopicIndex) -> Steps:
     return _steps(index.copied(_copied))
 
 
-def _copied(name: str, topic: Topic) -> tuple[TopicSnapshot, list[_Blocks]]:
+def _copied(name: str, topic: TopicState) -> tuple[TopicSnapshot, list[_Blocks]]:
     blocks = [(name, at, partition.kept.frozen()) for at, partition in enumerate(topic.partitions) if partition.kept]
     return _snapshot(name, topic), blocks
 
@@ -255,7 +257,7 @@ class TopicsReader:
 
     def __init__(self, index: TopicIndex) -> None:
         self._index = index
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, TopicState] = {}
         self._kept: defaultdict[tuple[str, int], PackedList] = defaultdict(lambda: PackedList(KEPT))
         self._taken = 0
         self._whole = False
@@ -279,10 +281,10 @@ class TopicsReader:
         if not self._whole:
             raise ValueError("the saved index has no topics")
 
-    def _restored(self, one: TopicSnapshot) -> Topic:
+    def _restored(self, one: TopicSnapshot) -> TopicState:
         kept = (self._kept.pop((one.name, number), PackedList(KEPT)) for number in range(len(one.partitions)))
-        partitions = [Partition(*numbers, ranges) for numbers, ranges in zip(one.partitions, kept, strict=True)]
-        return Topic(one.schema, one.retention_ms, one.retention_bytes, partitions, one.position, one.turns)
+        partitions = [PartitionState(*numbers, ranges) for numbers, ranges in zip(one.partitions, kept, strict=True)]
+        return TopicState(one.schema, one.retention_ms, one.retention_bytes, partitions, one.position, one.turns)
 
     def _end(self, pieces: int) -> None:
         if pieces != self._taken or self._kept:
@@ -291,7 +293,7 @@ class TopicsReader:
         self._topics, self._whole = {}, True
 
 
-def _snapshot(name: str, topic: Topic) -> TopicSnapshot:
+def _snapshot(name: str, topic: TopicState) -> TopicSnapshot:
     partitions = [(one.low_offset, one.high_offset, one.size_bytes) for one in topic.partitions]
     numbers = topic.retention_ms, topic.retention_bytes, topic.position, topic.turns
     return TopicSnapshot(name, topic.schema, *numbers, partitions)

@@ -67,13 +67,13 @@ class Published(msgspec.Struct, frozen=True, array_like=True, tag=2):
     range_ids: tuple[bytes, ...]
 
 
-class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=3):
+class TopicDropped(msgspec.Struct, frozen=True, array_like=True, tag=3):
     """Gives waiting ranges up."""
 
     range_ids: tuple[bytes, ...]
 
 
-class Trimmed(msgspec.Struct, frozen=True, array_like=True, tag=4):
+class TopicTrimmed(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """Forgets published ranges that lie wholly below `before_offset`."""
 
     topic: str
@@ -90,13 +90,13 @@ class Held(msgspec.Struct, frozen=True, array_like=True, tag=6):
     ranges: bytes
 
 
-Change = Wrote | Published | Dropped | Trimmed
-SnapshotChange = Change | Held
+CatalogChange = Wrote | Published | TopicDropped | TopicTrimmed
+SnapshotChange = CatalogChange | Held
 encode_changes = msgspec.msgpack.Encoder().encode
 decode_changes = msgspec.msgpack.Decoder(list[SnapshotChange]).decode
 
 
-def change_of(output: OutputChange, locate: Callable[[WriteRange], Location]) -> Change:
+def change_of(output: OutputChange, locate: Callable[[WriteRange], Location]) -> CatalogChange:
     """Makes the catalog's form of an output change; `locate` tells where a written range's bytes are.
 
     ValueError: rows are to be sent elsewhere, and a ledger that does so takes these changes apart before.
@@ -107,14 +107,14 @@ def change_of(output: OutputChange, locate: Callable[[WriteRange], Location]) ->
         case PublishRanges():
             return Published(output.topic, output.partition, output.first_offset, output.range_ids)
         case DropRanges():
-            return Dropped(output.range_ids)
+            return TopicDropped(output.range_ids)
         case TrimRanges():
-            return Trimmed(output.topic, output.partition, output.before_offset)
+            return TopicTrimmed(output.topic, output.partition, output.before_offset)
         case SendRanges():
             raise ValueError(f"this ledger keeps rows itself, and sends none to topic {output.topic} elsewhere")
 
 
-def located(changes: Iterable[Change], locations: Iterator[Location]) -> list[Change]:
+def located(changes: Iterable[CatalogChange], locations: Iterator[Location]) -> list[CatalogChange]:
     """Gives each range that is written the next of the locations; other changes stay as they are."""
     return [
         Wrote(change.range_id, change.rows, next(locations)) if isinstance(change, Wrote) else change
@@ -224,7 +224,7 @@ _PIECE_BYTES = BLOCKS_PER_PIECE * BLOCK_RECORDS * RANGE_BYTES
 _Copied = tuple[str, int, int, list[bytes]]
 _Copies = MomentCopy[tuple[str, int], PublishedRanges, _Copied]
 # Ranges that wait, and topics, as they were at one moment.
-Part = tuple[list[Wrote], list[_Copied]]
+CatalogPart = tuple[list[Wrote], list[_Copied]]
 
 
 class Catalog:
@@ -254,7 +254,7 @@ class Catalog:
         parts = self.parts()
         return (piece for part in parts for piece in encoded_part(part))
 
-    def parts(self) -> Generator[Part, None, None]:
+    def parts(self) -> Generator[CatalogPart, None, None]:
         """Copies everything as it is at the call, some at a time; changes may come meanwhile, from the same thread.
 
         Any thread may encode a part, by `encoded_part`. To be gone through, or closed.
@@ -266,7 +266,7 @@ class Catalog:
         next(parts)
         return parts
 
-    def _parts(self, waiting: list[Wrote], topics: _Copies) -> Generator[Part, None, None]:
+    def _parts(self, waiting: list[Wrote], topics: _Copies) -> Generator[CatalogPart, None, None]:
         try:
             yield [], []
             yield waiting, []
@@ -287,7 +287,7 @@ class Catalog:
         for change in decode_changes(piece):
             self.apply(change)
 
-    def check(self, changes: Iterable[Change]) -> None:
+    def check(self, changes: Iterable[CatalogChange]) -> None:
         """Raises ValueError when the changes, in order, contradict what is there: a bug of the caller. No effect."""
         rows: dict[bytes, int | None] = {}  # what these changes did so far; None: gone
         highs: dict[tuple[str, int], int] = {}
@@ -303,7 +303,7 @@ class Catalog:
                     if change.first_offset != high:
                         raise ValueError(f"topic {change.topic} ends at {high}, not at {change.first_offset}")
                     highs[key] = high + sum(self._take(change.range_ids, rows))
-                case Dropped():
+                case TopicDropped():
                     self._take(change.range_ids, rows)
 
     def _rows(self, range_id: bytes, rows: dict[bytes, int | None]) -> int | None:
@@ -328,9 +328,9 @@ class Catalog:
                 return []
             case Published():
                 return self._publish(change)
-            case Dropped():
+            case TopicDropped():
                 return [self._waiting.pop(range_id).location for range_id in change.range_ids]
-            case Trimmed():
+            case TopicTrimmed():
                 return self._changing(change.topic, change.partition).trim(change.before_offset)
             case Held():
                 topic = self._topics.setdefault((change.topic, change.partition), PublishedRanges(change.low_offset))
@@ -348,9 +348,9 @@ class Catalog:
             topic.add(wrote.rows, wrote.location)
         return empty
 
-    def changes_something(self, change: Change) -> bool:
+    def changes_something(self, change: CatalogChange) -> bool:
         """Tells whether a change would leave anything other than it is: a trim may forget no range."""
-        if not isinstance(change, Trimmed):
+        if not isinstance(change, TopicTrimmed):
             return True
         found = self._topics.get((change.topic, change.partition))
         return found is not None and found.below(change.before_offset) > 0
@@ -395,7 +395,7 @@ class Catalog:
             yield from topic.locations()
 
 
-def encoded_part(part: Part) -> Iterator[bytes]:
+def encoded_part(part: CatalogPart) -> Iterator[bytes]:
     """Encodes a part of a catalog, a piece at a time, for `Catalog.take`."""
     waiting, topics = part
     for at in range(0, len(waiting), CHANGES_PER_PIECE):

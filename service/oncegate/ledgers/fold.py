@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog import Catalog, Change, Location, SnapshotChange
+from oncegate.ledgers.catalog import Catalog, CatalogChange, Location, SnapshotChange
 from oncegate.ledgers.chain import FIRST_CHAIN
 from oncegate.ledgers.frames import AnyChange, Compacted, End, Frame, Owned, Sent
 from oncegate.packed import PackedList
@@ -28,7 +28,7 @@ class Fold:
         self._links = PackedList(_LINK)
         self.catalog = Catalog()
         self.compacted: Compacted | None = None
-        self.pending: list[Change] = []
+        self.pending: list[CatalogChange] = []
         self.settled = False
         # Where the first frame lies that is needed.
         self.ledger_from = 0

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog import Change, Location
+from oncegate.ledgers.catalog import CatalogChange, Location
 from oncegate.ledgers.chain import chain_of
 from oncegate.ports import Mark, Replayed, RowPlaces, RowRange
 
@@ -84,7 +84,7 @@ class Sent(msgspec.Struct, frozen=True, array_like=True, tag=18):
         return [RowRange(self.topic, self.partition, first, rows) for first, rows in ranges]
 
 
-AnyChange = Change | Owned | Compacted | Sent
+AnyChange = CatalogChange | Owned | Compacted | Sent
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):

@@ -10,9 +10,9 @@ from oncegate.core.errors import LedgerDown
 from oncegate.ledgers.catalog import (
     CHANGES_PER_PIECE,
     Catalog,
-    Change,
+    CatalogChange,
+    CatalogPart,
     Location,
-    Part,
     encode_changes,
     encoded_part,
 )
@@ -58,9 +58,9 @@ class SnapshotTaking:
         self._guarded = guarded
         self._saving_catalog = False
         # What has changed in the catalog since the last of it was handed to the writer.
-        self.changes_since: list[Change] = []
+        self.changes_since: list[CatalogChange] = []
 
-    def changed(self, changes: Sequence[Change]) -> None:
+    def changed(self, changes: Sequence[CatalogChange]) -> None:
         """Takes note of changes of the catalog, at the moment that they are applied."""
         if self._saving_catalog:
             self.changes_since += changes
@@ -100,7 +100,7 @@ class SnapshotTaking:
         return location
 
 
-async def _encoded_parts(parts: Iterator[Part]) -> AsyncIterator[bytes]:
+async def _encoded_parts(parts: Iterator[CatalogPart]) -> AsyncIterator[bytes]:
     """Parts are copied here, where the catalog changes, and encoded in another thread."""
     for part in parts:
         pieces = encoded_part(part)
@@ -108,6 +108,6 @@ async def _encoded_parts(parts: Iterator[Part]) -> AsyncIterator[bytes]:
             yield piece
 
 
-def _encoded(changes: Sequence[Change]) -> Iterator[bytes]:
+def _encoded(changes: Sequence[CatalogChange]) -> Iterator[bytes]:
     for at in range(0, len(changes), CHANGES_PER_PIECE):
         yield encode_changes(changes[at : at + CHANGES_PER_PIECE])

@@ -40,7 +40,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class WitnessRecord:
     """Holds what the witness saw: how far one ledger reached. `serial` grows with each writing."""
 
     serial: int
@@ -56,7 +56,7 @@ class Seen:
         return raw + hashlib.sha256(raw).digest()[:16]
 
     @classmethod
-    def decode(cls, raw: bytes) -> "Seen | None":
+    def decode(cls, raw: bytes) -> "WitnessRecord | None":
         """Reads a slot; None when its bytes are not whole."""
         if len(raw) < _SLOT.size or hashlib.sha256(raw[: _SLOT.size - 16]).digest()[:16] != raw[_SLOT.size - 16 :]:
             return None
@@ -69,7 +69,7 @@ def witness_path(folder: Path, namespace: str) -> Path:
     return folder / (namespace + WITNESS_SUFFIX)
 
 
-def read_witness(disk: Disk, path: Path, accept: str = ACCEPT) -> Seen:
+def read_witness(disk: Disk, path: Path, accept: str = ACCEPT) -> WitnessRecord:
     """Returns the newer whole slot; LedgerDamaged when there is none, which says how to `accept` what is there."""
     if not path.exists():
         raise LedgerDamaged(
@@ -77,7 +77,7 @@ def read_witness(disk: Disk, path: Path, accept: str = ACCEPT) -> Seen:
             f"put it back from a copy, or {accept}"
         )
     data = disk.read(path)
-    slots = [Seen.decode(data[offset : offset + _SLOT.size]) for offset in (0, BLOCK_BYTES)]
+    slots = [WitnessRecord.decode(data[offset : offset + _SLOT.size]) for offset in (0, BLOCK_BYTES)]
     seen = [slot for slot in slots if slot is not None]
     if not seen:
         raise LedgerDamaged(f"the witness {path} cannot be read; put it back from a copy, or {accept}")
@@ -86,7 +86,7 @@ def read_witness(disk: Disk, path: Path, accept: str = ACCEPT) -> Seen:
 
 def create_witness(disk: Disk, path: Path, ledger: bytes, epoch: int, end: End, *, serial: int = 0) -> None:
     """Makes a witness whose two slots have seen `end`, durable; it replaces any other."""
-    slot = Seen(serial, ledger, epoch, end).encode().ljust(BLOCK_BYTES, b"\0")
+    slot = WitnessRecord(serial, ledger, epoch, end).encode().ljust(BLOCK_BYTES, b"\0")
     replace_file(disk, path, [slot, slot])
 
 
@@ -110,7 +110,7 @@ class WitnessWriter:
         if self._failed is not None:
             raise self._failed
         self._serial += 1
-        slot = Seen(self._serial, self._ledger, self._epoch, end).encode()
+        slot = WitnessRecord(self._serial, self._ledger, self._epoch, end).encode()
         try:
             self._disk.write(self._fd, [slot], self._serial % 2 * BLOCK_BYTES)
         except OSError as error:

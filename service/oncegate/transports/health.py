@@ -15,7 +15,7 @@ _SERVING = ("SERVING", "FULL")
 
 
 @dataclass(frozen=True)
-class Answer:
+class HealthAnswer:
     """The answer to a probe. `namespaces`: the state of each, SERVING | FULL | STANDBY | RECOVERING | DOWN.
 
     detail: why it is not ok; where it is, which namespaces do not serve, and why; empty: all do. is_drained: an
@@ -29,14 +29,14 @@ class Answer:
     is_drained: bool = False
 
 
-def started(gateway: Gateway | None) -> Answer:
+def started(gateway: Gateway | None) -> HealthAnswer:
     """Tells whether kernels are compiled and the list of namespaces was read."""
     if gateway is None:
-        return Answer(False, "the gateway is starting: its ledgers are being opened", {})
-    return Answer(True, "", gateway.readiness())
+        return HealthAnswer(False, "the gateway is starting: its ledgers are being opened", {})
+    return HealthAnswer(True, "", gateway.readiness())
 
 
-def ready(gateway: Gateway | None, namespace: str | None = None) -> Answer:
+def ready(gateway: Gateway | None, namespace: str | None = None) -> HealthAnswer:
     """Tells whether any namespace is served from an index that was rebuilt to its ledger's end, or this one.
 
     One that is not served is refused in its own answers: it takes no other one out of service. Raises NotFound: there
@@ -51,10 +51,10 @@ def ready(gateway: Gateway | None, namespace: str | None = None) -> Answer:
         states = {namespace: states[namespace]}
     if (note := gateway.draining) is not None:
         told = f"the gateway was drained by {note.who}: {note.why}; {UNDO} has it take new work again"
-        return Answer(False, told, states, is_drained=True)
+        return HealthAnswer(False, told, states, is_drained=True)
     waiting = {name: state for name, state in states.items() if state not in _SERVING}
     detail = _told(gateway, waiting) if waiting or states else "there is no namespace yet"
-    return Answer(len(waiting) < len(states), detail, states)
+    return HealthAnswer(len(waiting) < len(states), detail, states)
 
 
 def _told(gateway: Gateway, waiting: dict[str, str]) -> str:
@@ -74,10 +74,10 @@ def _because(reason: str) -> str:
     return f" ({reason})" if reason else ""
 
 
-def without_names(answer: Answer) -> Answer:
+def without_names(answer: HealthAnswer) -> HealthAnswer:
     """Returns the same answer for somebody who may not know which namespaces there are, nor what operators say."""
     if answer.is_drained:
-        return Answer(False, f"{DRAINED}; {UNDO} has it take new work again", {}, is_drained=True)
+        return HealthAnswer(False, f"{DRAINED}; {UNDO} has it take new work again", {}, is_drained=True)
     if not answer.namespaces:
         return answer
-    return Answer(answer.ok, "" if answer.ok else "no namespace serves", {})
+    return HealthAnswer(answer.ok, "" if answer.ok else "no namespace serves", {})

@@ -12,7 +12,7 @@ from prometheus_client.samples import Exemplar
 
 from oncegate.engine.counts.counts import Exemplar as Traced
 from oncegate.engine.counts.counts import Histogram
-from oncegate.engine.metrics.families import PREFIX, Kind
+from oncegate.engine.metrics.families import PREFIX, MetricKind
 from oncegate.engine.metrics.reader import Family
 
 TEXT = "text/plain"
@@ -20,7 +20,7 @@ OPENMETRICS = "application/openmetrics-text"
 CONTENT_TYPES = {TEXT: CONTENT_TYPE_PLAIN_0_0_4, OPENMETRICS: openmetrics.CONTENT_TYPE_LATEST}
 # Only what is a base unit may end a name in OpenMetrics.
 _BASE_UNITS = ("bytes", "seconds", "ratio")
-_FAMILIES: dict[Kind, Any] = {Kind.COUNTER: CounterMetricFamily, Kind.GAUGE: GaugeMetricFamily}
+_FAMILIES: dict[MetricKind, Any] = {MetricKind.COUNTER: CounterMetricFamily, MetricKind.GAUGE: GaugeMetricFamily}
 _PROCESS = ProcessCollector(registry=None)
 
 
@@ -55,7 +55,7 @@ def _family(family: Family) -> Metric:
     metric = family.metric
     name, help_text = PREFIX + metric.name, ": ".join(filter(None, (metric.unit, metric.meaning)))
     unit = metric.unit if metric.unit in _BASE_UNITS else ""
-    if metric.kind is Kind.HISTOGRAM:
+    if metric.kind is MetricKind.HISTOGRAM:
         histogram = HistogramMetricFamily(name, help_text, labels=metric.all_labels, unit=unit)
         for labels, value in family.values.items():
             assert isinstance(value, Histogram)

@@ -15,7 +15,7 @@ from oncegate.core import errors as e
 Effect = Literal["none", "unknown"]
 
 
-class Kind(Enum):
+class OutcomeKind(Enum):
     """What sort of failure an error is. Behind each: the gRPC code that stands for it (grpc/statuscodes.md)."""
 
     UNAVAILABLE = "unavailable"  # UNAVAILABLE
@@ -46,67 +46,67 @@ class Kind(Enum):
 class Outcome:
     """What one error is, and what is known of its effect."""
 
-    kind: Kind
+    kind: OutcomeKind
     effect: Effect = "none"
 
 
 OUTCOMES: dict[type[e.OncegateError], Outcome] = {
-    e.Overloaded: Outcome(Kind.UNAVAILABLE),
-    e.Recovering: Outcome(Kind.UNAVAILABLE),
-    e.KeysUnread: Outcome(Kind.UNAVAILABLE),
-    e.QuotaExceeded: Outcome(Kind.EXHAUSTED),
-    e.LedgerFull: Outcome(Kind.STORAGE_FULL),
-    e.LedgerDown: Outcome(Kind.UNAVAILABLE, "unknown"),
-    e.LedgerFenced: Outcome(Kind.UNAVAILABLE),
-    e.DeadlinePassed: Outcome(Kind.DEADLINE),
-    e.BodyTooSlow: Outcome(Kind.TOO_SLOW),
-    e.Stopping: Outcome(Kind.UNAVAILABLE),
-    e.MissingStage: Outcome(Kind.CONFLICT),
-    e.ProducerBusy: Outcome(Kind.CONFLICT),
-    e.LeaseLive: Outcome(Kind.CONFLICT),
-    e.BadRequest: Outcome(Kind.INVALID),
-    e.NullId: Outcome(Kind.UNPROCESSABLE),
-    e.TooLarge: Outcome(Kind.TOO_LARGE),
-    e.TargetTooLong: Outcome(Kind.TARGET_TOO_LONG),
-    e.HeadTooLarge: Outcome(Kind.HEAD_TOO_LARGE),
-    e.Misdirected: Outcome(Kind.MISDIRECTED),
-    e.ForeignOrigin: Outcome(Kind.DENIED),
-    e.Unauthenticated: Outcome(Kind.UNAUTHENTICATED),
-    e.Forbidden: Outcome(Kind.DENIED),
-    e.LengthRequired: Outcome(Kind.LENGTH_UNKNOWN),
-    e.NotAcceptable: Outcome(Kind.NOT_ACCEPTABLE),
-    e.UnsupportedMedia: Outcome(Kind.UNSUPPORTED),
-    e.NotFound: Outcome(Kind.NOT_FOUND),
-    e.MethodNotAllowed: Outcome(Kind.NO_SUCH_METHOD),
-    e.SchemaMismatch: Outcome(Kind.CONFLICT),
-    e.OtherPartitions: Outcome(Kind.CONFLICT),
-    e.ReadElsewhere: Outcome(Kind.CONFLICT),
-    e.TokenReused: Outcome(Kind.UNPROCESSABLE),
-    e.ChunkAltered: Outcome(Kind.UNPROCESSABLE),
-    e.OffsetTrimmed: Outcome(Kind.GONE),
-    e.TooManyNamespaces: Outcome(Kind.EXHAUSTED),
-    e.NotEmpty: Outcome(Kind.CONFLICT),
-    e.OffsetBeyondEnd: Outcome(Kind.OUT_OF_RANGE),
-    e.UnknownProducer: Outcome(Kind.NOT_FOUND),
-    e.UnknownDriver: Outcome(Kind.NOT_FOUND),
-    e.OtherDriver: Outcome(Kind.CONFLICT),
-    e.SourceReplaced: Outcome(Kind.CONFLICT),
-    e.UnknownClaim: Outcome(Kind.NOT_FOUND),
-    e.ReleasedClaim: Outcome(Kind.CONFLICT),
-    e.Fenced: Outcome(Kind.CONFLICT),
-    e.Gap: Outcome(Kind.CONFLICT),
-    e.OutOfOrder: Outcome(Kind.CONFLICT),
-    e.NotDriver: Outcome(Kind.DENIED),
-    e.NotDone: Outcome(Kind.CONFLICT),
-    e.OlderBatch: Outcome(Kind.CONFLICT),
-    e.SecondWrite: Outcome(Kind.CONFLICT),
-    e.BatchConflict: Outcome(Kind.CONFLICT),
-    e.BatchForgotten: Outcome(Kind.CONFLICT),
-    e.TopicReplaced: Outcome(Kind.CONFLICT),
-    e.LedgerBehind: Outcome(Kind.CONFLICT),
-    e.LedgerDamaged: Outcome(Kind.CONFLICT),
-    e.LedgerBusy: Outcome(Kind.CONFLICT),
-    e.KeyMismatch: Outcome(Kind.CONFLICT),
+    e.Overloaded: Outcome(OutcomeKind.UNAVAILABLE),
+    e.Recovering: Outcome(OutcomeKind.UNAVAILABLE),
+    e.KeysUnread: Outcome(OutcomeKind.UNAVAILABLE),
+    e.QuotaExceeded: Outcome(OutcomeKind.EXHAUSTED),
+    e.LedgerFull: Outcome(OutcomeKind.STORAGE_FULL),
+    e.LedgerDown: Outcome(OutcomeKind.UNAVAILABLE, "unknown"),
+    e.LedgerFenced: Outcome(OutcomeKind.UNAVAILABLE),
+    e.DeadlinePassed: Outcome(OutcomeKind.DEADLINE),
+    e.BodyTooSlow: Outcome(OutcomeKind.TOO_SLOW),
+    e.Stopping: Outcome(OutcomeKind.UNAVAILABLE),
+    e.MissingStage: Outcome(OutcomeKind.CONFLICT),
+    e.ProducerBusy: Outcome(OutcomeKind.CONFLICT),
+    e.LeaseLive: Outcome(OutcomeKind.CONFLICT),
+    e.BadRequest: Outcome(OutcomeKind.INVALID),
+    e.NullId: Outcome(OutcomeKind.UNPROCESSABLE),
+    e.TooLarge: Outcome(OutcomeKind.TOO_LARGE),
+    e.TargetTooLong: Outcome(OutcomeKind.TARGET_TOO_LONG),
+    e.HeadTooLarge: Outcome(OutcomeKind.HEAD_TOO_LARGE),
+    e.Misdirected: Outcome(OutcomeKind.MISDIRECTED),
+    e.ForeignOrigin: Outcome(OutcomeKind.DENIED),
+    e.Unauthenticated: Outcome(OutcomeKind.UNAUTHENTICATED),
+    e.Forbidden: Outcome(OutcomeKind.DENIED),
+    e.LengthRequired: Outcome(OutcomeKind.LENGTH_UNKNOWN),
+    e.NotAcceptable: Outcome(OutcomeKind.NOT_ACCEPTABLE),
+    e.UnsupportedMedia: Outcome(OutcomeKind.UNSUPPORTED),
+    e.NotFound: Outcome(OutcomeKind.NOT_FOUND),
+    e.MethodNotAllowed: Outcome(OutcomeKind.NO_SUCH_METHOD),
+    e.SchemaMismatch: Outcome(OutcomeKind.CONFLICT),
+    e.OtherPartitions: Outcome(OutcomeKind.CONFLICT),
+    e.ReadElsewhere: Outcome(OutcomeKind.CONFLICT),
+    e.TokenReused: Outcome(OutcomeKind.UNPROCESSABLE),
+    e.ChunkAltered: Outcome(OutcomeKind.UNPROCESSABLE),
+    e.OffsetTrimmed: Outcome(OutcomeKind.GONE),
+    e.TooManyNamespaces: Outcome(OutcomeKind.EXHAUSTED),
+    e.NotEmpty: Outcome(OutcomeKind.CONFLICT),
+    e.OffsetBeyondEnd: Outcome(OutcomeKind.OUT_OF_RANGE),
+    e.UnknownProducer: Outcome(OutcomeKind.NOT_FOUND),
+    e.UnknownDriver: Outcome(OutcomeKind.NOT_FOUND),
+    e.OtherDriver: Outcome(OutcomeKind.CONFLICT),
+    e.SourceReplaced: Outcome(OutcomeKind.CONFLICT),
+    e.UnknownClaim: Outcome(OutcomeKind.NOT_FOUND),
+    e.ReleasedClaim: Outcome(OutcomeKind.CONFLICT),
+    e.Fenced: Outcome(OutcomeKind.CONFLICT),
+    e.Gap: Outcome(OutcomeKind.CONFLICT),
+    e.OutOfOrder: Outcome(OutcomeKind.CONFLICT),
+    e.NotDriver: Outcome(OutcomeKind.DENIED),
+    e.NotDone: Outcome(OutcomeKind.CONFLICT),
+    e.OlderBatch: Outcome(OutcomeKind.CONFLICT),
+    e.SecondWrite: Outcome(OutcomeKind.CONFLICT),
+    e.BatchConflict: Outcome(OutcomeKind.CONFLICT),
+    e.BatchForgotten: Outcome(OutcomeKind.CONFLICT),
+    e.TopicReplaced: Outcome(OutcomeKind.CONFLICT),
+    e.LedgerBehind: Outcome(OutcomeKind.CONFLICT),
+    e.LedgerDamaged: Outcome(OutcomeKind.CONFLICT),
+    e.LedgerBusy: Outcome(OutcomeKind.CONFLICT),
+    e.KeyMismatch: Outcome(OutcomeKind.CONFLICT),
 }
 
 
@@ -122,7 +122,7 @@ class Internal(e.OncegateError):
     retry_after_ms = 1_000
 
 
-INTERNAL = Outcome(Kind.INTERNAL, "unknown")
+INTERNAL = Outcome(OutcomeKind.INTERNAL, "unknown")
 
 
 def outcome_of(error: type[e.OncegateError]) -> Outcome:

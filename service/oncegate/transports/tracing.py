@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 from oncegate.core.errors import OncegateError
 from oncegate.ports.tracing import Attributes, Tracer, TraceSpan, current_as, current_span
-from oncegate.transports.outcomes import Kind, outcome_of
+from oncegate.transports.outcomes import OutcomeKind, outcome_of
 
 Fields = Iterable[tuple[str | bytes, str | bytes]]
 # W3C Trace Context: version, trace id, the caller's span, flags. A trace id of zeros is none.
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 _LONGEST = 256
 # What the gateway could not do, of which the others are the caller's to mend.
-_FAILURES = frozenset({Kind.UNAVAILABLE, Kind.STORAGE_FULL, Kind.DEADLINE, Kind.INTERNAL})
+_FAILURES = frozenset({OutcomeKind.UNAVAILABLE, OutcomeKind.STORAGE_FULL, OutcomeKind.DEADLINE, OutcomeKind.INTERNAL})
 
 
 @contextmanager

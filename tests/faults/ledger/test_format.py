@@ -2,7 +2,7 @@
 
 import hashlib
 
-from oncegate.ledgers.catalog import Dropped, Location, Published, Trimmed, Wrote
+from oncegate.ledgers.catalog import Location, Published, TopicDropped, TopicTrimmed, Wrote
 from oncegate.ledgers.chain import chain_of
 from oncegate.ledgers.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log.files.frames import (
@@ -16,7 +16,7 @@ from oncegate.ledgers.log.files.frames import (
 )
 from oncegate.ledgers.log.files.keys import key_check
 from oncegate.ledgers.log.files.ledger_list import read_list, write_list
-from oncegate.ledgers.witness import End, Seen
+from oncegate.ledgers.witness import End, WitnessRecord
 
 LEDGER = bytes(range(16))
 CHAIN = bytes(range(100, 116))
@@ -26,8 +26,8 @@ BODY = Body(
     [
         Wrote(b"r" * 16, 5, Location(3, 1, 4_096, 600, b"h" * 32)),
         Published("flights", 0, 12, (b"r" * 16,)),
-        Dropped((b"s" * 16,)),
-        Trimmed("flights", 0, 10),
+        TopicDropped((b"s" * 16,)),
+        TopicTrimmed("flights", 0, 10),
     ],
 )
 
@@ -58,9 +58,9 @@ def test_the_body_of_a_frame() -> None:
 
 
 def test_a_slot_of_the_witness() -> None:
-    seen = Seen(9, LEDGER, 3, End(7, 12_288, 42, CHAIN))
+    seen = WitnessRecord(9, LEDGER, 3, End(7, 12_288, 42, CHAIN))
     assert seen.encode().hex() == GOLDEN_WITNESS
-    assert Seen.decode(seen.encode()) == seen
+    assert WitnessRecord.decode(seen.encode()) == seen
 
 
 def test_the_list_of_ledgers(tmp_path) -> None:

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from oncegate.core.claims import CLAIM, Action, Asker, ClaimState, IdState
 from oncegate.core.entries.kinds import Claimed, Completed, Released
 from oncegate.core.errors import TokenReused
-from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.apply import ClaimUndo
 from oncegate.index.claims.store import Widths
 from oncegate.index.table.arrays import NO_DIGESTS, SAME_INDEX
 from tests.support.index.claim_index import ClaimIndex
@@ -95,7 +95,7 @@ class IndexAndReference(RuleBasedStateMachine):
         super().__init__()
         self.index = ClaimIndex(self.widths, self.compiled)
         self.reference = Reference()
-        self.pending: list[tuple[Undo, Reference]] = []
+        self.pending: list[tuple[ClaimUndo, Reference]] = []
         self.now_ms = self.position = 0
 
     @rule(

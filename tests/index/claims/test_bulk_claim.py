@@ -9,7 +9,7 @@ import pytest
 
 from oncegate.core.entries.kinds import Claimed, Completed, Released
 from oncegate.core.verdicts import Verdict
-from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.apply import ClaimUndo
 from oncegate.index.claims.decide import LEFT, ClaimBatch, claim_many, is_repeat
 from oncegate.index.claims.store import Widths
 from oncegate.index.table.rows import _LAYOUT
@@ -39,7 +39,7 @@ class OneByOne:
     """What `Together` is for claims that were folded in together."""
 
     index: ClaimIndex
-    undos: list[Undo]
+    undos: list[ClaimUndo]
 
     def settle(self) -> None:
         for undo in self.undos:

@@ -7,7 +7,7 @@ import pytest
 
 from oncegate.core.claims import ClaimState, IdState
 from oncegate.core.entries.kinds import Claimed, Completed, Released
-from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.apply import ClaimUndo
 from oncegate.index.claims.store import Widths
 from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import LEASE_MS, NARROW, Driver, fingerprints, name
@@ -56,7 +56,7 @@ class Twins:
 
     def try_and_take_back(self) -> None:
         """A group of entries, with sweeps and growth between them and before they are undone."""
-        pending: list[Undo] = []
+        pending: list[ClaimUndo] = []
         known = len(self.claims), len(self.calls)
         for _ in range(self.rng.randrange(1, 6)):
             entry = self.random_entry(self.tried)

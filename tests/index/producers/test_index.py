@@ -16,7 +16,7 @@ from oncegate.index.producers.apply import CALLS_KEPT, PAST_TOKENS, apply
 from oncegate.index.producers.decide import registrant, standing
 from oncegate.index.producers.intervals import Intervals, flat
 from oncegate.index.producers.snapshot import ProducerSnapshot, snapshot_steps
-from oncegate.index.producers.store import Driver, Producer, ProducerStore
+from oncegate.index.producers.store import Driver, ProducerState, ProducerStore
 from tests.support.index.producers_saved import pieces_of, restored, seen_in
 from tests.support.index.sequences import LEASE_MS, Lane, id16, said
 
@@ -290,7 +290,7 @@ def test_a_snapshot_of_producers_that_is_closed_or_thrown_away_copies_nothing_mo
 def test_producers_are_saved_in_small_steps() -> None:
     store = ProducerStore()
     for number in range(1_001):
-        store.put(Producer(f"p{number}", number, "d"))
+        store.put(ProducerState(f"p{number}", number, "d"))
         store.drivers[f"d{number}"] = Driver(f"d{number}")
     steps = list(snapshot_steps(store))
     per_step = [len(msgspec.msgpack.decode(data)) for step in steps[:-1] for _, data in step]
@@ -298,7 +298,7 @@ def test_producers_are_saved_in_small_steps() -> None:
     large = ProducerStore()
     first = np.arange(30_000, dtype=np.uint64) * np.uint64(2)
     for number in range(4):
-        large.put(Producer(f"p{number}", number, "d", intervals=Intervals(first, first, first)))
+        large.put(ProducerState(f"p{number}", number, "d", intervals=Intervals(first, first, first)))
     assert max(sum(len(data) for _, data in step) for step in snapshot_steps(large)) < 3 << 19
 
 

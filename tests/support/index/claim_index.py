@@ -5,7 +5,7 @@ from typing import Any, Self
 from oncegate.arraytypes import U64
 from oncegate.core.entries.kinds import Entry
 from oncegate.index.claims import lookup
-from oncegate.index.claims.apply import Undo, apply, settle, undo
+from oncegate.index.claims.apply import ClaimUndo, apply, settle, undo
 from oncegate.index.claims.decide import decide, decide_look_up, decide_take
 from oncegate.index.claims.evict import drop
 from oncegate.index.claims.firsts import Firsts, firsts_of, written_by
@@ -33,13 +33,13 @@ class ClaimIndex(ClaimStore):
     def decide_look_up(self, ids: U64, now_ms: int, *more: Any) -> ClaimDecision:
         return decide_look_up(self, ids, now_ms, *more)
 
-    def apply(self, position: int, entry: Entry, now_ms: int) -> Undo | None:
+    def apply(self, position: int, entry: Entry, now_ms: int) -> ClaimUndo | None:
         return apply(self, position, entry, now_ms)
 
-    def undo(self, change: Undo) -> None:
+    def undo(self, change: ClaimUndo) -> None:
         undo(self, change)
 
-    def settle(self, change: Undo) -> None:
+    def settle(self, change: ClaimUndo) -> None:
         settle(self, change)
 
     def drop_evicted(self, archive: int, ids: U64) -> int:

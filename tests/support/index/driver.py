@@ -7,7 +7,7 @@ import numpy as np
 
 from oncegate.core.entries.kinds import Claimed, Completed, Released
 from oncegate.core.verdicts import BY_BYTE
-from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.apply import ClaimUndo
 from oncegate.index.claims.results import ClaimDecision
 from oncegate.index.claims.store import Widths
 from oncegate.index.table.arrays import NO_DIGESTS
@@ -35,7 +35,7 @@ class Answer:
 
     asked: ClaimDecision
     claim: bytes | None
-    undo: Undo | None
+    undo: ClaimUndo | None
 
     @property
     def verdicts(self) -> list[tuple[str, int]]:
@@ -95,15 +95,15 @@ class Driver:
         self.index.make_room(len(asked.fresh) + len(asked.taken), self.now_ms, digests=bool(asked.digests))
         return Answer(asked, claim, self.apply(entry, settled))
 
-    def complete(self, claim: bytes | None, settled: bool = True, result: bytes = b"") -> Undo:
+    def complete(self, claim: bytes | None, settled: bool = True, result: bytes = b"") -> ClaimUndo:
         assert claim is not None
         return self.apply(Completed(claim, 8_000 + self.now_ms, result), settled)
 
-    def release(self, claim: bytes | None, settled: bool = True) -> Undo:
+    def release(self, claim: bytes | None, settled: bool = True) -> ClaimUndo:
         assert claim is not None
         return self.apply(Released(claim, 9_000 + self.now_ms), settled)
 
-    def apply(self, entry: Claimed | Completed | Released, settled: bool = True) -> Undo:
+    def apply(self, entry: Claimed | Completed | Released, settled: bool = True) -> ClaimUndo:
         self.position += 1
         undo = self.index.apply(self.position, entry, self.now_ms)
         self.entries.append((self.position, entry))
@@ -111,7 +111,7 @@ class Driver:
             self.index.settle(undo)
         return undo
 
-    def undo(self, undo: Undo) -> None:
+    def undo(self, undo: ClaimUndo) -> None:
         self.index.undo(undo)
         self.entries.pop()
         self.position -= 1

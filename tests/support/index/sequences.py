@@ -20,7 +20,7 @@ from oncegate.core.verdicts import BY_BYTE
 from oncegate.index.producers.apply import apply
 from oncegate.index.producers.decide import SequenceDecision, decide
 from oncegate.index.producers.intervals import flat
-from oncegate.index.producers.store import Producer, ProducerStore
+from oncegate.index.producers.store import ProducerState, ProducerStore
 
 LEASE_MS = 10_000
 
@@ -49,7 +49,7 @@ class Lane:
         self.apply(DriverRegistered("d", 1, id16(99), 0))
 
     @property
-    def producer(self) -> Producer:
+    def producer(self) -> ProducerState:
         return self.store.producers["p"]
 
     def apply(self, entry: Entry, now_ms: int = 0) -> Any:

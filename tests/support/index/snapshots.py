@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 
-from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.apply import ClaimUndo
 from oncegate.index.claims.snapshot import SnapshotStopped, restore
 from oncegate.index.claims.store import Widths
 from tests.support.index.claim_index import ClaimIndex
@@ -22,7 +22,7 @@ def loaded(pieces: Pieces, widths: Widths, now_ms: int = 0, compiled: bool = Tru
 class Lasting(Walk):
     """Nothing is refused."""
 
-    def undo(self, undo: Undo) -> None:
+    def undo(self, undo: ClaimUndo) -> None:
         self.index.settle(undo)
 
 

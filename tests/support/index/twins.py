@@ -10,7 +10,7 @@ import numpy as np
 from oncegate.core.claims import ClaimState, IdState
 from oncegate.core.entries.kinds import Archived, Entry, Evicted
 from oncegate.core.verdicts import Flag
-from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.apply import ClaimUndo
 from oncegate.index.claims.evict import gather, numbered, parts_of, pick, unpin
 from oncegate.index.claims.replay import replay
 from oncegate.index.claims.results import ClaimDecision, ClaimView, Explained
@@ -48,8 +48,8 @@ def shown(explained: Explained) -> tuple[object, ...]:
 
 @dataclass
 class Pair:
-    eviction: Undo | None
-    plain: Undo | None
+    eviction: ClaimUndo | None
+    plain: ClaimUndo | None
 
 
 class Twins:

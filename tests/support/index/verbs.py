@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from oncegate.core.entries.kinds import Produced, Retired, Taken
-from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.apply import ClaimUndo
 from oncegate.index.claims.results import ClaimDecision
 from oncegate.index.table.arrays import NO_DIGESTS
 from tests.support.index.driver import Answer, Driver, name
@@ -56,5 +56,5 @@ class VerbDriver(Driver):
         who = (claim, name(token), call, digest_of(ids), 5_000 + self.now_ms)
         return Answer(asked, claim, self.apply(Produced("t", 1, 9, rows, 0, *who, *granted, asked.digests), settled))
 
-    def retire(self, before_wall_ms: int, settled: bool = True) -> Undo:
+    def retire(self, before_wall_ms: int, settled: bool = True) -> ClaimUndo:
         return self.apply(Retired(before_wall_ms, 4_000 + self.now_ms), settled)

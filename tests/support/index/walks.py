@@ -7,7 +7,7 @@ import numpy as np
 
 from oncegate.core.claims import ClaimState, IdState
 from oncegate.core.errors import Overloaded
-from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.apply import ClaimUndo
 from oncegate.index.claims.store import Widths
 from oncegate.index.table.arrays import NO_DIGESTS
 from tests.support.index.claim_index import ClaimIndex
@@ -27,7 +27,7 @@ class Walk(VerbDriver):
         self.payloads = payloads
         self.calls: list[tuple[str, int, list[int]]] = []
         self.claims: list[bytes] = []
-        self.pending: list[Undo] = []
+        self.pending: list[ClaimUndo] = []
 
     def step(self) -> None:
         rng = self.rng
@@ -48,7 +48,7 @@ class Walk(VerbDriver):
             self.index.settle(undo)
         self.pending.clear()
 
-    def _grants(self) -> Undo | None:
+    def _grants(self) -> ClaimUndo | None:
         verb, token, call = self.rng.choice(("claim", "produce", "take")), self.rng.choice(TOKENS), len(self.calls)
         ids = self.rng.sample(IDS, 4)
         answer = self.does(verb, token, call, ids, settled=False, digests=self._digests())
@@ -64,13 +64,13 @@ class Walk(VerbDriver):
             return NO_DIGESTS
         return np.array([self.rng.randrange(4) for _ in range(4)], np.uint32)
 
-    def _settles(self) -> Undo | None:
+    def _settles(self) -> ClaimUndo | None:
         is_open = [c for c in self.claims if self.index.view(c, self.now_ms).state is ClaimState.OPEN]
         if not is_open:
             return None
         return self.rng.choice((self.complete, self.release))(self.rng.choice(is_open), settled=False)
 
-    def _retires(self) -> Undo | None:
+    def _retires(self) -> ClaimUndo | None:
         oldest_ms = self.index.oldest_wall_ms
         if oldest_ms is None or self.rng.random() < 0.5:
             return None

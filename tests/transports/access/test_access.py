@@ -32,7 +32,7 @@ class Keyed:
     def __init__(self, folder: Path) -> None:
         self.path, self.clock, self.events = folder / "keys.json", FakeClock(), Events()
         self.texts: dict[str, str] = {}
-        self._kept: dict[str, keys.Key] = {}
+        self._kept: dict[str, keys.ApiKey] = {}
 
     def add(self, name: str, *roles: Role, namespaces: tuple[str, ...] = ("mail",)) -> str:
         self._kept[name], self.texts[name] = keys.made(name, roles, namespaces, 0)
@@ -91,8 +91,8 @@ def test_a_wrong_secret_under_a_known_id_is_refused_also_after_the_right_one(key
 def test_a_key_is_checked_by_scrypt_once(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> None:
     text = keyed.add("loader", Role.WRITE)
     found, checks = keyed.open(), []
-    right = keys.Key.fits
-    monkeypatch.setattr(keys.Key, "fits", lambda key, secret: checks.append(key.id) or right(key, secret))
+    right = keys.ApiKey.fits
+    monkeypatch.setattr(keys.ApiKey, "fits", lambda key, secret: checks.append(key.id) or right(key, secret))
     for _ in range(100):
         assert refusal(found, "claimIds", "mail", text) is None
     assert len(checks) == 1

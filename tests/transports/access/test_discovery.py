@@ -21,7 +21,7 @@ from oncegate.transports.access.issuer_keys import (
     IssuerKeys,
     IssuerKeysUnreadable,
 )
-from oncegate.transports.access.tokens import TokenRules, Tokens
+from oncegate.transports.access.tokens import BearerTokens, TokenRules
 from tests.support.heard import Heard
 from tests.support.issuer import AUDIENCE, Issuer, Published, publishing
 
@@ -35,7 +35,9 @@ class Gate:
     def __init__(self, issuer: str) -> None:
         self.clock, self.heard = FakeClock(), Heard()
         self.keys = IssuerKeys(issuer, self.clock, self.heard, discovered=True)
-        self.access = Access(None, self.clock, self.heard, Tokens(replace(RULES, issuer=issuer), self.keys, self.clock))
+        self.access = Access(
+            None, self.clock, self.heard, BearerTokens(replace(RULES, issuer=issuer), self.keys, self.clock)
+        )
 
     def refusal(self, token: str) -> OncegateError | None:
         try:

@@ -24,7 +24,7 @@ from oncegate.transports.access.issuer_keys import (
     IssuerKeysUnreadable,
 )
 from oncegate.transports.access.rights import CALLS, Role
-from oncegate.transports.access.tokens import TokenRules, Tokens
+from oncegate.transports.access.tokens import BearerTokens, TokenRules
 from tests.support.heard import Heard
 from tests.support.issuer import AUDIENCE, URL, Issuer, Published, publishing
 
@@ -37,7 +37,7 @@ class Gate:
     def __init__(self, source: str, rules: TokenRules = RULES, clock: FakeClock | None = None) -> None:
         self.clock, self.heard = clock or FakeClock(), Heard()
         self.keys = IssuerKeys(source, self.clock, self.heard)
-        self.access = Access(None, self.clock, self.heard, Tokens(rules, self.keys, self.clock))
+        self.access = Access(None, self.clock, self.heard, BearerTokens(rules, self.keys, self.clock))
 
     def refusal(self, token: str, call: str = "claimIds", namespace: str = "mail") -> OncegateError | None:
         return refusal(self.access, call, namespace, token)

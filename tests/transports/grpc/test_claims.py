@@ -14,7 +14,7 @@ from oncegate.transports.decode.identifiers import claim_text
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.errors import CODES, code_of
 from oncegate.transports.grpc.methods import SERVICES
-from oncegate.transports.outcomes import Kind, public_errors
+from oncegate.transports.outcomes import OutcomeKind, public_errors
 from tests.support.grpc_app import Both, both
 from tests.support.http_app import CLAIM, JSON, PACKED, Reply, request, stream
 
@@ -208,7 +208,7 @@ async def test_the_probe_answers_for_the_whole_for_each_service_and_for_one_name
 
 
 def test_each_kind_of_failure_has_a_code() -> None:
-    assert set(CODES) == set(Kind)
+    assert set(CODES) == set(OutcomeKind)
     assert all(code_of(error) is not grpc.StatusCode.OK for error in public_errors())
     assert code_of(MissingStage) is grpc.StatusCode.ABORTED
 

@@ -10,7 +10,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from oncegate.engine.counters import COUNTERS
-from oncegate.engine.metrics.families import METRICS, Kind
+from oncegate.engine.metrics.families import METRICS, MetricKind
 from oncegate.transports.http.app import About, create_app
 from tests.support.http_app import Http, asgi, open_http, request, served
 
@@ -46,7 +46,7 @@ async def test_every_series_is_there_before_anything_was_asked() -> None:
     async with open_http() as http:
         found = await scrape(http)
     for metric in METRICS:
-        suffix = "_count" if metric.kind is Kind.HISTOGRAM else ""
+        suffix = "_count" if metric.kind is MetricKind.HISTOGRAM else ""
         told = [dict(labels) for name, labels in found if name == metric.full_name + suffix]
         assert told, metric.full_name
         assert all(set(labels) == set(metric.all_labels) for labels in told)

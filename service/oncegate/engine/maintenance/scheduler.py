@@ -12,7 +12,7 @@ from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.maintenance.snapshotter import Snapshotter
 from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.index.settings import bucket_ms, buckets_kept
-from oncegate.index.topics import Partition, Topic
+from oncegate.index.topics import PartitionState, TopicState
 from oncegate.ports import TrimRanges
 
 # A compaction that found no room is tried again after this long.
@@ -126,7 +126,7 @@ class Scheduler:
         self._journal.observer.event("compaction_failed", namespace=self._journal.namespace, **why)
 
 
-def _kept_from(topic: Topic, partition: Partition, wall_ms: int) -> int:
+def _kept_from(topic: TopicState, partition: PartitionState, wall_ms: int) -> int:
     """Returns the lowest offset that retention keeps: by time, and by bytes but for the newest rows."""
     ranges, size_bytes, gone = partition.kept, partition.size_bytes, 0
     for number, (_, rows_bytes, rows_wall_ms) in enumerate(ranges):

@@ -25,8 +25,8 @@ from oncegate.ports import Clock, Ledger, Mark
 # After a step of encoding, so many times as long for requests: a snapshot has a quarter of the time at most.
 SNAPSHOT_RESTS = 3
 # Gives the entries of a snapshot, encoded, a step at a time; taken of the index as it is at the call.
-Steps = Generator[list[bytes], None, None]
-Encode = Callable[[], Steps]
+SnapshotSteps = Generator[list[bytes], None, None]
+Encode = Callable[[], SnapshotSteps]
 # Is told how a snapshot ended: None, or why the ledger keeps its entries, as fields of an event.
 Ended = Callable[[dict[str, object] | None], None]
 
@@ -43,7 +43,7 @@ class Snapshotter:
         self._marks = marks
         self._group_commit = group_commit
         self._requested: Encode | None = None
-        self._steps: Steps | None = None
+        self._steps: SnapshotSteps | None = None
         self._next_step_ms = 0
         self._stream = EntryStream()
         self._ended: Ended = _ignored
@@ -114,7 +114,7 @@ class Snapshotter:
             self._let_go()
             self._ended({"error": "what waited for the ledger was refused"})
 
-    def _step(self, steps: Steps) -> None:
+    def _step(self, steps: SnapshotSteps) -> None:
         began_ms = self._clock.monotonic_ms()
         try:
             self._stream.give(next(steps))

@@ -25,7 +25,7 @@ STEPS_MOST = 1_000
 Values = Mapping[tuple[str, ...], float | Histogram]
 
 
-class Kind(Enum):
+class MetricKind(Enum):
     """Says how a metric may change: a counter only grows while the process runs."""
 
     COUNTER = "counter"
@@ -43,7 +43,7 @@ class Metric:
     """
 
     name: str
-    kind: Kind
+    kind: MetricKind
     unit: str
     meaning: str
     labels: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Metric:
     @property
     def full_name(self) -> str:
         """Returns its name as queries have it: with prefix, and the suffix of counters."""
-        return f"{PREFIX}{self.name}{'_total' if self.kind is Kind.COUNTER else ''}"
+        return f"{PREFIX}{self.name}{'_total' if self.kind is MetricKind.COUNTER else ''}"
 
     @property
     def all_labels(self) -> tuple[str, ...]:
@@ -65,11 +65,11 @@ class Metric:
 
 
 def _of_gateway(name: str, unit: str, meaning: str, read: Callable[[Gateway], float]) -> Metric:
-    return Metric(name, Kind.GAUGE, unit, meaning, of_gateway=lambda gateway: {(): read(gateway)})
+    return Metric(name, MetricKind.GAUGE, unit, meaning, of_gateway=lambda gateway: {(): read(gateway)})
 
 
 def _of_owner(name: str, unit: str, meaning: str, read: Callable[[Owner, int], float], **more: object) -> Metric:
-    metric = Metric(name, Kind.GAUGE, unit, meaning, of_owner=lambda owner, now_ms: {(): read(owner, now_ms)})
+    metric = Metric(name, MetricKind.GAUGE, unit, meaning, of_owner=lambda owner, now_ms: {(): read(owner, now_ms)})
     return replace(metric, **more)  # type: ignore[arg-type]
 
 
@@ -80,13 +80,18 @@ def _of_shard(name: str, unit: str, meaning: str, read: Callable[[Shard, int], f
         value = None if owner.shard is None else read(owner.shard, now_ms)
         return {} if value is None else {(): value}
 
-    return replace(Metric(name, Kind.GAUGE, unit, meaning, of_owner=of_owner), **more)  # type: ignore[arg-type]
+    return replace(Metric(name, MetricKind.GAUGE, unit, meaning, of_owner=of_owner), **more)  # type: ignore[arg-type]
 
 
 def _histogram(name: str, meaning: str, read: Callable[[Counts], Histogram]) -> Metric:
     """A histogram of milliseconds, told in seconds; what a process counted stays when a ledger is opened anew."""
     return Metric(
-        name, Kind.HISTOGRAM, "seconds", meaning, of_owner=lambda owner, _: {(): read(owner.counts).copy()}, scale=1e-3
+        name,
+        MetricKind.HISTOGRAM,
+        "seconds",
+        meaning,
+        of_owner=lambda owner, _: {(): read(owner.counts).copy()},
+        scale=1e-3,
     )
 
 
@@ -104,7 +109,7 @@ def _counted(name: str, rows: list[CounterRow]) -> Metric:
     first = rows[0]
     labels = () if first.label is None else (first.label[0],)
     meaning = first.meaning if first.label is None else _TOGETHER[name]
-    kind, unit = Kind.COUNTER if first.grows else Kind.GAUGE, first.unit if first.scale == 1.0 else "ratio"
+    kind, unit = MetricKind.COUNTER if first.grows else MetricKind.GAUGE, first.unit if first.scale == 1.0 else "ratio"
     keys = [() if row.label is None else (row.label[1],) for row in rows]
 
     def of_owner(owner: Owner, _: int) -> Values:
@@ -156,7 +161,7 @@ def _unacked_ms(shard: Shard) -> int | None:
 METRICS: tuple[Metric, ...] = (
     Metric(
         "build_info",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         "",
         "1, with the program's version",
         ("version",),
@@ -177,7 +182,7 @@ METRICS: tuple[Metric, ...] = (
     _of_gateway("admission_limit_bytes", "bytes", "that may be", lambda gateway: gateway.limits.bytes_in_flight),
     Metric(
         "admission_refused_requests",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         "requests",
         "answered OVERLOADED because one of these limits was reached, or they would wait too long",
         of_gateway=lambda gateway: {(): gateway.admission.refused},
@@ -190,7 +195,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "duplicate_records",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         "records",
         "of duplicates that were to be told one by one, by what became of them",
         ("outcome",),
@@ -199,7 +204,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "client_ids",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         "ids",
         "that clients brought, sequences and rows of batches too, by the program and version that `User-Agent` names",
         ("client", "version"),
@@ -207,7 +212,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "client_duplicates",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         "ids",
         "of these, that came again and were not written, by what is known of the cause",
         ("client", "version", "cause"),
@@ -219,7 +224,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "trace_spans",
-        Kind.COUNTER,
+        MetricKind.COUNTER,
         "spans",
         "that were recorded, by what became of them; each exporter counts its own",
         ("outcome",),
@@ -228,7 +233,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "namespace_state",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         "",
         "1 for the state that the namespace is in, 0 for the others",
         ("state",),
@@ -248,11 +253,11 @@ METRICS: tuple[Metric, ...] = (
         "ownerships",
         "of its ledger that this process began: more than one, and it was lost in between",
         lambda owner, _: owner.opened,
-        kind=Kind.COUNTER,
+        kind=MetricKind.COUNTER,
     ),
     Metric(
         "failing",
-        Kind.GAUGE,
+        MetricKind.GAUGE,
         "",
         "1 where this work in the background, or room on the disk for more, fails for now",
         ("work",),
@@ -307,7 +312,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "append_changes",
-        Kind.HISTOGRAM,
+        MetricKind.HISTOGRAM,
         "changes",
         "that one append took together, of requests that came while the append before it ran",
         of_owner=lambda owner, _: {(): owner.counts.changes.copy()},

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from oncegate.engine.counts.counts import Histogram
 from oncegate.engine.gateway import Gateway
-from oncegate.engine.metrics.families import METRICS, Kind, Metric
+from oncegate.engine.metrics.families import METRICS, Metric, MetricKind
 from oncegate.engine.recovery.owner import Owner
 
 # Some milliseconds of the loop at a time.
@@ -18,9 +18,9 @@ NAMESPACES_AT_ONCE = 16
 # What a namespace's name cannot begin with.
 OTHERS = "_others"
 
-Value = float | Histogram
+MetricValue = float | Histogram
 # A namespace's values, by the metric's place in the table and the values of its own labels.
-_Read = dict[tuple[int, tuple[str, ...]], Value]
+_Read = dict[tuple[int, tuple[str, ...]], MetricValue]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Family:
     """Holds one metric's values, by those of all its labels."""
 
     metric: Metric
-    values: Mapping[tuple[str, ...], Value]
+    values: Mapping[tuple[str, ...], MetricValue]
 
 
 class MetricsReader:
@@ -42,7 +42,7 @@ class MetricsReader:
 
     async def read(self, gateway: Gateway | None) -> list[Family]:
         """Returns every metric of the table, in its order; None: no ledger has been opened yet."""
-        found: list[dict[tuple[str, ...], Value]] = [{} for _ in METRICS]
+        found: list[dict[tuple[str, ...], MetricValue]] = [{} for _ in METRICS]
         if gateway is None:
             return [Family(one, {(): 0} if one.name == "started" else {}) for one in METRICS]
         for values, metric in zip(found, METRICS, strict=True):
@@ -82,7 +82,7 @@ class MetricsReader:
 
     def _last_known(self, name: str, read: _Read) -> _Read:
         """Adds what a namespace that recovers does not tell now: its share of a sum is not to vanish meanwhile."""
-        growing = {key: value for key, value in read.items() if METRICS[key[0]].kind is not Kind.GAUGE}
+        growing = {key: value for key, value in read.items() if METRICS[key[0]].kind is not MetricKind.GAUGE}
         last = self._together[name] = {**self._together[name], **growing}
         return {**last, **read}
 
@@ -96,7 +96,7 @@ def _read(owner: Owner, now_ms: int) -> _Read:
     }
 
 
-def _file(found: list[dict[tuple[str, ...], Value]], namespace: str, read: _Read) -> None:
+def _file(found: list[dict[tuple[str, ...], MetricValue]], namespace: str, read: _Read) -> None:
     for (place, labels), value in read.items():
         found[place][namespace, *labels] = value
 
@@ -109,7 +109,7 @@ def _merged(reads: Iterable[_Read]) -> _Read:
     return merged
 
 
-def _both(metric: Metric, one: Value, other: Value) -> Value:
+def _both(metric: Metric, one: MetricValue, other: MetricValue) -> MetricValue:
     if isinstance(one, Histogram) and isinstance(other, Histogram):
         return one.plus(other)
     assert not isinstance(one, Histogram), "a metric is of one kind"

@@ -19,7 +19,7 @@ from oncegate.engine.producer_requests import AckRequest, AckResult, DriverReque
 from oncegate.engine.usecases import producer_refusals as refusals
 from oncegate.index.producers.decide import registrant, standing
 from oncegate.index.producers.intervals import flat
-from oncegate.index.producers.store import Driver, Producer
+from oncegate.index.producers.store import Driver, ProducerState
 
 
 class Drivers:
@@ -122,7 +122,7 @@ class Drivers:
         undone = self._store.undone(producer, sequence)[: refusals.PLACES_MAX].tolist()
         return refusals.not_done(producer, [[first, min(last, sequence)] for first, last in undone]) if undone else None
 
-    def _named(self, driver: Driver, request: AckRequest) -> list[Producer]:
+    def _named(self, driver: Driver, request: AckRequest) -> list[ProducerState]:
         """Returns the driver's own producers among those that are named."""
         producers = (self._store.producers.get(name) for name, _ in request.upto)
         return [producer for producer in producers if producer is not None and producer.driver == driver.name]

@@ -19,7 +19,7 @@ from oncegate.core.producers import Entrance, Registration
 from oncegate.engine.producer_requests import AckRequest, ProducerRequest
 from oncegate.engine.requests import SequenceRequest
 from oncegate.index.claims.batch_scopes import OpenClaims
-from oncegate.index.producers.store import Driver, Producer
+from oncegate.index.producers.store import Driver, ProducerState
 
 # So many intervals, batches or claims are named of each part that is refused: enough to look at one by one.
 PLACES_MAX = 10
@@ -42,7 +42,7 @@ def not_registered(effect: Registration, request: ProducerRequest, left_ms: int)
     return Fenced(f"another attempt has registered producer {request.producer} after this one: it is over")
 
 
-def other_driver(producer: Producer, driver: str) -> OtherDriver:
+def other_driver(producer: ProducerState, driver: str) -> OtherDriver:
     """Makes the refusal of who names another driver than the producer's."""
     return OtherDriver(
         f"producer {producer.name} belongs to driver {producer.driver}, not {driver}: only one driver can know what "
@@ -51,7 +51,7 @@ def other_driver(producer: Producer, driver: str) -> OtherDriver:
     )
 
 
-def not_the_producer(effect: Entrance, name: str, epoch: int, producer: Producer | None) -> OncegateError:
+def not_the_producer(effect: Entrance, name: str, epoch: int, producer: ProducerState | None) -> OncegateError:
     """Makes the refusal of who claims or settles under an epoch or token that is not in force."""
     if effect is Entrance.REFUSE_UNKNOWN or producer is None:
         return UnknownProducer(f"epoch {epoch} of producer {name} is not known here: register first")
@@ -78,7 +78,7 @@ def not_the_driver(effect: Entrance, request: AckRequest, driver: Driver | None)
     )
 
 
-def gap(request: SequenceRequest, producer: Producer) -> Gap:
+def gap(request: SequenceRequest, producer: ProducerState) -> Gap:
     """Makes the refusal of sequences before which something was never claimed."""
     claimed = "nothing" if producer.claimed_to is None else str(producer.claimed_to)
     prev, way = request.prev_sequence, "claim without prev_sequence"
@@ -94,7 +94,7 @@ def gap(request: SequenceRequest, producer: Producer) -> Gap:
     )
 
 
-def out_of_order(sequence: int, producer: Producer) -> OutOfOrder:
+def out_of_order(sequence: int, producer: ProducerState) -> OutOfOrder:
     """Makes the refusal of a sequence after which a later one was claimed already."""
     return OutOfOrder(
         f"sequence {sequence} of producer {producer.name} was never claimed, and {producer.claimed_to} was: this "
@@ -104,7 +104,7 @@ def out_of_order(sequence: int, producer: Producer) -> OutOfOrder:
     )
 
 
-def too_scattered(producer: Producer, intervals: int, most: int) -> Overloaded:
+def too_scattered(producer: ProducerState, intervals: int, most: int) -> Overloaded:
     """Makes the refusal of more separate ranges than one producer may hold."""
     return Overloaded(
         f"producer {producer.name} would hold {intervals} separate ranges, {most} at most: complete what is written, "
@@ -127,7 +127,7 @@ def older_batch(request: AckRequest, newest: int) -> OlderBatch:
     )
 
 
-def not_done(producer: Producer, undone: list[list[int]]) -> NotDone:
+def not_done(producer: ProducerState, undone: list[list[int]]) -> NotDone:
     """Makes the refusal of an ack over what was claimed and is not done; `undone`: the first intervals of that."""
     first, last = undone[0]
     return NotDone(

@@ -24,7 +24,7 @@ from oncegate.engine.usecases import producer_refusals as refusals
 from oncegate.engine.usecases import source_ids
 from oncegate.index.producers.decide import SequenceDecision, decide, registrant, standing
 from oncegate.index.producers.intervals import count_of
-from oncegate.index.producers.store import DONE_INTERVALS_MAX, Producer
+from oncegate.index.producers.store import DONE_INTERVALS_MAX, ProducerState
 from oncegate.index.writers import cause_between
 
 
@@ -68,7 +68,7 @@ class Producers:
         await self.journal.group_commit.durable(position)
         return answer
 
-    def _next_epoch(self, request: ProducerRequest, registered: Producer | None, lease_ms: int) -> None:
+    def _next_epoch(self, request: ProducerRequest, registered: ProducerState | None, lease_ms: int) -> None:
         journal, producers = self.journal, self._store.producers
         if registered is None and len(producers) >= journal.limits.producers:
             raise TooLarge(
@@ -80,7 +80,7 @@ class Producers:
         who, times = (request.producer, number, epoch, request.token, request.driver), (lease_ms, journal.wall_ms())
         journal.record([ProducerRegistered(*who, *times, request.gaps, request.writer)])
 
-    def _answer(self, producer: Producer) -> ProducerResult:
+    def _answer(self, producer: ProducerState) -> ProducerResult:
         done = producer.done()
         return ProducerResult(
             producer.number,
@@ -93,7 +93,7 @@ class Producers:
             len(done) > DONE_INTERVALS_MAX,
         )
 
-    def own(self, name: str, epoch: int, token: bytes) -> Producer:
+    def own(self, name: str, epoch: int, token: bytes) -> ProducerState:
         """Finds the producer whose epoch and token these are. Raises UnknownProducer, Fenced."""
         producer = self._store.producers.get(name)
         effect = PRODUCER[standing(producer, epoch, token)].effect
@@ -125,7 +125,7 @@ class Producers:
 
     def decide(
         self, request: SequenceRequest, person: bytes, digests: U32 | None = None
-    ) -> tuple[Producer, SequenceDecision, bytes]:
+    ) -> tuple[ProducerState, SequenceDecision, bytes]:
         """Decides on each sequence; returns the producer, the decision, and the digest of the request. No effect.
 
         digests: of the payloads, uint32[n]; None: the sequences come without.
@@ -177,7 +177,7 @@ class Producers:
     def claimed(
         self,
         request: SequenceRequest,
-        producer: Producer,
+        producer: ProducerState,
         decision: SequenceDecision,
         digest: bytes,
         lease_ms: int,
@@ -195,7 +195,7 @@ class Producers:
     def written(
         self,
         request: SequenceRequest,
-        producer: Producer,
+        producer: ProducerState,
         decision: SequenceDecision,
         digest: bytes,
         written_before: int,
@@ -210,7 +210,7 @@ class Producers:
         claimed = replace(claimed, written_before=written_before)
         return [claimed, SequencesCompleted(producer.number, producer.epoch, request.call, claimed.wall_ms)]
 
-    def count(self, request: SequenceRequest, producer: Producer, decision: SequenceDecision) -> None:
+    def count(self, request: SequenceRequest, producer: ProducerState, decision: SequenceDecision) -> None:
         """Adds one request's answers to the counters.
 
         No entry holds which epoch wrote a sequence: those of older epochs are compared with the writer of the last one.

@@ -23,7 +23,7 @@ from oncegate.engine.commit.proven import answers
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import Fetched, Rows, Schema, TopicRequest, TopicView
 from oncegate.engine.usecases.partitioning import selected
-from oncegate.index.topics import Topic
+from oncegate.index.topics import TopicState
 from oncegate.ports import Origin, Outputs, PublishRanges, RowTopics, SendRanges, SendReport
 
 _NAMED = {
@@ -91,7 +91,7 @@ class Topics:
             request.topic, partitions, schema, request.retention_ms or 0, request.retention_bytes or 0, wall_ms
         )
 
-    def _changed(self, request: TopicRequest, known: Topic) -> Entry | None:
+    def _changed(self, request: TopicRequest, known: TopicState) -> Entry | None:
         if request.partitions not in (None, len(known.partitions)):
             raise OtherPartitions(
                 f"topic {request.topic} has {len(known.partitions)} partitions, and a topic keeps those it was made "
@@ -105,7 +105,7 @@ class Topics:
             return None
         return TopicSet(request.topic, schema, retention_ms, retention_bytes, self.journal.wall_ms(), added)
 
-    def _schema_of(self, request: TopicRequest, known: Topic) -> tuple[bytes, int]:
+    def _schema_of(self, request: TopicRequest, known: TopicState) -> tuple[bytes, int]:
         """Returns the schema that a topic is to have from now on, and how many columns it adds to those it had.
 
         Raises SchemaMismatch; TooLarge for more columns than a request may have, since no row could have them all.

@@ -25,7 +25,7 @@ _NEW = b"\xff\xff\xff\xff"
 
 
 @dataclass
-class Undo:
+class ClaimUndo:
     """Says how to take one entry back, and which rows must stay what they are until then.
 
     counters: before the entry, as `ClaimStore.counters`. registered: what the claim's name and call stood for.
@@ -46,7 +46,7 @@ class Undo:
     pinned: tuple[int, ...] | U32 = ()
 
 
-def apply(store: ClaimStore, position: int, entry: Entry, now_ms: int) -> Undo | None:
+def apply(store: ClaimStore, position: int, entry: Entry, now_ms: int) -> ClaimUndo | None:
     """Applies one entry; None when it is about no ids. Its rows stay pinned until the Undo is settled or undone.
 
     Raises Overloaded, before any effect, only where `ClaimStore.make_room` would.
@@ -64,13 +64,13 @@ def apply(store: ClaimStore, position: int, entry: Entry, now_ms: int) -> Undo |
     if isinstance(entry, Retired):
         return _archive(store, position, entry, _retire(store, position, entry))
     if isinstance(entry, Evicted):
-        return _archive(store, position, entry, Undo(store.counters(), NO_CLAIM))
+        return _archive(store, position, entry, ClaimUndo(store.counters(), NO_CLAIM))
     if isinstance(entry, Staged | ProducerRegistered):
         store.runs.note(entry.writer)
     return None
 
 
-def undo(store: ClaimStore, change: Undo) -> None:
+def undo(store: ClaimStore, change: ClaimUndo) -> None:
     """Takes an entry back that the ledger refused; the newest first. The table may have moved since."""
     if change.archives is not None:
         change.archives[0]()
@@ -100,14 +100,14 @@ def undo(store: ClaimStore, change: Undo) -> None:
     _unpin(store, change)
 
 
-def settle(store: ClaimStore, change: Undo) -> None:
+def settle(store: ClaimStore, change: ClaimUndo) -> None:
     """Lets go of what an undo would need: the entry is durable and is never taken back."""
     if change.archives is not None:
         change.archives[1]()
     _unpin(store, change)
 
 
-def _unpin(store: ClaimStore, change: Undo) -> None:
+def _unpin(store: ClaimStore, change: ClaimUndo) -> None:
     if isinstance(change.pinned, tuple):
         store.rows.unpin(change.pinned)
         return
@@ -116,7 +116,7 @@ def _unpin(store: ClaimStore, change: Undo) -> None:
     store.rows.give_back(freed[:free])
 
 
-def _grant(store: ClaimStore, position: int, grant: Grant, now_ms: int) -> Undo:
+def _grant(store: ClaimStore, position: int, grant: Grant, now_ms: int) -> ClaimUndo:
     rows, table, registry = store.rows, store.table, store.registry
     fresh, taken, is_known = len(grant.fresh), len(grant.taken), grant.state != TAKEN
     given: list[tuple[U64, U32, bool]] = []
@@ -126,7 +126,7 @@ def _grant(store: ClaimStore, position: int, grant: Grant, now_ms: int) -> Undo:
         given.append((own(grant.taken), grant.digests[fresh:], True))
     store.make_room(fresh + taken, now_ms, digests=len(grant.digests) > 0)
     table.make_room_for([part[0] for part in given])
-    change = Undo(store.counters(), grant.claim)
+    change = ClaimUndo(store.counters(), grant.claim)
     old = registry.at_any_age(grant.claim) if is_known else None
     was_open, granted = old is not None and rows.open_total(old.rows) > 0, tuple[int, ...]()
     for ids, digests, takeover in given:
@@ -174,7 +174,7 @@ def own(ids: NDArray[np.uint64]) -> U64:
     return ids if ids.flags.c_contiguous and ids.flags.writeable else ids.copy()
 
 
-def _losers(change: Undo, granted: tuple[int, ...]) -> list[int]:
+def _losers(change: ClaimUndo, granted: tuple[int, ...]) -> list[int]:
     """Returns the rows that the slots named before, each once; own rows, pinned already, left out."""
     losers: set[int] = set()
     for _, ids, previous, was_absent, _ in change.puts:
@@ -202,9 +202,9 @@ def emptied(store: ClaimStore, losers: list[int]) -> int:
     return len(empty)
 
 
-def _settle_claim(store: ClaimStore, position: int, entry: Completed | Released, state: int, now_ms: int) -> Undo:
+def _settle_claim(store: ClaimStore, position: int, entry: Completed | Released, state: int, now_ms: int) -> ClaimUndo:
     """Settles a claim; one that is forgotten holds nothing: its entry, in a replay short of rows, has no effect."""
-    change = Undo(store.counters(), entry.claim)
+    change = ClaimUndo(store.counters(), entry.claim)
     record = store.registry.at_any_age(entry.claim)
     if record is None:
         return change
@@ -241,12 +241,12 @@ def _set_state(store: ClaimStore, row: int, state: int) -> None:
         store.table.dead -= int(holders.slots[row])
 
 
-def _retire(store: ClaimStore, position: int, entry: Retired) -> Undo:
+def _retire(store: ClaimStore, position: int, entry: Retired) -> ClaimUndo:
     """Retires everything done or taken before; its slots are dead until they are swept."""
     return _let_go(store, position, store.expiry.take_before(entry.before_wall_ms), entry.before_wall_ms)
 
 
-def _archive(store: ClaimStore, position: int, entry: Evicted | Retired, change: Undo) -> Undo:
+def _archive(store: ClaimStore, position: int, entry: Evicted | Retired, change: ClaimUndo) -> ClaimUndo:
     """Applies the entry to the archives too, beside what it means to the table."""
     archives = store.archives
     change.archives = archives.apply(position, entry), lambda: archives.settle(entry)
@@ -254,14 +254,14 @@ def _archive(store: ClaimStore, position: int, entry: Evicted | Retired, change:
     return change
 
 
-def _scope(store: ClaimStore, entry: Scoped) -> Undo:
+def _scope(store: ClaimStore, entry: Scoped) -> ClaimUndo:
     """Lets the rows of this claim, or of the entry before, go when the batch is acked."""
     record = store.registry.at_any_age(entry.claim)
     rows = store.last_granted if entry.claim == NO_CLAIM else record.rows if record is not None else ()
-    return Undo(store.counters(), NO_CLAIM, scopes=store.scopes.add(entry.driver, entry.batch, rows))
+    return ClaimUndo(store.counters(), NO_CLAIM, scopes=store.scopes.add(entry.driver, entry.batch, rows))
 
 
-def _forget_acked(store: ClaimStore, position: int, entry: Acked) -> Undo:
+def _forget_acked(store: ClaimStore, position: int, entry: Acked) -> ClaimUndo:
     """Lets what was claimed in these batches and is done go as what retires does: the batches are STALE instead."""
     held_back = np.frombuffer(entry.held_back, "<u8").tolist()
     rows, scopes = store.scopes.acked(entry.driver, entry.batches, held_back)
@@ -271,7 +271,7 @@ def _forget_acked(store: ClaimStore, position: int, entry: Acked) -> Undo:
     return change
 
 
-def _let_go(store: ClaimStore, position: int, listed: U32, before_ms: int) -> Undo:
+def _let_go(store: ClaimStore, position: int, listed: U32, before_ms: int) -> ClaimUndo:
     """Lets go of those of the rows that are done or taken since before."""
     rows = store.rows
     due, states = np.empty_like(listed), np.empty(len(listed), np.uint8)
@@ -279,7 +279,7 @@ def _let_go(store: ClaimStore, position: int, listed: U32, before_ms: int) -> Un
     count, ids, slots = store.kernels.retire(
         rows.holders, rows.wall_ms, listed, before_ms, position, due, states, positions
     )
-    change = Undo(store.counters(), NO_CLAIM, pinned=due[:count])
+    change = ClaimUndo(store.counters(), NO_CLAIM, pinned=due[:count])
     change.retired = (due[:count], states[:count], positions[:count])
     store.ids -= int(ids)
     store.table.dead += int(slots)

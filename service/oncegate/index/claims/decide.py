@@ -14,7 +14,7 @@ from oncegate.arraytypes import I32, I64, U32, U64
 from oncegate.core.claims import Action
 from oncegate.core.entries.kinds import Claimed
 from oncegate.core.errors import TokenReused
-from oncegate.index.claims.apply import Undo, own, settle, undo
+from oncegate.index.claims.apply import ClaimUndo, own, settle, undo
 from oncegate.index.claims.by_name import ClaimRecord
 from oncegate.index.claims.evict import stand
 from oncegate.index.claims.results import ClaimDecision
@@ -167,7 +167,7 @@ class ClaimBatch:
     def settle(self) -> None:
         """Lets go of what an undo would need: the entries are durable."""
         pinned = np.concatenate([self.rows.astype(np.uint32), self.losers])
-        settle(self.store, Undo(self.counters, NO_CLAIM, pinned=pinned))
+        settle(self.store, ClaimUndo(self.counters, NO_CLAIM, pinned=pinned))
 
     def undo(self) -> None:
         """Takes all of them back, the last one first: each as if it had come alone."""
@@ -175,7 +175,7 @@ class ClaimBatch:
         ends, absent = self.grants.ends.tolist(), self.grants.absent.tolist()
         for n in range(len(self.rows) - 1, -1, -1):
             at, row = slice(ends[n - 1] if n else 0, ends[n]), int(self.rows[n])
-            change = Undo(
+            change = ClaimUndo(
                 (takeovers, open_claims + n, ids + sum(absent[:n])), self.entries[n].claim, self.registered[n]
             )
             change.puts = [(row, self.grants.ids[at], self.grants.previous[at], absent[n], self.grants.old_digests[at])]

@@ -18,10 +18,10 @@ import numpy as np
 from oncegate.arraytypes import I32, I64, U8, U64
 from oncegate.core.entries.kinds import Evicted, Retired
 
-Undo = Callable[[], None]
+ArchiveUndo = Callable[[], None]
 # What an archive's ids are now: nothing, or one of the `kinds`.
 GONE = -1
-Kind = tuple[bytes, int]
+ArchiveKind = tuple[bytes, int]
 
 
 @dataclass(slots=True)
@@ -67,8 +67,8 @@ class ArchiveIndex:
 
     def __init__(self) -> None:
         self.by_number: dict[int, Archive] = {}
-        self.kinds: dict[Kind, int] = {}
-        self.new_kinds: dict[int, Kind] = {}
+        self.kinds: dict[ArchiveKind, int] = {}
+        self.new_kinds: dict[int, ArchiveKind] = {}
         self._free_kinds: list[int] = []
         self.next_number = 0
         self.high_offset = 0
@@ -76,7 +76,7 @@ class ArchiveIndex:
         self._base = 0
         self._kind_of: I32 = np.full(64, GONE, np.int32)
 
-    def apply(self, position: int, entry: Evicted | Retired) -> Undo:
+    def apply(self, position: int, entry: Evicted | Retired) -> ArchiveUndo:
         """Takes one entry in; returns what takes it back."""
         before = self.next_number, self.high_offset, self.position
         changed = self._evict(entry) if isinstance(entry, Evicted) else self._retire(entry)

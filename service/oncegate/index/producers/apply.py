@@ -26,20 +26,20 @@ from oncegate.index.producers.store import (
     LEFT,
     OWN,
     TAKEN,
-    Call,
     Driver,
-    Producer,
+    ProducerCall,
+    ProducerState,
     ProducerStore,
 )
 
-Undo = Callable[[], None]
+ProducerUndo = Callable[[], None]
 # Who was followed and registers again, by a late copy of its request, is among the last few.
 PAST_TOKENS = 8
 # Settled calls that may still be repeated: far more than an attempt has in flight. Looked at when twice as many.
 CALLS_KEPT = 256
 
 
-def apply(store: ProducerStore, position: int, entry: Entry, now_ms: int = 0) -> Undo | None:
+def apply(store: ProducerStore, position: int, entry: Entry, now_ms: int = 0) -> ProducerUndo | None:
     """Applies one entry; returns what takes it back, the newest first, or None when it is about no producer."""
     match entry:
         case DriverRegistered():
@@ -57,7 +57,7 @@ def apply(store: ProducerStore, position: int, entry: Entry, now_ms: int = 0) ->
     return None
 
 
-def _register_driver(store: ProducerStore, position: int, entry: DriverRegistered) -> Undo:
+def _register_driver(store: ProducerStore, position: int, entry: DriverRegistered) -> ProducerUndo:
     before = store.drivers.get(entry.driver, Driver(entry.driver))
     is_known = entry.driver in store.drivers
     assert entry.epoch == before.epoch + 1, "epochs have no holes"
@@ -73,10 +73,10 @@ def _register_driver(store: ProducerStore, position: int, entry: DriverRegistere
     return undo
 
 
-def _register(store: ProducerStore, position: int, entry: ProducerRegistered, now_ms: int) -> Undo:
+def _register(store: ProducerStore, position: int, entry: ProducerRegistered, now_ms: int) -> ProducerUndo:
     """Marks what the epoch before held as left by it: its holder is fenced, and nobody settles it any more."""
     before = store.producers.get(entry.producer)
-    old = before or Producer(entry.producer, entry.producer_id, entry.driver)
+    old = before or ProducerState(entry.producer, entry.producer_id, entry.driver)
     assert (old.number, old.driver, old.epoch + 1) == (entry.producer_id, entry.driver, entry.epoch), "one by one"
     new = replace(
         old,
@@ -105,7 +105,7 @@ def _register(store: ProducerStore, position: int, entry: ProducerRegistered, no
     return undo
 
 
-def _claim(store: ProducerStore, position: int, entry: SequencesClaimed, now_ms: int) -> Undo:
+def _claim(store: ProducerStore, position: int, entry: SequencesClaimed, now_ms: int) -> ProducerUndo:
     producer = _current(store, entry)
     store.changing(producer)
     fresh, taken = raw_spans(entry.fresh), raw_spans(entry.taken)
@@ -114,7 +114,9 @@ def _claim(store: ProducerStore, position: int, entry: SequencesClaimed, now_ms:
     intervals = producer.intervals.painted(fresh, HELD << 32 | entry.call).painted(taken, TAKEN << 32 | entry.call)
     highest = max(int(spans[-1, 1]) for spans in (fresh, taken) if len(spans))
     producer.calls = _pruned(producer.calls)
-    producer.calls[entry.call] = Call(entry.digest, count_of(fresh) + count_of(taken), ClaimState.OPEN, position)
+    producer.calls[entry.call] = ProducerCall(
+        entry.digest, count_of(fresh) + count_of(taken), ClaimState.OPEN, position
+    )
     producer.intervals, producer.last_call, producer.position = intervals, entry.call, position
     producer.claimed_to = max(highest, -1 if producer.claimed_to is None else producer.claimed_to)
     producer.lease_ms, producer.lease_until_ms = entry.lease_ms, now_ms + entry.lease_ms
@@ -131,7 +133,7 @@ def _claim(store: ProducerStore, position: int, entry: SequencesClaimed, now_ms:
     return undo
 
 
-def _settle(store: ProducerStore, position: int, entry: SequencesCompleted | SequencesReleased) -> Undo:
+def _settle(store: ProducerStore, position: int, entry: SequencesCompleted | SequencesReleased) -> ProducerUndo:
     producer = _current(store, entry)
     store.changing(producer)
     call = producer.calls[entry.call]
@@ -150,7 +152,7 @@ def _settle(store: ProducerStore, position: int, entry: SequencesCompleted | Seq
     return undo
 
 
-def _ack(store: ProducerStore, position: int, entry: Acked) -> Undo:
+def _ack(store: ProducerStore, position: int, entry: Acked) -> ProducerUndo:
     """Moves watermarks, which answer for everything that is forgotten here."""
     driver = store.drivers[entry.driver]
     watermarks = [(store.by_number[number], watermark) for number, watermark in raw_spans(entry.upto).tolist()]
@@ -176,7 +178,7 @@ def _ack(store: ProducerStore, position: int, entry: Acked) -> Undo:
     return undo
 
 
-def _resolve(store: ProducerStore, position: int, entry: Resolved) -> Undo:
+def _resolve(store: ProducerStore, position: int, entry: Resolved) -> ProducerUndo:
     """Ends the calls that held any of it, too: whoever still settles one is told what became of it."""
     producer, spans = store.by_number[entry.producer_id], raw_spans(entry.spans)
     store.changing(producer)
@@ -194,7 +196,7 @@ def _resolve(store: ProducerStore, position: int, entry: Resolved) -> Undo:
     return undo
 
 
-def held_calls(producer: Producer, spans: U64) -> dict[int, U64]:
+def held_calls(producer: ProducerState, spans: U64) -> dict[int, U64]:
     """Returns the open calls that hold any of the spans, shape (m, 2), each with all the spans that it holds."""
     kinds = producer.intervals.label >> np.uint64(32)
     calls = (producer.intervals.label & np.uint64(0xFFFF_FFFF)).astype(np.int64)
@@ -206,7 +208,7 @@ def held_calls(producer: Producer, spans: U64) -> dict[int, U64]:
     return {number: producer.intervals.spans(is_held & (calls == number)) for number in numbers}
 
 
-def _current(store: ProducerStore, entry: SequencesClaimed | SequencesCompleted | SequencesReleased) -> Producer:
+def _current(store: ProducerStore, entry: SequencesClaimed | SequencesCompleted | SequencesReleased) -> ProducerState:
     producer = store.by_number[entry.producer_id]
     assert producer.epoch == entry.epoch, "only the epoch in force claims and settles"
     return producer
@@ -219,7 +221,7 @@ def _left(label: U64) -> U64:
     return np.where(is_open, np.uint64(LEFT << 32), np.where(kinds == OWN, np.uint64(DONE << 32), label))
 
 
-def _pruned(calls: dict[int, Call]) -> dict[int, Call]:
+def _pruned(calls: dict[int, ProducerCall]) -> dict[int, ProducerCall]:
     """Returns the calls while they are few; else a new dictionary of the open ones, and the last of the others."""
     if len(calls) < 2 * CALLS_KEPT:
         return calls

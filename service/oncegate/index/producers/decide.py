@@ -9,7 +9,7 @@ from oncegate.core.errors import TokenReused
 from oncegate.core.producers import GAP, Gaps, Look, ProducerAction, ProducerAsker, Registrant, SequenceState, Standing
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index.producers.intervals import spans_of
-from oncegate.index.producers.store import HELD, OWN, STATES, TAKEN, Driver, Producer, ProducerStore
+from oncegate.index.producers.store import HELD, OWN, STATES, TAKEN, Driver, ProducerState, ProducerStore
 
 _Kinds = np.ndarray[tuple[int], np.dtype[np.intp]]
 _VERDICTS = {
@@ -50,7 +50,7 @@ class SequenceDecision:
 
 def decide(
     store: ProducerStore,
-    producer: Producer,
+    producer: ProducerState,
     call: int,
     digest: bytes,
     sequences: U64,
@@ -80,7 +80,7 @@ def decide(
     return _decision(producer, sequences, prev, actions, kinds, calls)
 
 
-def _states(producer: Producer, sequences: U64, kinds: _Kinds) -> U8:
+def _states(producer: ProducerState, sequences: U64, kinds: _Kinds) -> U8:
     states = STATES[kinds]
     outside = kinds == 0
     states[outside] = SequenceState.ABSENT
@@ -92,7 +92,7 @@ def _states(producer: Producer, sequences: U64, kinds: _Kinds) -> U8:
 
 
 def _decision(
-    producer: Producer, sequences: U64, prev: int | None, actions: U8, kinds: _Kinds, calls: U32
+    producer: ProducerState, sequences: U64, prev: int | None, actions: U8, kinds: _Kinds, calls: U32
 ) -> SequenceDecision:
     verdicts = _BYTES[actions]
     verdicts[(actions == ProducerAction.GRANT_AGAIN) & (kinds == TAKEN)] |= _TAKEOVER
@@ -109,7 +109,7 @@ def _decision(
     )
 
 
-def _is_gap(producer: Producer, sequences: U64, prev: int | None) -> bool:
+def _is_gap(producer: ProducerState, sequences: U64, prev: int | None) -> bool:
     """Tells whether something was passed over that must not be."""
     look, claimed_to = GAP[Gaps(producer.gaps), prev is not None].effect, producer.claimed_to
     if prev is not None and look in (Look.PREV, Look.PREV_AND_EACH) and (claimed_to is None or prev > claimed_to):
@@ -124,7 +124,7 @@ def _is_gap(producer: Producer, sequences: U64, prev: int | None) -> bool:
     return claimed_to is not None and not vouched and int(new[0]) != claimed_to + 1
 
 
-def standing(known: Producer | Driver | None, epoch: int, token: bytes) -> Standing:
+def standing(known: ProducerState | Driver | None, epoch: int, token: bytes) -> Standing:
     """Compares a request's epoch and token with those in force."""
     if known is None or not known.epoch:
         return Standing.UNKNOWN
@@ -133,7 +133,7 @@ def standing(known: Producer | Driver | None, epoch: int, token: bytes) -> Stand
     return Standing.OWN if token == known.token else Standing.OTHER_TOKEN
 
 
-def registrant(known: Producer | Driver | None, token: bytes, lease_left_ms: int) -> Registrant:
+def registrant(known: ProducerState | Driver | None, token: bytes, lease_left_ms: int) -> Registrant:
     """Tells who registers, seen from who holds the name; a driver has no lease."""
     if known is None or not known.epoch:
         return Registrant.FIRST

@@ -18,7 +18,7 @@ from oncegate.index.part import IndexPart, Steps, whole
 from oncegate.index.producers.apply import apply
 from oncegate.index.producers.digests import Digests
 from oncegate.index.producers.intervals import Intervals
-from oncegate.index.producers.store import Call, Driver, Producer, ProducerStore
+from oncegate.index.producers.store import Driver, ProducerCall, ProducerState, ProducerStore
 from oncegate.moment import MomentCopy
 
 # What lives in memory only, and what is saved in a form of its own.
@@ -39,7 +39,7 @@ _PER_PIECE, _PIECE_BYTES = 200, 1 << 20
 # Name, writer of the epoch in force, and of the one before: a piece beside the others, which older builds pass over.
 ProducerWriters = list[tuple[str, bytes, bytes]]
 _encode = msgspec.msgpack.Encoder().encode
-_PLAIN_FIELDS = [field.name for field in fields(Producer) if field.name not in _OTHER_FIELDS]
+_PLAIN_FIELDS = [field.name for field in fields(ProducerState) if field.name not in _OTHER_FIELDS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class ProducerSnapshot:
     values: dict[str, Any]
     past: list[bytes]
     token: bytes
-    calls: list[tuple[int, Call]]
+    calls: list[tuple[int, ProducerCall]]
     held: bytes
     digests: bytes = b""
 
@@ -82,7 +82,7 @@ def snapshot_steps(store: ProducerStore) -> Steps:
 
 def _steps(
     store: ProducerStore,
-    producers: MomentCopy[str, Producer, ProducerSnapshot],
+    producers: MomentCopy[str, ProducerState, ProducerSnapshot],
     drivers: MomentCopy[str, Driver, Driver],
     takeovers: int,
 ) -> Steps:
@@ -179,7 +179,7 @@ class ProducersReader:
         self._store.takeovers, self._whole = rest.takeovers, True
 
 
-def _snapshot(producer: Producer) -> ProducerSnapshot:
+def _snapshot(producer: ProducerState) -> ProducerSnapshot:
     values = {name: getattr(producer, name) for name in _PLAIN_FIELDS}
     intervals = producer.intervals
     columns = (intervals.first, intervals.last, intervals.label)
@@ -189,7 +189,7 @@ def _snapshot(producer: Producer) -> ProducerSnapshot:
     return ProducerSnapshot(values, list(producer.past), producer.token, calls, packed, digests)
 
 
-def _restored(snapshot: ProducerSnapshot) -> Producer:
+def _restored(snapshot: ProducerSnapshot) -> ProducerState:
     if len(snapshot.held) % 24:
         raise ValueError(f"{len(snapshot.held)} bytes are no three columns")
     first, last, label = np.frombuffer(snapshot.held, "<u8").astype(np.uint64).reshape(3, -1)
@@ -197,7 +197,7 @@ def _restored(snapshot: ProducerSnapshot) -> Producer:
         raise ValueError("intervals out of order")
     rest: dict[str, Any] = {"past": tuple(snapshot.past), "token": snapshot.token, "calls": dict(snapshot.calls)}
     digests = _restored_digests(snapshot.digests)
-    return Producer(**snapshot.values, **rest, intervals=Intervals(first, last, label), digests=digests)
+    return ProducerState(**snapshot.values, **rest, intervals=Intervals(first, last, label), digests=digests)
 
 
 def _restored_digests(packed: bytes) -> Digests:

@@ -29,7 +29,7 @@ DONE_INTERVALS_MAX = 1_000
 
 
 @dataclass(slots=True)
-class Call:
+class ProducerCall:
     """Holds a call that was granted something: what it asked for, how much it was granted, what became of it."""
 
     digest: bytes
@@ -60,7 +60,7 @@ class Driver:
 
 
 @dataclass(slots=True)
-class Producer:
+class ProducerState:
     """Holds what is known of one producer.
 
     intervals: everything above `watermark` that was ever claimed, by label. last_call: the last that was granted.
@@ -82,7 +82,7 @@ class Producer:
     claimed_to: int | None = None
     last_call: int = -1
     quiet_call: int = -1
-    calls: dict[int, Call] = field(default_factory=dict)
+    calls: dict[int, ProducerCall] = field(default_factory=dict)
     intervals: Intervals = field(default_factory=Intervals.empty)
     position: int = 0
     writer: bytes = b""
@@ -131,19 +131,19 @@ class ProducerStore:
         self.let_expire(LeaseExpiry.TAKEOVER)
         refused = [ACK[state].effect is AckEffect.REFUSE_NOT_DONE for state in SequenceState]
         self.blocks_ack = np.array(refused)[STATES] & (np.arange(GIVEN + 1) > 0)
-        self.producers: dict[str, Producer] = {}
+        self.producers: dict[str, ProducerState] = {}
         self.drivers: dict[str, Driver] = {}
-        self.by_number: dict[int, Producer] = {}
+        self.by_number: dict[int, ProducerState] = {}
         self.takeovers = 0
         self.digests = 0
-        self.saved_producers: MomentCopy[str, Producer, Any] | None = None
+        self.saved_producers: MomentCopy[str, ProducerState, Any] | None = None
         self.saved_drivers: MomentCopy[str, Driver, Any] | None = None
 
     def let_expire(self, expiry: LeaseExpiry) -> None:
         """Puts the table in force that says what becomes of what an older epoch left, from the next decision on."""
         self.rules: U8 = np.frombuffer(actions(sequence_table(expiry)), np.uint8)
 
-    def changing(self, producer: Producer) -> None:
+    def changing(self, producer: ProducerState) -> None:
         """To be called before a producer is changed in place: a snapshot under way has it as it was."""
         if self.saved_producers is not None:
             self.saved_producers.changing(producer.name)
@@ -153,13 +153,13 @@ class ProducerStore:
         if self.saved_drivers is not None:
             self.saved_drivers.changing(driver.name)
 
-    def put(self, producer: Producer) -> None:
+    def put(self, producer: ProducerState) -> None:
         """Files a producer under its name and its number, in place of what stood there."""
         before = self.producers.get(producer.name)
         self.digests += len(producer.digests) - (0 if before is None else len(before.digests))
         self.producers[producer.name] = self.by_number[producer.number] = producer
 
-    def keep_digests(self, producer: Producer, digests: Digests) -> None:
+    def keep_digests(self, producer: ProducerState, digests: Digests) -> None:
         """Gives a producer other digests, and counts them."""
         self.digests += len(digests) - len(producer.digests)
         producer.digests = digests
@@ -173,7 +173,7 @@ class ProducerStore:
             if producer.claimed_to is not None
         )
 
-    def undone(self, producer: Producer, upto: int | None = None) -> U64:
+    def undone(self, producer: ProducerState, upto: int | None = None) -> U64:
         """Returns the intervals up to `upto` that an ack may not pass over, shape (k, 2), in order; the last may go
         on."""
         blocks = self.blocks_ack[(producer.intervals.label >> np.uint64(32)).astype(np.intp)]
@@ -181,12 +181,12 @@ class ProducerStore:
             blocks = blocks & (producer.intervals.first <= np.uint64(upto))
         return producer.intervals.spans(blocks)
 
-    def unfinished(self, producer: Producer) -> U64:
+    def unfinished(self, producer: ProducerState) -> U64:
         """Returns the intervals that were claimed and are not done, those given up too, shape (k, 2), in order."""
         kinds = producer.intervals.label >> np.uint64(32)
         return producer.intervals.spans(self.blocks_ack[kinds.astype(np.intp)] | (kinds == GIVEN))
 
-    def resume_after(self, producer: Producer) -> int | None:
+    def resume_after(self, producer: ProducerState) -> int | None:
         """Returns the highest sequence such that everything that was claimed up to it is done; None when there is
         none."""
         undone = self.unfinished(producer)

@@ -69,15 +69,15 @@ def insert(slots: Slots, begin: int, end: int, collected: U64, counts: I64, lost
     return new, losses
 
 
-class Kernels(NamedTuple):
+class BulkKernels(NamedTuple):
     """Holds both loops; the compiled and the plain set have the same calls, so that tests run on either."""
 
     collect: Callable[..., int]
     insert: Callable[..., tuple[int, int]]
 
 
-PLAIN = Kernels(collect, insert)
-COMPILED = Kernels(*(compiled(kernel) for kernel in PLAIN))
+PLAIN = BulkKernels(collect, insert)
+COMPILED = BulkKernels(*(compiled(kernel) for kernel in PLAIN))
 
 
 class Segments(Protocol):
@@ -105,7 +105,7 @@ class Inserted(NamedTuple):
 class BulkInsert:
     """Collects ids for a table, `room` of each segment at most, then inserts them; those of one id stay in order."""
 
-    def __init__(self, table: Segments, kernels: Kernels, room: int = IDS_PER_SEGMENT) -> None:
+    def __init__(self, table: Segments, kernels: BulkKernels, room: int = IDS_PER_SEGMENT) -> None:
         self._table = table
         self._kernels = kernels
         self._counts = np.zeros(len(table.slots.base), np.int64)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
 from oncegate.core.lifecycle import EndCell
-from oncegate.ledgers.catalog import NOWHERE, Change, Location, PublishedRange, Wrote, change_of
+from oncegate.ledgers.catalog import NOWHERE, CatalogChange, Location, PublishedRange, Wrote, change_of
 from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.files.frames import BODY_BYTES_MAX
 from oncegate.ledgers.log.files.outputs import OpenStreams, RangeCounts, read_range
@@ -134,7 +134,7 @@ class LogLedger:
                 self._taking = None
 
     async def _replace(
-        self, mark: Mark, places: tuple[Places, Places], changes: Sequence[Change], file: tuple[int, int]
+        self, mark: Mark, places: tuple[Places, Places], changes: Sequence[CatalogChange], file: tuple[int, int]
     ) -> None:
         try:
             compacted = await self._in_writer(self._writer.write_compacted, mark, *places, changes)
@@ -155,8 +155,8 @@ class LogLedger:
             raise down from error
 
     def _begin(
-        self, entries: Sequence[bytes], outputs: Sequence[OutputChange], plan: list[Change]
-    ) -> "asyncio.Future[list[Change]] | None":
+        self, entries: Sequence[bytes], outputs: Sequence[OutputChange], plan: list[CatalogChange]
+    ) -> "asyncio.Future[list[CatalogChange]] | None":
         """Check, and write in the writer's thread; None where nothing would change."""
         if plan:
             self._catalog.check(plan)
@@ -167,7 +167,7 @@ class LogLedger:
         ranges = [output for output in outputs if isinstance(output, WriteRange)] if outputs else []
         return self._in_writer(self._writer.write, list(entries), plan, ranges)
 
-    def _written(self, has_entries: bool, written: "asyncio.Future[list[Change]]") -> None:
+    def _written(self, has_entries: bool, written: "asyncio.Future[list[CatalogChange]]") -> None:
         self._one.release()
         self._due.add(self)
         if written.cancelled() or written.exception() is not None:
@@ -177,7 +177,7 @@ class LogLedger:
             end = self._writer.segments.end
             self._mark = Mark(self._paths.ledger, end.position, end.chain[:8])
 
-    def _apply(self, changes: list[Change]) -> None:
+    def _apply(self, changes: list[CatalogChange]) -> None:
         released: list[Location] = []
         if self._taking is not None:
             self._taking.changed(changes)

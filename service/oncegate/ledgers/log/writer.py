@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
 from oncegate.core.lifecycle import EndCell, Event, end_of
-from oncegate.ledgers.catalog import Change, located
+from oncegate.ledgers.catalog import CatalogChange, located
 from oncegate.ledgers.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log.files.frames import Body, Compacted, SegmentHeader, encode_body
 from oncegate.ledgers.log.files.garbage import Garbage
@@ -59,7 +59,7 @@ class LogWriter:
         self.garbage = Garbage(disk, paths.shard, paths.outputs)
         self._end = end
 
-    def write(self, entries: list[bytes], plan: list[Change], ranges: list[WriteRange]) -> list[Change]:
+    def write(self, entries: list[bytes], plan: list[CatalogChange], ranges: list[WriteRange]) -> list[CatalogChange]:
         """Writes one append: 1. output files, synced. 2. The frame, synced. 3. The witness. Then the answer.
 
         Returns the plan with the locations of its ranges. Nothing is acknowledged before 2. A crash between 1 and 2
@@ -79,7 +79,9 @@ class LogWriter:
             self.witness.see(self.segments.end)
         return changes
 
-    def write_compacted(self, mark: Mark, state: Places, catalog: Places, changes: Sequence[Change]) -> Compacted:
+    def write_compacted(
+        self, mark: Mark, state: Places, catalog: Places, changes: Sequence[CatalogChange]
+    ) -> Compacted:
         """Writes the frame of a compaction, synced; then the witness, so that it never names what is removed next.
 
         changes: of the catalog, since it was written down.

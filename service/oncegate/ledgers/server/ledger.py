@@ -8,7 +8,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerFenced
 from oncegate.core.lifecycle import EndCell, Event
-from oncegate.ledgers.catalog import Catalog, Change, Location
+from oncegate.ledgers.catalog import Catalog, CatalogChange, Location
 from oncegate.ledgers.fold import Fold
 from oncegate.ledgers.frames import Compacted
 from oncegate.ledgers.snapshotting import PieceWriter, Places, SnapshotTaking
@@ -127,7 +127,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
         chain = self._fold.chain_before(serial) or self._fold.end.chain
         return Compacted(mark.position, mark.ledger, mark.chain, serial, chain, states_from, *places, key)
 
-    def _changed(self, changes: Sequence[Change]) -> list[Location]:
+    def _changed(self, changes: Sequence[CatalogChange]) -> list[Location]:
         """Applies what was written; returns where lies what nothing names any more."""
         if self._taking is not None:
             self._taking.changed(changes)

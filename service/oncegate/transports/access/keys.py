@@ -29,7 +29,7 @@ class KeysUnreadable(ValueError):
     """Says that a file of keys cannot be used, in one line for a person."""
 
 
-class Key(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One key: its id, whose it is, what it may do and where, and the hash of its secret with what made it.
 
     `tenant`: with whose other keys it shares quotas; empty: with those of its name.
@@ -53,13 +53,13 @@ class Key(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
-    keys: list[Key]
+    keys: list[ApiKey]
 
 
 _FILE = msgspec.json.Decoder(_File)
 
 
-def _hash(secret: str, key: Key) -> bytes:
+def _hash(secret: str, key: ApiKey) -> bytes:
     return hashlib.scrypt(
         secret.encode(), salt=bytes.fromhex(key.salt), n=key.n, r=key.r, p=key.p, maxmem=2 * SCRYPT_BYTES_MAX, dklen=32
     )
@@ -81,7 +81,7 @@ def parts_of(credential: str) -> tuple[str, str] | None:
     return None if match is None else (match[1], match[2])
 
 
-def read(path: Path) -> dict[str, Key]:
+def read(path: Path) -> dict[str, ApiKey]:
     """Reads the keys of a file by their ids. Raises KeysUnreadable."""
     try:
         found = _FILE.decode(path.read_bytes()).keys
@@ -104,14 +104,14 @@ def read(path: Path) -> dict[str, Key]:
 
 def made(
     name: str, roles: Iterable[Role], namespaces: Iterable[str], made_ms: int, tenant: str = ""
-) -> tuple[Key, str]:
+) -> tuple[ApiKey, str]:
     """Makes a key: what the file keeps of it, and the text that is shown once."""
     key_id, secret = secrets.token_hex(6), secrets.token_hex(32)
-    blank = Key(key_id, name, tuple(roles), tuple(namespaces), made_ms, secrets.token_hex(16), "", tenant=tenant)
+    blank = ApiKey(key_id, name, tuple(roles), tuple(namespaces), made_ms, secrets.token_hex(16), "", tenant=tenant)
     return msgspec.structs.replace(blank, scrypt=_hash(secret, blank).hex()), f"og_{key_id}_{secret}"
 
 
-def write(path: Path, keys: Iterable[Key]) -> None:
+def write(path: Path, keys: Iterable[ApiKey]) -> None:
     """Replaces the file of keys as a whole, readable for its owner alone; durable when this returns.
 
     Raises OSError with its name: it is as it was.

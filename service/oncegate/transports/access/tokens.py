@@ -42,7 +42,7 @@ class TokenRules:
     tenant_claim: str | None = None
 
 
-class Tokens:
+class BearerTokens:
     """Checks the tokens of one issuer. `version` changes when what was checked may no longer hold."""
 
     def __init__(self, rules: TokenRules, keys: IssuerKeys, clock: Clock) -> None:

@@ -18,12 +18,12 @@ from oncegate.transports.decode.arrow_ipc import leaves, read_rows
 from oncegate.transports.decode.json_scan import DEPTH_MAX
 from oncegate.transports.decode.json_values import Misfit, array_of, first_misfit, shown, type_of
 
-Record = dict[str, Any]
+JsonRecord = dict[str, Any]
 # Some 5 ms, where they are nested.
 CELLS_AT_ONCE = 50_000
 
 
-def rows_of(records: Sequence[Record], schema: Schema | None, limits: Limits) -> Rows:
+def rows_of(records: Sequence[JsonRecord], schema: Schema | None, limits: Limits) -> Rows:
     """Makes rows of records, with all columns of a topic, and checks them as those of an Arrow body.
 
     `schema`: of the topic; None: nothing was written to it yet, and the rows make it by what they look like.
@@ -37,7 +37,7 @@ def rows_of(records: Sequence[Record], schema: Schema | None, limits: Limits) ->
     return _rows(records, _guessed(records, names) if schema is None else list(schema), limits)
 
 
-def records_of(records: Sequence[Record], types: Schema, limits: Limits) -> Rows:
+def records_of(records: Sequence[JsonRecord], types: Schema, limits: Limits) -> Rows:
     """Makes rows that become records of a topic elsewhere, with the columns that one of them has at least.
 
     `types`: of the columns that records there have. Others, which may be an id that is not written, are of the type
@@ -51,7 +51,7 @@ def records_of(records: Sequence[Record], types: Schema, limits: Limits) -> Rows
     return _rows(records, [types.field(name) if name in types.names else others[name] for name in names], limits)
 
 
-def _rows(records: Sequence[Record], fields: Sequence[Any], limits: Limits) -> Rows:
+def _rows(records: Sequence[JsonRecord], fields: Sequence[Any], limits: Limits) -> Rows:
     table = pa.Table.from_arrays([_column(records, field) for field in fields], schema=pa.schema(fields))
     return read_rows(stream(table.schema, table.combine_chunks().to_batches()), limits)
 
@@ -61,7 +61,7 @@ def warm_up() -> None:
     rows_of([{"a": 1, "b": ["x"]}], None, Limits())
 
 
-def check_shape(records: Sequence[Record], known: int, limits: Limits) -> None:
+def check_shape(records: Sequence[JsonRecord], known: int, limits: Limits) -> None:
     """Refuses records that would become too many columns or cells, or are nested too deep, before anything is made.
 
     `known`: columns that the topic has already. A cell is a place in a column, null or not: what is inside of lists
@@ -115,7 +115,7 @@ def _parts(nested: Sequence[Any], length: int) -> list[tuple[int, Sequence[Any]]
     return [(size, part) for size, part in found if part]
 
 
-def _refuse_strange(records: Sequence[Record], names: Sequence[str]) -> None:
+def _refuse_strange(records: Sequence[JsonRecord], names: Sequence[str]) -> None:
     """Raises SchemaMismatch with the first row that has a column which is not among these."""
     if not (strange := set().union(*records) - set(names)):
         return
@@ -124,7 +124,7 @@ def _refuse_strange(records: Sequence[Record], names: Sequence[str]) -> None:
     raise SchemaMismatch(f"row {row}: the topic has no column {found}; it has {', '.join(names)}; nothing was written")
 
 
-def _guessed(records: Sequence[Record], names: Sequence[str], nulls: Any = None) -> list[Any]:
+def _guessed(records: Sequence[JsonRecord], names: Sequence[str], nulls: Any = None) -> list[Any]:
     """The fields of columns that no topic has types for. `nulls`: the type of a column that has null only."""
     fields = []
     for name in names:
@@ -142,7 +142,7 @@ def _guessed(records: Sequence[Record], names: Sequence[str], nulls: Any = None)
     return fields
 
 
-def _column(records: Sequence[Record], field: Any) -> Any:
+def _column(records: Sequence[JsonRecord], field: Any) -> Any:
     """A column, made in pieces: the library holds the interpreter for each. Raises SchemaMismatch."""
     rows = max(1, CELLS_AT_ONCE // sum(1 for _ in leaves(field.type)))
     chunks = []

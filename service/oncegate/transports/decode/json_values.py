@@ -52,7 +52,7 @@ class Misfit(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JsonPath:
     """Says where a value does not fit: its number, the path inside of that, what is there, and why not in this type."""
 
     number: int
@@ -80,7 +80,7 @@ def array_of(values: Sequence[Any], kind: Any) -> Any:
         raise Misfit(f"{wanted} is wanted ({str(error).splitlines()[0]})") from error
 
 
-def first_misfit(values: Sequence[Any], kind: Any) -> Place:
+def first_misfit(values: Sequence[Any], kind: Any) -> JsonPath:
     """Finds the first of `values` that `array_of` refuses, which there is. It costs about as much as two arrays."""
     first, last = 0, len(values)
     while last - first > 1:
@@ -91,12 +91,12 @@ def first_misfit(values: Sequence[Any], kind: Any) -> Place:
             last = middle
     value = values[first]
     if isinstance(value, dict) and pa.types.is_struct(kind) and (strange := _strange([value], kind)):
-        return Place(first, f".{strange[0]}", value[strange[0]], kind, f"it has no such member, but {_names(kind)}")
+        return JsonPath(first, f".{strange[0]}", value[strange[0]], kind, f"it has no such member, but {_names(kind)}")
     for inner, step, inner_kind in _inside(value, kind):
         if _why(inner, inner_kind) is not None:
             place = first_misfit(inner, inner_kind)
             return replace(place, number=first, path=(step or f"[{place.number}]") + place.path)
-    return Place(first, "", value, kind, _why([value], kind) or "")
+    return JsonPath(first, "", value, kind, _why([value], kind) or "")
 
 
 def type_of(values: Sequence[Any], path: str) -> Any:

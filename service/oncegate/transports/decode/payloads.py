@@ -23,7 +23,7 @@ from oncegate.transports.decode.arrow_ipc import read_stream
 from oncegate.transports.decode.identifiers import percent_decoded
 
 COLUMNS_HEADER, PACKED_HEADER = "Oncegate-Digest-Cols", "Oncegate-Payloads"
-Digests = NDArray[np.uint32]
+PayloadDigests = NDArray[np.uint32]
 # One payload as JSON has it: a string, one for each of its columns, or null, which is a value too.
 Payload = str | list[str | None] | None
 
@@ -55,7 +55,7 @@ def wants_packed(header: str | None) -> bool:
 
 def of_arrow(
     body: bytes, names: Sequence[str], fingerprinter: Fingerprinter, digester: PayloadDigester, limits: Limits
-) -> tuple[ids.Fingerprints, Digests]:
+) -> tuple[ids.Fingerprints, PayloadDigests]:
     """Reads one IPC stream: the named columns are the payloads, the others, in their order, the ids.
 
     Raises BadRequest, TooLarge, NullId."""
@@ -68,7 +68,7 @@ def of_arrow(
 
 def of_named_columns(
     rows: Rows, names: list[str], is_identified: bool, digester: PayloadDigester, limits: Limits
-) -> Digests | None:
+) -> PayloadDigests | None:
     """Digests the columns of the rows that are the payload of their id or sequence: uint32[rows]; None where none is
     named.
 
@@ -83,7 +83,7 @@ def of_named_columns(
     return digester.of_columns(_columns(pa.Table.from_batches(rows.batches, rows.schema), names, limits))
 
 
-def of_json(payloads: Sequence[Payload], count: int, digester: PayloadDigester, limits: Limits) -> Digests:
+def of_json(payloads: Sequence[Payload], count: int, digester: PayloadDigester, limits: Limits) -> PayloadDigests:
     """Digests strings, or lists of strings that are all of one length: uint32[count], as many as there are ids.
 
     Raises BadRequest: another number of them, or lengths that differ; TooLarge.

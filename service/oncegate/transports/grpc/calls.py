@@ -27,7 +27,7 @@ LEDGER, WRITER = "oncegate-ledger", HEADER.lower()
 _METADATA = frozenset({LEDGER, WRITER, "user-agent"})
 
 
-class Opened(Protocol):
+class OpenStream(Protocol):
     """Where the gateway is once it is open, who may call it, what traces it, and the requests that have not come to
     their end."""
 
@@ -38,7 +38,7 @@ class Opened(Protocol):
 
 
 @dataclass(frozen=True)
-class Method:
+class GrpcMethod:
     """Holds what a method reads, what answers it, and the name by which `CALLS` has the role it needs.
 
     claims: it claims ids, or settles such a claim, and may pass unchecked.
@@ -51,7 +51,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Answer:
+class GrpcAnswer:
     """Holds the message that answers a request, the ledger's mark then, and room for it until it is sent."""
 
     message: Any
@@ -65,7 +65,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class GrpcRefusal:
     """Holds the error that a call ends with, and the trace id by which the log has it."""
 
     error: OncegateError
@@ -73,7 +73,7 @@ class Refusal:
 
 
 # Gives a request's method and message; raises BadRequest for bytes that are none.
-Read = Callable[[bytes], tuple[Method, Any]]
+RequestReader = Callable[[bytes], tuple[GrpcMethod, Any]]
 
 
 def head_of(
@@ -99,16 +99,18 @@ def head_of(
     )
 
 
-def handler(opened: Opened, observer: Observer, method: Method, name: str) -> Callable[[bytes, Any], Awaitable[bytes]]:
+def handler(
+    opened: OpenStream, observer: Observer, method: GrpcMethod, name: str
+) -> Callable[[bytes, Any], Awaitable[bytes]]:
     """Makes what answers the calls of one method: read, let in, work, answer with the newest mark, or a status."""
 
-    def read(body: bytes) -> tuple[Method, Any]:
+    def read(body: bytes) -> tuple[GrpcMethod, Any]:
         return method, parsed(method.message, body)
 
     async def answer(body: bytes, context: Any) -> bytes:
         # The library cancels what its caller has left; the engine runs to its end, as over HTTP.
         end = await asyncio.shield(begin(opened, observer, name, read, body, context))
-        if isinstance(end, Refusal):
+        if isinstance(end, GrpcRefusal):
             await refuse(context, end)
         context.set_trailing_metadata(((LEDGER, end.mark),))
         if end.room is not None:  # the call ends when its caller has taken the message, or gone
@@ -120,11 +122,11 @@ def handler(opened: Opened, observer: Observer, method: Method, name: str) -> Ca
 
 
 def begin(
-    opened: Opened, observer: Observer, name: str, read: Read, body: bytes, context: Any
-) -> "asyncio.Task[Answer | Refusal]":
+    opened: OpenStream, observer: Observer, name: str, read: RequestReader, body: bytes, context: Any
+) -> "asyncio.Task[GrpcAnswer | GrpcRefusal]":
     """Begins a request that came as `body`; a stop waits for its end."""
 
-    async def ended() -> Answer | Refusal:
+    async def ended() -> GrpcAnswer | GrpcRefusal:
         with _span(opened.tracer, name, context) as span:
             try:
                 return await _answered(opened, *read(body), body, context, span)
@@ -132,7 +134,7 @@ def begin(
                 trace_id = trace_id_of(context.invocation_metadata() or ())
                 told = _told(error, trace_id, name, observer)
                 note_refusal(told)
-                return Refusal(told, trace_id)
+                return GrpcRefusal(told, trace_id)
 
     begun = asyncio.ensure_future(ended())
     opened.begun.add(begun)
@@ -140,7 +142,7 @@ def begin(
     return begun
 
 
-async def refuse(context: Any, end: Refusal) -> NoReturn:
+async def refuse(context: Any, end: GrpcRefusal) -> NoReturn:
     """Ends a call, or a stream, with a status."""
     metadata = ((DETAILS, details_of(end.error, end.trace_id)),)
     await context.abort(code_of(type(end.error)), detail_of(end.error), metadata)
@@ -163,8 +165,8 @@ def _span(tracer: Tracer | None, name: str, context: Any) -> AbstractContextMana
 
 
 async def _answered(
-    opened: Opened, method: Method, message: Any, body: bytes, context: Any, span: TraceSpan | None
-) -> Answer:
+    opened: OpenStream, method: GrpcMethod, message: Any, body: bytes, context: Any, span: TraceSpan | None
+) -> GrpcAnswer:
     if span is not None:
         span.note({"oncegate.namespace": str(message.namespace)[:64]})
     principal = None
@@ -180,7 +182,7 @@ async def _answered(
         found, room = await method.work(message, admitted), None
         if (size_bytes := found.ByteSize()) > SMALL_ANSWER_BYTES:
             room = gateway.admission.answers.hold(sharer_of(principal, head.address), size_bytes)
-        return Answer(found, identifiers.mark_text(admitted.claims.mark), room)
+        return GrpcAnswer(found, identifiers.mark_text(admitted.claims.mark), room)
     finally:
         admitted.release()
 

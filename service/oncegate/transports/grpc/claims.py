@@ -9,7 +9,7 @@ from oncegate.engine.requests import ClaimRequest, SettleResult
 from oncegate.transports.decode import ids
 from oncegate.transports.decode.names import scope_of
 from oncegate.transports.grpc import gateway_pb2 as pb
-from oncegate.transports.grpc.calls import Method
+from oncegate.transports.grpc.calls import GrpcMethod
 from oncegate.transports.grpc.fields import given, sized
 from oncegate.transports.incoming import Admitted
 from oncegate.transports.numbers import numbers_packed
@@ -92,9 +92,9 @@ def _settled_message(settled: SettleResult) -> pb.Settled:
     )
 
 
-METHODS: dict[str, Method] = {
-    "Claim": Method(pb.ClaimRequest, claim, "claimIds", claims=True),
-    "Renew": Method(pb.RenewRequest, renew, "renewClaim", claims=True),
-    "Complete": Method(pb.CompleteRequest, complete, "completeClaim", claims=True),
-    "Release": Method(pb.ReleaseRequest, release, "releaseClaim", claims=True),
+METHODS: dict[str, GrpcMethod] = {
+    "Claim": GrpcMethod(pb.ClaimRequest, claim, "claimIds", claims=True),
+    "Renew": GrpcMethod(pb.RenewRequest, renew, "renewClaim", claims=True),
+    "Complete": GrpcMethod(pb.CompleteRequest, complete, "completeClaim", claims=True),
+    "Release": GrpcMethod(pb.ReleaseRequest, release, "releaseClaim", claims=True),
 }

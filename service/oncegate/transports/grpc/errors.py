@@ -10,7 +10,7 @@ from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
 from oncegate.core.errors import OncegateError
-from oncegate.transports.outcomes import Kind, outcome_of
+from oncegate.transports.outcomes import OutcomeKind, outcome_of
 
 DOMAIN = "oncegate"
 DETAILS = "grpc-status-details-bin"
@@ -21,36 +21,36 @@ _DETAIL_BYTES = 1_024
 _EXTRA_BYTES = 2_048
 _CUT = " …"
 
-CODES: dict[Kind, grpc.StatusCode] = {
-    Kind.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
-    Kind.EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    Kind.STORAGE_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    Kind.DEADLINE: grpc.StatusCode.DEADLINE_EXCEEDED,
-    Kind.TOO_SLOW: grpc.StatusCode.DEADLINE_EXCEEDED,
-    Kind.CONFLICT: grpc.StatusCode.FAILED_PRECONDITION,
-    Kind.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
-    Kind.UNPROCESSABLE: grpc.StatusCode.INVALID_ARGUMENT,
-    Kind.TOO_LARGE: grpc.StatusCode.INVALID_ARGUMENT,
-    Kind.TARGET_TOO_LONG: grpc.StatusCode.INVALID_ARGUMENT,
-    Kind.HEAD_TOO_LARGE: grpc.StatusCode.INVALID_ARGUMENT,
-    Kind.MISDIRECTED: grpc.StatusCode.FAILED_PRECONDITION,
-    Kind.LENGTH_UNKNOWN: grpc.StatusCode.INVALID_ARGUMENT,
-    Kind.NOT_ACCEPTABLE: grpc.StatusCode.INVALID_ARGUMENT,
-    Kind.UNSUPPORTED: grpc.StatusCode.INVALID_ARGUMENT,
-    Kind.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
-    Kind.NO_SUCH_METHOD: grpc.StatusCode.UNIMPLEMENTED,
-    Kind.GONE: grpc.StatusCode.OUT_OF_RANGE,
-    Kind.OUT_OF_RANGE: grpc.StatusCode.OUT_OF_RANGE,
-    Kind.UNAUTHENTICATED: grpc.StatusCode.UNAUTHENTICATED,
-    Kind.DENIED: grpc.StatusCode.PERMISSION_DENIED,
-    Kind.INTERNAL: grpc.StatusCode.INTERNAL,
+CODES: dict[OutcomeKind, grpc.StatusCode] = {
+    OutcomeKind.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    OutcomeKind.EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    OutcomeKind.STORAGE_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    OutcomeKind.DEADLINE: grpc.StatusCode.DEADLINE_EXCEEDED,
+    OutcomeKind.TOO_SLOW: grpc.StatusCode.DEADLINE_EXCEEDED,
+    OutcomeKind.CONFLICT: grpc.StatusCode.FAILED_PRECONDITION,
+    OutcomeKind.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
+    OutcomeKind.UNPROCESSABLE: grpc.StatusCode.INVALID_ARGUMENT,
+    OutcomeKind.TOO_LARGE: grpc.StatusCode.INVALID_ARGUMENT,
+    OutcomeKind.TARGET_TOO_LONG: grpc.StatusCode.INVALID_ARGUMENT,
+    OutcomeKind.HEAD_TOO_LARGE: grpc.StatusCode.INVALID_ARGUMENT,
+    OutcomeKind.MISDIRECTED: grpc.StatusCode.FAILED_PRECONDITION,
+    OutcomeKind.LENGTH_UNKNOWN: grpc.StatusCode.INVALID_ARGUMENT,
+    OutcomeKind.NOT_ACCEPTABLE: grpc.StatusCode.INVALID_ARGUMENT,
+    OutcomeKind.UNSUPPORTED: grpc.StatusCode.INVALID_ARGUMENT,
+    OutcomeKind.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    OutcomeKind.NO_SUCH_METHOD: grpc.StatusCode.UNIMPLEMENTED,
+    OutcomeKind.GONE: grpc.StatusCode.OUT_OF_RANGE,
+    OutcomeKind.OUT_OF_RANGE: grpc.StatusCode.OUT_OF_RANGE,
+    OutcomeKind.UNAUTHENTICATED: grpc.StatusCode.UNAUTHENTICATED,
+    OutcomeKind.DENIED: grpc.StatusCode.PERMISSION_DENIED,
+    OutcomeKind.INTERNAL: grpc.StatusCode.INTERNAL,
 }
 
 
 def code_of(error: type[OncegateError]) -> grpc.StatusCode:
     """Returns the gRPC code of a class of errors; a conflict that a retry may clear is ABORTED."""
     kind = outcome_of(error).kind
-    return grpc.StatusCode.ABORTED if kind is Kind.CONFLICT and error.action == "retry" else CODES[kind]
+    return grpc.StatusCode.ABORTED if kind is OutcomeKind.CONFLICT and error.action == "retry" else CODES[kind]
 
 
 def detail_of(error: OncegateError) -> str:

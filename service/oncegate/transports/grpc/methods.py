@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from oncegate.transports.grpc import claims, operators, producers, records
 from oncegate.transports.grpc import gateway_pb2 as pb
-from oncegate.transports.grpc.calls import Method
+from oncegate.transports.grpc.calls import GrpcMethod
 
-SERVICES: dict[str, dict[str, Method]] = {
+SERVICES: dict[str, dict[str, GrpcMethod]] = {
     pb.DESCRIPTOR.services_by_name[name].full_name: methods
     for name, methods in (
         ("ClaimService", claims.METHODS),
@@ -21,7 +21,7 @@ SERVICES: dict[str, dict[str, Method]] = {
 STREAMS: dict[str, tuple[str, ...]] = {pb.DESCRIPTOR.services_by_name["ClaimService"].full_name: ("StreamClaims",)}
 
 
-def paths() -> Iterator[tuple[str, Method]]:
+def paths() -> Iterator[tuple[str, GrpcMethod]]:
     """Goes through the methods with their paths, `/SERVICE/METHOD`."""
     for service, methods in SERVICES.items():
         for name, method in methods.items():

@@ -2,7 +2,7 @@
 
 from oncegate.core.errors import BadRequest
 from oncegate.transports.grpc import gateway_pb2 as pb
-from oncegate.transports.grpc.calls import Method
+from oncegate.transports.grpc.calls import GrpcMethod
 from oncegate.transports.grpc.fields import given, sized
 from oncegate.transports.incoming import Admitted
 from oncegate.transports.writes import noted
@@ -19,6 +19,6 @@ async def forget_id_set(message: pb.ForgetIdSetRequest, admitted: Admitted) -> p
     return pb.ForgetIdSetResponse(id_set=message.id_set, times=times)
 
 
-METHODS: dict[str, Method] = {
-    "ForgetIdSet": Method(pb.ForgetIdSetRequest, forget_id_set, "forgetIdSet"),
+METHODS: dict[str, GrpcMethod] = {
+    "ForgetIdSet": GrpcMethod(pb.ForgetIdSetRequest, forget_id_set, "forgetIdSet"),
 }

@@ -8,7 +8,7 @@ from oncegate.core.producers import Gaps
 from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest
 from oncegate.transports.decode import sequences
 from oncegate.transports.grpc import gateway_pb2 as pb
-from oncegate.transports.grpc.calls import Method
+from oncegate.transports.grpc.calls import GrpcMethod
 from oncegate.transports.grpc.fields import given, number, optional_number, sized
 from oncegate.transports.incoming import Admitted
 from oncegate.transports.writes import lane_question, source_of_ack
@@ -99,10 +99,10 @@ def _intervals(pairs: Iterable[Sequence[int]]) -> list[pb.Interval]:
     return [pb.Interval(first=first, last=last) for first, last in pairs]
 
 
-METHODS: dict[str, Method] = {
-    "RegisterProducer": Method(pb.RegisterProducerRequest, register_producer, "registerProducer"),
-    "RegisterDriver": Method(pb.RegisterDriverRequest, register_driver, "registerDriver"),
-    "Ack": Method(pb.AckRequest, ack, "ackProducers"),
-    "OpenLane": Method(pb.OpenLaneRequest, open_lane, "openLane"),
-    "AskLane": Method(pb.AskLaneRequest, ask_lane, "askLane"),
+METHODS: dict[str, GrpcMethod] = {
+    "RegisterProducer": GrpcMethod(pb.RegisterProducerRequest, register_producer, "registerProducer"),
+    "RegisterDriver": GrpcMethod(pb.RegisterDriverRequest, register_driver, "registerDriver"),
+    "Ack": GrpcMethod(pb.AckRequest, ack, "ackProducers"),
+    "OpenLane": GrpcMethod(pb.OpenLaneRequest, open_lane, "openLane"),
+    "AskLane": GrpcMethod(pb.AskLaneRequest, ask_lane, "askLane"),
 }

@@ -12,7 +12,7 @@ from oncegate.transports.decode import arrow_ipc, columns, names, staged_rows
 from oncegate.transports.decode.names import scope_of
 from oncegate.transports.decode.sequences import SequenceColumn
 from oncegate.transports.grpc import gateway_pb2 as pb
-from oncegate.transports.grpc.calls import Method
+from oncegate.transports.grpc.calls import GrpcMethod
 from oncegate.transports.grpc.fields import given, number, optional_number, optional_sized, sized
 from oncegate.transports.incoming import Admitted
 from oncegate.transports.numbers import numbers_packed
@@ -148,8 +148,8 @@ def _offsets(ranges: Iterable[RowRange], topic: str) -> list[pb.PartitionOffset]
     ]
 
 
-PRODUCE: dict[str, Method] = {"Produce": Method(pb.ProduceRequest, produce, "produceRecords")}
-BATCHES: dict[str, Method] = {
-    "Stage": Method(pb.StageRequest, stage, "stageChunk"),
-    "Commit": Method(pb.CommitRequest, commit, "commitBatch"),
+PRODUCE: dict[str, GrpcMethod] = {"Produce": GrpcMethod(pb.ProduceRequest, produce, "produceRecords")}
+BATCHES: dict[str, GrpcMethod] = {
+    "Stage": GrpcMethod(pb.StageRequest, stage, "stageChunk"),
+    "Commit": GrpcMethod(pb.CommitRequest, commit, "commitBatch"),
 }

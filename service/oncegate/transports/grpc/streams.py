@@ -9,7 +9,7 @@ from oncegate.core.errors import BadRequest, Overloaded, Stopping
 from oncegate.ports import Observer
 from oncegate.transports.grpc import claims, producers
 from oncegate.transports.grpc import gateway_pb2 as pb
-from oncegate.transports.grpc.calls import Answer, Method, Opened, Refusal, begin, parsed, refuse
+from oncegate.transports.grpc.calls import GrpcAnswer, GrpcMethod, GrpcRefusal, OpenStream, begin, parsed, refuse
 from oncegate.transports.grpc.errors import details_of
 
 # Requests of one stream that are read and not answered: group commit takes them together. What comes behind them stays
@@ -18,7 +18,7 @@ READ_AHEAD = 8
 # Streams that are open at once: an idle one holds a connection's buffers, and a job has some executors.
 STREAMS = 256
 # By what is set of a StreamClaimsRequest.
-REQUESTS: dict[str, Method] = {name.lower(): method for name, method in claims.METHODS.items()} | {
+REQUESTS: dict[str, GrpcMethod] = {name.lower(): method for name, method in claims.METHODS.items()} | {
     "ack": producers.METHODS["Ack"]
 }
 # By the type of an answer's message, where it stands in a StreamClaimsResponse.
@@ -31,7 +31,7 @@ _STOPS = "the gateway stops: what it had read is answered; send the rest on anot
 _TOO_MANY = f"{STREAMS} streams are open, as many as there may be: send this one's requests as calls, or later"
 
 
-class Streaming(Opened, Protocol):
+class Streaming(OpenStream, Protocol):
     """Where streams are kept too, and whether no more are to begin."""
 
     streams: "set[Stream]"
@@ -41,11 +41,11 @@ class Streaming(Opened, Protocol):
 class Stream:
     """One stream: a task reads its requests ahead, `answers` gives what they came to. `stop` it from outside."""
 
-    def __init__(self, opened: Opened, observer: Observer, name: str, requests: AsyncIterator[bytes], context: Any):
+    def __init__(self, opened: OpenStream, observer: Observer, name: str, requests: AsyncIterator[bytes], context: Any):
         self._opened, self._observer, self._name = opened, observer, name
         self._requests, self._context = requests, context
         self._room = asyncio.Semaphore(READ_AHEAD)
-        self._begun: asyncio.Queue[asyncio.Task[Answer | Refusal] | None] = asyncio.Queue()
+        self._begun: asyncio.Queue[asyncio.Task[GrpcAnswer | GrpcRefusal] | None] = asyncio.Queue()
         self._reading: asyncio.Task[None] | None = None
         self.stopped = False
 
@@ -63,7 +63,7 @@ class Stream:
                 # Where the client has gone, the engine runs to its end all the same.
                 end = await asyncio.shield(begun)
                 yield _answer(end)
-                if isinstance(end, Answer):
+                if isinstance(end, GrpcAnswer):
                     end.sent()
                 self._room.release()
         finally:
@@ -85,9 +85,9 @@ def handler(opened: Streaming, observer: Observer, name: str) -> Callable[[Async
 
     async def answer(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         if opened.stopping:
-            await refuse(context, Refusal(Stopping(_STOPS), token_hex(16)))
+            await refuse(context, GrpcRefusal(Stopping(_STOPS), token_hex(16)))
         if len(opened.streams) >= STREAMS:
-            await refuse(context, Refusal(Overloaded(_TOO_MANY), token_hex(16)))
+            await refuse(context, GrpcRefusal(Overloaded(_TOO_MANY), token_hex(16)))
         stream = Stream(opened, observer, name, requests, context)
         opened.streams.add(stream)
         try:
@@ -96,12 +96,12 @@ def handler(opened: Streaming, observer: Observer, name: str) -> Callable[[Async
         finally:
             opened.streams.discard(stream)
         if stream.stopped:
-            await refuse(context, Refusal(Stopping(_STOPS), token_hex(16)))
+            await refuse(context, GrpcRefusal(Stopping(_STOPS), token_hex(16)))
 
     return answer
 
 
-def _request(body: bytes) -> tuple[Method, Any]:
+def _request(body: bytes) -> tuple[GrpcMethod, Any]:
     message = parsed(pb.StreamClaimsRequest, body)
     kind = message.WhichOneof("request")
     if kind is None:
@@ -109,8 +109,8 @@ def _request(body: bytes) -> tuple[Method, Any]:
     return REQUESTS[kind], getattr(message, kind)
 
 
-def _answer(end: Answer | Refusal) -> pb.StreamClaimsResponse:
-    if isinstance(end, Refusal):
+def _answer(end: GrpcAnswer | GrpcRefusal) -> pb.StreamClaimsResponse:
+    if isinstance(end, GrpcRefusal):
         return pb.StreamClaimsResponse(refusal=details_of(end.error, end.trace_id))
     kind = _ANSWERS[end.message.DESCRIPTOR.full_name]
     return pb.StreamClaimsResponse(mark=end.mark, **{kind: end.message})

@@ -17,36 +17,36 @@ from oncegate.core.errors import (
     Unauthenticated,
 )
 from oncegate.ports import Observer
-from oncegate.transports.outcomes import Kind, internal, outcome_of
+from oncegate.transports.outcomes import OutcomeKind, internal, outcome_of
 from oncegate.transports.tracing import note_refusal
 
 PROBLEM = "application/problem+json"
 # Another gateway behind the same name may answer: a caller that keeps its connection would ask this one again.
 ELSEWHERE = LedgerFenced | Recovering | Stopping
 
-STATUS: dict[Kind, int] = {
-    Kind.UNAVAILABLE: 503,
-    Kind.EXHAUSTED: 429,
-    Kind.STORAGE_FULL: 507,
-    Kind.DEADLINE: 504,
-    Kind.TOO_SLOW: 408,
-    Kind.CONFLICT: 409,
-    Kind.INVALID: 400,
-    Kind.UNPROCESSABLE: 422,
-    Kind.TOO_LARGE: 413,
-    Kind.TARGET_TOO_LONG: 414,
-    Kind.HEAD_TOO_LARGE: 431,
-    Kind.MISDIRECTED: 421,
-    Kind.LENGTH_UNKNOWN: 411,
-    Kind.NOT_ACCEPTABLE: 406,
-    Kind.UNSUPPORTED: 415,
-    Kind.NOT_FOUND: 404,
-    Kind.NO_SUCH_METHOD: 405,
-    Kind.GONE: 410,
-    Kind.OUT_OF_RANGE: 416,
-    Kind.UNAUTHENTICATED: 401,
-    Kind.DENIED: 403,
-    Kind.INTERNAL: 500,
+STATUS: dict[OutcomeKind, int] = {
+    OutcomeKind.UNAVAILABLE: 503,
+    OutcomeKind.EXHAUSTED: 429,
+    OutcomeKind.STORAGE_FULL: 507,
+    OutcomeKind.DEADLINE: 504,
+    OutcomeKind.TOO_SLOW: 408,
+    OutcomeKind.CONFLICT: 409,
+    OutcomeKind.INVALID: 400,
+    OutcomeKind.UNPROCESSABLE: 422,
+    OutcomeKind.TOO_LARGE: 413,
+    OutcomeKind.TARGET_TOO_LONG: 414,
+    OutcomeKind.HEAD_TOO_LARGE: 431,
+    OutcomeKind.MISDIRECTED: 421,
+    OutcomeKind.LENGTH_UNKNOWN: 411,
+    OutcomeKind.NOT_ACCEPTABLE: 406,
+    OutcomeKind.UNSUPPORTED: 415,
+    OutcomeKind.NOT_FOUND: 404,
+    OutcomeKind.NO_SUCH_METHOD: 405,
+    OutcomeKind.GONE: 410,
+    OutcomeKind.OUT_OF_RANGE: 416,
+    OutcomeKind.UNAUTHENTICATED: 401,
+    OutcomeKind.DENIED: 403,
+    OutcomeKind.INTERNAL: 500,
 }
 
 

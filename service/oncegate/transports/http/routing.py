@@ -71,7 +71,7 @@ class Routes:
         return register
 
 
-class Table:
+class RouteTable:
     """Finds the route of a request; of several that match the first. routes: all; by_method: those of each method."""
 
     def __init__(self, routes: Iterable[Routes]) -> None:

@@ -21,7 +21,7 @@ from oncegate.engine.producer_requests import ResolveRequest
 from oncegate.index.claims.lookup import view_of
 from oncegate.index.producers.apply import held_calls
 from oncegate.index.producers.intervals import count_of
-from oncegate.index.producers.store import FREE, GIVEN, HELD, LEFT, TAKEN, Producer
+from oncegate.index.producers.store import FREE, GIVEN, HELD, LEFT, TAKEN, ProducerState
 from oncegate.index.table.grants import NO_CLAIM
 
 
@@ -106,7 +106,7 @@ class Leftovers:
         journal.observer.event("resolved", namespace=journal.namespace, **said, **told)
 
     def _spans(
-        self, producer: Producer, span: tuple[int | None, int | None], finding: LeftoverOutcome
+        self, producer: ProducerState, span: tuple[int | None, int | None], finding: LeftoverOutcome
     ) -> Iterator[tuple[int, int]]:
         """What is to be changed, cut to the span. Raises LeaseLive."""
         lease_left_ms = producer.lease_left_ms(self.journal.clock.monotonic_ms())
@@ -127,7 +127,7 @@ class Leftovers:
             if effect is not Resolution.GIVE_UP or kind != GIVEN:
                 yield max(first, low), min(last, high)
 
-    def _check_calls(self, producer: Producer, spans: U64) -> None:
+    def _check_calls(self, producer: ProducerState, spans: U64) -> None:
         """Raises BadRequest for a call that would be cleared in part: it could not be told what became of it."""
         for call, held in held_calls(producer, spans).items():
             first, last = int(held[0, 0]), int(held[-1, 1])

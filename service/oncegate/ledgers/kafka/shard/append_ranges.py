@@ -9,7 +9,7 @@ from contextlib import aclosing
 from itertools import accumulate, groupby
 from typing import Protocol
 
-from oncegate.ledgers.catalog import NOWHERE, Catalog, Change, Dropped, Location, Wrote, change_of, located
+from oncegate.ledgers.catalog import NOWHERE, Catalog, CatalogChange, Location, TopicDropped, Wrote, change_of, located
 from oncegate.ledgers.frames import RANGE, Sent
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target
@@ -61,13 +61,13 @@ class AppendRanges:
     def _stored(self, send: SendRanges) -> tuple[bytes, ...]:
         return tuple(range_id for range_id in send.range_ids if range_id not in self._direct)
 
-    def _planned(self, output: OutputChange) -> Iterator[Change]:
+    def _planned(self, output: OutputChange) -> Iterator[CatalogChange]:
         match output:
             case WriteRange() if output.range_id in self._direct:
                 return
             case SendRanges():
                 if stored := self._stored(output):
-                    yield Dropped(stored)
+                    yield TopicDropped(stored)
             case _:
                 yield change_of(output, lambda _: NOWHERE)
 
@@ -115,7 +115,7 @@ class AppendRanges:
         """The place of the output whose rows were read last; None: none were."""
         return self._send_places[len(self._streams) - 1] if self._streams else None
 
-    def changes(self, first_offsets: Sequence[int]) -> list[Change]:
+    def changes(self, first_offsets: Sequence[int]) -> list[CatalogChange]:
         """Returns the changes of the catalog; `first_offsets`: of each batch that `batches` has yielded."""
         ends = [0, *accumulate(len(blobs.batches) for blobs in self._blobs)]
         of_topics = [
@@ -128,7 +128,7 @@ class AppendRanges:
         )
         return located(self.plan, places)
 
-    def staged(self, changes: Sequence[Change]) -> Iterator[tuple[Location, Bytes]]:
+    def staged(self, changes: Sequence[CatalogChange]) -> Iterator[tuple[Location, Bytes]]:
         """Yields what now waits in stages: where each range lies, and its bytes. `changes`: as `changes` made them."""
         written = (change.location for change in changes if isinstance(change, Wrote))
         for at, one, topic in zip(written, self._kept, self._topic_of, strict=True):

@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError, Rejected, TooLarge
 from oncegate.core.lifecycle import end_of as end_by_append
-from oncegate.ledgers.catalog import Change, Location
+from oncegate.ledgers.catalog import CatalogChange, Location
 from oncegate.ledgers.frames import ENTRIES_BYTES_MAX, AnyChange
 from oncegate.ledgers.kafka.namespaces import NamespaceTopic
 from oncegate.ledgers.kafka.partition import Partition
@@ -80,7 +80,7 @@ class KafkaLedger(RemoteLedger[Fold]):
             if not entries and not ranges.sends and not any(map(self._catalog.changes_something, ranges.plan)):
                 return
             self._require_stages(ranges)
-            changes: list[Change] = []
+            changes: list[CatalogChange] = []
 
             def changes_of(first_offsets: list[int]) -> list[AnyChange]:
                 changes.extend(ranges.changes(first_offsets))

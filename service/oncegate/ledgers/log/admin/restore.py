@@ -14,7 +14,7 @@ from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
 from oncegate.ledgers.log.files.ledger_list import LIST_NAME, write_list
 from oncegate.ledgers.log.opening.create import UNFINISHED
 from oncegate.ledgers.log.opening.recovery import LedgerPaths, begin_epoch, inspect
-from oncegate.ledgers.witness import Seen, create_witness, witness_path
+from oncegate.ledgers.witness import WitnessRecord, create_witness, witness_path
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def restore(backup: str, folder: str, witness: str | None = None, disk: Disk | N
     return [restored for restored, _ in whole]
 
 
-def _restore(disk: Disk, copied: Copied, source: Path, begun: Path) -> tuple[Restored, Seen]:
+def _restore(disk: Disk, copied: Copied, source: Path, begun: Path) -> tuple[Restored, WitnessRecord]:
     """The copy, verified; it goes on under a new id, and its witness is to see that."""
     nowhere = begun / copied.namespace / "witness"
     paths = LedgerPaths(copied.namespace, source / copied.namespace, nowhere, copied.ledger)
@@ -65,10 +65,10 @@ def _restore(disk: Disk, copied: Copied, source: Path, begun: Path) -> tuple[Res
     segment = begin_epoch(disk, new, found)
     segment.close()
     restored = Restored(copied.namespace, new.ledger, copied.ledger, copied.end.position)
-    return restored, Seen(0, new.ledger, segment.header.epoch, segment.end)
+    return restored, WitnessRecord(0, new.ledger, segment.header.epoch, segment.end)
 
 
-def _name(data: DataDir, begun: Path, whole: list[tuple[Restored, Seen]]) -> None:
+def _name(data: DataDir, begun: Path, whole: list[tuple[Restored, WitnessRecord]]) -> None:
     """The witness first: the folder never lists what its witness does not know."""
     make_folders(data.disk, data.witness)
     for one, seen in whole:

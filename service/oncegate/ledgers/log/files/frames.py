@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from oncegate.ledgers.catalog import Change, Location
+from oncegate.ledgers.catalog import CatalogChange, Location
 from oncegate.ledgers.disk import BLOCK_BYTES, padded
 from oncegate.ports import Mark
 
@@ -149,7 +149,7 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
         return self.state + self.catalog
 
 
-AnyChange = Change | Compacted
+AnyChange = CatalogChange | Compacted
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):

@@ -26,7 +26,7 @@ from oncegate.ledgers.log.files.outputs import outputs_in, require_reach
 from oncegate.ledgers.log.files.segments import Frame, SegmentWriter, Walk, segment_path
 from oncegate.ledgers.log.files.snapshots import read_snapshot
 from oncegate.ledgers.log.opening.scan import Scan, frame_body, frame_mark
-from oncegate.ledgers.witness import ACCEPT, End, Seen, WitnessWriter, read_witness
+from oncegate.ledgers.witness import ACCEPT, End, WitnessRecord, WitnessWriter, read_witness
 from oncegate.ports import Mark, Replayed
 
 OUTPUTS_NAME = "outputs"
@@ -70,7 +70,7 @@ class Found:
     header: SegmentHeader
     mark: Mark
     scan: Scan
-    seen: Seen | None
+    seen: WitnessRecord | None
 
 
 def inspect(disk: Disk, paths: LedgerPaths, *, accepting: bool = False) -> Found:
@@ -112,7 +112,7 @@ def _require_listed(paths: LedgerPaths, header: SegmentHeader) -> None:
         )
 
 
-def require_witnessed(paths: LedgerPaths, walk: Walk, seen: Seen) -> None:
+def require_witnessed(paths: LedgerPaths, walk: Walk, seen: WitnessRecord) -> None:
     """Raises LedgerDamaged unless the ledger reaches what its witness saw, with the same history there."""
     end = walk.end
     if seen.ledger != paths.ledger:

@@ -85,7 +85,7 @@ def _request_of_raw(call: Call) -> ClaimRequest:
     )
 
 
-def _raw_ids_and_payloads(call: Call, printer: ids.Printer) -> tuple[ids.Fingerprints, payloads.Digests | None]:
+def _raw_ids_and_payloads(call: Call, printer: ids.Printer) -> tuple[ids.Fingerprints, payloads.PayloadDigests | None]:
     """Payloads stand in the body where a header says so."""
     claims, limits, headers = call.claims, call.limits, call.headers
     if call.media == PACKED:

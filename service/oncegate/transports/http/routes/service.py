@@ -202,7 +202,7 @@ async def ready(call: Call) -> Response:
     return _health("ready", answer, call, named=namespace is not None)
 
 
-def _health(status: str, answer: health.Answer, call: Call, named: bool = False) -> Response:
+def _health(status: str, answer: health.HealthAnswer, call: Call, named: bool = False) -> Response:
     if call.state.access is not None and not named:  # anybody may probe, and without a key learns no name
         answer = health.without_names(answer)
     if not answer.ok:

@@ -45,7 +45,7 @@ def linger(transport: asyncio.Transport) -> asyncio.TimerHandle:
 
 
 # Of each connection, the bytes that wait to be read, and how many looks have seen as many.
-Unread = dict[object, tuple[int, int]]
+UnreadBytes = dict[object, tuple[int, int]]
 
 
 async def answered(state: ServerState, within_s: float, is_forced: Callable[[], bool]) -> tuple[int, int]:
@@ -56,7 +56,7 @@ async def answered(state: ServerState, within_s: float, is_forced: Callable[[], 
     """
     loop, never = asyncio.get_running_loop(), asyncio.Event()
     begun_s, cut = loop.time(), 0
-    unread: Unread = {}
+    unread: UnreadBytes = {}
     while state.connections or state.tasks:
         if is_forced() or loop.time() - begun_s >= within_s:
             return cut + _cut(state.connections), await _cancelled(state.tasks)
@@ -67,12 +67,12 @@ async def answered(state: ServerState, within_s: float, is_forced: Callable[[], 
     return cut, 0
 
 
-def looked_at(state: ServerState, before: Unread) -> Unread:
+def looked_at(state: ServerState, before: UnreadBytes) -> UnreadBytes:
     """Looks at every connection: how many bytes wait to be read, and how many looks have seen as many."""
     return {one: _unread(one, before.get(one)) for one in state.connections}
 
 
-def cut_off(unread: Unread, looks_max: int) -> int:
+def cut_off(unread: UnreadBytes, looks_max: int) -> int:
     """Cuts off each connection whose caller took no byte for so many looks; returns how many."""
     return _cut([one for one, (size_bytes, looks) in unread.items() if size_bytes and looks >= looks_max])
 

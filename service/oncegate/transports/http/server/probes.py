@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from oncegate.core.errors import NotFound
 from oncegate.transports.http import problems
-from oncegate.transports.http.server.protocol import Protocol, Server
+from oncegate.transports.http.server.protocol import HttpServer, Protocol
 from oncegate.transports.tracing import trace_id_of
 
 # A kubelet asks three probes, a load balancer or two another; their descriptors are kept (`runtime.descriptors`).
@@ -61,9 +61,9 @@ def _order(connection: object) -> tuple[bool, float]:
 
 
 @asynccontextmanager
-async def probed(app: FastAPI, sock: socket.socket, shutdown_ms: int) -> AsyncIterator[Server]:
+async def probed(app: FastAPI, sock: socket.socket, shutdown_ms: int) -> AsyncIterator[HttpServer]:
     """Serves probes of the application on a bound socket, in plain HTTP, until the context ends."""
-    server = Server(Probes(app), shutdown_ms, CONNECTIONS, CONNECTIONS, protocol=ProbeProtocol)
+    server = HttpServer(Probes(app), shutdown_ms, CONNECTIONS, CONNECTIONS, protocol=ProbeProtocol)
     server.begin(sock)
     try:
         yield server

@@ -286,7 +286,7 @@ def refused_max(connections_max: int) -> int:
     return -(-connections_max // 8)
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """A server that the program stops; `drain` finishes what was begun."""
 
     def __init__(
@@ -319,7 +319,7 @@ class Server(uvicorn.Server):
         self.acceptors: list[Acceptor] = []
         self._within_s, self._unread_looks = shutdown_ms / 1_000, -(-unread_ms // TICK_MS)
         self._task: asyncio.Task[None] | None = None
-        self._unread: closing.Unread = {}
+        self._unread: closing.UnreadBytes = {}
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begins to listen. Nobody holds a connection by a handshake that does not end."""
@@ -399,13 +399,13 @@ async def listening(
     backlog: int = 2_048,
     tls: Tls | None = None,
     unread_ms: int = Limits.unread_answer_ms,
-) -> AsyncIterator[Server]:
+) -> AsyncIterator[HttpServer]:
     """Serves the application on a bound socket, over TLS where there are certificates, and drains it at the end.
 
     A connection beyond `connections_max` is answered OVERLOADED and closed; `backlog` wait to be looked at, at most.
     One whose caller takes no byte of its answers for `unread_ms` is cut off.
     """
-    server = Server(app, shutdown_ms, connections_max, backlog, tls, unread_ms)
+    server = HttpServer(app, shutdown_ms, connections_max, backlog, tls, unread_ms)
     server.begin(sock)
     try:
         yield server
