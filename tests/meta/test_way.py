@@ -12,7 +12,7 @@ from scripts.structure import forwarders, is_forwarder
 ROOT = Path(__file__).parents[2]
 # Calls and files, at most; a turn of the loop more is a few calls. To raise one, say in the commit which promise the
 # added calls keep.
-WAYS = {"JSON": (240, 62), "packed": (260, 60)}
+WAYS = {"JSON": (240, 61), "packed": (260, 59)}
 
 # Functions of the service that only pass their parameters on. To raise it, say in the commit why one is needed.
 FORWARDERS = 81
