@@ -48,7 +48,7 @@ from oncegate.runtime.process import (
 )
 from oncegate.settings import ProcessSettings, Settings
 from oncegate.transports.access.access import Access
-from oncegate.transports.decode import ids, json_rows, json_scan, staged_rows
+from oncegate.transports.decode import ids, json_rows, json_scan, records
 from oncegate.transports.http.app import About, create_app
 from oncegate.transports.http.server.probes import probed
 from oncegate.transports.http.server.protocol import HttpServer, listening
@@ -229,7 +229,7 @@ def _warm_decoding() -> None:
     ids.warm_up()
     json_scan.warm_up()
     json_rows.warm_up()
-    staged_rows.warm_up()
+    records.warm_up()
 
 
 def require_descriptors(namespaces: int, kept: int = 0) -> None:

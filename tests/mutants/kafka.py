@@ -221,7 +221,7 @@ KAFKA: tuple[Mutant, ...] = (
     ),
     one(
         "rows of a partition change their order",
-        "oncegate.ledgers.kafka.rows.shares::shares",
+        "oncegate.ledgers.kafka.rows.partitions::shares",
         replace(
             "np.argsort(places.astype(np.min_scalar_type(places.max())), kind='stable')",
             "np.argsort(places.astype(np.min_scalar_type(places.max())), kind='stable')[::-1]",
@@ -230,7 +230,7 @@ KAFKA: tuple[Mutant, ...] = (
     ),
     one(
         "a row's sequence is that of the row beside it",
-        "oncegate.ledgers.kafka.rows.shares::records_of",
+        "oncegate.ledgers.kafka.rows.partitions::records_of",
         replace("_some(field, rows)", "_some(field, np.arange(len(rows)))"),
         "tests/faults/kafka/test_row_marks.py::test_each_row_keeps_its_own_sequence_and_digest_behind_its_own_headers_wherever_it_goes",
     ),

@@ -32,13 +32,13 @@ KAFKA_STAGES: tuple[Mutant, ...] = (
     ),
     one(
         "the cache has no bound",
-        "oncegate.ledgers.kafka.rows.stage_cache::StageCache.put",
+        "oncegate.ledgers.kafka.rows.stream::StageCache.put",
         replace("self.held_bytes > self.bytes_max", "not self._blobs"),
         f"{_TESTS}::test_the_oldest_go_first_and_what_is_larger_than_the_bound_is_not_held",
     ),
     one(
         "what is held of one ledger is told of another",
-        "oncegate.ledgers.kafka.rows.stage_cache::StageCache.get",
+        "oncegate.ledgers.kafka.rows.stream::StageCache.get",
         replace(
             "self._blobs.get((ledger, at))",
             "next((data for (_, place), data in self._blobs.items() if place == at), None)",

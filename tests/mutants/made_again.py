@@ -146,13 +146,13 @@ MADE_AGAIN: tuple[Mutant, ...] = (
         "a request shares an answer about topics that is older than it",
         (
             (
-                "oncegate.ledgers.kafka.rows.identities::Identities._asked",
+                "oncegate.ledgers.kafka.rows.marks::Identities._asked",
                 replace_statement(
                     "wanted, self._wanted, self._next = (self._wanted, set(), None)",
                     ("found = await self._ask(self._wanted)\nself._wanted, self._next = (set(), None)\nreturn found"),
                 ),
             ),
-            ("oncegate.ledgers.kafka.rows.identities::Identities._asked", delete("return await self._ask(wanted)")),
+            ("oncegate.ledgers.kafka.rows.marks::Identities._asked", delete("return await self._ask(wanted)")),
         ),
         ("tests/faults/kafka/test_identities.py",),
     ),

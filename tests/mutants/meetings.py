@@ -272,7 +272,7 @@ MEETINGS: tuple[Mutant, ...] = (
     ),
     one(
         "an ability that may be left out in silence",
-        "oncegate.ports.abilities::LEAVING_OUT",
+        "oncegate.ports.ledger::LEAVING_OUT",
         replace("Ability.NAMESPACES", "Ability.OUTPUTS"),
         "tests/testing/test_abilities.py::test_each_ability_that_may_be_left_out_says_what_becomes_of_it",
     ),

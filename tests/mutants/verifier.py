@@ -91,13 +91,13 @@ VERIFIER: tuple[Mutant, ...] = (
     ),
     one(
         "a schema is read anew with each record",
-        "oncegate.verifier.sources.framed_ids::finder",
+        "oncegate.verifier.sources.kafka_ids::finder",
         replace("lru_cache(SCHEMAS_MAX)", "lru_cache(0)"),
         f"{_REGISTERED}::test_what_reads_the_values_of_a_schema_is_made_once",
     ),
     one(
         "a field that the schema has not is taken for a value without an id",
-        "oncegate.verifier.sources.framed_ids::_ids",
+        "oncegate.verifier.sources.kafka_ids::_ids",
         replace_statement(
             "raise BadRequest(f'{where}: {error.detail}') from error", "return None if where else [error]"
         ),

@@ -20,8 +20,7 @@ from google.type.money_pb2 import Money
 from oncegate.core.errors import BadRequest, NotFound, OncegateError
 from oncegate.verifier.ids import present
 from oncegate.verifier.sources import registry as sources
-from oncegate.verifier.sources.framed_ids import finder
-from oncegate.verifier.sources.kafka_ids import SchemaRegistry, ids_of
+from oncegate.verifier.sources.kafka_ids import SchemaRegistry, finder, ids_of
 from oncegate_spark import formats
 from tests.support.schema_registry import Registry, schema_registry
 

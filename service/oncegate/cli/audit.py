@@ -74,7 +74,7 @@ def _of_topic(
     source: str, form: str, attempt: str, batch: str, registry: str, registry_ca: Path | None
 ) -> "AuditCounts":
     from oncegate.verifier.audit.count import count
-    from oncegate.verifier.audit.topic import TopicRows
+    from oncegate.verifier.audit.table import TopicRows
     from oncegate.verifier.sources.kafka_ids import SchemaRegistry, ids_of
 
     if registry_ca and not registry:

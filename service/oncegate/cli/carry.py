@@ -205,7 +205,7 @@ def _tables(index: "ShardIndex") -> Iterator[Any]:
 def _schema() -> Any:
     import pyarrow as pa
 
-    from oncegate.transports.decode.known_ids import SCHEMA
+    from oncegate.transports.decode.ids import SCHEMA
 
     return SCHEMA.append(pa.field("since", pa.timestamp("ms", "UTC")))
 
@@ -272,7 +272,7 @@ def _batches(file: Path, source: Any, rows: int) -> Iterator[Any]:
 def _stream(batch: Any) -> bytes:
     import pyarrow as pa
 
-    from oncegate.transports.decode.known_ids import SCHEMA
+    from oncegate.transports.decode.ids import SCHEMA
 
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, SCHEMA) as writer:

@@ -11,23 +11,28 @@ world       time and events
 abilities   what a ledger may leave out
 """
 
-from oncegate.ports.abilities import LEAVING_OUT, Ability
-from oncegate.ports.direct import DirectRecords, LanePlace
-from oncegate.ports.duplicates import DuplicateTopic, NotTold
 from oncegate.ports.ledger import (
+    LEAVING_OUT,
+    Ability,
     AppendRefused,
+    Followed,
     History,
     Ledger,
     Ledgers,
     Mark,
     OpenLedger,
     Replayed,
+    Standbys,
     Storage,
     TopicsElsewhere,
 )
 from oncegate.ports.outputs import (
     Chunk,
+    DirectRecords,
     DropRanges,
+    DuplicateTopic,
+    LanePlace,
+    NotTold,
     Origin,
     OutputChange,
     Outputs,
@@ -40,7 +45,6 @@ from oncegate.ports.outputs import (
 )
 from oncegate.ports.row_places import RowPlaces, RowRange, partition_numbers
 from oncegate.ports.runs import RunFolders, Runs
-from oncegate.ports.standby import Followed, Standbys
 from oncegate.ports.world import Clock, Observer
 
 __all__ = [

@@ -1,14 +1,19 @@
-"""Defines the ledger, the only truth, and where ledgers live."""
+"""Defines the ledger, the only truth; the set of ledgers; and how a standby follows a ledger that another process owns.
 
-from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+`LEAVING_OUT` lists what a ledger may leave out: the author of a new ledger begins with it. Nothing else is a ledger's
+choice. The conformance suite (`oncegate.testing`) skips, by name, the checks of the abilities that a ledger leaves
+out.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
 
 from oncegate.core.errors import OncegateError
 from oncegate.core.lifecycle import EndCell
-from oncegate.ports.direct import DirectRecords
-from oncegate.ports.outputs import OutputChange, Outputs, RowTopics
+from oncegate.ports.outputs import DirectRecords, OutputChange, Outputs, RowTopics
 from oncegate.ports.row_places import RowPlaces
 
 
@@ -206,4 +211,79 @@ class Ledgers(Protocol):
         Raises:
             NotFound, LedgerBusy, LedgerFull: nothing was changed.
             LedgerDown: unknown whether it is deleted; repeat it.
+        """
+
+
+class Ability(StrEnum):
+    """Names one thing that a ledger may do without."""
+
+    OUTPUTS = "outputs"
+    COMPACTION = "compaction"
+    NAMESPACES = "namespaces"
+
+
+# How a ledger without the ability answers where it is asked for, and what becomes of a gateway over it.
+LEAVING_OUT: dict[Ability, str] = {
+    Ability.OUTPUTS: (
+        "`OpenLedger.outputs` is None, and an append with output changes raises ValueError; the gateway refuses to "
+        "serve over it, since rows and evicted ids lie in outputs"
+    ),
+    Ability.COMPACTION: (
+        "`compact` raises LedgerFull each time, nothing is changed; the gateway asks again later, and the ledger grows"
+    ),
+    Ability.NAMESPACES: (
+        "`create` raises BadRequest for every name but `default`, which is never deleted; the gateway passes that on"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Carries a ledger that is read from its beginning until this process owns it.
+
+    key: the namespace's 32 secret bytes. ledger: its id.
+    outputs: reads the rows beside the entries; None: the ledger holds none.
+    batches: all its entries as `Ledger.replay(1)` gives them, then those that its owner appends, as they come. It ends
+        once this process owns the ledger, with all that was appended before, and raises what an opening does;
+        LedgerDown: it is to be followed anew, from the beginning.
+    opened: returns the ledger once `batches` has ended.
+    compacted: returns the position up to which entries were compacted so far; 0 for none.
+    standing: says for whom this process stands by, and how far it has read; empty: it owns the ledger, or is
+        to take it over.
+    predecessors: as in `History`.
+    """
+
+    key: bytes
+    ledger: bytes
+    outputs: Outputs | None
+    batches: AsyncGenerator[Sequence[Replayed], None]
+    opened: Callable[[], OpenLedger]
+    compacted: Callable[[], int]
+    standing: Callable[[], str]
+    predecessors: tuple[bytes, ...] = ()
+
+    @staticmethod
+    def owned(opened: OpenLedger) -> "Followed":
+        """Returns the same of a ledger that this process owns already: it only is to be read."""
+        ledger = opened.ledger
+        return Followed(
+            opened.key,
+            ledger.mark.ledger,
+            opened.outputs,
+            ledger.replay(1),
+            lambda: opened,
+            lambda: opened.history.compacted,
+            lambda: "",
+            opened.history.predecessors,
+        )
+
+
+@runtime_checkable
+class Standbys(Protocol):
+    """Lets a process stand by for ledgers that another one owns. What some `Ledgers` are, too."""
+
+    def follow(self, namespace: str) -> AbstractAsyncContextManager[Followed]:
+        """Reads on in a ledger without fencing its owner, and owns it once that one is gone; closed in the end.
+
+        NotFound, KeyMismatch: nothing was touched; LedgerDown: not now.
         """

@@ -1,4 +1,4 @@
-"""Defines the rows that lie beside a ledger's entries, and how they are read back.
+"""Defines the rows beside a ledger's entries and how they are read back, records of direct writers, and of duplicates.
 
 Changes of outputs go through `Ledger.append`, in one commit with the entries; reading is what `Outputs` offers.
 """
@@ -163,3 +163,54 @@ class RowTopics(Protocol):
 
     def refuse_read(self, topic: str) -> NoReturn:
         """Raises ReadElsewhere, which says where the topic is read; NotFound: nowhere."""
+
+
+class NotTold(Exception):
+    """Says in its text why records of duplicates were not written; some of them may be there all the same."""
+
+
+class DuplicateTopic(Protocol):
+    """Takes records of duplicates. Nothing rests on them: they may be lost, or come twice."""
+
+    async def write(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+        """Writes records, a key and a value each, in their order. One call at a time; it ends within seconds.
+
+        Raises:
+            NotTold: they may be there or not; a later call may pass.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LanePlace:
+    """Says with what a client writes as one lane.
+
+    ledger: the id of the ledger, 16 bytes, which each record names. brokers: where both topics are. topic, partition:
+    where the records go. transactional_id: the lane's own; a producer that starts it fences the one before.
+    """
+
+    ledger: bytes
+    brokers: str
+    topic: str
+    partition: int
+    transactional_id: str
+
+
+class DirectRecords(Protocol):
+    """Reads and trims the records of lanes (`TopicsElsewhere.direct`); never written by the gateway."""
+
+    partitions: int
+
+    def place(self, lane: int, partition: int) -> LanePlace:
+        """Returns with what a client writes as this lane, whose records are in this partition."""
+
+    async def read(self, partition: int, first: int) -> Sequence[tuple[int, bytes]]:
+        """Returns the records from an offset on that are committed, with their offsets, up to the end that the
+        partition has at the call, what is not committed included: so it waits for transactions that are open there.
+
+        Raises:
+            LedgerFull: it cannot be read to that end now; nothing is known.
+            LedgerDamaged: records from `first` on are gone, or the partition ends before.
+        """
+
+    async def trim(self, before: Mapping[int, int]) -> None:
+        """Deletes the records before an offset of each partition. LedgerFull: some may be deleted."""

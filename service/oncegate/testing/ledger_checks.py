@@ -325,7 +325,7 @@ def why_skipped(check: LedgerCheck, leaving_out: Collection[Ability]) -> str | N
 async def check_ledger(make_place: MakePlace, leaving_out: Collection[Ability] = ()) -> dict[str, str]:
     """Runs every check, each at a new place; AssertionError at the first promise that is broken.
 
-    `leaving_out`: what the ledger does without, of the table in `oncegate.ports.abilities`. Returns the names of the
+    `leaving_out`: what the ledger does without, of the table in `oncegate.ports.ledger`. Returns the names of the
     checks that were skipped for it, each with the reason.
     """
     skipped = {}

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from oncegate.engine.maintenance.entry_stream import EntryStream
+from oncegate.engine.maintenance.snapshotter import EntryStream
 from tests.support.held import turns
 
 

@@ -4,7 +4,7 @@ import asyncio
 import gc
 from collections.abc import Collection, Mapping
 
-from oncegate.ledgers.kafka.rows.identities import Identities
+from oncegate.ledgers.kafka.rows.marks import Identities
 from tests.support.held import turns
 
 OLD, NEW = bytes(15) + b"1", bytes(15) + b"2"

@@ -12,8 +12,7 @@ from oncegate.core.errors import BadRequest, NotFound, SchemaMismatch
 from oncegate.ledgers.kafka.record_batch import Field, encode
 from oncegate.ledgers.kafka.rows import partitions
 from oncegate.ledgers.kafka.rows.contract import columns_of
-from oncegate.ledgers.kafka.rows.partitions import murmur2
-from oncegate.ledgers.kafka.rows.shares import Share, shares
+from oncegate.ledgers.kafka.rows.partitions import Share, murmur2, shares
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20261123"))
 NOW_MS = 1_795_000_000_000

@@ -13,7 +13,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.ledgers.kafka.record_batch import encode
 from oncegate.ledgers.kafka.rows.contract import columns_of
 from oncegate.ledgers.kafka.rows.marks import check_names, marks_of
-from oncegate.ledgers.kafka.rows.shares import shares
+from oncegate.ledgers.kafka.rows.partitions import shares
 from oncegate.ports import Origin
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/kafka/record_headers.json").read_text())

@@ -5,7 +5,7 @@ from confluent_kafka import TopicPartition
 
 from oncegate.core.errors import LedgerFull
 from oncegate.ledgers.catalog import Location
-from oncegate.ledgers.kafka.rows.stage_cache import StageCache
+from oncegate.ledgers.kafka.rows.stream import StageCache
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
 from oncegate.ports import DropRanges, OpenLedger
 from tests.support.kafka_broker import WAIT_S, Broker

@@ -14,8 +14,7 @@ from oncegate.ledgers.redis import witnesses
 from oncegate.ledgers.redis.connection import Link
 from oncegate.ledgers.redis.scripts import APPEND, OWN, PIECE
 from oncegate.ledgers.redis.shard import writer
-from oncegate.ledgers.redis.shard.head import Head
-from oncegate.ledgers.redis.shard.place import RedisPlace
+from oncegate.ledgers.redis.shard.head import Head, RedisPlace
 from oncegate.ledgers.redis.witnesses import Witness
 from oncegate.ports import DropRanges, OpenLedger
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of

@@ -21,7 +21,7 @@ from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import Record, Stalled, Trimmed
 from oncegate.ledgers.kafka.record_batch import Field
 from oncegate.ledgers.kafka.rows import partitions, stream, user_topics
-from oncegate.ledgers.kafka.rows.shares import Share
+from oncegate.ledgers.kafka.rows.partitions import Share
 from oncegate.ledgers.kafka.transactions import ends
 from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotWritten
 from oncegate.ledgers.kafka.transactions.sending import each_of

@@ -7,8 +7,9 @@ A round, none of whose steps changes an answer:
     run             sorted and written in a thread, with its filter; from then on they are looked up there too
     drop            the table lets go of them
 
-It may end after any of them, by a refusal or a crash: what is durable and in no run is put into one the next time, what
-is in a run and in the table is dropped again. Until then nothing retires.
+It may end after any of them, by a refusal or a crash: ids that are durable and in no run are put into one the next
+time, ids in a run and in the table are dropped again. Until then nothing retires. Threads write so many bytes a second
+at most, so that requests find the disk free.
 """
 
 import asyncio
@@ -20,13 +21,51 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.failures import error_fields
 from oncegate.engine.maintenance import archive_log
 from oncegate.engine.maintenance.compaction import RunBuilder, to_merge
-from oncegate.engine.maintenance.rate_limit import RateLimit, Stopped
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.maintenance.snapshotter import Snapshotter
 from oncegate.index.claims.evict import Gathered, Picked, drop, gather, parts_of, pick, unpin
 from oncegate.index.lsm.archives import Archive
 from oncegate.index.lsm.tier import RUNS_MAX
-from oncegate.ports import Mark, Outputs
+from oncegate.ports import Clock, Mark, Outputs
+
+
+class Stopped(Exception):
+    """Says, in the thread, that the work is not needed any more."""
+
+
+class RateLimit:
+    """Lets one thread at a time write so many bytes a second; the first second's worth is free. Made on the loop."""
+
+    def __init__(self, clock: Clock, bytes_per_second: int) -> None:
+        self._clock = clock
+        self._rate = bytes_per_second
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        self._since_ms = clock.monotonic_ms()
+        self._spent = 0
+
+    def spend(self, size_bytes: int) -> None:
+        """Returns, in the thread, once so many more bytes may be written. Raises Stopped."""
+        self._spent += size_bytes
+        due_ms = self._since_ms + 1_000 * (self._spent - self._rate) // self._rate
+        wait_ms = due_ms - self._clock.monotonic_ms()
+        if wait_ms > 0 and not self._stop.is_set():
+            asyncio.run_coroutine_threadsafe(self._rest(wait_ms), self._loop).result()
+        if self._stop.is_set():
+            raise Stopped
+
+    async def _rest(self, wait_ms: int) -> None:
+        sleeping = {asyncio.ensure_future(self._clock.sleep_ms(wait_ms)), asyncio.ensure_future(self._stop.wait())}
+        try:
+            await asyncio.wait(sleeping, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in sleeping:
+                one.cancel()
+
+    def stop(self) -> None:
+        """Stops the work at its next piece; called on the loop."""
+        self._stop.set()
+
 
 # What found no room, or failed, is tried again after this long.
 EVICT_AGAIN_MS = 10_000

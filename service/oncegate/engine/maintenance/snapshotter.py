@@ -1,26 +1,61 @@
 """Writes a shard's index down between appends, as a snapshot that then replaces the entries that made it.
 
-The index is taken as it stands, what waits for the ledger included; that is made durable first. Then it is encoded a
-step of a few milliseconds before each append, while the ledger writes what came of it; once the snapshot is durable,
-all entries up to there are gone.
+The index is taken as it is, with changes that wait for the ledger; those are made durable first. Then it is encoded a
+step of a few milliseconds before each append and streamed to the ledger meanwhile; once the snapshot is durable, all
+entries up to there are gone.
 
-    requested    until nothing stands in the way: the ledger is open, what waits fits one group
-    beginning    until what waits is durable
-    encoding     a step at a time; stopped where the index had to take something back, or the gateway closes
-    replacing    the ledger writes what was encoded, beside the encoding and after it
+    requested    until nothing prevents it: the ledger is open, the waiting changes fit one group
+    beginning    until the waiting changes are durable
+    encoding     a step at a time; stopped where the index had to undo a change, or the gateway closes
+    replacing    the ledger writes the encoded pieces, beside the encoding and after it
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
 
 from oncegate.core.errors import LedgerFull, OncegateError
 from oncegate.core.lifecycle import end_of
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.failures import error_fields, unknown_end
-from oncegate.engine.maintenance.entry_stream import EntryStream
 from oncegate.index.claims.snapshot import SnapshotStopped
 from oncegate.ports import Clock, Ledger, Mark
+
+
+class EntryStream:
+    """Hands entries from whoever makes them to one reader, on one event loop, each of them once.
+
+    `async for` gives the entries in order and lets go of each; it is gone through once. `error`: what it ended with.
+    """
+
+    def __init__(self) -> None:
+        self._unread: deque[bytes] = deque()
+        self._changed = asyncio.Event()
+        self._ended = False
+        self.error: Exception | None = None
+
+    def give(self, entries: Iterable[bytes]) -> None:
+        """Appends entries to the stream; the reader gets them in this order."""
+        self._unread.extend(entries)
+        self._changed.set()
+
+    def end(self, error: Exception | None = None) -> None:
+        """Ends the stream; the reader gets what was given, then `error`, if there is one, is raised to it."""
+        self._ended, self.error = True, error
+        self._changed.set()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            while self._unread:
+                yield self._unread.popleft()
+            if self._ended:
+                break
+            self._changed.clear()
+            await self._changed.wait()
+        if self.error is not None:
+            raise self.error
+
 
 # After a step of encoding, so many times as long for requests: a snapshot has a quarter of the time at most.
 SNAPSHOT_RESTS = 3

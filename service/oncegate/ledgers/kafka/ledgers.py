@@ -24,7 +24,7 @@ from oncegate.ledgers.kafka.namespaces import (
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.record_batch import warm_up
-from oncegate.ledgers.kafka.rows.stage_cache import StageCache
+from oncegate.ledgers.kafka.rows.stream import StageCache
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.direct import DirectTopic
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger

@@ -12,9 +12,9 @@ from oncegate.ledgers.redis.address import Address, parse_address
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable, unusable
 from oncegate.ledgers.redis.namespaces import NamespaceHash, RedisListed, RedisNamespace
 from oncegate.ledgers.redis.shard.followed import UNREADABLE, FollowedStreams
+from oncegate.ledgers.redis.shard.head import RedisPlace
 from oncegate.ledgers.redis.shard.ledger import RedisLedger
 from oncegate.ledgers.redis.shard.opening import make_place, open_place
-from oncegate.ledgers.redis.shard.place import RedisPlace
 from oncegate.ledgers.redis.shard.reading import Fold
 from oncegate.ledgers.redis.witnesses import Witness, Witnesses
 from oncegate.ledgers.server.holders import Changes

@@ -1,12 +1,19 @@
-"""Says what a Redis server is, as it tells itself on each connection: whether it may hold a ledger, and how durably.
+"""Checks what a Redis server reports about itself on each connection: whether it may hold a ledger, and how durably.
 
-A ledger needs the primary (what replicas answer may be old), no eviction (Redis would forget ids by itself), Redis 7
+A ledger needs the primary (replicas may answer with old data), no eviction (Redis would forget ids by itself), Redis 7
 (scripts that are refused before they begin) and no cluster (one namespace's keys have one hash tag, but the list's has
-another). What makes an append durable is told, not asked for: nobody but its operator knows what the server is for.
+another). How durable an append is gets reported, not required: only the operator knows what the server is for. A ledger
+that keeps claims only refuses rows: the server's memory is then that of ids.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from oncegate.core.errors import BadRequest, NotFound
+from oncegate.ports import Origin
 
 NOEVICTION = "noeviction"
 OLDEST = 7
@@ -89,3 +96,37 @@ def parse_config(pairs: list[bytes]) -> dict[str, str]:
     """Reads what CONFIG GET answers: names and values in turns."""
     texts = [one.decode(errors="replace") for one in pairs]
     return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+_WHY = "the ledger's URL has outputs=none, by which its Redis server keeps claims and no rows"
+
+
+class NoTopics:
+    """Implements `ports.RowTopics` where there are none, and none are made."""
+
+    where = ""
+
+    async def check(
+        self,
+        topic: str,
+        schema: Any,
+        batches: Sequence[Any],
+        origin: Origin | None = None,
+        waiting_bytes: int = 0,
+        identified: bool = False,
+        waiting_topics: Sequence[str] = (),
+    ) -> NoReturn:
+        """Implements the port's `RowTopics.check`: BadRequest, whatever the rows are."""
+        raise BadRequest(
+            f"topic {topic} takes no rows: {_WHY}; claim the ids and write the rows elsewhere, or leave outputs out. "
+            "Nothing was written"
+        )
+
+    @property
+    def columns(self) -> Any:
+        """Implements the port's `RowTopics.columns`: no record has anything."""
+        return pa.schema([])
+
+    def refuse_read(self, topic: str) -> NoReturn:
+        """Raises NotFound: what was written before the setting was changed is there still, and not served."""
+        raise NotFound(f"topic {topic} is not read here: {_WHY}; leave outputs out to read what was written before")

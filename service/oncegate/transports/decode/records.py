@@ -1,8 +1,10 @@
-"""Reads rows back: the part of the fetched ranges that was asked for."""
+"""Reads rows: the requested part of fetched ranges, and the chunk of a stage, checked against its digest."""
 
+import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -12,11 +14,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest, NotAcceptable, OffsetBeyondEnd
-from oncegate.engine.requests import Batch, Fetched, Schema
+from oncegate.engine.limits import Limits
+from oncegate.engine.requests import Batch, Fetched, Rows, Schema
 from oncegate.engine.shard import Shard
 from oncegate.engine.usecases.partitioning import stream
 from oncegate.hashing.arrow_types import is_list
-from oncegate.transports.decode.arrow_ipc import record_bytes
+from oncegate.hashing.cmac import FEW_ROWS
+from oncegate.hashing.keys import KEY_BYTES
+from oncegate.hashing.rows import EMPTY, RowFingerprinter, add
+from oncegate.transports.decode.arrow_ipc import read_rows, record_bytes
 from oncegate.transports.decode.json_values import NS_PER, shortest
 from oncegate.transports.offload import offload
 
@@ -244,3 +250,25 @@ def _not_finite(number: float) -> str:
 def _seconds(ns: int) -> str:
     seconds, rest = divmod(abs(ns), 10**9)
     return f"{'-' if ns < 0 else ''}PT{seconds}{f'.{rest:09}'.rstrip('0') if rest else ''}S"
+
+
+def warm_up() -> None:
+    """Compiles the loops of fingerprints, or loads them, so that no request waits for them."""
+    numbers = range(FEW_ROWS + 1)
+    batch = pa.record_batch({"n": pa.array(numbers), "text": pa.array([str(n) if n else None for n in numbers])})
+    RowFingerprinter(bytes(KEY_BYTES)).of_batch(batch)
+
+
+def read_chunk(data: bytes | memoryview, sha256: bytes, limits: Limits) -> Rows:
+    """Reads the rows of a chunk whose sender says which SHA-256 its bytes have.
+
+    Raises BadRequest: the bytes are others than those that were sent, or no Arrow stream; TooLarge.
+    """
+    if hashlib.sha256(data).digest() != sha256:
+        raise BadRequest("Content-Digest is not the body's SHA-256: it changed on its way; nothing was written")
+    return read_rows(data, limits)
+
+
+def fingerprint_of(rows: Rows, fingerprinter: RowFingerprinter) -> bytes:
+    """Returns 16 bytes that are the same for the same rows, in whatever order and in however many batches."""
+    return reduce(add, map(fingerprinter.of_batch, rows.batches), EMPTY)

@@ -8,7 +8,7 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.names import check_name, chosen, produced
 from oncegate.engine.requests import ClaimResult, CommitRequest, ProduceRequest, ProduceResult, StageRequest, Winner
 from oncegate.ports import RowRange
-from oncegate.transports.decode import arrow_ipc, columns, names, staged_rows
+from oncegate.transports.decode import arrow_ipc, columns, names, records
 from oncegate.transports.decode.names import scope_of
 from oncegate.transports.decode.sequences import SequenceColumn
 from oncegate.transports.grpc import gateway_pb2 as pb
@@ -84,11 +84,11 @@ async def stage(message: pb.StageRequest, admitted: Admitted) -> pb.StageRespons
 def _stage_request(message: pb.StageRequest, admitted: Admitted) -> StageRequest:
     shard, limits = admitted.shard, admitted.gateway.limits
     token, sha256 = sized(message.token, "token"), sized(message.sha256, "sha256", _SHA256_BYTES)
-    rows = staged_rows.read_chunk(message.arrow, sha256, limits)
+    rows = records.read_chunk(message.arrow, sha256, limits)
     check_name("owner", message.owner, limits)
     name, fingerprinter = _name(message.name, limits), shard.row_fingerprints
     keys = columns.key_hashes(rows, _column_names(message.key_col), fingerprinter)
-    fingerprint = staged_rows.fingerprint_of(rows, fingerprinter)
+    fingerprint = records.fingerprint_of(rows, fingerprinter)
     return StageRequest(name, message.owner, token, message.chunk, sha256, rows, fingerprint, keys)
 
 

@@ -1,21 +1,58 @@
 """Counts the duplicates of rows, in one pass over them and one over their ids, sorted on disk.
 
-24 bytes a row lie in a folder meanwhile, as many again where rows say who wrote them; in memory is a 256th of them.
+A row has an id, and perhaps its time and the attempt and batch that wrote it; writers are numbers of 32 bits, a hash of
+their names. The folder takes 24 bytes a row meanwhile, as many again where rows have writers; a 256th of them is in
+memory.
 """
 
+import hashlib
 import secrets
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 
-from oncegate.arraytypes import I64, U64
+from oncegate.arraytypes import I64, U32, U64
 from oncegate.hashing.ids import Fingerprinter, IdSets
 from oncegate.verifier.audit.report import AGES_MS, CAUSES, HORIZONS_MS, AuditCounts
-from oncegate.verifier.audit.rows import AuditRows, AuditSource
 from oncegate.verifier.ids import fingerprints, present
 from oncegate.verifier.runs import BUCKETS, SortedRuns
+
+
+class AuditRows(NamedTuple):
+    """Holds some rows: ids as text or bytes; when each was written, ms of the wall clock, int64 (n,).
+
+    attempts, batches: numbers that stand for who wrote each, and in which batch, uint32 (n,); 0: nobody says.
+    """
+
+    ids: pa.Table
+    times: I64
+    attempts: U32
+    batches: U32
+
+
+class AuditSource(Protocol):
+    """Gives the rows of a table, or of a topic."""
+
+    @property
+    def total(self) -> int | None:
+        """Returns how many rows there are, None: that has to be read."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Tells whether rows say when they were written."""
+
+    @property
+    def has_writers(self) -> bool:
+        """Tells whether rows say who wrote them."""
+
+    def rows(self) -> Iterator[AuditRows]:
+        """Yields all rows, each once."""
+
 
 # Called with a step's name, how much is done, and how much there is.
 ReportStep = Callable[[str, int, int | None], None]
@@ -123,3 +160,21 @@ def _within(ms: I64, most_ms: int) -> int:
 def _same(left: U64, other: U64) -> I64:
     """Whether each pair is of one number: 0 no, 1 yes, 2 not known."""
     return np.where((left == 0) | (other == 0), 2, left == other).astype(np.int64)
+
+
+# Attempts and batches that are met side by side: a name is hashed once while it is among them.
+_KEPT = 65_536
+
+
+def numbers_of(names: Iterable[Any]) -> U32:
+    """Returns a number for each name, text, bytes or number, uint32 (n,); 0 where there is none.
+
+    Two of n names meet by accident with a probability of n^2 / 2^33: then a copy counts under the wrong cause.
+    """
+    return np.array([0 if name in (None, "") else _number(name) for name in names], np.uint32)
+
+
+@lru_cache(_KEPT)
+def _number(name: Any) -> int:
+    data = name if isinstance(name, bytes) else str(name).encode()
+    return int.from_bytes(hashlib.blake2b(data, digest_size=4).digest(), "little") or 1

@@ -14,7 +14,7 @@ except ImportError as error:
     raise BadRequest(f"Avro needs fastavro ({error}): pip install 'oncegate[formats]'") from error
 
 from oncegate.core.errors import BadRequest
-from oncegate.verifier.sources.framed_ids import HEAD_BYTES, ID_TYPES, ReadIds
+from oncegate.verifier.sources.kafka_ids import HEAD_BYTES, ID_TYPES, ReadIds
 from oncegate.verifier.sources.registry import RegisteredText
 
 _IDS = {"null", "string", "bytes", "int", "long", "fixed", "enum"}

@@ -2,12 +2,14 @@
 
     key     header:NAME     json:NAME[,NAME]     arrow:NAME[,NAME]     avro:NAME[,NAME]     protobuf:NAME[,NAME]
 
-A record that has none there (no such header, or two of them; a value that is not such JSON) has a null id. JSON that a
-schema registry knows has five bytes before it, zero and the schema's number, which are passed over; for Avro and
-Protobuf the registry is asked.
+A record without one (no such header, or two of them; a value that is not such JSON) has a null id. JSON, Avro and
+Protobuf of a schema registry begin with Confluent's wire format: a zero byte and the schema's number in 4 bytes,
+big-endian (https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format).
+In JSON it is passed over; for Avro and Protobuf the registry is asked for the schema.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,7 +56,7 @@ def ids_of(form: str, registry: SchemaRegistry | None = None) -> IdsOf:
 
 def _of_registered(kind: str, text: str, registry: SchemaRegistry) -> IdsOf:
     # Their libraries are an extra.
-    from oncegate.verifier.sources.framed_ids import finder
+    from oncegate.verifier.sources.kafka_ids import finder
     from oncegate.verifier.sources.registry import Registry
 
     names, reader_of = check_key(split_names(text), "--output-id"), _reader_of(kind)
@@ -126,3 +128,46 @@ def _row(value: bytes | None, names: list[str]) -> pa.Table | None:
 
 _REGISTERED = {"avro", "protobuf"}
 _FINDERS: dict[str, Callable[[str], IdsOf]] = {"header": _of_header, "json": _of_json, "arrow": _of_arrow}
+
+
+# From a whole value to its ids, in the order of their names; None: it is no such value.
+ReadIds = Callable[[bytes], Sequence[object] | None]
+HEAD_BYTES = 5
+ID_TYPES = "texts, bytes or whole numbers"
+# As many as the registry's client keeps.
+SCHEMAS_MAX = 1_000
+
+
+def finder(names: Sequence[str], reader: Callable[[int], ReadIds]) -> Callable[[Sequence[Any]], pa.Table]:
+    """Returns what finds the ids of records. `reader`: makes what reads the values of a schema's number, once for each.
+
+    A value without a number, or that is not such a value, has null ids. A BadRequest is raised with the place of the
+    record that it came with.
+    """
+    reader = lru_cache(SCHEMAS_MAX)(reader)
+
+    def found(records: Sequence[Any]) -> pa.Table:
+        rows = [_ids(record, reader) for record in records]
+        columns = [[None if row is None else _bytes(row[n]) for row in rows] for n in range(len(names))]
+        return pa.table([pa.array(column, pa.binary()) for column in columns], list(names))
+
+    return found
+
+
+def _ids(record: Any, reader: Callable[[int], ReadIds]) -> Sequence[object] | None:
+    value = record.value
+    if value is None or len(value) < HEAD_BYTES or value[0]:
+        return None
+    try:
+        return reader(int.from_bytes(value[1:HEAD_BYTES], "big"))(value)
+    except BadRequest as error:
+        where = f"the value at offset {record.offset} of partition {record.partition}"
+        raise BadRequest(f"{where}: {error.detail}") from error
+
+
+def _bytes(value: object) -> bytes | None:
+    """An id as every door of the gateway takes it: text and its bytes are one, a number is its decimal text."""
+    if value is None or isinstance(value, bytes):
+        return value
+    assert isinstance(value, str | int), "other types are refused with their schema"
+    return str(value).encode(errors="surrogatepass")

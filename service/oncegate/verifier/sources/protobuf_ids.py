@@ -22,7 +22,7 @@ except ImportError as error:
     ) from error
 
 from oncegate.core.errors import BadRequest
-from oncegate.verifier.sources.framed_ids import ID_TYPES, ReadIds
+from oncegate.verifier.sources.kafka_ids import ID_TYPES, ReadIds
 from oncegate.verifier.sources.registry import RegisteredText
 
 # From an encoded message to its ids.

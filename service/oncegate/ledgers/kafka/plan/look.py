@@ -10,8 +10,7 @@ from aiokafka.errors import TransactionalIdAuthorizationFailed
 from oncegate.ledgers.kafka.address import Address
 from oncegate.ledgers.kafka.client import Client
 from oncegate.ledgers.kafka.ledgers import unreachable
-from oncegate.ledgers.kafka.plan.allowed import id_operations, topic_operations
-from oncegate.ledgers.kafka.plan.needs import TOPIC, Needs, Right
+from oncegate.ledgers.kafka.plan.needs import TOPIC, Needs, Right, id_operations, topic_operations
 from oncegate.ledgers.kafka.refusals import BrokersRefuse
 from oncegate.ledgers.kafka.topics import Topics, Wanted, topics_of
 from oncegate.ledgers.kafka.watch import Watch

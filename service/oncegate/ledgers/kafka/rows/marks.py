@@ -1,6 +1,6 @@
-"""Makes the headers by which a reader of a Kafka topic can check what the gateway wrote: once each, and all of it.
+"""Makes the headers by which a reader of a Kafka topic can check the gateway's records: once each, and all of them.
 
-Each stands on every record, small and binary; numbers are big-endian, as Kafka's own:
+Each record has them all, small and binary; numbers are big-endian, as Kafka's own:
 
 oncegate-ns        the namespace's name, UTF-8
 oncegate-producer  who wrote it, UTF-8
@@ -8,14 +8,22 @@ oncegate-epoch     its epoch, 8 bytes, unsigned
 oncegate-seq       the record's sequence, 8 bytes, unsigned
 oncegate-digest    the payload's digest, 4 bytes, little-endian as in the ledger; left out where rows come without one
 
-They stand behind the row's own headers, and no row may bring one whose name begins as theirs.
+They come after the row's own headers, and no row may have a header whose name begins as theirs.
+
+A topic that is deleted and made again has another id. Ids of topics are requested once for all callers that wait; an
+answer that was requested before a caller came is not used for it, since the topic may have been made again meanwhile.
 """
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from typing import Any
 
 import numpy as np
 
 from oncegate.arraytypes import I64, U8
 from oncegate.core.errors import BadRequest
 from oncegate.ledgers.kafka.record_batch import Field, RowHeaders
+from oncegate.ledgers.uncancelled import look_at_the_error
 from oncegate.ports import Origin
 
 _PREFIX = "oncegate-"
@@ -84,3 +92,30 @@ def _of_one_size(values: U8) -> Field:
     rows, size = values.shape
     starts: I64 = np.arange(rows) * size
     return Field(np.ascontiguousarray(values).reshape(-1), starts, np.full(rows, size, np.int64))
+
+
+Ask = Callable[[Collection[str]], Coroutine[Any, Any, Mapping[str, bytes]]]
+
+
+class Identities:
+    """Answers each request by a question that was begun after it came; those that come meanwhile share the next one."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._one = asyncio.Lock()
+        self._next: asyncio.Task[Mapping[str, bytes]] | None = None
+        self._wanted: set[str] = set()
+
+    async def of(self, topics: Collection[str]) -> Mapping[str, bytes]:
+        """Returns the id of each of these topics that is there, 16 bytes, as it is now. Raises what asking raises."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._asked())
+            self._next.add_done_callback(look_at_the_error)
+        self._wanted.update(topics)
+        topic_ids = await asyncio.shield(self._next)
+        return {topic: topic_ids[topic] for topic in topics if topic in topic_ids}
+
+    async def _asked(self) -> Mapping[str, bytes]:
+        async with self._one:
+            wanted, self._wanted, self._next = self._wanted, set(), None
+            return await self._ask(wanted)

@@ -1,12 +1,15 @@
-"""Turns rows into the batches of a transaction, piece by piece, and tells afterwards where they lie.
+"""Turns rows into the batches of a transaction, piece by piece, and returns afterwards where they are.
 
 A piece is an Arrow IPC stream, as a request brought it. One is decoded and encoded at a time, in a thread, while the
-batches before it are on their way: what a transaction writes is never in memory as a whole.
+batches before it are on their way: a transaction's rows are never in memory as a whole.
+
+Staged rows that wait for the commit of their batch are kept in memory too, up to a bound: a commit of a usual batch
+then reads nothing back, which would cost as much as encoding the rows.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,13 +17,13 @@ import pyarrow as pa
 
 from oncegate.arraytypes import I64
 from oncegate.core.errors import TooLarge
+from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.kafka.compression import Compression, compressed
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.record_batch import RecordBatch, RecordTooLarge, check, encode
 from oncegate.ledgers.kafka.rows.contract import columns_of, topics_in
 from oncegate.ledgers.kafka.rows.marks import check_names, marks_of
-from oncegate.ledgers.kafka.rows.partitions import check_partitions
-from oncegate.ledgers.kafka.rows.shares import Share, records_of, shares
+from oncegate.ledgers.kafka.rows.partitions import Share, check_partitions, records_of, shares
 from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ports import Origin, RowPlaces, RowRange, partition_numbers
 
@@ -170,3 +173,44 @@ def _too_large(error: RecordTooLarge, row: int) -> TooLarge:
         f"row {row} takes {error.size_bytes} bytes as a record, and a batch takes {error.batch_bytes}; "
         "nothing was written"
     )
+
+
+@dataclass
+class StageCache:
+    """Keeps the newest blobs of all ledgers of a process, `bytes_max` together; the oldest go first.
+
+    Only what an append has written may be put in: under its location it is never other bytes. What is missing here is
+    read from the topic.
+    """
+
+    bytes_max: int = 0
+    held_bytes: int = field(default=0, init=False)
+    _blobs: dict[tuple[str, Location], Piece] = field(default_factory=dict, init=False)
+
+    def put(self, ledger: str, at: Location, data: Piece) -> None:
+        """Keeps a blob of a ledger; one that is larger than the bound is not kept."""
+        if len(data) > self.bytes_max or not data:
+            return
+        self._drop((ledger, at))
+        self._blobs[ledger, at] = data
+        self.held_bytes += len(data)
+        while self.held_bytes > self.bytes_max:
+            self._drop(next(iter(self._blobs)))
+
+    def get(self, ledger: str, at: Location) -> Piece | None:
+        """Returns the bytes at a location; None where they are not kept."""
+        return self._blobs.get((ledger, at))
+
+    def drop(self, ledger: str, locations: Iterable[Location]) -> None:
+        """Lets go of blobs that nobody reads again."""
+        for at in locations:
+            self._drop((ledger, at))
+
+    def drop_all(self, ledger: str) -> None:
+        """Lets go of all blobs of a ledger."""
+        for key in [key for key in self._blobs if key[0] == ledger]:
+            self._drop(key)
+
+    def _drop(self, key: tuple[str, Location]) -> None:
+        data = self._blobs.pop(key, None)
+        self.held_bytes -= len(data) if data is not None else 0

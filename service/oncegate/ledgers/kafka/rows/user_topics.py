@@ -14,7 +14,7 @@ from oncegate.ledgers.kafka.compression import Compression
 from oncegate.ledgers.kafka.record_batch import BATCH_BYTES
 from oncegate.ledgers.kafka.refusals import Caller, refusal_of
 from oncegate.ledgers.kafka.rows.contract import COLUMNS, check_schema, topics_in
-from oncegate.ledgers.kafka.rows.identities import Identities
+from oncegate.ledgers.kafka.rows.marks import Identities
 from oncegate.ledgers.kafka.rows.stream import check_rows, option_of
 from oncegate.ledgers.kafka.topics import Admin, admin_of
 from oncegate.ledgers.kafka.watch import DEFAULT_DEADLINES

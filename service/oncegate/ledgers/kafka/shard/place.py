@@ -6,7 +6,7 @@ from typing import Any
 
 from oncegate.ledgers.kafka.namespaces import KafkaNamespace, topic_names
 from oncegate.ledgers.kafka.partition import Partition
-from oncegate.ledgers.kafka.rows.stage_cache import StageCache
+from oncegate.ledgers.kafka.rows.stream import StageCache
 from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.ledgers.keys import Keys
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 
 from oncegate.ledgers.frames import Frame, Owned
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable
-from oncegate.ledgers.redis.shard.place import RedisPlace
+from oncegate.ledgers.redis.shard.head import RedisPlace
 from oncegate.ledgers.redis.shard.reading import Fold, StreamReader
 from oncegate.ledgers.redis.witnesses import Witness
 from oncegate.ledgers.server.replay import FollowedReader

@@ -1,7 +1,13 @@
-"""Reads and takes the head of a ledger: who owns it, and where it ends.
+"""Names the keys of one namespace's ledger on Redis; reads and takes its head: the owner, and the end of the ledger.
 
-A fence is a number that each opening raises, and each connection of an owner; a frame is taken with the last one alone.
-What an older connection has sent, and the server reads later, is refused by that: nothing in doubt comes afterwards.
+head      hash: ledger, fence, holder; serial, position and chain of the last frame
+frames    stream: a frame a record, with its serial for an id
+rows      stream: the rows of output ranges, with the serial of their frame and a number for an id
+states    stream: pieces of the snapshot that replaces compacted entries
+
+A fence is a number that each opening raises, and each connection of an owner; only frames with the last fence are
+taken. Frames that an older connection has sent, and that the server reads later, are refused by it: nothing in doubt
+comes afterwards.
 """
 
 from collections.abc import Sequence
@@ -9,9 +15,55 @@ from dataclasses import dataclass
 
 from oncegate.core.errors import LedgerDamaged, LedgerFull
 from oncegate.ledgers.frames import End
+from oncegate.ledgers.keys import Keys
+from oncegate.ledgers.redis.address import Address
 from oncegate.ledgers.redis.connection import Link, Lost
+from oncegate.ledgers.redis.namespaces import RedisNamespace
 from oncegate.ledgers.redis.scripts import OWN
-from oncegate.ledgers.redis.shard.place import RedisPlace
+
+
+@dataclass(frozen=True, slots=True)
+class RedisPlace:
+    """Names one ledger: `listed` is what the list says of it."""
+
+    namespace: str
+    listed: RedisNamespace
+    address: Address
+    keys: Keys
+
+    @property
+    def name(self) -> str:
+        """Returns what its keys begin with, and its witness: of nobody else, also after its namespace was deleted."""
+        return f"{self.address.prefix}/{self.namespace}/{self.listed.number}"
+
+    @property
+    def head(self) -> str:
+        """Names the key that says who owns it, and where it ends."""
+        return self._key("head")
+
+    @property
+    def frames(self) -> str:
+        """Names the key of the ledger itself."""
+        return self._key("frames")
+
+    @property
+    def where(self) -> str:
+        """Names the key of its frames."""
+        return self.frames
+
+    @property
+    def rows(self) -> str:
+        """Names the key of what output ranges hold."""
+        return self._key("rows")
+
+    @property
+    def states(self) -> str:
+        """Names the key of what stands in place of compacted entries."""
+        return self._key("states")
+
+    def _key(self, what: str) -> str:
+        # One hash tag: a script has to find all of them on one node.
+        return f"{{{self.name}}}:{what}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,10 @@ from typing import TypeVar
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
 from oncegate.core.lifecycle import end_of
 from oncegate.ledgers.catalog import NOWHERE, Location, change_of, located
-from oncegate.ledgers.redis.claims_only import NoTopics
 from oncegate.ledgers.redis.connection import Lost, OtherServer, Refused, Unreachable, unusable
-from oncegate.ledgers.redis.server import Evicts
+from oncegate.ledgers.redis.server import Evicts, NoTopics
+from oncegate.ledgers.redis.shard.head import RedisPlace
 from oncegate.ledgers.redis.shard.opening import Opened
-from oncegate.ledgers.redis.shard.place import RedisPlace
 from oncegate.ledgers.redis.shard.reading import Fold, StreamReader, id_of, location
 from oncegate.ledgers.server.ledger import RemoteLedger
 from oncegate.ledgers.server.replay import Pieces, replayed

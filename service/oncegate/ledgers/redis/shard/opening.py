@@ -20,8 +20,7 @@ from oncegate.ledgers.chain import FIRST_CHAIN
 from oncegate.ledgers.frames import End, Owned
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable, unusable
 from oncegate.ledgers.redis.scripts import MAKE
-from oncegate.ledgers.redis.shard.head import Head, foreign, read_head
-from oncegate.ledgers.redis.shard.place import RedisPlace
+from oncegate.ledgers.redis.shard.head import Head, RedisPlace, foreign, read_head
 from oncegate.ledgers.redis.shard.reading import Fold, StreamReader, first_serial, frame_at
 from oncegate.ledgers.redis.shard.writer import FrameWriter
 from oncegate.ledgers.redis.witnesses import Witness

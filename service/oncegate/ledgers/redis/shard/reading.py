@@ -11,7 +11,7 @@ from oncegate.ledgers.fold import Fold as FramesFold
 from oncegate.ledgers.frames import Compacted, Frame, damage, decode_frame, frame_bytes
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable
 from oncegate.ledgers.redis.scripts import READ
-from oncegate.ledgers.redis.shard.place import RedisPlace
+from oncegate.ledgers.redis.shard.head import RedisPlace
 from oncegate.ledgers.server.replay import Fetch, rows_of
 from oncegate.ports import Chunk
 

@@ -14,6 +14,7 @@ from oncegate.ledgers.redis.connection import Link, Lost, OtherServer, Refused, 
 from oncegate.ledgers.redis.scripts import APPEND, DROP, PIECE, TRIM, Script
 from oncegate.ledgers.redis.shard.head import (
     Head,
+    RedisPlace,
     changed_by_others,
     gone,
     read_head,
@@ -21,7 +22,6 @@ from oncegate.ledgers.redis.shard.head import (
     take,
     waiting,
 )
-from oncegate.ledgers.redis.shard.place import RedisPlace
 from oncegate.ledgers.redis.shard.reading import Fold, first_serial, frame_at
 
 TURNS_MAX = 5

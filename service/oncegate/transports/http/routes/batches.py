@@ -9,7 +9,7 @@ from oncegate.core.entries.kinds import Name
 from oncegate.engine.limits import Limits
 from oncegate.engine.names import check_length, check_name
 from oncegate.engine.requests import AbortRequest, CommitRequest, StageRequest, Winner
-from oncegate.transports.decode import columns, names, staged_rows
+from oncegate.transports.decode import columns, names, records
 from oncegate.transports.decode.identifiers import hex_bytes, sha256_of
 from oncegate.transports.http import messages
 from oncegate.transports.http.answers import json_reply
@@ -37,11 +37,11 @@ async def stage(call: Call) -> Response:
 def _stage_request(call: Call) -> StageRequest:
     asked = call.query_as(messages.StageQuery)
     sha256 = sha256_of(call.header("Content-Digest"))
-    rows = staged_rows.read_chunk(call.body, sha256, call.limits)
+    rows = records.read_chunk(call.body, sha256, call.limits)
     check_name("owner", asked.owner, call.limits)
     name, fingerprinter = _name(asked, call.limits), call.shard.row_fingerprints
     keys = columns.key_hashes(rows, columns.split_names(asked.key_col), fingerprinter)
-    fingerprint = staged_rows.fingerprint_of(rows, fingerprinter)
+    fingerprint = records.fingerprint_of(rows, fingerprinter)
     return StageRequest(name, asked.owner, call.token, asked.chunk, sha256, rows, fingerprint, keys)
 
 

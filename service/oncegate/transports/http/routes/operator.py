@@ -7,7 +7,7 @@ from oncegate.engine.gateway import Gateway
 from oncegate.engine.names import CLAIMED, check_name
 from oncegate.engine.usecases.operations.actions import AuditRecord
 from oncegate.transports.decode import identifiers, ids
-from oncegate.transports.decode.known_ids import read_known
+from oncegate.transports.decode.ids import read_known
 from oncegate.transports.http import messages
 from oncegate.transports.http.answers import json_reply, reply
 from oncegate.transports.http.bodies import body_length
