@@ -67,13 +67,13 @@ class Published(msgspec.Struct, frozen=True, array_like=True, tag=2):
     range_ids: tuple[bytes, ...]
 
 
-class TopicDropped(msgspec.Struct, frozen=True, array_like=True, tag=3):
+class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=3):
     """Gives waiting ranges up."""
 
     range_ids: tuple[bytes, ...]
 
 
-class TopicTrimmed(msgspec.Struct, frozen=True, array_like=True, tag=4):
+class Trimmed(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """Forgets published ranges that lie wholly below `before_offset`."""
 
     topic: str
@@ -90,7 +90,7 @@ class Held(msgspec.Struct, frozen=True, array_like=True, tag=6):
     ranges: bytes
 
 
-CatalogChange = Wrote | Published | TopicDropped | TopicTrimmed
+CatalogChange = Wrote | Published | Dropped | Trimmed
 SnapshotChange = CatalogChange | Held
 encode_changes = msgspec.msgpack.Encoder().encode
 decode_changes = msgspec.msgpack.Decoder(list[SnapshotChange]).decode
@@ -107,9 +107,9 @@ def change_of(output: OutputChange, locate: Callable[[WriteRange], Location]) ->
         case PublishRanges():
             return Published(output.topic, output.partition, output.first_offset, output.range_ids)
         case DropRanges():
-            return TopicDropped(output.range_ids)
+            return Dropped(output.range_ids)
         case TrimRanges():
-            return TopicTrimmed(output.topic, output.partition, output.before_offset)
+            return Trimmed(output.topic, output.partition, output.before_offset)
         case SendRanges():
             raise ValueError(f"this ledger keeps rows itself, and sends none to topic {output.topic} elsewhere")
 
@@ -303,7 +303,7 @@ class Catalog:
                     if change.first_offset != high:
                         raise ValueError(f"topic {change.topic} ends at {high}, not at {change.first_offset}")
                     highs[key] = high + sum(self._take(change.range_ids, rows))
-                case TopicDropped():
+                case Dropped():
                     self._take(change.range_ids, rows)
 
     def _rows(self, range_id: bytes, rows: dict[bytes, int | None]) -> int | None:
@@ -328,9 +328,9 @@ class Catalog:
                 return []
             case Published():
                 return self._publish(change)
-            case TopicDropped():
+            case Dropped():
                 return [self._waiting.pop(range_id).location for range_id in change.range_ids]
-            case TopicTrimmed():
+            case Trimmed():
                 return self._changing(change.topic, change.partition).trim(change.before_offset)
             case Held():
                 topic = self._topics.setdefault((change.topic, change.partition), PublishedRanges(change.low_offset))
@@ -350,7 +350,7 @@ class Catalog:
 
     def changes_something(self, change: CatalogChange) -> bool:
         """Tells whether a change would leave anything other than it is: a trim may forget no range."""
-        if not isinstance(change, TopicTrimmed):
+        if not isinstance(change, Trimmed):
             return True
         found = self._topics.get((change.topic, change.partition))
         return found is not None and found.below(change.before_offset) > 0

@@ -20,7 +20,7 @@ from oncegate import packed
 from oncegate.core.errors import LedgerDown, LedgerFull
 from oncegate.ledgers import catalog as catalogs
 from oncegate.ledgers import snapshot_pieces, snapshotting
-from oncegate.ledgers.catalog import Catalog, Published, TopicDropped
+from oncegate.ledgers.catalog import Catalog, Dropped, Published
 from oncegate.ledgers.log.files import outputs
 from oncegate.ledgers.log.files.outputs import read_range
 from oncegate.ledgers.log.ledger import LogLedger
@@ -96,7 +96,7 @@ def see(catalog: Catalog, read: Callable[[Any], bytes], ids: Sequence[bytes]) ->
     count = catalog.ranges_waiting
     for range_id in ids:
         try:
-            catalog.check([TopicDropped((range_id,))])
+            catalog.check([Dropped((range_id,))])
         except ValueError:
             continue
         before = catalog.offsets("waited", 0)[1]

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from oncegate.ledgers.catalog import Location, Published, TopicDropped, TopicTrimmed, Wrote
+from oncegate.ledgers.catalog import Dropped, Location, Published, Trimmed, Wrote
 from oncegate.ledgers.chain import chain_of
 from oncegate.ledgers.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log.files.frames import (
@@ -26,8 +26,8 @@ BODY = Body(
     [
         Wrote(b"r" * 16, 5, Location(3, 1, 4_096, 600, b"h" * 32)),
         Published("flights", 0, 12, (b"r" * 16,)),
-        TopicDropped((b"s" * 16,)),
-        TopicTrimmed("flights", 0, 10),
+        Dropped((b"s" * 16,)),
+        Trimmed("flights", 0, 10),
     ],
 )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog import Location, TopicDropped, Wrote
+from oncegate.ledgers.catalog import Dropped, Location, Wrote
 from oncegate.ledgers.frames import Compacted, Frame
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard.assembly import Assembly
@@ -80,7 +80,7 @@ class Truth:
                     return
                 case Wrote():
                     self.waiting[change.range_id] = change.location.offset
-                case TopicDropped():
+                case Dropped():
                     for range_id in change.range_ids:
                         del self.waiting[range_id]
 

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from itertools import accumulate, groupby
 from typing import Protocol
 
-from oncegate.ledgers.catalog import NOWHERE, Catalog, CatalogChange, Location, TopicDropped, Wrote, change_of, located
+from oncegate.ledgers.catalog import NOWHERE, Catalog, CatalogChange, Dropped, Location, Wrote, change_of, located
 from oncegate.ledgers.frames import RANGE, Sent
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target
@@ -67,7 +67,7 @@ class AppendRanges:
                 return
             case SendRanges():
                 if stored := self._stored(output):
-                    yield TopicDropped(stored)
+                    yield Dropped(stored)
             case _:
                 yield change_of(output, lambda _: NOWHERE)
 
