@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from oncegate.verifier.compare import OFFSET_MAX, compare, input_places, output_places, partition_and_offset
-from oncegate.verifier.report import FindingKind, Standing
+from oncegate.verifier.kinds import FindingKind, Standing
 
 SEEDS = range(40)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oncegate.arraytypes import I64, U8, U64
-from oncegate.verifier.report import FindingKind, Standing
+from oncegate.verifier.kinds import FindingKind, Standing
 
 # What fits beside bit 63: Kafka's own limit on partitions is far below it, and offsets of 48 bits last for ever.
 PARTITIONS_MAX, OFFSET_MAX = 1 << 15, (1 << 48) - 1

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from oncegate.arraytypes import U8
 from oncegate.core.verdicts import VERDICT_MASK, Flag, Verdict
+from oncegate.verifier.findings import Findings
+from oncegate.verifier.kinds import FindingKind
 from oncegate.verifier.question import VerifyQuestion
-from oncegate.verifier.report import FindingKind, Findings
 from oncegate.verifier.sources.gateway import GatewayClient
 from oncegate.verifier.sources.inputs import Input
 from oncegate.verifier.state import RunState, save

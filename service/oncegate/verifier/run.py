@@ -12,9 +12,10 @@ import numpy as np
 
 from oncegate.hashing.ids import Fingerprinter
 from oncegate.verifier.compare import compare, input_places, output_places
+from oncegate.verifier.findings import Findings
 from oncegate.verifier.ids import as_ids, fingerprints, present
+from oncegate.verifier.kinds import FindingKind, Standing, told_of
 from oncegate.verifier.question import VerifyQuestion
-from oncegate.verifier.report import FindingKind, Findings, Standing, told_of
 from oncegate.verifier.runs import BUCKETS, SortedRuns
 from oncegate.verifier.sources.gateway import GatewayClient
 from oncegate.verifier.sources.inputs import Input

@@ -8,10 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from oncegate.verifier.compare import partition_and_offset
+from oncegate.verifier.findings import Findings
 from oncegate.verifier.ids import as_ids, text_of
+from oncegate.verifier.kinds import FindingKind
 from oncegate.verifier.question import VerifyQuestion
 from oncegate.verifier.repair import repair
-from oncegate.verifier.report import FindingKind, Findings, IdFinding, RowLocation, VerifyReport
+from oncegate.verifier.report import IdFinding, RowLocation, VerifyReport
 from oncegate.verifier.run import ComparisonRun
 from oncegate.verifier.sources.gateway import GatewayClient
 from oncegate.verifier.sources.inputs import Input
