@@ -68,6 +68,13 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         f"{_LOST}::test_an_owner_that_slept_while_they_were_forgotten_takes_nothing_along_that_was_acknowledged",
     ),
     one(
+        "a connection whose socket is gone is asked by its socket",
+        "oncegate.ledgers.kafka.client::Session.has_ended",
+        delete("if self._writer.is_closing():\n    ..."),
+        "tests/faults/kafka/test_connection.py"
+        "::test_a_connection_that_is_reset_has_ended_from_then_on_until_its_reader_sees_it",
+    ),
+    one(
         "a producer that was idle for days is used again",
         "oncegate.ledgers.kafka.transactions.guard::Guard.is_worn",
         replace("self.closed or self._watch.has_been_cut or is_forgotten", "self.closed or self._watch.has_been_cut"),

@@ -1,11 +1,15 @@
-"""What goes to the socket for a produce request: the bytes that aiokafka would make, batches from where they lie."""
+"""A connection sends the bytes that aiokafka would, batches from where they lie, and knows when it has ended."""
 
+import asyncio
+import socket
+import struct
 from typing import Any
 
 import pytest
 from aiokafka.protocol.produce import ProduceRequest
 
-from oncegate.ledgers.kafka.client import parts_of
+from oncegate.ledgers.kafka.client import Session, parts_of
+from tests.support.held import turns
 
 TOPICS = [("rows", [(0, bytearray(b"first")), (3, bytearray())]), ("ledger", [(0, memoryview(b"frame"))])]
 
@@ -27,3 +31,28 @@ def test_the_parts_of_a_produce_request_are_byte_for_byte_what_aiokafka_encodes(
 def test_a_batch_is_not_copied_on_its_way_to_the_socket() -> None:
     found = [id(part) for part in parts(asked(7))]
     assert all(id(batch) in found for _, batches in TOPICS for _, batch in batches)
+
+
+class Unasked(Session):
+    """Connects to what answers nothing."""
+
+    async def _do_version_lookup(self) -> None: ...
+
+
+async def test_a_connection_that_is_reset_has_ended_from_then_on_until_its_reader_sees_it() -> None:
+    accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+    server = await asyncio.start_server(lambda _, writer: accepted.put_nowait(writer), "127.0.0.1", 0)
+    session = Unasked(*server.sockets[0].getsockname(), request_timeout_ms=10_000)
+    await session.connect()
+    broker = await accepted.get()
+    broker.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert not session.has_ended
+    broker.transport.abort()
+    await turns(1)
+    states = []
+    while session.connected():
+        states.append(session.has_ended)
+        await turns(1)
+    assert states
+    assert all(states)
+    server.close()

@@ -53,6 +53,8 @@ class Session(AIOKafkaConnection):  # type: ignore[misc]
         """Whether it is open here, and the kernel knows its end: a loop that stood still has not seen that yet."""
         if self._writer is None or not self.connected():
             return False
+        if self._writer.is_closing():
+            return True  # a reset took its socket away, and its reader has not seen that yet
         ends = select.poll()
         ends.register(self._writer.get_extra_info("socket"), _ENDED)
         return bool(ends.poll(0))
