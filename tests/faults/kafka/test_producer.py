@@ -14,7 +14,7 @@ from oncegate.ledgers.kafka.transactions import producer as producers
 from oncegate.ledgers.kafka.transactions.producer import Producer
 from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ledgers.kafka.watch import Watch
-from tests.support.held import until
+from tests.support.held import turns, until
 
 ONE, OTHER = Partition("rows", 0), Partition("rows", 1)
 
@@ -109,5 +109,24 @@ async def test_a_batch_that_is_answered_while_another_partition_is_added_is_not_
     await until(lambda: len(brokers.asked) == 2)
     assert brokers.asked[1][1] == [1]
     brokers.answer(1, 9)
+    assert await other == 9
+    await producer.drop()
+
+
+async def test_a_partition_that_is_being_added_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    producer, brokers = await started(monkeypatch, "id")
+    first, second = await producer.send(batch(ONE)), await producer.send(batch(ONE))
+    await until(lambda: len(brokers.asked) == 1)
+    brokers.adding.clear()
+    other = await producer.send(batch(OTHER))
+    await until(lambda: brokers.added == 2)
+    brokers.answer(0, 3)
+    await turns()
+    assert [numbers for _, numbers, _ in brokers.asked] == [[0], [0]]
+    brokers.answer(1, 4)
+    assert [await first, await second] == [3, 4]
+    brokers.adding.set()
+    await until(lambda: len(brokers.asked) == 3)
+    brokers.answer(2, 9)
     assert await other == 9
     await producer.drop()

@@ -76,6 +76,7 @@ class Producer:
         # Brokers that have a request to answer, and the partitions whose first batch is in one.
         self._busy: set[int] = set()
         self._sent: set[Partition] = set()
+        self._is_adding = False
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -140,15 +141,13 @@ class Producer:
             await self._wake.wait()
             self._wake.clear()
             queued = [partition for partition, queue in self._queues.items() if queue]
-            try:
-                await self._add([partition for partition in queued if partition not in self._added])
-            except KafkaError as error:
-                for partition in queued:
-                    self._fail(self._queues[partition], error)
-                continue
+            ready = [one for one in queued if self._id is None or one in self._added]
+            if len(ready) < len(queued) and not self._is_adding:
+                self._is_adding = True
+                self._spawn(self._add([one for one in queued if one not in self._added]))
             by_node: dict[int, list[Partition]] = {}
-            # Some were answered meanwhile; and what is on its way to a leader of before is not sent to the next one.
-            for partition in [one for one in queued if self._queues[one] and one not in self._sent]:
+            # What is on its way to a leader of before is not sent to the next one.
+            for partition in [one for one in ready if one not in self._sent]:
                 by_node.setdefault(self._client.leader_of(partition), []).append(partition)
             for node, partitions in by_node.items():
                 if node not in self._busy:
@@ -157,18 +156,22 @@ class Producer:
                     self._spawn(self._produce(node, partitions))
 
     async def _add(self, partitions: list[Partition]) -> None:
-        """Makes the coordinator know of partitions before anything is written there."""
-        if self._id is None or not partitions:
-            return
+        """Makes the coordinator know of partitions before anything is written there; others are written meanwhile."""
         topics: dict[str, list[int]] = {}
         for topic, number in partitions:
             topics.setdefault(topic, []).append(number)
         request = AddPartitionsToTxnRequest(self._id, self._producer_id, self._epoch, list(topics.items()))
-        answer = await self._ask_coordinator(request, _codes_of, _BACKOFF_S if self._added else _MARKERS_S)
-        refused = {topic for topic, errors in answer.errors for _, code in errors if _is_refused(code)}
-        if refused:
-            raise TopicAuthorizationFailedError(refused)
-        self._added.update(partitions)
+        try:
+            answer = await self._ask_coordinator(request, _codes_of, _BACKOFF_S if self._added else _MARKERS_S)
+            refused = {topic for topic, errors in answer.errors for _, code in errors if _is_refused(code)}
+            if refused:
+                raise TopicAuthorizationFailedError(refused)
+            self._added.update(partitions)
+        except KafkaError as error:
+            for partition in partitions:
+                self._fail(self._queues[partition], error)
+        self._is_adding = False
+        self._wake.set()
 
     async def _ask_coordinator(self, request: Any, codes_of: Any, markers_s: float = _BACKOFF_S) -> Any:
         """Asks until it is done; `markers_s`: the pause where markers of a transaction before are being written."""
