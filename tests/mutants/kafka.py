@@ -65,7 +65,7 @@ KAFKA: tuple[Mutant, ...] = (
     ),
     one(
         "an epoch that is over is told as any error",
-        "oncegate.ledgers.kafka.transactions.producer::Producer._require",
+        "oncegate.ledgers.kafka.transactions.producer::Producer._error",
         replace("kind is InvalidProducerEpoch", "False"),
         f"{_TESTS}::test_a_newer_producer_of_the_same_id_fences_an_older_one",
     ),
@@ -98,6 +98,18 @@ KAFKA: tuple[Mutant, ...] = (
         "oncegate.ledgers.kafka.transactions.producer::Producer._add",
         delete("if refused:\n    ..."),
         f"{_ASKED}::test_a_topic_without_a_right_is_told_alone_and_nothing_is_written",
+    ),
+    one(
+        "a transactional id that a leader refuses is named as the topic",
+        "oncegate.ledgers.kafka.transactions.producer::Producer._error",
+        replace("kind is TransactionalIdAuthorizationFailed", "False"),
+        f"{_PRODUCER}::test_a_leader_that_refuses_the_transactional_id_is_reported_with_the_id",
+    ),
+    one(
+        "a partition that was not added is written",
+        "oncegate.ledgers.kafka.transactions.producer::Producer._add",
+        replace("OperationNotAttempted.errno in (code for _, errors in answer.errors for _, code in errors)", "False"),
+        f"{_PRODUCER}::test_a_partition_that_the_coordinator_did_not_add_is_not_written",
     ),
     one(
         "a commit that the broker has refused is in doubt",

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka.errors import OperationNotAttempted, TransactionalIdAuthorizationFailed
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest
 
@@ -29,6 +30,8 @@ class Brokers:
         self.adding = asyncio.Event()
         self.adding.set()
         self.added = 0
+        # The error of each partition that is added.
+        self.add_code = 0
 
     async def bootstrap(self) -> None: ...
 
@@ -52,7 +55,8 @@ class Brokers:
         if isinstance(request, AddPartitionsToTxnRequest):
             self.added += 1
             await self.adding.wait()
-            return SimpleNamespace(errors=[])
+            topics = request.prepare({24: (0, 0)}).get_item("topics")
+            return SimpleNamespace(errors=[(topic, [(one, self.add_code) for one in ones]) for topic, ones in topics])
         if not isinstance(request, ProduceRequest):
             return SimpleNamespace(error_code=0, producer_id=7, producer_epoch=0)
         ((_topic, parts),) = request.prepare({0: (7, 7)}).get_item("topics")
@@ -60,9 +64,9 @@ class Brokers:
         self.asked.append((node, [number for number, _ in parts], answer))
         return await answer
 
-    def answer(self, request: int, offset: int) -> None:
+    def answer(self, request: int, offset: int, code: int = 0) -> None:
         _, numbers, answer = self.asked[request]
-        answer.set_result(SimpleNamespace(topics=[("rows", [(number, 0, offset, -1, 0) for number in numbers])]))
+        answer.set_result(SimpleNamespace(topics=[("rows", [(number, code, offset, -1, 0) for number in numbers])]))
 
 
 def batch(partition: Partition) -> Batch:
@@ -129,4 +133,28 @@ async def test_a_partition_that_is_being_added_holds_up_no_other(monkeypatch: py
     await until(lambda: len(brokers.asked) == 3)
     brokers.answer(2, 9)
     assert await other == 9
+    await producer.drop()
+
+
+async def test_a_partition_that_the_coordinator_did_not_add_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    producer, brokers = await started(monkeypatch, "id")
+    brokers.add_code = OperationNotAttempted.errno
+    refused = await producer.send(batch(ONE))
+    await until(lambda: refused.done() or brokers.asked)
+    assert brokers.asked == []
+    with pytest.raises(OperationNotAttempted):
+        await refused
+    await producer.drop()
+
+
+async def test_a_leader_that_refuses_the_transactional_id_is_reported_with_the_id(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    producer, brokers = await started(monkeypatch, "shard-7")
+    refused = await producer.send(batch(ONE))
+    await until(lambda: brokers.asked)
+    brokers.answer(0, -1, TransactionalIdAuthorizationFailed.errno)
+    with pytest.raises(TransactionalIdAuthorizationFailed) as raised:
+        await refused
+    assert raised.value.args == ("shard-7",)
     await producer.drop()

@@ -166,6 +166,8 @@ class Producer:
             refused = {topic for topic, errors in answer.errors for _, code in errors if _is_refused(code)}
             if refused:
                 raise TopicAuthorizationFailedError(refused)
+            if OperationNotAttempted.errno in (code for _, errors in answer.errors for _, code in errors):
+                raise OperationNotAttempted
             self._added.update(partitions)
         except KafkaError as error:
             for partition in partitions:
@@ -211,13 +213,14 @@ class Producer:
         return self._coordinator
 
     def _require(self, kind: type[KafkaError]) -> None:
-        """Raises what an answer says; a newer producer of the id is the reason of an epoch that is not valid."""
-        if kind is InvalidProducerEpoch:
-            raise ProducerFenced
-        if kind is TransactionalIdAuthorizationFailed:
-            raise kind(self._id)
         if kind.errno:
-            raise kind
+            raise self._error(kind)
+
+    def _error(self, kind: type[KafkaError], *named: str) -> KafkaError:
+        """Returns what an answer says; a newer producer of the id is the reason of an epoch that is not valid."""
+        if kind is InvalidProducerEpoch:
+            return ProducerFenced()
+        return kind(self._id) if kind is TransactionalIdAuthorizationFailed else kind(*named)
 
     async def _produce(self, node: int, partitions: list[Partition]) -> None:
         """Writes the first batch of each partition, and leaves those in their queues that are to be sent again."""
@@ -250,8 +253,7 @@ class Producer:
         if kind is not DuplicateSequenceNumber and kind.errno:
             if kind.retriable:
                 return False
-            is_fenced = kind is InvalidProducerEpoch
-            self._fail(self._queues[partition], ProducerFenced() if is_fenced else kind(partition.topic))
+            self._fail(self._queues[partition], self._error(kind, partition.topic))
             return True
         # The broker has a batch that comes twice, and may not know where: then it says −1.
         _, future = self._queues[partition].popleft()
