@@ -249,5 +249,7 @@ async def test_who_waits_for_a_namespace_that_opens_is_told_when_it_is_deleted()
         waiting = await served.begin(served.gateway.create(NAME))
         assert not waiting.done()
         await delete(served, NAME)
+        await turns()
+        assert waiting.done()
         with pytest.raises(Recovering, match="is being deleted"):
             await waiting

@@ -8,7 +8,8 @@ _TOLD = f"{_LIFE}::test_each_event_gives_callers_the_outcome_written_here"
 _NEXT = f"{_LIFE}::test_each_event_leads_from_each_state_to_the_one_written_here"
 _ENDS = "tests/engine/commit/test_ends.py"
 _AT_WORK = f"{_ENDS}::test_callers_in_flight_and_waiting_get_what_the_table_has_for_each_end"
-_CONDITIONS = "tests/engine/recovery/test_life.py::test_a_condition_changes_the_state_while_it_lasts_and_no_longer"
+_OWNER = "tests/engine/recovery/test_life.py"
+_CONDITIONS = f"{_OWNER}::test_a_condition_changes_the_state_while_it_lasts_and_no_longer"
 _TABLE = "oncegate.core.lifecycle"
 
 LIFECYCLE: tuple[Mutant, ...] = (
@@ -131,5 +132,17 @@ LIFECYCLE: tuple[Mutant, ...] = (
         "oncegate.ledgers.log.writer::LogWriter._known_end",
         delete("self._end.write(end_of(down, beside=beside), down)"),
         "tests/faults/ledger/test_failing_disk.py::test_any_error_of_an_append_takes_the_ledger_down",
+    ),
+    one(
+        "an end that is found while a stopped ledger is let go of is an error of the owner's own",
+        "oncegate.engine.recovery.owner::Owner._lost",
+        replace("self._shard is None", "False"),
+        f"{_OWNER}::test_an_end_that_is_found_while_a_stopped_ledger_is_let_go_of_is_its_callers_error",
+    ),
+    one(
+        "callers of a namespace that is down get an error that is none of ours when the gateway stops",
+        "oncegate.engine.gateway::_refusal",
+        replace("state is State.STOPPED and isinstance(cause, OncegateError)", "state is State.STOPPED"),
+        f"{_OWNER}::test_a_namespace_that_the_system_keeps_from_opening_is_refused_as_down_when_the_gateway_stops",
     ),
 )

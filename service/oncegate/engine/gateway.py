@@ -11,6 +11,7 @@ from oncegate.core.errors import (
     KeyMismatch,
     LedgerFenced,
     NotFound,
+    OncegateError,
     Recovering,
     Stop,
     TooManyNamespaces,
@@ -320,7 +321,7 @@ def _refusal(owner: Owner) -> Exception:
         return Recovering(f"{follows}; nothing was written, ask the owner")
     if cause is None:
         return Recovering(f"namespace {namespace} is being rebuilt from its ledger; nothing was written")
-    if state is State.STOPPED:
+    if state is State.STOPPED and isinstance(cause, OncegateError):
         return cause
     if isinstance(cause, Stop | LedgerFenced):
         return type(cause)(f"namespace {namespace} is down, {RETRIED}: {cause}")

@@ -1,8 +1,10 @@
 """The state of a namespace, as its owner takes it from the tables of `core.lifecycle`."""
 
+import errno
+
 import pytest
 
-from oncegate.core.errors import LedgerDown, LedgerFull
+from oncegate.core.errors import LedgerDown, LedgerFull, Recovering
 from oncegate.core.lifecycle import State
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.producer_requests import Note
@@ -55,3 +57,29 @@ async def test_a_lost_ledger_leaves_no_condition_in_force() -> None:
             await served.claim("a")
         assert (_life(served), served.gateway.readiness()) == (State.LOST, {"default": "RECOVERING"})
         served.clock.advance(1_000)
+
+
+async def test_an_end_that_is_found_while_a_stopped_ledger_is_let_go_of_is_its_callers_error() -> None:
+    async with serving() as served:
+        shard, end = served.shard, served.ledgers.ends["default"]
+
+        async def fails() -> None:
+            end.write_beside(LedgerDown("the witness cannot be synced"))
+
+        shard.eviction.close = fails  # type: ignore[method-assign]
+        await served.gateway.close()
+        assert "owner_failed" not in served.events.names()
+        with pytest.raises(LedgerDown, match="the witness cannot be synced"):
+            await shard.group_commit.durable(shard.mark.position + 1)
+
+
+async def test_a_namespace_that_the_system_keeps_from_opening_is_refused_as_down_when_the_gateway_stops() -> None:
+    async with serving() as served:
+        served.disk.refuse_to_open = OSError(errno.EACCES, "Permission denied")
+        with pytest.raises(OSError, match="Permission denied"):
+            await served.gateway.create("other")
+        with pytest.raises(Recovering, match=r"is down, .* nothing was written"):
+            served.gateway.shard("other")
+        await served.gateway.close()
+        with pytest.raises(Recovering, match=r"is down, .* nothing was written"):
+            served.gateway.shard("other")

@@ -250,7 +250,8 @@ class Owner:
 
     def _lost(self, ending: Ending) -> None:
         """Notes that nothing serves from now on. At once: what is still to be closed may hang."""
-        assert self._shard is not None
+        if self._shard is None:
+            return  # it was stopped, and is let go of: `_serve` raises the error
         self._recovering_ms = self._watched_ms = self._world.clock.monotonic_ms()
         if ENDS[ending.event].effect.reopen is Reopen.SOON:
             self._unchecked_claims.prepare(self._shard)
