@@ -1,11 +1,12 @@
 """Planted bugs of quotas: who is refused, for how long, and what never is."""
 
-from tests.mutants.edits import delete, insert, replace, replace_statement
+from tests.mutants.edits import delete, insert, replace, replace_statement, without
 from tests.mutants.mutant import Mutant, one
 
 _RATES = "tests/engine/test_rates.py"
 _DOORS = "tests/transports/test_quotas.py"
 _TENANTS = "tests/transports/test_tenant_quotas.py"
+_BROUGHT = f"{_TENANTS}::test_each_call_that_brings_ids_is_its_tenants_in_each_encoding"
 
 QUOTAS: tuple[Mutant, ...] = (
     one(
@@ -114,5 +115,29 @@ QUOTAS: tuple[Mutant, ...] = (
             ),
         ),
         "tests/transports/access/test_tokens.py::test_tokens_name_their_tenant_by_one_claim_and_one_that_names_none_is_refused",
+    ),
+    *(
+        one(f"{brought} is nobody's", f"oncegate.transports.{address}", without("tenant="), f"{_BROUGHT}[{brought}]")
+        for brought, address in (
+            ("claim-JSON", "http.routes.claims::_request_of_json"),
+            ("claim-packed", "http.routes.claims::_request_of_raw"),
+            ("take-packed", "http.routes.claims::_take_request"),
+            ("sequences-JSON", "http.routes.producers::_request_of_json"),
+            ("sequences-packed", "http.routes.producers::_request_of_raw"),
+            ("produce-Arrow", "writes::produce_request"),
+        )
+    ),
+    *(
+        one(
+            f"{brought} is nobody's",
+            f"oncegate.transports.{address}",
+            replace("call.admitted.tenant", "None"),
+            f"{_BROUGHT}[{brought}]",
+        )
+        for brought, address in (
+            ("look_up-JSON", "http.routes.claims::_look_up_request"),
+            ("forget", "http.routes.operator::forget"),
+            ("import", "http.routes.operator::take_in"),
+        )
     ),
 )

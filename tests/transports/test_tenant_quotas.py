@@ -1,5 +1,7 @@
 """Quotas of tenants at both doors of a real gateway: over all namespaces and credentials of one, and of no other."""
 
+import hashlib
+import io
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -8,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pyarrow as pa
 import pytest
 
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
+from oncegate.transports.decode.known_ids import SCHEMA
 from oncegate.transports.grpc import gateway_pb2 as pb
 from tests.support.grpc_app import Both, refusal_of
 from tests.support.grpc_app import both as opened
-from tests.support.http_app import JSON, PACKED, request
+from tests.support.http_app import ARROW, JSON, PACKED, request
 
 # Two of one tenant's, each with a key of its own, and another tenant's.
 NAMESPACES = {"acme-1": "acme", "acme-2": "acme", "other": "other"}
@@ -75,7 +79,7 @@ DOORS: list[Callable[..., Any]] = [Gateway.over_http, Gateway.over_grpc]
 async def gateway(folder: Path, **limits: int) -> AsyncIterator[Gateway]:
     kept, texts = [], {}
     for namespace, tenant in NAMESPACES.items():
-        key, texts[namespace] = keys.made(f"key of {namespace}", [Role.WRITE], [namespace], 0, tenant)
+        key, texts[namespace] = keys.made(f"key of {namespace}", [Role.WRITE, Role.ADMIN], [namespace], 0, tenant)
         kept.append(key)
     admin, texts["admin"] = keys.made("admin", [Role.ADMIN], ["new-1", "new-2", "new-3"], 0, "newcomer")
     scraper, texts["*"] = keys.made("scraper", [Role.METRICS], ["*"], 0)
@@ -102,6 +106,56 @@ async def test_what_a_tenant_brings_to_one_namespace_is_taken_from_its_others_an
         assert (await ask(served, "other", MANY, 3)).code == "OK"
         assert await served.refusals("acme-2") == {quota: 1}
         assert await served.refusals("acme-1") == {}
+
+
+TEXTS = [f"id {n}" for n in range(1_000)]
+ATTEMPT = {"token": "0" * 32, "call": 0}
+EPOCH = ATTEMPT | {"epoch": 1}
+RECORDS = [{"id": text} for text in TEXTS]
+
+
+def _arrow(**columns: Any) -> bytes:
+    table, stream = pa.table(columns), io.BytesIO()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return stream.getvalue()
+
+
+_HASHES = [hashlib.sha256(text.encode()).digest()[:16] for text in TEXTS]
+_COLUMNS = _HASHES, [None] * 1_000, [0] * 1_000
+KNOWN = _arrow(**{field.name: pa.array(its, field.type) for field, its in zip(SCHEMA, _COLUMNS, strict=True)})
+
+# By call: what brings a thousand ids, sequences or rows, in each of its encodings.
+BROUGHT: dict[str, tuple[str, str, Any]] = {
+    "claim-JSON": ("/ids:claim", JSON, ATTEMPT | {"ids": TEXTS}),
+    "claim-packed": ("/ids:claim", PACKED, MANY),
+    "claim-Arrow": ("/ids:claim", ARROW, _arrow(id=TEXTS)),
+    "take-JSON": ("/ids:take", JSON, {"owner": "me", "ids": TEXTS}),
+    "take-packed": ("/ids:take", PACKED, MANY),
+    "look_up-JSON": ("/ids:lookup", JSON, {"ids": TEXTS}),
+    "look_up-packed": ("/ids:lookup", PACKED, MANY),
+    "sequences-JSON": ("/producers/p:claim", JSON, EPOCH | {"sequences": list(range(1_000))}),
+    "sequences-packed": ("/producers/p:claim", PACKED, b"".join(n.to_bytes(8, "little") for n in range(1_000))),
+    "produce-JSON": ("/topics/t/records:produce", JSON, ATTEMPT | {"records": RECORDS, "id_col": ["id"]}),
+    "produce-Arrow": ("/topics/t/records:produce?id_col=id", ARROW, _arrow(id=TEXTS)),
+    "forget": ("/ids:forget", JSON, {"ids": TEXTS, "why": "a test"}),
+    "import": ("/ids:import?why=a+test", ARROW, KNOWN),
+}
+RAW = {"Oncegate_Token": "0" * 32, "Oncegate_Call": "0", "Accept": JSON}
+HEADS = {"/ids:take": {"Oncegate_Owner": "me"}, "/ids:lookup": {}, "/producers/p:claim": RAW | {"Oncegate_Epoch": "1"}}
+
+
+@pytest.mark.parametrize("brought", BROUGHT)
+async def test_each_call_that_brings_ids_is_its_tenants_in_each_encoding(brought: str, tmp_path: Path) -> None:
+    path, media, body = BROUGHT[brought]
+    head = {} if media == JSON or "import" in path else HEADS.get(path, RAW)
+    async with gateway(tmp_path, tenant_ids_per_second=1) as served:
+        head = head | {"Authorization": f"Bearer {served.keys['acme-1']}", "Content_Type": media}
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        reply = await served.doors.http.send(request("POST", f"/v1/namespaces/acme-1{path}", data, **head))
+        assert reply.status == 200 or reply.json["code"] == "UNKNOWN_PRODUCER", reply.body
+        assert (await served.over_http("acme-2", MANY, 2)).code == "QUOTA"
+        assert (await served.over_http("other", MANY, 3)).code == "OK"
 
 
 async def test_both_doors_count_for_one_tenant(tmp_path: Path) -> None:
