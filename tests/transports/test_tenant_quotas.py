@@ -15,7 +15,7 @@ import pytest
 
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
-from oncegate.transports.decode.known_ids import SCHEMA
+from oncegate.transports.decode.ids import SCHEMA
 from oncegate.transports.grpc import gateway_pb2 as pb
 from tests.support.grpc_app import Both, refusal_of
 from tests.support.grpc_app import both as opened

@@ -172,8 +172,9 @@ class Producer:
         except KafkaError as error:
             for partition in partitions:
                 self._fail(self._queues[partition], error)
-        self._is_adding = False
-        self._wake.set()
+        finally:
+            self._is_adding = False
+            self._wake.set()
 
     async def _ask_coordinator(self, request: Any, codes_of: Any, markers_s: float = _BACKOFF_S) -> Any:
         """Asks until it is done; `markers_s`: the pause where markers of a transaction before are being written."""
