@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from oncegate.settings import names
 from oncegate.variables import unknown
+from tests.support.spark_session import start
 
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
@@ -50,6 +53,18 @@ def no_variables_of_tests_alone() -> Iterator[None]:
         for name in unknown(os.environ, names()):
             patch.delenv(name, raising=False)
         yield
+
+
+@pytest.fixture(scope="session")
+def spark_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("spark") / "spark.log"
+
+
+@pytest.fixture(scope="session")
+def spark(spark_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    session = start(spark_log, tmp_path_factory.mktemp("warehouse"))
+    yield session
+    session.stop()
 
 
 def rank(test: str) -> int:

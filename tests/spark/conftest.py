@@ -1,10 +1,7 @@
 """One Spark and one gateway for all tests of a process; each test has a namespace of its own."""
 
 import itertools
-import os
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,54 +10,11 @@ import pytest
 from oncegate_spark import Gateway
 from tests.spark.jobs.job import Job
 from tests.support.gateway_process import GatewayProcess
+from tests.support.spark_session import set_environment
 
-ROOT = Path(__file__).parents[2]
 COUNT = itertools.count()
 
-# For the JVM's Python processes: the sinks and sources of these tests, and our own interpreter.
-os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-# For every JVM that these tests start: one that lives for minutes has no use for the second compiler.
-os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
-
-
-@contextmanager
-def stderr_into(path: Path) -> Iterator[None]:
-    """What is started inside writes its standard error there: the JVM, and by it every Python process of Spark."""
-    kept = os.dup(2)
-    with path.open("ab") as log:
-        os.dup2(log.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-
-
-@pytest.fixture(scope="session")
-def spark_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("spark") / "spark.log"
-
-
-@pytest.fixture(scope="session")
-def spark(spark_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from pyspark.sql import SparkSession
-
-    with stderr_into(spark_log):
-        session = (
-            SparkSession.builder.master("local[2,4]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.sql.adaptive.enabled", "false")
-            .config("spark.sql.streaming.stopTimeout", "30s")
-            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-            .config("spark.python.task.killTimeout", "30s")  # how long a zombie lives
-            .getOrCreate()
-        )
-    yield session
-    session.stop()
+set_environment()
 
 
 @pytest.fixture(scope="session")

@@ -41,8 +41,8 @@ def read(share: Share) -> list[tuple[Any, ...]]:
     """Its records as aiokafka reads them."""
     found = []
     for batch in encode(share.records):
-        batch._set_producer_state(1, 0, 0)
-        found += [(r.timestamp, r.key, r.value, r.headers) for r in DefaultRecordBatch(bytes(batch._build()))]
+        encoded = batch.of_producer(1, 0, 0)
+        found += [(r.timestamp, r.key, r.value, r.headers) for r in DefaultRecordBatch(bytes(encoded))]
     return found
 
 

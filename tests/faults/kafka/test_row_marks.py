@@ -98,8 +98,8 @@ def test_each_row_keeps_its_own_sequence_and_digest_behind_its_own_headers_where
     assert len(found) == 4
     for share in found:
         (batch,) = encode(share.records)
-        batch._set_producer_state(1, 0, 0)
-        for record in DefaultRecordBatch(bytes(batch._build())):
+        encoded = batch.of_producer(1, 0, 0)
+        for record in DefaultRecordBatch(bytes(encoded)):
             row = int(record.value)
             assert record.headers == [
                 *([("own", record.value)] * (row % 2)),
