@@ -14,6 +14,12 @@ _TABLE = "oncegate.core.lifecycle"
 
 LIFECYCLE: tuple[Mutant, ...] = (
     one(
+        "an end beside appends overtakes the append that the fence refuses",
+        "oncegate.ledgers.server.ledger::RemoteLedger.end_behind_append",
+        replace("self._one.locked()", "False"),
+        "tests/faults/kafka/test_served.py::test_a_gateway_that_slept_while_it_was_followed_tells_nothing_that_it_remembers",
+    ),
+    one(
         "an append whose end is unknown is reported as not written",
         f"{_TABLE}::ENDS",
         cell(

@@ -128,6 +128,7 @@ class NamespaceTopic(NamespaceList[KafkaListed]):
     OVERTAKEN = (NotWritten, InDoubt)
     AWAY = (KafkaError, OSError, TimeoutError)
     EFFECT = "nothing was written"
+    SERVERS = "the brokers"
 
     def __init__(self, settings: Mapping[str, Any], prefix: str, deadlines: Deadlines) -> None:
         super().__init__(KafkaListed())

@@ -69,6 +69,7 @@ class NamespaceHash(NamespaceList[RedisListed]):
     OVERTAKEN = (Overtaken,)
     AWAY = (Refused, Unreachable, Lost)
     EFFECT = "if it was written, the next look reads it"
+    SERVERS = "the Redis server"
 
     def __init__(self, address: Address) -> None:
         super().__init__(RedisListed())

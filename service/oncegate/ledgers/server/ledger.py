@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from contextlib import aclosing
 from typing import ClassVar, Generic, TypeVar
 
-from oncegate.core.errors import LedgerDamaged, LedgerFenced
+from oncegate.core.errors import LedgerDamaged, LedgerFenced, OncegateError
 from oncegate.core.lifecycle import EndCell, Event
 from oncegate.ledgers.catalog import Catalog, CatalogChange, Location
 from oncegate.ledgers.fold import Fold
@@ -40,6 +40,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
         self._taking: SnapshotTaking | None = None
         self._replays = 0
         self._shortened_to = 0
+        self._ending: asyncio.Task[None] | None = None
 
     @property
     @abstractmethod
@@ -95,6 +96,19 @@ class RemoteLedger(ABC, Storage, Generic[F]):
             raise
         finally:
             self._replays -= 1
+
+    def end_behind_append(self, why: OncegateError) -> None:
+        """Ends it beside appends. An append under way ends first: the new owner's fence refuses it with nothing written,
+        and this end would leave it in doubt.
+        """
+        if self._one.locked():
+            self._ending = asyncio.create_task(self._end_once_free(why))
+        else:
+            self.end.write_beside(why)
+
+    async def _end_once_free(self, why: OncegateError) -> None:
+        async with self._one:
+            self.end.write_beside(why)
 
     async def close(self) -> None:
         """Finishes what was begun, but for a compaction whose snapshot is not whole: LedgerDown is raised to that one.

@@ -75,12 +75,13 @@ class NamespaceList(ABC, Generic[L]):
     """Reads and changes the list. Use `close` last.
 
     `OVERTAKEN`: what `_change` raises where another came first; `AWAY`: where the server cannot be reached.
-    `EFFECT`: whether a change was written that met the latter.
+    `EFFECT`: whether a change was written that met the latter. `SERVERS`: what cannot be used then.
     """
 
     OVERTAKEN: ClassVar[tuple[type[Exception], ...]]
     AWAY: ClassVar[tuple[type[Exception], ...]]
     EFFECT: ClassVar[str]
+    SERVERS: ClassVar[str]
 
     def __init__(self, listed: L) -> None:
         self._turn = asyncio.Lock()
@@ -99,8 +100,8 @@ class NamespaceList(ABC, Generic[L]):
                 except self.OVERTAKEN as error:
                     overtaken = error
                 except self.AWAY as error:
-                    why = f"the list of namespaces cannot be changed now ({error!r}); {self.EFFECT}"
-                    raise LedgerFull(why) from error
+                    why = f"{self.SERVERS} cannot be used ({error!r}); {self.EFFECT}"
+                    raise LedgerFull(f"the list of namespaces cannot be changed now: {why}") from error
             raise LedgerFull(f"the list of namespaces is changed by others ({overtaken!r}); nothing was written")
 
     @abstractmethod
