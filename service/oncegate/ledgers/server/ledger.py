@@ -98,7 +98,7 @@ class RemoteLedger(ABC, Storage, Generic[F]):
             self._replays -= 1
 
     def end_behind_append(self, why: OncegateError) -> None:
-        """Ends it beside appends. An append under way ends first: the new owner's fence refuses it with nothing written,
+        """Ends it beside appends. An append under way ends first: the new owner's fence refuses it, nothing was written,
         and this end would leave it in doubt.
         """
         if self._one.locked():
