@@ -98,8 +98,9 @@ class RemoteLedger(ABC, Storage, Generic[F]):
             self._replays -= 1
 
     def end_behind_append(self, why: OncegateError) -> None:
-        """Ends it beside appends. An append under way ends first: the new owner's fence refuses it, nothing was written,
-        and this end would leave it in doubt.
+        """Ends it beside appends, behind the one under way.
+
+        The fence of the new owner refuses that append, with nothing written; this end would leave it in doubt.
         """
         if self._one.locked():
             self._ending = asyncio.create_task(self._end_once_free(why))
