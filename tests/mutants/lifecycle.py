@@ -15,8 +15,10 @@ _TABLE = "oncegate.core.lifecycle"
 LIFECYCLE: tuple[Mutant, ...] = (
     one(
         "an end beside appends overtakes the append that the fence refuses",
-        "oncegate.ledgers.server.ledger::RemoteLedger.end_behind_append",
-        replace("self._one.locked()", "False"),
+        "oncegate.ledgers.server.ledger::RemoteLedger.end_beside",
+        replace("isinstance(why, LedgerFenced) and self._one.locked()", "False"),
+        "tests/faults/redis/test_ledger_ownership.py::"
+        "test_a_newer_owner_that_upkeep_finds_ends_a_ledger_behind_the_append_under_way",
         "tests/faults/kafka/test_served.py::test_a_gateway_that_slept_while_it_was_followed_tells_nothing_that_it_remembers",
     ),
     one(

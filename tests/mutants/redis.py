@@ -25,7 +25,7 @@ REDIS: tuple[Mutant, ...] = (
     one(
         "a ledger that its upkeep has found damaged is served until something is written",
         "oncegate.ledgers.redis.shard.ledger::RedisLedger.keep_up",
-        delete("self.end.write_beside(error)"),
+        delete("self.end_beside(error)"),
         f"{_DAMAGE}::test_a_flushed_server_is_told_without_an_append",
     ),
     one(

@@ -93,13 +93,13 @@ UNCHECKED: tuple[Mutant, ...] = (
     one(
         "a bug in the upkeep of a ledger on Kafka ends nothing",
         "oncegate.ledgers.server.ledgers::ServerLedgers._keep_one_up",
-        delete("ledger.end.write_beside(LedgerDown(why))"),
+        delete("ledger.end_beside(LedgerDown(why))"),
         "tests/faults/kafka/test_ledger_damage.py::test_an_upkeep_that_raises_is_told_by_the_next_append",
     ),
     one(
         "an upkeep that fails for long ends nothing",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._fall_behind",
-        delete("self.end.write_beside(LedgerDown(why))"),
+        delete("self.end_beside(LedgerDown(why))"),
         "tests/faults/kafka/test_ledger_damage.py::test_an_upkeep_that_fails_while_appends_succeed_ends_the_ownership",
     ),
     Mutant(

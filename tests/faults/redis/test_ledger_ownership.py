@@ -18,6 +18,7 @@ from oncegate.ledgers.redis.shard.head import Head, RedisPlace
 from oncegate.ledgers.redis.witnesses import Witness
 from oncegate.ports import DropRanges, OpenLedger
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
+from tests.support.held import until
 from tests.support.redis_ledger import Prefix, entries
 from tests.support.redis_proxy import RedisProxy
 from tests.support.redis_server import RedisServer
@@ -268,6 +269,24 @@ async def test_an_append_in_doubt_is_known_for_as_long_as_its_successor_keeps_th
             else:
                 with pytest.raises(LedgerDown, match="replaced since"):
                     await appending
+
+
+async def test_a_newer_owner_that_upkeep_finds_ends_a_ledger_behind_the_append_under_way(
+    prefix: Prefix, proxy: RedisProxy
+) -> None:
+    async with prefix.opened(proxy) as opened:
+        proxy.hold_answer(APPEND)
+        append = asyncio.ensure_future(opened.ledger.append([b"a"], []))
+        await proxy.held.wait()
+        async with prefix.opened() as newer:
+            await opened.ledger.keep_up()  # type: ignore[attr-defined]
+            assert opened.end.ending is None
+            proxy.release()
+            assert (await append).position == 1
+            await until(lambda: opened.end.ending is not None)
+            with pytest.raises(LedgerFenced, match="nothing was written"):
+                await opened.ledger.append([b"b"], [])
+            assert await entries(newer.ledger) == [b"a"]
 
 
 async def test_an_opening_that_comes_late_owns_nothing(prefix: Prefix, proxy: RedisProxy) -> None:

@@ -185,7 +185,7 @@ class Gateway:
         try:
             await ledger.keep_up()
         except OncegateError as error:
-            ledger.end.write_beside(error)
+            ledger.end_beside(error)
 
     async def _collect(self, ledger: KafkaLedger) -> None:
         """As `KafkaLedger.compact` does, without its threads: a piece of entries, a piece of the catalog, the frame."""

@@ -82,7 +82,7 @@ class StandingBy(Gateway):
     def _followed(self, why: LedgerFenced) -> None:
         """As `KafkaLedgers` does."""
         if self.ledger is not None:
-            self.ledger.end.write_beside(why)
+            self.ledger.end_beside(why)
 
 
 class Choices:

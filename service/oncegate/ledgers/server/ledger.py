@@ -97,15 +97,15 @@ class RemoteLedger(ABC, Storage, Generic[F]):
         finally:
             self._replays -= 1
 
-    def end_behind_append(self, why: OncegateError) -> None:
-        """Ends it beside appends, behind the one under way.
+    def end_beside(self, why: OncegateError) -> None:
+        """Ends it by an error found beside appends; by a newer owner, behind the append under way.
 
         The fence of the new owner refuses that append, with nothing written; this end would leave it in doubt.
         """
-        if self._one.locked():
-            self._ending = asyncio.create_task(self._end_once_free(why))
-        else:
+        if not (isinstance(why, LedgerFenced) and self._one.locked()):
             self.end.write_beside(why)
+        elif self._ending is None:
+            self._ending = asyncio.create_task(self._end_once_free(why))
 
     async def _end_once_free(self, why: OncegateError) -> None:
         async with self._one:

@@ -194,18 +194,16 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
             await ledger.keep_up()
             if is_due:
                 await self._check(ledger)
-        except LedgerFenced as error:
-            ledger.end_behind_append(error)
         except OncegateError as error:
-            ledger.end.write_beside(error)
+            ledger.end_beside(error)
         except Exception as error:
             why = f"the upkeep of {ledger.where} failed ({error!r}); open it again"
-            ledger.end.write_beside(LedgerDown(why))
+            ledger.end_beside(LedgerDown(why))
 
     def _superseded(self, why: LedgerFenced) -> None:
         """Another gateway owns the ledgers from now on: none of them takes anything more."""
         for ledger in self._owned_now():
-            ledger.end_behind_append(why)
+            ledger.end_beside(why)
 
     def _owned_now(self) -> list[T]:
         return [ledger for ledgers in self._open.values() for ledger in ledgers]

@@ -180,7 +180,7 @@ class KafkaLedger(RemoteLedger[Fold]):
     async def _require_not_followed(self, damage: LedgerDamaged) -> None:
         why = await self._end_of(damage)
         if isinstance(why, LedgerFenced):
-            self.end.write_beside(why)
+            self.end_beside(why)
         if why is not damage:
             raise why
 
@@ -234,7 +234,7 @@ class KafkaLedger(RemoteLedger[Fold]):
         since, written = self._behind_since
         if now >= since + BEHIND_S and serial > written:
             why = f"the upkeep of {self._place.frames.topic} has failed for {BEHIND_S:.0f} s: {error!r}"
-            self.end.write_beside(LedgerDown(why))
+            self.end_beside(LedgerDown(why))
 
     async def _witness(self) -> None:
         end = self._fold.end

@@ -125,7 +125,7 @@ class RedisLedger(RemoteLedger[Fold]):
         try:
             await self._writer.look(self._reading)
         except (LedgerFenced, LedgerDamaged) as error:
-            self.end.write_beside(error)
+            self.end_beside(error)
             raise
         except (Refused, Unreachable, Lost) as error:
             raise LedgerDown(f"{damage.detail}, unless another gateway owns it now: {error}; open it anew") from error
@@ -141,15 +141,15 @@ class RedisLedger(RemoteLedger[Fold]):
                 await self._witness.sync()
                 await self._shorten()
             except OtherServer as error:
-                self.end.write_beside(LedgerDown(f"{error}; it is read anew"))
+                self.end_beside(LedgerDown(f"{error}; it is read anew"))
             except (Refused, Unreachable, Lost) as error:
                 if isinstance(error.__cause__, Evicts):
-                    self.end.write_beside(LedgerDown(f"{error}; it is read anew"))
+                    self.end_beside(LedgerDown(f"{error}; it is read anew"))
                 self._away = unusable(self._place.address, error)
             except LedgerFull:
                 pass  # what is to be deleted waits
             except (LedgerFenced, LedgerDown, LedgerDamaged) as error:
-                self.end.write_beside(error)
+                self.end_beside(error)
 
     async def _look(self) -> None:
         """Looks at the server and at the head; once more where the connection was lost, which nobody may have used."""
