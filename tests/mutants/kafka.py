@@ -40,6 +40,18 @@ KAFKA: tuple[Mutant, ...] = (
         f"{_TESTS}::test_a_transaction_of_which_one_batch_is_refused_is_not_written_at_all",
     ),
     one(
+        "an unexpected error of a producer is seen by nobody",
+        "oncegate.ledgers.kafka.transactions.producer::Producer._done",
+        delete("if not task.cancelled() and (error := task.exception()) is not None:\n    ..."),
+        "tests/faults/kafka/test_producer.py::test_an_unexpected_error_fails_what_is_queued_and_what_comes_later",
+    ),
+    one(
+        "a producer that was dropped queues batches for ever",
+        "oncegate.ledgers.kafka.transactions.producer::Producer.send",
+        delete("if self._stopped is not None:\n    ..."),
+        "tests/faults/kafka/test_producer.py::test_a_producer_that_was_dropped_takes_no_batch",
+    ),
+    one(
         "a commit whose answer is lost is sent again",
         "oncegate.ledgers.kafka.transactions.producer::Producer.end",
         replace_statement("answer = await self._client.send(...)", END_AGAIN),

@@ -15,7 +15,7 @@ import pytest
 
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
-from oncegate.transports.decode.ids import SCHEMA
+from oncegate.transports.decode.ids import IMPORT_SCHEMA
 from oncegate.transports.grpc import gateway_pb2 as pb
 from tests.support.grpc_app import Both, refusal_of
 from tests.support.grpc_app import both as opened
@@ -123,7 +123,7 @@ def _arrow(**columns: Any) -> bytes:
 
 _HASHES = [hashlib.sha256(text.encode()).digest()[:16] for text in TEXTS]
 _COLUMNS = _HASHES, [None] * 1_000, [0] * 1_000
-KNOWN = _arrow(**{field.name: pa.array(its, field.type) for field, its in zip(SCHEMA, _COLUMNS, strict=True)})
+KNOWN = _arrow(**{field.name: pa.array(its, field.type) for field, its in zip(IMPORT_SCHEMA, _COLUMNS, strict=True)})
 
 # By call: what brings a thousand ids, sequences or rows, in each of its encodings.
 BROUGHT: dict[str, tuple[str, str, Any]] = {

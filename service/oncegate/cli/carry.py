@@ -205,9 +205,9 @@ def _tables(index: "ShardIndex") -> Iterator[Any]:
 def _schema() -> Any:
     import pyarrow as pa
 
-    from oncegate.transports.decode.ids import SCHEMA
+    from oncegate.transports.decode.ids import IMPORT_SCHEMA
 
-    return SCHEMA.append(pa.field("since", pa.timestamp("ms", "UTC")))
+    return IMPORT_SCHEMA.append(pa.field("since", pa.timestamp("ms", "UTC")))
 
 
 FileArgument = Annotated[Path, typer.Argument(help="What `oncegate export` has written.")]
@@ -272,9 +272,9 @@ def _batches(file: Path, source: Any, rows: int) -> Iterator[Any]:
 def _stream(batch: Any) -> bytes:
     import pyarrow as pa
 
-    from oncegate.transports.decode.ids import SCHEMA
+    from oncegate.transports.decode.ids import IMPORT_SCHEMA
 
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, SCHEMA) as writer:
-        writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=SCHEMA))
+    with pa.ipc.new_stream(sink, IMPORT_SCHEMA) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=IMPORT_SCHEMA))
     return bytes(sink.getvalue())

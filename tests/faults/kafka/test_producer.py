@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka.errors import OperationNotAttempted, TransactionalIdAuthorizationFailed
+from aiokafka.errors import KafkaConnectionError, KafkaError, OperationNotAttempted, TransactionalIdAuthorizationFailed
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest
 
@@ -158,3 +158,33 @@ async def test_a_leader_that_refuses_the_transactional_id_is_reported_with_the_i
         await refused
     assert raised.value.args == ("shard-7",)
     await producer.drop()
+
+
+@pytest.mark.parametrize("transactional_id", [None, "id"])
+async def test_an_unexpected_error_fails_what_is_queued_and_what_comes_later(
+    monkeypatch: pytest.MonkeyPatch, transactional_id: str | None
+) -> None:
+    producer, brokers = await started(monkeypatch, transactional_id)
+
+    async def send(*_: object, **__: object) -> None:
+        raise NotImplementedError("this version of the request is gone")
+
+    monkeypatch.setattr(brokers, "send", send)
+    first, other = await producer.send(batch(ONE)), await producer.send(batch(OTHER))
+    for failed in (first, other):
+        with pytest.raises(KafkaError, match="this version of the request is gone"):
+            await asyncio.wait_for(failed, 20)
+    with pytest.raises(KafkaError, match="this version of the request is gone"):
+        await producer.send(batch(ONE))
+    await producer.drop()
+
+
+async def test_a_producer_that_was_dropped_takes_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    producer, brokers = await started(monkeypatch, "id")
+    queued = await producer.send(batch(ONE))
+    await until(lambda: brokers.asked)
+    await producer.drop()
+    for failed in (queued, producer.send(batch(ONE))):
+        with pytest.raises(KafkaConnectionError, match="closed"):
+            await failed
+    assert len(brokers.asked) == 1

@@ -182,17 +182,17 @@ def _refuse(what: str, places: NDArray[np.intp], column: str) -> None:
     )
 
 
-SCHEMA = pa.schema([("id", pa.binary(16)), ("owner", pa.binary(16)), ("digest", pa.uint32())])
+IMPORT_SCHEMA = pa.schema([("id", pa.binary(16)), ("owner", pa.binary(16)), ("digest", pa.uint32())])
 _NOBODY = bytes(16)
 
 
 def read_known(body: bytes | memoryview, limits: Limits) -> KnownIds:
     """Reads an import's body. Raises BadRequest: it has other columns, or an id is null; TooLarge."""
     rows = read_rows(body, limits)
-    if not rows.schema.equals(SCHEMA):
-        raise BadRequest(f"an import has the columns {', '.join(map(str, SCHEMA))}; nothing was imported")
+    if not rows.schema.equals(IMPORT_SCHEMA):
+        raise BadRequest(f"an import has the columns {', '.join(map(str, IMPORT_SCHEMA))}; nothing was imported")
     table = pa.Table.from_batches(rows.batches, rows.schema).combine_chunks()
-    ids, owners, digests = (table[name] for name in SCHEMA.names)
+    ids, owners, digests = (table[name] for name in IMPORT_SCHEMA.names)
     if ids.null_count:
         raise BadRequest("an id of an import is null; nothing was imported")
     return KnownIds(_words(ids), _words(owners), digests.fill_null(0).to_numpy().astype(np.uint32))

@@ -77,6 +77,8 @@ class Producer:
         self._busy: set[int] = set()
         self._sent: set[Partition] = set()
         self._is_adding = False
+        # Why it takes no more batches.
+        self._stopped: KafkaError | None = None
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -95,9 +97,14 @@ class Producer:
         return await self._client.partitions_of(topic)
 
     async def send(self, batch: Batch) -> "asyncio.Future[int]":
-        """Hands a batch over once its topic is known; the future is the offset of its first record, −1: not told."""
+        """Hands a batch over once its topic is known; the future is the offset of its first record, −1: not told.
+
+        KafkaError: the topic is not there or hidden, or the producer was dropped or has failed; nothing was sent.
+        """
         partition, count = batch.partition, batch.encoded.record_count()
         await self._client.partitions_of(partition.topic)
+        if self._stopped is not None:
+            raise self._stopped
         sequence = -1
         if self._id is not None:
             sequence = self._sequences.get(partition, 0)
@@ -126,14 +133,25 @@ class Producer:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        for queue in self._queues.values():
-            self._fail(queue, KafkaConnectionError("the producer was closed"))
+        self._stop(KafkaConnectionError("the producer was closed"))
         await self._client.drop()
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        """Lets a task go; one that met an unexpected error, which answers nothing any more, stops the producer."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._stop(KafkaError(repr(error)))
+
+    def _stop(self, why: KafkaError) -> None:
+        """Fails all that is queued, and what comes later."""
+        self._stopped = self._stopped or why
+        for queue in self._queues.values():
+            self._fail(queue, why)
 
     async def _pump(self) -> None:
         """Sends what is queued, the first batch of each partition, to each broker that has nothing to answer."""
@@ -172,9 +190,8 @@ class Producer:
         except KafkaError as error:
             for partition in partitions:
                 self._fail(self._queues[partition], error)
-        finally:
-            self._is_adding = False
-            self._wake.set()
+        self._is_adding = False
+        self._wake.set()
 
     async def _ask_coordinator(self, request: Any, codes_of: Any, markers_s: float = _BACKOFF_S) -> Any:
         """Asks until it is done; `markers_s`: the pause where markers of a transaction before are being written."""
