@@ -29,8 +29,6 @@ from bench.report.figures import Figure, judged, read, unanswered
 from bench.report.reaches import REACHES
 
 OUT = Path("out/bench")
-# The page that quotes the run before.
-QUOTED = Path("PERFORMANCE.md")
 # First, while nothing else takes memory.
 BESIDE_REDIS = ("claims", "singles", "redis")
 Section = Callable[[Setting], list[Figure]]
@@ -152,7 +150,7 @@ def main() -> int:
             failed.append(reach.name)
             console.print(f"[red]asked for, not measured:[/red] {reach.name} {reach.peer or ''}", highlight=False)
     command = shlex.join(["make", "bench", *([f"ARGS={' '.join(sys.argv[1:])}"] if sys.argv[1:] else [])])
-    report.write(figures, OUT, command, time.monotonic() - began_s, QUOTED.read_text() if QUOTED.exists() else "")
+    report.write(figures, OUT, command, time.monotonic() - began_s, report.before())
     report.show(figures, Console(width=None if sys.stdout.isatty() else 170))
     print(report.last_line(figures, OUT))
     return 1 if failed else 0

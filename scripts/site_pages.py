@@ -1,9 +1,10 @@
 """Adds the pages of the repository's root to the site, and mends the links between both places.
 
-mkdocs calls the functions below (`hooks` in mkdocs.yml). In the repository README.md stands above docs/; in the site
-all pages stand in one folder. A link to something that is no page (a source file, a folder) becomes plain text.
+mkdocs calls the functions below (`hooks` in mkdocs.yml). In the repository README.md is above docs/; in the site both
+are in one folder. A link to anything but a page (a source file, a folder) becomes plain text.
 """
 
+import os.path
 import re
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Mends the links of a page that lies in docs/; the root's are mended when they are added."""
-    return markdown if page.file.generated_by else mended(markdown, ROOT / "docs")
+    return markdown if page.file.generated_by else mended(markdown, (ROOT / "docs" / page.file.src_uri).parent)
 
 
 def mended(text: str, folder: Path) -> str:
@@ -40,13 +41,20 @@ def _link(match: re.Match[str], folder: Path) -> str:
     image, text, path, anchor = match[1], match[2], match[3], match[4] or ""
     if not path or "://" in path:
         return match[0]
-    target = _in_site((folder / path).resolve())
+    target = _in_site((folder / path).resolve(), folder)
     return f"{image}[{text}]({target}{anchor})" if target else text
 
 
-def _in_site(path: Path) -> str | None:
-    """Where a file of the repository stands in the site; None: nowhere. One that does not exist keeps its name."""
-    if path.parent == ROOT and (path.stem in ROOT_PAGES or path.name == HOME):
-        return "index.md" if path.name == HOME else path.name
+def _in_site(path: Path, folder: Path) -> str | None:
+    """Returns the link to a file of the repository in the site, from a page of `folder`; None if the site lacks it.
+
+    A page that does not exist keeps its name, so that mkdocs reports it.
+    """
     docs = ROOT / "docs"
-    return str(path.relative_to(docs)) if path.is_relative_to(docs) else None
+    if path.parent == ROOT and (path.stem in ROOT_PAGES or path.name == HOME):
+        place = docs / ("index.md" if path.name == HOME else path.name)
+    elif path.is_relative_to(docs):
+        place = path
+    else:
+        return None
+    return os.path.relpath(place, folder if folder.is_relative_to(docs) else docs)

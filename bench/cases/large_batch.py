@@ -28,8 +28,6 @@ from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.protocol.names import BatchName
 
 OUT = Path("out/large-batch")
-# The page that quotes the run before.
-QUOTED = Path("PERFORMANCE.md")
 MIB = 1 << 20
 TOPIC = "batch"
 ROW_BYTES = 1_024
@@ -211,7 +209,7 @@ def main() -> int:
         result = measured(Path(folder), options.mib)
     all_figures, command = figures(result), f"python -m bench.cases.large_batch --mib {options.mib}"
     OUT.mkdir(parents=True, exist_ok=True)
-    report.write(all_figures, OUT, command, time.monotonic() - began, QUOTED.read_text() if QUOTED.exists() else "")
+    report.write(all_figures, OUT, command, time.monotonic() - began, report.before())
     draw(result, OUT / "result.png")
     for figure in all_figures:
         print(f"{figure.name}: {figure.value:,.4g} {figure.unit}")

@@ -3,7 +3,9 @@
 import json
 import os
 import platform
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,45 +16,84 @@ from rich.table import Table
 from bench.report.figures import Figure, number, worse
 from bench.report.plot import draw
 
-_COLUMNS = ("what", "value", "unit", "p50 / p99 ms", "µs of core", "peer", "its value", "ratio", "reach", "")
+_COLUMNS = ("what", "value", "p50 / p99 ms", "µs of core", "beside")
+# Parts of a cell: between peers, before a peer's value, before the value that was aimed at.
+_NEXT, _OF, _REACH = "<br>", ": ", ", reach "
+_VALUE = re.compile(r"(\S+(?: [kMG](?= |$))?)(?: (.*))?")
 
 
 # Less than this is what a run differs by from itself.
 _WORSE_BY = 0.1
+# The pages that quote earlier runs.
+QUOTED = Path("docs/figures")
 _SIZES = {"G": 1e9, "M": 1e6, "k": 1e3}
 
 
-def write(figures: Sequence[Figure], out: Path, command: str, seconds: float, before: str) -> None:
-    """All files of one run. `before`: a page that quotes an earlier one, whose better figures are listed."""
+def before() -> str:
+    """The pages that quote earlier runs, one after another."""
+    return "\n".join(page.read_text() for page in sorted(QUOTED.glob("*.md")))
+
+
+def write(figures: Sequence[Figure], out: Path, command: str, seconds: float, earlier: str) -> None:
+    """All files of one run. `earlier`: pages that quote earlier ones, whose better figures are listed."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "result.json").write_text(json.dumps([figure.plain() for figure in figures], indent=1) + "\n")
-    (out / "result.md").write_text(markdown(figures, command, seconds) + what_is_worse(figures, quoted(before)))
+    (out / "result.md").write_text(markdown(figures, command, seconds) + what_is_worse(figures, quoted(earlier)))
     draw(figures, out / "result.png")
 
 
 def markdown(figures: Sequence[Figure], command: str, seconds: float) -> str:
-    """The figures as one table, with the machine and the command above it."""
-    lines = [f"`{command}`, {seconds / 60:.0f} minutes; {machine()}", "", _row(_COLUMNS), _row(["---"] * len(_COLUMNS))]
-    return "\n".join(lines + [_row(cells(figure)) for figure in figures]) + "\n"
+    """The figures as one table, a row for each name, without empty columns; above it the command and the machine."""
+    rows = [cells(group) for group in _by_name(figures)]
+    kept = [place for place, _ in enumerate(_COLUMNS) if any(row[place] for row in rows)]
+    head = [[_COLUMNS[place] for place in kept], ["---"] * len(kept)]
+    lines = [f"`{command}`, {seconds / 60:.0f} minutes; {machine()}", ""]
+    return (
+        "\n".join(lines + [_row(texts) for texts in [*head, *([row[place] for place in kept] for row in rows)]]) + "\n"
+    )
+
+
+def _by_name(figures: Sequence[Figure]) -> list[list[Figure]]:
+    groups: dict[str, list[Figure]] = {}
+    for figure in figures:
+        groups.setdefault(figure.name, []).append(figure)
+    return list(groups.values())
 
 
 def quoted(page: str) -> list[Figure]:
     """The figures of a page's tables that have this report's columns; values have three digits there."""
     quotes = []
-    for name, value, unit, _, _, peer, peer_value, *_ in _rows(page):
-        figure = Figure(name, _value(value), unit)
-        quotes.append(figure.against(peer, _value(peer_value)) if peer else figure)
+    for row in _rows(page):
+        value, unit = _measured(row["value"].partition(_REACH)[0])
+        figure = Figure(row["what"], value, unit)
+        quotes.append(figure)
+        for peer in filter(None, row.get("beside", "").split(_NEXT)):
+            name, _, texts = peer.partition(_REACH)[0].rpartition(_OF)
+            peer_value, _, ratio = texts.removesuffix("×").partition(", ")
+            beside = figure.against(name, _value(peer_value))
+            quotes.append(replace(beside, ratio=float(ratio)) if ratio else beside)
     return quotes
 
 
-def _rows(page: str) -> list[list[str]]:
-    """The cells of each row below a head with this report's columns."""
-    rows, inside = [], False
+def _rows(page: str) -> list[dict[str, str]]:
+    """The cells of each row below a head of this report, by their columns."""
+    rows, head = [], []
     for line in page.splitlines():
-        inside = line == _row(_COLUMNS) or (inside and line.startswith("|"))
-        if inside and line not in (_row(_COLUMNS), _row(["---"] * len(_COLUMNS))):
-            rows.append([cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")])
+        texts = [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
+        if not line.startswith("|"):
+            head = []
+        elif texts[:2] == list(_COLUMNS[:2]):
+            head = texts
+        elif head and set(texts) != {"---"}:
+            rows.append(dict(zip(head, texts, strict=True)))
     return rows
+
+
+def _measured(text: str) -> tuple[float, str]:
+    match = _VALUE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"no value: {text!r}")
+    return _value(match[1]), match[2] or ""
 
 
 def _value(text: str) -> float:
@@ -62,14 +103,14 @@ def _value(text: str) -> float:
 
 def what_is_worse(figures: Sequence[Figure], before: Sequence[Figure]) -> str:
     """A paragraph that names each figure that is worse than before by more than a tenth, and both numbers."""
-    pairs = worse(figures, before, _WORSE_BY)
-    shown = [
-        f"- {now.name}{f', beside {now.peer}' if now.peer else ''}: {_shown(now)}, before {_shown(earlier)}"
-        for now, earlier in pairs
-    ]
+    pairs: dict[str, list[str]] = {}
+    for now, earlier in worse(figures, before, _WORSE_BY):
+        beside = f"beside {now.peer} " if now.peer else ""
+        pairs.setdefault(now.name, []).append(f"{beside}{_shown(now)}, before {_shown(earlier)}")
     if not before:
         return "\nThere is no earlier run to compare with.\n"
     head = f"Worse by more than {_WORSE_BY:.0%} than in the run quoted before (ratios where there is a peer)"
+    shown = [f"- {name}: {'; '.join(texts)}" for name, texts in pairs.items()]
     return "\n" + "\n".join([f"{head}:", "", *shown] if shown else [f"{head}: nothing."]) + "\n"
 
 
@@ -95,23 +136,36 @@ def _row(texts: Sequence[str]) -> str:
     return f"| {' | '.join(texts)} |"
 
 
-def cells(figure: Figure) -> list[str]:
-    """A figure as the cells of a row."""
-    times = f"{figure.p50_ms:.3g} / {figure.p99_ms:.3g}" if figure.p50_ms and figure.p99_ms else ""
-    ratio = "" if figure.ratio is None else f"{figure.ratio:.3g}×"
-    reach = "" if not figure.reach else f"{number(figure.reach)}{'×' if figure.peer else ''}"
-    ok = {None: "", True: "ok", False: "missed"}[figure.ok if figure.reach else None]
-    peer_value = "" if figure.peer_value is None else number(figure.peer_value)
-    cpu = "" if figure.cpu_us is None else number(figure.cpu_us)
-    return [figure.name, number(figure.value), figure.unit, times, cpu, figure.peer or "", peer_value, ratio, reach, ok]
+def cells(figures: Sequence[Figure]) -> list[str]:
+    """The figures of one name, alone and beside each peer, as the cells of a row."""
+    first = figures[0]
+    alone = next((figure for figure in figures if figure.peer is None), replace(first, peer=None, reach=None))
+    value = f"{number(first.value)} {first.unit}".rstrip() + _reach(alone)
+    times = f"{first.p50_ms:.3g} / {first.p99_ms:.3g}" if first.p50_ms and first.p99_ms else ""
+    cpu = "" if first.cpu_us is None else number(first.cpu_us)
+    return [first.name, value, times, cpu, _NEXT.join(_peer(figure) for figure in figures if figure.peer)]
+
+
+def _peer(figure: Figure) -> str:
+    value = "" if figure.peer_value is None else number(figure.peer_value)
+    ratio = "" if figure.ratio is None else f", {figure.ratio:.3g}×"
+    return f"{figure.peer}{_OF}{value}{ratio}{_reach(figure)}"
+
+
+def _reach(figure: Figure) -> str:
+    """The value that was aimed at, and whether it was reached."""
+    if not figure.reach:
+        return ""
+    return f"{_REACH}{number(figure.reach)}{'×' if figure.peer else ''} {'ok' if figure.ok else 'missed'}"
 
 
 def show(figures: Sequence[Figure], console: Console) -> None:
     """The same table on the terminal."""
     table = Table(*_COLUMNS)
-    for figure in figures:
-        style = {True: "green", False: "red"}.get(bool(figure.ok)) if figure.reach else None
-        table.add_row(*cells(figure), style=style)
+    for group in _by_name(figures):
+        judgements = [bool(figure.ok) for figure in group if figure.reach]
+        style = {True: "green", False: "red"}[all(judgements)] if judgements else None
+        table.add_row(*(cell.replace(_NEXT, "\n") for cell in cells(group)), style=style)
     console.print(table)
 
 

@@ -1,25 +1,33 @@
-"""The pages that quote a measurement."""
+"""The pages that quote measurements."""
 
 import pytest
 
-from scripts.quote_figures import RESULTS, ROOT, quoted
+from scripts.page_kinds import is_generated
+from scripts.quote_figures import FOLDER, PAGES, QUOTES, FigurePage, result_of, stale, summary
 
 
-@pytest.mark.parametrize(("page", "name"), [(page, name) for page, names in RESULTS.items() for name in names])
-def test_a_page_has_one_place_for_each_of_its_results(page: str, name: str) -> None:
-    assert "new text" in quoted((ROOT / page).read_text(), name, "new text\n")
+def test_every_page_of_figures_is_what_its_program_writes() -> None:
+    assert {page.path for page in PAGES} == set(FOLDER.glob("*.md"))
+    assert stale() == {}, "run: python -m scripts.quote_figures"
 
 
-@pytest.mark.parametrize("name", RESULTS["PERFORMANCE.md"])
-def test_each_result_about_speed_has_its_picture(name: str) -> None:
-    assert (ROOT / "docs" / f"{name}.png").exists()
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_new_result_replaces_the_one_that_a_page_quotes(page: FigurePage) -> None:
+    text = page.text("new text\n")
+    assert is_generated(text)
+    assert result_of(text, page.name) == "new text\n"
 
 
-def test_what_stands_between_other_markers_stays() -> None:
-    page = "<!-- measured: a -->\nold a\n<!-- end -->\n<!-- measured: b -->\nold b\n<!-- end -->\n"
-    assert quoted(page, "a", "new\n") == page.replace("old a", "new")
+@pytest.mark.parametrize("page", [page for page in PAGES if page.picture], ids=lambda page: page.name)
+def test_each_page_with_a_picture_has_its_file(page: FigurePage) -> None:
+    assert page.path.with_suffix(".png").exists()
 
 
-def test_a_page_without_the_place_is_refused() -> None:
+def test_the_summary_has_twelve_rows_each_beside_a_peer() -> None:
+    assert len(QUOTES) == 12
+    assert len(summary().splitlines()) == 2 + 12
+
+
+def test_a_page_without_the_markers_is_refused() -> None:
     with pytest.raises(ValueError, match="0 times"):
-        quoted("nothing", "bench", "text")
+        result_of("nothing", "bench")

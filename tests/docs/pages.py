@@ -49,7 +49,7 @@ class Page:
 ROOT_PAGES = ("README", "ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "PERFORMANCE", "RELIABILITY", "SECURITY", "STYLE")
 PAGES = [
     *(Page(ROOT / f"{name}.md") for name in ROOT_PAGES),
-    *(Page(path) for path in sorted((ROOT / "docs").glob("*.md"))),
+    *(Page(path) for path in sorted((ROOT / "docs").rglob("*.md"))),
     Page(ROOT / "spark_client/README.md"),
 ]
 
