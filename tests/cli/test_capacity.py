@@ -29,8 +29,8 @@ from oncegate.ledgers.log.files.outputs import RangeCounts
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
 from oncegate.testing.clock import FakeClock
-from tests.support.held import until
 from tests.support.index.claim_index import ClaimIndex
+from tests.support.memory_gateway import wait_until
 
 WITHIN = 0.2
 
@@ -209,7 +209,7 @@ async def test_ids_that_left_memory_take_as_much_memory_and_disk_as_said(tmp_pat
             await settled(gateway, ids // 8, tokens, 1)
             clock.advance(3 * limits.lease_ms)
             shard.eviction.step()
-            await until(lambda: not shard.eviction.working)
+            await wait_until(lambda: not shard.eviction.working)
         found, cold = shard.counters(), shard.journal.index.claims.cold
         said = sizing.sizes(sizing.Work(1.0, ids / (1 + sizing.LATE), _filter_bytes(limits.cold_fpr), hot_ids_max=1))
         assert found["cold_ids"] > 0.9 * ids

@@ -7,7 +7,7 @@ import pytest
 from oncegate.core.errors import BadRequest, Overloaded, QuotaExceeded, TooLarge
 from oncegate.engine.admission import QUEUE_MS, QUEUE_REQUESTS, SMALL_ANSWER_BYTES, Admission, Backlog
 from oncegate.engine.limits import Limits
-from tests.support.held import said, serving, turns
+from tests.support.memory_gateway import run_ready_tasks, serving, verdicts_of
 
 SMALL = Limits(requests_in_flight=2, bytes_in_flight=100, body_bytes=60)
 
@@ -47,7 +47,7 @@ async def test_too_many_ids_are_refused_before_any_effect() -> None:
     async with serving(ids_per_request=2) as served:
         with pytest.raises(TooLarge, match="3 ids"):
             await served.claim("a", "b", "c")
-        assert said(await served.claim("a", "b", token=2)) == ["GRANTED", "GRANTED"]
+        assert verdicts_of(await served.claim("a", "b", token=2)) == ["GRANTED", "GRANTED"]
 
 
 @pytest.mark.parametrize("lease_ms", [0, 999, 900_001])
@@ -69,8 +69,8 @@ async def test_more_open_claims_than_may_be_are_refused_but_duplicates_and_busy_
         await served.claim("a")
         with pytest.raises(QuotaExceeded, match="1 claims of this namespace are open"):
             await served.claim("b", token=2)
-        assert said(await served.claim("a", token=2)) == ["BUSY"]
-        assert said(await served.claim("a")) == ["GRANTED"]
+        assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
+        assert verdicts_of(await served.claim("a")) == ["GRANTED"]
 
 
 def answers_of(bytes_in_flight: int) -> Admission:
@@ -117,10 +117,10 @@ async def test_who_waits_for_room_goes_on_when_there_is_some_and_keeps_no_other_
     answers = admission.answers
     held = answers.hold("a", 100)
     waits = [asyncio.create_task(answers.room("a", size)) for size in (90, 90, 10)]
-    await turns(1)
+    await run_ready_tasks(1)
     other = await answers.room("b", 100)
     held.release()
-    await turns(1)
+    await run_ready_tasks(1)
     assert [wait.done() for wait in waits] == [True, False, True]
     assert admission.size_bytes == 200
     waits[1].cancel()

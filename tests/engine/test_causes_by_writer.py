@@ -12,7 +12,7 @@ from oncegate.core.writers import WriterId, encode
 from oncegate.engine.counts.counts import CLIENT, OTHER, VERSIONS_MAX, Clients
 from oncegate.engine.requests import WRITER
 from tests.support.counted_causes import causes, produce
-from tests.support.held import HeldLedgers, Served, rows_of, serving, until, winner
+from tests.support.memory_gateway import GatedLedgers, Served, rows_of, serving, wait_until, winner
 from tests.support.producing_lanes import lanes
 from tests.support.sealed import done, take
 
@@ -33,7 +33,7 @@ def write_as(writer: WriterId | None) -> None:
 
 async def compact(served: Served) -> None:
     served.shard.snapshotter.compact(served.shard.scheduler.save)
-    await until(lambda: not served.shard.snapshotter.compacting)
+    await wait_until(lambda: not served.shard.snapshotter.compacting)
     assert served.shard.compacted_to > 0
 
 
@@ -158,7 +158,7 @@ async def test_a_row_that_is_used_again_forgets_who_made_the_last_claim() -> Non
 
 @pytest.mark.parametrize("compacted", [False, True])
 async def test_the_cause_survives_a_restart(compacted: bool) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         write_as(TASK._replace(run="run 0"))
         await produce(served, "x", token=8)
@@ -180,7 +180,7 @@ async def test_the_cause_survives_a_restart(compacted: bool) -> None:
 
 
 async def test_sequences_are_told_by_the_writer_of_the_epoch_before() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         write_as(TASK)
         await lane.close()

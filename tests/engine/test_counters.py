@@ -10,7 +10,7 @@ from oncegate.engine.counters import COUNTERS, description
 from oncegate.engine.counts.counts import Counts
 from oncegate.index.shard import ShardIndex
 from oncegate.index.table.arrays import SAME_INDEX
-from tests.support.held import serving
+from tests.support.memory_gateway import serving
 
 REFUSED = {SequenceAction.OUT_OF_ORDER}
 # Told to look-ups, which are counted whole: they ask to write nothing.

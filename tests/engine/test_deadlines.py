@@ -10,8 +10,8 @@ from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import DeadlinePassed, NotFound
 from oncegate.engine.deadline import Deadline
 from oncegate.testing import FakeClock
-from tests.support.held import Served, rows_of, said, serving, turns, winner
 from tests.support.index.claim_index import contents
+from tests.support.memory_gateway import Served, rows_of, run_ready_tasks, serving, verdicts_of, winner
 
 
 @pytest.fixture
@@ -63,14 +63,14 @@ async def test_what_only_reads_is_stopped_when_its_time_is_up_and_answers_and_fa
         return answer
 
     reading = asyncio.create_task(Deadline(clock, 100).reading(waiting(stopped)))
-    await turns()
+    await run_ready_tasks()
     clock.advance(99)
-    await turns()
+    await run_ready_tasks()
     assert not reading.done()
     clock.advance(1)
     with pytest.raises(DeadlinePassed, match="nothing was changed"):
         await reading
-    await turns()
+    await run_ready_tasks()
     assert stopped.is_set()
     for deadline in (Deadline(clock), Deadline(clock, 100)):
         assert await deadline.reading(told(7)) == 7
@@ -83,11 +83,11 @@ async def test_a_reader_that_goes_away_takes_its_reading_with_it() -> None:
     clock, stopped = FakeClock(), asyncio.Event()
 
     reading = asyncio.create_task(Deadline(clock, 100).reading(waiting(stopped)))
-    await turns()
+    await run_ready_tasks()
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
-    await turns()
+    await run_ready_tasks()
     assert (stopped.is_set(), clock.sleepers) == (True, 0)
 
 
@@ -110,17 +110,17 @@ async def test_what_comes_too_late_has_no_effect(served: Served, asked: Late) ->
     with pytest.raises(DeadlinePassed):
         await asked(served, held.claim)
     assert (len(served.disk.appends), served.shard.counters()) == (before, counters)
-    assert said(await served.claim("b", token=3)) == ["GRANTED"]
+    assert verdicts_of(await served.claim("b", token=3)) == ["GRANTED"]
 
 
 async def test_a_claim_decided_in_time_is_answered_however_long_the_disk_takes(served: Served) -> None:
     served.disk.hold()
     claim = await served.begin(served.claim("a", timeout_ms=100))
     served.clock.advance(10_000)
-    await turns()
+    await run_ready_tasks()
     assert not claim.done()
-    await served.disk.let_go()
-    assert said(claim.result()) == ["GRANTED"]
+    await served.disk.release()
+    assert verdicts_of(claim.result()) == ["GRANTED"]
 
 
 async def test_a_commit_decided_in_time_is_answered_however_long_the_disk_takes(served: Served) -> None:
@@ -128,7 +128,7 @@ async def test_a_commit_decided_in_time_is_answered_however_long_the_disk_takes(
     served.disk.hold()
     commit = await served.begin(served.commit(staged, timeout_ms=100))
     served.clock.advance(10_000)
-    await served.disk.let_go()
+    await served.disk.release()
     assert commit.result().outcome == "COMMITTED"
 
 
@@ -137,12 +137,12 @@ async def test_a_caller_that_goes_away_leaves_its_entry(served: Served) -> None:
     gone = await served.begin(served.claim("a"))
     neighbour = await served.begin(served.claim("b", token=2))
     gone.cancel()
-    await turns()
-    await served.disk.let_go()
+    await run_ready_tasks()
+    await served.disk.release()
     assert gone.cancelled()
-    assert said(neighbour.result()) == ["GRANTED"]
-    assert said(await served.claim("a", token=3)) == ["BUSY"]
-    assert said(await served.claim("a")) == ["GRANTED"], "the same attempt finds its claim again"
+    assert verdicts_of(neighbour.result()) == ["GRANTED"]
+    assert verdicts_of(await served.claim("a", token=3)) == ["BUSY"]
+    assert verdicts_of(await served.claim("a")) == ["GRANTED"], "the same attempt finds its claim again"
 
 
 async def test_a_commit_whose_caller_goes_away_is_committed(served: Served) -> None:
@@ -150,7 +150,7 @@ async def test_a_commit_whose_caller_goes_away_is_committed(served: Served) -> N
     served.disk.hold()
     gone = await served.begin(served.commit(staged, nonce=4))
     gone.cancel()
-    await served.disk.let_go()
+    await served.disk.release()
     assert await served.read() == [1, 2]
     assert (await served.commit(staged, nonce=4)).outcome == "COMMITTED"
 
@@ -160,8 +160,8 @@ async def test_a_completion_whose_caller_goes_away_is_done(served: Served) -> No
     served.disk.hold()
     gone = await served.begin(served.settle(Verb.COMPLETE, held.claim))
     gone.cancel()
-    await served.disk.let_go()
-    assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
+    await served.disk.release()
+    assert verdicts_of(await served.claim("a", token=2)) == ["DUPLICATE"]
     assert (await served.settle(Verb.COMPLETE, held.claim)).state is ClaimState.DONE
 
 
@@ -170,6 +170,6 @@ async def test_a_caller_that_goes_away_before_a_refusal_harms_nobody(served: Ser
     gone = await served.begin(served.claim("a"))
     gone.cancel()
     served.disk.faults = ["full"]
-    await served.disk.let_go()
+    await served.disk.release()
     assert served.shard.counters()["ids"] == 0
     assert contents(served.shard.journal.index.claims) == {}

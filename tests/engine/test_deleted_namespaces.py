@@ -24,7 +24,7 @@ from oncegate.engine.producer_requests import DriverRequest
 from oncegate.engine.recovery.owner import REOPEN_MS
 from oncegate.engine.requests import ClaimRequest, ClaimResult, SettingsRequest, TopicRequest
 from oncegate.ports import Mark, OpenLedger
-from tests.support.held import HeldLedgers, Served, id16, said, serving, turns
+from tests.support.memory_gateway import GatedLedgers, Served, id16, run_ready_tasks, serving, verdicts_of
 
 NAME = "mail"
 
@@ -100,7 +100,7 @@ async def test_the_default_namespace_is_never_deleted() -> None:
         for confirm in (None, "default"):
             with pytest.raises(BadRequest, match="each start makes it"):
                 await served.gateway.delete("default", confirm, (), served.deadline())
-        assert said(await served.claim("a")) == ["GRANTED"]
+        assert verdicts_of(await served.claim("a")) == ["GRANTED"]
 
 
 async def test_a_name_that_is_used_again_knows_nothing_of_the_old_ids_marks_and_claims() -> None:
@@ -117,7 +117,7 @@ async def test_a_name_that_is_used_again_knows_nothing_of_the_old_ids_marks_and_
         with pytest.raises(UnknownClaim):
             await shard.claims.settle(Verb.COMPLETE, granted.claim, served.deadline())
         assert shard.journal.index.held() == {}
-        assert said(await claim(served, "a", token=2)) == ["GRANTED"]
+        assert verdicts_of(await claim(served, "a", token=2)) == ["GRANTED"]
 
 
 async def test_a_late_repeat_does_not_delete_what_was_made_since() -> None:
@@ -145,9 +145,9 @@ async def test_what_is_under_way_is_answered_and_what_comes_then_is_refused() ->
         with pytest.raises(Recovering, match="is being deleted; nothing was written"):
             await shard.claims.claim(ClaimRequest(id16(2), 1, prints), served.deadline())
         assert served.gateway.readiness() == {"default": "SERVING"}
-        await served.disk.let_go()
+        await served.disk.release()
         await deletion
-        assert said(first.result()) == ["GRANTED"]
+        assert verdicts_of(first.result()) == ["GRANTED"]
 
 
 async def test_what_is_not_yet_durable_counts_as_held() -> None:
@@ -160,7 +160,7 @@ async def test_what_is_not_yet_durable_counts_as_held() -> None:
         settling = served.gateway.shard(NAME).claims.settle(Verb.RELEASE, granted.claim, served.deadline())
         released = await served.begin(settling)
         deletion = await served.begin(delete(served))
-        await served.disk.let_go()
+        await served.disk.release()
         for refused in (released, deletion):
             with pytest.raises(LedgerFull):
                 await refused
@@ -175,9 +175,9 @@ async def test_whoever_goes_away_does_not_stop_a_deletion() -> None:
         await served.begin(claim(served, "b", token=2))
         deletion = await served.begin(delete(served, NAME))
         deletion.cancel()
-        await served.disk.let_go()
+        await served.disk.release()
         assert await served.gateway.create(NAME), "it waits for the deletion, and makes a new one"
-        assert said(await claim(served, "a")) == ["GRANTED"]
+        assert verdicts_of(await claim(served, "a")) == ["GRANTED"]
 
 
 async def test_a_deletion_that_came_too_late_is_refused() -> None:
@@ -197,7 +197,7 @@ async def test_a_namespace_that_is_down_is_deleted_by_name_alone() -> None:
         served.disk.faults = ["lost"]
         with pytest.raises(LedgerDown):
             await claim(served, "a")
-        await turns()
+        await run_ready_tasks()
         with pytest.raises((Recovering, LedgerDown)):
             await delete(served)
         await delete(served, NAME)
@@ -205,7 +205,7 @@ async def test_a_namespace_that_is_down_is_deleted_by_name_alone() -> None:
 
 
 async def test_a_ledger_that_cannot_be_deleted_serves_on() -> None:
-    class Full(HeldLedgers):
+    class Full(GatedLedgers):
         async def delete(self, namespace: str) -> None:
             raise LedgerDown("the disk failed")
 
@@ -215,7 +215,7 @@ async def test_a_ledger_that_cannot_be_deleted_serves_on() -> None:
         with pytest.raises(LedgerDown, match="the disk failed"):
             await delete(served, NAME)
         assert served.gateway.readiness() == {"default": "SERVING", NAME: "SERVING"}
-        assert said(await claim(served, "a", token=2)) == ["BUSY"]
+        assert verdicts_of(await claim(served, "a", token=2)) == ["BUSY"]
 
 
 async def test_deleted_namespaces_make_room_for_others() -> None:
@@ -226,7 +226,7 @@ async def test_deleted_namespaces_make_room_for_others() -> None:
 
 
 async def test_who_waits_for_a_namespace_that_opens_is_told_when_it_is_deleted() -> None:
-    class Slow(HeldLedgers):
+    class Slow(GatedLedgers):
         gate = asyncio.Event()
 
         @asynccontextmanager
@@ -243,13 +243,13 @@ async def test_who_waits_for_a_namespace_that_opens_is_told_when_it_is_deleted()
         served.disk.faults = ["lost"]
         with pytest.raises(LedgerDown):
             await claim(served, "a")
-        await turns()
+        await run_ready_tasks()
         served.clock.advance(REOPEN_MS)
-        await turns()
+        await run_ready_tasks()
         waiting = await served.begin(served.gateway.create(NAME))
         assert not waiting.done()
         await delete(served, NAME)
-        await turns()
+        await run_ready_tasks()
         assert waiting.done()
         with pytest.raises(Recovering, match="is being deleted"):
             await waiting

@@ -10,7 +10,7 @@ from oncegate.core.claims import Verb
 from oncegate.core.errors import Fenced
 from oncegate.engine.counts.counts import AGE_MS
 from tests.support.counted_causes import causes, produce
-from tests.support.held import Served, rows_of, serving, winner
+from tests.support.memory_gateway import Served, rows_of, serving, winner
 from tests.support.producing_lanes import lanes
 from tests.support.sealed import done, eviction, seal, take
 

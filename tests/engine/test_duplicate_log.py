@@ -16,7 +16,7 @@ from oncegate.index.claims.firsts import AskedBy, Seen, duplicates_of
 from oncegate.index.table.grants import NO_TOPIC
 from oncegate.ports import NotTold
 from oncegate.testing.clock import FakeClock
-from tests.support.held import Events, Served, id16, rows_of, said, serving, turns
+from tests.support.memory_gateway import Events, Served, id16, rows_of, run_ready_tasks, serving, verdicts_of
 from tests.support.sealed import FORGOTTEN_MS, HOUR_MS, done, eviction, names, seal
 
 
@@ -63,8 +63,8 @@ async def test_a_record_says_why_how_old_and_where_the_first_is_and_neither_id_n
         position = served.shard.mark.position
         served.clock.advance(90_000)
         await done(served, "a later one", token=7)
-        assert said(await served.claim("private-id", "new", token=2)) == ["DUPLICATE", "GRANTED"]
-        await turns()
+        assert verdicts_of(await served.claim("private-id", "new", token=2)) == ["DUPLICATE", "GRANTED"]
+        await run_ready_tasks()
         printed = served.shard.fingerprints().of_array(pa.array(["private-id"], pa.string())).tobytes().hex()
         assert topic.told == [
             {
@@ -92,7 +92,7 @@ async def test_causes_and_topics_are_those_of_each_id_also_where_its_first_left_
         again = ProduceRequest("pays", id16(6), 1, rows_of(0, 1), prints, scope=Scope("d", 3))
         await served.shard.records.produce(again, served.deadline())
         await served.shard.records.produce(ask, served.deadline())
-        await turns()
+        await run_ready_tasks()
         causes = [(one["cause"], one["first"]["topic"]) for one in topic.told]
         assert causes == [("task_retry", "pays")] * 2 + [("client_retry", "pays")] * 2
     cold = Topic()
@@ -101,7 +101,7 @@ async def test_causes_and_topics_are_those_of_each_id_also_where_its_first_left_
         served.clock.advance(HOUR_MS)
         await seal(served)
         await served.claim("a", token=9)
-        await turns()
+        await run_ready_tasks()
         (one,) = cold.told
         assert (one["age_ms"], one["first"]["position"]) == (HOUR_MS + FORGOTTEN_MS, None)
 
@@ -110,8 +110,8 @@ async def test_a_duplicate_of_the_same_millisecond_has_the_age_zero_and_not_none
     topic = Topic()
     async with serving(duplicates=topic) as served:
         await done(served, "at once", token=7)
-        assert said(await served.claim("at once", token=2)) == ["DUPLICATE"]
-        await turns()
+        assert verdicts_of(await served.claim("at once", token=2)) == ["DUPLICATE"]
+        await run_ready_tasks()
         assert [one["age_ms"] for one in topic.told] == [0]
 
 
@@ -122,9 +122,9 @@ async def test_nothing_is_told_of_an_answer_that_was_not_given() -> None:
         served.disk.hold()
         asking = await served.begin(served.claim("a", "b", token=2))
         assert topic.records == []
-        await served.disk.let_go()
-        assert said(await asking) == ["DUPLICATE", "GRANTED"]
-        await turns()
+        await served.disk.release()
+        assert verdicts_of(await asking) == ["DUPLICATE", "GRANTED"]
+        await run_ready_tasks()
         assert len(topic.records) == 1
 
 
@@ -133,13 +133,13 @@ async def test_more_than_the_rate_takes_is_left_out_and_counted_and_answered_all
     async with serving(duplicates=topic, duplicate_records_per_second=3) as served:
         many = [str(n) for n in range(5)]
         await done(served, *many)
-        assert said(await served.claim(*many, token=2)) == ["DUPLICATE"] * 5
-        assert said(await served.claim(*many, token=3)) == ["DUPLICATE"] * 5
-        await turns()
+        assert verdicts_of(await served.claim(*many, token=2)) == ["DUPLICATE"] * 5
+        assert verdicts_of(await served.claim(*many, token=3)) == ["DUPLICATE"] * 5
+        await run_ready_tasks()
         assert outcomes(served) == {"written": 3, "left_out": 7}
         served.clock.advance(1_000)
         await served.claim("0", token=4)
-        await turns()
+        await run_ready_tasks()
         assert outcomes(served) == {"written": 4, "left_out": 7}
 
 
@@ -150,12 +150,12 @@ async def test_a_topic_that_takes_nothing_holds_no_claim_up_and_the_queue_ends()
         many = [str(n) for n in range(QUEUED_MAX - 1)]
         await done(served, *many)
         for token in range(2, 6):
-            assert said(await served.claim(*many, token=token)) == ["DUPLICATE"] * len(many)
-        await turns()
+            assert verdicts_of(await served.claim(*many, token=token)) == ["DUPLICATE"] * len(many)
+        await run_ready_tasks()
         left_out = outcomes(served)["left_out"]
         assert left_out >= 4 * len(many) - 2 * QUEUED_MAX
         topic.gate.set()
-        await turns()
+        await run_ready_tasks()
         assert outcomes(served) == {"written": 4 * len(many) - left_out, "left_out": left_out}
         assert len(topic.records) == 4 * len(many) - left_out
 
@@ -169,10 +169,10 @@ async def test_requests_that_are_answered_at_once_fill_the_queue_no_further() ->
         await done(served, *many)
         served.disk.hold()
         asking = [await served.begin(served.claim(*many, f"new {token}", token=token)) for token in range(2, 6)]
-        await served.disk.let_go()
+        await served.disk.release()
         for one in asking:
-            assert said(await one).count("DUPLICATE") == len(many)
-        await turns()
+            assert verdicts_of(await one).count("DUPLICATE") == len(many)
+        await run_ready_tasks()
         # One waits, and one may be on its way.
         assert outcomes(served)["left_out"] >= 2 * len(many)
         topic.gate.set()
@@ -184,10 +184,10 @@ async def test_what_the_topic_refuses_is_counted_and_told_once_and_later_records
     async with serving(duplicates=topic) as served:
         await done(served, "a")
         for token in (2, 3, 4):
-            assert said(await served.claim("a", token=token)) == ["DUPLICATE"]
-            await turns()
+            assert verdicts_of(await served.claim("a", token=token)) == ["DUPLICATE"]
+            await run_ready_tasks()
             served.clock.advance(PAUSE_MS)
-            await turns()
+            await run_ready_tasks()
         assert outcomes(served) == {"written": 1, "failed": 2}
         assert served.events.names().count("duplicates_not_told") == 1
 

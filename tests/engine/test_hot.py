@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from oncegate.core.errors import QuotaExceeded
-from tests.support.held import said, serving
+from tests.support.memory_gateway import serving, verdicts_of
 
 CALLERS = 200
 
@@ -13,7 +13,7 @@ CALLERS = 200
 async def test_one_id_that_many_ask_for_at_once_is_one_claim_and_one_entry() -> None:
     async with serving() as served:
         asked = [served.claim("hot", token=n) for n in range(1, CALLERS + 1)]
-        found = [said(one) for one in await asyncio.gather(*asked)]
+        found = [verdicts_of(one) for one in await asyncio.gather(*asked)]
         assert found.count(["GRANTED"]) == 1
         assert found.count(["BUSY"]) == CALLERS - 1
         assert sum(map(len, served.disk.appends)) == 1

@@ -15,8 +15,8 @@ from oncegate.engine.metrics.families import METRICS
 from oncegate.engine.metrics.reader import NAMESPACES_AT_ONCE, OTHERS, MetricsReader
 from oncegate.engine.recovery.owner import REOPEN_MS
 from oncegate.engine.requests import ClaimRequest, SettingsRequest
-from tests.support.held import HeldLedgers, Served, id16, serving, turns, until
 from tests.support.http_app import open_http
+from tests.support.memory_gateway import GatedLedgers, Served, id16, run_ready_tasks, serving, wait_until
 
 
 async def read(served: Served, reader: MetricsReader | None = None) -> dict[str, dict[tuple[str, ...], Any]]:
@@ -35,7 +35,7 @@ async def test_a_namespace_that_recovers_shows_its_state_and_what_was_answered()
         served.ledgers.disk.refuse_to_open = OSError(5, "Input/output error")
         with pytest.raises(LedgerDown):
             await served.claim("b", token=2)
-        await turns()
+        await run_ready_tasks()
         found = await read(served)
         assert state_of(found, "default") == ["RECOVERING"]
         assert found["answered_ids"]["default", "granted"] == 1
@@ -44,7 +44,7 @@ async def test_a_namespace_that_recovers_shows_its_state_and_what_was_answered()
         assert (await read(served))["recovery_seconds"]["default",] == REOPEN_MS - 1
         served.disk.refuse_to_open = None
         served.clock.advance(60_000)
-        await until(lambda: served.gateway.readiness() == {"default": "SERVING"})
+        await wait_until(lambda: served.gateway.readiness() == {"default": "SERVING"})
         found = await read(served)
         assert state_of(found, "default") == ["SERVING"]
         assert found["answered_ids"]["default", "granted"] == 1, "counted by the process, which went on"
@@ -52,7 +52,7 @@ async def test_a_namespace_that_recovers_shows_its_state_and_what_was_answered()
 
 
 async def test_a_restart_begins_at_zero_what_the_process_counts_and_knows_what_the_ledger_does() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.claim("a", lease_ms=1_000)
         served.clock.advance(2_000)
@@ -72,7 +72,7 @@ async def test_a_counter_is_not_less_after_a_full_disk_took_back_what_it_counted
         served.disk.faults = ["full"]
         asked = await served.begin(served.claim("a", token=2))
         assert (await read(served))["takeovers"]["default",] == 1
-        await served.disk.let_go()
+        await served.disk.release()
         with pytest.raises(LedgerFull):
             await asked
         assert served.shard.counters()["takeovers"] == 0
@@ -88,11 +88,11 @@ async def test_what_waits_and_what_an_append_took_is_told() -> None:
         served.disk.hold()
         asked = await served.begin(served.claim("a"))
         served.start(served.claim("b", token=2))
-        await turns()
+        await run_ready_tasks()
         found = await read(served)
         assert (found["group_commit_changes"]["default",], found["group_commit_answers"]["default",]) == (1, 2)
         served.clock.advance(300)
-        await served.disk.let_go()
+        await served.disk.release()
         await asked
         found = await read(served)
         assert found["group_commit_answers"]["default",] == 0
@@ -142,7 +142,7 @@ async def test_many_namespaces_are_read_a_few_at_a_time() -> None:
         for n in range(2 * NAMESPACES_AT_ONCE):
             await http.gateway.create(f"n{n}")
         reading = asyncio.create_task(MetricsReader().read(http.gateway))
-        await turns(2)
+        await run_ready_tasks(2)
         assert not reading.done(), "others have had their turn"
         assert len({family.metric.name for family in await reading}) == len(METRICS)
 
@@ -177,7 +177,7 @@ async def test_every_answered_claim_is_timed_once_whatever_way_it_went() -> None
         served.disk.hold()
         asked = await served.begin(served.claim("a", "b", "c"))
         served.clock.advance(30)
-        await served.disk.let_go()
+        await served.disk.release()
         await asked
         prints = served.shard.fingerprints().of_array(pa.array(["a"], pa.string()))
         await served.shard.claims.claim(ClaimRequest(id16(2), 1, prints, None, locate=True), served.deadline(None))
@@ -203,7 +203,7 @@ async def test_an_append_is_counted_by_how_it_ended_and_by_how_many_changes_it_t
     async with serving() as served:
         served.disk.hold()
         claims = [await served.begin(served.claim(f"a {n}", token=n)) for n in (1, 2, 3, 4)]
-        await served.disk.let_go()
+        await served.disk.release()
         await asyncio.gather(*claims)
         served.disk.faults = [fault]
         with pytest.raises(error):

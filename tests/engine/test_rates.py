@@ -10,7 +10,7 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.quotas import NEVER_REFUSED_BYTES, Bucket, Rates
 from oncegate.settings import load
 from oncegate.testing.clock import FakeClock
-from tests.support.held import said, serving
+from tests.support.memory_gateway import serving, verdicts_of
 
 
 def test_a_second_s_worth_passes_at_once_and_then_as_much_as_time_brings() -> None:
@@ -69,7 +69,7 @@ async def test_what_was_claimed_can_be_claimed_again_completed_and_released_what
         assert len(served.disk.appends) == appends
         await served.settle(Verb.COMPLETE, granted.claim)
         served.clock.advance(2_001)
-        assert said(await served.claim("d", token=2)) == ["GRANTED"]
+        assert verdicts_of(await served.claim("d", token=2)) == ["GRANTED"]
 
 
 def test_a_rate_below_zero_is_no_rate() -> None:

@@ -9,24 +9,24 @@ from oncegate.engine.gateway import open_gateway
 from oncegate.engine.usecases.claim_batching import IDS_MOST
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing import FakeClock
-from tests.support.held import Events, HeldLedgers, rows_of, said, serving, turns
 from tests.support.index.claim_index import contents
+from tests.support.memory_gateway import Events, GatedLedgers, rows_of, run_ready_tasks, serving, verdicts_of
 
 
 async def test_what_was_taken_is_written_and_said_before_the_ledger_closes() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         served.disk.hold()
         first = await served.begin(served.claim("a"))
         second = await served.begin(served.claim("b", token=2))
         close = asyncio.create_task(served.gateway.close())
-        await turns()
+        await run_ready_tasks()
         assert not close.done()
-        await served.disk.let_go()
+        await served.disk.release()
         await close
-        assert said(first.result()) == said(second.result()) == ["GRANTED"]
+        assert verdicts_of(first.result()) == verdicts_of(second.result()) == ["GRANTED"]
     async with serving(ledgers) as served:
-        assert said(await served.claim("a", "b", token=3)) == ["BUSY", "BUSY"]
+        assert verdicts_of(await served.claim("a", "b", token=3)) == ["BUSY", "BUSY"]
 
 
 async def test_what_was_taken_in_the_very_moment_of_closing_is_written() -> None:
@@ -34,7 +34,7 @@ async def test_what_was_taken_in_the_very_moment_of_closing_is_written() -> None
         # Too many ids to wait for another claim: decided in this turn.
         claim = served.start(served.claim(*map(str, range(IDS_MOST + 1))))
         close = asyncio.create_task(served.gateway.close())
-        assert set(said(await claim)) == {"GRANTED"}
+        assert set(verdicts_of(await claim)) == {"GRANTED"}
         await close
 
 
@@ -44,10 +44,10 @@ async def test_nothing_more_is_taken_while_it_closes() -> None:
         served.disk.hold()
         await served.begin(served.claim("a"))
         close = asyncio.create_task(served.gateway.close())
-        await turns()
+        await run_ready_tasks()
         with pytest.raises(LedgerDown, match="nothing was written"):
             await served.claim("b", token=2)
-        await served.disk.let_go()
+        await served.disk.release()
         await close
         assert shard.mark.position == 2
 
@@ -63,7 +63,7 @@ async def test_a_gateway_that_is_recovering_closes_at_once() -> None:
 
 @pytest.mark.parametrize("error", [LedgerBusy("owned by 4711"), LedgerDamaged("a flipped byte"), OSError(13, "denied")])
 async def test_a_ledger_that_cannot_be_opened_ends_the_start(error: Exception) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     ledgers.disk.refuse_to_open = error
     with pytest.raises(type(error)):
         async with open_gateway(ledgers, MemoryRunFolders(), FakeClock(), Events()):
@@ -72,7 +72,7 @@ async def test_a_ledger_that_cannot_be_opened_ends_the_start(error: Exception) -
 
 
 async def test_another_key_refuses_to_serve() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.claim("a")
     store = ledgers._stores["default"]
@@ -85,7 +85,7 @@ async def test_another_key_refuses_to_serve() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"\x02", b"\xff\x01", b"\x03\x01short"])
 async def test_an_entry_that_makes_no_sense_refuses_to_serve(body: bytes) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with ledgers.open("default") as opened:
         await ledgers_append(opened.ledger, body)
     with pytest.raises(LedgerDamaged, match="entry 1"):
@@ -98,7 +98,7 @@ async def ledgers_append(ledger: object, body: bytes) -> None:
 
 
 async def test_everything_is_as_it_was_after_a_restart() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.claim("a", "b")
         await served.produce(rows_of(1, 2))
@@ -114,7 +114,7 @@ async def test_everything_is_as_it_was_after_a_restart() -> None:
 
 
 async def test_namespaces_are_made_once_and_kept() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         assert await served.gateway.create("mail") is True
         assert await served.gateway.create("mail") is False

@@ -10,7 +10,7 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.quotas import NEVER_REFUSED_BYTES, TENANTS_MAX, Rates, Tenants
 from oncegate.settings import load
 from oncegate.testing.clock import FakeClock
-from tests.support.held import Served, said, serving
+from tests.support.memory_gateway import Served, serving, verdicts_of
 
 HERE = frozenset({"default"})
 REFUSED = "2 claims of this tenant are open "
@@ -19,7 +19,7 @@ REFUSED = "2 claims of this tenant are open "
 async def claim(served: Served, name: str | None, token: int) -> list[str]:
     tenant = None if name is None else served.gateway.tenants.of((name, HERE))
     try:
-        return said(await served.claim(f"id {token}", token=token, tenant=tenant))
+        return verdicts_of(await served.claim(f"id {token}", token=token, tenant=tenant))
     except QuotaExceeded as error:
         return [error.detail[:33]]
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from oncegate.engine.admission import ALONE_BYTES, DEBT_TURNS, REQUEST_BYTES, SHARED_BYTES, Turns
 from tests.support.grpc_app import both as opened
-from tests.support.held import turns
 from tests.support.http_app import JSON, request
+from tests.support.memory_gateway import run_ready_tasks
 
 LARGE, SMALL = 160_000, 1_600
 
@@ -36,7 +36,7 @@ class Asker:
         """Lets so many turns of the loop pass."""
         for _ in range(count):
             self.turn += 1
-            await turns(1)
+            await run_ready_tasks(1)
 
     def turns_of(self, namespace: str) -> list[int]:
         """In which turns its requests were let on, in order."""

@@ -16,7 +16,7 @@ from oncegate.ledgers.kafka.partition import Partition
 from oncegate_spark import Gateway, formats
 from tests.spark.jobs.faults import FaultySource
 from tests.spark.jobs.job import Job
-from tests.support.before_any_task import found_on_the_driver
+from tests.support.before_any_task import refused_on_driver
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker, one_broker
 
@@ -275,10 +275,10 @@ def test_what_direct_cannot_keep_is_refused_by_name(broker: Broker, job: Job, tm
     topic = broker.topic(PARTITIONS).topic
     rows, known = numbered(job, 1), options(job, topic, **DIRECT)
     by_id = {name: one for name, one in known.items() if name not in ("producerCol", "sequenceCol")}
-    found_on_the_driver(job, "knows a row by its sequence alone", rows, **by_id)
-    found_on_the_driver(job, r"idCol does nothing with write=direct", rows, **known, idCol="key")
-    found_on_the_driver(job, r"write=direct needs a topic", rows, **{**options(job, None), **DIRECT})
-    found_on_the_driver(job, r"required column 'value'", rows.drop("value"), **known)
+    refused_on_driver(job, "knows a row by its sequence alone", rows, **by_id)
+    refused_on_driver(job, r"idCol does nothing with write=direct", rows, **known, idCol="key")
+    refused_on_driver(job, r"write=direct needs a topic", rows, **{**options(job, None), **DIRECT})
+    refused_on_driver(job, r"required column 'value'", rows.drop("value"), **known)
     shuffled = job.rows(2, 1, partitions=1).sortWithinPartitions(F.desc("n")).selectExpr(*NUMBERED[:2], NUMBERED[3])
     shuffled = shuffled.withColumn("source", F.lit("events"))
     with pytest.raises(Exception, match="do not come in the order of their sequences"):
@@ -323,15 +323,15 @@ def test_claimed_records_of_a_killed_task_are_found_in_the_topic(broker: Broker,
 def test_what_makes_no_record_is_refused_before_any_task(broker: Broker, job: Job) -> None:
     topic = broker.topic(PARTITIONS).topic
     rows, known = job.rows(1), named(job, topic)
-    found_on_the_driver(job, r"no Kafka topic 'nowhere' at", rows.selectExpr(*RECORD), **{**known, "topic": "nowhere"})
-    found_on_the_driver(job, r"id, n: no column of a Kafka record.*F\.to_json", rows, **known)
-    found_on_the_driver(job, "required column 'value' not found", rows.selectExpr("id as key"), **known)
-    found_on_the_driver(job, r"value is of type bigint.*cast\(.string.\)", rows.selectExpr("n as value"), **known)
-    found_on_the_driver(job, "keyCol does nothing where topics lie", rows.selectExpr(*RECORD), **known, keyCol="key")
-    found_on_the_driver(job, "mergeSchema does nothing", rows.selectExpr(*RECORD), **known, mergeSchema="true")
-    found_on_the_driver(job, r"write=staged needs a topic", rows.selectExpr(*RECORD), **named(job, None))
+    refused_on_driver(job, r"no Kafka topic 'nowhere' at", rows.selectExpr(*RECORD), **{**known, "topic": "nowhere"})
+    refused_on_driver(job, r"id, n: no column of a Kafka record.*F\.to_json", rows, **known)
+    refused_on_driver(job, "required column 'value' not found", rows.selectExpr("id as key"), **known)
+    refused_on_driver(job, r"value is of type bigint.*cast\(.string.\)", rows.selectExpr("n as value"), **known)
+    refused_on_driver(job, "keyCol does nothing where topics lie", rows.selectExpr(*RECORD), **known, keyCol="key")
+    refused_on_driver(job, "mergeSchema does nothing", rows.selectExpr(*RECORD), **known, mergeSchema="true")
+    refused_on_driver(job, r"write=staged needs a topic", rows.selectExpr(*RECORD), **named(job, None))
     by_row = rows.selectExpr(*RECORD, f"'{topic}' as topic")
-    found_on_the_driver(job, r"add \.option\(.idSet.", by_row, **options(job, None, **BY_ID))
+    refused_on_driver(job, r"add \.option\(.idSet.", by_row, **options(job, None, **BY_ID))
     job.write(job.spark.createDataFrame([], "value string"), **known)
     assert numbers(broker, topic) == {}
 

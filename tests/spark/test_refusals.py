@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from deploy.ports import free_port
 from oncegate_spark import Gateway
 from tests.spark.jobs.job import Job
-from tests.support.before_any_task import found_on_the_driver
+from tests.support.before_any_task import refused_on_driver
 from tests.support.gateway_process import GatewayProcess
 
 pytestmark = pytest.mark.spark
@@ -42,25 +42,25 @@ def test_complete_mode_is_refused(job: Job) -> None:
 def test_without_a_gateway_the_driver_fails_after_its_deadline_and_starts_no_task(job: Job) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     options = {**job.options(txnAppId="a", txnVersion="1"), "url": url, "timeoutMs": "1000"}
-    found_on_the_driver(job, rf"before any task: .*{url}.*ConnectionRefusedError.*nothing was written", **options)
+    refused_on_driver(job, rf"before any task: .*{url}.*ConnectionRefusedError.*nothing was written", **options)
 
 
 def test_what_a_write_would_be_refused_for_is_found_before_any_task(job: Job) -> None:
     named = job.options(txnAppId="a", txnVersion="1")
-    found_on_the_driver(job, "no namespace nowhere", **{**named, "namespace": "nowhere"})
-    found_on_the_driver(job, "topic is 'no such name'; a topic is named with", **{**named, "topic": "no such name"})
+    refused_on_driver(job, "no namespace nowhere", **{**named, "namespace": "nowhere"})
+    refused_on_driver(job, "topic is 'no such name'; a topic is named with", **{**named, "topic": "no such name"})
     secure = job.gateway.url.replace("http:", "https:")
-    found_on_the_driver(job, "speaks no TLS: write http://", **{**named, "url": secure, "timeoutMs": "600000"})
+    refused_on_driver(job, "speaks no TLS: write http://", **{**named, "url": secure, "timeoutMs": "600000"})
     months = job.rows(1).selectExpr("id", "interval '1' year as lasts")
-    found_on_the_driver(job, r"lasts is of type interval year.*cast\(.string.\)", months, **named)
+    refused_on_driver(job, r"lasts is of type interval year.*cast\(.string.\)", months, **named)
     job.write(months.selectExpr("id", "cast(lasts as string) lasts"), **{**named, "topic": "months"})
-    found_on_the_driver(job, "x is of type void", job.rows(1).selectExpr("id", "null as x"), **named)
+    refused_on_driver(job, "x is of type void", job.rows(1).selectExpr("id", "null as x"), **named)
     job.gateway.create_topic("other", schema=pa.schema([("n", pa.int32())]))
     line = re.escape('the topic has no id; n is int64 and int32 there: write df.select(F.col("n").cast("int"))')
-    found_on_the_driver(job, line, **{**named, "topic": "other"})
+    refused_on_driver(job, line, **{**named, "topic": "other"})
     job.write(job.rows(1).select(F.col("n").cast("int")), **{**named, "topic": "other"})
     assert job.published("other") == {1: 1}
-    found_on_the_driver(job, "the rows have no columns", job.rows(1, 2).select(), **named)
+    refused_on_driver(job, "the rows have no columns", job.rows(1, 2).select(), **named)
     assert job.published() == {}
 
 

@@ -8,8 +8,8 @@ import pytest
 from tests.spark.jobs.job import Job
 
 
-def found_on_the_driver(job: Job, told: str, rows: Any = None, **options: str) -> None:
-    """Both ways to write raise it, and no task of them was started."""
+def refused_on_driver(job: Job, told: str, rows: Any = None, **options: str) -> None:
+    """Checks that the write raises on the driver and that none of its tasks was started."""
     made = job.rows(1) if rows is None else rows
     seen = job.spark.sparkContext.statusTracker()
     job.spark.sparkContext.setJobGroup(told, "none of it starts")

@@ -1,4 +1,4 @@
-"""Catalogs as large as a test wants them."""
+"""Builds catalogs with a given number of ranges."""
 
 from oncegate.ledgers.catalog import Catalog, Location, Published, Wrote
 

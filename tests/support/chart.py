@@ -1,4 +1,4 @@
-"""The Helm chart as tests see it: what Helm made of it, as committed, and Helm itself where `make k8s` has built it."""
+"""The Helm chart in tests: its committed renderings, and Helm itself if `make k8s` has built it."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ KAFKA = tuple(name for name in SCENARIOS if name.startswith("kafka"))
 
 
 def objects(name: str) -> list[Object]:
-    """Every object that the chart makes of a file of values in ci/."""
+    """Returns every object that the chart renders for a values file in ci/."""
     return parsed((GOLDEN / f"{name}.yaml").read_text())
 
 
@@ -32,19 +32,17 @@ def of_kind(found: list[Object], *kinds: str) -> list[Object]:
 
 
 def workload(found: list[Object]) -> Object:
-    """The StatefulSet or Deployment; there is one."""
+    """Returns the one StatefulSet or Deployment."""
     (one,) = of_kind(found, "StatefulSet", "Deployment")
     return one
 
 
 def pod(found: list[Object]) -> Object:
-    """The template of the gateway's pods."""
     template: Object = workload(found)["spec"]["template"]
     return template
 
 
 def gateway(found: list[Object]) -> Object:
-    """The gateway's container."""
     container: Object = pod(found)["spec"]["containers"][0]
     assert container["name"] == "gateway"
     return container
@@ -55,13 +53,12 @@ def environment(found: list[Object]) -> dict[str, str]:
 
 
 def settings(found: list[Object]) -> Object:
-    """The gateway's file of settings."""
     maps = [one for one in of_kind(found, "ConfigMap") if "oncegate.toml" in one["data"]]
     return tomllib.loads(maps[0]["data"]["oncegate.toml"])
 
 
 def pods(found: list[Object]) -> Iterator[Object]:
-    """The spec of every pod: the workload's, and that of `helm test`."""
+    """Yields the spec of every pod: the workload's and that of `helm test`."""
     yield pod(found)["spec"]
     yield from (one["spec"] for one in of_kind(found, "Pod"))
 
@@ -72,7 +69,7 @@ def containers(found: list[Object]) -> Iterator[Object]:
 
 
 def needed(find: Callable[[], Path]) -> Path:
-    """Returns where a tool is; skips the test where it is not, but in `make k8s`."""
+    """Returns the path of a tool. Skips the test if it is missing; under `make k8s` the test fails."""
     try:
         return find()
     except ToolMissing as error:
@@ -81,14 +78,14 @@ def needed(find: Callable[[], Path]) -> Path:
 
 
 def rendered(*arguments: str | Path, **more: Any) -> list[Object]:
-    """What Helm makes of these values now; AssertionError with what it says when it refuses them."""
+    """Renders the chart with these values. Raises AssertionError with Helm's message if Helm rejects them."""
     done = render(*arguments, **more)
     assert done.returncode == 0, done.stderr
     return parsed(done.stdout)
 
 
 def refusal(*arguments: str | Path, **more: Any) -> str:
-    """What Helm says to values that are refused, without its own words around."""
+    """Returns Helm's error message for values that it must reject."""
     done: subprocess.CompletedProcess[str] = render(*arguments, **more)
     assert done.returncode != 0, "it was taken"
     return done.stderr.strip()

@@ -1,6 +1,6 @@
-"""This machine's Chromium, without a window.
+"""The Chromium of this machine, headless.
 
-Where there is none its tests are skipped; with NEEDS_CONSOLE=true they fail.
+Its tests are skipped if none is installed; with NEEDS_CONSOLE=true they fail.
 """
 
 import os
@@ -16,7 +16,6 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Starts it, and ends it."""
     found = next((path for path in map(shutil.which, NAMES) if path), None)
     if found is None:
         say = pytest.fail if os.environ.get("NEEDS_CONSOLE") == "true" else pytest.skip

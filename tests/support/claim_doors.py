@@ -1,4 +1,4 @@
-"""One claim of some ids at each door: what each tells of them, in one form."""
+"""Claims the same ids by each transport and encoding, and returns the answers in one form."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,9 +19,12 @@ Id = str | bytes
 
 
 @dataclass(frozen=True)
-class Told:
-    """verdicts: in words, as `GRANTED` or `GRANTED+TAKEOVER`. claim: whether one was named. shadow: what the verdicts
-    would have been."""
+class ClaimAnswer:
+    """The answer to a claim.
+
+    `verdicts` are words such as `GRANTED` or `GRANTED+TAKEOVER`; `claim` is true if the answer has a claim id; `shadow`
+    are the shadow verdicts.
+    """
 
     verdicts: tuple[str, ...]
     claim: bool
@@ -48,49 +51,49 @@ async def _http(doors: Both, media: str, ids: Sequence[Id], token: bytes, call: 
     )
 
 
-async def _json(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
+async def _json(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> ClaimAnswer:
     answer = (await _http(doors, JSON, ids, token, call)).json
     flags = ("takeover", "own", "unchecked")
     said = [one["verdict"] + "".join(f"+{f.upper()}" for f in flags if one.get(f)) for one in answer["verdicts"]]
     shadow = tuple(one["shadow_verdict"] for one in answer["verdicts"] if "shadow_verdict" in one)
-    return Told(tuple(said), answer["claim"] is not None, shadow)
+    return ClaimAnswer(tuple(said), answer["claim"] is not None, shadow)
 
 
-async def _packed(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
+async def _packed(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> ClaimAnswer:
     answer = read_claim_packed((await _http(doors, PACKED, ids, token, call)).body)
-    return Told(words(answer.verdicts.tobytes()), answer.claim is not None)
+    return ClaimAnswer(words(answer.verdicts.tobytes()), answer.claim is not None)
 
 
-async def _packed_with_shadow(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
+async def _packed_with_shadow(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> ClaimAnswer:
     body, count = (await _http(doors, PACKED, ids, token, call, "?shadow=true")).body, len(ids)
     answer = read_claim_packed(body[: 24 + count] if len(body) == 24 + 2 * count else body)
     shadow = body[24 + count :] if len(body) == 24 + 2 * count else b""
     plain = tuple(word.partition("+")[0] for word in words(shadow))
-    return Told(words(answer.verdicts.tobytes()), answer.claim is not None, plain)
+    return ClaimAnswer(words(answer.verdicts.tobytes()), answer.claim is not None, plain)
 
 
-async def _arrow(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
+async def _arrow(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> ClaimAnswer:
     table = pa.ipc.open_stream((await _http(doors, ARROW, ids, token, call)).body).read_all()
     flags = ("takeover", "own", "unchecked")
     said = [row["verdict"] + "".join(f"+{f.upper()}" for f in flags if row[f]) for row in table.to_pylist()]
     shadow = table.column("shadow_verdict").to_pylist() if "shadow_verdict" in table.column_names else []
-    return Told(tuple(said), b"claim" in (table.schema.metadata or {}), tuple(shadow))
+    return ClaimAnswer(tuple(said), b"claim" in (table.schema.metadata or {}), tuple(shadow))
 
 
 def _message(ids: Sequence[Id], token: bytes, call: int) -> Any:
     return pb.ClaimRequest(namespace="default", token=token, call=call, packed=_raw(ids))
 
 
-def _of_message(answer: Any) -> Told:
+def _of_message(answer: Any) -> ClaimAnswer:
     shadow = tuple(word.partition("+")[0] for word in words(answer.shadow_verdicts))
-    return Told(words(answer.verdicts), bool(answer.claim), shadow)
+    return ClaimAnswer(words(answer.verdicts), bool(answer.claim), shadow)
 
 
-async def _unary(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
+async def _unary(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> ClaimAnswer:
     return _of_message(await doors.call("Claim", _message(ids, token, call)))
 
 
-async def _stream(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> Told:
+async def _stream(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> ClaimAnswer:
     method = doors.channel.stream_stream(
         PATHS["StreamClaims"], lambda sent: sent.SerializeToString(), pb.StreamClaimsResponse.FromString
     )
@@ -101,8 +104,8 @@ async def _stream(doors: Both, ids: Sequence[Id], token: bytes, call: int) -> To
     return _of_message(answer.claim)
 
 
-# Ids of 16 characters, which each door takes as the same bytes.
-DOORS: dict[str, Callable[[Both, Sequence[Id], bytes, int], Awaitable[Told]]] = {
+# Ids of 16 characters, which every encoding reads as the same bytes.
+DOORS: dict[str, Callable[[Both, Sequence[Id], bytes, int], Awaitable[ClaimAnswer]]] = {
     "json": _json,
     "packed": _packed,
     "packed with shadow": _packed_with_shadow,
@@ -113,7 +116,7 @@ DOORS: dict[str, Callable[[Both, Sequence[Id], bytes, int], Awaitable[Told]]] = 
 
 
 async def put(doors: Both, settings: dict[str, Any], status: int = 200) -> Any:
-    """Sets the default namespace up."""
+    """Changes the settings of the default namespace."""
     reply = await doors.http.send(request("PUT", NS, json.dumps(settings).encode(), Content_Type=JSON))
     assert reply.status == status, reply.body
     return reply.json

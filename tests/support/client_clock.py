@@ -1,4 +1,4 @@
-"""A clock for the clients that moves only when somebody sleeps."""
+"""A clock for clients that advances only while they sleep."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ class SteppedClock:
 
 
 class AsyncSteppedClock:
-    """The same clock for the asyncio client; others may run while it is slept on."""
+    """The same clock for the asyncio client; other tasks run during a sleep."""
 
     def __init__(self, clock: SteppedClock) -> None:
         self._clock = clock

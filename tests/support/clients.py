@@ -1,4 +1,4 @@
-"""Both clients behind one face, so that one suite walks both: the asyncio one is awaited on a loop in a thread."""
+"""Gives both clients one interface, so that one suite tests both. The asyncio client runs on a loop in a thread."""
 
 import asyncio
 import inspect
@@ -14,7 +14,7 @@ Connect = Callable[..., Any]  # url, namespace, and the keywords of Gateway; bot
 
 
 class LoopThread:
-    """An event loop that runs in a thread until it is closed; what is left unfinished there is an error."""
+    """An event loop in a thread. Tasks that are unfinished when it is closed are an error."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -36,7 +36,7 @@ class LoopThread:
 
 
 class Awaited:
-    """An asyncio client, attempt or block of one, as a program without asyncio would use it."""
+    """Wraps an asyncio client, attempt or block for callers that do not use asyncio."""
 
     def __init__(self, inner: Any, loop: LoopThread) -> None:
         self._inner = inner
@@ -56,7 +56,7 @@ class Awaited:
     def _calling(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
             async def made() -> Any:
-                """On the loop, where attempts and blocks may want one."""
+                """Runs on the loop, which attempts and blocks may need."""
                 answer = method(*arguments, **named)
                 return await answer if inspect.iscoroutine(answer) else answer
 
@@ -68,7 +68,7 @@ class Awaited:
 
 @contextmanager
 def connecting(kind: str) -> Iterator[Connect]:
-    """Makes clients of a kind, sync or async."""
+    """Yields a constructor of clients of one kind, sync or async."""
     if kind == "sync":
         yield Gateway
         return

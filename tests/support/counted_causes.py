@@ -1,4 +1,4 @@
-"""Why duplicates came, by the counters of a gateway under test; and rows with ids to bring again."""
+"""Reads the causes of duplicates from the counters of a gateway under test, and writes rows with ids."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from oncegate.core.causes import Cause
 from oncegate.engine.requests import ProduceRequest, Scope
-from tests.support.held import Served, id16, rows_of
+from tests.support.memory_gateway import Served, id16, rows_of
 
 
 def causes(served: Served) -> dict[str, int]:

@@ -1,9 +1,9 @@
-"""A disk that remembers every operation, and what may be left of them when the power fails.
+"""A disk that records every operation and enumerates the states that a power failure may leave.
 
-Durable is what was synced; a folder's sync makes only its own names durable, for the witness may be on another disk.
-Of the rest: names appear or vanish in the order of the operations, up to any point; each write lands whole, not at
-all, or torn: by sectors of 512 bytes, those not written keeping what was there (zeros where the file was shorter),
-or with a whole block of 4,096 bytes lost, also what was in it before.
+Synced data is durable. Syncing a folder makes only that folder's names durable, because the witness may be on another
+disk. Unsynced names appear or vanish in the order of the operations, up to any point. An unsynced write lands
+completely, not at all, or torn. A torn write loses sectors of 512 bytes, which keep their old content (zeros beyond the
+old end of the file), or a whole block of 4,096 bytes, including data that was in it before.
 """
 
 import errno
@@ -23,7 +23,8 @@ EXHAUSTIVE_SECTORS = 8  # 256 subsets; longer writes get prefixes, suffixes, sin
 
 @dataclass(frozen=True)
 class Op:
-    """`kind`: exists, create, write, truncate, sync, lost, sync_folder, rename, link, unlink, folder or note."""
+    """An operation. `kind`: exists, create, write, truncate, sync, lost, sync_folder, rename, link, unlink, folder or
+    note."""
 
     kind: str
     path: Path
@@ -34,7 +35,7 @@ class Op:
 
 
 class RecordingDisk(Disk):
-    """Does everything for real, and keeps a log of it. What is below `root` already is durable."""
+    """Performs every operation and logs it. Everything below `root` at the start is durable."""
 
     def __init__(self, root: Path) -> None:
         self.ops: list[Op] = []
@@ -50,7 +51,7 @@ class RecordingDisk(Disk):
                 self.ops.append(Op("exists", path, path.read_bytes(), file=self._count))
 
     def note(self, what: str) -> None:
-        """A mark in the log, such as: this append was acknowledged."""
+        """Adds a note to the log, for example that an append was acknowledged."""
         self.ops.append(Op("note", Path(what)))
 
     def create(self, path: Path, *, mode: int = 0o644) -> int:
@@ -96,7 +97,7 @@ class RecordingDisk(Disk):
 
 
 class LosingDisk(RecordingDisk):
-    """Fails one sync, of a file whose name holds `loses`: the bytes are lost, and later syncs say that all is well."""
+    """Fails one sync of a file whose name contains `loses`. Its bytes are lost, and later syncs succeed."""
 
     loses = "nothing"
 
@@ -115,7 +116,7 @@ State = dict[Path, bytes | None]  # the bytes of a file; None: a folder
 
 @dataclass
 class _Names:
-    """Which path names which file (a number) or is a folder (0)."""
+    """Maps each path to the number of its file, or to 0 for a folder."""
 
     paths: dict[Path, int] = field(default_factory=dict)
 
@@ -138,7 +139,7 @@ def _folder_of(op: Op) -> set[Path]:
 
 
 def _landed(content: bytes, op: Op, sectors: frozenset[int] | None = None) -> bytes:
-    """`content` after the write, or after those of its sectors landed."""
+    """Returns `content` after the whole write, or after only the given sectors of it."""
     if op.kind == "truncate":
         return content[: op.offset].ljust(op.offset, b"\0")
     end = op.offset + len(op.data)
@@ -153,7 +154,7 @@ def _landed(content: bytes, op: Op, sectors: frozenset[int] | None = None) -> by
 
 
 def _lost_blocks(content: bytes, op: Op, rng: random.Random) -> Iterator[bytes]:
-    """`content` after the write, with a block that it touched holding zeros or anything."""
+    """Yields `content` after the write, with one of the touched blocks zeroed or filled with random bytes."""
     whole = _landed(content, op)
     first, last = op.offset // BLOCK_BYTES, -(-(op.offset + len(op.data)) // BLOCK_BYTES)
     for block in range(first, last):
@@ -164,7 +165,6 @@ def _lost_blocks(content: bytes, op: Op, rng: random.Random) -> Iterator[bytes]:
 
 
 def _tears(op: Op, rng: random.Random) -> Iterator[frozenset[int]]:
-    """Subsets of the write's sectors."""
     count = -(-len(op.data) // SECTOR_BYTES)
     if count <= EXHAUSTIVE_SECTORS:
         for bits in product((False, True), repeat=count):
@@ -181,7 +181,7 @@ def _tears(op: Op, rng: random.Random) -> Iterator[frozenset[int]]:
 
 
 class Crashes:
-    """What may be left below `root` after some operations of a log. Fold forward with `step`, then ask."""
+    """Enumerates the states that may remain below `root`. Feed it a log with `step`, then ask for the states."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -211,13 +211,13 @@ class Crashes:
                 self._contents[op.file] = _landed(self._contents[op.file], write)
 
     def durable(self) -> State:
-        """Only what was synced."""
+        """Returns the state that contains only synced data."""
         return self._state(0, dict(self._contents))
 
     def states(self, rng: random.Random, *, blocks_are_lost: bool = True) -> Iterator[State]:
-        """Every state of this moment; many are equal, the caller tells them apart.
+        """Yields every possible state at this moment, with many repetitions.
 
-        `blocks_are_lost`: whether a torn write takes with it what its block held before.
+        `blocks_are_lost`: a torn write may also destroy older data in its block.
         """
         nothing = dict(self._contents)
         everything = {file: self._all(file) for file in self._contents}
@@ -264,13 +264,13 @@ class Crashes:
         }
 
     def _reached(self, path: Path, named: _Names) -> bool:
-        """A file whose folder has no name is lost."""
+        """Returns whether all parent folders of a file have names; the file is lost otherwise."""
         above = path.parents[: len(path.relative_to(self._root).parts) - 1]
         return all(named.paths.get(folder) == 0 for folder in above)
 
 
 def materialize(state: State, old_root: Path, new_root: Path) -> None:
-    """Write the state below `new_root`, as it was below `old_root`."""
+    """Writes the state below `new_root` with the same relative paths as below `old_root`."""
     new_root.mkdir(parents=True, exist_ok=True)
     for path, content in sorted(state.items()):
         target = new_root / path.relative_to(old_root)

@@ -1,4 +1,4 @@
-"""Grafana's dashboards and the rules of Prometheus as tests see them: their queries, and the names in these."""
+"""Reads Grafana's dashboards and Prometheus's rules: their queries and the names in these."""
 
 import json
 import re
@@ -16,13 +16,13 @@ FOLDER = ROOT / "deploy/grafana/dashboards"
 _HISTOGRAM = re.compile(r"_(bucket|count|sum)$")
 _SELECTOR = re.compile(r"\b(oncegate_\w+)(?:\{([^}]*)\})?(?!:)")
 _MATCHER = re.compile(r'(\w+)(?:=~|!=|!~|=)"([^"]*)"')
-# What Prometheus itself gives each series.
+# Labels that Prometheus adds to every series.
 _GIVEN = {"job", "instance"}
 
 
 @dataclass(frozen=True)
 class PanelQuery:
-    """One query of one panel."""
+    """A query of a panel."""
 
     dashboard: str
     panel: str
@@ -30,28 +30,27 @@ class PanelQuery:
     legend: str
 
     def filled(self, window: str) -> str:
-        """The query as Grafana sends it: every gateway, every namespace, all rates and ranges of one length."""
+        """Returns the query as Grafana sends it for all gateways and namespaces, with one window for all ranges."""
         values = {"job": ".+", "namespace": ".+", "__rate_interval": window, "__range": window}
         return re.sub(r"\$(\w+)", lambda found: values[found[1]], self.expr)
 
     @property
     def labels(self) -> set[str]:
-        """The labels that its legend names."""
+        """Returns the labels that its legend names."""
         return set(re.findall(r"{{(\w+)}}", self.legend))
 
 
 def dashboards() -> dict[str, dict[str, Any]]:
-    """Every committed dashboard by its file's name."""
+    """Returns every committed dashboard by file name."""
     return {path.name: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
 
 
 def panels(dashboard: dict[str, Any]) -> list[dict[str, Any]]:
-    """Its panels, without the headings of rows."""
+    """Returns the panels without row headings."""
     return [panel for panel in dashboard["panels"] if panel["type"] != "row"]
 
 
 def panel_queries() -> Iterator[PanelQuery]:
-    """Every query of every panel."""
     for name, dashboard in dashboards().items():
         for panel in panels(dashboard):
             for target in panel["targets"]:
@@ -59,17 +58,16 @@ def panel_queries() -> Iterator[PanelQuery]:
 
 
 def rules() -> list[dict[str, Any]]:
-    """Every recording rule and alert."""
+    """Returns every recording rule and alert."""
     return [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
 
 
 def alerts() -> dict[str, dict[str, Any]]:
-    """Every alert by its name."""
     return {rule["alert"]: rule for rule in rules() if "alert" in rule}
 
 
 def unknown_in(expr: str) -> list[str]:
-    """What a query names and the gateway does not have: metrics, their labels, and values of labels."""
+    """Returns the metrics, labels and label values in a query that the gateway does not export."""
     found = []
     recorded = {rule["record"] for rule in rules() if "record" in rule}
     for name in re.findall(r"\b\w+:[\w:]+", expr):
@@ -81,7 +79,7 @@ def unknown_in(expr: str) -> list[str]:
 
 
 def _metric(name: str) -> Metric | None:
-    """The metric that a series is of."""
+    """Returns the metric to which a series belongs."""
     for metric in METRICS:
         is_histogram = metric.kind is MetricKind.HISTOGRAM
         if metric.full_name == (_HISTOGRAM.sub("", name) if is_histogram else name):

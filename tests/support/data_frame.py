@@ -1,8 +1,8 @@
-"""Stands in for a DataFrame of Spark where no Spark is wanted."""
+"""Replaces a Spark DataFrame in tests without Spark."""
 
 
 class Frame:
-    """As much of a DataFrame as `foreach_batch` looks at."""
+    """The part of a DataFrame that `foreach_batch` uses."""
 
     class sparkSession:
         class conf:

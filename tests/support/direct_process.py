@@ -1,4 +1,4 @@
-"""A writer of a lane as a process that tests kill: python -m tests.support.direct_process URL TOPIC BOOTSTRAP."""
+"""A lane writer in a process that tests kill: python -m tests.support.direct_process URL TOPIC BOOTSTRAP."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A gateway whose ledger has lanes: their records stand in memory, and tests commit them as clients do."""
+"""A gateway whose ledger has lanes. Their records are kept in memory, and tests commit them as clients do."""
 
 import asyncio
 import struct
@@ -10,22 +10,23 @@ from typing import Any
 from oncegate.core.errors import LedgerDamaged, LedgerFull
 from oncegate.engine.producer_requests import LaneOpening, LaneQuestion
 from oncegate.ports import LanePlace, OpenLedger, TopicsElsewhere
-from tests.support.held import HeldLedgers, Served, serving
+from tests.support.memory_gateway import GatedLedgers, Served, serving
 
 LEDGER = bytes(range(16))
 Spans = Sequence[tuple[int, int]]
 
 
 def record(lane: int, *spans: tuple[int, int], ledger: bytes = LEDGER, version: int = 1) -> bytes:
-    """The bytes that a client commits, written by hand."""
+    """Encodes the record of a client's commit by hand."""
     head = struct.pack(">B16sQI", version, ledger, lane, len(spans))
     return head + b"".join(struct.pack(">QQ", *span) for span in spans)
 
 
 class RecordsInMemory:
-    """`ports.DirectRecords`. `gate`: while it is not set a transaction is open at the end of each partition.
+    """`ports.DirectRecords` in memory.
 
-    `reads`: from where it was read. `trims`: what was asked to be deleted. `full`: the next reading is refused.
+    While `gate` is cleared, a transaction is open at the end of each partition. `reads` lists the read positions,
+    `trims` the requested deletions. If `full` is set, the next read is refused.
     """
 
     def __init__(self, partitions: int = 2) -> None:
@@ -39,7 +40,7 @@ class RecordsInMemory:
         self.full = False
 
     def commit(self, lane: int, *spans: tuple[int, int]) -> None:
-        """Commits a record as the client that has this lane does."""
+        """Commits a record as the client that owns this lane does."""
         self.logs[lane % self.partitions].append(record(lane, *spans))
 
     def place(self, lane: int, partition: int) -> LanePlace:
@@ -62,8 +63,8 @@ class RecordsInMemory:
             self.low[partition] = offset
 
 
-class LedgersWithLanes(HeldLedgers):
-    """`HeldLedgers`, with a place for lanes, and appends that alone tell who the owner is."""
+class LedgersWithLanes(GatedLedgers):
+    """`HeldLedgers` with lanes, where only an append detects a newer owner."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +78,7 @@ class LedgersWithLanes(HeldLedgers):
 
 
 class DirectLanes:
-    """Short names for what clients ask of lanes: topic "t", producer "p", which is lane 1."""
+    """Short names for client requests about lanes, for topic "t" and producer "p", which is lane 1."""
 
     def __init__(self, served: Served, records: RecordsInMemory) -> None:
         self.served, self.records = served, records
@@ -87,7 +88,7 @@ class DirectLanes:
         return self.served.disk
 
     def counted(self, *names: str) -> list[int]:
-        """Counters, by their names."""
+        """Returns counters by name."""
         journal = self.served.shard.journal
         counters = journal.counts.all(journal.index)
         return [counters[name] for name in names]
@@ -105,7 +106,7 @@ class DirectLanes:
         acked: int | None = None,
         topic_id: bytes | None = None,
     ) -> list[list[int]]:
-        """What is told as written."""
+        """Returns the sequences that the gateway reports as written."""
         question = LaneQuestion(topic, producer, first, last, acked, topic_id)
         answer = await self.served.shard.direct.ask(question, self.served.deadline(timeout_ms))
         found: list[list[int]] = answer.duplicates.tolist()
@@ -114,7 +115,7 @@ class DirectLanes:
 
 @asynccontextmanager
 async def direct_lanes(ledgers: LedgersWithLanes | None = None, **limits: Any) -> AsyncIterator[DirectLanes]:
-    """A gateway with lane 1, or over what an earlier one left."""
+    """Opens a gateway with lane 1, over new ledgers or over those of an earlier gateway."""
     ledgers = LedgersWithLanes() if ledgers is None else ledgers
     async with serving(ledgers, **limits) as served:
         found = DirectLanes(served, ledgers.records)

@@ -1,4 +1,4 @@
-"""A client that sends and reads packed bodies, and knows of the gateway what its OpenAPI document says."""
+"""A client for packed bodies that knows only the gateway's OpenAPI document."""
 
 import json
 import urllib.request
@@ -10,8 +10,8 @@ SIZES = {"u8": 1, "u32": 4}
 
 
 @dataclass(frozen=True)
-class Told:
-    """A packed answer: the claim as paths have it, and of each id its row of the table, with its number."""
+class PackedAnswer:
+    """A decoded packed answer: the claim id as it appears in paths and, for each id, its verdict, flags and number."""
 
     claim: str | None
     lease_ms: int
@@ -39,7 +39,8 @@ class DocumentClient:
         return content
 
     def call(self, operation_id: str, media: str | None, body: bytes | None, given: dict[str, str]) -> bytes:
-        """Sends what is given where the document says that it belongs; AssertionError for what it does not name."""
+        """Sends each parameter where the document places it. Raises AssertionError for undeclared or missing
+        parameters."""
         method, path, operation = self._operation(operation_id)
         headers = {"Content-Type": media} if media else {}
         query: dict[str, str] = {}
@@ -63,8 +64,8 @@ class DocumentClient:
             found: bytes = answer.read()
             return found
 
-    def send(self, operation_id: str, body: bytes, **given: str) -> Told:
-        """Sends a packed body; headers are given as `token` for Oncegate-Token."""
+    def send(self, operation_id: str, body: bytes, **given: str) -> PackedAnswer:
+        """Sends a packed body; the header Oncegate-Token is passed as `token`, and so on."""
         return self.read(self.call(operation_id, self.packed, body, self._named(operation_id, given)))
 
     def ask(self, operation_id: str, body: object = None, **given: str) -> Any:
@@ -78,8 +79,8 @@ class DocumentClient:
         short = {name.lower().removeprefix("oncegate-").replace("-", "_"): name for name in names}
         return {short[name]: value for name, value in given.items()}
 
-    def read(self, body: bytes) -> Told:
-        """Reads a packed answer, field by field, as the table says."""
+    def read(self, body: bytes) -> PackedAnswer:
+        """Decodes a packed answer by the document's table of fields."""
         found: dict[str, Any] = {}
         at = 0
         for part in self.tables["packed_answer"]:
@@ -97,7 +98,7 @@ class DocumentClient:
         assert sorted(found["numbers"]) == with_number
         told = [(row["verdict"], row["flags"], found["numbers"].get(place)) for place, row in enumerate(rows)]
         claim = self.claim_text(found["claim"]) if any(found["claim"]) else None
-        return Told(claim, found["lease_ms"], told)
+        return PackedAnswer(claim, found["lease_ms"], told)
 
     def _number(self, raw: bytes) -> int:
         return int.from_bytes(raw, self.tables["byte_order"])
@@ -107,14 +108,14 @@ class DocumentClient:
         return {self._number(raw[at : at + 4]): self._number(raw[at + 4 : at + 8]) for at in range(0, len(raw), 8)}
 
     def claim_text(self, raw: bytes) -> str:
-        """Sixteen bytes as a claim's id."""
+        """Encodes 16 bytes as the text of a claim id."""
         rule = self.tables["claim_id"]
         number, bits, alphabet = int.from_bytes(raw, rule["byte_order"]), rule["bits_a_character"], rule["alphabet"]
         groups = [number >> bits * at & (1 << bits) - 1 for at in reversed(range(rule["characters"]))]
         return "".join(alphabet[group] for group in groups)
 
     def added(self, *fingerprints: str) -> str:
-        """The fingerprint of several chunks together."""
+        """Returns the combined fingerprint of several chunks."""
         rule = self.tables["fingerprint"]
         total = sum(int.from_bytes(bytes.fromhex(one), rule["byte_order"]) for one in fingerprints)
         assert rule["add"] == "modulo 2^128"

@@ -1,4 +1,4 @@
-"""One table of scenarios for both doors, and what is compared of their answers."""
+"""Scenarios that both HTTP and gRPC must answer alike, and the comparison of their answers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,49 +17,49 @@ NAME = {"app": "query", "version": "7", "topic": "departures"}
 
 
 @dataclass(frozen=True)
-class Of:
-    """Stands for what an earlier call was answered: its claim's bytes, or its fingerprint's."""
+class FromAnswer:
+    """A placeholder for a value from an earlier answer: its claim or its fingerprint, as bytes."""
 
     call: int
     field: str
 
-    def found(self, answers: Sequence[Any]) -> bytes:
+    def value_in(self, answers: Sequence[Any]) -> bytes:
         text = answers[self.call][self.field]
         return claim_bytes(text) if self.field == "claim" else bytes.fromhex(text)
 
 
-def claim(said: str, token: bytes, call: int, **more: Any) -> tuple[str, dict[str, Any], str]:
-    return "claim", {"token": token, "call": call, **more}, said
+def claim(expected: str, token: bytes, call: int, **more: Any) -> tuple[str, dict[str, Any], str]:
+    return "claim", {"token": token, "call": call, **more}, expected
 
 
-def settle(said: str, verb: str, of: int, **more: Any) -> tuple[str, dict[str, Any], str]:
-    return verb, {"claim": Of(of, "claim"), **more}, said
+def settle(expected: str, verb: str, of: int, **more: Any) -> tuple[str, dict[str, Any], str]:
+    return verb, {"claim": FromAnswer(of, "claim"), **more}, expected
 
 
-def produce(said: str, token: bytes, call: int, rows: Any = ROWS, **more: Any) -> tuple[str, dict[str, Any], str]:
-    return "produce", {"topic": "t", "token": token, "call": call, "rows": rows, **more}, said
+def produce(expected: str, token: bytes, call: int, rows: Any = ROWS, **more: Any) -> tuple[str, dict[str, Any], str]:
+    return "produce", {"topic": "t", "token": token, "call": call, "rows": rows, **more}, expected
 
 
-def stage(said: str, token: bytes, chunk: int = 0, **more: Any) -> tuple[str, dict[str, Any], str]:
+def stage(expected: str, token: bytes, chunk: int = 0, **more: Any) -> tuple[str, dict[str, Any], str]:
     asked = {"name": NAME, "owner": "run:1", "token": token, "chunk": chunk, "rows": ROWS}
-    return "stage", {**asked, **more}, said
+    return "stage", {**asked, **more}, expected
 
 
-def commit(said: str, nonce: bytes, token: bytes, of: int, rows: int = 3, **more: Any) -> Any:
-    winner = {"token": token, "chunks": 1, "rows": rows, "fingerprint": Of(of, "fingerprint")}
-    return "commit", {"name": NAME, "nonce": nonce, "winners": [winner], **more}, said
+def commit(expected: str, nonce: bytes, token: bytes, of: int, rows: int = 3, **more: Any) -> Any:
+    winner = {"token": token, "chunks": 1, "rows": rows, "fingerprint": FromAnswer(of, "fingerprint")}
+    return "commit", {"name": NAME, "nonce": nonce, "winners": [winner], **more}, expected
 
 
-def producer(said: str, token: bytes, **more: Any) -> tuple[str, dict[str, Any], str]:
-    return "register_producer", {"producer": "p-1", "token": token, "driver": "load", **more}, said
+def producer(expected: str, token: bytes, **more: Any) -> tuple[str, dict[str, Any], str]:
+    return "register_producer", {"producer": "p-1", "token": token, "driver": "load", **more}, expected
 
 
-def driver(said: str, token: bytes) -> tuple[str, dict[str, Any], str]:
-    return "register_driver", {"driver": "load", "token": token}, said
+def driver(expected: str, token: bytes) -> tuple[str, dict[str, Any], str]:
+    return "register_driver", {"driver": "load", "token": token}, expected
 
 
-def ack(said: str, token: bytes, epoch: int = 1, **more: Any) -> tuple[str, dict[str, Any], str]:
-    return "ack", {"driver": "load", "token": token, "epoch": epoch, **more}, said
+def ack(expected: str, token: bytes, epoch: int = 1, **more: Any) -> tuple[str, dict[str, Any], str]:
+    return "ack", {"driver": "load", "token": token, "epoch": epoch, **more}, expected
 
 
 def sequenced(producer: str = "p-1", epoch: int = 1) -> dict[str, Any]:
@@ -195,12 +195,12 @@ SCENARIOS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
 }
 
 
-# What is called, by how a scenario comes in.
+# The transports by name.
 DOORS: dict[str, Callable[[Any], Door]] = {"http": HttpDoor, "grpc": GrpcDoor}
 
 
 async def play(asking: Door, steps: Sequence[tuple[str, dict[str, Any], str]]) -> list[Any]:
-    """Makes the calls of a scenario in order; what each was answered."""
+    """Makes the calls of a scenario in order and returns their answers."""
     answers: list[Any] = []
     for call, asked, _ in steps:
         answers.append(await asking.ask(call, filled(asked, answers)))
@@ -208,15 +208,15 @@ async def play(asking: Door, steps: Sequence[tuple[str, dict[str, Any], str]]) -
 
 
 def filled(asked: Any, answers: Sequence[Any]) -> Any:
-    if isinstance(asked, Of):
-        return asked.found(answers)
+    if isinstance(asked, FromAnswer):
+        return asked.value_in(answers)
     if isinstance(asked, dict):
         return {name: filled(value, answers) for name, value in asked.items()}
     return [filled(item, answers) for item in asked] if isinstance(asked, list) else asked
 
 
-def said(answer: Any) -> str:
-    """The heart of an answer, as the table has it."""
+def summary(answer: Any) -> str:
+    """Summarizes an answer in the words of the table above."""
     if isinstance(answer, Refused):
         return answer.code
     if "verdicts" in answer:
@@ -229,7 +229,7 @@ def said(answer: Any) -> str:
     return str(answer.get("outcome") or answer.get("state") or rows)
 
 
-# Chosen anew by each gateway, or what is left of a time that runs.
+# Random in each gateway, or dependent on elapsed time.
 _OWN = ("claim", "claims", "fingerprint", "lease_left_ms", "detail")
 
 

@@ -1,6 +1,6 @@
-"""One gateway called through either door, in the same words: each answers plain values, or what a call was refused for.
+"""Calls one gateway by HTTP or gRPC with the same arguments and returns plain values or a `Refused`.
 
-Tokens, nonces, digests and fingerprints are bytes here; HTTP writes them as hex, and a claim as 26 characters.
+Tokens, nonces, digests and fingerprints are bytes here. HTTP writes them as hex, and a claim id as 26 characters.
 """
 
 import base64
@@ -29,7 +29,7 @@ _ENUMS = {
     ("on_replay_mismatch", "fail"): pb.REPLAY_MISMATCH_FAIL,
     ("on_replay_mismatch", "first_wins"): pb.REPLAY_MISMATCH_FIRST_WINS,
 }
-# By call of a scenario: the method, and its request.
+# The gRPC method and request type of each call of a scenario.
 _METHODS: dict[str, tuple[str, Any]] = {
     name: (method, getattr(pb, f"{method}Request"))
     for name, method in (
@@ -49,7 +49,7 @@ _METHODS: dict[str, tuple[str, Any]] = {
 
 @dataclass(frozen=True)
 class Refused:
-    """Says what a call was refused for: code, action, effect, and after how long to send it again."""
+    """The refusal of a call: its code, action and effect, and the delay before a retry."""
 
     code: str
     action: str
@@ -58,14 +58,14 @@ class Refused:
 
 
 class Door(Protocol):
-    """What a scenario's calls are made at."""
+    """A transport that scenarios call."""
 
     async def ask(self, call: str, asked: Mapping[str, Any]) -> Any:
-        """Makes one call, and returns its answer as a dict, or a Refused."""
+        """Makes one call. Returns its answer as a dict, or a Refused."""
 
 
 class HttpDoor:
-    """The calls as HTTP has them: paths, headers, JSON, and bodies of ids and rows."""
+    """Makes the calls over HTTP: paths, headers, JSON, and bodies of ids and rows."""
 
     def __init__(self, doors: Both) -> None:
         self._doors = doors
@@ -79,7 +79,7 @@ class HttpDoor:
 
 
 class GrpcDoor:
-    """The same calls as messages."""
+    """Makes the calls over gRPC."""
 
     def __init__(self, doors: Both) -> None:
         self.doors = doors
@@ -88,15 +88,14 @@ class GrpcDoor:
         try:
             return plain(await self.sent(call, message_of(call, asked)))
         except grpc.aio.AioRpcError as error:
-            return Refused(*refusal_of(error).told)
+            return Refused(*refusal_of(error).members)
 
     async def sent(self, call: str, message: Any) -> Any:
-        """Returns the answer to one message. Raises AioRpcError."""
+        """Sends a message and returns its answer. Raises AioRpcError."""
         return await self.doors.call(_METHODS[call][0], message)
 
 
 def message_of(call: str, asked: Mapping[str, Any]) -> Any:
-    """Makes the message of a call."""
     told: dict[str, Any] = {"namespace": "default"}
     for name, value in asked.items():
         if name == "rows":
@@ -109,7 +108,7 @@ def message_of(call: str, asked: Mapping[str, Any]) -> Any:
 
 
 def plain(answer: Any) -> Any:
-    """Returns an answer's message as HTTP's JSON would say it, without what is empty."""
+    """Converts a gRPC answer to the JSON members of HTTP, without empty fields."""
     if isinstance(answer, pb.Interval):
         return [answer.first, answer.last]
     told: dict[str, Any] = {}
@@ -143,7 +142,7 @@ def _verdicts(verdicts: bytes, numbers: bytes) -> list[Any]:
 
 
 def _shorn(value: Any) -> Any:
-    """Without what says nothing: HTTP leaves it out here, and writes null or an empty list there."""
+    """Removes empty members: HTTP omits them in some answers and writes null or an empty list in others."""
     if isinstance(value, dict):
         shorn = {name: _shorn(item) for name, item in value.items()}
         return {name: item for name, item in shorn.items() if not _says_nothing(name, item)}
@@ -175,7 +174,7 @@ def _json(path: str, message: Mapping[str, Any]) -> bytes:
 
 
 def _headers(asked: dict[str, Any], *names: str) -> dict[str, str]:
-    """Takes these out of what is asked, as headers."""
+    """Moves these arguments of a call into headers."""
     given = {name: asked.pop(name) for name in names if name in asked}
     return {
         f"Oncegate_{name.title()}": value.hex() if isinstance(value, bytes) else str(value)

@@ -1,4 +1,4 @@
-"""A proxy that loses, repeats and delays requests, by whatever rule a test gives it."""
+"""A proxy that loses, repeats and delays requests as a test decides."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from demo.proxy import Proxy, kind_of
 
 
 class Fault(Enum):
-    """What happens to one request. Its caller sees an answer only with PASS and DOUBLE."""
+    """A fault of one request. Only PASS and DOUBLE return an answer to the caller."""
 
     PASS = "goes through"
     LOSE_REQUEST = "never reaches the gateway"
@@ -23,7 +23,7 @@ class Fault(Enum):
 
 
 class FaultyProxy(Proxy):
-    """`choose` is asked for each request, by its kind (`claim`, `stage`, …; None when it only reads)."""
+    """Calls `choose` for each request with its kind (`claim`, `stage`, …; None for reads)."""
 
     def __init__(self, upstream_port: int, choose: Callable[[str | None], Fault]) -> None:
         super().__init__(upstream_port)
@@ -32,7 +32,7 @@ class FaultyProxy(Proxy):
         self._late: list[Any] = []
 
     def deliver_late(self) -> None:
-        """Forward what was held back; returns when the gateway has answered all of it."""
+        """Forwards the delayed requests; returns when the gateway has answered all of them."""
         asyncio.run_coroutine_threadsafe(self._deliver(), self._loop).result(30)
 
     async def _exchange(self, client: Any, gateway: Any) -> bool:
@@ -62,7 +62,7 @@ class FaultyProxy(Proxy):
         await client.writer.drain()
 
     async def _ask(self, peer: Any, request: Any) -> None:
-        """Forward on a connection of its own, and forget the answer."""
+        """Forwards a request on a connection of its own and discards the answer."""
         other = await peer.dial(self.upstream_port)
         try:
             await other.send(request)
@@ -87,12 +87,12 @@ WEIGHTS = {
 
 
 def bad(rng: Random) -> Fault:
-    """What a bad network does next."""
+    """Returns the next fault of a bad network."""
     return rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
 
 
 def dealt(rng: Random) -> Callable[[str | None], Fault]:
-    """As `bad`, from a shuffled pack, so that a few dozen requests see every fault."""
+    """Returns a function like `bad` that draws from a shuffled deck: a few dozen requests meet every fault."""
     pack: list[Fault] = []
 
     def choose(kind: str | None) -> Fault:

@@ -1,4 +1,4 @@
-"""A ledger in memory that is followed, as a standby sees it: it is read, and taken over once its owner is gone."""
+"""Follows a ledger in memory as a standby does: reads it, then takes it over after its owner has gone."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -15,7 +15,8 @@ async def followed(
     turn: Callable[[], Awaitable[None]],
     standing: Callable[[], str],
 ) -> AsyncIterator[Followed]:
-    """`first`: the ledger as it was opened before. It is opened anew when `turn` returns; what that raises is met."""
+    """Follows the ledger `first`. After `turn` returns, the ledger is opened again and replayed; errors of `turn`
+    propagate."""
     assert first is not None
     found: list[OpenLedger] = []
     async with AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""A small disk that a test mounts, and fills to its last block."""
+"""A small disk that a test mounts and fills to its last block."""
 
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tests.support.real_disks import shell
 
 @contextmanager
 def small_disk(mount: Path, mib: int) -> Iterator[Path]:
-    """Mounts a file system of so many MiB there; the test is skipped where that is not possible."""
+    """Mounts a tmpfs of `mib` MiB; skips the test if that is not possible."""
     mount.mkdir()
     shell("mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", str(mount))
     try:
@@ -20,7 +20,7 @@ def small_disk(mount: Path, mib: int) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Somebody else takes all that is left, to the last block; removing the file makes room."""
+    """Fills the disk to its last block. Removing the returned file makes room again."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file:
         for size_bytes in (1 << 20, 4096):

@@ -1,4 +1,4 @@
-"""A real gateway process that tests start, kill and start again on the same folder and port."""
+"""A real gateway process that tests start, kill and restart on the same folder and port."""
 
 import http.client
 import json
@@ -20,10 +20,10 @@ START_S = 480
 
 
 class GatewayProcess:
-    """`oncegate serve` on 127.0.0.1; the port stays the same over restarts. `runner`: the command that runs it.
+    """`oncegate serve` on 127.0.0.1; the port survives restarts.
 
-    `ledger`: its URL; without one a data folder in `folder`. `module`: what Python runs. `tls`: how it is spoken to
-    where it serves TLS.
+    `runner` is a command prefix, `ledger` a URL (default: a data folder in `folder`), `module` the Python module to
+    run, `tls` the client's context if the gateway serves TLS.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class GatewayProcess:
 
     @property
     def command(self) -> str:
-        """What `start` runs, as a line of a shell."""
+        """Returns the command line that `start` runs."""
         where = f"--data {self.data}" if self.ledger is None else f"--ledger {self.ledger}"
         flags = [where, "--port", str(self.port), *self.arguments]
         return " ".join([*self.runner, sys.executable, "-m", self.module, "serve", *flags])
@@ -70,12 +70,12 @@ class GatewayProcess:
         return path.read_text() if path.exists() else ""
 
     def start(self) -> "GatewayProcess":
-        """Start and return once it is ready; AssertionError with its log when it ends instead."""
+        """Starts the process and returns once it is ready. Raises AssertionError with its log if it exits first."""
         self.spawn()
         return self.wait_until("is ready", self.is_ready)
 
     def spawn(self) -> None:
-        """Start, and return at once."""
+        """Starts the process without waiting."""
         with (self.folder / "gateway.log").open("ab") as log:
             self._process = subprocess.Popen(
                 self.command.split(), stdout=log, stderr=log, preexec_fn=self._limit if self.files_max else None
@@ -84,11 +84,11 @@ class GatewayProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs, or is stopped by a signal."""
+        """Returns whether the process runs; a process stopped by a signal counts as running."""
         return self._process is not None and self._process.poll() is None
 
     def wait_until(self, what: str, so: Callable[[], bool]) -> "GatewayProcess":
-        """Return once it is so; AssertionError with its log when it ends instead."""
+        """Returns once the condition holds. Raises AssertionError with the log if the process exits first."""
         end = time.monotonic() + START_S
         while not so():
             assert self.is_alive, f"the gateway ended before it {what}:\n{self.log[-2000:]}"
@@ -97,17 +97,17 @@ class GatewayProcess:
         return self
 
     def stand_by(self) -> "GatewayProcess":
-        """Start it, and return once it stands by."""
+        """Starts the process and returns once it is a standby."""
         self.spawn()
         return self.wait_until("stands by", self.stands_by)
 
     def stands_by(self) -> bool:
-        """Whether it is up, and says that it is a standby in every namespace."""
+        """Returns whether it is up and reports STANDBY for every namespace."""
         states = self.states()
         return bool(states) and set(states.values()) == {"STANDBY"}
 
     def states(self) -> dict[str, str]:
-        """What each namespace is; empty while it is not up."""
+        """Returns the state of each namespace; empty while the gateway is not up."""
         try:
             found: dict[str, str] = self.ask("GET", "/healthz/ready")[1].get("namespaces", {})
         except (OSError, http.client.HTTPException):
@@ -115,7 +115,6 @@ class GatewayProcess:
         return found
 
     def signal(self, number: signal.Signals) -> None:
-        """Send the process a signal."""
         os.kill(self.pid, number)
 
     def _limit(self) -> None:
@@ -138,7 +137,7 @@ class GatewayProcess:
         return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout_s, context=self.tls)
 
     def ask(self, method: str, path: str) -> tuple[int, dict[str, Any]]:
-        """One request on a connection of its own; its status and its document."""
+        """Sends a request on a new connection and returns its status and JSON document."""
         connection = self._connection(20)
         try:
             connection.request(method, path)
@@ -148,13 +147,13 @@ class GatewayProcess:
             connection.close()
 
     def kill(self) -> None:
-        """SIGKILL, and wait for the end."""
+        """Sends SIGKILL and waits for the process to end."""
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def stop(self) -> int:
-        """SIGTERM; the exit status."""
+        """Sends SIGTERM and returns the exit status."""
         assert self._process is not None
         self._process.terminate()
         return self._process.wait(60)

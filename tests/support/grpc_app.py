@@ -1,4 +1,4 @@
-"""The whole program with both of its doors open, and calls over gRPC to it."""
+"""The whole program with HTTP and gRPC open, and gRPC calls to it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from google.rpc.status_pb2 import Status
 from oncegate.transports.grpc import gateway_pb2 as pb
 from tests.support.http_app import Served, served
 
-# By name of a method, its path.
+# The path of each method.
 PATHS = {
     method.name: f"/{service.full_name}/{method.name}"
     for service in pb.DESCRIPTOR.services_by_name.values()
@@ -22,29 +22,29 @@ PATHS = {
 
 @dataclass(frozen=True)
 class Refusal:
-    """What an error says over gRPC."""
+    """The details of a gRPC error."""
 
     code: grpc.StatusCode
     info: ErrorInfo
     retry: RetryInfo | None
 
     @property
-    def told(self) -> tuple[str, str, str, int | None]:
-        """What HTTP's problem says too: code, action, effect, and after how long to retry."""
+    def members(self) -> tuple[str, str, str, int | None]:
+        """Returns the members that HTTP's problem document has too: code, action, effect and retry delay."""
         retry_ms = None if self.retry is None else self.retry.retry_delay.ToMilliseconds()
         return self.info.reason, self.info.metadata["action"], self.info.metadata["effect"], retry_ms
 
 
 @dataclass(frozen=True)
 class Both:
-    """A program, its gRPC door, and a channel to it."""
+    """A program, its gRPC server, and a channel to it."""
 
     http: Served
     door: Any
     channel: Any
 
     async def accepts(self) -> bool:
-        """Tells whether a probe is answered; what was sent before it on the channel has been read by then."""
+        """Returns whether a health check is answered. Earlier messages on the channel have been read by then."""
         try:
             await self.channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=20)
         except grpc.aio.AioRpcError:

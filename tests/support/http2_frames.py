@@ -1,4 +1,4 @@
-"""A peer of HTTP/2 that keeps to none of its manners: raw frames on a socket of its own (RFC 9113)."""
+"""An HTTP/2 peer that breaks the rules: it sends raw frames on its own socket (RFC 9113)."""
 
 import socket
 import struct
@@ -13,12 +13,11 @@ _HEAD = 9
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    """One frame."""
     return len(payload).to_bytes(3, "big") + struct.pack(">BBI", kind, flags, stream) + payload
 
 
 def literal(name: str, value: str) -> bytes:
-    """One header field that stands in no table (RFC 7541, 6.2.2)."""
+    """Encodes a header field as a literal that is in no table (RFC 7541, 6.2.2)."""
     parts = [one.encode() for one in (name, value)]
     return b"\x00" + b"".join(_length(len(one)) + one for one in parts)
 
@@ -34,7 +33,7 @@ def _length(count: int) -> bytes:
 
 
 def call(path: str) -> bytes:
-    """The header fields that begin a call over gRPC."""
+    """Returns the header fields that begin a gRPC call."""
     fields = {
         ":method": "POST",
         ":scheme": "http",
@@ -47,14 +46,14 @@ def call(path: str) -> bytes:
 
 
 class Peer:
-    """One connection; what the server sends is read by `goaway` alone."""
+    """A connection. Only `goaway` reads from it."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
         self.send(_PREFACE + frame(SETTINGS, 0, 0))
 
     def send(self, raw: bytes) -> bool:
-        """Sends all of it; False: the server has closed the connection."""
+        """Sends all bytes. Returns False if the server has closed the connection."""
         try:
             self._socket.sendall(raw)
         except (BrokenPipeError, ConnectionResetError):
@@ -62,7 +61,7 @@ class Peer:
         return True
 
     def goaway(self) -> int | None:
-        """Reads until the connection ends; the error code of its GOAWAY, None where it ended without one."""
+        """Reads until the connection ends. Returns the error code of its GOAWAY, or None if there was none."""
         left, code = b"", None
         while True:
             try:

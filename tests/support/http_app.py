@@ -1,4 +1,4 @@
-"""The HTTP application in this process: requests as ASGI calls, or over a real socket, on a ledger in memory."""
+"""The HTTP application in this process, over a ledger in memory: called by ASGI or over a real socket."""
 
 import asyncio
 import io
@@ -45,7 +45,7 @@ class Reply:
         return json.loads(self.body)
 
     def problem(self, status: int, code: str) -> Any:
-        """The problem document, checked for everything that each must have."""
+        """Returns the problem document after checking its mandatory members."""
         assert (self.status, self.headers["content-type"]) == (status, "application/problem+json"), self.body
         found = self.json
         assert (found["status"], found["code"]) == (status, code), found
@@ -97,7 +97,7 @@ class Http:
 
 
 def breaking(monkeypatch: pytest.MonkeyPatch, path: str, endpoint: Any) -> None:
-    """Has another function answer a route, whichever methods it has."""
+    """Replaces the endpoint of a route for all of its methods."""
     from oncegate.transports.http.routes import TABLE  # an older version has none: `make versions`
 
     changed = [replace(route, endpoint=endpoint) if route.path == path else route for route in TABLE.routes]
@@ -106,7 +106,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch, path: str, endpoint: Any) -> None:
 
 
 def attempt() -> dict[str, str]:
-    """The headers of an attempt's first request."""
+    """Returns the headers of an attempt's first request."""
     return {"Oncegate-Token": token(), "Oncegate-Call": "0"}
 
 
@@ -130,7 +130,7 @@ async def asgi(
     headers: Mapping[str, str] | Sequence[tuple[str, str]],
     raw_path: str | None = None,
 ) -> Reply:
-    """One request through the application, its body in two parts. `raw_path`: as it was before it was decoded."""
+    """Sends one request through the application with its body in two parts. `raw_path`: the path before decoding."""
     path, _, query = path.partition("?")
     given = [*(headers.items() if isinstance(headers, Mapping) else headers)]
     if not any(name.lower() == "host" for name, _ in given):
@@ -180,7 +180,7 @@ class Served:
         return self.program.gateway.shard("default").mark.position
 
     async def send(self, *pieces: bytes, end: bool = False) -> Reply:
-        """Raw bytes on a connection of their own; `end`: nothing more will come from here."""
+        """Sends raw bytes on a new connection. `end`: closes the sending side after them."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.program.port)
         try:
             for piece in pieces:
@@ -207,7 +207,7 @@ async def read_reply(reader: asyncio.StreamReader) -> Reply:
 
 
 def request(method: str, path: str, body: bytes = b"", **headers: str) -> bytes:
-    """A request's bytes; a header given as "" is left out."""
+    """Encodes a request; a header of "" is omitted."""
     named = {"Host": "localhost", "Content-Length": str(len(body))}
     named |= {name.replace("_", "-"): value for name, value in headers.items()}
     lines = [f"{name}: {value}" for name, value in named.items() if value]
@@ -215,7 +215,7 @@ def request(method: str, path: str, body: bytes = b"", **headers: str) -> bytes:
 
 
 def stream(*batches: Any, schema: Any = None, **options: Any) -> bytes:
-    """Record batches as one Arrow IPC stream."""
+    """Encodes record batches as one Arrow IPC stream."""
     sink = io.BytesIO()
     with pa.ipc.new_stream(
         sink, batches[0].schema if schema is None else schema, options=pa.ipc.IpcWriteOptions(**options)

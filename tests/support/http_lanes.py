@@ -1,4 +1,4 @@
-"""Attempts at lanes and their drivers, over HTTP."""
+"""Attempts at lanes, and their drivers, over HTTP."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ LOAD = f"{NS}/drivers/load"
 
 
 class Writer:
-    """One attempt at a lane, over HTTP."""
+    """An attempt at a lane, over HTTP."""
 
     def __init__(self, http: Http, lane: str = LANE, driver: str = "load") -> None:
         self.http, self.lane, self.driver = http, lane, driver

@@ -1,4 +1,4 @@
-"""Requests as bytes, good and bad ones: what each bad one is answered with, by name."""
+"""Good and bad requests as bytes, with the status and code that each bad one must get."""
 
 import json
 from typing import Any
@@ -139,5 +139,5 @@ CASES: dict[str, tuple[bytes, int, str]] = {
 
 
 def roundabout(raw: bytes) -> bytes:
-    """The same request with an offer of another protocol, so that it goes through the framework."""
+    """Adds an offer to upgrade, which routes the request through the framework instead of the fast path."""
     return raw.replace(b"\r\n", b"\r\nConnection: upgrade\r\nUpgrade: h2c\r\n", 1)

@@ -1,7 +1,7 @@
-"""The container image, built and run by Docker or buildah for `make image-test`; elsewhere their tests are skipped.
+"""The container image, built and run by Docker or buildah for `make image-test`; otherwise its tests are skipped.
 
-Where its base cannot be pulled, and mmdebstrap is there, buildah takes Debian's own Python for the base: the steps of
-the Dockerfile are then tried, and not the image that users get.
+If the base image cannot be pulled and mmdebstrap is installed, buildah builds on Debian's own Python instead. That
+tests the steps of the Dockerfile, but not the image that users get.
 """
 
 import os
@@ -24,7 +24,7 @@ PACKAGES = "python3,python3-venv,python3-pip,ca-certificates"
 
 
 class Builder:
-    """Holds an image that was built; `run` starts the entry point, `python` some lines, on a root that is read-only."""
+    """A built image. `run` starts the entry point and `python` runs code, both on a read-only root."""
 
     def run(self, *arguments: str) -> str:
         return self._told("oncegate", *arguments)
@@ -42,7 +42,7 @@ class Builder:
 
 
 class Docker(Builder):
-    """Builds and runs by a Docker daemon."""
+    """Builds and runs with a Docker daemon."""
 
     def __init__(self) -> None:
         subprocess.run(["docker", "build", "--tag", TAG, ROOT], check=True)
@@ -54,16 +54,17 @@ class Docker(Builder):
 
 
 class Buildah(Builder):
-    """Builds by buildah in a storage of its own; what runs is put on a read-only root by hand, which buildah cannot."""
+    """Builds with buildah in its own storage. Buildah cannot run on a read-only root, so the root is mounted by
+    hand."""
 
     def __init__(self, folder: Path) -> None:
         self._buildah = ["buildah", "--root", str(folder / "root"), "--runroot", str(folder / "run")]
-        # vfs copies the whole image for each step, and wants no rights.
+        # vfs copies the whole image at each step, but needs no privileges.
         self._buildah += ["--storage-driver", "overlay" if os.geteuid() == 0 else "vfs"]
         (base,) = {line.split()[1] for line in (ROOT / "Dockerfile").read_text().splitlines() if line[:5] == "FROM "}
         if self._asked("pull", "--quiet", base).returncode != 0:
             self._stand_in(folder, base)
-        # What this machine trusts, as behind a proxy that has a certificate of its own.
+        # The certificates that this machine trusts: a proxy may have its own.
         trusted = ["--volume", f"{TRUSTED}:{TRUSTED}:ro"]
         options = ["--isolation", "chroot", "--format", "docker", "--pull=false", *trusted, "--tag", TAG]
         self._do("bud", *options, str(ROOT))
@@ -73,7 +74,7 @@ class Buildah(Builder):
         self._environment = self._do(*asked).split()
 
     def _stand_in(self, folder: Path, base: str) -> None:
-        """Makes an image of Debian with Python, under the name of the base."""
+        """Builds an image of Debian with Python under the name of the base image."""
         if shutil.which("mmdebstrap") is None:
             pytest.skip(f"{base} cannot be pulled, and mmdebstrap is not there to make another base")
         tar = folder / "base.tar"
@@ -104,14 +105,13 @@ class Buildah(Builder):
         return ["unshare", "--mount", "sh", "-c", begun, "sh", "env", "-i", *self._environment, *command]
 
     def close(self) -> None:
-        """Gives the storage back."""
         self._asked("umount", "--all")
         self._asked("rm", "--all")
 
 
 @contextmanager
 def builder() -> Iterator[Builder]:
-    """Builds the image once; skips where `make image-test` did not ask for it, or nothing can build it."""
+    """Builds the image once. Skips the test outside `make image-test`, or if neither tool is installed."""
     if os.environ.get("NEEDS_IMAGE") != "true":
         pytest.skip("`make image-test` builds the image, which takes minutes")
     if shutil.which("docker") and subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0:

@@ -1,4 +1,4 @@
-"""An issuer of tokens: its keys, what it signs, and a server on 127.0.0.1 that publishes the public ones."""
+"""An issuer of tokens: its keys, its signatures, and a server on 127.0.0.1 that publishes the public keys."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ URL, AUDIENCE = "https://issuer.example", "oncegate"
 
 
 class Issuer:
-    """Signs with its newest key; `published` are the public ones that it shows."""
+    """Signs with its newest key; `published` lists its public keys."""
 
     def __init__(self, now_s: int) -> None:
         self.now_s = now_s
@@ -23,7 +23,7 @@ class Issuer:
         self.rotate()
 
     def rotate(self, kind: str = "EC") -> None:
-        """A new key, published beside the others."""
+        """Adds a key, published beside the older ones."""
         parameters: Any = {"kid": f"key-{len(self.keys)}", "use": "sig"}
         made = ECKey.generate_key("P-256", parameters) if kind == "EC" else RSAKey.generate_key(2048, parameters)
         self.keys.append(made)
@@ -34,7 +34,7 @@ class Issuer:
         return json.dumps({"keys": [key.as_dict(private=False) for key in self.published]}).encode()
 
     def claims(self, **more: Any) -> dict[str, Any]:
-        """Of a good token for one role in one namespace; None leaves a claim out."""
+        """Returns the claims of a valid token for one role in one namespace; None omits a claim."""
         own = {"iss": URL, "aud": AUDIENCE, "sub": "loader", "iat": self.now_s, "exp": self.now_s + 600}
         given = own | {"oncegate_roles": ["write"], "oncegate_namespaces": ["mail"]} | more
         return {name: value for name, value in given.items() if value is not None}
@@ -47,16 +47,16 @@ class Issuer:
 
 
 class Published:
-    """A server that shows an issuer's keys; `answers` may be replaced, `asked` counts."""
+    """A server that publishes an issuer's keys. `asked` counts requests; other attributes change its answers."""
 
     def __init__(self, issuer: Issuer) -> None:
         self.issuer, self.asked, self.status = issuer, 0, 200
         self.headers: dict[str, str] = {}
-        # Where the keys are, what the issuer is called that lives there, and its configuration where it is another one.
+        # The URL of the keys, the name of the issuer there, and its configuration if it differs from the default.
         self.url = self.name = ""
         self.configuration: bytes | None = None
         self.paths: list[str] = []
-        # Whether the keys lie at /moved by now.
+        # True if the keys have moved to /moved.
         self.moved = False
 
 

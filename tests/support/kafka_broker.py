@@ -1,4 +1,4 @@
-"""One broker for tests, reached directly and through a proxy's port, with what another client reads of it."""
+"""A broker for tests, reached directly and through a proxy's port, with another client's view of it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ _names = count()
 
 
 class Broker:
-    """One broker, at `bootstrap` and, through a proxy's port, at `proxied_bootstrap`."""
+    """A broker, at `bootstrap` and, through a proxy's port, at `proxied_bootstrap`."""
 
     def __init__(self, cluster: Cluster, behind: int, proxy_port: int) -> None:
         self.cluster, self.behind, self.proxy_port = cluster, behind, proxy_port
@@ -32,7 +32,7 @@ class Broker:
         return f"127.0.0.1:{self.proxy_port}"
 
     def settings(self, user: str = CLIENT, **changed: str | None) -> dict[str, Any]:
-        """What an aiokafka client of a user is given, by parameters of a ledger's URL; None leaves one out."""
+        """Returns the arguments of a user's aiokafka client. `changed`: parameters of a ledger URL; None omits one."""
         parameters = self.cluster.access.parameters(self.cluster.files, user) | changed
         given = [(name, value) for name, value in parameters.items() if value is not None]
         return {"bootstrap_servers": self.cluster.bootstrap, **Security.parsed(given).client_arguments()}
@@ -48,7 +48,7 @@ class Broker:
         return told
 
     def topic(self, partitions: int = 1, name: str | None = None, **config: str) -> Partition:
-        """A new topic, and its first partition; others are named by the test."""
+        """Creates a topic and returns its first partition."""
         name = name or f"topic-{next(_names)}"
         self.admin.create_topics(
             [
@@ -60,43 +60,43 @@ class Broker:
                 )
             ]
         )[name].result(WAIT_S)
-        # Made by the controller: the broker that is asked for it knows of it a moment later.
+        # The controller creates the topic; this broker learns of it a moment later.
         while name not in self.admin.list_topics(timeout=WAIT_S).topics:
             pass
         return Partition(name, 0)
 
     def committed(self, partition: Partition) -> list[bytes]:
-        """The values that another client reads of it."""
+        """Returns the values that another client reads from a partition."""
         return [message.value() for message in self.messages(partition)]
 
     def values(self, topic: str) -> list[bytes]:
-        """All values of a topic of one partition, but nulls."""
+        """Returns all non-null values of a topic with one partition."""
         return [value for value in self.committed(Partition(topic, 0)) if value is not None]
 
     def low(self, topic: str) -> int:
-        """The first offset that is kept of a topic of one partition."""
+        """Returns the first retained offset of a topic with one partition."""
         return self._offset(topic, OffsetSpec.earliest())
 
     def ends(self, topic: str) -> tuple[int, int]:
-        """Where a topic of one partition ends for who reads what was committed, and where it ends."""
+        """Returns the last stable offset and the end offset of a topic with one partition."""
         levels = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
         stable, end = (self._offset(topic, OffsetSpec.latest(), isolation_level=level) for level in levels)
         return stable, end
 
     def _offset(self, topic: str, spec: OffsetSpec, **more: Any) -> int:
-        """By a client of its own: one from before a broker's start insists on the leader's epoch that it knows."""
+        """Uses a new client: one that predates a broker restart insists on the leader epoch that it knows."""
         admin = AdminClient({**self._as_admin(), "log_level": 0})
         (answer,) = admin.list_offsets({TopicPartition(topic, 0): spec}, **more).values()
         return int(answer.result(WAIT_S).offset)
 
     def messages(self, partition: Partition, isolation: str = "read_committed") -> list[Message]:
-        """What another client reads of it, up to its end, of committed transactions unless another level is given."""
+        """Returns the messages of a partition up to its end, as another client reads them at this isolation level."""
         asked = {
             **self._as_admin(),
             "group.id": "test",
             "isolation.level": isolation,
             "auto.offset.reset": "earliest",
-            # The end is told by an answer without records, which a broker keeps back for so long.
+            # The end is signalled by an empty answer, which a broker delays for this long.
             "fetch.wait.max.ms": 10,
         }
         consumer = Consumer({**asked, "enable.partition.eof": True})
@@ -113,9 +113,9 @@ class Broker:
 
 @contextmanager
 def one_broker(folder: Path, access: Access = OPEN, **more: str) -> Iterator[Broker]:
-    """A broker that keeps its files in `folder`, until the context ends; what goes through the proxy is no TLS.
+    """Runs a broker with its files in `folder` until the context ends. Connections through the proxy do not use TLS.
 
-    `more`: properties of the broker, with underscores for points.
+    `more`: properties of the broker, with underscores for dots.
     """
     behind, proxy_port = free_ports(2)
     cluster = Cluster(folder, access=access)
@@ -128,7 +128,7 @@ def one_broker(folder: Path, access: Access = OPEN, **more: str) -> Iterator[Bro
         "advertised.listeners": f"CLIENTS://127.0.0.1:{own},PROXY://127.0.0.1:{proxy_port}",
         "listener.security.protocol.map": protocols,
         **unencrypted.properties(cluster.files, ("proxy",)),
-        # Who logs in there by PLAIN has to do so again each minute.
+        # Clients that log in there by PLAIN must reauthenticate every minute.
         "listener.name.proxy.plain.connections.max.reauth.ms": "60000",
         **{name.replace("_", "."): value for name, value in more.items()},
     }

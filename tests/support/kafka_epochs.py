@@ -1,4 +1,4 @@
-"""Sets the epochs of producers in what a broker's disk says of transactional ids, as thousands of starts would."""
+"""Sets producer epochs in the transactional-id records on a broker's disk, as thousands of restarts would."""
 
 import struct
 from collections.abc import Mapping
@@ -8,18 +8,18 @@ from crc32c import crc32c
 
 from tests.support.kafka_broker import Broker
 
-# The last epoch that a coordinator gives out: the one behind it is kept for fencing.
+# The last epoch that a coordinator assigns; the next one is reserved for fencing.
 LAST_EPOCH = 0x7FFF - 1
-# A batch: base offset and length, of what is behind them; the checksum, of what is behind it.
+# The head of a batch: base offset, and length of the rest. The checksum covers everything after itself.
 _HEAD = struct.Struct(">qi")
 _CHECKSUM_AT, _SUMMED_FROM = 17, 21
-# The value of a transactional id's record, behind a length of two bytes or one: version, producer id, epoch.
+# The value of a transactional id's record, after a length of one or two bytes: version, producer id, epoch.
 _VALUE = struct.Struct(">hqh")
 _VERSIONS = (0, 1)
 
 
 def set_epochs(broker: Broker, epochs: Mapping[str, int]) -> None:
-    """Kills the broker, sets the epoch in all records of these transactional ids, and starts it again."""
+    """Kills the broker, sets the epoch in all records of these transactional ids, and restarts it."""
     broker.cluster.kill_node(1)
     try:
         logs = list((broker.cluster.folder / "broker-1").glob("__transaction_state-*/*.log"))
@@ -49,7 +49,7 @@ def _set(log: Path, epochs: Mapping[str, int]) -> set[str]:
 
 
 def _sum_up(data: bytearray) -> None:
-    """Writes the checksum of each batch anew."""
+    """Recomputes the checksum of each batch."""
     at = 0
     while at + _HEAD.size <= len(data) and (length := _HEAD.unpack_from(data, at)[1]):
         end = at + _HEAD.size + length

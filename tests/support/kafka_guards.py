@@ -1,4 +1,4 @@
-"""Guards of tests that need settings, and what they commit."""
+"""Guards for tests, which need client settings, and batches to commit."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,7 +33,7 @@ async def started(settings: dict[str, Any], name: str, deadlines: Deadlines = PA
 
 
 async def refused_at_start(settings: dict[str, Any], name: str = "shard") -> str:
-    """What a guard says that is not started."""
+    """Returns the error message of a guard that fails to start."""
     guard = Guard(settings, name, PATIENT)
     with pytest.raises(NotStarted) as refused:
         await guard.start()

@@ -1,4 +1,4 @@
-"""Lanes of tests on a broker: a gateway over it, rows with their sequences, and what readers find of them."""
+"""Lanes on a test broker: a gateway over it, rows with sequences, and the rows that readers see."""
 
 import asyncio
 import threading
@@ -17,49 +17,48 @@ from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import WAIT_S, Broker
 from tests.support.kafka_proxy import KafkaProxy, proxied
 
-# A client's own; short, so that what is left open by the dead is over soon.
+# The client's transaction timeout; short, so that transactions of dead clients end soon.
 TRANSACTION_MS = 10_000
 
 
 def ledger_url(broker: Broker, prefix: str, *, proxy: bool = False) -> str:
-    """The ledger's URL of a gateway over the broker."""
     bootstrap = broker.proxied_bootstrap if proxy else broker.cluster.bootstrap
     return f"kafka://{bootstrap}/{prefix}?replication=1&min_insync=1&bare_key=yes&send_ms=3000&commit_ms=3000"
 
 
 @contextmanager
 def serving(broker: Broker, folder: Path, prefix: str, *, proxy: bool = False) -> Iterator[GatewayProcess]:
-    """A gateway with a folder of its own."""
+    """Runs a gateway with its own folder."""
     folder.mkdir(exist_ok=True)
     with GatewayProcess(folder, ledger=ledger_url(broker, prefix, proxy=proxy)) as gateway:
         yield gateway
 
 
 def rows(*sequences: int) -> list[DirectRow]:
-    """Rows that say their sequence."""
+    """Returns rows whose value is their sequence."""
     return [DirectRow(one, str(one).encode()) for one in sequences]
 
 
 def writer(gateway: Gateway, topic: str, producer: str = "p", bootstrap: str | None = None) -> DirectWriter:
-    """A writer whose calls of Kafka, where a proxy stands in between, give up soon."""
+    """Returns a writer. Through a proxy (`bootstrap`), its Kafka calls time out soon."""
     config = {"topic.metadata.refresh.interval.ms": 1_000}
     config |= {} if bootstrap is None else {"bootstrap.servers": bootstrap}
     return DirectWriter(gateway, topic, producer, config=config, timeout_ms=9_000, transaction_ms=TRANSACTION_MS)
 
 
 def transaction(gateway: Gateway, topic: str) -> LaneTransaction:
-    """Runs one transaction of the lane of producer "p", which the gateway has not entered."""
+    """Returns a transaction of producer "p"'s lane that the gateway has not entered."""
     lane = gateway.open_lane(topic, "p")
     return LaneTransaction(gateway, (topic, "p"), lane, timeout_ms=9_000, transaction_ms=TRANSACTION_MS)
 
 
 def written(broker: Broker, topic: str) -> list[int]:
-    """What a reader of committed records finds, sorted."""
+    """Returns the sorted values that a read-committed consumer reads."""
     return sorted(int(value) for value in broker.committed(Partition(topic, 0)))
 
 
 def open_record(broker: Broker, lane: OpenedLane, *spans: tuple[int, int], count: int = 1) -> Producer:
-    """Writes records of a lane in a transaction that is left open; to be committed or aborted by the test."""
+    """Writes records of a lane in a transaction that stays open until the test commits or aborts it."""
     settings = {
         "bootstrap.servers": broker.cluster.bootstrap,
         "transactional.id": lane.transactional_id,
@@ -77,7 +76,7 @@ def open_record(broker: Broker, lane: OpenedLane, *spans: tuple[int, int], count
 
 @contextmanager
 def proxy_beside(broker: Broker) -> Iterator["ProxyBeside"]:
-    """The broker's proxy on a loop of its own, for tests that block."""
+    """Runs the broker's proxy on its own loop, for tests that block."""
     beside = ProxyBeside(broker)
     thread = threading.Thread(target=beside.run, daemon=True)
     thread.start()
@@ -90,7 +89,7 @@ def proxy_beside(broker: Broker) -> Iterator["ProxyBeside"]:
 
 
 class ProxyBeside:
-    """Passes what a test asks of the proxy on to its loop."""
+    """Forwards a test's calls to the proxy's loop."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -109,9 +108,9 @@ class ProxyBeside:
             await self.over.wait()
 
     def do(self, name: str, *arguments: int) -> None:
-        """Calls a method of the proxy there."""
+        """Calls a method of the proxy on its loop."""
         self.loop.call_soon_threadsafe(getattr(self.proxy, name), *arguments)
 
     def wait_until_held(self) -> None:
-        """Returns once the request that `hold` named is there."""
+        """Returns once the proxy holds the request that `hold` named."""
         asyncio.run_coroutine_threadsafe(self.proxy.held.wait(), self.loop).result(WAIT_S)

@@ -1,4 +1,4 @@
-"""Takes the last marker out of partitions of a broker's disk, as a coordinator does that passes them over."""
+"""Removes the last marker from partitions on a broker's disk, as if the coordinator had skipped them."""
 
 import struct
 import time
@@ -8,15 +8,15 @@ from confluent_kafka import KafkaException
 
 from tests.support.kafka_broker import WAIT_S, Broker
 
-# Base offset and length stand before what the length counts; the attributes, with the bit of a control batch, behind.
+# The base offset and the length precede the counted bytes; the attributes, with the control-batch bit, follow.
 _HEAD = struct.Struct(">qi")
 _ATTRIBUTES_AT, _CONTROL = 21, 0x20
 
 
 def forget_markers(broker: Broker, *topics: str) -> None:
-    """Kills the broker, cuts the last batch of these topics off, which has to be a marker, and starts it again."""
+    """Kills the broker, removes the last batch of these topics, which must be a marker, and restarts the broker."""
     for topic in topics:
-        # Coordinators answer before they have written them.
+        # Coordinators answer before they have written the markers.
         while len(set(broker.ends(topic))) > 1:
             time.sleep(0.01)
     broker.cluster.kill_node(1)
@@ -30,7 +30,7 @@ def forget_markers(broker: Broker, *topics: str) -> None:
 
 
 def _await_leader(broker: Broker, topic: str) -> None:
-    """Waits until the broker that was started again answers for this topic too."""
+    """Waits until the restarted broker answers for this topic."""
     until = time.monotonic() + WAIT_S
     while True:
         try:
@@ -38,7 +38,7 @@ def _await_leader(broker: Broker, topic: str) -> None:
         except KafkaException:
             if time.monotonic() > until:
                 raise
-            # What the client remembers is of the broker's life before.
+            # The client's metadata is from before the restart.
             broker.admin.list_topics(topic, timeout=WAIT_S)
         else:
             return

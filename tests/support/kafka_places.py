@@ -1,4 +1,4 @@
-"""Writes rows with ids to topics of a broker by JSON, and compares the places in the answers with the records."""
+"""Writes rows with ids to a broker's topics by JSON, and compares the row offsets in the answers with the records."""
 
 import json
 import urllib.error
@@ -16,13 +16,13 @@ Record = dict[str, Any]
 def produce(
     gateway: GatewayProcess, topic: str, records: Iterable[Record], token: int, *, locate: bool = False, **more: Any
 ) -> Any:
-    """The answer to rows whose id is their value, as a call of this attempt."""
+    """Writes rows whose id is their value, as a call of this attempt, and returns the answer."""
     message = {"token": f"{token:032x}", "call": 0, "id_col": ["value"], "records": list(records), **more}
     return post(gateway, f"/topics/{topic}/records:produce{'?locate=true' if locate else ''}", message)
 
 
 def post(gateway: GatewayProcess, path: str, message: Any) -> Any:
-    """The JSON answer to a message; a refusal fails the test with its text."""
+    """Posts a message and returns the JSON answer. A refusal fails the test with its text."""
     request = urllib.request.Request(
         f"{gateway.url}/v1/namespaces/default{path}",
         json.dumps(message).encode(),
@@ -35,8 +35,8 @@ def post(gateway: GatewayProcess, path: str, message: Any) -> Any:
         raise AssertionError(refused.read().decode()) from refused
 
 
-class Lying:
-    """Returns the committed records of topics by topic, partition and offset, as another client reads them."""
+class CommittedRecords:
+    """The committed records by topic, partition and offset, as another client reads them."""
 
     def __init__(self, broker: Broker, partitions: dict[str, int]) -> None:
         self.values = {
@@ -47,7 +47,7 @@ class Lying:
         }
 
     def in_ranges(self, topic: str, ranges: Iterable[Any]) -> list[str]:
-        """Returns the values at the `offsets` of an answer; KeyError: there is no record at one."""
+        """Returns the values at the `offsets` of an answer. Raises KeyError if a record is missing."""
         return [
             self.values[one.get("topic", topic), one["partition"], offset]
             for one in ranges
@@ -55,9 +55,9 @@ class Lying:
         ]
 
     def at(self, place: Any) -> str:
-        """Returns the value at the place of a verdict; KeyError: there is no record."""
+        """Returns the value at the row offset of a verdict. Raises KeyError if there is no record."""
         return self.values[place["topic"], place["partition"], place["offset"]]
 
     def located(self, answer: Any) -> list[str | None]:
-        """The value at the place of each verdict of an answer; None: it has none."""
+        """Returns the value at the row offset of each verdict, or None if the verdict has none."""
         return [self.at(one["place"]) if one.get("place") else None for one in answer["verdicts"]]

@@ -1,4 +1,4 @@
-"""Stands between clients and a Kafka broker and knows the frames: counts, holds or loses requests and answers."""
+"""A proxy for a Kafka broker that parses frames and counts, holds or loses requests and answers."""
 
 import asyncio
 from collections import Counter
@@ -7,50 +7,55 @@ from contextlib import asynccontextmanager, suppress
 
 # API keys of the Kafka protocol.
 PRODUCE, DELETE_RECORDS, INIT_PRODUCER_ID, ADD_PARTITIONS, END_TXN, SASL_AUTHENTICATE = 0, 21, 22, 24, 26, 36
-# Requests of producers without a transaction, in place of their keys.
+# Used instead of the API key for requests of producers without a transaction.
 NO_TRANSACTION = -1
 _SIZE_BYTES = 4
 
 
 class KafkaProxy:
-    """`seen` counts requests by API key, `struck` those that a fault met. What a fault names happens to the next such
-    request, or to the one behind `after` more. Of PRODUCE and INIT_PRODUCER_ID those of transactions count alone:
-    an owner writes beats and witnesses beside them.
+    """`seen` counts requests by API key, `struck` those that met a fault.
 
-    hold(api): it waits here until `release`; with `cut` the client's connection is closed, the broker's stays.
-    hold_answer(api): the broker gets it, and the answer waits here until `release`.
-    lose(api): the broker never gets it, and the client's connection is closed.
-    lose_answer(api): the broker gets it, and the client's connection is closed in place of the answer.
-    answer_error(api, code): the broker does it, and the answer says that it failed so.
+    A fault applies to the next request of that API key, or to the one after `after` more. PRODUCE and INIT_PRODUCER_ID
+    count only with a transaction, because an owner also writes beats and witnesses without one.
+
+    hold(api): the request waits until `release`; with `cut` the client's connection is closed, the broker's is kept.
+
+    hold_answer(api): the broker gets the request, and the answer waits until `release`.
+
+    lose(api): the broker never gets the request, and the client's connection is closed.
+
+    lose_answer(api): the broker gets the request, and the client's connection is closed instead of the answer.
+
+    answer_error(api, code): the broker executes the request, and the answer reports this error.
     """
 
     def __init__(self, broker_port: int) -> None:
         self._broker_port = broker_port
         self.seen: Counter[int] = Counter()
         self.struck: Counter[int] = Counter()
-        # How often EndTxn came for a transaction that had got its EndTxn before.
+        # Number of EndTxn requests for a transaction that had already ended.
         self.ended_again = 0
         self.held = asyncio.Event()
         self._released = asyncio.Event()
-        # By fault and API key, how many requests are passed on first.
+        # By fault and API key, the number of requests to pass on first.
         self._due: dict[tuple[str, int], int] = {}
-        # What stands in answers, and what in its place.
+        # Bytes in answers, and their replacement.
         self._spoil = (b"", b"")
         self._error_code = 0
         self._cut = False
         self._clients: set[asyncio.StreamWriter] = set()
-        # Transactional ids with a transaction that has partitions and no EndTxn.
+        # Transactional ids whose transaction has partitions and no EndTxn yet.
         self._open: set[bytes] = set()
-        # How many transactions with partitions each transactional id has begun.
+        # Number of transactions with partitions that each transactional id has begun.
         self.begun: Counter[bytes] = Counter()
 
     def hold(self, api: int, *, cut: bool = False, after: int = 0) -> None:
-        """Keeps the next request of this kind until `release`; `held` is set once it is here."""
+        """Holds the next request of this kind until `release`; sets `held` when it arrives."""
         self._cut = cut
         self._hold("hold", api, after)
 
     def hold_answer(self, api: int, *, after: int = 0) -> None:
-        """Keeps the answer to the next request of this kind until `release`; `held` is set once it is here."""
+        """Holds the answer to the next request of this kind until `release`; sets `held` when it arrives."""
         self._hold("hold answer", api, after)
 
     def _hold(self, fault: str, api: int, after: int) -> None:
@@ -59,15 +64,15 @@ class KafkaProxy:
         self._released.clear()
 
     def release(self) -> None:
-        """Lets go of what is held."""
+        """Releases the request or answer that is held."""
         self._released.set()
 
     def lose(self, api: int, *, after: int = 0) -> None:
-        """Closes the client's connection in place of passing on the next request of this kind."""
+        """Closes the client's connection instead of forwarding the next request of this kind."""
         self._due["lose", api] = after
 
     def lose_answer(self, api: int, *, after: int = 0) -> None:
-        """Closes the client's connection in place of the answer to the next request of this kind."""
+        """Closes the client's connection instead of answering the next request of this kind."""
         self._due["lose answer", api] = after
 
     def answer_error(self, api: int, code: int) -> None:
@@ -76,28 +81,28 @@ class KafkaProxy:
         self._due["error", api] = 0
 
     def forget(self) -> None:
-        """Lets go of what is held, and forgets the faults that nothing has met."""
+        """Releases what is held and cancels all pending faults."""
         self._due.clear()
         self.release()
 
     def spoil_answers(self, old: bytes, new: bytes) -> None:
-        """Puts other bytes, as many, in place of some in every answer that has them."""
+        """Replaces bytes by others of the same length in every answer that contains them."""
         assert len(old) == len(new)
         self._spoil = (old, new)
 
     def cut(self) -> None:
-        """Closes every client's connection, as a broker does that restarts."""
+        """Closes every client's connection, as a restarting broker does."""
         for client in self._clients:
             client.close()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carries one client's connection until either side closes it."""
+        """Serves one client's connection until either side closes it."""
         try:
             up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._broker_port)
         except OSError:
             writer.close()
             return
-        # Faults by the correlation of the request whose answer they meet.
+        # Faults by the correlation id of the request.
         answers: dict[bytes, str] = {}
         self._clients.add(writer)
         answering = asyncio.create_task(self._answers(up_reader, writer, answers))
@@ -109,14 +114,14 @@ class KafkaProxy:
             self._clients.discard(writer)
             writer.close()
             up_writer.close()
-            # A test that ends cancels what still waits here.
+            # The end of a test cancels the task that waits here.
             with suppress(asyncio.CancelledError):
                 await asyncio.wait({answering})
 
     async def _request(
         self, frame: bytes, writer: asyncio.StreamWriter, up_writer: asyncio.StreamWriter, answers: dict[bytes, str]
     ) -> bool:
-        """Passes one request on; whether there is a client left to hear."""
+        """Forwards one request. Returns False if the client's connection is to be closed."""
         api = int.from_bytes(frame[:2], "big")
         if api in (PRODUCE, INIT_PRODUCER_ID) and _transactional_id(frame) is None:
             api = NO_TRANSACTION
@@ -153,7 +158,7 @@ class KafkaProxy:
         writer.close()
 
     def _is_due(self, fault: str, api: int) -> bool:
-        """Whether this request is the one that was named; it is forgotten then."""
+        """Returns whether this request is due for the fault, and if so removes the fault."""
         if (fault, api) not in self._due:
             return False
         self._due[fault, api] -= 1
@@ -177,19 +182,19 @@ class KafkaProxy:
 
 
 def _transactional_id(frame: bytes) -> bytes | None:
-    """Behind the client's id, in the versions that aiokafka speaks, of the requests that it is asked of here."""
+    """Returns the transactional id, which follows the client id in the versions that aiokafka sends."""
     at = 10 + max(int.from_bytes(frame[8:10], "big", signed=True), 0)
     length = int.from_bytes(frame[at : at + 2], "big", signed=True)
     return None if length < 0 else frame[at + 2 : at + 2 + length]
 
 
 def _with_error(answer: bytes, code: int) -> bytes:
-    """The answer to EndTxn or InitProducerId with an error: behind correlation and throttle time."""
+    """Returns the answer to EndTxn or InitProducerId with an error code after the correlation id and throttle time."""
     return answer[:8] + code.to_bytes(2, "big", signed=True) + answer[10:]
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
-    """The next whole frame; empty where the connection has ended."""
+    """Returns the next whole frame, or b"" if the connection has ended."""
     try:
         size = int.from_bytes(await reader.readexactly(_SIZE_BYTES), "big")
         return await reader.readexactly(size)
@@ -199,7 +204,7 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
 
 @asynccontextmanager
 async def proxied(port: int, broker_port: int) -> AsyncIterator[KafkaProxy]:
-    """A proxy that listens on `port` of 127.0.0.1 for the broker at `broker_port`."""
+    """Runs a proxy on `port` of 127.0.0.1 for the broker at `broker_port`."""
     proxy = KafkaProxy(broker_port)
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", port)
     try:

@@ -1,4 +1,4 @@
-"""Gives users of a test's broker rights, passwords and quotas, and takes them; each returns when the broker says so."""
+"""Grants and revokes rights, passwords and quotas on a test broker; each call returns once the broker applies it."""
 
 import struct
 from collections.abc import Callable
@@ -25,18 +25,18 @@ TOPIC, TRANSACTIONAL_ID, CLUSTER = ResourceType.TOPIC, ResourceType.TRANSACTIONA
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 DESCRIBE_CONFIGS, DELETE = AclOperation.DESCRIBE_CONFIGS, AclOperation.DELETE
 _ALTER_CLIENT_QUOTAS = (49, 0)
-# What to ask until a broker knows of a change; each costs a round trip.
+# Number of queries until a broker must know of a change; each is a round trip.
 _ASKED_AT_MOST = 10_000
 
 
 class Rights:
-    """What users of one broker may do."""
+    """The rights of users on one broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
     def allow(self, kind: ResourceType, name: str, *operations: AclOperation, user: str = CLIENT) -> None:
-        """Gives rights on it."""
+        """Grants rights on a resource."""
         rule = _rule(kind, name, user)
         bindings = [AclBinding(*rule, operation, AclPermissionType.ALLOW) for operation in operations]
         for done in self._broker.admin.create_acls(bindings).values():
@@ -44,7 +44,7 @@ class Rights:
         self._await(lambda: len(self._held(kind, name, user)) >= len(operations))
 
     def allow_below(self, kind: ResourceType, begin: str, *operations: AclOperation, user: str = CLIENT) -> None:
-        """Gives rights on all whose names begin so."""
+        """Grants rights on all resources whose names begin with `begin`."""
         rule = kind, begin, ResourcePatternType.PREFIXED, f"User:{user}", "*"
         bindings = [AclBinding(*rule, operation, AclPermissionType.ALLOW) for operation in operations]
         for done in self._broker.admin.create_acls(bindings).values():
@@ -53,29 +53,29 @@ class Rights:
         self._await(lambda: len(self._broker.admin.describe_acls(held).result(WAIT_S)) >= len(operations))
 
     def take(self, kind: ResourceType, name: str, user: str = CLIENT) -> None:
-        """Takes all rights on it."""
+        """Revokes all rights on a resource."""
         rule = AclBindingFilter(*_rule(kind, name, user), AclOperation.ANY, AclPermissionType.ANY)
         self._broker.admin.delete_acls([rule])[rule].result(WAIT_S)
         self._await(lambda: not self._held(kind, name, user))
 
     def take_below(self, kind: ResourceType, begin: str, user: str = CLIENT) -> None:
-        """Takes all rights on all whose names begin so."""
+        """Revokes all rights on resources whose names begin with `begin`."""
         rule = kind, begin, ResourcePatternType.PREFIXED, f"User:{user}", "*"
         held = AclBindingFilter(*rule, AclOperation.ANY, AclPermissionType.ANY)
         self._broker.admin.delete_acls([held])[held].result(WAIT_S)
         self._await(lambda: not self._broker.admin.describe_acls(held).result(WAIT_S))
 
     def let_in(self, user: str, password: str) -> None:
-        """Makes a user, or gives it another password."""
+        """Creates a user, or changes its password."""
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
         self._alter(UserScramCredentialUpsertion(user, info, password.encode()))
 
     def keep_out(self, user: str) -> None:
-        """Removes a user. Connections that it has stay."""
+        """Removes a user. Its open connections stay."""
         self._alter(UserScramCredentialDeletion(user, ScramMechanism.SCRAM_SHA_512))
 
     def quota(self, client_id: str, bytes_per_s: float | None) -> None:
-        """Limits what clients of this name write; None: no more."""
+        """Limits the write rate of clients with this id; None removes the limit."""
         entity = struct.pack(">i", 1) + _text("client-id") + _text(client_id)
         value = struct.pack(">d?", bytes_per_s or 0, bytes_per_s is None)
         change = struct.pack(">i", 1) + _text("producer_byte_rate") + value

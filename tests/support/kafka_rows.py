@@ -1,4 +1,4 @@
-"""Writes rows into topics of users by a guard alone, as a ledger does beside its frames."""
+"""Writes rows into users' topics with a guard alone, as a ledger does beside its frames."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from oncegate.ports import RowPlaces
 
 
 class Written(NamedTuple):
-    """The records of one partition; `first_offset`: of the first of them."""
+    """The records written to one partition; `first_offset` is that of the first record."""
 
     partition: Partition
     first_offset: int
@@ -24,7 +24,7 @@ class Written(NamedTuple):
 
 
 def written(places: RowPlaces) -> list[Written]:
-    """What each partition got, in the order of their first batches."""
+    """Returns the records of each partition, in the order of their first batches."""
     grouped = groupby(places.ranges, lambda one: Partition(one.topic, one.partition))
     found = [(partition, list(ranges)) for partition, ranges in grouped]
     return [Written(at, of[0].first_offset, sum(one.rows for one in of)) for at, of in found]
@@ -36,7 +36,8 @@ async def commit_rows(
     target: Target,
     then: Callable[[list[Written]], Sequence[Batch]] = lambda _: (),
 ) -> list[Written]:
-    """Writes all pieces as one transaction, and last what `then` makes of where they lie; returns where."""
+    """Writes all pieces, then the batches that `then` builds from their offsets, in one transaction. Returns the
+    offsets."""
     stream, found = RowStream(in_threads(pieces), target), list[Written]()
 
     def last(offsets: list[int]) -> Sequence[Batch]:
@@ -48,20 +49,20 @@ async def commit_rows(
 
 
 async def in_threads(pieces: Iterable[Piece]) -> AsyncIterator[Piece]:
-    """Takes each piece in a thread."""
+    """Fetches each piece in a thread."""
     iterator = iter(pieces)
     while (piece := await asyncio.to_thread(next, iterator, None)) is not None:
         yield piece
 
 
 def check_rows(table: Any, target: Target) -> None:
-    """Checks rows as a gateway does before any effect."""
+    """Checks rows before any effect, as a gateway does."""
     schema = table.schema
     stream.check_rows(schema, table.to_batches(), stream.option_of(target.topic, schema), target.counts)
 
 
 def pieces_of(table: Any, piece_bytes: int = 1 << 20) -> Iterator[Piece]:
-    """Cuts rows into Arrow IPC streams of about so many bytes at most."""
+    """Cuts rows into Arrow IPC streams of about `piece_bytes` each."""
     rows = max(1, table.num_rows * piece_bytes // max(table.nbytes, 1))
     for batch in table.combine_chunks().to_batches(max_chunksize=rows):
         sink = pa.BufferOutputStream()

@@ -1,4 +1,4 @@
-"""Rows that ledgers of tests send to users' topics."""
+"""Rows that test ledgers send to users' topics."""
 
 from itertools import count
 from typing import Any
@@ -15,7 +15,7 @@ def table_of(*values: str) -> Any:
 
 
 def range_of(*values: str) -> WriteRange:
-    """Rows as a request brings them, under a new id."""
+    """Returns rows as a request brings them, with a new range id."""
     table = table_of(*values)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:

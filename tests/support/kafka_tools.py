@@ -1,4 +1,4 @@
-"""Runs the lines of Kafka's own command line tools, as an operator would: the same classes, of the broker's version."""
+"""Runs command lines of Kafka's own tools, with the same classes and the broker's version."""
 
 import shlex
 import subprocess
@@ -16,7 +16,7 @@ RUN_S = 120
 
 
 def run_line(line: str) -> str:
-    """What a line prints; AssertionError where it fails."""
+    """Runs a command line and returns its output. Raises AssertionError if it fails."""
     script, *arguments = shlex.split(line)
     classes = f"{fetched()}/*:{fetched(TOOLS)}/*"
     command = [java(), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classes, CLASSES[script]]
@@ -26,7 +26,7 @@ def run_line(line: str) -> str:
 
 
 def admin_properties(broker: Broker, folder: Path) -> Path:
-    """The file by which the tools connect as the broker's administrator, over TLS by PLAIN."""
+    """Writes the file with which the tools connect as the broker's administrator, by PLAIN over TLS."""
     files = broker.cluster.files
     login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     lines = [

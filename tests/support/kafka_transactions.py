@@ -1,16 +1,16 @@
-"""Transactions into a topic of a real broker, some of them aborted: their markers and rows are holes in its offsets."""
+"""Transactions on a real broker, some aborted: their markers and rows are gaps in the committed offsets."""
 
 from confluent_kafka import Producer
 
 from tests.support.kafka_broker import WAIT_S
 
 PARTITIONS = 2
-RECORDS = 5  # of a transaction, in each partition
-ABORTED_EACH = 3  # of so many transactions the second one is aborted
+RECORDS = 5  # records of a transaction in each partition
+ABORTED_EACH = 3  # of every three transactions the second is aborted
 
 
 def write_transactions(bootstrap: str, topic: str, first: int, count: int) -> None:
-    """Write transactions `first` and following; record n of transaction t in partition p says "t/p/n"."""
+    """Writes transactions from number `first` on. Record n of transaction t in partition p has the value "t/p/n"."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-{first}", "log_level": 0})
     producer.init_transactions(WAIT_S)
     for number in range(first, first + count):

@@ -1,4 +1,4 @@
-"""Gateways that write rows into topics of users: their ledger's URL, and a client of theirs."""
+"""Gateways that write rows into users' topics: their ledger URL and their clients."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

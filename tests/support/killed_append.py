@@ -1,4 +1,4 @@
-"""One batch into the table of examples/delta.py or iceberg.py, killed where the table has it and the call no answer.
+"""Appends one batch to the table of examples/delta.py or iceberg.py and dies after the commit, before the call returns.
 
 python -m tests.support.killed_append delta|iceberg FOLDER
 """
@@ -19,7 +19,7 @@ BATCH = NamedBatch("j@s/0", "OPEN", 1, "j@s", 0)
 ROWS = [{"order": "a-1", "cents": 1200}]
 
 
-def dies_behind(call: Any) -> Any:
+def dies_after(call: Any) -> Any:
     def call_and_die(*given: Any, **named: Any) -> None:
         call(*given, **named)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -31,9 +31,9 @@ def main() -> None:
     example = importlib.import_module(f"examples.{sys.argv[1]}")
     table = example.open_table(Path(sys.argv[2]))
     if sys.argv[1] == "delta":
-        example.write_deltalake = dies_behind(example.write_deltalake)  # type: ignore[attr-defined]
+        example.write_deltalake = dies_after(example.write_deltalake)  # type: ignore[attr-defined]
     else:
-        SqlCatalog.commit_table = dies_behind(SqlCatalog.commit_table)  # type: ignore[method-assign]
+        SqlCatalog.commit_table = dies_after(SqlCatalog.commit_table)  # type: ignore[method-assign]
     example.write(pa.Table.from_pylist(ROWS, schema=example.SCHEMA), BATCH, table)
 
 

@@ -1,4 +1,4 @@
-"""Runs an example that is killed when its sink has one record and nobody was told yet.
+"""Runs an example that dies after its sink has written one record, before it reports that.
 
 python -m tests.support.killed_example python_worker|http_idempotency ARGUMENTS
 """

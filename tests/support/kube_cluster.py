@@ -1,7 +1,7 @@
-"""A real API server of Kubernetes with etcd and its controllers, on free ports of 127.0.0.1; there is no node.
+"""A real Kubernetes API server with etcd and controllers, on free ports of 127.0.0.1, without nodes.
 
-Pods are made and judged, and never run: a test says of each by `told` how it is, as a kubelet would, or takes the
-nodes of `kube_nodes`.
+Pods are created and admitted, but never run. A test sets the status of each pod, as a kubelet would, or uses the nodes
+of `kube_nodes`.
 """
 
 import json
@@ -25,9 +25,9 @@ from deploy.ports import free_port, free_ports
 from tests.support.chart import needed
 
 Object = dict[str, Any]
-# What a namespace says that lets in only pods which ask for no rights.
+# Labels of a namespace that admits only restricted pods.
 RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
-# Long enough on a machine that does other things too.
+# Long enough on a busy machine.
 WAIT_S = 180
 CONFIG = """\
 apiVersion: v1
@@ -40,7 +40,7 @@ current-context: own
 
 
 class Refused(Exception):
-    """The server answered with this status."""
+    """A refusal by the server, with its status."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(f"{status}: {said}")
@@ -48,7 +48,7 @@ class Refused(Exception):
 
 
 class Cluster:
-    """Runs the servers while its context lasts."""
+    """Runs the servers for the duration of its context."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -75,7 +75,7 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # The server of the API before etcd: without it, it would not end.
+        # Stop the API server before etcd: it does not stop without etcd.
         for process in reversed(self._running):
             process.terminate()
             try:
@@ -94,11 +94,11 @@ class Cluster:
         own += ["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"]
         own += ["--service-account-issuer=https://localhost", f"--service-account-key-file={accounts}"]
         own += [f"--service-account-signing-key-file={accounts}", f"--token-auth-file={self._folder}/tokens.csv"]
-        # Both families, so that a Service may ask for either.
+        # Both address families, so that a Service may ask for either.
         addresses = "--service-cluster-ip-range=10.0.0.0/24,fd00:1::/112"
         self._run(APISERVER, *own, "--authorization-mode=RBAC", addresses)
         self.wait_until("answers", lambda: self.get("/api/v1/namespaces/default"))
-        # The controllers wait ten seconds for this and end, which is too short for a busy machine.
+        # The controllers wait only ten seconds for this, which is too short on a busy machine.
         self.wait_until("is healthy", lambda: self._answer("GET", "/healthz", None, "text/plain"))
         mine = [f"--kubeconfig={self.config}", "--leader-elect=false", "--bind-address=127.0.0.1"]
         mine += [f"--secure-port={free_port()}", f"--service-account-private-key-file={accounts}"]
@@ -110,7 +110,7 @@ class Cluster:
             self._running.append(subprocess.Popen(command, stdout=log, stderr=log))
 
     def ask(self, method: str, path: str, body: Object | None = None, form: str = "application/json") -> Object:
-        """Asks the API. Raises Refused."""
+        """Sends a request to the API. Raises Refused."""
         found: Object = json.loads(
             self._answer(method, path, None if body is None else json.dumps(body).encode(), form)
         )
@@ -130,7 +130,8 @@ class Cluster:
         return self.ask("GET", path)
 
     def wait_until(self, what: str, found: Callable[[], Any]) -> Any:
-        """Waits until something is found; AssertionError with the servers' last words otherwise."""
+        """Waits until `found` returns something. Raises AssertionError with the servers' last log lines after
+        WAIT_S."""
         end = time.monotonic() + WAIT_S
         while time.monotonic() < end:
             try:
@@ -143,14 +144,14 @@ class Cluster:
         raise AssertionError("\n".join((f"not so within {WAIT_S} s: {what}", *logs)))
 
     def make_namespace(self, name: str) -> str:
-        """Makes a namespace that lets in only restricted pods, and waits until pods can be made in it."""
+        """Creates a namespace that admits only restricted pods, and waits until it accepts pods."""
         self.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": RESTRICTED}})
         accounts = f"/api/v1/namespaces/{name}/serviceaccounts/default"
         self.wait_until("the namespace has its account", lambda: self.get(accounts))
         return name
 
     def evict(self, pod: Object) -> int:
-        """Asks as a drain does; the status of the answer."""
+        """Requests an eviction, as a drain does. Returns the status of the answer."""
         name, namespace = (pod["metadata"][key] for key in ("name", "namespace"))
         asked = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
         try:
@@ -160,24 +161,24 @@ class Cluster:
         return 201
 
     def pods(self, namespace: str) -> list[Object]:
-        """Pods of the gateway that nobody has deleted, the oldest first."""
+        """Returns the gateway's pods that are not being deleted, the oldest first."""
         selected = "labelSelector=app.kubernetes.io/component%3Dgateway"
         found = self.get(f"/api/v1/namespaces/{namespace}/pods?{selected}")["items"]
         there = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
         return sorted(there, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
 
-    def told(self, pod: Object, is_ready: bool, phase: str = "Running") -> None:
-        """Says how a pod is, as its kubelet would."""
+    def set_pod_status(self, pod: Object, is_ready: bool, phase: str = "Running") -> None:
+        """Sets the status of a pod, as its kubelet would."""
         ready = {"type": "Ready", "status": str(is_ready), "lastTransitionTime": "2026-01-01T00:00:00Z"}
         status = {"phase": phase, "conditions": [ready]}
         where = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
         self.ask("PATCH", where, {"status": status}, "application/merge-patch+json")
 
     def helm(self, *arguments: str | Path) -> "subprocess.CompletedProcess[str]":
-        """Runs Helm against this cluster, whatever its status."""
+        """Runs Helm against this cluster and returns the finished process."""
         command = [tool(HELM), *arguments, "--kubeconfig", self.config]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def release(self, verb: str, namespace: str, *values: str | Path) -> "subprocess.CompletedProcess[str]":
-        """Installs or upgrades the release `dedup` of the chart."""
+        """Installs or upgrades the chart as release `dedup`."""
         return self.helm(verb, "dedup", CHART, "--namespace", namespace, *values)

@@ -1,4 +1,4 @@
-"""Nodes for a cluster of tests: kwok says that they are there and that pods run on them, the scheduler chooses one."""
+"""Nodes for a test cluster: kwok simulates the nodes and their pods, the scheduler places the pods."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.support.kube_cluster import Cluster
 
 Object = dict[str, Any]
 NODES = ("node-a", "node-b")
-# What becomes of nodes and pods, in kwok's words: each node is ready, each pod that has one is, and ends when asked.
+# Rules of kwok: each node is ready; each pod on a node becomes ready, and ends when it is deleted.
 STAGES = """\
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
@@ -53,7 +53,7 @@ _ROOM = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100G
 
 
 class NodesCluster(Cluster):
-    """A cluster of two nodes, on which each pod that is placed becomes ready by itself; no container runs."""
+    """A cluster of two nodes. Every scheduled pod becomes ready; no container runs."""
 
     def _start(self) -> None:
         super()._start()
@@ -71,17 +71,17 @@ class NodesCluster(Cluster):
             self.wait_until(f"{name} is ready", lambda name=name: is_ready(self.get(f"/api/v1/nodes/{name}")))
 
     def give_volume(self, name: str, size: str) -> None:
-        """Makes a volume, as a provisioner or a person would."""
+        """Creates a volume, as a provisioner or a person would."""
         spec = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": f"/none/{name}"}}
         self.ask("POST", "/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": spec})
 
     def cordon(self, node: str, is_closed: bool) -> None:
-        """Closes a node for new pods, as a drain begins, or opens it."""
+        """Closes a node to new pods, as a drain does first, or opens it."""
         change = {"spec": {"unschedulable": is_closed}}
         self.ask("PATCH", f"/api/v1/nodes/{node}", change, "application/merge-patch+json")
 
 
 def is_ready(found: Object) -> bool:
-    """Whether a node or a pod says that it is ready."""
+    """Returns whether a node or pod is ready."""
     conditions = found["status"].get("conditions", ())
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

@@ -1,4 +1,4 @@
-"""A query by sequence without Spark: its tasks, its driver, its checkpoint and commit log, by hand."""
+"""A query by sequence without Spark: its tasks, driver, checkpoint and commit log, written by hand."""
 
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers import writer_of
 from tests.support.lane_rows import LANES
-from tests.support.spark_writes import carried
+from tests.support.spark_writes import pickled
 
 
 class Query:
-    """A query's driver by hand: its checkpoint, its run, and the batches it has come to."""
+    """The driver of a query: its checkpoint, its run, and its batches so far."""
 
     def __init__(self, gateway: Gateway, folder: Path, run: str = "run-1", **more: str) -> None:
         self.gateway, self.folder, self.run = gateway, folder, run
@@ -26,23 +26,23 @@ class Query:
         self.found: BatchInput | None = None
 
     def write(self, batch: int, *batches: pa.RecordBatch) -> Any:
-        """A task's message."""
+        """Runs a task and returns its message."""
         task = Task(query="q", batch=str(batch), run=self.run)
-        writer: Any = carried(writer_of(self.options, self.found or BatchInput(batch, "aa", None)))
-        return carried(writer.write(iter(batches), new_token(), task))
+        writer: Any = pickled(writer_of(self.options, self.found or BatchInput(batch, "aa", None)))
+        return pickled(writer.write(iter(batches), new_token(), task))
 
     def commit(self, batch: int, *messages: Any) -> None:
-        """The sink's commit, in another process of Spark's: on a writer of its own."""
+        """Commits a batch with a new writer, as Spark does in another process."""
         writer: Any = writer_of(self.options, None)
         writer.commit(messages, batch)
 
     def log(self, batch: int) -> None:
-        """Spark's entry in the commit log."""
+        """Writes Spark's entry in the commit log."""
         (self.folder / "commits").mkdir(exist_ok=True)
         (self.folder / "commits" / str(batch)).write_text("v1")
 
     def begin(self) -> int:
-        """What the next batch does first."""
+        """Performs the first step of the next batch: sends the pending acks."""
         return acks.send(str(self.folder))
 
     def standing(self, name: str = "a") -> Any:
@@ -50,7 +50,7 @@ class Query:
         return known["watermark"], known["done"]
 
     def producer(self, name: str) -> str:
-        """What the gateway calls the lane that rows call by this name."""
+        """Returns the gateway's name for the lane that the rows call `name`."""
         return f"{name}@{self.options.target}"
 
     @property

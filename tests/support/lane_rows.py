@@ -1,4 +1,4 @@
-"""Rows of lanes, and a sink that keeps them, for the tests of writes by sequence."""
+"""Rows of lanes and a sink that keeps them, for tests of writes by sequence."""
 
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ def lane(name: str, *at: int) -> pa.RecordBatch:
 
 
 class Kept:
-    """A sink that remembers, for all of its objects."""
+    """A sink whose instances share one list of rows."""
 
     rows: ClassVar[list[tuple[str, int]]] = []
 

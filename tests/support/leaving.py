@@ -1,11 +1,11 @@
-"""A folder as a killed process leaves it."""
+"""Copies a folder in the state in which a killed process leaves it."""
 
 import shutil
 from pathlib import Path
 
 
 def copy_as_left(folder: Path, to: Path) -> None:
-    """Copy it while its owner may still be removing files that nothing needs: those are as good as gone."""
+    """Copies the folder while its owner may still be removing unneeded files; these may be missing from the copy."""
     shutil.copytree(folder, to, copy_function=_copy_if_there)
 
 

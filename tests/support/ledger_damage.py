@@ -1,4 +1,4 @@
-"""A ledger whose bytes change: copies to damage, and what comes of looking at them."""
+"""Damages copies of a ledger and records the result of opening them."""
 
 import shutil
 from collections import Counter
@@ -26,7 +26,7 @@ def files_of(root: Path) -> list[Path]:
 
 
 class Verdicts:
-    """Damages a copy of the ledger, looks, and counts what came of it."""
+    """Damages a copy of the ledger, opens it, and counts the results."""
 
     def __init__(self, root: Path, whole: Seen) -> None:
         self._root = root
@@ -35,7 +35,8 @@ class Verdicts:
         self.counts: Counter[str] = Counter()
 
     def of(self, file: Path, content: bytes | None) -> str:
-        """Put `content` (None: nothing) in the file's place, look, and put all back if anything was changed."""
+        """Replaces a file's content (None: removes the file), opens the ledger, and restores everything that
+        changed."""
         path = self._data.parent / file
         before = path.read_bytes()
         if content is None:

@@ -1,4 +1,4 @@
-"""What the tests of the log ledger share: disks that cheat, and a way to see all that a ledger holds."""
+"""Shared by the tests of the log ledger: disks that misbehave, and the whole content of a ledger."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ SEED = int(os.environ.get("ONCEGATE_SEED", "20261120"))
 
 
 class QuietDisk(Disk):
-    """Syncs nothing: for looking at many folders quickly."""
+    """Never syncs, so that many folders can be opened quickly."""
 
     def sync(self, fd: int) -> None:
         pass
@@ -36,12 +36,12 @@ class QuietDisk(Disk):
 
 
 class FailingDisk(Disk):
-    """Fails what `fails` picks: it is asked before each call with its name and path, and may return an errno."""
+    """Fails the calls that `fails` picks: it gets the name and path of each call and may return an errno."""
 
     def __init__(self, fails: Callable[[str, Path], int | None] = lambda call, path: None) -> None:
         self.fails = fails
         self.calls: list[tuple[str, Path]] = []
-        self.failed_at = 0  # the number of the call that failed last
+        self.failed_at = 0  # index of the last call that failed
         self._paths: dict[int, Path] = {}
 
     def _ask(self, call: str, path: Path) -> None:
@@ -64,7 +64,7 @@ class FailingDisk(Disk):
         return fd
 
     def write(self, fd: int, parts: Sequence[bytes | memoryview], offset: int) -> None:
-        """A write that fails has written its first half."""
+        """Writes. A write that fails has written its first half."""
         try:
             self._ask("write", self._paths[fd])
         except OSError:
@@ -98,14 +98,14 @@ class FailingDisk(Disk):
 
 @dataclass(frozen=True)
 class Seen:
-    """All that a ledger holds: its entries, and the chunks of topic `t`."""
+    """The whole content of a ledger: its entries, and the chunks of topic `t`."""
 
     entries: tuple[bytes, ...]
     chunks: tuple[Chunk, ...]
 
 
 async def see(ledger: Ledger) -> Seen:
-    """Positions are consecutive, but for what was collected: that has one."""
+    """Returns the content. Checks that positions are consecutive, except for compacted entries, which share one."""
     entries = await replayed_by(ledger)
     positions = [one.position for one in entries]
     later = positions[positions.count(positions[0]) :] if positions else []
@@ -125,12 +125,12 @@ Append = tuple[Sequence[bytes], Sequence[OutputChange]]
 
 
 def produce(number: int, *, size_bytes: int = 600) -> Append:
-    """Entry `number` and one row of topic `t`, whose offset is `number`."""
+    """Returns the append of entry `number` and of one row of topic `t` at offset `number`."""
     return [b"entry %d" % number], [range_of(number, size_bytes=size_bytes), publish(number, number)]
 
 
 async def fill(data: Path, appends: Sequence[Append], disk: Disk | None = None) -> Seen:
-    """A ledger with these appends, closed in good order."""
+    """Creates a ledger with these appends and closes it in good order."""
     async with open_log(str(data), create=True, disk=disk or QuietDisk()) as ledgers, ledgers.open("default") as opened:
         for entries, outputs in appends:
             await opened.ledger.append(entries, outputs)
@@ -138,7 +138,7 @@ async def fill(data: Path, appends: Sequence[Append], disk: Disk | None = None) 
 
 
 async def look(data: Path, disk: Disk | None = None, *, create: bool = False) -> Seen | OncegateError:
-    """What a process that starts now serves, or why it refuses; a refusal is one line for a person."""
+    """Opens the ledger as a new process does. Returns its content or the error, whose detail must be one line."""
     try:
         async with (
             open_log(str(data), create=create, disk=disk or QuietDisk()) as ledgers,
@@ -157,7 +157,7 @@ def readable(error: OncegateError) -> OncegateError:
 
 @contextmanager
 def repaired(data: Path, *, create: bool = False) -> Iterator[tuple[QuietDisk, LedgerPaths, Found]]:
-    """What an opening finds and repairs of the ledger, without an event loop and its threads: ten times as fast."""
+    """Inspects and repairs the ledger as an opening does, but without an event loop and threads: ten times as fast."""
     disk = QuietDisk()
     folder = DataDir(str(data), None, disk)
     try:
@@ -173,7 +173,7 @@ def repaired(data: Path, *, create: bool = False) -> Iterator[tuple[QuietDisk, L
 
 
 def look_quickly(data: Path, *, create: bool = False) -> Seen | OncegateError:
-    """As `look`, by `repaired`."""
+    """Like `look`, by `repaired`."""
     try:
         with repaired(data, create=create) as (disk, paths, found):
             extent = Extent(found.scan.compacted, found.scan.headers, found.walk.end)
@@ -186,7 +186,7 @@ def look_quickly(data: Path, *, create: bool = False) -> Seen | OncegateError:
 
 
 def judge(data: Path) -> OncegateError | None:
-    """Why the ledger is refused before anything is touched, by the part of opening that only reads."""
+    """Returns the refusal by the read-only part of an opening, or None."""
     try:
         folder = DataDir(str(data), None, QuietDisk())
         folder.ledgers = read_list(folder.disk, folder.root) or {}
@@ -214,7 +214,7 @@ async def opened_at(data: Path, *, create: bool = False, disk: Disk | None = Non
 async def with_runs(
     data: Path, *, create: bool = False, disk: Disk | None = None
 ) -> AsyncIterator[tuple[OpenLedger, Runs]]:
-    """The default ledger of a data folder, and the runs beside it, on the same disk."""
+    """Opens the default ledger of a data folder and the runs beside it, on the same disk."""
     disk = disk or QuietDisk()
     async with (
         open_log(str(data), create=create, disk=disk) as ledgers,
@@ -224,8 +224,8 @@ async def with_runs(
         yield opened, runs
 
 
-def made_anew(data: Path, witness: Path | None = None) -> bool:
-    """Own the data folder for a moment, making it where there is none; whether it was made just now."""
+def creates_data_folder(data: Path, witness: Path | None = None) -> bool:
+    """Takes the data folder for a moment and creates it if it is missing. Returns whether it was created."""
     folder = DataDir(str(data), str(witness) if witness else None, Disk())
     try:
         return folder.take(create=True)
@@ -240,12 +240,12 @@ async def entries_one_by_one(ledger: Ledger) -> AsyncIterator[Replayed]:
 
 
 async def settled(ledger: LogLedger) -> None:
-    """Files are removed by the writer after the answer; one more turn of it waits for that."""
+    """Waits for the writer to remove files, which it does after the answer."""
     await ledger._in_writer(int)
 
 
 async def removed(ledger: LogLedger, data: Path) -> None:
-    """One segment is left: the ledger looks again, with each sync of its witness, whether somebody reads."""
+    """Waits until one segment is left: the ledger checks for readers with each sync of its witness."""
     async with asyncio.timeout(20):
         while len(names(data, suffix=".seg")) > 1:
             await asyncio.to_thread(ledger._writer.witness.sync)
@@ -256,7 +256,7 @@ def everything(data: Path) -> dict[Path, bytes]:
 
 
 class Trouble:
-    """Makes the n-th call of one name fail, counted from when it is armed."""
+    """Fails the n-th call of one name, counted from when it is armed."""
 
     def __init__(self, call: str, number: int, code: int, where: str = "") -> None:
         self.call, self.number, self.code, self.where = call, number, code, where

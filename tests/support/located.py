@@ -1,11 +1,11 @@
-"""What an answer tells of the firsts of its duplicates, id by id."""
+"""Decodes the locations of the first writes that an answer to duplicates contains."""
 
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tests.support.held import Served
+from tests.support.memory_gateway import Served
 
 
 def ids_of(served: Served, numbers: Any) -> np.ndarray:
@@ -13,7 +13,7 @@ def ids_of(served: Served, numbers: Any) -> np.ndarray:
 
 
 def places(answer: Any) -> list[tuple[str, int, int] | None]:
-    """Of each id; None: not known."""
+    """Returns the row offset of each id, or None if unknown."""
     of = answer.located
     found = zip(of.topic.tolist(), of.partition.tolist(), of.offset.tolist(), strict=True)
     return [None if offset < 0 else (of.topics[topic], partition, offset) for topic, partition, offset in found]

@@ -1,4 +1,4 @@
-"""A real MariaDB for tests, on a socket in its folder; upper and lower case are equal by its collation."""
+"""A real MariaDB server for tests, on a socket in its folder. Its collation ignores case."""
 
 import shutil
 from typing import Any, Self
@@ -16,18 +16,18 @@ def _program(name: str) -> str:
 
 
 class MariadbServer(OwnServer):
-    """One server that is started and stopped; `connect` makes a connection."""
+    """A server; `connect` returns a connection."""
 
     def __init__(self) -> None:
         self._install, self._serve = _program("mariadb-install-db"), _program("mariadbd")
         super().__init__(USER)
 
     def connect(self, **more: Any) -> Any:
-        """A connection as users make it, with autocommit off."""
+        """Returns a connection with autocommit off, as users make it."""
         return pymysql.connect(unix_socket=str(self.folder / "socket"), user="root", database="test", **more)
 
     def rows(self, *queries: str) -> list[tuple[Any, ...]]:
-        """What the last of some queries answers, once all are committed."""
+        """Runs queries with autocommit and returns the rows of the last one."""
         connection = self.connect(autocommit=True)
         try:
             with connection.cursor() as cursor:
@@ -47,7 +47,7 @@ class MariadbServer(OwnServer):
         return self
 
     def _answers(self) -> bool:
-        if not (self.folder / "socket").exists():  # pymysql leaves a socket open that it could not connect
+        if not (self.folder / "socket").exists():  # pymysql leaks a socket when it cannot connect
             return False
         try:
             self.connect().close()

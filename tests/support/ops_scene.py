@@ -1,4 +1,4 @@
-"""A gateway under load that meets one fault after another, which dashboards are to show: for pictures of them."""
+"""A gateway under load that meets one fault after another, for pictures of the dashboards."""
 
 import signal
 import threading
@@ -15,7 +15,7 @@ from oncegate_spark.errors import OncegateError
 from tests.support.gateway_process import GatewayProcess
 from tests.support.staged_batches import Batch
 
-# In a gateway of this scene: few requests in flight, and quotas that a greedy tenant meets.
+# The settings of this gateway: few requests in flight, and quotas that a greedy tenant exceeds.
 SETTINGS = {"ONCEGATE_REQUESTS_IN_FLIGHT": "3", "ONCEGATE_IDS_PER_SECOND": "40000"}
 NAMESPACES = ("flights", "mail")
 LEASE_MS = 1_000
@@ -23,23 +23,22 @@ PAUSE_S = 0.05
 
 
 class Scene:
-    """Writes all the time, and plays faults one after the other. `rows` numbers the ids, so that all are new."""
+    """Generates load and plays faults one after the other. `_rows` numbers the ids, so that all are new."""
 
     def __init__(self, gateway: GatewayProcess) -> None:
         self._gateway = gateway
         self._rows = count()
 
     def client(self, namespace: str) -> Gateway:
-        """A client of one namespace, which gives up soon."""
+        """Returns a client of one namespace with a short timeout."""
         return Gateway(self._gateway.url, namespace, timeout_ms=20_000)
 
     def ids(self, number: int) -> list[str]:
-        """New ids."""
         return [f"order-{next(self._rows)}" for _ in range(number)]
 
     @contextmanager
     def load(self) -> Iterator[None]:
-        """Steady work in each namespace while the block runs: claims of new ids, some of which come twice."""
+        """Runs a steady load in each namespace during the block: claims of new ids, some of them twice."""
         over = threading.Event()
 
         def work(namespace: str) -> None:
@@ -58,14 +57,14 @@ class Scene:
         assert [one.exception() for one in working] == [None] * len(working)
 
     def play(self, fault: Callable[["Scene"], None], seconds: float, quiet_s: float) -> None:
-        """Plays a fault again and again for so long, then none."""
+        """Repeats a fault for `seconds`, then pauses for `quiet_s`."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             fault(self)
         time.sleep(quiet_s)
 
     def retries(self) -> None:
-        """Every id comes again: half of what is answered are duplicates."""
+        """Claims every id twice: half of the answers are duplicates."""
         with self.client("flights") as client:
             ids = self.ids(200)
             for _ in range(2):
@@ -73,7 +72,7 @@ class Scene:
                     attempt.complete(attempt.claim(ids))
 
     def other_payloads(self) -> None:
-        """Ids come again with another payload."""
+        """Claims ids again with another payload."""
         with self.client("mail") as client:
             ids = self.ids(20)
             for payload in ("one", "another"):
@@ -81,7 +80,7 @@ class Scene:
                     attempt.complete(attempt.claim(ids, payloads=[payload] * len(ids), on_conflict="drop"))
 
     def dead_writers(self) -> None:
-        """A writer dies with open claims; another takes them over once the lease is over."""
+        """Leaves claims open as a dead writer does; another writer takes them over after the lease."""
         with self.client("flights") as client:
             ids = self.ids(30)
             client.attempt().claim(ids, LEASE_MS)
@@ -90,7 +89,7 @@ class Scene:
                 attempt.complete(attempt.claim(ids, LEASE_MS))
 
     def batches(self) -> None:
-        """A job commits a batch, replays it, and replays it with other rows."""
+        """Commits a batch, replays it, and replays it with other rows."""
         with self.client("mail") as client:
             version = next(self._rows)
             for run, number in enumerate((100, 100, 90)):
@@ -99,7 +98,7 @@ class Scene:
                 batch.commit(on_replay_mismatch="first_wins")
 
     def overload(self) -> None:
-        """More requests at once than may be in flight."""
+        """Sends more requests at once than may be in flight."""
 
         def claim(_: int) -> None:
             with suppress(OncegateError), Gateway(self._gateway.url, "flights", timeout_ms=1_000) as client:
@@ -109,7 +108,7 @@ class Scene:
             list(threads.map(claim, range(48)))
 
     def stalls(self) -> None:
-        """The process stands still, as on a machine that swaps: claims that it has begun are late."""
+        """Suspends the process, as a machine that swaps does: the claims in flight are late."""
 
         def claims(_: int) -> None:
             with suppress(OncegateError), self.client("flights") as client:
@@ -125,13 +124,13 @@ class Scene:
             list(asking)
 
     def killed(self) -> None:
-        """The gateway is killed, is away for a while, and comes back."""
+        """Kills the gateway and restarts it after a while."""
         self._gateway.kill()
         time.sleep(5)
         self._gateway.start()
 
 
-# In the order in which they are played, each for some seconds, with a pause behind it.
+# In playing order, each with its duration in seconds; a pause follows each.
 FAULTS: tuple[tuple[Callable[[Scene], None], float], ...] = (
     (Scene.retries, 10),
     (Scene.other_payloads, 5),

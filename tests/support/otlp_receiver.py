@@ -1,4 +1,4 @@
-"""A receiver of OTLP, over HTTP and over gRPC, that keeps the spans it is sent: what a collector is to a gateway."""
+"""A receiver of OTLP over HTTP and gRPC that keeps the spans it gets, in place of a collector."""
 
 import threading
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
 @dataclass(frozen=True)
 class Span:
-    """One span as it was sent; ids are hexadecimal digits, `links` pairs of them."""
+    """A span as it was sent; ids are hexadecimal, `links` are pairs of ids."""
 
     name: str
     trace_id: str
@@ -37,7 +37,7 @@ class Span:
 
 @dataclass
 class Receiver:
-    """Keeps what it is sent. `environ`: what a process sends it by; `raw`: the bytes of each request."""
+    """Keeps the spans it gets. `environ`: the variables that make a process send to it; `raw`: each request's bytes."""
 
     environ: dict[str, str] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Receiver:
     _arrived: threading.Condition = field(default_factory=threading.Condition)
 
     def take(self, body: bytes) -> None:
-        """Keeps one request's spans."""
+        """Keeps the spans of one request."""
         found = list(_spans(ExportTraceServiceRequest.FromString(body)))
         with self._arrived:
             self.raw.append(body)
@@ -54,7 +54,7 @@ class Receiver:
             self._arrived.notify_all()
 
     def wait_for(self, *names: str, trace_id: str | None = None) -> dict[str, Span]:
-        """Returns the first span of each name, of this trace if one is given, once all are there."""
+        """Returns the first span of each name, of this trace if one is given, once all have arrived."""
 
         def found() -> dict[str, Span]:
             mine = [span for span in reversed(self.spans) if trace_id in (None, span.trace_id)]
@@ -66,7 +66,7 @@ class Receiver:
             return found()
 
     def of(self, trace_id: str) -> list[Span]:
-        """Lists the spans of one trace that have come."""
+        """Returns the spans of one trace that have arrived."""
         return [span for span in self.spans if span.trace_id == trace_id]
 
 
@@ -97,7 +97,7 @@ def _attributes(pairs: Any) -> dict[str, object]:
 
 @contextmanager
 def otlp_over_http() -> Iterator[Receiver]:
-    """Receives on a free port of 127.0.0.1, and answers with `status`."""
+    """Receives on a free port of 127.0.0.1 and answers with `status`."""
     receiver = Receiver()
 
     class Taking(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""A ledger that is down and comes back, below a gateway whose claims may pass unchecked meanwhile."""
+"""A ledger that goes down and comes back under a gateway that may grant claims unchecked in between."""
 
 import pyarrow as pa
 import pytest
@@ -9,14 +9,14 @@ from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.requests import ClaimRequest, ClaimResult, SettingsRequest
 from oncegate.engine.shard import Shard
 from oncegate.index.audit_trail import AuditRecord
-from tests.support.held import Served, id16, turns, until
+from tests.support.memory_gateway import Served, id16, run_ready_tasks, wait_until
 
 PASS, REJECT = (SettingsRequest(on_ledger_down=way) for way in (OnLedgerDown.PASS_MARKED, OnLedgerDown.REJECT))
 UNCHECKED = "GRANTED+UNCHECKED"
 
 
 async def go_down(served: Served) -> None:
-    """The ledger fails, and cannot be opened any more."""
+    """Fails the ledger and prevents it from being opened again."""
     served.disk.faults = ["lost"]
     served.disk.refuse_to_open = LedgerDown("its server is away")
     with pytest.raises(LedgerDown):
@@ -25,9 +25,9 @@ async def go_down(served: Served) -> None:
 
 async def come_back(served: Served, after_ms: int = 60_000) -> None:
     served.disk.refuse_to_open = None
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(after_ms)
-    await until(lambda: served.gateway.readiness()["default"] == "SERVING")
+    await wait_until(lambda: served.gateway.readiness()["default"] == "SERVING")
 
 
 async def ask(served: Served, *ids: str, caller: str = "", token: int = 1, **more: object) -> ClaimResult:
@@ -35,12 +35,12 @@ async def ask(served: Served, *ids: str, caller: str = "", token: int = 1, **mor
 
 
 async def ask_of(served: Served, claims: Shard | Unchecked, *ids: str, token: int = 1, **more: object) -> ClaimResult:
-    """Asks what was found for a request before."""
+    """Claims ids at the handler that a request would have found."""
     prints = claims.fingerprints().of_array(pa.array(ids, pa.string()))
     return await claims.claims.claim(ClaimRequest(id16(token), 7, prints, **more), served.deadline())  # type: ignore[arg-type]
 
 
 async def noted(served: Served) -> list[AuditRecord]:
-    await turns()
+    await run_ready_tasks()
     trail: list[AuditRecord] = await served.shard.operations.actions.trail(None, 10)
     return [one for one in trail if one.action == "pass unchecked"]

@@ -1,4 +1,4 @@
-"""A namespace whose requests take long, for what is refused for its wait."""
+"""A namespace with slow requests, for tests of refusals because of the queue."""
 
 import json
 
@@ -11,7 +11,7 @@ def claim(*ids: str) -> bytes:
 
 
 def slow(http: Served) -> Backlog:
-    """Has a request of the namespace take a tenth of a second, as was measured until now."""
+    """Records past requests of the namespace that took 0.1 seconds each."""
     backlog = http.program.gateway.shard("default").backlog
     now_ms = http.program.gateway.clock.monotonic_ms()
     for number in range(10):
@@ -21,7 +21,7 @@ def slow(http: Served) -> Backlog:
 
 
 def fill(http: Served) -> Backlog:
-    """Has requests wait for as long as `QUEUE_REQUESTS` slow ones take."""
+    """Queues `QUEUE_REQUESTS` slow requests."""
     backlog, now_ms = slow(http), http.program.gateway.clock.monotonic_ms()
     for _ in range(QUEUE_REQUESTS):
         backlog.enter(0, now_ms)

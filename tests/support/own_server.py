@@ -1,4 +1,4 @@
-"""A database server for tests, of a user of its own, in a data folder of its own."""
+"""A database server for tests, under its own user and in its own data folder."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ import pytest
 
 
 def program(path: str | None, name: str, package: str) -> str:
-    """Returns the path of a server's program; without one its tests are skipped, and with CI=true they fail."""
+    """Returns the path of a server's program. If it is missing, skips the test; with CI=true the test fails."""
     if path is None:
         say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
         say(f"{name} is not installed: apt-get install {package}")
@@ -20,7 +20,7 @@ def program(path: str | None, name: str, package: str) -> str:
 
 
 class OwnServer:
-    """Starts one server and stops it. As root it runs as `user`, since these servers refuse to run as root."""
+    """Starts and stops one server. As root it runs as `user`, because these servers refuse to run as root."""
 
     def __init__(self, user: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"{user}-"))  # pytest's own folders are closed to other users
@@ -31,7 +31,7 @@ class OwnServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, make: Sequence[str], serve: Sequence[str], answers: Callable[[], bool]) -> None:
-        """Makes the data folder and starts the server; returns once it answers."""
+        """Creates the data folder and starts the server; returns once it answers."""
         subprocess.run(make, check=True, capture_output=True, cwd=self.folder, **self._as)
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(serve, stdout=log, stderr=log, cwd=self.folder, **self._as)

@@ -1,4 +1,4 @@
-"""Reads what the gateway's packed answers say."""
+"""Decodes the gateway's packed answers."""
 
 import struct
 
@@ -11,7 +11,7 @@ _NO_CLAIM = bytes(16)
 
 
 def read_claim_packed(body: bytes) -> ClaimResult:
-    """What `claim_packed` wrote; ValueError when it is anything else."""
+    """Decodes the output of `claim_packed`. Raises ValueError for anything else."""
     claim, lease_ms, count = _HEAD.unpack_from(body)
     verdicts = np.frombuffer(body, np.uint8, count, _HEAD.size)
     pairs = np.frombuffer(body, "<u4", offset=_HEAD.size + count).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""A real HTTP server of payments that honours Idempotency-Key, and can be told to lose or hold back an answer."""
+"""A real HTTP payments server that honours Idempotency-Key and can lose or delay an answer."""
 
 import threading
 from collections import Counter, deque
@@ -7,10 +7,10 @@ from typing import Any
 
 
 class PaymentsServer:
-    """Takes POST on 127.0.0.1: a payment of a key once, if it comes with one, else at each request.
+    """Accepts POST on 127.0.0.1. A payment with a key is made once; one without is made at each request.
 
-    `faults`, taken in turn by requests: `lose` takes the payment and hangs up; `hang_up` hangs up before it; a number
-    answers that status without taking it; `hold` takes it and answers only once the server stops.
+    `faults` apply to requests in turn: `lose` makes the payment and hangs up; `hang_up` hangs up before it; a number
+    answers that status without a payment; `hold` makes the payment and answers only when the server stops.
     """
 
     def __init__(self, *faults: str | int) -> None:
@@ -33,7 +33,7 @@ class PaymentsServer:
         self._server.server_close()
 
     def answer(self, key: str | None, body: str) -> int | None:
-        """The status to answer; None: hang up."""
+        """Returns the status to answer, or None to hang up."""
         with self._lock:
             self.keys.append(key)
             fault = self.faults.popleft() if self.faults else None

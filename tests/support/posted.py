@@ -1,4 +1,4 @@
-"""Requests of JSON to a gateway of a test, by their status; what waits in it for the ledger."""
+"""JSON requests to a test gateway, and its counts of waiting changes and answers."""
 
 import http.client
 import json
@@ -14,7 +14,7 @@ _WAITING = re.compile(r"^oncegate_group_commit_(changes|answers)\{[^}]*\} (\d+)"
 
 
 def post(gateway: GatewayProcess, path: str, **body: Any) -> tuple[int, dict[str, Any]]:
-    """One request to the namespace `default`, sent once: its status and its document."""
+    """Posts one request to the namespace `default`, without retries. Returns its status and document."""
     with closing(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=WAIT_S)) as connection:
         connection.request(
             "POST", f"/v1/namespaces/default/{path}", json.dumps(body), {"Content-Type": "application/json"}
@@ -24,19 +24,18 @@ def post(gateway: GatewayProcess, path: str, **body: Any) -> tuple[int, dict[str
 
 
 def claim(gateway: GatewayProcess, *ids: str, lease_ms: int = 30_000) -> tuple[int, dict[str, Any]]:
-    """Claims ids under a token of their own."""
+    """Claims ids under a new token."""
     return post(gateway, "ids:claim", token=uuid4().hex, call=0, ids=list(ids), lease_ms=lease_ms)
 
 
 def produce(gateway: GatewayProcess, topic: str, id_: str, value: str) -> tuple[int, dict[str, Any]]:
-    """Writes one row under an id."""
     records = [{"key": id_, "value": value}]
     path = f"topics/{topic}/records:produce"
     return post(gateway, path, token=uuid4().hex, call=0, id_col=["key"], records=records)
 
 
 def waiting(gateway: GatewayProcess) -> tuple[int, int]:
-    """The changes that wait for the next append, and the answers that wait for one to end."""
+    """Returns the number of changes that wait for the next append, and of answers that wait for one to end."""
     with closing(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=WAIT_S)) as connection:
         connection.request("GET", "/metrics")
         found = {name: int(count) for name, count in _WAITING.findall(connection.getresponse().read().decode())}

@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests, on a free port of 127.0.0.1."""
+"""A real PostgreSQL server for tests, on a free port of 127.0.0.1."""
 
 import shutil
 from pathlib import Path
@@ -13,13 +13,13 @@ USER = "postgres"
 
 
 def _program(name: str) -> str:
-    """This machine's, of the newest version; Debian keeps them out of the path."""
+    """Returns the newest version on this machine; Debian keeps them out of the path."""
     found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
     return program(str(found[-1]) if found else shutil.which(name), "PostgreSQL", "postgresql")
 
 
 class PostgresServer(OwnServer):
-    """One server that is started and stopped; `dsn` is where clients connect."""
+    """A server; clients connect with `dsn`."""
 
     def __init__(self) -> None:
         self._initdb, self._postgres = _program("initdb"), _program("postgres")
@@ -28,11 +28,9 @@ class PostgresServer(OwnServer):
 
     @property
     def dsn(self) -> str:
-        """Where clients connect."""
         return f"host=127.0.0.1 port={self._port} user={USER} dbname=postgres"
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """What a query answers."""
         with psycopg.connect(self.dsn) as database:
             return database.execute(query).fetchall()
 

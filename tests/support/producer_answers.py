@@ -1,4 +1,4 @@
-"""What a scripted gateway answers a producer that registers."""
+"""Answers of a scripted gateway to the registration of a producer."""
 
 import json
 from typing import Any
@@ -17,9 +17,9 @@ STANDING: dict[str, Any] = {
 }
 
 
-def said(**members: Any) -> Answer:
+def answering(**members: Any) -> Answer:
     return Answer(body=json.dumps(members).encode())
 
 
 def registered(**changed: Any) -> Answer:
-    return said(**{**STANDING, **changed})
+    return answering(**{**STANDING, **changed})

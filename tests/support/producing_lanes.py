@@ -1,4 +1,4 @@
-"""A gateway under test with short names for what producers and drivers ask of it."""
+"""A gateway under test, with short names for requests of producers and drivers."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -19,13 +19,13 @@ from oncegate.engine.producer_requests import (
     SequenceSettled,
 )
 from oncegate.engine.requests import ClaimRequest, ClaimResult, ProduceRequest, Rows, Scope, SequenceRequest
-from tests.support.held import HeldLedgers, Served, id16, rows_of, serving
+from tests.support.memory_gateway import GatedLedgers, Served, id16, rows_of, serving
 
 DRIVER_TOKEN = 90
 
 
 class Lanes:
-    """Driver "d" with token 90, producer "p"; tokens are small numbers."""
+    """Driver "d" with token 90 and producer "p"; tokens are small numbers."""
 
     def __init__(self, served: Served) -> None:
         self.served = served
@@ -93,7 +93,7 @@ class Lanes:
         epoch: int = 1,
         payloads: Sequence[int] | None = None,
     ) -> Any:
-        """Rows whose column `n` is their sequence. `payloads`: the digests of their payloads."""
+        """Produces rows whose column `n` is their sequence. `payloads`: the digests of their payloads."""
         wanted = np.array(sequences, np.uint64)
         sequenced = SequenceRequest("p", epoch, id16(token), call, wanted)
         rows = rows_of(*sequences) if rows is None else rows
@@ -108,8 +108,8 @@ class Lanes:
 
 
 @asynccontextmanager
-async def lanes(ledgers: HeldLedgers | None = None, **limits: Any) -> AsyncIterator[Lanes]:
-    """A gateway with driver "d" and producer "p" registered, or what an earlier one left."""
+async def lanes(ledgers: GatedLedgers | None = None, **limits: Any) -> AsyncIterator[Lanes]:
+    """Opens a gateway with driver "d" and producer "p" registered, or over the ledgers of an earlier one."""
     async with serving(ledgers, **limits) as served:
         found = Lanes(served)
         if "d" not in found.shard.journal.index.producers.drivers:

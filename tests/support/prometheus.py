@@ -1,6 +1,6 @@
 """A real Prometheus for tests, on a free port of 127.0.0.1, and its promtool.
 
-Where none is installed their tests are skipped; with CI=true they fail.
+Their tests are skipped if it is not installed; with CI=true they fail.
 """
 
 import json
@@ -21,13 +21,13 @@ from deploy.ports import free_port
 from tests.support.tree import ROOT
 
 RULES = ROOT / "deploy/prometheus/rules.yaml"
-# Long enough on a machine that does other things too.
+# Long enough on a busy machine.
 WAIT_S = 120
 SCRAPES = "500ms"
 
 
 def program(name: str) -> str:
-    """Where `prometheus` or `promtool` is."""
+    """Returns the path of `prometheus` or `promtool`."""
     found = shutil.which(name)
     if found is None:
         say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
@@ -36,12 +36,12 @@ def program(name: str) -> str:
 
 
 def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs promtool, whatever its exit status."""
+    """Runs promtool and returns the finished process."""
     return subprocess.run([program("promtool"), *arguments], capture_output=True, text=True, check=False)
 
 
 class Prometheus:
-    """Scrapes one port of 127.0.0.1 twice a second, and evaluates the rules of deploy/prometheus."""
+    """Scrapes one port of 127.0.0.1 twice a second and evaluates the rules of deploy/prometheus."""
 
     def __init__(self, folder: Path, scraped_port: int) -> None:
         self._folder = folder / "prometheus"
@@ -54,7 +54,7 @@ class Prometheus:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Prometheus":
-        """Starts it; returns once it answers."""
+        """Starts the server; returns once it answers."""
         flags = {"config.file": "prometheus.yaml", "storage.tsdb.path": "data"}
         flags["web.listen-address"] = f"127.0.0.1:{self._port}"
         command = [program("prometheus"), *(f"--{name}={value}" for name, value in flags.items())]
@@ -70,20 +70,19 @@ class Prometheus:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
         return f"http://127.0.0.1:{self._port}"
 
     def query(self, expr: str) -> list[dict[str, Any]]:
-        """Evaluates a query now: a series each, with `metric` (its labels) and `value` (time and text)."""
+        """Evaluates a query now. Returns its series, each with `metric` (labels) and `value` (time and text)."""
         found: list[dict[str, Any]] = self._get("/api/v1/query", query=expr)["result"]
         return found
 
     def names(self) -> set[str]:
-        """Lists the metrics that it has."""
+        """Returns the names of all metrics."""
         return set(self._get("/api/v1/label/__name__/values"))
 
     def wait_for(self, expr: str) -> None:
-        """Returns once a query has a series: a comparison has one where it holds."""
+        """Returns once a query has a series; a comparison has one while it holds."""
         self._until(lambda: self.query(expr) or None)
 
     def _until(self, ask: Any) -> Any:

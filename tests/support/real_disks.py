@@ -1,4 +1,4 @@
-"""File systems that a test makes and mounts; where that is not possible, the test is skipped."""
+"""File systems that a test creates and mounts; the test is skipped if that is not possible."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Headers of records in Kafka as the gateway writes them, for checks of what they say."""
+"""Kafka record headers as the gateway writes them."""
 
 SOURCE, BATCH = "producer:p", 'batch:["etl","flights",""]'
 Header = tuple[str, bytes | None]

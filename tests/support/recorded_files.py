@@ -1,6 +1,6 @@
-"""Records what code that knows nothing of it does to files below a folder, as the operations that `crash_disk` reads.
+"""Records the file operations of unsuspecting code below a folder, in the form that `crash_disk` reads.
 
-Only calls are recorded: bytes that Python still buffers when a file is synced or renamed are not in it by then.
+Only calls are recorded: data that Python still buffers when a file is synced or renamed is not in the log yet.
 """
 
 import builtins
@@ -19,7 +19,7 @@ from tests.support.crash_disk import Crashes, Op, State, digest, materialize
 
 
 class RecordedFiles:
-    """Keeps a log of operations below `root`, which is durable already."""
+    """Logs operations below `root`. Its content at the start is durable."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -29,7 +29,7 @@ class RecordedFiles:
         self._count = 0
 
     def note(self, what: str) -> None:
-        """A mark in the log, such as: this was acknowledged."""
+        """Adds a note to the log, for example that something was acknowledged."""
         self.ops.append(Op("note", Path(what)))
 
     @contextmanager
@@ -51,7 +51,7 @@ class RecordedFiles:
         self.ops.append(Op("create", path, file=self._count))
 
     def _look(self, path: Path) -> int:
-        """Notes what was written to a file since the last look; returns the file's number."""
+        """Logs the bytes written to a file since the last call; returns the file's number."""
         number, content = self._files[path.stat().st_ino], path.read_bytes()
         known = self._bytes[number]
         if content != known:
@@ -129,9 +129,9 @@ class RecordedFiles:
         return opened
 
     def crashes(self, *, blocks_are_lost: bool = True) -> Iterator[tuple[list[str], State]]:
-        """Every state that a power failure may leave, each once after each note, with the notes before it.
+        """Yields every state that a power failure may leave, once after each note, with the notes before it.
 
-        `blocks_are_lost`: as in `Crashes.states`.
+        `blocks_are_lost`: see `Crashes.states`.
         """
         crashes, rng, notes, seen = Crashes(self.root), random.Random(0), list[str](), set[bytes]()
         for op in self.ops:
@@ -147,7 +147,7 @@ class RecordedFiles:
 
 @contextmanager
 def left(state: State, root: Path, beside: Path) -> Iterator[Path]:
-    """The state as files, in a folder that is there as long as the context."""
+    """Writes the state into a folder that exists for the duration of the context."""
     materialize(state, root, beside)
     try:
         yield beside

@@ -1,4 +1,4 @@
-"""Ledgers of tests on a Redis server: a prefix of their own each, opened directly or through a proxy."""
+"""Ledgers on a test Redis server, each under its own prefix, opened directly or through a proxy."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -11,13 +11,14 @@ from oncegate.testing.ledger_places import replayed
 from tests.support.redis_proxy import RedisProxy
 from tests.support.redis_server import RedisServer
 
-# Longer than any disk takes: what is lost is lost by tests, and not by the time that passes.
+# Longer than any disk takes: replies are lost only when a test loses them, never by a timeout.
 REPLY_MS = 60_000
 _prefixes = count()
 
 
 class Prefix:
-    """Keys below a prefix of their own. `witness`: a folder, None for a gateway without one. `options`: of the URL."""
+    """Keys below a prefix of their own. `witness`: a folder, or None for a gateway without one. `options`: of
+    the URL."""
 
     def __init__(self, at: RedisServer | RedisProxy, witness: Path | None, options: str = "bare_key=yes") -> None:
         self.at = at
@@ -26,24 +27,24 @@ class Prefix:
         self.options = options
 
     def key(self, what: str) -> str:
-        """A key of the default namespace's ledger."""
+        """Returns a key of the default namespace's ledger."""
         return f"{{{self.name}/default/1}}:{what}"
 
     def place(self, at: RedisServer | RedisProxy | None = None, options: str | None = None) -> str:
-        """What follows `redis:` in the URL."""
+        """Returns the part of the URL after `redis:`."""
         options = (options or self.options) + "&no_witness=yes" * (self.witness is None)
         patience = "" if "reply_ms" in options else f"&reply_ms={REPLY_MS}"
         return f"//{(at or self.at).address}/{self.name}?{options}{patience}"
 
     def ledgers(self, *, create: bool = False) -> AbstractAsyncContextManager[RedisLedgers]:
-        """All ledgers there, as a gateway has them that owns none of them yet."""
+        """Opens all ledgers there without owning any of them."""
         return open_redis(self.place(), create=create)
 
     @asynccontextmanager
     async def opened(
         self, at: RedisServer | RedisProxy | None = None, options: str | None = None
     ) -> AsyncIterator[OpenLedger]:
-        """The default namespace's ledger, as a process that starts now opens it."""
+        """Opens the default namespace's ledger, as a new process does."""
         witness = None if self.witness is None else str(self.witness)
         async with (
             open_redis(self.place(at, options), create=True, witness=witness) as ledgers,
@@ -53,5 +54,4 @@ class Prefix:
 
 
 async def entries(ledger: Ledger) -> list[bytes]:
-    """All entries, in their order."""
     return [bytes(one.body) for one in await replayed(ledger)]

@@ -1,4 +1,4 @@
-"""Stands between gateways and a Redis server and knows the commands: holds or loses them, or their answers."""
+"""A proxy for a Redis server that parses commands and holds or loses them or their answers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,12 +9,16 @@ from oncegate.ledgers.redis.scripts import Script
 
 
 class RedisProxy:
-    """Listens on `port` of 127.0.0.1. What a fault names happens to the next command that runs the script.
+    """Listens on `port` of 127.0.0.1. A fault applies to the next command that runs the given script.
 
-    hold(script): it waits here until `release`, though its client is cut.
-    lose(script): the server never gets it, and the client's connection is closed.
-    lose_answer(script): the server does it, and the client's connection is closed in place of the answer.
-    hold_answer(script): the server does it, and the answer waits here until `release`, which closes the connection.
+    hold(script): the command waits until `release`; its client's connection is closed.
+
+    lose(script): the server never gets the command, and the client's connection is closed.
+
+    lose_answer(script): the server executes the command, and the client's connection is closed instead of the answer.
+
+    hold_answer(script): the server executes the command, and the answer waits until `release`, which closes the
+    connection.
     """
 
     def __init__(self, server_port: int) -> None:
@@ -25,28 +29,27 @@ class RedisProxy:
         self._due: dict[str, tuple[Script, int]] = {}
         self._clients: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        # Whose next answer is lost or held.
+        # The fault of the next answer on each connection.
         self._losing: dict[asyncio.StreamWriter, str] = {}
 
     @property
     def address(self) -> str:
-        """Where clients connect."""
         return f"127.0.0.1:{self.port}"
 
     def hold(self, script: Script) -> None:
-        """Keeps the next run of a script until `release`; `held` is set once it is here."""
+        """Holds the next run of a script until `release`; sets `held` when it arrives."""
         self._begin("hold", script, 0)
 
     def hold_answer(self, script: Script) -> None:
-        """Keeps the answer to the next run of a script; `held` is set once it is here."""
+        """Holds the answer to the next run of a script; sets `held` when it arrives."""
         self._begin("hold answer", script, 0)
 
     def lose(self, script: Script, *, after: int = 0) -> None:
-        """Closes the client's connection in place of passing on the run behind `after` more of a script."""
+        """Closes the client's connection instead of forwarding the run of a script after `after` more."""
         self._begin("lose", script, after)
 
     def lose_answer(self, script: Script, *, after: int = 0) -> None:
-        """Closes the client's connection in place of the answer to the run behind `after` more of a script."""
+        """Closes the client's connection instead of answering the run of a script after `after` more."""
         self._begin("lose answer", script, after)
 
     def _begin(self, fault: str, script: Script, after: int) -> None:
@@ -55,7 +58,7 @@ class RedisProxy:
         self._released.clear()
 
     def release(self) -> None:
-        """Lets go of what is held."""
+        """Releases the command or answer that is held."""
         self._released.set()
 
     @property
@@ -64,16 +67,15 @@ class RedisProxy:
         return bool(self._due)
 
     def forget(self) -> None:
-        """Forgets the faults that nothing has met."""
+        """Cancels the faults that have not occurred."""
         self._due.clear()
 
     def cut(self) -> None:
-        """Closes every client's connection."""
         for client in list(self._clients):
             client.close()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carries one client's connection until either side closes it."""
+        """Serves one client's connection until either side closes it."""
         try:
             up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self.server_port)
         except OSError:
@@ -96,13 +98,13 @@ class RedisProxy:
             self._tasks.discard(task)
 
     async def close(self) -> None:
-        """Closes every client's connection, and returns once all are gone."""
+        """Closes every client's connection and returns once all have ended."""
         self.cut()
         if self._tasks:
             await asyncio.wait(set(self._tasks))
 
     async def _pass(self, command: bytes, writer: asyncio.StreamWriter, up_writer: asyncio.StreamWriter) -> bool:
-        """Passes one command on; whether there is a client left to hear."""
+        """Forwards one command. Returns False if the client's connection is to be closed."""
         if self._is_due("lose", command):
             return False
         if self._is_due("hold", command):
@@ -111,7 +113,7 @@ class RedisProxy:
             await self._released.wait()
         for fault in ("lose answer", "hold answer"):
             if self._is_due(fault, command):
-                # Clients wait for each answer before they send more: it is the next that comes.
+                # Clients wait for each answer before they send more, so the fault applies to the next answer.
                 self._losing[writer] = fault
         up_writer.write(command)
         with suppress(ConnectionError):
@@ -141,7 +143,7 @@ class RedisProxy:
 
 
 async def _command(reader: asyncio.StreamReader) -> bytes:
-    """The next whole command, as it was sent; empty where the connection has ended."""
+    """Returns the next whole command as it was sent, or b"" if the connection has ended."""
     try:
         data = bytearray(await reader.readuntil(b"\r\n"))
         for _ in range(int(data[1:])):
@@ -154,7 +156,7 @@ async def _command(reader: asyncio.StreamReader) -> bytes:
 
 @asynccontextmanager
 async def proxied(server_port: int) -> AsyncIterator[RedisProxy]:
-    """A proxy in front of a server."""
+    """Runs a proxy in front of a server."""
     proxy = RedisProxy(server_port)
     listening = await asyncio.start_server(proxy.serve, "127.0.0.1", proxy.port, limit=1 << 26)
     try:

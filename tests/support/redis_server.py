@@ -1,6 +1,6 @@
-"""Real redis-servers for tests, on free ports and in folders of their own, with what another client sees of them.
+"""Real redis-servers for tests, on free ports and in their own folders, with another client's view of them.
 
-Where none is installed their tests are skipped; with CI=true they fail.
+Their tests are skipped if it is not installed; with CI=true they fail.
 """
 
 import os
@@ -19,15 +19,15 @@ import redis
 from deploy.ports import free_port
 
 START_S = 60
-# What a ledger of real use would have: synced before each answer, nothing saved beside.
+# The settings that a production ledger has: synced before each answer, no other persistence.
 DURABLE = {"appendonly": "yes", "appendfsync": "always", "save": '""'}
-# A server waits five seconds for more replicas to come before it gives one what it has.
+# By default a server waits five seconds for more replicas before it syncs one.
 QUICK = {"repl-diskless-sync-delay": "0"}
 _folders = count()
 
 
 def _redis_server() -> str:
-    """This machine's."""
+    """Returns the path of this machine's server."""
     found = shutil.which("redis-server")
     if found is None:
         say = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
@@ -36,9 +36,9 @@ def _redis_server() -> str:
 
 
 class RedisServer:
-    """One redis-server that is started, stopped, killed and paused; its port stays the same. `options`: its settings.
+    """A redis-server that tests start, stop, kill and pause; its port stays the same. `options`: its settings.
 
-    SIGKILL leaves what it has written; `replaced` begins with an empty folder, as a machine does that was replaced.
+    SIGKILL keeps its written data; `replace` begins with an empty folder, like a replaced machine.
     """
 
     def __init__(self, folder: Path, **options: str) -> None:
@@ -51,11 +51,10 @@ class RedisServer:
 
     @property
     def address(self) -> str:
-        """Where clients connect."""
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> "RedisServer":
-        """Starts it, and returns once it answers."""
+        """Starts the server and returns once it answers."""
         given = [word for name, value in self.options.items() for word in (f"--{name}", *value.split())]
         command = [_redis_server(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
         with (self.folder / "log").open("ab") as log:
@@ -67,7 +66,7 @@ class RedisServer:
 
     @contextmanager
     def client(self) -> Iterator[Any]:
-        """Another client of it."""
+        """Yields another client of the server."""
         with redis.Redis("127.0.0.1", self.port, retry=None, socket_timeout=START_S) as client:
             yield client
 
@@ -77,31 +76,30 @@ class RedisServer:
             return client.execute_command(*command)
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends the process a signal."""
         assert self._process is not None
         self._process.send_signal(number)
 
     def kill(self) -> None:
-        """SIGKILL, and waits for the end."""
+        """Sends SIGKILL and waits for the process to end."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def restart(self) -> None:
-        """Kills it and starts it again over what its folder holds."""
+        """Kills the server and restarts it on its folder."""
         self.kill()
         self.start()
 
     def replace(self) -> None:
-        """Kills it, and starts one on its port that holds nothing."""
+        """Kills the server and starts an empty one on its port."""
         self.kill()
         self.folder = self._parent / f"redis-{next(_folders)}"
         self.folder.mkdir()
         self.start()
 
     def followed_by(self, replica: "RedisServer") -> None:
-        """Returns once the replica has all that this one has: WAIT without end."""
+        """Returns once the replica has everything: WAIT without a timeout."""
         self.run("SET", "followed", "yes")
         with self.client() as client:
             client.set("followed", "again")
@@ -110,7 +108,7 @@ class RedisServer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs, or is stopped by a signal."""
+        """Returns whether the process runs; a process stopped by a signal counts as running."""
         return self._process is not None and self._process.poll() is None
 
     def __enter__(self) -> "RedisServer":

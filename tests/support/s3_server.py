@@ -1,4 +1,4 @@
-"""An S3 server in this process, by moto, and what a Spark has written put into it."""
+"""An S3 server in this process (moto), and the upload of files that Spark has written."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ KEYS = {"access_key": "reader", "secret_key": "not a secret"}
 
 
 class S3:
-    """One bucket, `bucket`, on a free port of 127.0.0.1."""
+    """A bucket, `bucket`, on a free port of 127.0.0.1."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -21,7 +21,7 @@ class S3:
         self.files.create_dir("bucket")
 
     def put(self, folder: Path, name: str) -> None:
-        """A folder of the disk as a folder of the bucket."""
+        """Copies a folder from disk to a folder of the bucket."""
         self.files.create_dir(f"bucket/{name}")
         copy_files(str(folder), f"bucket/{name}", LocalFileSystem(), self.files, use_threads=False)
 
@@ -30,7 +30,7 @@ class S3:
         return f"s3://{keys}@bucket/{name}?scheme=http&endpoint_override={self.address}&region=us-east-1"
 
     def settings(self, **more: str) -> dict[str, str]:
-        """Hadoop's, as a session has them."""
+        """Returns the Hadoop settings of a session."""
         return {
             "fs.s3a.endpoint": f"http://{self.address}",
             "fs.s3a.access.key": KEYS["access_key"],

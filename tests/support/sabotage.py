@@ -1,4 +1,4 @@
-"""Raises an error in the background work of a shard: wherever it waits, in whatever it calls, one place at a time."""
+"""Raises an error in the background work of a shard: at one wait, or in one function that it calls."""
 
 import sys
 from collections.abc import Coroutine, Generator
@@ -17,7 +17,7 @@ from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.maintenance.snapshotter import Snapshotter
 
 ENGINE = str(Path(oncegate.engine.__file__).parent)
-# The coroutine of each piece of background work.
+# The coroutine of each background task.
 WORK: dict[str, tuple[type, str]] = {
     "group commit": (GroupCommit, "run"),
     "snapshot": (Snapshotter, "_replace"),
@@ -28,9 +28,9 @@ WORK: dict[str, tuple[type, str]] = {
 
 @dataclass
 class Saboteur:
-    """Raises `error` once: in place of the wait of this number, or in the first call of a function of the engine.
+    """Raises `error` once: instead of the wait with this number, or in the first call of a function of the engine.
 
-    `waits`, `called`: what there was to choose from.
+    `waits` and `called` list the possible places.
     """
 
     error: Exception
@@ -42,7 +42,7 @@ class Saboteur:
     _own: CodeType | None = None
 
     def watch(self, monkeypatch: pytest.MonkeyPatch, work: str) -> None:
-        """Stand between the loop and one piece of background work."""
+        """Inserts itself between the loop and one background task."""
         kind, name = WORK[work]
         given = getattr(kind, name)
 

@@ -1,4 +1,4 @@
-"""Serves the protocol of a schema registry from memory: subjects with versions, schemas by number, refusals."""
+"""An in-memory schema registry: subjects with versions, schemas by number, refusals."""
 
 import json
 import threading
@@ -12,10 +12,10 @@ Answer = tuple[int, dict[str, object]]
 
 
 class Registry:
-    """What is registered. `refused`: the next schema to be registered is not compatible with those before it.
+    """The registered schemas.
 
-    `user_info`: USER:PASSWORD that each request has to bring, "" for none. `is_failing`: whoever asks for a
-    schema that is there is answered 500.
+    `refused`: the next schema to be registered is incompatible with the earlier ones. `user_info`: the USER:PASSWORD
+    that each request must bring, "" for none. `is_failing`: requests for an existing schema are answered 500.
     """
 
     def __init__(self, url: str) -> None:
@@ -69,7 +69,7 @@ class Registry:
 
 
 def _in_form(schema: dict[str, object], query: str) -> dict[str, object]:
-    """As Confluent's registry answers: Protobuf is its source text, unless the descriptor is asked for."""
+    """Formats a schema as Confluent's registry does: Protobuf as source text, unless the descriptor is requested."""
     if schema.get("schemaType") != "PROTOBUF" or "format=serialized" in query:
         return schema
     return {**schema, "schema": 'syntax = "proto3";'}
@@ -77,7 +77,7 @@ def _in_form(schema: dict[str, object], query: str) -> dict[str, object]:
 
 @contextmanager
 def schema_registry() -> Iterator[Registry]:
-    """A registry on a free port of this machine, until the context ends."""
+    """Runs a registry on a free port of this machine until the context ends."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -101,7 +101,7 @@ def schema_registry() -> Iterator[Registry]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     registry = Registry(f"http://127.0.0.1:{server.server_address[1]}")
-    # A shutdown waits for the end of such a turn.
+    # A shutdown waits for the end of such an interval.
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), name="schema registry", daemon=True)
     thread.start()
     try:

@@ -1,4 +1,4 @@
-"""A gateway that seals early, its clock, and what is asked of it."""
+"""A gateway that seals early, its clock, and requests to it."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -10,7 +10,7 @@ import pyarrow as pa
 from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import LedgerFull
 from oncegate.engine.requests import ProduceRequest, TakeRequest
-from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, until
+from tests.support.memory_gateway import GatedLedgers, Served, id16, rows_of, serving, verdicts_of, wait_until
 
 HOT = 8
 LEASE_MS = 30_000
@@ -20,8 +20,8 @@ _TOKENS = count(1_000)
 
 
 @asynccontextmanager
-async def eviction(ledgers: HeldLedgers | None = None, **limits: Any) -> AsyncIterator[Served]:
-    """`HOT` ids stay in memory; an append of sealed ids has some 4 ids at most."""
+async def eviction(ledgers: GatedLedgers | None = None, **limits: Any) -> AsyncIterator[Served]:
+    """Opens a gateway that keeps `HOT` ids in memory; an append of sealed ids has about 4 ids at most."""
     async with serving(ledgers, **{"hot_ids": HOT, "seal_bytes": 64} | limits) as served:
         yield served
 
@@ -33,13 +33,13 @@ async def done(served: Served, *ids: str, token: int = 1) -> None:
 
 async def take(served: Served, owner: int, *ids: str) -> list[str]:
     prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
-    return said(await served.shard.claims.take(TakeRequest(id16(owner), prints), served.deadline()))
+    return verdicts_of(await served.shard.claims.take(TakeRequest(id16(owner), prints), served.deadline()))
 
 
 async def produce(served: Served, *ids: str, token: int = 1, call: int = 9) -> list[str]:
     prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
     ask = ProduceRequest("topic", id16(token), call, rows_of(*range(len(ids))), prints)
-    return said(await served.shard.records.produce(ask, served.deadline()))  # type: ignore[arg-type]
+    return verdicts_of(await served.shard.records.produce(ask, served.deadline()))  # type: ignore[arg-type]
 
 
 async def state(served: Served, name: str) -> IdState:
@@ -48,7 +48,7 @@ async def state(served: Served, name: str) -> IdState:
 
 
 async def seal(served: Served) -> None:
-    """Claims are forgotten, then the upkeep looks, and whatever begins then ends."""
+    """Lets claims be forgotten, runs the upkeep once, and waits for the work that it starts."""
     served.clock.advance(FORGOTTEN_MS)
     served.shard.eviction.step()
     await settled(served)
@@ -56,7 +56,7 @@ async def seal(served: Served) -> None:
 
 async def settled(served: Served) -> None:
     eviction = served.shard.eviction
-    await until(lambda: not eviction.working)
+    await wait_until(lambda: not eviction.working)
 
 
 def names(first: int, last: int) -> Sequence[str]:
@@ -64,13 +64,13 @@ def names(first: int, last: int) -> Sequence[str]:
 
 
 def counters(served: Served) -> tuple[int, int, int]:
-    """Ids known, ids in memory, ids that left it."""
+    """Returns the number of ids known, of ids in memory, and of ids sealed."""
     found = served.shard.counters()
     return found["ids"], served.shard.journal.index.claims.ids, found["cold_ids"]
 
 
-def files(ledgers: HeldLedgers) -> dict[str, bytes]:
-    """Runs and filters beside the ledger, by name; what is changed here is changed there."""
+def files(ledgers: GatedLedgers) -> dict[str, bytes]:
+    """Returns the runs and filters beside the ledger by name. Changes to the dict change the files."""
     return ledgers.runs.files["default"]
 
 
@@ -79,23 +79,23 @@ def runs_of(served: Served) -> list[str]:
 
 
 async def filled(served: Served, ids: int = 20) -> None:
-    """Done ids and an owner's, most of them sealed."""
+    """Completes ids and takes one for an owner; most of them end up sealed."""
     await done(served, *names(0, ids))
     await take(served, 7, "taken")
     await seal(served)
 
 
 async def answers_as_before(served: Served, ids: int = 20) -> None:
-    """What `filled` did is known still, and nothing else is."""
+    """Checks that everything that `filled` did is known, and nothing else."""
     number = next(_TOKENS)
-    asked = said(await served.claim(*names(0, ids), "taken", f"new {number}", token=number))
+    asked = verdicts_of(await served.claim(*names(0, ids), "taken", f"new {number}", token=number))
     assert asked == ["DUPLICATE"] * (ids + 1) + ["GRANTED"]
     assert await take(served, 7, "taken", "id 0") == ["GRANTED", "DUPLICATE"]
 
 
 @contextmanager
 def without_room(served: Served, kind: str = "") -> Iterator[None]:
-    """No file fits beside the ledger; of this kind only, where one is named."""
+    """Makes every write of a file beside the ledger fail, or only files of this kind."""
     runs = served.shard.eviction._files._runs
     kept = runs.write
 
@@ -112,7 +112,7 @@ def without_room(served: Served, kind: str = "") -> Iterator[None]:
 
 
 async def pass_hours(served: Served, hours: int) -> None:
-    """The upkeep looks often enough that each bucket is seen to be over."""
+    """Advances the clock hour by hour, so that the upkeep sees the end of each bucket."""
     for _ in range(hours):
         served.clock.advance(HOUR_MS)
         served.shard.scheduler.retire()

@@ -1,4 +1,4 @@
-"""A gateway over a ledger in memory that sends rows to topics elsewhere; a test looks at what was to be sent."""
+"""A gateway over a memory ledger that sends rows to topics elsewhere; tests inspect the rows it sends."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -23,13 +23,13 @@ from oncegate.ports import (
     TopicsElsewhere,
     WriteRange,
 )
-from tests.support.held import Disk, HeldLedger, HeldLedgers
+from tests.support.memory_gateway import Disk, GatedLedger, GatedLedgers
 
 
 class Elsewhere:
-    """A `ports.RowTopics` that takes all rows, up to a number of bytes; `checked`: the origins of the checks.
+    """A `ports.RowTopics` that accepts all rows up to `bytes_max`. `checked`: the origins of its checks.
 
-    away: why its servers cannot be asked about topics; empty: they can.
+    `away`: the reason why its servers cannot be asked about topics; empty if they can.
     """
 
     where = "elsewhere:9092"
@@ -72,17 +72,18 @@ class Elsewhere:
 
 
 class Partitions:
-    """The places of rows that were sent: partitions take turns, row by row.
+    """The row offsets of sent rows: the partitions alternate, row by row.
 
-    Behind each append an offset is taken by its end, as in Kafka. `by_position`: of the entries that sent them.
+    Each append is followed by an offset for its transaction marker, as in Kafka. `by_position`: by the position of the
+    sending entry.
     """
 
     def __init__(self, count: int = 3) -> None:
         self.ends = [100 * number for number in range(count)]
         self.by_position: dict[int, RowPlaces] = {}
-        # False: the ledger does not record places.
+        # False if the ledger does not record row offsets.
         self.is_kept = True
-        # Cleared: reads wait for it.
+        # Reads wait while this is cleared.
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -99,8 +100,8 @@ class Partitions:
         return RowPlaces(ranges, partition_of)
 
 
-class SendingLedger(HeldLedger):
-    """Gives up what it sends; `sent`: what the appends that were written have sent."""
+class SendingLedger(GatedLedger):
+    """Drops the rows that it sends. `sent`: the rows sent by successful appends."""
 
     def __init__(
         self, good: Ledger, outputs: Outputs, disk: Disk, sent: list[SendRanges], partitions: Partitions
@@ -137,8 +138,8 @@ class SendingLedger(HeldLedger):
             yield [replace(one, places=by_position.get(one.position)) for one in batch]
 
 
-class SendingLedgers(HeldLedgers):
-    """`ports.Ledgers`; what is sent by any of them is in `sent`, what was checked in `elsewhere`."""
+class SendingLedgers(GatedLedgers):
+    """`ports.Ledgers`. `sent` lists the rows sent by any of them, `elsewhere` the checks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,11 +152,11 @@ class SendingLedgers(HeldLedgers):
         async with super().open(namespace) as opened:
             yield replace(opened, topics=TopicsElsewhere(self.elsewhere))
 
-    def held(self, opened: OpenLedger) -> HeldLedger:
+    def gated(self, opened: OpenLedger) -> GatedLedger:
         assert opened.outputs is not None
         return SendingLedger(opened.ledger, opened.outputs, self.disk, self.sent, self.partitions)
 
     def origins(self) -> list[Origin | None]:
-        """Of what was sent since the last look."""
+        """Returns the origins of the rows sent since the last call."""
         found, self.sent[:] = [send.origin for send in self.sent], []
         return found

@@ -1,8 +1,8 @@
-"""An engine over a real log ledger that can be killed between two requests, and what really happened beside it.
+"""An engine over a real log ledger that can be killed between two requests, and a record of what really happened.
 
-A kill copies the data folder and its witness as they are, sometimes with a torn append behind the last segment, and
-opens the copy: what the operating system keeps when a process dies. Replies may be lost: then the world knows less
-than the gateway, as a client would.
+A kill copies the data folder and its witness, sometimes with a torn append after the last segment, and opens the copy:
+the state that the operating system keeps when a process dies. Replies may be lost; then the record knows less than the
+gateway, as a client would.
 """
 
 import asyncio
@@ -35,14 +35,14 @@ from oncegate.engine.usecases.partitioning import stream
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
 from oncegate.testing import FakeClock
-from tests.support.held import turns
 from tests.support.leaving import copy_as_left
+from tests.support.memory_gateway import run_ready_tasks
 
 LEASE_MS = 1_000
 
 
 class Quiet:
-    """An observer that keeps what it was told."""
+    """An observer that records event names."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -52,7 +52,7 @@ class Quiet:
 
 
 class World:
-    """One gateway, killed and started again; all its requests run to their end on one loop."""
+    """A gateway that is killed and restarted. Every request runs to its end on one loop."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder, self.random, self.life = folder, random.Random(seed), 0
@@ -72,7 +72,7 @@ class World:
         )
 
     def kill(self, torn_bytes: int) -> None:
-        """Go on from a copy of what is on disk now, `torn_bytes` of a never acknowledged append behind it."""
+        """Continues from a copy of the current files, with `torn_bytes` of an unacknowledged append at the end."""
         old, new = self.folder / str(self.life), self.folder / str(self.life + 1)
         copy_as_left(old, new)
         copy_as_left(old.with_name(old.name + ".witness"), new.with_name(new.name + ".witness"))
@@ -103,7 +103,7 @@ class World:
         return answer.claim, [Verdict(int(byte) & VERDICT_MASK) for byte in np.asarray(answer.verdicts)]
 
     def produce(self, token: bytes, call: int, ids: list[str]) -> list[Verdict]:
-        """Rows that are nothing but their id, to the topic `rows`."""
+        """Produces rows that consist of their id to the topic `rows`."""
         shard = self.gateway.shard("default")
         batch = pa.record_batch([pa.array(ids)], names=["value"])
         rows = Rows(batch.schema, [batch], len(ids), stream(batch.schema, [batch]))
@@ -112,7 +112,7 @@ class World:
         return [Verdict(int(byte) & VERDICT_MASK) for byte in np.asarray(answer.verdicts)]
 
     def compact(self) -> None:
-        """Let the index as it is replace all entries so far, and wait for that."""
+        """Replaces all entries so far by a snapshot of the index, and waits for that."""
         self.runner.run(self._compact())
 
     async def _compact(self) -> None:
@@ -121,10 +121,10 @@ class World:
         shard.snapshotter.compact(shard.scheduler.save)
         async with asyncio.timeout(20):
             while shard.snapshotter.compacting:
-                await turns(1)
+                await run_ready_tasks(1)
 
     def seal(self) -> int:
-        """Let old ids leave memory, as far as nobody can name their claims; how many are out of it."""
+        """Seals old ids whose claims can no longer be named. Returns the number of sealed ids."""
         return self.runner.run(self._evict())
 
     async def _evict(self) -> int:
@@ -133,7 +133,7 @@ class World:
         shard.eviction.step()
         async with asyncio.timeout(20):
             while shard.eviction.working:
-                await turns(1)
+                await run_ready_tasks(1)
         return shard.counters()["cold_ids"]
 
     def settle(self, verb: Verb, claim: bytes) -> tuple[ClaimState, int, int] | OncegateError:
@@ -144,7 +144,7 @@ class World:
         return answer.state, answer.settled, answer.taken_over
 
     def stage(self, name: Name, owner: str, values: list[str]) -> Winner:
-        """One chunk under a token of its own."""
+        """Stages one chunk under a new token."""
         batch = pa.record_batch([pa.array(values)], names=["value"])
         data, token = stream(batch.schema, [batch]), self.random.randbytes(16)
         rows = Rows(batch.schema, [batch], len(values), data)
@@ -164,7 +164,7 @@ class World:
             return error
 
     def read(self, topic: str) -> list[str]:
-        """Every row that can be read back, in order of offset."""
+        """Returns every readable row in the order of offsets."""
         shard = self.gateway.shard("default")
         if topic not in shard.journal.index.topics.names():
             return []

@@ -1,4 +1,4 @@
-"""Starts the one Spark of a test process; a second one would get the JVM, the settings and the log of the first."""
+"""Starts the one Spark of a test process; a second session would share its JVM, settings and log."""
 
 import os
 import sys
@@ -11,18 +11,18 @@ ROOT = Path(__file__).parents[2]
 
 
 def set_environment() -> None:
-    """For the JVM's Python processes: the sinks and sources of these tests, and our own interpreter."""
+    """Sets the environment of the JVM's Python processes: our sinks and sources, and our interpreter."""
     if str(ROOT) not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    # For every JVM that these tests start: one that lives for minutes has no use for the second compiler.
+    # A JVM that lives for minutes does not need the second compiler.
     os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 
 @contextmanager
 def stderr_into(path: Path) -> Iterator[None]:
-    """What is started inside writes its standard error there: the JVM, and by it every Python process of Spark."""
+    """Redirects the standard error of processes started in the block to a file: the JVM's and its Python workers'."""
     kept = os.dup(2)
     with path.open("ab") as log:
         os.dup2(log.fileno(), 2)
@@ -34,7 +34,7 @@ def stderr_into(path: Path) -> Iterator[None]:
 
 
 def start(log: Path, warehouse: Path) -> Any:
-    """Returns a session of two threads whose tasks are tried four times."""
+    """Returns a session of two threads whose tasks have four attempts."""
     from pyspark.sql import SparkSession
 
     set_environment()
@@ -47,6 +47,6 @@ def start(log: Path, warehouse: Path) -> Any:
             .config("spark.sql.adaptive.enabled", "false")
             .config("spark.sql.streaming.stopTimeout", "30s")
             .config("spark.sql.warehouse.dir", str(warehouse))
-            .config("spark.python.task.killTimeout", "30s")  # how long a zombie lives
+            .config("spark.python.task.killTimeout", "30s")  # lifetime of a zombie task
             .getOrCreate()
         )

@@ -1,4 +1,4 @@
-"""A driver and its tasks by hand, over a real gateway and without Spark: for the tests of the ways to write."""
+"""A driver and its tasks without Spark, over a real gateway, for tests of the ways to write."""
 
 import pickle
 from collections import Counter
@@ -18,7 +18,7 @@ READ = BatchInput(4, "0a" * 32, "0b" * 32)
 
 
 class Write:
-    """A driver and its tasks, by hand: each `task` is one attempt, its message as Spark carries it."""
+    """A driver and its tasks. Each `task` is one attempt; its message is pickled as Spark does."""
 
     def __init__(self, gateway: Gateway, read: BatchInput | None = READ, **more: str) -> None:
         self.options = Options.read({"url": gateway.url, "namespace": gateway.namespace, "topic": "t", **more})
@@ -26,11 +26,11 @@ class Write:
 
     def task(self, *numbers: int, run: str | None = "r" * 8, batch: str | None = "4", **more: Any) -> Any:
         task = Task(query="q" if batch else None, batch=batch, run=run, **more)
-        return carried(carried(self.writer).write(batches(*numbers), new_token(), task))
+        return pickled(pickled(self.writer).write(batches(*numbers), new_token(), task))
 
 
-def carried(thing: Any) -> Any:
-    """As Spark does with writers and messages."""
+def pickled(thing: Any) -> Any:
+    """Returns a pickled copy, as Spark makes of writers and messages."""
     return pickle.loads(pickle.dumps(thing))
 
 

@@ -1,4 +1,4 @@
-"""A batch as a driver and its task stage and commit it, over the wire."""
+"""Stages and commits a batch over the wire, as a driver and its task do."""
 
 from copy import copy
 from typing import Any
@@ -11,7 +11,7 @@ from oncegate_spark.protocol.names import BatchName
 
 
 def body(table: Any) -> memoryview:
-    """Rows as a request brings them."""
+    """Encodes rows as a request body."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -19,7 +19,8 @@ def body(table: Any) -> memoryview:
 
 
 class Batch:
-    """A batch of staged chunks, of one task, and its commit. `chunks`: those before its own are never staged."""
+    """The staged chunks of one task, and their commit. `chunks`: the number of earlier chunks, which are never
+    staged."""
 
     def __init__(
         self, client: Gateway, topic: str, run: str = "r" * 8, chunks: int = 0, app: str = "app", version: int = 0
@@ -29,19 +30,19 @@ class Batch:
         self._rows, self._chunks, self._fingerprint = 0, chunks, 0
 
     def through(self, client: Gateway) -> "Batch":
-        """The same batch, over another connection."""
+        """Returns the same batch over another connection."""
         other = copy(self)
         other._client = client
         return other
 
     def stage(self, table: Any) -> None:
-        """Sends one chunk more."""
+        """Stages one more chunk."""
         done = self._client.stage(self.name, f"run:{self._run}", self.token, self._chunks, body(table))
         self._chunks, self._rows = self._chunks + 1, self._rows + table.num_rows
         self._fingerprint = (self._fingerprint + done.fingerprint) % (1 << 128)
 
     def commit(self, *others: "Batch", **more: str) -> Any:
-        """Commits what was staged under the batch's name, by this task and then by others; `more`: of the order."""
+        """Commits the chunks of this task and then of others. `more`: members of the order."""
         winners = [one.winner for one in (self, *others)]
         order = {"run": self._run, "nonce": self.nonce, "winners": winners, "digest": None, "previous_digest": None}
         order |= more
@@ -49,6 +50,6 @@ class Batch:
 
     @property
     def winner(self) -> dict[str, object]:
-        """What the task tells its driver of what it has staged."""
+        """Returns the task's message to its driver about its chunks."""
         fingerprint = self._fingerprint.to_bytes(16, "little").hex()
         return {"token": self.token, "chunks": self._chunks, "rows": self._rows, "fingerprint": fingerprint}

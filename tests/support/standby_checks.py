@@ -1,4 +1,4 @@
-"""What every ledger that can be followed keeps for who stands by: read on, never fenced, whole as it is taken over."""
+"""Properties of every ledger that a standby can follow: it is read continuously, never fenced, and taken over whole."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,14 +10,14 @@ import pytest
 from oncegate.core.errors import LedgerDown, LedgerFenced, Recovering
 from oncegate.ports import Followed, OpenLedger
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, replayed, snapshot_of
-from tests.support.standing_by import Standby, standby_of, until
+from tests.support.standing_by import Standby, standby_of, wait_until
 
-# More than a collection takes turns with.
+# More than a compaction processes between two appends.
 APPENDS = 20
 
 
 class Prefix(Protocol):
-    """Where ledgers are that several gateways of a test open; a silence tells nothing there."""
+    """A location whose ledgers several gateways of a test open; their silence does not reveal a dead owner."""
 
     def opened(self) -> AbstractAsyncContextManager[OpenLedger]: ...
 
@@ -34,7 +34,8 @@ async def entries(opened: OpenLedger) -> list[bytes]:
 
 @asynccontextmanager
 async def waiting(prefix: Prefix) -> AsyncIterator[tuple[Followed, OpenLedger, AsyncExitStack]]:
-    """A standby that has read `a` and looks no further until it is asked; the owner, and what closes it."""
+    """Yields a standby that has read `a` and reads no further by itself, the owner, and the stack that closes the
+    owner."""
     async with prefix.ledgers(create=True) as ledgers, AsyncExitStack() as stack:
         owner = await stack.enter_async_context(prefix.opened())
         await owner.ledger.append([b"a"], [])
@@ -44,7 +45,7 @@ async def waiting(prefix: Prefix) -> AsyncIterator[tuple[Followed, OpenLedger, A
             await followed.batches.aclose()
 
 
-async def a_standby_reads_on_and_fences_nobody(prefix: Prefix) -> None:
+async def a_standby_follows_the_owner_without_fencing_it(prefix: Prefix) -> None:
     async with prefix.opened() as owner:
         await owner.ledger.append([b"a"], [])
         async with standing_by(prefix) as standby:
@@ -60,7 +61,7 @@ async def a_standby_reads_on_and_fences_nobody(prefix: Prefix) -> None:
         assert await entries(owner) == [b"a", b"b", b"c"]
 
 
-async def who_stands_by_makes_and_deletes_no_namespace(prefix: Prefix) -> None:
+async def a_standby_creates_and_deletes_no_namespace(prefix: Prefix) -> None:
     async with prefix.opened() as owner:
         await owner.ledger.append([b"a"], [])
         async with prefix.ledgers() as ledgers, ledgers.follow("default"):
@@ -71,7 +72,7 @@ async def who_stands_by_makes_and_deletes_no_namespace(prefix: Prefix) -> None:
         assert owner.ledger.mark.position == 1
 
 
-async def an_owner_that_closes_is_followed_at_once_with_all_that_it_wrote(prefix: Prefix) -> None:
+async def a_standby_takes_over_from_an_owner_that_closes_with_all_its_entries(prefix: Prefix) -> None:
     async with prefix.opened() as owner:
         await owner.ledger.append([b"a"], [range_of(1, 3)])
         await owner.ledger.append([b"b"], [publish(0, 1)])
@@ -91,7 +92,7 @@ async def an_owner_that_closes_is_followed_at_once_with_all_that_it_wrote(prefix
         await following.__aexit__(None, None, None)
 
 
-async def of_two_standbys_one_takes_over_and_the_other_goes_on(prefix: Prefix) -> None:
+async def one_of_two_standbys_takes_over_and_the_other_keeps_following(prefix: Prefix) -> None:
     async with prefix.opened() as owner:
         await owner.ledger.append([b"a"], [])
         followings = [standing_by(prefix) for _ in range(2)]
@@ -105,12 +106,12 @@ async def of_two_standbys_one_takes_over_and_the_other_goes_on(prefix: Prefix) -
     await other.has_read(b"a", b"b")
     assert not other.task.done()
     await followings[won].__aexit__(None, None, None)
-    # The gateway that had won is gone with its last namespace.
+    # The gateway that had won closed with its last namespace.
     assert await entries(await other.opened()) == [b"a", b"b"]
     await followings[1 - won].__aexit__(None, None, None)
 
 
-async def a_collection_by_the_owner_changes_nothing_for_who_has_read_it(prefix: Prefix) -> None:
+async def a_compaction_by_the_owner_changes_nothing_for_a_standby_that_has_read_it(prefix: Prefix) -> None:
     numbers = range(2, 2 + APPENDS)
     bodies = [b"%d" % number for number in numbers]
     async with prefix.opened() as owner:
@@ -118,7 +119,7 @@ async def a_collection_by_the_owner_changes_nothing_for_who_has_read_it(prefix: 
         following = standing_by(prefix)
         standby = await following.__aenter__()
         await standby.has_read(b"a")
-        # The frame that names the snapshot repeats what changes while the catalog is written.
+        # The frame that names the snapshot repeats the changes made while the catalog is written.
         compacting = asyncio.create_task(owner.ledger.compact(1, snapshot_of(b"state")))
         for number, body in zip(numbers, bodies, strict=True):
             await owner.ledger.append([body], [range_of(number, 2), publish(2 * (number - 1), number)])
@@ -135,42 +136,42 @@ async def a_collection_by_the_owner_changes_nothing_for_who_has_read_it(prefix: 
     await following.__aexit__(None, None, None)
 
 
-async def what_came_after_the_last_look_is_given_too(prefix: Prefix) -> None:
+async def entries_after_the_last_read_are_replayed_at_takeover(prefix: Prefix) -> None:
     async with waiting(prefix) as (followed, owner, going):
         await owner.ledger.append([b"b", b"c"], [range_of(1, 3)])
         await owner.ledger.append([b"d"], [publish(0, 1)])
         await going.aclose()
-        await until(lambda: not followed.standing())
+        await wait_until(lambda: not followed.standing())
         assert [bytes(one.body) async for batch in followed.batches for one in batch] == [b"b", b"c", b"d"]
         opened = followed.opened()
         assert opened.ledger.mark.position == 4
         assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
 
 
-async def one_frame_that_came_after_the_last_look_is_given_too(prefix: Prefix) -> None:
+async def a_frame_after_the_last_read_is_replayed_at_takeover(prefix: Prefix) -> None:
     async with waiting(prefix) as (followed, owner, going):
         await owner.ledger.append([b"b"], [])
         await going.aclose()
-        await until(lambda: not followed.standing())
+        await wait_until(lambda: not followed.standing())
         assert [bytes(one.body) async for batch in followed.batches for one in batch] == [b"b"]
         assert followed.opened().ledger.mark.position == 2
 
 
-async def where_nothing_came_after_the_last_look_nothing_more_is_given(prefix: Prefix) -> None:
+async def nothing_is_replayed_at_takeover_if_everything_was_read(prefix: Prefix) -> None:
     async with waiting(prefix) as (followed, _, going):
         await going.aclose()
-        await until(lambda: not followed.standing())
+        await wait_until(lambda: not followed.standing())
         assert [batch async for batch in followed.batches] == []
         assert followed.opened().ledger.mark.position == 1
 
 
-async def a_standby_that_is_trimmed_from_under_begins_again(prefix: Prefix) -> None:
+async def a_standby_whose_unread_entries_were_trimmed_starts_again(prefix: Prefix) -> None:
     async with prefix.opened() as owner:
         await owner.ledger.append([b"a"], [])
         async with prefix.ledgers() as ledgers:
             async with ledgers.follow("default") as followed:
                 assert [bytes(one.body) for one in await anext(followed.batches)] == [b"a"]
-                # It looks no further until it is asked again.
+                # The standby reads no further until it is asked again.
                 for body in (b"b", b"c"):
                     await owner.ledger.append([body], [])
                 await owner.ledger.compact(3, snapshot_of(b"state"))
@@ -183,7 +184,7 @@ async def a_standby_that_is_trimmed_from_under_begins_again(prefix: Prefix) -> N
         owner.require_owner()
 
 
-async def who_was_not_chosen_owns_nothing(prefix: Prefix) -> None:
+async def a_gateway_that_was_not_elected_owns_nothing(prefix: Prefix) -> None:
     async with prefix.opened() as owner:
         await owner.ledger.append([b"a"], [])
         async with prefix.ledgers() as ledgers, ledgers.follow("default"):
@@ -194,14 +195,14 @@ async def who_was_not_chosen_owns_nothing(prefix: Prefix) -> None:
 
 
 CHECKS = (
-    a_standby_reads_on_and_fences_nobody,
-    who_stands_by_makes_and_deletes_no_namespace,
-    an_owner_that_closes_is_followed_at_once_with_all_that_it_wrote,
-    of_two_standbys_one_takes_over_and_the_other_goes_on,
-    a_collection_by_the_owner_changes_nothing_for_who_has_read_it,
-    what_came_after_the_last_look_is_given_too,
-    one_frame_that_came_after_the_last_look_is_given_too,
-    where_nothing_came_after_the_last_look_nothing_more_is_given,
-    a_standby_that_is_trimmed_from_under_begins_again,
-    who_was_not_chosen_owns_nothing,
+    a_standby_follows_the_owner_without_fencing_it,
+    a_standby_creates_and_deletes_no_namespace,
+    a_standby_takes_over_from_an_owner_that_closes_with_all_its_entries,
+    one_of_two_standbys_takes_over_and_the_other_keeps_following,
+    a_compaction_by_the_owner_changes_nothing_for_a_standby_that_has_read_it,
+    entries_after_the_last_read_are_replayed_at_takeover,
+    a_frame_after_the_last_read_is_replayed_at_takeover,
+    nothing_is_replayed_at_takeover_if_everything_was_read,
+    a_standby_whose_unread_entries_were_trimmed_starts_again,
+    a_gateway_that_was_not_elected_owns_nothing,
 )

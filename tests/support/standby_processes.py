@@ -1,4 +1,4 @@
-"""What two gateways over one ledger do when its owner dies or sleeps, whatever keeps the ledger."""
+"""Two gateways over one ledger, of any kind, when the owner dies or is suspended."""
 
 import signal
 import time
@@ -7,12 +7,13 @@ from collections.abc import Callable
 from tests.support.gateway_process import GatewayProcess
 from tests.support.standing_by import ask, claim, written
 
-# A gateway over that ledger that stands by, by the name of its folder.
+# Returns a standby over that ledger, by the name of its folder.
 Gateway = Callable[[str], GatewayProcess]
 
 
 def take_over_from_a_killed_owner(gateway: Gateway, within_s: float | None = None) -> None:
-    """Who stands by answers nobody, and takes over all that it was told; `within_s`: of the kill."""
+    """Checks that a standby answers no request and takes over the complete state. `within_s`: deadline after the
+    kill."""
     with gateway("owner") as owner:
         written(owner, "done")
         standby = gateway("standby").stand_by()
@@ -25,12 +26,12 @@ def take_over_from_a_killed_owner(gateway: Gateway, within_s: float | None = Non
             assert standby.ask("PUT", "/v1/namespaces/mail")[0] == 503
             assert owner.ask("PUT", "/v1/namespaces/mail")[0] == 201
             standby.wait_until("follows mail", lambda: standby.states() == {"default": "STANDBY", "mail": "STANDBY"})
-            # The owner goes on, and what it says now is known there.
+            # The owner continues, and the standby learns of it.
             assert claim(owner, "open", "done")[1] == ["GRANTED", "DUPLICATE"]
             assert owner.is_ready()
             owner.kill()
             killed_s = time.monotonic()
-            # Ready it is once one of them serves.
+            # Readiness requires one serving namespace.
             standby.wait_until("takes over", lambda: standby.states().get("default") == "SERVING")
             assert standby.is_ready()
             assert within_s is None or time.monotonic() < killed_s + within_s
@@ -42,8 +43,9 @@ def take_over_from_a_killed_owner(gateway: Gateway, within_s: float | None = Non
             standby.__exit__()
 
 
-def wake_behind_a_successor(gateway: Gateway) -> None:
-    """An owner that was paused and followed grants nothing when it wakes, stands by, and owns it again at a stop."""
+def wake_after_a_successor(gateway: Gateway) -> None:
+    """Checks that a suspended and superseded owner grants nothing when it wakes, stands by, and owns again after a
+    handover."""
     with gateway("owner") as owner:
         written(owner, "done")
         standby = gateway("standby").stand_by()

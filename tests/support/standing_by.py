@@ -1,4 +1,4 @@
-"""What one gateway of a test reads of a ledger that it stands by for; and questions to gateways that stand by."""
+"""The entries that a standby reads from a ledger, and requests to standby gateways."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ class CanFollow(Protocol):
 
 
 class Standby:
-    """What one gateway reads of the default namespace's ledger that it stands by for."""
+    """A gateway's standby for the default namespace's ledger. `read`: the entries so far."""
 
     def __init__(self, followed: Followed) -> None:
         self.followed = followed
@@ -42,19 +42,19 @@ class Standby:
             await self.followed.batches.aclose()
 
     async def has_read(self, *bodies: bytes) -> None:
-        """Returns once it has read just these entries."""
+        """Returns once it has read exactly these entries."""
         async with asyncio.timeout(WAIT_S), self._more:
             await self._more.wait_for(lambda: self.read == list(bodies))
 
     async def opened(self) -> OpenLedger:
-        """The ledger, once it was taken over; raises why it was not."""
+        """Returns the ledger after the takeover. Raises the error of a failed one."""
         async with asyncio.timeout(WAIT_S):
             return await self.task
 
 
 @asynccontextmanager
 async def standby_of(opening: AbstractAsyncContextManager[CanFollow]) -> AsyncIterator[Standby]:
-    """A gateway that stands by for the owner of ledgers that are opened so."""
+    """Runs a standby for the owner of the ledgers that `opening` opens."""
     async with opening as ledgers, ledgers.follow("default") as followed:
         standby = Standby(followed)
         try:
@@ -64,21 +64,20 @@ async def standby_of(opening: AbstractAsyncContextManager[CanFollow]) -> AsyncIt
             await asyncio.wait([standby.task])
 
 
-async def until(so: Callable[[], bool]) -> None:
-    """Returns once it is so."""
+async def wait_until(so: Callable[[], bool]) -> None:
     async with asyncio.timeout(WAIT_S):
         while not so():
             await pause(0.01)
 
 
 def ask(process: GatewayProcess, *ids: str) -> tuple[int, dict[str, Any]]:
-    """Claims ids for a new attempt; status and answer."""
+    """Claims ids for a new attempt and returns the status and the answer."""
     body = {"token": f"{next(_tokens):032x}", "call": 0, "ids": ids, "lease_ms": 600_000}
     return _post(process, "/v1/namespaces/default/ids:claim", **body)
 
 
 def claim(process: GatewayProcess, *ids: str) -> tuple[str, list[str]]:
-    """A claim's name, and what each id is answered."""
+    """Claims ids and returns the claim id and the verdict of each id."""
     status, answer = ask(process, *ids)
     assert status == 200, answer
     return answer["claim"], [one["verdict"] for one in answer["verdicts"]]

@@ -1,4 +1,4 @@
-"""A scripted gateway: answers what a test tells it to, and remembers what it was asked."""
+"""A scripted gateway that returns a test's answers and records the requests."""
 
 import json
 import threading
@@ -18,10 +18,11 @@ class Asked:
 
 @dataclass
 class Answer:
-    """`cut`: send only so many bytes of the body, then hang up. `lost`: hang up without a byte. `held`: wait first.
+    """An answer of the stub.
 
-    `chunked`: the body in chunks of so many bytes, its length unsaid. `interim`: sent before the reply. `head_cut`:
-    send only so many bytes of the head, then hang up.
+    `cut`: send only this many bytes of the body, then hang up. `lost`: hang up without a byte. `held`: wait first.
+    `chunked`: send chunks of this many bytes, without a length. `interim`: sent before the reply. `head_cut`: send only
+    this many bytes of the head, then hang up.
     """
 
     status: int = 200
@@ -45,7 +46,7 @@ def problem(status: int, code: str, action: str, **more: Any) -> Answer:
 
 
 def in_chunks(body: bytes, size_bytes: int) -> bytes:
-    """A body as HTTP's chunked coding writes it."""
+    """Encodes a body in HTTP's chunked coding."""
     parts = [body[n : n + size_bytes] for n in range(0, len(body), size_bytes)]
     return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in [*parts, b""])
 
@@ -54,7 +55,7 @@ Script = Callable[[Asked], Answer]
 
 
 class StubGateway:
-    """Listens on 127.0.0.1; `answers` are given in turn, then `otherwise` decides."""
+    """Listens on 127.0.0.1. Returns `answers` in turn, then those of `otherwise`."""
 
     def __init__(self, *answers: Answer, otherwise: Script | None = None) -> None:
         self.answers = list(answers)

@@ -1,20 +1,20 @@
-"""Two tenants, each with namespaces of its own, and a key for each role of each."""
+"""Two tenants with their own namespaces, and a key for each role of each."""
 
 from pathlib import Path
 
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
 
-# Whose namespaces: `here` is there, `nowhere` is not, and both are the first tenant's; the second has `theirs`.
+# The first tenant has `here`, which exists, and `nowhere`, which does not; the second has `theirs`.
 FIRST, SECOND = ("here", "nowhere"), ("theirs",)
-# What is there of them.
+# The namespaces that exist.
 THERE = ("here", "theirs")
-# A key that nobody was given.
+# A key that was never issued.
 STRANGER = "og_" + "0" * 12 + "_" + "0" * 64
 
 
 def write_keys(path: Path) -> dict[str, str]:
-    """Writes the file of all keys; returns their texts by tenant and role, `all` being for every namespace."""
+    """Writes the file of all keys. Returns their texts by tenant and role; `all` has every namespace."""
     kept, texts = [], {}
     for tenant, namespaces in (("first", FIRST), ("second", SECOND), ("all", ("*",))):
         for role in Role:

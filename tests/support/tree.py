@@ -1,4 +1,4 @@
-"""The project's own files, as tests about its shape see them."""
+"""The files of the project, for tests about its structure."""
 
 import subprocess
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 GENERATED = {"_generated_verdicts.py", "gateway_pb2.py"}
-# What stands in a working folder and is nobody's source.
+# Generated content of a working folder.
 MADE = {
     ".git",
     ".venv",
@@ -22,17 +22,17 @@ MADE = {
 
 
 def sources(*folders: str) -> list[Path]:
-    """Every Python file below these folders that a person wrote."""
+    """Returns every handwritten Python file below these folders."""
     return [p for folder in folders for p in sorted((ROOT / folder).rglob("*.py")) if p.name not in GENERATED]
 
 
 def name_of(path: Path) -> str:
-    """A path as a test's id."""
+    """Returns a path as a test id."""
     return str(path.relative_to(ROOT))
 
 
 def git(*arguments: str) -> list[str] | None:
-    """The lines git prints, whoever owns the folder; None where there is no git, or no history."""
+    """Returns git's output lines, regardless of the folder's owner. Returns None without git or a history."""
     try:
         done = subprocess.run(
             ["git", "-c", "safe.directory=*", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
@@ -43,12 +43,12 @@ def git(*arguments: str) -> list[str] | None:
 
 
 def has_history() -> bool:
-    """Whether ROOT is the top of a git repository, not a folder inside another one."""
+    """Returns whether ROOT is the top of a git repository rather than a folder inside another one."""
     return git("rev-parse", "--show-prefix") == [""]
 
 
 def tracked() -> list[Path]:
-    """The files of the project: what git tracks and is still there, or without history all that nothing has made."""
+    """Returns the files that git tracks and that exist; without a history, all files that are not generated."""
     names = git("ls-files") if has_history() else None
     return sorted(_walk(ROOT)) if names is None else [path for name in names if (path := ROOT / name).exists()]
 

@@ -1,4 +1,4 @@
-"""Packed answers, as a scripted gateway gives them."""
+"""Packed answers of a scripted gateway."""
 
 import struct
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ NUMBERED = {SAME, OF_CALL, BUSY}
 
 
 def packed(verdicts: Sequence[int], *, claim: bool = False, lease_ms: int = 0, left_ms: int = 500) -> bytes:
-    """`claim`: name one when something is granted. `left_ms`: of the lease that keeps an id BUSY."""
+    """Encodes a packed answer. `claim`: add a claim id if anything is granted. `left_ms`: lease left on a BUSY id."""
     name = b"c" * 16 if claim and {GRANTED, TAKEOVER} & set(verdicts) else bytes(16)
     pairs = [(n, left_ms if verdict == BUSY else 0) for n, verdict in enumerate(verdicts) if verdict in NUMBERED]
     numbers = b"".join(struct.pack("<II", *pair) for pair in pairs)
@@ -18,7 +18,7 @@ def packed(verdicts: Sequence[int], *, claim: bool = False, lease_ms: int = 0, l
 
 
 def produced(verdicts: Sequence[int], *offsets: tuple[int, int, int], left_ms: int = 500) -> Answer:
-    """The answer to rows with ids. `offsets`: partition, first offset, rows."""
+    """Returns the answer to rows with ids. `offsets`: partition, first offset, rows."""
     said = ",".join(":".join(str(number) for number in one) for one in offsets)
     headers = {"Oncegate-Rows": str(sum(rows for *_, rows in offsets)), "Oncegate-Offsets": said}
     return Answer(body=packed(verdicts, left_ms=left_ms), headers=headers)

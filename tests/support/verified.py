@@ -1,4 +1,4 @@
-"""What tests of `oncegate verify --against` share: an input file, rows in a topic, and the verb's answer as JSON."""
+"""Shared by tests of `oncegate verify --against`: an input file, rows in a topic, and the JSON report."""
 
 import json
 from pathlib import Path
@@ -39,13 +39,13 @@ def write_by_id(where: Where, *numbers: int) -> None:
 
 
 def write_past_the_ledger(where: Where, *numbers: int) -> None:
-    """Rows without an id: what a plain producer does beside the others."""
+    """Writes rows without an id, as a plain producer does beside the others."""
     with where.client() as gateway, gateway.attempt() as attempt:
         attempt.produce("orders", table_of(*numbers))
 
 
 def mark_written(where: Where, *numbers: int, complete: bool = True) -> None:
-    """Claims ids of the topic's set, and says that they are written, which nobody did."""
+    """Claims ids of the topic's scope and completes them without writing rows."""
     with where.client() as gateway:
         attempt = gateway.attempt(id_set="orders")
         claimed = attempt.claim([f"o-{number}" for number in numbers])
@@ -60,19 +60,19 @@ def run(*arguments: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-def asked(where: Where, given: Path) -> list[str]:
-    """The arguments that say what is compared with what."""
+def arguments_for(where: Where, given: Path) -> list[str]:
+    """Returns the arguments that select the two sides of the comparison."""
     named = ["--against", "orders", "--url", where.url, "--namespace", where.namespace]
     return [*named, "--input", str(given), "--id-col", "order", "--state", str(given.parent / "state")]
 
 
 def verify(where: Where, given: Path, *more: str) -> tuple[int, Any]:
-    """The status and the report of one run against the topic `orders`."""
-    status, out, err = run(*asked(where, given), "--json", *more)
+    """Returns the exit status and the report of one run against the topic `orders`."""
+    status, out, err = run(*arguments_for(where, given), "--json", *more)
     assert out, err
     return status, json.loads(out)
 
 
 def wrong(report: Any) -> dict[str, int]:
-    """How many ids are of each kind that is not ok, where there are any."""
+    """Returns the number of ids of each kind that is not ok."""
     return {kind: count for kind, count in report["ids"].items() if count and kind != "ok"}

@@ -1,6 +1,6 @@
-"""A small server of the WebHDFS protocol over a folder: enough for Spark to keep a checkpoint in it.
+"""A small WebHDFS server over a folder: enough for Spark to keep a checkpoint in it.
 
-Source: the page WebHDFS of Hadoop 3. As a namenode does, it sends whoever opens or creates a file elsewhere: to itself.
+Source: the page WebHDFS of Hadoop 3. Like a namenode, it redirects opens and creates, in this case to itself.
 """
 
 import json
@@ -27,7 +27,7 @@ DEFAULTS = {
 class WebHdfsServer(ThreadingHTTPServer):
     """Serves `root` on a free port of 127.0.0.1.
 
-    `asked`: each verb and path; `standby`: answers as a standby; `kerberos`: knows nobody without a ticket.
+    `asked`: each verb and path. `standby`: answers as a standby. `kerberos`: rejects clients without a ticket.
     """
 
     daemon_threads = True
@@ -144,7 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.answer(code, json.dumps({"RemoteException": told}).encode())
 
     def answer(self, code: int, body: bytes, **headers: str) -> None:
-        """Without a Content-Type: Spark 4.3's jars lack the class by which Hadoop's client would read one."""
+        """Answers without a Content-Type: Spark 4.3's jars lack the class with which Hadoop's client would read one."""
         self.send_response(code)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)

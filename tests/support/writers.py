@@ -1,4 +1,4 @@
-"""Writers for the kill loop: they retry as tasks and drivers do, die where that hurts, and keep a journal."""
+"""Writers for the kill loop: they retry as tasks and drivers do, die at bad moments, and keep a journal."""
 
 import random
 import threading
@@ -18,7 +18,7 @@ LEASE_MS = 1_000
 
 
 class Journal:
-    """What every writer did and was told, and the sink that `claim` writers write to; survives the gateway."""
+    """Every writer's actions and answers, and the sink of `claim` writers; survives the gateway."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,7 +37,7 @@ class Journal:
 
 
 class ClaimWriter(threading.Thread):
-    """Runs one task after another; some of its attempts die after the claim, or after the write."""
+    """Runs one task after another; some attempts die after the claim or after the write."""
 
     def __init__(self, gateway: Gateway, journal: Journal, stop: threading.Event, name: str, seed: int) -> None:
         super().__init__(name=name)
@@ -54,13 +54,13 @@ class ClaimWriter(threading.Thread):
             self.failure = error
 
     def _ids(self, task: int) -> list[str]:
-        """Some ids of this writer's own, some that others write too, one of them twice."""
+        """Returns ids of this writer, ids that other writers use too, and one repetition."""
         own = [f"{self.name}-{task}-{n}" for n in range(20)]
         shared = [f"shared-{self.random.randrange(40 + 4 * task)}" for _ in range(4)]
         return [*own, *shared, own[0]]
 
     def _task(self, ids: list[str]) -> None:
-        """Attempts until one of them has every id done."""
+        """Makes attempts until one of them completes every id."""
         content = b"the same whoever writes it"
         while not self._attempt(sorted(set(ids), key=ids.index), ids, content):
             pass
@@ -89,7 +89,7 @@ class ClaimWriter(threading.Thread):
 
 
 class StageDriver(threading.Thread):
-    """A streaming query: batch after batch, each staged by tasks and committed; some drivers die around the commit."""
+    """A streaming query: each batch is staged by tasks and committed; some drivers die around the commit."""
 
     def __init__(self, gateway: Gateway, journal: Journal, stop: threading.Event, seed: int) -> None:
         super().__init__(name="driver")
@@ -129,7 +129,7 @@ class StageDriver(threading.Thread):
         return True
 
     def _partitions(self, ids: list[str]) -> Iterator[list[str]]:
-        """Another cut at every try, as Spark does after a restart."""
+        """Yields a different partitioning at every attempt, as Spark does after a restart."""
         parts = self.random.randint(1, 4)
         for part in range(parts):
             yield ids[part::parts]

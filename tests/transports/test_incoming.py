@@ -14,7 +14,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ClaimRequest
 from oncegate.transports.access.rights import CALLS
 from oncegate.transports.incoming import SETTLING, Admitted, RequestHead, admit
-from tests.support.held import Served, serving, turns
+from tests.support.memory_gateway import Served, run_ready_tasks, serving
 
 LIMITS = {"body_bytes": 60, "bytes_in_flight": 100, "requests_in_flight": 2}
 ELSEWHERE = f"{b'another ledger..'.hex()}:1:{bytes(8).hex()}"
@@ -120,7 +120,7 @@ async def test_who_goes_away_before_its_namespaces_turn_gives_back_its_room(serv
     assert reserved(served) == (0, 0)
     for _ in range(2):
         namespaces.leave("default")
-    await turns()
+    await run_ready_tasks()
     assert len(namespaces) == 0
 
 

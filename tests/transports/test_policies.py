@@ -10,7 +10,7 @@ import pytest
 from oncegate.core.errors import LedgerDown
 from oncegate.ledgers.memory import MemoryLedger, MemoryLedgers
 from oncegate.transports.decode.identifiers import claim_bytes
-from tests.support.claim_doors import DOORS, Told, explained, put
+from tests.support.claim_doors import DOORS, ClaimAnswer, explained, put
 from tests.support.doors import NS, GrpcDoor, HttpDoor, Refused
 from tests.support.grpc_app import Both, both
 from tests.support.http_app import JSON, PACKED, request
@@ -43,7 +43,7 @@ async def test_every_door_tells_what_ran_out_as_the_namespace_is_set(doors: Both
     ids = dict(zip(DOORS, (letter * 16 for letter in "abcdef"), strict=True))
     await left(doors, *ids.values())
     for call, (name, ask) in enumerate(DOORS.items()):
-        assert await ask(doors, [ids[name]], OTHER, call) == Told((told,), setting == "takeover"), name
+        assert await ask(doors, [ids[name]], OTHER, call) == ClaimAnswer((told,), setting == "takeover"), name
 
 
 async def test_rows_of_what_is_in_doubt_are_not_written(doors: Both) -> None:
@@ -70,7 +70,7 @@ async def test_a_claim_whose_lease_ran_out_is_completed_late_and_known(doors: Bo
     claim = await left(doors, "a" * 16)
     done = await GrpcDoor(doors).ask("complete", {"claim": claim})
     assert (done["state"], done["settled"]) == ("DONE", 1)
-    assert await DOORS["json"](doors, ["a" * 16], OTHER, 0) == Told(("DUPLICATE",), claim=False)
+    assert await DOORS["json"](doors, ["a" * 16], OTHER, 0) == ClaimAnswer(("DUPLICATE",), claim=False)
 
 
 def uuid7(ago_ms: int, number: int) -> uuid.UUID:
@@ -84,7 +84,7 @@ async def test_every_door_tells_an_id_stale_that_is_older_than_the_horizon(doors
     for call, (name, ask) in enumerate(DOORS.items()):
         made = [uuid7(ago_ms, call) for ago_ms in (HOUR_MS, 0)]
         ids = [str(one) if name in ("json", "arrow") else one.bytes for one in made]
-        assert await ask(doors, ids, OTHER, call) == Told(("STALE", "GRANTED"), claim=True), name
+        assert await ask(doors, ids, OTHER, call) == ClaimAnswer(("STALE", "GRANTED"), claim=True), name
     counted = (await put(doors, {}))["counters"]
     assert (counted["past_horizon"], counted["granted"], counted["stale"]) == (6, 6, 0)
 
@@ -117,12 +117,12 @@ async def test_every_door_grants_all_in_shadow_mode_and_says_what_it_would_have_
         new = f"{call:016d}"
         told = await ask(doors, [known, held, new, new], OTHER, call)
         shadow = () if name == "packed" else ("DUPLICATE", "BUSY", "GRANTED", "SAME")
-        assert told == Told(("GRANTED",) * 4, claim=True, shadow=shadow), name
+        assert told == ClaimAnswer(("GRANTED",) * 4, claim=True, shadow=shadow), name
     counted = (await put(doors, {}))["counters"]
     assert (counted["duplicates"], counted["busy"], counted["same"]) == (6, 6, 6), "decided and counted as ever"
     assert counted["shadowed_ids"] == 18
     assert (await put(doors, {"shadow": False}))["shadow"] is False
-    assert await DOORS["json"](doors, [known], OTHER, 99) == Told(("DUPLICATE",), claim=False)
+    assert await DOORS["json"](doors, [known], OTHER, 99) == ClaimAnswer(("DUPLICATE",), claim=False)
 
 
 async def test_an_answer_that_holds_nothing_names_a_claim_that_can_be_settled(doors: Both) -> None:
@@ -159,7 +159,7 @@ async def test_rows_are_all_written_in_shadow_mode_and_known_as_ever(doors: Both
 async def test_who_asks_packed_without_shadow_reads_what_a_client_of_before_reads(doors: Both) -> None:
     await put(doors, {"shadow": True})
     told = await DOORS["packed"](doors, ["a" * 16, "a" * 16], OTHER, 0)
-    assert told == Told(("GRANTED", "GRANTED"), claim=True)
+    assert told == ClaimAnswer(("GRANTED", "GRANTED"), claim=True)
     refused = await doors.http.send(
         request(
             "POST",
@@ -200,7 +200,7 @@ async def test_every_door_grants_all_unchecked_while_the_ledger_is_down_and_all_
     for call, (name, ask) in enumerate(DOORS.items()):
         told = await ask(doors, [known, new, new], OTHER, call)
         named = name not in ("packed", "packed with shadow")  # whose zeros say that there is none
-        assert told == Told(("GRANTED+UNCHECKED", "GRANTED+UNCHECKED", "SAME"), claim=named), name
+        assert told == ClaimAnswer(("GRANTED+UNCHECKED", "GRANTED+UNCHECKED", "SAME"), claim=named), name
     for way in (HttpDoor(doors), GrpcDoor(doors)):
         settled = await way.ask("complete", {"claim": bytes(16)})
         assert (settled["state"], settled["settled"]) == ("DONE", 0)
@@ -228,7 +228,7 @@ async def test_every_door_grants_all_unchecked_in_shadow_mode_and_says_what_it_w
         told = await ask(doors, ["n" * 16, "n" * 16], OTHER, call)
         named = name not in ("packed", "packed with shadow")
         shadow = () if name == "packed" else ("GRANTED", "SAME")
-        assert told == Told(("GRANTED+UNCHECKED",) * 2, claim=named, shadow=shadow), name
+        assert told == ClaimAnswer(("GRANTED+UNCHECKED",) * 2, claim=named, shadow=shadow), name
 
 
 async def test_at_every_door_claims_are_refused_while_the_ledger_is_down_unless_it_is_set_otherwise(

@@ -42,7 +42,7 @@ class Doors:
                 message = pb.ProduceRequest(**asked, **spilled)
                 return str((await self.both.call("Produce", message, metadata=credential)).rows)
             except grpc.aio.AioRpcError as error:
-                return refusal_of(error).told[0]
+                return refusal_of(error).members[0]
         path = f"{NS}/topics/t/records:produce"
         if door == "json":
             said = {"token": token.hex(), "call": 0, "records": rows.to_pylist(), **spilled}

@@ -58,7 +58,7 @@ class Gateway:
         except grpc.aio.AioRpcError as error:
             told = refusal_of(error)
             assert told.code == grpc.StatusCode.RESOURCE_EXHAUSTED
-            return Told(None, told.told[0], told.told[3] or 0)
+            return Told(None, told.members[0], told.members[3] or 0)
         return Told(answer.claim)
 
     def metadata(self, namespace: str) -> tuple[tuple[str, str], ...]:
@@ -214,4 +214,4 @@ async def test_nothing_but_the_credential_says_whose_a_request_is(tmp_path: Path
             assert reply.status in (400, 429), reply.body
         metadata = (*served.metadata("acme-2"), ("oncegate-tenant", "other"), ("x-tenant", "other"))
         message = pb.ClaimRequest(namespace="acme-2", token=b"2" * 16, packed=MANY)
-        assert (await served.doors.refused("Claim", message, metadata=metadata)).told[0] == "QUOTA"
+        assert (await served.doors.refused("Claim", message, metadata=metadata)).members[0] == "QUOTA"

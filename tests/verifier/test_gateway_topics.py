@@ -13,7 +13,7 @@ from oncegate.testing import LocalGateway
 from tests.support.verified import (
     ROWS,
     Where,
-    asked,
+    arguments_for,
     mark_written,
     run,
     verify,
@@ -137,7 +137,7 @@ def test_a_person_is_shown_a_table_and_a_picture(where: Where, given: Path, monk
     plant(where)
     monkeypatch.setenv("COLUMNS", "200")
     picture = given.parent / "orders.svg"
-    status, out, _ = run(*asked(where, given), "--picture", str(picture), "--repair")
+    status, out, _ = run(*arguments_for(where, given), "--picture", str(picture), "--repair")
     assert status == 1
     for words in ("not written", "o-997", "0:996", "o-5000", "2 rows were written", "the ledger knows as written"):
         assert words in out
@@ -188,7 +188,7 @@ def test_what_is_misspelt_is_one_line_at_once_and_leaves_no_folder(
 ) -> None:
     write_by_id(where, 0)
     monkeypatch.chdir(given.parent)
-    arguments = asked(where, given)
+    arguments = arguments_for(where, given)
     named = dict(zip(arguments[::2], arguments[1::2], strict=True)) | changed
     status, out, err = run(*[word for option in named.items() for word in option])
     assert (status, out, err.count("\n")) == (1, "", 1), err

@@ -13,7 +13,7 @@ from oncegate.verifier.sources.gateway import GatewayClient
 from tests.support.verified import (
     ROWS,
     Where,
-    asked,
+    arguments_for,
     run,
     verify,
     write_by_id,
@@ -73,7 +73,7 @@ def place(url: str, namespace: str) -> Where:
 
 def interrupted(where: Where, given: Path, *more: str) -> None:
     with pytest.raises(Interrupted):
-        run(*asked(where, given), "--json", *more)
+        run(*arguments_for(where, given), "--json", *more)
 
 
 @pytest.mark.parametrize(("method", "call"), [("look_up", 6), ("fetch", 6)])
@@ -125,7 +125,7 @@ def test_a_state_of_another_question_is_refused_with_what_differs(
         interrupt_at(patch, "look_up", 2)
         interrupted(where, given)
     write_input(given, range(ROWS + 1))
-    status, _, err = run(*asked(where, given), "--json")
+    status, _, err = run(*arguments_for(where, given), "--json")
     assert status == 1
     assert "input_bytes" in err
     assert "remove it" in err
@@ -137,7 +137,7 @@ def test_a_folder_that_was_changed_is_refused(url: str, given: Path, monkeypatch
         interrupt_at(patch, "fetch", 3)
         interrupted(where, given)
     (given.parent / "state" / "output.rows").write_bytes(b"")
-    status, _, err = run(*asked(where, given), "--json")
+    status, _, err = run(*arguments_for(where, given), "--json")
     assert (status, "begin anew" in err) == (1, True), err
 
 
@@ -147,7 +147,7 @@ def test_two_runs_do_not_share_a_folder(url: str, given: Path, monkeypatch: pyte
 
     def look_up(self: GatewayClient, *arguments: Any) -> Any:
         monkeypatch.setattr(GatewayClient, "look_up", good)
-        inside.append(run(*asked(where, given), "--json"))
+        inside.append(run(*arguments_for(where, given), "--json"))
         return good(self, *arguments)
 
     monkeypatch.setattr(GatewayClient, "look_up", look_up)

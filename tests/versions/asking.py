@@ -19,7 +19,7 @@ for module, (name, before) in MOVED.items():
     if not hasattr(importlib.import_module(module), name):
         setattr(importlib.import_module(module), name, getattr(importlib.import_module(before), name))
 
-from tests.support.door_scenarios import DOORS, SCENARIOS, play, said  # noqa: E402
+from tests.support.door_scenarios import DOORS, SCENARIOS, play, summary  # noqa: E402
 from tests.support.doors import NS  # noqa: E402
 from tests.support.grpc_app import Both  # noqa: E402
 from tests.support.http_app import JSON, Reply, read_reply, request  # noqa: E402
@@ -63,7 +63,7 @@ async def asked(port: int, grpc_port: int) -> dict[str, dict[str, list[str]]]:
                 made = await http.send(request("PUT", NS, b"{}", Content_Type=JSON))
                 assert made.status in (200, 201), made.body
                 answers = await play(door(Remote(http, None, channel, http.namespace)), steps)
-                found.setdefault(name, {})[way] = list(map(said, answers))
+                found.setdefault(name, {})[way] = list(map(summary, answers))
     return found
 
 

@@ -15,7 +15,7 @@ from oncegate_spark import AsyncGateway, Gateway
 from oncegate_spark.errors import NotCompleted, StillBusy
 from tests.support.faulty_proxy import Fault, FaultyProxy, dealt
 from tests.support.gateway_process import GatewayProcess
-from tests.support.held import turns
+from tests.support.memory_gateway import run_ready_tasks
 
 pytestmark = pytest.mark.server
 SEED = int(os.environ.get("ONCEGATE_TEST_SEED", "20261121"))
@@ -44,7 +44,7 @@ async def until_done(work: Callable[[], Awaitable[None]], rng: Random, proxy: Fa
 async def ended(work: Callable[[], Awaitable[None]], turns_max: int) -> bool:
     """Whether it came to its end before it was cancelled."""
     trying = asyncio.ensure_future(work())
-    await turns(turns_max)
+    await run_ready_tasks(turns_max)
     trying.cancel()
     try:
         await trying

@@ -15,7 +15,7 @@ from oncegate_spark.spark.checkpoint import DriverNotes
 from oncegate_spark.spark.observe.counts import Mailbox, collect, leave
 from oncegate_spark.spark.observe.listener import BatchListener
 from oncegate_spark.spark.task_identity import Task
-from tests.support.spark_writes import READ, Write, batches, carried
+from tests.support.spark_writes import READ, Write, batches, pickled
 
 pytestmark = pytest.mark.server
 QUERY, RUN, NEXT_RUN = (str(UUID(int=number)) for number in (1, 2, 3))
@@ -51,7 +51,7 @@ def run_batch(gateway: Gateway, folder: Path, *numbers: int, run: str = RUN, **o
     """A batch of two tasks, of which the second has no rows; what its commit leaves."""
     write = Write(gateway, READ, **options)
     tasks = [write.task(*some, run=run, observed=str(folder)) for some in (numbers, ())]
-    carried(write.writer).commit(tasks, 4)
+    pickled(write.writer).commit(tasks, 4)
     return [one for writes in collect(folder, run, None).values() for one in writes]
 
 

@@ -16,7 +16,7 @@ from oncegate_spark.protocol.answers import Acked, DriverEpoch, RefusedPart, Reg
 from oncegate_spark.sync.producers import Driver, Producer
 from tests.support.client_clock import SteppedClock
 from tests.support.clients import Connect, public
-from tests.support.producer_answers import registered, said
+from tests.support.producer_answers import answering, registered
 from tests.support.stub_gateway import LOST, Answer, Asked, StubGateway, problem
 from tests.support.verdicts import BUSY, DUPLICATE, GRANTED, packed
 
@@ -37,7 +37,12 @@ def test_both_clients_have_the_same_names_with_the_same_arguments(one: type, oth
 
 
 def test_a_producer_is_registered_claims_under_its_epoch_and_closes(connect: Connect) -> None:
-    answers = [registered(), Answer(body=packed([DUPLICATE, GRANTED, GRANTED], lease_ms=900)), said(**SETTLED), CLOSED]
+    answers = [
+        registered(),
+        Answer(body=packed([DUPLICATE, GRANTED, GRANTED], lease_ms=900)),
+        answering(**SETTLED),
+        CLOSED,
+    ]
     with StubGateway(*answers) as stub, connect(stub.url) as gateway:
         with gateway.producer("events-3", driver="load", token="ab" * 16) as producer:
             claimed = producer.claim([17, 18, 20], prev_sequence=16)
@@ -65,7 +70,13 @@ def test_registering_tells_where_the_producer_stands(connect: Connect) -> None:
 
 
 def test_a_claim_whose_reply_was_lost_is_repeated_under_its_call(connect: Connect) -> None:
-    answers = [registered(), LOST, Answer(body=packed([GRANTED])), said(**SETTLED), Answer(body=packed([GRANTED]))]
+    answers = [
+        registered(),
+        LOST,
+        Answer(body=packed([GRANTED])),
+        answering(**SETTLED),
+        Answer(body=packed([GRANTED])),
+    ]
     with StubGateway(*answers) as stub, connect(stub.url) as gateway:
         producer = gateway.producer("p", driver="d")
         producer.register()
@@ -138,7 +149,7 @@ def test_a_refusal_that_ends_the_attempt_is_an_error_of_its_own_and_never_succes
 
 
 def test_an_id_that_is_not_ours_is_never_completed_in_silence(connect: Connect) -> None:
-    answers = [registered(), Answer(body=packed([BUSY, GRANTED])), said(**SETTLED)]
+    answers = [registered(), Answer(body=packed([BUSY, GRANTED])), answering(**SETTLED)]
     with StubGateway(*answers) as stub, connect(stub.url) as gateway:
         producer = gateway.producer("p", driver="d")
         producer.register()
@@ -197,9 +208,9 @@ def test_sequences_come_in_any_form_and_go_out_in_one(connect: Connect, sequence
 
 
 def test_a_driver_acks_under_its_own_token_and_epoch(connect: Connect) -> None:
-    acked = said(watermarks=[{"producer": "events-3", "watermark": 20}], batch=4, refused=[])
+    acked = answering(watermarks=[{"producer": "events-3", "watermark": 20}], batch=4, refused=[])
     with (
-        StubGateway(said(driver="load", epoch=2, batch=None), acked) as stub,
+        StubGateway(answering(driver="load", epoch=2, batch=None), acked) as stub,
         connect(stub.url) as gateway,
         gateway.driver("load", token="cd" * 16) as driver,
     ):
@@ -216,8 +227,8 @@ def test_parts_of_an_ack_that_are_refused_are_told_and_no_error(connect: Connect
         {"code": "NOT_DONE", "action": "stop", "detail": "so it is", "producer": "b", "not_done": [[3, 4]]},
         {"code": "NOT_DONE", "action": "stop", "detail": "and so", "batch": 2, "open_ids": 1, "claims": ["2pge"]},
     ]
-    acked = said(watermarks=[{"producer": "a", "watermark": 1}], batch=4, refused=refused)
-    with StubGateway(said(driver="load", epoch=2, batch=None), acked) as stub, connect(stub.url) as gateway:
+    acked = answering(watermarks=[{"producer": "a", "watermark": 1}], batch=4, refused=refused)
+    with StubGateway(answering(driver="load", epoch=2, batch=None), acked) as stub, connect(stub.url) as gateway:
         with gateway.driver("load") as driver:
             answer = driver.ack({"a": 1, "b": 4}, batch=4)
         assert answer.refused == (
@@ -227,14 +238,19 @@ def test_parts_of_an_ack_that_are_refused_are_told_and_no_error(connect: Connect
 
 
 def test_registering_a_driver_tells_the_batch_that_was_acked(connect: Connect) -> None:
-    with StubGateway(said(driver="load", epoch=5, batch=17)) as stub, connect(stub.url) as gateway:
+    with StubGateway(answering(driver="load", epoch=5, batch=17)) as stub, connect(stub.url) as gateway:
         assert gateway.driver("load").register() == DriverEpoch(5, 17)
 
 
 def test_the_lease_is_renewed_while_the_work_goes_on() -> None:
     """At a third of it: a real clock, since the renewals come from a thread."""
-    answers = [registered(), Answer(body=packed([GRANTED], lease_ms=60)), said(**SETTLED), said(**SETTLED)]
-    with StubGateway(*answers, otherwise=lambda asked: said(**SETTLED)) as stub, Gateway(stub.url) as gateway:
+    answers = [
+        registered(),
+        Answer(body=packed([GRANTED], lease_ms=60)),
+        answering(**SETTLED),
+        answering(**SETTLED),
+    ]
+    with StubGateway(*answers, otherwise=lambda asked: answering(**SETTLED)) as stub, Gateway(stub.url) as gateway:
         producer = gateway.producer("p", driver="d")
         producer.register()
         claimed = producer.claim([1])
@@ -248,7 +264,7 @@ async def test_the_lease_is_renewed_while_the_work_goes_on_awaited() -> None:
     import asyncio
 
     answers = [registered(), Answer(body=packed([GRANTED], lease_ms=60))]
-    with StubGateway(*answers, otherwise=lambda asked: said(**SETTLED)) as stub:
+    with StubGateway(*answers, otherwise=lambda asked: answering(**SETTLED)) as stub:
         async with AsyncGateway(stub.url) as gateway:
             producer = gateway.producer("p", driver="d")
             await producer.register()

@@ -78,14 +78,14 @@ def test_the_pod_of_helm_test_is_let_in_too(cluster: Cluster, namespace: str) ->
     trying = threading.Thread(target=lambda: done.append(cluster.helm(*command)))
     trying.start()
     where = f"/api/v1/namespaces/{namespace}/pods/dedup-oncegate-test"
-    cluster.told(cluster.wait_until("its pod is made", lambda: cluster.get(where)), True, "Succeeded")
+    cluster.set_pod_status(cluster.wait_until("its pod is made", lambda: cluster.get(where)), True, "Succeeded")
     trying.join()
     assert done[0].returncode == 0, done[0].stderr
 
 
 def test_settings_that_change_start_the_one_pod_anew_and_a_rollback_does_too(cluster: Cluster, namespace: str) -> None:
     (first,) = installed(cluster, namespace, "embedded")
-    cluster.told(first, True)
+    cluster.set_pod_status(first, True)
     values = ("--values", str(scenarios()["embedded"]))
     assert cluster.release("upgrade", namespace, *values, "--set", "settings.hot_ids=1000").returncode == 0
 
@@ -95,7 +95,7 @@ def test_settings_that_change_start_the_one_pod_anew_and_a_rollback_does_too(clu
         return pods and pods[0]["metadata"]["uid"] != than["metadata"]["uid"] and pods[0]
 
     second = cluster.wait_until("another pod", lambda: other(first))
-    cluster.told(second, True)
+    cluster.set_pod_status(second, True)
     rolled = cluster.helm("rollback", "dedup", "1", "--namespace", namespace)
     assert rolled.returncode == 0, rolled.stderr
     third = cluster.wait_until("another pod", lambda: other(second))
@@ -105,8 +105,8 @@ def test_settings_that_change_start_the_one_pod_anew_and_a_rollback_does_too(clu
 
 def test_an_upgrade_on_kafka_ends_though_only_one_pod_is_ever_ready(cluster: Cluster, namespace: str) -> None:
     old = installed(cluster, namespace, "kafka")
-    cluster.told(old[0], True)
-    cluster.told(old[1], False)
+    cluster.set_pod_status(old[0], True)
+    cluster.set_pod_status(old[1], False)
     values = ("--values", str(scenarios()["kafka"]), "--set", "settings.hot_ids=1000")
     done = cluster.release("upgrade", namespace, *values, "--wait=legacy", "--timeout", "120s")
     assert done.returncode == 0, done.stderr
@@ -117,8 +117,8 @@ def test_an_upgrade_on_kafka_ends_though_only_one_pod_is_ever_ready(cluster: Clu
         return len(pods) == 2 and not gone & {pod["metadata"]["uid"] for pod in pods} and pods
 
     pods = cluster.wait_until("two other pods", new)
-    cluster.told(pods[0], True)
-    cluster.told(pods[1], False)
+    cluster.set_pod_status(pods[0], True)
+    cluster.set_pod_status(pods[1], False)
     where = f"/apis/apps/v1/namespaces/{namespace}/deployments/dedup-oncegate"
     cluster.wait_until("one is available", lambda: cluster.get(where)["status"].get("availableReplicas") == 1)
     assert "ProgressDeadlineExceeded" not in str(cluster.get(where)["status"])
@@ -126,15 +126,15 @@ def test_an_upgrade_on_kafka_ends_though_only_one_pod_is_ever_ready(cluster: Clu
 
 def test_a_drain_takes_standbys_while_an_owner_is_ready_and_never_the_owner(cluster: Cluster, namespace: str) -> None:
     owner, standby = installed(cluster, namespace, "kafka")
-    cluster.told(owner, True)
-    cluster.told(standby, False)
+    cluster.set_pod_status(owner, True)
+    cluster.set_pod_status(standby, False)
     where = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/dedup-oncegate"
     cluster.wait_until("it is counted", lambda: cluster.get(where)["status"].get("currentHealthy") == 1)
     assert cluster.evict(owner) == 429
     assert cluster.evict(standby) == 201
     (follower,) = cluster.wait_until("another standby", lambda: standbys(cluster, namespace, owner))
-    cluster.told(follower, False)
-    cluster.told(owner, False)
+    cluster.set_pod_status(follower, False)
+    cluster.set_pod_status(owner, False)
     cluster.wait_until("it is counted", lambda: cluster.get(where)["status"]["currentHealthy"] == 0)
     assert cluster.evict(follower) == 429, "it may be the one that takes over"
 

@@ -23,7 +23,7 @@ from oncegate.core.lifecycle import Event
 from oncegate.engine.commit.room import PROBE_MS
 from oncegate.engine.recovery.owner import REOPEN_MS
 from oncegate.engine.requests import Winner
-from tests.support.held import Served, rows_of, said, serving, turns, winner
+from tests.support.memory_gateway import Served, rows_of, run_ready_tasks, serving, verdicts_of, winner
 
 OTHER_BATCH = Name("query", "6", "topic")
 INPUT, OTHER_INPUT = b"i" * 32, b"o" * 32
@@ -37,9 +37,9 @@ async def served() -> AsyncIterator[Served]:
 
 async def waits(served: Served, *tasks: "asyncio.Task[object]") -> None:
     """All of them wait; none does once the append has returned."""
-    await turns()
+    await run_ready_tasks()
     assert not any(task.done() for task in tasks)
-    await served.disk.let_go()
+    await served.disk.release()
     assert all(task.done() for task in tasks)
 
 
@@ -48,7 +48,7 @@ async def test_granted_waits_for_its_entry(served: Served) -> None:
     claim = await served.begin(served.claim("a"))
     assert served.disk.kinds() == [["Claimed"]]
     await waits(served, claim)
-    assert said(claim.result()) == ["GRANTED"]
+    assert verdicts_of(claim.result()) == ["GRANTED"]
 
 
 async def test_a_duplicate_of_a_completion_under_way_waits_for_it(served: Served) -> None:
@@ -57,7 +57,7 @@ async def test_a_duplicate_of_a_completion_under_way_waits_for_it(served: Served
     complete = await served.begin(served.settle(Verb.COMPLETE, claimed.claim))
     duplicate = await served.begin(served.claim("a", token=2))
     await waits(served, complete, duplicate)
-    assert said(duplicate.result()) == ["DUPLICATE"]
+    assert verdicts_of(duplicate.result()) == ["DUPLICATE"]
 
 
 async def test_the_same_attempts_other_call_waits_for_the_claim_it_names(served: Served) -> None:
@@ -65,7 +65,7 @@ async def test_the_same_attempts_other_call_waits_for_the_claim_it_names(served:
     first = await served.begin(served.claim("a", call=1))
     same = await served.begin(served.claim("a", call=2))
     await waits(served, first, same)
-    assert said(same.result()) == ["SAME+OF_CALL"]
+    assert verdicts_of(same.result()) == ["SAME+OF_CALL"]
 
 
 async def test_the_repeat_of_a_claim_under_way_waits_for_it_and_writes_nothing_more(served: Served) -> None:
@@ -73,7 +73,7 @@ async def test_the_repeat_of_a_claim_under_way_waits_for_it_and_writes_nothing_m
     first = await served.begin(served.claim("a"))
     again = await served.begin(served.claim("a"))
     await waits(served, first, again)
-    assert (said(again.result()), again.result().claim) == (["GRANTED"], first.result().claim)
+    assert (verdicts_of(again.result()), again.result().claim) == (["GRANTED"], first.result().claim)
     assert served.disk.kinds() == [["Claimed"]]
 
 
@@ -102,7 +102,7 @@ async def test_a_takeover_waits_for_its_entry(served: Served) -> None:
     served.disk.hold()
     taken = await served.begin(served.claim("a", token=2))
     await waits(served, taken)
-    assert said(taken.result()) == ["GRANTED+TAKEOVER"]
+    assert verdicts_of(taken.result()) == ["GRANTED+TAKEOVER"]
 
 
 async def test_what_a_release_under_way_freed_is_granted_after_it(served: Served) -> None:
@@ -111,14 +111,14 @@ async def test_what_a_release_under_way_freed_is_granted_after_it(served: Served
     release = await served.begin(served.settle(Verb.RELEASE, claimed.claim))
     granted = await served.begin(served.claim("a", token=2))
     await waits(served, release, granted)
-    assert said(granted.result()) == ["GRANTED"]
+    assert verdicts_of(granted.result()) == ["GRANTED"]
 
 
 async def test_busy_is_said_at_once(served: Served) -> None:
     served.disk.hold()
     first = await served.begin(served.claim("a"))
     busy = await served.begin(served.claim("a", token=2))
-    assert said(busy.result()) == ["BUSY"]
+    assert verdicts_of(busy.result()) == ["BUSY"]
     assert not first.done()
 
 
@@ -127,8 +127,8 @@ async def test_verdicts_on_durable_entries_are_said_at_once(served: Served) -> N
     await served.settle(Verb.COMPLETE, done.claim)
     served.disk.hold()
     await served.begin(served.claim("x", token=3))
-    assert said((await served.begin(served.claim("done", token=4))).result()) == ["DUPLICATE"]
-    assert said((await served.begin(served.claim("held", token=2))).result()) == ["GRANTED"]
+    assert verdicts_of((await served.begin(served.claim("done", token=4))).result()) == ["DUPLICATE"]
+    assert verdicts_of((await served.begin(served.claim("held", token=2))).result()) == ["GRANTED"]
     assert (await served.begin(served.settle(Verb.RENEW, held.claim))).result().state is ClaimState.OPEN
     assert (await served.begin(served.settle(Verb.COMPLETE, done.claim))).result().state is ClaimState.DONE
 
@@ -249,7 +249,7 @@ async def test_a_batch_is_refused_for_the_one_before_it_only_once_that_is_commit
     assert isinstance(later.exception(), LedgerFull | LedgerDown)
     served.clock.advance(max(PROBE_MS, REOPEN_MS))
     while served.gateway.readiness()["default"] != "SERVING":
-        await turns()
+        await run_ready_tasks()
     assert (await served.commit(staged[1], **ask)).outcome == "COMMITTED"
     assert await served.read() == [2]
 
@@ -270,9 +270,9 @@ async def test_a_repeat_is_told_busy_of_what_was_its_own_only_once_the_takeover_
     assert isinstance(repeat.exception(), LedgerFull | LedgerDown)
     served.clock.advance(max(PROBE_MS, REOPEN_MS))
     while served.gateway.readiness()["default"] != "SERVING":
-        await turns()
+        await run_ready_tasks()
     again = await served.claim("a", "b", token=1, lease_ms=1_000)
-    assert (said(again), again.claim) == (["GRANTED", "GRANTED"], first.claim)
+    assert (verdicts_of(again), again.claim) == (["GRANTED", "GRANTED"], first.claim)
 
 
 async def test_an_append_under_way_is_in_doubt_where_its_ledger_ends_beside_it(served: Served) -> None:
@@ -283,7 +283,7 @@ async def test_an_append_under_way_is_in_doubt_where_its_ledger_ends_beside_it(s
     behind = await served.begin(served.claim("b", token=2))
     rests_on = commit.next_append - 1
     commit.write_end(Event.FENCED_BESIDE, LedgerFenced("another gateway owns this ledger now; nothing was written"))
-    await turns()
+    await run_ready_tasks()
     assert isinstance(under_way.exception(), LedgerDown)
     assert "whether this was written is unknown" in str(under_way.exception())
     assert isinstance(behind.exception(), LedgerFenced)
@@ -293,4 +293,4 @@ async def test_an_append_under_way_is_in_doubt_where_its_ledger_ends_beside_it(s
         await commit.durable(rests_on + 1)
     with pytest.raises(LedgerFenced):
         commit.check()
-    await served.disk.let_go()
+    await served.disk.release()

@@ -14,7 +14,7 @@ from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.marks import Marks
 from oncegate.ports import AppendRefused, Mark
 from oncegate.testing.clock import FakeClock
-from tests.support.held import turns
+from tests.support.memory_gateway import run_ready_tasks
 
 LEDGER = bytes(16)
 
@@ -64,7 +64,7 @@ async def test_what_no_append_had_begun_when_the_ledger_ended_is_not_in_doubt() 
     submit(commit, 3)
     await commit.append_all()
     waiting = asyncio.create_task(commit.durable(submit(commit)))
-    await turns()
+    await run_ready_tasks()
     commit.write_end(Event.ENDED, LedgerDown("its server is away; nothing was written"))
     with pytest.raises(LedgerDown, match="nothing was written"):
         await waiting
@@ -88,7 +88,7 @@ async def test_an_append_that_ends_after_the_ledger_was_given_up_answers_nobody(
     ledger.gate.clear()
     waiting = asyncio.create_task(commit.durable(submit(commit)))
     running = asyncio.create_task(commit.run())
-    await turns()
+    await run_ready_tasks()
     commit.write_end(Event.ENDED, LedgerDown("its server is away"))
     ledger.gate.set()
     await running
@@ -105,11 +105,11 @@ async def test_who_has_gone_away_meanwhile_keeps_the_end_from_no_other(end: str)
     commit = made(ledger)
     ledger.gate.clear()
     waiting = [asyncio.create_task(commit.durable(submit(commit))) for _ in range(3)]
-    await turns()
+    await run_ready_tasks()
     appending = asyncio.create_task(commit.append_all())
-    await turns()
+    await run_ready_tasks()
     waiting[1].cancel()
-    await turns()
+    await run_ready_tasks()
     if end == "ended beside":
         commit.write_end(Event.ENDED, LedgerDown("its server is away"))
     ledger.gate.set()
@@ -145,9 +145,9 @@ async def test_callers_in_flight_and_waiting_get_what_the_table_has_for_each_end
     ledger.gate.clear()
     in_flight = asyncio.create_task(commit.durable(submit(commit)))
     running = asyncio.create_task(commit.run())
-    await turns()
+    await run_ready_tasks()
     waiting = asyncio.create_task(commit.durable(submit(commit)))
-    await turns()
+    await run_ready_tasks()
     if is_beside:
         commit.write_end(end_of(error, beside=True), error)  # type: ignore[arg-type]
     ledger.gate.set()

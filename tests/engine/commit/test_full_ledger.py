@@ -8,8 +8,18 @@ import pytest
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import LedgerFull
 from oncegate.engine.commit.room import PROBE_MS
-from tests.support.held import BATCH, HeldLedgers, Served, id16, rows_of, said, serving, turns, winner
 from tests.support.index.claim_index import contents
+from tests.support.memory_gateway import (
+    BATCH,
+    GatedLedgers,
+    Served,
+    id16,
+    rows_of,
+    run_ready_tasks,
+    serving,
+    verdicts_of,
+    winner,
+)
 from tests.support.producing_lanes import Lanes
 
 
@@ -32,7 +42,7 @@ async def test_everything_that_waited_is_undone_and_told(served: Served) -> None
     second = await served.begin(served.claim("b", token=2))
     duplicate_of_nothing = await served.begin(served.claim("a"))
     served.disk.faults = ["full"]
-    await served.disk.let_go()
+    await served.disk.release()
     for task in (first, second, duplicate_of_nothing):
         assert isinstance(task.exception(), LedgerFull)
     assert (served.shard.counters()["ids"], served.shard.counters()["open_claims"]) == (0, 0)
@@ -49,22 +59,22 @@ async def test_a_refusal_says_how_much_room_is_missing_to_the_last_byte(
         await served.claim("a")
     served.disk.free_bytes = (1, 1 << 30)
     served.clock.advance(PROBE_MS)
-    await turns()
-    assert said(await served.claim("a")) == ["GRANTED"]
+    await run_ready_tasks()
+    assert verdicts_of(await served.claim("a")) == ["GRANTED"]
 
 
 async def test_what_was_done_before_is_still_a_duplicate_while_full(served: Served) -> None:
     claimed = await served.claim("a")
     await served.settle(Verb.COMPLETE, claimed.claim)
     await fill(served)
-    assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["DUPLICATE"]
     assert (await served.settle(Verb.COMPLETE, claimed.claim)).state is ClaimState.DONE
 
 
 async def test_busy_and_renewals_are_answered_while_full(served: Served) -> None:
     held = await served.claim("a")
     await fill(served)
-    assert said(await served.claim("a", token=2)) == ["BUSY"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
     assert (await served.settle(Verb.RENEW, held.claim)).state is ClaimState.OPEN
 
 
@@ -94,7 +104,7 @@ async def test_room_is_probed_for_also_while_ends_keep_coming(served: Served) ->
     for one in held:
         served.clock.advance(PROBE_MS // 2)
         await served.settle(Verb.COMPLETE, one.claim)
-        await turns()
+        await run_ready_tasks()
     assert served.gateway.readiness() == {"default": "SERVING"}
 
 
@@ -134,7 +144,7 @@ async def test_a_full_disk_is_one_line_of_the_log_and_its_end_another(served: Se
 
 
 async def test_a_gateway_that_starts_on_a_full_disk_answers_what_it_knows_and_refuses_the_rest() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as before:
         claimed = await before.claim("a")
         await before.settle(Verb.COMPLETE, claimed.claim)
@@ -142,7 +152,7 @@ async def test_a_gateway_that_starts_on_a_full_disk_answers_what_it_knows_and_re
     ledgers.disk.free_bytes = (0, 1_000)
     async with serving(ledgers) as after:
         assert after.gateway.readiness() == {"default": "FULL"}
-        assert said(await after.claim("a", token=3)) == ["DUPLICATE"]
+        assert verdicts_of(await after.claim("a", token=3)) == ["DUPLICATE"]
         with pytest.raises(LedgerFull):
             await after.claim("new", token=3)
         assert (await after.settle(Verb.COMPLETE, held.claim)).state is ClaimState.DONE
@@ -169,22 +179,22 @@ async def test_a_settled_claim_is_open_again_when_its_end_was_refused(served: Se
     served.disk.faults = ["full"]
     with pytest.raises(LedgerFull):
         await served.settle(Verb.COMPLETE, held.claim)
-    assert said(await served.claim("a", token=2)) == ["BUSY"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
     await reopen(served)
     assert (await served.settle(Verb.COMPLETE, held.claim)).settled == 2
 
 
 async def reopen(served: Served) -> None:
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(PROBE_MS)
-    await turns()
+    await run_ready_tasks()
 
 
 async def test_a_probe_brings_service_back(served: Served) -> None:
     await fill(served)
     await reopen(served)
     assert served.disk.kinds()[-1] == ["Probe"]
-    assert said(await served.claim("a")) == ["GRANTED"]
+    assert verdicts_of(await served.claim("a")) == ["GRANTED"]
 
 
 async def test_a_refused_probe_is_repeated_and_leaves_no_hole(served: Served) -> None:
@@ -202,9 +212,9 @@ async def test_a_refused_probe_is_repeated_and_leaves_no_hole(served: Served) ->
 
 async def test_nothing_is_probed_before_its_time(served: Served) -> None:
     await fill(served)
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(PROBE_MS - 1)
-    await turns()
+    await run_ready_tasks()
     assert served.disk.kinds()[-1] == ["Claimed"]
 
 
@@ -227,7 +237,7 @@ async def test_an_abort_on_a_full_ledger_is_not_said_by_the_probe(served: Served
     abort = await served.begin(served.abort(1))
     assert isinstance(abort.exception(), LedgerFull)
     await reopen(served)
-    await served.disk.let_go()
+    await served.disk.release()
     assert (await served.abort(1)).removed == 1
 
 
@@ -237,13 +247,13 @@ async def test_what_is_swept_during_a_commit_that_is_refused_is_still_swept_late
     commit = await served.begin(served.commit(staged))
     served.shard.stages.sweep()
     served.disk.faults = ["full"]
-    await served.disk.let_go()
+    await served.disk.release()
     assert isinstance(commit.exception(), LedgerFull)
     await reopen(served)
     served.shard.stages.sweep()
     served.clock.advance(served.gateway.limits.stage_ttl_ms)
     served.shard.stages.sweep()
-    await turns()
+    await run_ready_tasks()
     assert served.shard.counters()["stage_bytes"] == 0
 
 
@@ -258,7 +268,7 @@ async def test_a_sweep_writes_nothing_while_full(served: Served) -> None:
 
 
 async def test_the_ledger_holds_nothing_of_what_was_refused() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.claim("kept", token=1)
         await fill(served)
@@ -266,14 +276,14 @@ async def test_the_ledger_holds_nothing_of_what_was_refused() -> None:
         await served.claim("kept too", token=2)
     async with serving(ledgers) as served:
         asked = await served.claim("kept", "the last straw", "kept too", token=3)
-        assert said(asked) == ["BUSY", "GRANTED", "BUSY"]
+        assert verdicts_of(asked) == ["BUSY", "GRANTED", "BUSY"]
 
 
 async def test_a_gateway_with_a_full_ledger_closes_at_once() -> None:
     async with asyncio.timeout(20):
         async with serving() as served:
             await fill(served)
-            await turns()
+            await run_ready_tasks()
 
 
 async def test_names_of_a_refused_commit_can_be_used(served: Served) -> None:

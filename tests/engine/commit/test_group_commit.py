@@ -7,7 +7,7 @@ import pytest
 
 from oncegate.core.claims import Verb
 from oncegate.engine.commit import queue as commit_queue
-from tests.support.held import Served, rows_of, serving, turns, until, winner
+from tests.support.memory_gateway import Served, rows_of, run_ready_tasks, serving, wait_until, winner
 
 
 @pytest.fixture
@@ -19,11 +19,11 @@ async def served() -> AsyncIterator[Served]:
 async def test_what_comes_during_an_append_is_one_group_after_it(served: Served) -> None:
     served.disk.hold()
     tasks = [served.start(served.claim(f"id {n}", token=n)) for n in range(1, 6)]
-    await turns()
+    await run_ready_tasks()
     assert served.disk.kinds() == [["Claimed"] * 5], "they came in one turn of the loop"
     later = [await served.begin(served.claim(f"late {n}", token=n, call=2)) for n in range(1, 4)]
     assert served.disk.kinds() == [["Claimed"] * 5]
-    await served.disk.let_go()
+    await served.disk.release()
     assert served.disk.kinds() == [["Claimed"] * 5, ["Claimed"] * 3]
     assert all(task.done() for task in tasks + later)
 
@@ -34,7 +34,7 @@ async def test_the_first_group_is_said_while_the_second_is_written(served: Serve
     second = await served.begin(served.claim("b", token=2))
     served.disk.gate.set()
     served.disk.gate.clear()  # lets one append through: whoever waits now goes on
-    await turns()
+    await run_ready_tasks()
     assert first.done()
     assert not second.done()
     assert served.disk.under_way == 1
@@ -63,9 +63,9 @@ async def test_a_group_is_cut_before_it_grows_too_large(served: Served, monkeypa
     first = await served.begin(served.claim("first"))
     rows = [rows_of(*range(100 * n, 100 * n + 100)) for n in range(6)]
     stages = [served.start(served.stage(one, token=n + 1)) for n, one in enumerate(rows)]
-    await turns()
-    await served.disk.let_go()
-    await until(lambda: all(task.done() for task in [first, *stages]))
+    await run_ready_tasks()
+    await served.disk.release()
+    await wait_until(lambda: all(task.done() for task in [first, *stages]))
     sizes = [len(group) for group in served.disk.appends]
     assert sum(sizes) == 7
     assert max(sizes[1:]) * len(rows[0].data) <= 3_000 + len(rows[0].data)
@@ -85,6 +85,6 @@ async def test_entries_reach_the_ledger_in_the_order_the_index_took_them(served:
     claim = served.disk.appends[0][0].claim  # type: ignore[union-attr]
     asked = [served.settle(Verb.RELEASE, claim), served.claim("x", token=2), served.produce(rows_of(1))]
     tasks = [await served.begin(one) for one in asked]
-    await served.disk.let_go()
+    await served.disk.release()
     await asyncio.gather(*tasks)
     assert served.disk.kinds() == [["Claimed"], ["Released", "Claimed", "TopicCreated", "Produced"]]

@@ -11,7 +11,7 @@ from oncegate.core.errors import LedgerBehind
 from oncegate.engine.commit.marks import Marks
 from oncegate.ports import Mark, OpenLedger
 from oncegate.testing.ledger_places import replayed, snapshot_of
-from tests.support.held import HeldLedgers, Served, serving
+from tests.support.memory_gateway import GatedLedgers, Served, serving
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ async def served() -> AsyncIterator[Served]:
 
 
 async def test_a_mark_that_was_given_is_accepted_also_after_a_restart() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         first = served.shard.mark
         await served.claim("a", "b")
@@ -41,7 +41,7 @@ async def test_a_mark_of_another_ledger_is_refused(served: Served) -> None:
 
 
 async def test_an_older_copy_refuses_the_mark_of_what_it_lacks() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.claim("a")
         old = copy.deepcopy(ledgers._stores)
@@ -55,7 +55,7 @@ async def test_an_older_copy_refuses_the_mark_of_what_it_lacks() -> None:
 
 
 async def test_an_older_copy_that_went_on_refuses_the_mark_of_the_other_history() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.claim("a")
         old = copy.deepcopy(ledgers._stores)
@@ -69,7 +69,7 @@ async def test_an_older_copy_that_went_on_refuses_the_mark_of_the_other_history(
             restored.shard.require(newest)
 
 
-class Succeeding(HeldLedgers):
+class Succeeding(GatedLedgers):
     """Ledgers that were restored: the id is new, the one before it is known."""
 
     predecessors: tuple[bytes, ...] = ()
@@ -111,7 +111,7 @@ async def test_a_mark_of_the_predecessor_is_told_and_replaced() -> None:
 
 async def test_a_mark_below_what_was_collected_passes_and_one_at_its_end_is_compared() -> None:
     """Nothing is left to compare it with; the client asks a ledger that stands beyond it."""
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         marks = [served.shard.mark]
         for number in range(3):
@@ -140,7 +140,7 @@ async def test_a_position_inside_an_append_is_no_mark(served: Served) -> None:
     """Marks are given at the ends of appends only; anything else was not given by this ledger."""
     served.disk.hold()
     tasks = [served.start(served.claim(f"id {n}", token=n)) for n in range(3)]
-    await served.disk.let_go()
+    await served.disk.release()
     assert all(task.done() for task in tasks)
     mark = served.shard.mark
     with pytest.raises(LedgerBehind):

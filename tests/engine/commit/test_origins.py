@@ -17,7 +17,17 @@ from oncegate.engine.commit.origins import of_batch
 from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
 from oncegate.engine.requests import ProduceRequest, SettingsRequest
 from oncegate.ports import Origin
-from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, turns, until, winner
+from tests.support.memory_gateway import (
+    GatedLedgers,
+    Served,
+    id16,
+    rows_of,
+    run_ready_tasks,
+    serving,
+    verdicts_of,
+    wait_until,
+    winner,
+)
 from tests.support.producing_lanes import Lanes
 from tests.support.sending import SendingLedgers
 
@@ -72,9 +82,9 @@ async def test_what_a_repeat_writes_goes_on_behind_what_its_call_has_written() -
     ledgers = SendingLedgers()
     async with telling(ledgers) as (served, _):
         held = await served.claim("2", token=9)
-        assert said(await produce(served, 1, 2, 3)) == ["GRANTED", "BUSY", "GRANTED"]
+        assert verdicts_of(await produce(served, 1, 2, 3)) == ["GRANTED", "BUSY", "GRANTED"]
         await served.settle(Verb.RELEASE, held.claim)
-        assert said(await produce(served, 1, 2, 3)) == ["DUPLICATE+OWN", "GRANTED", "DUPLICATE+OWN"]
+        assert verdicts_of(await produce(served, 1, 2, 3)) == ["DUPLICATE+OWN", "GRANTED", "DUPLICATE+OWN"]
         assert [told(one)[2:] for one in ledgers.origins()] == [(1, 0), (1, 2)]
         await served.claim("4", token=9, call=2)
         await produce(served, 3, 4, 5, token=2)
@@ -89,9 +99,9 @@ async def test_what_was_refused_and_comes_again_is_told_the_same() -> None:
         served.disk.faults = ["full"]
         with pytest.raises(LedgerFull):
             await produce(served, 1, 2)
-        await turns()
+        await run_ready_tasks()
         served.clock.advance(1_000)
-        await turns()
+        await run_ready_tasks()
         await produce(served, 1, 2)
         (origin,) = ledgers.origins()
     assert told(origin) == ("default", f"attempt:{id16(1).hex()}", 1, 0)
@@ -207,7 +217,7 @@ async def test_the_setting_is_refused_where_rows_stay_and_where_anything_is_ther
 
 
 async def test_the_setting_is_kept_by_restarts_and_compactions_and_by_other_settings() -> None:
-    ledgers: HeldLedgers = SendingLedgers()
+    ledgers: GatedLedgers = SendingLedgers()
     async with serving(ledgers) as served:
         await served.shard.settings.configure(SettingsRequest(record_headers=True), served.deadline())
         await served.shard.settings.configure(SettingsRequest(auto_create_topics=False), served.deadline())
@@ -215,6 +225,6 @@ async def test_the_setting_is_kept_by_restarts_and_compactions_and_by_other_sett
         assert (served.shard.settings.record_headers, served.shard.settings.auto_create_topics) == (True, False)
         served.clock.advance(COMPACT_AGAIN_MS)
         served.shard.scheduler.step()
-        await until(lambda: "compaction" in served.events.names())
+        await wait_until(lambda: "compaction" in served.events.names())
     async with serving(ledgers) as served:
         assert served.shard.settings.record_headers

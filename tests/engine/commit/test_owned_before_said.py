@@ -7,13 +7,13 @@ import pytest
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import LedgerFenced, LedgerFull, UnknownClaim
 from oncegate.engine.commit.room import PROBE_MS
-from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, turns
+from tests.support.memory_gateway import GatedLedgers, Served, id16, rows_of, run_ready_tasks, serving, verdicts_of
 
 Ask = Callable[[Served, bytes], Awaitable[object]]
 
 
-def held_ledgers() -> HeldLedgers:
-    ledgers = HeldLedgers()
+def held_ledgers() -> GatedLedgers:
+    ledgers = GatedLedgers()
     ledgers.fenced_by_appends = True
     return ledgers
 
@@ -55,16 +55,16 @@ async def test_an_owner_that_was_followed_tells_nothing_that_may_be_untrue_by_no
 
 async def test_what_stays_true_is_told_without_an_append(served: Served) -> None:
     claim = await asked(served)
-    assert said(await served.claim("a", token=2)) == ["BUSY"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
     await served.settle(Verb.COMPLETE, claim)
     served.disk.appends.clear()
-    assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["DUPLICATE"]
     assert served.disk.kinds() == []
 
 
 async def test_what_writes_is_proved_by_its_own_append(served: Served) -> None:
     claim = await asked(served)
-    assert said(await served.claim("b", "a", token=2)) == ["GRANTED", "BUSY"]
+    assert verdicts_of(await served.claim("b", "a", token=2)) == ["GRANTED", "BUSY"]
     await served.settle(Verb.COMPLETE, claim)
     await served.produce(rows_of(1))
     assert not [kinds for kinds in served.disk.kinds() if "Probe" in kinds]
@@ -83,8 +83,8 @@ async def test_an_append_that_began_before_the_request_proves_nothing(served: Se
     written = await served.begin(served.claim("b", token=2))
     renewed = await served.begin(served.settle(Verb.RENEW, claim))
     served.disk.faults = ["", "fenced"]
-    await served.disk.let_go()
-    assert said(written.result()) == ["GRANTED"]
+    await served.disk.release()
+    assert verdicts_of(written.result()) == ["GRANTED"]
     assert isinstance(renewed.exception(), LedgerFenced)
 
 
@@ -94,7 +94,7 @@ async def test_all_who_wait_share_one_probe(served: Served) -> None:
     await served.begin(served.claim("b", token=2))
     renewals = [await served.begin(served.settle(Verb.RENEW, claim)) for _ in range(3)]
     assert not any(renewal.done() for renewal in renewals)
-    await served.disk.let_go()
+    await served.disk.release()
     assert {renewal.result().state for renewal in renewals} == {ClaimState.OPEN}
     assert served.disk.kinds() == [["Claimed"], ["Probe"]]
 
@@ -106,9 +106,9 @@ async def test_a_probe_that_was_refused_is_told_as_not_known_and_the_next_one_ma
         await served.settle(Verb.RENEW, claim)
     with pytest.raises(LedgerFull):
         await served.settle(Verb.RENEW, id16(9))
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(PROBE_MS)
-    await turns()
+    await run_ready_tasks()
     assert (await served.settle(Verb.RENEW, claim)).state is ClaimState.OPEN
     with pytest.raises(UnknownClaim):
         await served.settle(Verb.RENEW, id16(9))
@@ -120,7 +120,7 @@ async def test_who_asked_while_an_append_was_refused_waits_for_a_later_one(serve
     refused = await served.begin(served.claim("b", token=2))
     renewed = await served.begin(served.settle(Verb.RENEW, claim))
     served.disk.faults = ["full"]
-    await served.disk.let_go()
+    await served.disk.release()
     assert isinstance(refused.exception(), LedgerFull)
     assert isinstance(renewed.exception(), LedgerFull)
 

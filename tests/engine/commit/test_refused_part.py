@@ -10,14 +10,23 @@ from oncegate.core.entries.codec import decode
 from oncegate.core.errors import LedgerFull, OncegateError, TooLarge
 from oncegate.engine.commit.proven import DECIDED_AGAIN
 from oncegate.ports import AppendRefused, OpenLedger, OutputChange, WriteRange
-from tests.support.held import HeldLedger, HeldLedgers, Served, rows_of, said, serving, turns, winner
 from tests.support.index.claim_index import contents
+from tests.support.memory_gateway import (
+    GatedLedger,
+    GatedLedgers,
+    Served,
+    rows_of,
+    run_ready_tasks,
+    serving,
+    verdicts_of,
+    winner,
+)
 
 # What is in no row of the others.
 LARGE = 424_242
 
 
-class ChoosyLedger(HeldLedger):
+class ChoosyLedger(GatedLedger):
     """Takes no rows with `LARGE` in them; names the first output that has them, where `naming` is set."""
 
     naming = False
@@ -34,13 +43,13 @@ class ChoosyLedger(HeldLedger):
         return await super().append(entries, outputs)
 
 
-class ChoosyLedgers(HeldLedgers):
+class ChoosyLedgers(GatedLedgers):
     def __init__(self, names: bool = False) -> None:
         super().__init__()
         self.naming = names
         self.disk.refused = []  # type: ignore[attr-defined]
 
-    def held(self, opened: OpenLedger) -> HeldLedger:
+    def gated(self, opened: OpenLedger) -> GatedLedger:
         assert opened.outputs is not None
         self.choosy = ChoosyLedger(opened.ledger, opened.outputs, self.disk)
         self.choosy.naming = self.naming
@@ -54,7 +63,7 @@ async def served(request: Any) -> AsyncIterator[Served]:
 
 
 async def ends(served: Served, *tasks: "asyncio.Task[Any]") -> list[Any]:
-    await served.disk.let_go()
+    await served.disk.release()
     async with asyncio.timeout(20):
         return await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -92,7 +101,7 @@ async def test_what_came_before_the_refused_one_keeps_its_decision(served: Serve
         ),
     )
     assert isinstance(told[2], TooLarge)
-    assert said(told[1]) == ["GRANTED"]
+    assert verdicts_of(told[1]) == ["GRANTED"]
     kinds = [kind for group in served.disk.kinds() for kind in group]
     assert kinds.count("Claimed") == 2, "it was not decided twice"
     assert claim.claim != told[1].claim
@@ -115,7 +124,7 @@ async def test_nothing_is_said_of_a_group_that_was_refused_before_it_is_written(
     tasks = await behind_an_append(served, served.produce(rows_of(LARGE)), served.produce(rows_of(1), call=2))
     served.disk.gate.set()
     while not served.disk.refused:  # type: ignore[attr-defined]
-        await turns(1)
+        await run_ready_tasks(1)
         assert not tasks[2].done()
     told = await ends(served, *tasks)
     assert told[2].rows == 1
@@ -139,7 +148,7 @@ async def test_a_change_of_several_claims_is_told_to_be_sent_again_for_nobody_ca
             assert isinstance(error, LedgerFull)
         assert len(served.disk.refused) == 1, "and it is not tried again for them"  # type: ignore[attr-defined]
         served.ledgers.choosy.refused_kinds = ""  # type: ignore[attr-defined]
-        assert said(await served.claim("1")) == ["GRANTED"]
+        assert verdicts_of(await served.claim("1")) == ["GRANTED"]
 
 
 async def test_who_is_undone_with_one_after_another_is_told_to_retry_in_the_end() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from oncegate.core.claims import Verb
 from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
-from tests.support.held import HeldLedgers, Served, said, serving, until
+from tests.support.memory_gateway import GatedLedgers, Served, serving, verdicts_of, wait_until
 
 COLLECT_BYTES = 4 << 10
 # A claim that is over stays known by its name for a while, so a snapshot is not small: twice as much is waited for.
@@ -48,7 +48,7 @@ async def claims_until_compacted(served: Served, one: Round, first: int) -> int:
         if number % ROUNDS == 0:
             served.clock.advance(COMPACT_AGAIN_MS)
             served.shard.scheduler.step()
-            await until(lambda: not served.shard.snapshotter.compacting)
+            await wait_until(lambda: not served.shard.snapshotter.compacting)
             if served.events.names().count("compaction") > before:
                 return number
     return CLAIMS_MAX + 1
@@ -62,7 +62,7 @@ async def test_ids_that_were_let_go_of_or_taken_over_are_compacted_again_and_aga
 
 async def test_a_ledger_of_new_ids_alone_is_compacted_again_and_again() -> None:
     """A start then reads the last snapshot, and at most twice as much; and each id is written a few times at most."""
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     sizes: list[int] = []
     async with serving(ledgers, collect_bytes=COLLECT_BYTES) as served:
         for number in range(ROUNDS_OF_NEW):
@@ -70,7 +70,7 @@ async def test_a_ledger_of_new_ids_alone_is_compacted_again_and_again() -> None:
                 await completed(served, number * ROUNDS + token)
             served.clock.advance(COMPACT_AGAIN_MS)
             served.shard.scheduler.step()
-            await until(lambda: not served.shard.snapshotter.compacting)
+            await wait_until(lambda: not served.shard.snapshotter.compacting)
             sizes = [int(str(one["size_bytes"])) for name, one in served.events.seen if name == "compaction"]
             last = sizes[-1] if sizes else 0
             assert served.shard.journal.size_bytes < max(COLLECT_BYTES, 2 * last)
@@ -79,4 +79,4 @@ async def test_a_ledger_of_new_ids_alone_is_compacted_again_and_again() -> None:
     async with serving(ledgers) as again:
         assert again.shard.journal.size_bytes < max(COLLECT_BYTES, 2 * sizes[-1])
         for number in (0, ROUNDS_OF_NEW * ROUNDS - 1):
-            assert said(await again.claim(f"id {number}", token=99_999, call=number)) == ["DUPLICATE"]
+            assert verdicts_of(await again.claim(f"id {number}", token=99_999, call=number)) == ["DUPLICATE"]

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from oncegate.engine.maintenance.snapshotter import EntryStream
-from tests.support.held import turns
+from tests.support.memory_gateway import run_ready_tasks
 
 
 async def test_what_is_given_is_taken_at_once_in_order_and_not_held() -> None:
@@ -16,9 +16,9 @@ async def test_what_is_given_is_taken_at_once_in_order_and_not_held() -> None:
             taken.append(entry)
 
     taking = asyncio.ensure_future(take())
-    await turns()
+    await run_ready_tasks()
     stream.give([b"1", b"2"])
-    await turns()
+    await run_ready_tasks()
     assert (taken, len(stream._unread)) == ([b"1", b"2"], 0)
     stream.give([b"3"])
     stream.end()

@@ -18,7 +18,7 @@ from oncegate.index.claims.evict import drop
 from oncegate.index.claims.store import ClaimStore
 from oncegate.index.lsm.bloom import KINDS
 from oncegate.index.lsm.tier import RUNS_MAX
-from tests.support.held import HeldLedgers, id16, said, turns, until
+from tests.support.memory_gateway import GatedLedgers, id16, run_ready_tasks, verdicts_of, wait_until
 from tests.support.sealed import (
     FORGOTTEN_MS,
     HOT,
@@ -52,7 +52,7 @@ async def test_the_oldest_ids_leave_memory_once_there_are_more_than_may_stay() -
         assert counters(served) == (12, 6, 6)
         assert [type(entry) for group in served.disk.appends for entry in group].count(Evicted) >= 2
         assert len(served.shard.journal.index.claims.cold.runs) == 1
-        assert said(await served.claim(*names(0, 13), token=3)) == ["DUPLICATE"] * 12 + ["GRANTED"]
+        assert verdicts_of(await served.claim(*names(0, 13), token=3)) == ["DUPLICATE"] * 12 + ["GRANTED"]
 
 
 async def test_sealed_ids_are_answered_as_before_by_every_verb() -> None:
@@ -67,7 +67,7 @@ async def test_sealed_ids_are_answered_as_before_by_every_verb() -> None:
         assert [await state(served, name) for name in ("id 0", "taken 1", "produced", "new")] == before
         assert before == [IdState.DONE, IdState.TAKEN, IdState.DONE, IdState.ABSENT]
         asked = ("id 0", "id 7", "taken 1", "produced")
-        assert said(await served.claim(*asked, token=3)) == ["DUPLICATE"] * 4
+        assert verdicts_of(await served.claim(*asked, token=3)) == ["DUPLICATE"] * 4
         assert await produce(served, *asked, token=4) == ["DUPLICATE"] * 4
         assert await take(served, 7, *asked) == ["DUPLICATE", "DUPLICATE", "GRANTED", "DUPLICATE"]
         assert await take(served, 8, *asked) == ["DUPLICATE"] * 4
@@ -75,7 +75,7 @@ async def test_sealed_ids_are_answered_as_before_by_every_verb() -> None:
 
 @pytest.mark.parametrize("kind", ["blocked", "pybloom"])
 async def test_a_restart_drops_what_was_sealed_and_answers_alike(kind: str) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with eviction(ledgers, cold_filter=kind) as served:
         await done(served, *names(0, 20))
         await take(served, 7, *names(20, 30))
@@ -85,7 +85,7 @@ async def test_a_restart_drops_what_was_sealed_and_answers_alike(kind: str) -> N
     async with eviction(ledgers, cold_filter=kind) as served:
         assert {type(run.filter) for run in served.shard.journal.index.claims.cold.runs} == {KINDS[kind]}
         assert counters(served) == before
-        assert said(await served.claim(*names(0, 31), token=3)) == ["DUPLICATE"] * 30 + ["GRANTED"]
+        assert verdicts_of(await served.claim(*names(0, 31), token=3)) == ["DUPLICATE"] * 30 + ["GRANTED"]
         assert await take(served, 7, "id 25", "id 3") == ["GRANTED", "DUPLICATE"]
 
 
@@ -100,7 +100,7 @@ async def test_a_full_ledger_ends_a_round_where_it_is_and_the_next_one_goes_on(r
         sealed = counters(served)[2]
         assert (sealed > 0) == (refused > 0), "what was durable before is sealed"
         served.clock.advance(PROBE_MS)
-        await turns()
+        await run_ready_tasks()
         await answers_as_before(served)
         await seal(served)
         assert counters(served)[2] > sealed
@@ -108,7 +108,7 @@ async def test_a_full_ledger_ends_a_round_where_it_is_and_the_next_one_goes_on(r
 
 
 async def test_a_crash_between_archive_and_run_loses_nothing_and_retires_nothing() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with eviction(ledgers) as served:
         await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
         with without_room(served):
@@ -119,7 +119,7 @@ async def test_a_crash_between_archive_and_run_loses_nothing_and_retires_nothing
         before = len(served.disk.appends)
         served.clock.advance(2 * HOUR_MS)
         served.shard.scheduler.retire()
-        await turns()
+        await run_ready_tasks()
         assert len(served.disk.appends) == before, "a bucket is over, and it waits"
     async with eviction(ledgers) as served:
         assert counters(served)[2] > 0, "made up for at the start"
@@ -142,7 +142,7 @@ async def test_a_run_that_found_no_room_is_made_later_and_only_then_the_table_le
 
 
 async def test_a_run_whose_filter_found_no_room_is_no_file_that_is_left() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with eviction(ledgers) as served:
         with without_room(served, ".filter"):
             await filled(served)
@@ -157,7 +157,7 @@ async def test_a_run_whose_filter_found_no_room_is_no_file_that_is_left() -> Non
 
 @pytest.mark.parametrize("what", ["run gone", "run damaged", "run cut", "filter gone", "filter damaged", "all gone"])
 async def test_what_is_missing_or_damaged_at_a_start_is_made_again(what: str) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with eviction(ledgers) as served:
         await filled(served)
         before = counters(served)
@@ -179,7 +179,7 @@ async def test_what_is_missing_or_damaged_at_a_start_is_made_again(what: str) ->
 
 async def test_a_filter_of_another_run_is_not_believed() -> None:
     """Names are given anew once everything was lost; a filter that stayed behind would hide ids."""
-    others, ledgers = HeldLedgers(), HeldLedgers()
+    others, ledgers = GatedLedgers(), GatedLedgers()
     async with eviction(others) as served:
         await filled(served)
     async with eviction(ledgers) as served:
@@ -192,7 +192,7 @@ async def test_a_filter_of_another_run_is_not_believed() -> None:
 
 async def test_runs_of_another_ledger_are_not_looked_into() -> None:
     """Though they say that they hold archives of the same numbers."""
-    others, ledgers = HeldLedgers(), HeldLedgers()
+    others, ledgers = GatedLedgers(), GatedLedgers()
     async with eviction(others) as served:
         await done(served, *names(500, 520))
         await take(served, 7, "taken of others")
@@ -203,11 +203,11 @@ async def test_runs_of_another_ledger_are_not_looked_into() -> None:
     files(ledgers).update(files(others))
     async with eviction(ledgers) as served:
         await answers_as_before(served)
-        assert said(await served.claim("id 500", token=8)) == ["GRANTED"]
+        assert verdicts_of(await served.claim("id 500", token=8)) == ["GRANTED"]
 
 
 async def test_a_run_damaged_while_it_serves_is_never_answered_from_and_made_again() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with eviction(ledgers) as served:
         await filled(served)
     name = next(name for name in files(ledgers) if name.endswith(".run"))
@@ -223,7 +223,7 @@ async def test_a_run_damaged_while_it_serves_is_never_answered_from_and_made_aga
 
 
 async def test_there_are_four_runs_at_most_and_no_other_files() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with eviction(ledgers) as served:
         for part in range(12):
             await done(served, *names(10 * part, 10 * part + 10), token=part + 20)
@@ -234,17 +234,17 @@ async def test_there_are_four_runs_at_most_and_no_other_files() -> None:
             }
         assert counters(served)[0] == 120
         assert counters(served)[1] <= HOT + 10
-        assert said(await served.claim(*names(0, 120), token=9)) == ["DUPLICATE"] * 120
+        assert verdicts_of(await served.claim(*names(0, 120), token=9)) == ["DUPLICATE"] * 120
 
 
 async def test_archives_retire_with_their_time_and_leave_ledger_and_runs() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with eviction(ledgers, horizon_ms_min=1) as served:
         await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
         await filled(served)
         await pass_hours(served, 30)
         assert counters(served)[2] == 0
-        assert said(await served.claim("id 0", "id 19", token=9)) == ["GRANTED"] * 2
+        assert verdicts_of(await served.claim("id 0", "id 19", token=9)) == ["GRANTED"] * 2
         served.shard.eviction.step()
         await settled(served)
         assert (runs_of(served), files(ledgers)) == ([], {})
@@ -252,7 +252,7 @@ async def test_archives_retire_with_their_time_and_leave_ledger_and_runs() -> No
         with pytest.raises(OffsetTrimmed):
             await served.shard.eviction.outputs.fetch(TOPIC, 0, 0, 1, 1)
     async with eviction(ledgers) as served:
-        assert said(await served.claim("id 1", token=10)) == ["GRANTED"]
+        assert verdicts_of(await served.claim("id 1", token=10)) == ["GRANTED"]
 
 
 async def test_sealing_forgets_nothing_early_and_keeps_nothing_longer() -> None:
@@ -275,13 +275,13 @@ async def test_sealing_forgets_nothing_early_and_keeps_nothing_longer() -> None:
 
 
 async def test_a_collected_ledger_holds_the_hot_ids_and_the_names_of_archives() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with eviction(ledgers, collect_bytes=1) as served:
         await filled(served, 40)
         await seal(served)
         before = counters(served)
         served.shard.scheduler.compact()
-        await until(lambda: not served.shard.snapshotter.compacting)
+        await wait_until(lambda: not served.shard.snapshotter.compacting)
         assert "compaction" in served.events.names(), "though nothing retired"
     slots = sum(len(entry.body) for entry in ledgers._stores["default"].entries if b"slots" in entry.body[:40])
     assert slots <= 16 * before[1] + 100
@@ -331,16 +331,16 @@ async def test_an_id_that_one_run_holds_counts_as_none_that_others_were_asked_fo
 
 
 async def test_closing_in_the_middle_of_a_merge_ends_it() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with eviction(ledgers, merge_bytes_per_second=1) as served:
         await done(served, *names(0, 20))
         served.clock.advance(FORGOTTEN_MS)
         served.shard.eviction.step()
-        await until(lambda: served.clock.sleepers > 1)
-        await turns()
+        await wait_until(lambda: served.clock.sleepers > 1)
+        await run_ready_tasks()
     assert files(ledgers) == {}
     async with eviction(ledgers) as served:
-        assert said(await served.claim(*names(0, 20), token=3)) == ["DUPLICATE"] * 20
+        assert verdicts_of(await served.claim(*names(0, 20), token=3)) == ["DUPLICATE"] * 20
 
 
 async def test_at_each_step_of_their_way_out_ids_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,7 +361,7 @@ async def test_at_each_step_of_their_way_out_ids_are_known(monkeypatch: pytest.M
 
 
 async def test_what_has_not_retired_can_be_made_again_from_the_ledger() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with eviction(ledgers) as served:
         await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
         await filled(served)
@@ -369,11 +369,11 @@ async def test_what_has_not_retired_can_be_made_again_from_the_ledger() -> None:
         await done(served, *names(20, 40), token=5)
         await seal(served)
         await pass_hours(served, 14)
-        assert said(await served.claim("id 0", "id 20", token=6)) == ["GRANTED", "DUPLICATE"]
+        assert verdicts_of(await served.claim("id 0", "id 20", token=6)) == ["GRANTED", "DUPLICATE"]
     files(ledgers).clear()
     async with eviction(ledgers) as served:
         assert runs_of(served) != []
-        assert said(await served.claim(*names(20, 40), token=7)) == ["DUPLICATE"] * 20
+        assert verdicts_of(await served.claim(*names(20, 40), token=7)) == ["DUPLICATE"] * 20
 
 
 @pytest.mark.parametrize("end", ["lost", "kept"])
@@ -385,7 +385,7 @@ async def test_an_append_of_unknown_end_in_a_round_opens_the_ledger_anew_and_not
         await seal(served)
         while served.gateway.readiness()["default"] != "SERVING":
             served.clock.advance(REOPEN_MS)
-            await turns()
+            await run_ready_tasks()
         assert served.disk.opened == 2
         assert counters(served)[2] > 0, "what was durable is sealed"
         await answers_as_before(served)

@@ -2,7 +2,7 @@
 
 from oncegate.engine.recovery.owner import EVICTION_MS
 from oncegate.engine.requests import SettingsRequest
-from tests.support.held import until
+from tests.support.memory_gateway import wait_until
 from tests.support.sealed import HOT, HOUR_MS, counters, eviction, names, pass_hours, seal, settled, take
 
 
@@ -11,7 +11,7 @@ async def test_ids_leave_memory_within_half_a_second_of_there_being_too_many() -
         await take(served, 1, *names(0, 2 * HOT))
         assert counters(served) == (2 * HOT, 2 * HOT, 0)
         served.clock.advance(EVICTION_MS)
-        await until(lambda: counters(served)[2] > 0)
+        await wait_until(lambda: counters(served)[2] > 0)
         await settled(served)
         assert counters(served)[1] <= HOT
 
@@ -22,7 +22,7 @@ async def test_a_collection_that_is_due_has_its_turn_between_two_rounds() -> Non
         await take(served, 1, *names(0, 2 * HOT))
         served.shard.eviction.step()
         await settled(served)
-        await until(lambda: "compaction" in served.events.names())
+        await wait_until(lambda: "compaction" in served.events.names())
 
 
 async def test_nothing_is_collected_in_the_middle_of_a_round() -> None:
@@ -30,12 +30,12 @@ async def test_nothing_is_collected_in_the_middle_of_a_round() -> None:
         await take(served, 1, *names(0, 2 * HOT))
         served.disk.hold()
         served.shard.eviction.step()
-        await until(lambda: served.shard.eviction.busy)
+        await wait_until(lambda: served.shard.eviction.busy)
         served.shard.scheduler.compact()
         assert not served.shard.snapshotter.compacting
-        await served.disk.let_go()
+        await served.disk.release()
         await settled(served)
-        await until(lambda: "compaction" in served.events.names())
+        await wait_until(lambda: "compaction" in served.events.names())
 
 
 async def test_what_stands_for_an_owner_goes_with_the_last_of_its_ids() -> None:

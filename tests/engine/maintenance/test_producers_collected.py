@@ -17,7 +17,7 @@ from oncegate.engine.shard import Shard
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
 from oncegate.testing import FakeClock
-from tests.support.held import Events, id16, said, until
+from tests.support.memory_gateway import Events, id16, verdicts_of, wait_until
 
 BATCH = 50
 # Enough that its entries, without holes or acks, are many times what one collection waits for.
@@ -40,7 +40,7 @@ class Query:
             lane = await shard.producers.register(ProducerRequest("lane", token, "query"), deadline)
             sequences = np.arange(batch * BATCH, (batch + 1) * BATCH, dtype=np.uint64)
             asked = await shard.producers.claim(SequenceRequest("lane", lane.epoch, token, 0, sequences), deadline)
-            assert said(asked) == ["GRANTED"] * BATCH
+            assert verdicts_of(asked) == ["GRANTED"] * BATCH
             await shard.producers.settle(Verb.COMPLETE, "lane", lane.epoch, token, 0, deadline)
             await shard.producers.close("lane", lane.epoch, token)
             if acks:
@@ -72,9 +72,9 @@ async def test_disk_and_memory_do_not_grow_with_what_a_lane_has_written(tmp_path
             await query.run(BATCHES // 10, acks)
             clock.advance(COMPACT_AGAIN_MS)
             query.shard.scheduler.step()
-            await until(lambda: not query.shard.snapshotter.compacting)
+            await wait_until(lambda: not query.shard.snapshotter.compacting)
             # Files are removed on another thread, a little later.
-            await until(lambda: size_bytes(folder) <= COLLECTED_BYTES)
+            await wait_until(lambda: size_bytes(folder) <= COLLECTED_BYTES)
         assert events.names().count("compaction") == 10
         # Unacked: what older epochs did, and what this one did.
         known = query.shard.journal.index.producers.producers["lane"]

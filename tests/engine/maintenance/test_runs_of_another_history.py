@@ -5,17 +5,17 @@ import copy
 import pytest
 
 from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
-from tests.support.held import HeldLedgers, Served, said, until
+from tests.support.memory_gateway import GatedLedgers, Served, verdicts_of, wait_until
 from tests.support.sealed import answers_as_before, done, eviction, files, filled, runs_of, seal, without_room
 
 
-def set_back(ledgers: HeldLedgers, older: object) -> None:
+def set_back(ledgers: GatedLedgers, older: object) -> None:
     ledgers._stores["default"] = older  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize("compacted", [False, True])
 async def test_ids_of_a_history_that_did_not_happen_are_new(compacted: bool) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with eviction(ledgers, hot_ids=0) as served:
         for number in range(2):
             await done(served, f"old {number}", token=90 + number)
@@ -33,15 +33,15 @@ async def test_ids_of_a_history_that_did_not_happen_are_new(compacted: bool) -> 
         if compacted:
             await compact(served)
         asked = ["old 0", *(f"lost {number}" for number in range(4)), "other 3"]
-        assert said(await served.claim(*asked, token=30)) == ["DUPLICATE"] + ["GRANTED"] * 4 + ["DUPLICATE"]
+        assert verdicts_of(await served.claim(*asked, token=30)) == ["DUPLICATE"] + ["GRANTED"] * 4 + ["DUPLICATE"]
 
 
 async def compact(served: Served) -> None:
     served.shard.scheduler.compact()
-    await until(lambda: not served.shard.snapshotter.compacting)
+    await wait_until(lambda: not served.shard.snapshotter.compacting)
 
 
-async def fill_and_compact(ledgers: HeldLedgers) -> list[str]:
+async def fill_and_compact(ledgers: GatedLedgers) -> list[str]:
     """Runs, and a ledger that was compacted after they were made; their names."""
     async with eviction(ledgers) as served:
         await filled(served)
@@ -54,7 +54,7 @@ async def fill_and_compact(ledgers: HeldLedgers) -> list[str]:
 
 
 async def test_runs_are_used_again_after_a_compaction_and_restarts_without_being_made_again() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     runs = await fill_and_compact(ledgers)
     for _ in range(2):
         async with eviction(ledgers) as served:
@@ -65,7 +65,7 @@ async def test_runs_are_used_again_after_a_compaction_and_restarts_without_being
 
 @pytest.mark.parametrize("left", [b"", b"{", b'{"mark": 1}', b"[]"])
 async def test_runs_whose_binding_cannot_be_read_are_made_again(left: bytes) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     await fill_and_compact(ledgers)
     files(ledgers)["bound"] = left
     async with eviction(ledgers) as served:
@@ -74,7 +74,7 @@ async def test_runs_whose_binding_cannot_be_read_are_made_again(left: bytes) -> 
 
 
 async def test_a_compaction_is_put_off_and_told_where_runs_cannot_be_bound_to_what_it_keeps() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with eviction(ledgers) as served:
         await filled(served)
     async with eviction(ledgers, collect_bytes=1) as served:

@@ -9,7 +9,7 @@ from oncegate.core.errors import BadRequest, OffsetTrimmed
 from oncegate.engine.maintenance.scheduler import bucket_ms
 from oncegate.engine.recovery.owner import MAINTENANCE_MS
 from oncegate.engine.requests import SettingsRequest, TopicRequest
-from tests.support.held import HeldLedgers, Served, rows_of, said, serving, turns
+from tests.support.memory_gateway import GatedLedgers, Served, rows_of, run_ready_tasks, serving, verdicts_of
 
 HOUR_MS = 3_600_000
 HORIZON_MS = 24 * HOUR_MS
@@ -32,7 +32,7 @@ async def pass_hours(served: Served, hours: int) -> None:
     for _ in range(hours):
         served.clock.advance(HOUR_MS)
         served.shard.scheduler.step()
-        await turns()
+        await run_ready_tasks()
 
 
 def retirements(served: Served) -> int:
@@ -42,9 +42,9 @@ def retirements(served: Served) -> int:
 async def test_a_done_id_is_known_for_the_horizon_and_forgotten_two_buckets_later_at_most(served: Served) -> None:
     await done(served, "a", token=1)
     await pass_hours(served, 24)
-    assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["DUPLICATE"]
     await pass_hours(served, 2)
-    assert said(await served.claim("a", token=3)) == ["GRANTED"]
+    assert verdicts_of(await served.claim("a", token=3)) == ["GRANTED"]
 
 
 async def test_an_id_done_within_a_bucket_is_known_for_the_whole_horizon(served: Served) -> None:
@@ -55,14 +55,14 @@ async def test_an_id_done_within_a_bucket_is_known_for_the_whole_horizon(served:
     served.clock.advance(HOUR_MS // 2)
     served.shard.scheduler.step()
     await pass_hours(served, 23)
-    assert said(await served.claim("first", "a", token=3)) == ["GRANTED", "DUPLICATE"]
+    assert verdicts_of(await served.claim("first", "a", token=3)) == ["GRANTED", "DUPLICATE"]
 
 
 async def test_without_a_horizon_nothing_is_ever_forgotten() -> None:
     async with serving() as served:
         await done(served, "a", token=1)
         await pass_hours(served, 100)
-        assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
+        assert verdicts_of(await served.claim("a", token=2)) == ["DUPLICATE"]
 
 
 async def test_an_open_claim_does_not_retire_and_counts_from_its_completion(served: Served) -> None:
@@ -70,7 +70,7 @@ async def test_an_open_claim_does_not_retire_and_counts_from_its_completion(serv
     await pass_hours(served, 30)
     await served.settle(Verb.COMPLETE, held.claim)
     await pass_hours(served, 20)
-    assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["DUPLICATE"]
 
 
 async def test_each_bucket_is_one_entry_and_none_is_written_where_nothing_can_retire(served: Served) -> None:
@@ -80,7 +80,7 @@ async def test_each_bucket_is_one_entry_and_none_is_written_where_nothing_can_re
     for _ in range(20):
         served.clock.advance(bucket_ms(HORIZON_MS) // 10)
         served.shard.scheduler.step()
-    await turns()
+    await run_ready_tasks()
     assert retirements(served) == 2
     await pass_hours(served, 60)
     assert retirements(served) == 25
@@ -92,7 +92,7 @@ async def test_a_bucket_lasts_its_time_to_the_millisecond(served: Served) -> Non
     for passed_ms, count in ((bucket_ms(HORIZON_MS) - 1, 1), (1, 2)):
         served.clock.advance(passed_ms)
         served.shard.scheduler.step()
-        await turns()
+        await run_ready_tasks()
         assert retirements(served) == count
 
 
@@ -101,13 +101,13 @@ async def test_a_wall_clock_set_forward_makes_nothing_older(served: Served) -> N
     served.clock.step_wall_ms(1_000 * HOUR_MS)
     await done(served, "b", token=2)
     await pass_hours(served, 24)
-    assert said(await served.claim("a", "b", token=3)) == ["DUPLICATE", "DUPLICATE"]
+    assert verdicts_of(await served.claim("a", "b", token=3)) == ["DUPLICATE", "DUPLICATE"]
     await pass_hours(served, 2)
-    assert said(await served.claim("a", "b", token=4)) == ["GRANTED", "GRANTED"]
+    assert verdicts_of(await served.claim("a", "b", token=4)) == ["GRANTED", "GRANTED"]
 
 
 async def test_buckets_go_on_after_a_restart_and_time_in_between_does_not_count() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.shard.settings.configure(SettingsRequest(HORIZON_MS), served.deadline())
         await done(served, "a", token=1)
@@ -115,9 +115,9 @@ async def test_buckets_go_on_after_a_restart_and_time_in_between_does_not_count(
     async with serving(ledgers) as served:
         served.clock.step_wall_ms(1_000 * HOUR_MS)
         await pass_hours(served, 12)
-        assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
+        assert verdicts_of(await served.claim("a", token=2)) == ["DUPLICATE"]
         await pass_hours(served, 2)
-        assert said(await served.claim("a", token=3)) == ["GRANTED"]
+        assert verdicts_of(await served.claim("a", token=3)) == ["GRANTED"]
 
 
 async def test_another_horizon_begins_to_count_anew(served: Served) -> None:
@@ -125,9 +125,9 @@ async def test_another_horizon_begins_to_count_anew(served: Served) -> None:
     await pass_hours(served, 20)
     await served.shard.settings.configure(SettingsRequest(2 * HORIZON_MS), served.deadline())
     await pass_hours(served, 47)
-    assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["DUPLICATE"]
     await pass_hours(served, 5)
-    assert said(await served.claim("a", token=3)) == ["GRANTED"]
+    assert verdicts_of(await served.claim("a", token=3)) == ["GRANTED"]
 
 
 async def test_a_wall_clock_set_back_keeps_the_ledgers_time(served: Served) -> None:
@@ -135,18 +135,18 @@ async def test_a_wall_clock_set_back_keeps_the_ledgers_time(served: Served) -> N
     served.clock.step_wall_ms(-500 * HOUR_MS)
     await done(served, "b", token=2)
     await pass_hours(served, 24)
-    assert said(await served.claim("b", token=3)) == ["DUPLICATE"], "its time is not before the ledger's last"
+    assert verdicts_of(await served.claim("b", token=3)) == ["DUPLICATE"], "its time is not before the ledger's last"
 
 
 async def test_what_retired_is_forgotten_after_a_restart_too_and_not_before_it_was_durable() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.shard.settings.configure(SettingsRequest(HORIZON_MS), served.deadline())
         await done(served, "a", token=1)
         await pass_hours(served, 26)
         served.clock.advance(HOUR_MS)
     async with serving(ledgers) as served:
-        assert said(await served.claim("a", token=2)) == ["GRANTED"]
+        assert verdicts_of(await served.claim("a", token=2)) == ["GRANTED"]
 
 
 async def test_a_grant_of_a_retired_id_waits_for_the_retirement_to_be_durable(served: Served) -> None:
@@ -157,8 +157,8 @@ async def test_a_grant_of_a_retired_id_waits_for_the_retirement_to_be_durable(se
     served.shard.scheduler.step()
     asked = await served.begin(served.claim("a", token=2))
     assert not asked.done()
-    await served.disk.let_go()
-    assert said(await asked) == ["GRANTED"]
+    await served.disk.release()
+    assert verdicts_of(await asked) == ["GRANTED"]
 
 
 async def test_a_retirement_that_the_ledger_refuses_is_taken_back(served: Served) -> None:
@@ -167,13 +167,13 @@ async def test_a_retirement_that_the_ledger_refuses_is_taken_back(served: Served
     served.clock.advance(HOUR_MS)
     served.disk.faults = ["full"]
     served.shard.scheduler.step()
-    await turns()
-    assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
+    await run_ready_tasks()
+    assert verdicts_of(await served.claim("a", token=2)) == ["DUPLICATE"]
 
 
 async def test_a_gateway_that_is_started_every_day_forgets_all_the_same() -> None:
     """Whole hours of running time are counted, so that a long horizon does not need a process as long-lived."""
-    ledgers, horizon_ms, days = HeldLedgers(), 30 * 24 * HOUR_MS, 0
+    ledgers, horizon_ms, days = GatedLedgers(), 30 * 24 * HOUR_MS, 0
     async with serving(ledgers) as served:
         await served.shard.settings.configure(SettingsRequest(horizon_ms), served.deadline())
         await done(served, "a", token=1)
@@ -181,10 +181,10 @@ async def test_a_gateway_that_is_started_every_day_forgets_all_the_same() -> Non
         async with serving(ledgers) as served:
             await pass_hours(served, 24)
             if days == 28:
-                assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
+                assert verdicts_of(await served.claim("a", token=2)) == ["DUPLICATE"]
         days += 1
     async with serving(ledgers) as served:
-        assert said(await served.claim("a", token=3)) == ["GRANTED"]
+        assert verdicts_of(await served.claim("a", token=3)) == ["GRANTED"]
 
 
 async def test_a_horizon_shorter_than_what_may_still_be_repeated_is_refused(served: Served) -> None:
@@ -206,7 +206,7 @@ async def test_rows_older_than_a_topics_retention_go_whole_requests_at_a_time(se
     await served.produce(rows_of(3), call=2)
     served.clock.advance(HOUR_MS // 2)
     served.shard.scheduler.step()
-    await turns()
+    await run_ready_tasks()
     assert await low(served) == (2, 3)
     with pytest.raises(OffsetTrimmed):
         await served.shard.topics.fetch("topic", 0, 1, 10, 1 << 30)
@@ -221,7 +221,7 @@ async def test_rows_beyond_a_topics_bytes_go_but_never_the_newest(served: Served
     for call in range(3):
         await served.produce(rows_of(call), call=call)
     served.shard.scheduler.step()
-    await turns()
+    await run_ready_tasks()
     assert await low(served) == (2, 3)
 
 
@@ -232,12 +232,12 @@ async def test_rows_of_exactly_a_topics_bytes_stay(served: Served, retained: int
     for call in range(3):
         await served.produce(rows_of(call), call=call)
     served.shard.scheduler.step()
-    await turns()
+    await run_ready_tasks()
     assert await low(served) == (lowest, 3)
 
 
 async def test_retention_is_the_same_after_a_restart() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.shard.topics.create(TopicRequest("topic", retention_ms=HOUR_MS), served.deadline())
         await served.produce(rows_of(1, 2), call=1)
@@ -254,10 +254,10 @@ async def test_one_step_trims_a_bounded_number_of_partitions_in_one_append() -> 
         for call in range(3):
             await served.produce(rows_of(call), call=call)
         served.clock.advance(HOUR_MS)
-        await turns()
+        await run_ready_tasks()
         assert served.disk.kinds()[-1] == ["Trimmed", "Trimmed"]
         served.clock.advance(MAINTENANCE_MS)
-        await turns()
+        await run_ready_tasks()
         assert (await served.shard.topics.view("topic")).low_offsets == [1, 1, 1]
 
 
@@ -267,6 +267,6 @@ async def test_a_trim_that_the_ledger_refuses_is_taken_back(served: Served) -> N
     served.clock.advance(HOUR_MS)
     served.disk.faults = ["full"]
     served.shard.scheduler.step()
-    await turns()
+    await run_ready_tasks()
     assert await low(served) == (0, 2)
     assert await served.read() == [1, 2]

@@ -8,8 +8,8 @@ import pytest
 from oncegate.core.claims import Verb
 from oncegate.engine.maintenance.snapshotter import SNAPSHOT_RESTS
 from oncegate.engine.requests import ClaimResult
-from tests.support.held import HeldLedgers, Served, said, serving, turns, until
 from tests.support.index.claim_index import contents
+from tests.support.memory_gateway import GatedLedgers, Served, run_ready_tasks, serving, verdicts_of, wait_until
 
 STEP_MS = 5
 
@@ -25,7 +25,7 @@ def let_others_run(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
     wait = served.clock.sleep_ms
 
     async def sleep_ms(duration_ms: int) -> None:
-        await (wait(duration_ms) if duration_ms else turns(1))
+        await (wait(duration_ms) if duration_ms else run_ready_tasks(1))
 
     monkeypatch.setattr(served.clock, "sleep_ms", sleep_ms)
 
@@ -43,12 +43,12 @@ async def claims_meanwhile(served: Served) -> list[ClaimResult]:
 
 async def begin(served: Served) -> None:
     served.shard.scheduler.compact()
-    await until(lambda: served.shard.journal.index.claims.snapshot is not None)
+    await wait_until(lambda: served.shard.journal.index.claims.snapshot is not None)
 
 
 async def test_claims_are_answered_while_the_index_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a restart over the collected ledger knows what was before, and what came meanwhile."""
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         let_others_run(monkeypatch, served)
         held = await served.claim(*(f"old {n}" for n in range(50)), token=1)
@@ -57,15 +57,15 @@ async def test_claims_are_answered_while_the_index_is_saved(monkeypatch: pytest.
         await begin(served)
         answers = await claims_meanwhile(served)
         assert len(answers) > 20
-        assert said(answers[0]) == ["GRANTED", "DUPLICATE"]
-        await until(lambda: not served.shard.snapshotter.compacting)
+        assert verdicts_of(answers[0]) == ["GRANTED", "DUPLICATE"]
+        await wait_until(lambda: not served.shard.snapshotter.compacting)
         assert "compaction" in served.events.names()
         before = contents(served.shard.journal.index.claims)
         ids = served.shard.counters()["ids"]
     async with serving(ledgers) as served:
         assert contents(served.shard.journal.index.claims) == before
         assert served.shard.counters()["ids"] == ids
-        assert said(await served.claim("meanwhile 0", "meanwhile 1", token=9)) == ["DUPLICATE", "BUSY"]
+        assert verdicts_of(await served.claim("meanwhile 0", "meanwhile 1", token=9)) == ["DUPLICATE", "BUSY"]
 
 
 async def test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_asks(served: Served) -> None:
@@ -81,13 +81,13 @@ async def test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_a
             yield step
 
     snapshotter.compact(slow)
-    await until(lambda: len(steps) == 1)
+    await wait_until(lambda: len(steps) == 1)
     for n in range(5):
         await served.claim(f"meanwhile {n}", token=10 + n)
     assert len(steps) == 1, "appends went on alone"
     while snapshotter.compacting:
         served.clock.advance(STEP_MS)
-        await turns()
+        await run_ready_tasks()
     rests_ms = [after - before - STEP_MS for before, after in pairwise(steps)]
     assert len(steps) > 3
     assert min(rests_ms) == SNAPSHOT_RESTS * STEP_MS
@@ -103,18 +103,18 @@ async def test_a_refusal_meanwhile_stops_the_save_and_the_next_one_is_whole(
     served.disk.faults = ["full"]
     with pytest.raises(Exception, match="no space left"):
         await served.claim("refused", token=2)
-    await until(lambda: not served.shard.snapshotter.compacting)
+    await wait_until(lambda: not served.shard.snapshotter.compacting)
     assert served.shard.journal.size_bytes >= size_bytes, "nothing was collected"
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(60_000)
-    await until(lambda: served.shard.group_commit.open)
+    await wait_until(lambda: served.shard.group_commit.open)
     served.shard.scheduler.compact()
-    await until(lambda: not served.shard.snapshotter.compacting)
+    await wait_until(lambda: not served.shard.snapshotter.compacting)
     assert served.shard.journal.size_bytes < size_bytes
 
 
 async def test_a_gateway_that_is_closed_while_it_saves_closes(monkeypatch: pytest.MonkeyPatch) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         let_others_run(monkeypatch, served)
         await served.claim("old", token=1)

@@ -9,8 +9,17 @@ from oncegate.core.errors import LedgerBehind
 from oncegate.engine.maintenance import scheduler
 from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
 from oncegate.engine.requests import SettingsRequest, TopicRequest
-from tests.support.held import HeldLedgers, Served, rows_of, said, serving, turns, until, winner
 from tests.support.index.claim_index import contents
+from tests.support.memory_gateway import (
+    GatedLedgers,
+    Served,
+    rows_of,
+    run_ready_tasks,
+    serving,
+    verdicts_of,
+    wait_until,
+    winner,
+)
 
 HOUR_MS = 3_600_000
 
@@ -37,7 +46,7 @@ async def work(served: Served) -> None:
 async def compact(served: Served) -> None:
     """As the upkeep does."""
     served.shard.scheduler.compact()
-    await until(lambda: not served.shard.snapshotter.compacting)
+    await wait_until(lambda: not served.shard.snapshotter.compacting)
 
 
 async def look(served: Served) -> list[object]:
@@ -54,7 +63,7 @@ async def look(served: Served) -> list[object]:
 
 
 async def test_a_restart_over_a_collected_ledger_knows_everything_it_knew() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         await work(served)
         await compact(served)
@@ -62,25 +71,25 @@ async def test_a_restart_over_a_collected_ledger_knows_everything_it_knew() -> N
         before = await look(served)
     async with serving(ledgers) as served:
         assert await look(served) == before
-        assert said(await served.claim("done", "open", "after", token=10)) == ["DUPLICATE", "BUSY", "BUSY"]
+        assert verdicts_of(await served.claim("done", "open", "after", token=10)) == ["DUPLICATE", "BUSY", "BUSY"]
         assert (await served.commit(nonce=4)).outcome == "COMMITTED"
         kinds = served.disk.kinds()
     assert kinds == []
 
 
 async def test_what_waited_when_the_index_was_saved_is_in_it_and_durable_before() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         await work(served)
         served.disk.hold()
         first = await served.begin(served.claim("first", token=20))
         second = await served.begin(served.claim("second", token=21))
         served.shard.scheduler.compact()
-        await turns()
+        await run_ready_tasks()
         assert not first.done()
-        await served.disk.let_go()
-        assert (said(await first), said(await second)) == (["GRANTED"], ["GRANTED"])
-        await until(lambda: not served.shard.snapshotter.compacting)
+        await served.disk.release()
+        assert (verdicts_of(await first), verdicts_of(await second)) == (["GRANTED"], ["GRANTED"])
+        await wait_until(lambda: not served.shard.snapshotter.compacting)
         assert served.shard.journal.size_bytes == 0, "all of it was collected"
         before = await look(served)
     async with serving(ledgers) as served:
@@ -88,31 +97,31 @@ async def test_what_waited_when_the_index_was_saved_is_in_it_and_durable_before(
 
 
 async def test_what_is_refused_while_the_index_is_saved_is_not_kept_by_it() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         await work(served)
         served.disk.hold()
         first = await served.begin(served.claim("first", token=20))
         refused = await served.begin(served.claim("refused", token=21))
         served.shard.scheduler.compact()
-        await turns()
+        await run_ready_tasks()
         served.disk.faults = ["", "full"]
-        await served.disk.let_go()
-        assert said(await first) == ["GRANTED"]
+        await served.disk.release()
+        assert verdicts_of(await first) == ["GRANTED"]
         with pytest.raises(Exception, match="no space left"):
             await refused
-        await until(lambda: not served.shard.snapshotter.compacting)
+        await wait_until(lambda: not served.shard.snapshotter.compacting)
         before = await look(served)
     async with serving(ledgers) as served:
         assert await look(served) == before
-        assert said(await served.claim("refused", token=22)) == ["GRANTED"]
+        assert verdicts_of(await served.claim("refused", token=22)) == ["GRANTED"]
 
 
 async def test_a_ledger_without_room_for_the_state_goes_on_with_what_it_has(served: Served) -> None:
     await work(served)
     served.disk.collect_faults = ["full"]
     await compact(served)
-    assert said(await served.claim("new", token=9)) == ["GRANTED"]
+    assert verdicts_of(await served.claim("new", token=9)) == ["GRANTED"]
 
 
 async def test_what_found_no_room_is_collected_a_minute_later(served: Served) -> None:
@@ -134,10 +143,10 @@ async def test_a_collection_of_unknown_end_opens_the_ledger_anew(served: Served)
     before = await look(served)
     served.disk.collect_faults = ["lost"]
     served.shard.scheduler.compact()
-    await until(lambda: served.gateway.readiness()["default"] != "SERVING")
-    await turns()
+    await wait_until(lambda: served.gateway.readiness()["default"] != "SERVING")
+    await run_ready_tasks()
     served.clock.advance(250)
-    await until(lambda: served.gateway.readiness()["default"] == "SERVING")
+    await wait_until(lambda: served.gateway.readiness()["default"] == "SERVING")
     assert (await look(served))[:3] == before[:3]
 
 
@@ -145,15 +154,15 @@ async def test_entries_that_come_while_the_state_is_written_are_answered(served:
     await work(served)
     served.disk.collect_gate.clear()
     served.shard.scheduler.compact()
-    await turns()
+    await run_ready_tasks()
     assert served.shard.snapshotter.compacting
-    assert said(await served.claim("meanwhile", token=9)) == ["GRANTED"]
+    assert verdicts_of(await served.claim("meanwhile", token=9)) == ["GRANTED"]
     served.disk.collect_gate.set()
-    await until(lambda: not served.shard.snapshotter.compacting)
+    await wait_until(lambda: not served.shard.snapshotter.compacting)
 
 
 async def test_a_mark_from_below_a_collection_passes_and_one_from_beyond_the_end_does_not() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         await served.claim("a", token=40)
         old = served.shard.mark
@@ -183,14 +192,14 @@ async def test_no_second_snapshot_is_accepted_while_the_first_waits_for_its_appe
     served.shard.scheduler.compact()
     served.disk.gate.set()
     served.disk.gate.clear()  # lets one append through; the snapshot begins with the next, which is held
-    await until(first.done)
-    await turns()
+    await wait_until(first.done)
+    await run_ready_tasks()
     assert (second.done(), served.disk.under_way) == (False, 1)
     assert served.shard.snapshotter.compacting
     await served.begin(served.claim("third", token=22))
-    await served.disk.let_go()
-    await until(lambda: not served.shard.snapshotter.compacting)
-    assert said(await second) == ["GRANTED"]
+    await served.disk.release()
+    await wait_until(lambda: not served.shard.snapshotter.compacting)
+    assert verdicts_of(await second) == ["GRANTED"]
     assert served.gateway.readiness() == {"default": "SERVING"}
     assert served.events.names().count("compaction") == 1
 
@@ -221,7 +230,7 @@ async def test_a_step_that_raises_ends_the_snapshot_and_the_next_one_is_whole(
         patched.setattr(scheduler, "encode", broken)
         await compact(served)
     assert served.shard.failing() == {"compaction": "RuntimeError('planted here')"}
-    assert said(await served.claim("new", token=9)) == ["GRANTED"]
+    assert verdicts_of(await served.claim("new", token=9)) == ["GRANTED"]
     served.clock.advance(COMPACT_AGAIN_MS)
     await compact(served)
     assert (served.shard.failing(), served.events.names().count("compaction")) == ({}, 1)
@@ -229,7 +238,7 @@ async def test_a_step_that_raises_ends_the_snapshot_and_the_next_one_is_whole(
 
 @pytest.mark.parametrize("later", ["nothing", "a takeover", "a release"])
 async def test_a_claim_settled_before_a_compaction_is_known_after_a_restart(later: str) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         other = await served.claim("other", token=1, lease_ms=1_000)
         done = await served.claim("done", token=2)
@@ -237,7 +246,7 @@ async def test_a_claim_settled_before_a_compaction_is_known_after_a_restart(late
         await compact(served)
         served.clock.advance(1_500)
         if later == "a takeover":
-            assert said(await served.claim("other", token=3)) == ["GRANTED+TAKEOVER"]
+            assert verdicts_of(await served.claim("other", token=3)) == ["GRANTED+TAKEOVER"]
         elif later == "a release":
             await served.settle(Verb.RELEASE, other.claim)
     async with serving(ledgers) as served:

@@ -35,9 +35,9 @@ from oncegate.ports import Ledgers
 from oncegate.runs import LocalRunFolders
 from oncegate.testing import FakeClock
 from oncegate.testing.ledger_places import replayed
-from tests.support.held import Events, id16, rows_of, said, turns, until, winner
 from tests.support.index.claim_index import contents
 from tests.support.ledger_tools import QuietDisk
+from tests.support.memory_gateway import Events, id16, rows_of, run_ready_tasks, verdicts_of, wait_until, winner
 
 DAY_MS = 86_400_000
 HORIZON_MS = 7 * DAY_MS
@@ -78,7 +78,7 @@ class World:
         answer = await self.shard.claims.claim(ClaimRequest(id16(token), 0, prints), self.deadline)
         if answer.claim is not None:
             await self.shard.claims.settle(Verb.COMPLETE, answer.claim, self.deadline)
-        return said(answer)
+        return verdicts_of(answer)
 
     async def commit(self, batch: int) -> str:
         """A stream's batch of one row, by a run that never asked before; its input is known by the batch."""
@@ -113,8 +113,8 @@ class World:
             assert await self.commit(old) == "DUPLICATE"
             assert await self.commit(max(1, step - 2 * NAMES_REMEMBERED)) == "DUPLICATE"
         self.clock.advance(STEP_MS)
-        await turns(5)
-        await until(lambda: not shard.eviction.working)
+        await run_ready_tasks(5)
+        await wait_until(lambda: not shard.eviction.working)
         await shard.group_commit.all_durable()
 
     async def look(self) -> None:

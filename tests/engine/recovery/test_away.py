@@ -12,7 +12,7 @@ from oncegate.ports import OpenLedger, Storage
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing.clock import FakeClock
 from oncegate.transports import health
-from tests.support.held import Events, turns
+from tests.support.memory_gateway import Events, run_ready_tasks
 
 
 class Away(MemoryLedgers, Storage):
@@ -39,7 +39,7 @@ async def test_a_ledger_that_is_away_is_told_and_serves_again_without_a_new_open
 
         async def pass_time(duration_ms: int = EVICTION_MS) -> None:
             clock.advance(duration_ms)
-            await turns()
+            await run_ready_tasks()
 
         for number in (1, 2):
             assert gateway.readiness() == {"default": "SERVING"}

@@ -8,7 +8,7 @@ import pytest
 from oncegate.core.errors import LedgerDamaged
 from oncegate.engine.recovery.batch_queue import BATCHES_WAITING, BatchQueue
 from oncegate.ports import Mark, Replayed
-from tests.support.held import turns
+from tests.support.memory_gateway import run_ready_tasks
 
 
 def batch_of(number: int) -> list[Replayed]:
@@ -54,7 +54,7 @@ async def test_no_more_is_read_than_waits_for_the_thread() -> None:
 
     queue = BatchQueue()
     filling = asyncio.create_task(queue.fill(read()))
-    await turns()
+    await run_ready_tasks()
     assert len(taken) == BATCHES_WAITING + 1
     filling.cancel()
     await asyncio.wait([filling])

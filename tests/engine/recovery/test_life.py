@@ -8,10 +8,10 @@ from oncegate.core.errors import LedgerDown, LedgerFull, Recovering
 from oncegate.core.lifecycle import State
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.producer_requests import Note
-from tests.support.held import HeldLedgers, Served, serving
+from tests.support.memory_gateway import GatedLedgers, Served, serving
 
 
-class Away(HeldLedgers):
+class Away(GatedLedgers):
     """Ledgers whose server may be away."""
 
     unreached: LedgerDown | None = None

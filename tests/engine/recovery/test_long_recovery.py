@@ -8,7 +8,7 @@ import pytest
 from oncegate.core.errors import LedgerDown, Recovering
 from oncegate.core.lifecycle import Event
 from oncegate.engine.recovery.owner import EVICTION_MS, RECOVERING_MS
-from tests.support.held import Served, serving, turns, until
+from tests.support.memory_gateway import Served, run_ready_tasks, serving, wait_until
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def told(served: Served) -> list[dict[str, object]]:
 
 async def pass_ms(served: Served, duration_ms: int) -> None:
     served.clock.advance(duration_ms)
-    await turns()
+    await run_ready_tasks()
 
 
 async def test_whoever_recovers_for_a_minute_is_told_of_each_minute_with_the_reason(served: Served) -> None:
@@ -31,7 +31,7 @@ async def test_whoever_recovers_for_a_minute_is_told_of_each_minute_with_the_rea
     served.disk.faults = ["lost"]
     with pytest.raises(LedgerDown):
         await served.claim("a")
-    await turns()
+    await run_ready_tasks()
     for minute in (0, 1, 2):
         assert [fields["recovering_ms"] for fields in told(served)] == [n * RECOVERING_MS for n in range(1, minute + 1)]
         assert all("Input/output error" in str(fields["reason"]) for fields in told(served))
@@ -43,9 +43,9 @@ async def test_nothing_is_told_of_a_namespace_that_serves(served: Served) -> Non
     served.disk.faults = ["lost"]
     with pytest.raises(LedgerDown):
         await served.claim("a")
-    await turns()
+    await run_ready_tasks()
     await pass_ms(served, 250)
-    await until(lambda: served.gateway.readiness()["default"] == "SERVING")
+    await wait_until(lambda: served.gateway.readiness()["default"] == "SERVING")
     await pass_ms(served, 3 * RECOVERING_MS)
     assert told(served) == []
 
@@ -64,7 +64,7 @@ async def test_a_shard_whose_append_hangs_after_its_end_is_unknown_is_told_of_at
     assert isinstance((await asyncio.gather(claim, return_exceptions=True))[0], LedgerDown)
     await pass_ms(served, RECOVERING_MS)
     assert [fields["reason"] for fields in told(served)] == ["the disk is gone; unknown"]
-    await served.disk.let_go()
+    await served.disk.release()
     assert served.events.names().count("ledger_lost") == 1
 
 
@@ -72,10 +72,10 @@ async def test_upkeep_that_raised_is_told_and_goes_on(served: Served, monkeypatc
     async def broken(duration_ms: int) -> None:
         raise RuntimeError("planted here")
 
-    await turns()
+    await run_ready_tasks()
     with monkeypatch.context() as patched:
         patched.setattr(served.clock, "sleep_ms", broken)
         await pass_ms(served, EVICTION_MS)
     assert [str(fields["error"]) for _, fields in served.events.seen] == ["RuntimeError('planted here')"]
     assert served.clock.sleepers == 0
-    await until(lambda: served.clock.sleepers == 1)
+    await wait_until(lambda: served.clock.sleepers == 1)

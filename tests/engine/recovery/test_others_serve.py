@@ -21,12 +21,12 @@ from oncegate.engine.requests import ClaimRequest
 from oncegate.ports import OpenLedger
 from oncegate.testing import FakeClock
 from oncegate.transports import health
-from tests.support.held import HeldLedgers, Served, id16, said, serving, turns, until
+from tests.support.memory_gateway import GatedLedgers, Served, id16, run_ready_tasks, serving, verdicts_of, wait_until
 
 DAMAGED = LedgerDamaged("a byte is not what it was; put a whole copy back")
 
 
-class OneIsRefused(HeldLedgers):
+class OneIsRefused(GatedLedgers):
     """Ledgers of which some cannot be opened (`refused`), some are opened slowly (`slow`), or end beside appends
     (`ends`). `tried`: the openings that were begun.
     """
@@ -88,7 +88,7 @@ async def test_one_namespace_that_cannot_be_opened_is_down_and_the_others_serve(
     ledgers.refused[bad] = why
     async with serving(ledgers) as served:
         assert states(served) == {name: "DOWN" if name == bad else "SERVING" for name in ("a", "b", "default")}
-        assert said(await served.gateway.shard("a").claims.claim(*_asked(served))) == ["GRANTED"]
+        assert verdicts_of(await served.gateway.shard("a").claims.claim(*_asked(served))) == ["GRANTED"]
         expected = type(why) if isinstance(why, LedgerDamaged | KeyMismatch | LedgerBusy) else Recovering
         with pytest.raises(expected, match=f"namespace {bad} is down, and opened again each minute: "):
             served.gateway.shard(bad)
@@ -129,19 +129,19 @@ async def test_what_is_down_is_opened_again_each_minute_and_serves_once_it_is_me
     async with serving(ledgers) as served:
         for _ in range(3):
             ledgers.tried.clear()
-            await turns()
+            await run_ready_tasks()
             served.clock.advance(RETRY_MS - 1)
-            await turns()
+            await run_ready_tasks()
             assert ledgers.tried == []
             served.clock.advance(1)
-            await until(lambda: ledgers.tried == ["b"])
-            await turns()
+            await wait_until(lambda: ledgers.tried == ["b"])
+            await run_ready_tasks()
             assert states(served) == {"b": "DOWN", "default": "SERVING"}
         del ledgers.refused["b"]
         with pytest.raises(LedgerDamaged):
             await served.gateway.create("b")
         served.clock.advance(RETRY_MS)
-        await until(lambda: states(served)["b"] == "SERVING")
+        await wait_until(lambda: states(served)["b"] == "SERVING")
         assert "serves_again" in served.events.names()
         assert (served.gateway.reason("b"), health.ready(served.gateway).detail) == ("", "")
         assert await served.gateway.create("b") is False
@@ -153,7 +153,7 @@ async def test_while_it_is_opened_again_it_is_down_and_says_why_at_once() -> Non
     async with serving(ledgers) as served:
         gate = ledgers.slow["b"] = asyncio.Event()
         served.clock.advance(RETRY_MS)
-        await until(lambda: ledgers.tried.count("b") == 2)
+        await wait_until(lambda: ledgers.tried.count("b") == 2)
         assert states(served)["b"] == "DOWN"
         with pytest.raises(LedgerDamaged):
             await served.gateway.create("b")
@@ -169,17 +169,17 @@ async def test_damage_that_takes_long_to_find_is_looked_for_in_a_tenth_of_the_ti
         await _let_through(served, gate, took_ms - OPENING_MS)
         ledgers.tried.clear()
         served.clock.advance(RETRY_PAUSES * took_ms - 1)
-        await turns()
+        await run_ready_tasks()
         assert ledgers.tried == []
         served.clock.advance(1)
-        await until(lambda: ledgers.tried == ["b"])
+        await wait_until(lambda: ledgers.tried == ["b"])
 
 
 async def _let_through(served: Served, gate: asyncio.Event, took_ms: int) -> None:
     served.clock.advance(took_ms)
     gate.set()
-    await until(lambda: served.gateway.readiness()["b"] == "DOWN")
-    await turns()
+    await wait_until(lambda: served.gateway.readiness()["b"] == "DOWN")
+    await run_ready_tasks()
 
 
 async def test_a_namespace_that_is_damaged_while_it_serves_is_mended_without_a_restart() -> None:
@@ -188,15 +188,15 @@ async def test_a_namespace_that_is_damaged_while_it_serves_is_mended_without_a_r
         ledgers.refused["b"] = DAMAGED
         ledgers.ends["b"].write_beside(DAMAGED)
         served.clock.advance(EVICTION_MS)
-        await until(lambda: states(served) == {"b": "DOWN", "default": "SERVING"})
-        await turns()
+        await wait_until(lambda: states(served) == {"b": "DOWN", "default": "SERVING"})
+        await run_ready_tasks()
         ledgers.refused.clear()
         ledgers.tried.clear()
         served.clock.advance(RETRY_MS - 1)
-        await turns()
+        await run_ready_tasks()
         assert (states(served)["b"], ledgers.tried) == ("DOWN", [])
         served.clock.advance(1)
-        await until(lambda: states(served) == {"b": "SERVING", "default": "SERVING"})
+        await wait_until(lambda: states(served) == {"b": "SERVING", "default": "SERVING"})
 
 
 async def test_a_start_waits_for_no_ledger_that_takes_longer_than_seconds() -> None:
@@ -205,11 +205,11 @@ async def test_a_start_waits_for_no_ledger_that_takes_longer_than_seconds() -> N
     async with late(ledgers) as served:
         assert states(served) == {"default": "SERVING", "long": "RECOVERING"}
         assert health.ready(served.gateway).ok
-        assert said(await served.claim("a")) == ["GRANTED"]
+        assert verdicts_of(await served.claim("a")) == ["GRANTED"]
         with pytest.raises(Recovering):
             served.gateway.shard("long")
         gate.set()
-        await until(lambda: states(served)["long"] == "SERVING")
+        await wait_until(lambda: states(served)["long"] == "SERVING")
 
 
 @asynccontextmanager
@@ -224,10 +224,10 @@ async def late(ledgers: OneIsRefused) -> AsyncIterator[Served]:
             await goes_on.wait()
 
     task = asyncio.create_task(serve())
-    await until(lambda: ledgers.disk.appends)  # the other one is opened
-    await turns()
+    await wait_until(lambda: ledgers.disk.appends)  # the other one is opened
+    await run_ready_tasks()
     clock.advance(OPENING_MS - 1)
-    await turns()
+    await run_ready_tasks()
     assert not opened.done()
     clock.advance(1)
     try:
@@ -256,7 +256,7 @@ async def test_a_crash_in_the_upkeep_of_one_namespace_leaves_that_of_others_alon
         shard.scheduler.step = step  # type: ignore[method-assign]
         for _ in range(3):
             served.clock.advance(60_000)
-            await turns()
+            await run_ready_tasks()
         assert len(looked) == 3
         failed = [fields["namespace"] for name, fields in served.events.seen if name == "maintenance_failed"]
         assert set(failed) == {"a"}
@@ -292,18 +292,18 @@ async def test_a_ledger_that_lost_what_this_process_acknowledged_is_not_served_a
         await served.claim("b", token=2)
         ledgers.ends["default"].write_beside(DAMAGED)
         served.clock.advance(EVICTION_MS)
-        await until(lambda: states(served) == {"default": "DOWN"})
-        await turns()
+        await wait_until(lambda: states(served) == {"default": "DOWN"})
+        await run_ready_tasks()
         newer = ledgers.put_back("default", older)
         before = ledgers.entries("default")
         served.clock.advance(RETRY_MS)
-        await until(lambda: "has lost what this gateway acknowledged" in served.gateway.reason("default"))
+        await wait_until(lambda: "has lost what this gateway acknowledged" in served.gateway.reason("default"))
         assert ledgers.entries("default") == before, "nothing was appended to it"
-        await turns()
+        await run_ready_tasks()
         ledgers.put_back("default", newer)
         served.clock.advance(RETRY_MS)
-        await until(lambda: states(served) == {"default": "SERVING"})
-        assert said(await served.claim("b", token=3)) == ["BUSY"]
+        await wait_until(lambda: states(served) == {"default": "SERVING"})
+        assert verdicts_of(await served.claim("b", token=3)) == ["BUSY"]
 
 
 async def test_damage_stays_the_reason_while_the_ledger_cannot_be_reached() -> None:
@@ -311,10 +311,10 @@ async def test_damage_stays_the_reason_while_the_ledger_cannot_be_reached() -> N
     ledgers.refused["b"] = DAMAGED
     async with serving(ledgers) as served:
         ledgers.refused["b"] = NotFound("namespace b does not exist; PUT /v1/namespaces/b creates it")
-        await turns()
+        await run_ready_tasks()
         served.clock.advance(RETRY_MS)
-        await until(lambda: ledgers.tried.count("b") == 2)
-        await turns()
+        await wait_until(lambda: ledgers.tried.count("b") == 2)
+        await run_ready_tasks()
         assert (states(served)["b"], "LEDGER_DAMAGED" in served.gateway.reason("b")) == ("DOWN", True)
         with pytest.raises(LedgerDamaged):
             served.gateway.shard("b")

@@ -21,8 +21,8 @@ from oncegate.engine.requests import ClaimRequest, TakeRequest
 from oncegate.ledgers.log import open_log
 from oncegate.runs import LocalRunFolders
 from oncegate.testing import FakeClock
-from tests.support.held import id16, said, until
 from tests.support.ledger_tools import QuietDisk
+from tests.support.memory_gateway import id16, verdicts_of, wait_until
 from tests.support.sabotage import WORK, Saboteur
 
 LIMITS = Limits(hot_ids=4, seal_bytes=32, collect_bytes=1, lease_ms_min=1)
@@ -55,7 +55,7 @@ class Day:
 
     async def quiet(self) -> None:
         """Until the namespace serves and nothing goes on in the background. No time passes before an error is told."""
-        await until(self._is_quiet)
+        await wait_until(self._is_quiet)
 
     def _is_quiet(self) -> bool:
         if not self._told.of_all:
@@ -111,7 +111,7 @@ class Day:
             shard = self._gateway.shard("default")
             prints = shard.fingerprints().of_array(pa.array([*self.taken, "new"], pa.string()))
             found = await self.asked(shard.claims.take(TakeRequest(id16(8), prints), Deadline(self._clock)))
-        assert said(found) == ["DUPLICATE"] * len(self.taken) + ["GRANTED"]
+        assert verdicts_of(found) == ["DUPLICATE"] * len(self.taken) + ["GRANTED"]
 
 
 @asynccontextmanager

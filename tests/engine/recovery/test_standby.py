@@ -14,7 +14,7 @@ from oncegate.ports import Followed, OpenLedger
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing.clock import FakeClock
 from tests.support.followed import followed
-from tests.support.held import Events, turns, until
+from tests.support.memory_gateway import Events, run_ready_tasks, wait_until
 
 
 class Followable(MemoryLedgers):
@@ -54,13 +54,13 @@ async def passing(clock: FakeClock, so: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
         while not so():
             clock.advance(EVICTION_MS)
-            await turns()
+            await run_ready_tasks()
 
 
 async def test_a_standby_serves_nobody_before_the_ledger_is_its_own() -> None:
     ledgers = Followable()
     async with standing_by(ledgers) as (gateway, _):
-        await until(lambda: gateway.readiness() == {"default": "STANDBY"})
+        await wait_until(lambda: gateway.readiness() == {"default": "STANDBY"})
         with pytest.raises(Recovering, match="stands by for namespace default: another owns it; nothing was written"):
             gateway.shard("default")
         ledgers.gone.set()
@@ -68,7 +68,7 @@ async def test_a_standby_serves_nobody_before_the_ledger_is_its_own() -> None:
         with pytest.raises(Recovering, match="being rebuilt"):
             gateway.shard("default")
         ledgers.owned.set()
-        await until(lambda: gateway.readiness() == {"default": "SERVING"})
+        await wait_until(lambda: gateway.readiness() == {"default": "SERVING"})
         assert gateway.shard("default").mark.position == 1
 
 
@@ -77,7 +77,7 @@ async def test_who_was_followed_stands_by_again_though_nothing_is_written() -> N
     ledgers.gone.set()
     ledgers.owned.set()
     async with standing_by(ledgers) as (gateway, clock):
-        await until(lambda: gateway.readiness() == {"default": "SERVING"})
+        await wait_until(lambda: gateway.readiness() == {"default": "SERVING"})
         ledgers.gone.clear()
         async with ledgers.open("default"):
             await passing(clock, lambda: gateway.readiness() == {"default": "STANDBY"})

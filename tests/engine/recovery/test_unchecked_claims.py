@@ -17,7 +17,15 @@ from oncegate.ports import Followed, OpenLedger
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing import FakeClock
 from tests.support.followed import followed
-from tests.support.held import Events, HeldLedgers, Served, said, serving, turns, until
+from tests.support.memory_gateway import (
+    Events,
+    GatedLedgers,
+    Served,
+    run_ready_tasks,
+    serving,
+    verdicts_of,
+    wait_until,
+)
 from tests.support.outages import PASS, REJECT, UNCHECKED, ask, ask_of, come_back, go_down, noted
 
 
@@ -28,7 +36,7 @@ async def served() -> AsyncIterator[Served]:
         yield served
 
 
-class Followable(HeldLedgers):
+class Followable(GatedLedgers):
     """Ledgers that this gateway owns, until `other` owns them: then it stands by, until `broken` is raised to it."""
 
     def __init__(self) -> None:
@@ -64,7 +72,7 @@ async def standby() -> AsyncIterator[tuple[Followable, Served]]:
     async with ledgers.open("default") as ledgers.first:
         pass
     async with open_gateway(ledgers, MemoryRunFolders(), clock, events, standby=True) as gateway:
-        await until(lambda: gateway.readiness()["default"] == "SERVING")
+        await wait_until(lambda: gateway.readiness()["default"] == "SERVING")
         served = Served(gateway, ledgers, clock, events)
         await served.shard.settings.configure(PASS, served.deadline())
         yield ledgers, served
@@ -76,20 +84,20 @@ async def test_who_has_stood_by_since_lets_nothing_pass_when_following_breaks(
     """The owner has served meanwhile, and an operator may have set it otherwise."""
     ledgers, served = standby
     await go_down(served)
-    assert said(await ask(served, "a")) == [UNCHECKED]
+    assert verdicts_of(await ask(served, "a")) == [UNCHECKED]
     ledgers.other, ledgers.disk.refuse_to_open = True, None
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(60_000)
-    await until(lambda: served.gateway.readiness()["default"] == "STANDBY")
+    await wait_until(lambda: served.gateway.readiness()["default"] == "STANDBY")
     with pytest.raises(Recovering):
         await ask(served, "a")
     ledgers.disk.refuse_to_open = LedgerDown("its server is away")
     ledgers.broken.set()
-    await until(lambda: served.gateway.readiness()["default"] == "RECOVERING")
+    await wait_until(lambda: served.gateway.readiness()["default"] == "RECOVERING")
     for _ in range(3):
         with pytest.raises(Recovering):
             await ask(served, "a")
-        await turns()
+        await run_ready_tasks()
         served.clock.advance(60_000)
 
 
@@ -98,12 +106,12 @@ async def test_who_meets_another_owner_while_opening_lets_nothing_pass_any_more(
 ) -> None:
     ledgers, served = standby
     await go_down(served)
-    assert said(await ask(served, "a")) == [UNCHECKED]
+    assert verdicts_of(await ask(served, "a")) == [UNCHECKED]
     ledgers.disk.refuse_to_open = None
     ledgers.refuse_to_take_over = LedgerFenced("another gateway owns it")
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(60_000)
-    await until(lambda: served.events.seen[-1][1].get("error") == "another gateway owns it")
+    await wait_until(lambda: served.events.seen[-1][1].get("error") == "another gateway owns it")
     with pytest.raises(Recovering):
         await ask(served, "a")
 
@@ -124,7 +132,7 @@ async def test_a_request_of_one_outage_is_not_passed_in_the_next_by_what_was_kno
     old = served.gateway.claims("default", "slow")
     await come_back(served)
     await go_down(served)
-    assert said(await ask(served, "a")) == [UNCHECKED]
+    assert verdicts_of(await ask(served, "a")) == [UNCHECKED]
     with pytest.raises(Recovering):
         await ask_of(served, old, "a")
 
@@ -146,12 +154,12 @@ async def test_a_bug_of_the_gateways_own_lets_nothing_pass_while_the_ledger_can_
     shard = served.shard
     shard.group_commit.between = BrokenWork()
     shard.group_commit.wake()
-    await until(lambda: shard.group_commit.ending() is not None)
+    await wait_until(lambda: shard.group_commit.ending() is not None)
     with pytest.raises(Recovering):
         await ask(served, "a")
     assert "passing_unchecked" not in served.events.names()
     await come_back(served)
-    assert said(await ask(served, "a")) == ["GRANTED"]
+    assert verdicts_of(await ask(served, "a")) == ["GRANTED"]
 
 
 async def test_claims_pass_once_the_ledger_cannot_be_opened_whatever_ended_it_before(served: Served) -> None:
@@ -159,10 +167,10 @@ async def test_claims_pass_once_the_ledger_cannot_be_opened_whatever_ended_it_be
     served.shard.group_commit.write_end(Event.FAILED, LedgerDown("a compaction failed; unknown whether it was made"))
     with pytest.raises(Recovering):
         await ask(served, "a")
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(60_000)
-    await turns()
-    assert said(await ask(served, "a")) == [UNCHECKED]
+    await run_ready_tasks()
+    assert verdicts_of(await ask(served, "a")) == [UNCHECKED]
     assert served.events.names().count("passing_unchecked") == 1
     await come_back(served)
     assert [one.changed for one in await noted(served)] == [1]
@@ -175,22 +183,22 @@ async def test_a_ledger_that_cannot_be_opened_for_a_bug_or_for_want_of_memory_le
     served.shard.group_commit.write_end(Event.FAILED, LedgerDown("a compaction failed; unknown whether it was made"))
     for refused in (ZeroDivisionError("a bug of the replay"), MemoryError()):
         served.disk.refuse_to_open = refused
-        await turns()
+        await run_ready_tasks()
         served.clock.advance(60_000)
-        await turns()
+        await run_ready_tasks()
         with pytest.raises(Recovering):
             await ask(served, "a")
 
 
 async def test_a_ledger_that_its_upkeep_has_ended_lets_nothing_pass_by_the_append_that_is_told_so() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.shard.settings.configure(PASS, served.deadline())
         served.disk.hold()
         under_way = await served.begin(served.claim("a"))
         ledgers.ends["default"].write_beside(LedgerDown("its upkeep has failed; open it anew"))
         served.disk.faults = ["lost"]
-        await served.disk.let_go()
+        await served.disk.release()
         with pytest.raises(LedgerDown):
             await under_way
         with pytest.raises(Recovering):
@@ -221,9 +229,9 @@ async def test_the_log_has_the_count_at_once_and_each_minute_while_it_grows(serv
     """A gateway that dies before the ledger is back has told no more of it than its log has."""
 
     async def told_after(ms: int) -> list[object]:
-        await turns()
+        await run_ready_tasks()
         served.clock.advance(ms)
-        await turns()
+        await run_ready_tasks()
         return [fields["count"] for name, fields in served.events.seen if name == "unchecked_so_far"]
 
     await go_down(served)
@@ -268,7 +276,7 @@ async def test_a_note_that_fails_for_what_nobody_expects_is_told_once_and_made_a
         for number in range(3):
             await served.claim(f"w{number}", token=50 + number)
             served.clock.advance(EVICTION_MS)
-            await turns()
+            await run_ready_tasks()
     assert served.events.names().count("unchecked_note_failed") == 1
     await served.claim("w", token=60)
     served.clock.advance(EVICTION_MS)

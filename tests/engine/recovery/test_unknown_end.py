@@ -7,7 +7,16 @@ import pytest
 from oncegate.core.claims import Verb
 from oncegate.core.errors import LedgerBusy, LedgerDamaged, LedgerDown, LedgerFenced, Recovering
 from oncegate.engine.recovery.owner import EVICTION_MS, REOPEN_MS
-from tests.support.held import HeldLedgers, Served, rows_of, said, serving, turns, until, winner
+from tests.support.memory_gateway import (
+    GatedLedgers,
+    Served,
+    rows_of,
+    run_ready_tasks,
+    serving,
+    verdicts_of,
+    wait_until,
+    winner,
+)
 
 
 @pytest.fixture
@@ -17,16 +26,16 @@ async def served() -> AsyncIterator[Served]:
 
 
 async def serve_again(served: Served, after_ms: int = REOPEN_MS) -> None:
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(after_ms)
-    await until(lambda: served.gateway.readiness()["default"] != "RECOVERING")
+    await wait_until(lambda: served.gateway.readiness()["default"] != "RECOVERING")
 
 
 async def test_everyone_who_waited_is_told_that_it_is_unknown(served: Served) -> None:
     served.disk.hold()
     tasks = [await served.begin(served.claim(name, token=token)) for token, name in enumerate(["a", "b"], 1)]
     served.disk.faults = ["lost"]
-    await served.disk.let_go()
+    await served.disk.release()
     for task in tasks:
         assert isinstance(task.exception(), LedgerDown)
         assert "unknown" in str(task.exception())
@@ -63,7 +72,7 @@ async def test_what_was_not_written_is_free_after_the_rebuild(served: Served) ->
     with pytest.raises(LedgerDown):
         await served.claim("a")
     await serve_again(served)
-    assert said(await served.claim("a", token=2)) == ["GRANTED"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["GRANTED"]
 
 
 async def test_what_was_written_all_the_same_is_held_after_the_rebuild(served: Served) -> None:
@@ -71,9 +80,9 @@ async def test_what_was_written_all_the_same_is_held_after_the_rebuild(served: S
     with pytest.raises(LedgerDown):
         await served.claim("a")
     await serve_again(served)
-    assert said(await served.claim("a", token=2)) == ["BUSY"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
     repeated = await served.claim("a")
-    assert (said(repeated), repeated.claim is not None) == (["GRANTED"], True)
+    assert (verdicts_of(repeated), repeated.claim is not None) == (["GRANTED"], True)
 
 
 async def test_a_commit_of_unknown_end_is_repeated_with_its_nonce(served: Served) -> None:
@@ -94,7 +103,7 @@ async def test_an_open_claim_has_a_full_lease_after_the_rebuild(served: Served) 
         await served.claim("b", token=2)
     await serve_again(served)
     served.clock.advance(9_000)
-    assert said(await served.claim("a", token=3)) == ["BUSY"]
+    assert verdicts_of(await served.claim("a", token=3)) == ["BUSY"]
     assert (await served.settle(Verb.COMPLETE, held.claim)).settled == 1
 
 
@@ -104,16 +113,16 @@ async def test_leases_count_from_when_the_shard_serves_however_long_its_start_to
     with pytest.raises(LedgerDown):
         await served.claim("b", token=2)
     served.disk.hold()
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(REOPEN_MS)
-    await until(lambda: served.disk.under_way == 1)
+    await wait_until(lambda: served.disk.under_way == 1)
     served.clock.advance(60_000)
     assert served.gateway.readiness() == {"default": "RECOVERING"}, "its epoch is not durable yet"
-    await served.disk.let_go()
+    await served.disk.release()
     served.clock.advance(9_999)
-    assert said(await served.claim("a", token=3)) == ["BUSY"]
+    assert verdicts_of(await served.claim("a", token=3)) == ["BUSY"]
     served.clock.advance(1)
-    assert said(await served.claim("a", token=3, call=2)) == ["GRANTED+TAKEOVER"]
+    assert verdicts_of(await served.claim("a", token=3, call=2)) == ["GRANTED+TAKEOVER"]
 
 
 async def test_the_first_entry_of_a_rebuilt_shard_is_its_epochs(served: Served) -> None:
@@ -131,11 +140,11 @@ async def test_a_ledger_that_cannot_be_opened_yet_is_tried_again_ever_more_slowl
     with pytest.raises(LedgerDown):
         await served.claim("a")
     for pause_ms in (REOPEN_MS, 2 * REOPEN_MS, 4 * REOPEN_MS):
-        await served.open_after(pause_ms)
+        await served.check_next_opening_after(pause_ms)
         assert served.gateway.readiness() == {"default": "RECOVERING"}
     served.disk.refuse_to_open = None
     await serve_again(served, 8 * REOPEN_MS)
-    assert said(await served.claim("a")) == ["GRANTED"]
+    assert verdicts_of(await served.claim("a")) == ["GRANTED"]
 
 
 async def test_after_serving_again_the_next_failure_waits_no_longer_than_the_first(served: Served) -> None:
@@ -163,17 +172,17 @@ async def test_a_fenced_owner_stays_down_and_writes_nothing(served: Served) -> N
     async with serving(served.ledgers) as newer:
         with pytest.raises(LedgerFenced):
             await served.claim("a")
-        await turns()
+        await run_ready_tasks()
         assert served.gateway.readiness() == {"default": "DOWN"}
         with pytest.raises(LedgerFenced, match="is down"):
             await served.claim("a")
         await serve_again(served)
         assert served.gateway.readiness() == {"default": "DOWN"}, "it takes nothing back from its successor"
-        assert said(await newer.claim("a", token=2)) == ["GRANTED"]
+        assert verdicts_of(await newer.claim("a", token=2)) == ["GRANTED"]
 
 
 async def test_an_append_under_way_is_unknown_where_another_gateway_is_found_to_own_the_ledger() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         served.disk.hold()
         under_way = await served.begin(served.claim("a"))
@@ -181,11 +190,11 @@ async def test_an_append_under_way_is_unknown_where_another_gateway_is_found_to_
         followed = LedgerFenced("another gateway owns the ledgers now; nothing was written")
         ledgers.ends["default"].write_beside(followed)
         served.clock.advance(EVICTION_MS)
-        await turns()
+        await run_ready_tasks()
         assert isinstance(under_way.exception(), LedgerDown)
         assert "unknown" in str(under_way.exception())
         assert isinstance(behind.exception(), LedgerFenced)
-        await served.disk.let_go()
+        await served.disk.release()
 
 
 async def test_other_namespaces_go_on(served: Served) -> None:

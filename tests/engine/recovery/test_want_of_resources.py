@@ -20,7 +20,7 @@ from oncegate.ledgers import open_ledgers
 from oncegate.ports import OpenLedger
 from oncegate.runs import run_folders
 from oncegate.testing import FakeClock
-from tests.support.held import HeldLedgers, id16, said, serving, turns, until
+from tests.support.memory_gateway import GatedLedgers, id16, run_ready_tasks, serving, verdicts_of, wait_until
 from tests.support.simulated_world import Quiet, World
 
 
@@ -50,10 +50,10 @@ async def test_a_first_opening_that_found_no_resources_is_tried_again_by_itself(
         assert served.gateway.readiness() == {"default": "SERVING", "other": "RECOVERING"}
         with pytest.raises(Recovering):
             await served.gateway.create("other")
-        assert said(await served.claim("a")) == ["GRANTED"], "others go on"
+        assert verdicts_of(await served.claim("a")) == ["GRANTED"], "others go on"
         served.disk.refuse_to_open = None
         served.clock.advance(REOPEN_MS)
-        await until(lambda: served.gateway.readiness()["other"] == "SERVING")
+        await wait_until(lambda: served.gateway.readiness()["other"] == "SERVING")
         assert await served.gateway.create("other") is False
 
 
@@ -63,11 +63,11 @@ async def test_a_first_opening_is_tried_again_ever_more_slowly() -> None:
         with pytest.raises(Recovering):
             await served.gateway.create("other")
         for pause_ms in (REOPEN_MS, 2 * REOPEN_MS, 4 * REOPEN_MS):
-            await served.open_after(pause_ms)
+            await served.check_next_opening_after(pause_ms)
 
 
 async def test_a_gateway_starts_while_one_of_its_ledgers_cannot_be_opened_for_now() -> None:
-    class OneCannot(HeldLedgers):
+    class OneCannot(GatedLedgers):
         @asynccontextmanager
         async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
             if namespace == "big":
@@ -79,18 +79,18 @@ async def test_a_gateway_starts_while_one_of_its_ledgers_cannot_be_opened_for_no
     await ledgers.create("big")
     async with serving(ledgers) as served:
         assert served.gateway.readiness() == {"big": "RECOVERING", "default": "SERVING"}
-        assert said(await served.claim("a")) == ["GRANTED"]
+        assert verdicts_of(await served.claim("a")) == ["GRANTED"]
 
 
 async def test_a_ledger_that_a_person_must_mend_is_told_at_once() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     ledgers.disk.refuse_to_open = OSError(errno.EACCES, "Permission denied")
     with pytest.raises(OSError, match="Permission denied"):
         async with serving(ledgers):
             raise AssertionError("it must not serve")
 
 
-class CountedLedgers(HeldLedgers):
+class CountedLedgers(GatedLedgers):
     """Counts the openings that are under way, and lets none end before `gate` is set."""
 
     def __init__(self) -> None:
@@ -118,8 +118,8 @@ async def test_ledgers_are_opened_side_by_side_and_a_bounded_number_of_them() ->
             return len(served.gateway.namespaces())
 
     serving_all = asyncio.create_task(serve())
-    await until(lambda: ledgers.at_once == OPENINGS)
-    await turns()
+    await wait_until(lambda: ledgers.at_once == OPENINGS)
+    await run_ready_tasks()
     ledgers.let_through.set()
     assert await serving_all == 3 * OPENINGS + 1
     assert ledgers.most == OPENINGS
@@ -149,7 +149,7 @@ def test_rebuilding_takes_none_of_the_threads_that_reading_needs(tmp_path: Path)
 
 
 async def test_a_disk_that_cannot_be_asked_for_its_room_at_an_opening_leaves_no_half_opened_shard() -> None:
-    class Unanswered(HeldLedgers):
+    class Unanswered(GatedLedgers):
         asked = 0
 
         def free_bytes(self) -> tuple[int, int]:
@@ -163,4 +163,4 @@ async def test_a_disk_that_cannot_be_asked_for_its_room_at_an_opening_leaves_no_
             await served.gateway.create("other")
         assert served.gateway.readiness() == {"default": "SERVING", "other": "RECOVERING"}
         served.clock.advance(REOPEN_MS)
-        await until(lambda: served.gateway.readiness()["other"] == "SERVING")
+        await wait_until(lambda: served.gateway.readiness()["other"] == "SERVING")

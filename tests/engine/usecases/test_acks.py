@@ -13,7 +13,7 @@ from oncegate.core.errors import (
     UnknownProducer,
 )
 from oncegate.engine.producer_requests import AckResult
-from tests.support.held import HeldLedgers, id16, said
+from tests.support.memory_gateway import GatedLedgers, id16, verdicts_of
 from tests.support.producing_lanes import Lanes, lanes
 
 
@@ -24,14 +24,14 @@ async def lane() -> AsyncIterator[Lanes]:
 
 
 async def test_what_was_acked_is_stale_for_ever_also_after_a_restart() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await lane.claim(0, [1, 2, 3])
         await lane.complete(0)
         answer = await lane.ack([("p", 2)], batch=4)
         assert (answer.watermarks, answer.batch) == ((("p", 2),), 4)
     async with lanes(ledgers) as lane:
-        assert said(await lane.claim(1, [1, 2, 3, 4])) == ["STALE", "STALE", "DUPLICATE+OWN", "GRANTED"]
+        assert verdicts_of(await lane.claim(1, [1, 2, 3, 4])) == ["STALE", "STALE", "DUPLICATE+OWN", "GRANTED"]
         assert (await lane.driver()).batch == 4
         assert lane.shard.counters()["stale"] == 2
 
@@ -46,7 +46,7 @@ async def test_an_ack_goes_no_further_than_what_was_claimed_and_never_back(lane:
     assert (await lane.ack(batch=3)).batch == 3
     assert (await lane.ack(batch=3)).batch == 3
     assert lane.served.disk.kinds() == [["Acked"]], "what moves nothing is not written"
-    assert said(await lane.claim(1, [3])) == ["GRANTED"]
+    assert verdicts_of(await lane.claim(1, [3])) == ["GRANTED"]
 
 
 async def test_of_one_producer_named_twice_the_higher_sequence_counts(lane: Lanes) -> None:
@@ -72,13 +72,13 @@ async def test_a_part_that_is_refused_keeps_no_other_part_from_being_acked(lane:
         ("NOT_DONE", {"producer": "p", "not_done": [[3, 4], [7, 7]]})
     ]
     assert (answer.watermarks, answer.batch) == ((("q", 2), ("p", None)), 8)
-    assert said(await lane.claim(1, [1, 2], token=5, producer="q")) == ["STALE"] * 2
-    assert said(await lane.claim(2, [1, 3, 4, 7])) == ["DUPLICATE+OWN", *["SAME+OF_CALL"] * 3]
+    assert verdicts_of(await lane.claim(1, [1, 2], token=5, producer="q")) == ["STALE"] * 2
+    assert verdicts_of(await lane.claim(2, [1, 3, 4, 7])) == ["DUPLICATE+OWN", *["SAME+OF_CALL"] * 3]
     assert (await lane.ack([("p", 2)])).watermarks == (("p", 2),)
 
 
 async def test_a_part_that_is_refused_is_still_refused_after_a_restart() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await lane.claim(0, [1])
         held = await lane.claim_ids("a", batch=3)
@@ -120,7 +120,7 @@ async def test_an_executor_never_acks(lane: Lanes) -> None:
     await lane.complete(0)
     with pytest.raises(NotDriver, match="owns the retries"):
         await lane.ack([("p", 1)], token=1)
-    assert said(await lane.claim(1, [1])) == ["DUPLICATE+OWN"]
+    assert verdicts_of(await lane.claim(1, [1])) == ["DUPLICATE+OWN"]
 
 
 async def test_acks_of_what_is_not_known_or_not_ones_own_are_refused(lane: Lanes) -> None:

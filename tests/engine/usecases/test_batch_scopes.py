@@ -14,7 +14,7 @@ from oncegate.index.claims import batch_scopes
 from oncegate.index.claims.batch_scopes import BatchScopes
 from oncegate.index.claims.lookup import explain
 from oncegate.index.shard import ShardIndex
-from tests.support.held import HeldLedgers, id16, rows_of, said
+from tests.support.memory_gateway import GatedLedgers, id16, rows_of, verdicts_of
 from tests.support.producing_lanes import Lanes, lanes
 
 
@@ -52,8 +52,8 @@ def states(lane: Lanes, *ids: str) -> list[IdState]:
 
 async def test_within_its_batch_an_id_is_written_once(lane: Lanes) -> None:
     await done(lane, "a", batch=3)
-    assert said(await lane.claim_ids("a", batch=3, token=2)) == ["DUPLICATE"]
-    assert said(await lane.claim_ids("a", batch=4, token=2, call=2)) == ["DUPLICATE"]
+    assert verdicts_of(await lane.claim_ids("a", batch=3, token=2)) == ["DUPLICATE"]
+    assert verdicts_of(await lane.claim_ids("a", batch=4, token=2, call=2)) == ["DUPLICATE"]
 
 
 async def test_an_acked_batch_is_stale_for_every_verb_and_its_ids_are_forgotten(lane: Lanes) -> None:
@@ -63,17 +63,17 @@ async def test_an_acked_batch_is_stale_for_every_verb_and_its_ids_are_forgotten(
     assert lane.shard.counters()["ids"] == 5
     await lane.ack(batch=3)
     assert lane.shard.counters()["ids"] == 0
-    assert said(await lane.claim_ids("a", "new", batch=3, token=2)) == ["STALE", "STALE"]
-    assert said(await take(lane, "t", batch=2)) == ["STALE"]
+    assert verdicts_of(await lane.claim_ids("a", "new", batch=3, token=2)) == ["STALE", "STALE"]
+    assert verdicts_of(await take(lane, "t", batch=2)) == ["STALE"]
     produced = await produce(lane, "p", "n", batch=1, call=2)
-    assert (said(produced), produced.rows, produced.spans) == (["STALE", "STALE"], 0, ())
-    assert said(await lane.claim_ids("a", "t", "p", batch=4, token=2)) == ["GRANTED"] * 3
+    assert (verdicts_of(produced), produced.rows, produced.spans) == (["STALE", "STALE"], 0, ())
+    assert verdicts_of(await lane.claim_ids("a", "t", "p", batch=4, token=2)) == ["GRANTED"] * 3
 
 
 async def test_a_stale_batch_needs_no_look_at_the_call(lane: Lanes) -> None:
     await done(lane, "a", batch=3)
     await lane.ack(batch=3)
-    assert said(await lane.claim_ids("other", "ids", batch=3)) == ["STALE", "STALE"]
+    assert verdicts_of(await lane.claim_ids("other", "ids", batch=3)) == ["STALE", "STALE"]
 
 
 async def test_only_what_was_claimed_in_those_batches_is_forgotten(lane: Lanes) -> None:
@@ -101,17 +101,17 @@ async def test_a_batch_whose_claim_is_open_is_held_back_and_it_alone(lane: Lanes
             ("NOT_DONE", {"batch": 3, "open_ids": 2, "claims": (held.claim,)})
         ]
         assert states(lane, "a", "d", "e") == [IdState.ABSENT, IdState.DONE, IdState.ABSENT]
-        assert said(await lane.claim_ids("x", batch=4, token=2)) == ["STALE"]
-        assert said(await lane.claim_ids("d", batch=3, token=2, call=batch)) == ["DUPLICATE"]
+        assert verdicts_of(await lane.claim_ids("x", batch=4, token=2)) == ["STALE"]
+        assert verdicts_of(await lane.claim_ids("d", batch=3, token=2, call=batch)) == ["DUPLICATE"]
     await lane.served.settle(Verb.RELEASE, held.claim)
     assert (await lane.ack(batch=5)).refused == ()
     assert states(lane, "b", "d") == [IdState.ABSENT] * 2
-    assert said(await lane.claim_ids("d", batch=3, token=2)) == ["STALE"]
+    assert verdicts_of(await lane.claim_ids("d", batch=3, token=2)) == ["STALE"]
     assert lane.served.disk.kinds().count(["Acked"]) == 3, "what changes nothing is not written"
 
 
 async def test_a_batch_that_is_held_back_is_so_after_a_restart_a_collection_and_a_refused_ack() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         held = await lane.claim_ids("a", batch=3)
         assert len((await lane.ack(batch=4)).refused) == 1
@@ -125,17 +125,17 @@ async def test_a_batch_that_is_held_back_is_so_after_a_restart_a_collection_and_
             loaded.replayed(position, saved)
         assert loaded.producers.drivers["d"] == index.producers.drivers["d"]
     async with lanes(ledgers) as lane:
-        assert said(await lane.claim_ids("a", batch=3, token=2)) == ["DUPLICATE"]
-        assert said(await lane.claim_ids("a", batch=4, token=2, call=2)) == ["STALE"]
+        assert verdicts_of(await lane.claim_ids("a", batch=3, token=2)) == ["DUPLICATE"]
+        assert verdicts_of(await lane.claim_ids("a", batch=4, token=2, call=2)) == ["STALE"]
         assert (await lane.ack(batch=4)).refused == ()
-        assert said(await lane.claim_ids("a", batch=3, token=2)) == ["STALE"]
+        assert verdicts_of(await lane.claim_ids("a", batch=3, token=2)) == ["STALE"]
 
 
 async def test_what_a_later_batch_took_over_is_the_later_batchs(lane: Lanes) -> None:
     await lane.claim_ids("a", batch=3)
     lane.served.clock.advance(30_000)
     taken = await lane.claim_ids("a", batch=4, token=2)
-    assert said(taken) == ["GRANTED+TAKEOVER"]
+    assert verdicts_of(taken) == ["GRANTED+TAKEOVER"]
     await lane.served.settle(Verb.COMPLETE, taken.claim)
     await lane.ack(batch=3)
     assert states(lane, "a") == [IdState.DONE]
@@ -168,7 +168,7 @@ async def test_a_row_that_was_given_to_another_claim_is_left_alone(lane: Lanes) 
 
 
 async def test_a_restart_knows_which_batch_ids_are_of() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await done(lane, "a", batch=1)
         await take(lane, "t", batch=1)
@@ -228,7 +228,7 @@ def _ids_of(index: ShardIndex, batches: int) -> int:
 
 async def test_a_driver_that_never_registered_has_nothing_acked(lane: Lanes) -> None:
     ask = TakeRequest(id16(70), prints(lane, "a"), Scope("nobody", 0))
-    assert said(await lane.shard.claims.take(ask, lane.served.deadline())) == ["GRANTED"]
+    assert verdicts_of(await lane.shard.claims.take(ask, lane.served.deadline())) == ["GRANTED"]
 
 
 @pytest.mark.parametrize(

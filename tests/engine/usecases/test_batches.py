@@ -10,7 +10,7 @@ import pytest
 from oncegate.core.entries.kinds import Name
 from oncegate.core.errors import ChunkAltered, SchemaMismatch
 from oncegate.hashing.rows import add
-from tests.support.held import BATCH, HeldLedgers, Served, rows_of, serving, winner
+from tests.support.memory_gateway import BATCH, GatedLedgers, Served, rows_of, serving, winner
 
 LATER = Name("query", "6", "topic")
 
@@ -44,7 +44,7 @@ async def test_the_same_chunk_with_other_rows_is_refused(served: Served) -> None
 
 
 async def test_the_same_chunk_again_after_a_restart_is_fine() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         first = await served.stage(rows_of(1, 2))
     async with serving(ledgers) as served:

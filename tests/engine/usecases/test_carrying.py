@@ -11,7 +11,7 @@ from oncegate.engine.producer_requests import Note
 from oncegate.engine.requests import TakeRequest
 from oncegate.engine.usecases.operations.carrying import KnownIds
 from oncegate.index.claims.lookup import listed
-from tests.support.held import HeldLedgers, Served, id16, said, serving
+from tests.support.memory_gateway import GatedLedgers, Served, id16, serving, verdicts_of
 
 NOTE = Note("ada", "moved")
 NOBODY = bytes(16)
@@ -32,18 +32,23 @@ async def take_in(served: Served, known: KnownIds) -> int:
 
 async def take(served: Served, owner: int, *ids: str) -> list[str]:
     prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
-    return said(await served.shard.claims.take(TakeRequest(id16(owner), prints), served.deadline()))
+    return verdicts_of(await served.shard.claims.take(TakeRequest(id16(owner), prints), served.deadline()))
 
 
 async def test_done_is_done_and_taken_is_its_owners_also_after_a_restart() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         ids = known(served, a=NOBODY, b=NOBODY, c=id16(7), d=id16(8))
         assert await take_in(served, ids) == 4
         assert await take_in(served, ids) == 0, "it may be repeated"
         assert served.shard.counters()["takeovers"] == 0
     async with serving(ledgers) as served:
-        assert said(await served.claim("a", "b", "c", "e")) == ["DUPLICATE", "DUPLICATE", "DUPLICATE", "GRANTED"]
+        assert verdicts_of(await served.claim("a", "b", "c", "e")) == [
+            "DUPLICATE",
+            "DUPLICATE",
+            "DUPLICATE",
+            "GRANTED",
+        ]
         assert [await take(served, 7, "c"), await take(served, 7, "d")] == [["GRANTED"], ["DUPLICATE"]]
         trail = await served.shard.operations.actions.trail(None, 9)
         assert [(one.action, one.changed, one.who, one.why) for one in trail] == [("import", 4, "ada", "moved")]

@@ -13,8 +13,8 @@ from oncegate.core.errors import BadRequest, DeadlinePassed, LedgerFull, Oncegat
 from oncegate.engine.usecases import claims as claims_use_case
 from oncegate.engine.usecases.claim_batching import FEWEST, IDS_MOST, MOST, WAIT_MS, ClaimBatcher
 from oncegate.index.claims.decide import LEFT, ClaimBatch
-from tests.support.held import HeldLedgers, Served, id16, said, serving, turns, until
 from tests.support.index.claim_index import contents
+from tests.support.memory_gateway import GatedLedgers, Served, id16, run_ready_tasks, serving, verdicts_of, wait_until
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 Outcome = tuple[str, ...]
@@ -46,7 +46,7 @@ async def test_new_claims_of_one_turn_are_granted_together_each_with_an_entry_of
     served: Served, together: list[int]
 ) -> None:
     answers = await asyncio.gather(*(served.claim(f"a{n}", f"b{n}", token=n) for n in range(1, 9)))
-    assert [said(answer) for answer in answers] == [["GRANTED", "GRANTED"]] * 8
+    assert [verdicts_of(answer) for answer in answers] == [["GRANTED", "GRANTED"]] * 8
     assert (together, served.disk.kinds()) == ([8], [["Claimed"] * 8])
     assert len({answer.claim for answer in answers}) == 8
     entries: list[Any] = served.disk.appends[0]
@@ -59,9 +59,9 @@ async def _one_a_turn(served: Served, claims: int, ms_a_turn: int = 0) -> list[a
     tasks = []
     for n in range(1, claims + 1):
         tasks.append(served.start(served.claim(f"id {n}", token=n)))
-        await turns(1)
+        await run_ready_tasks(1)
         served.clock.advance(ms_a_turn)
-    await turns()
+    await run_ready_tasks()
     return tasks
 
 
@@ -79,10 +79,10 @@ async def test_no_claim_waits_longer_than_that(served: Served, together: list[in
 async def test_what_was_granted_together_is_settled_repeated_and_explained_as_anything_else(served: Served) -> None:
     answers = await asyncio.gather(*(served.claim(f"id {n}", token=n, lease_ms=5_000) for n in range(1, 6)))
     again = await served.claim("id 3", token=3)
-    assert (again.claim, again.lease_ms, said(again)) == (answers[2].claim, 5_000, ["GRANTED"])
+    assert (again.claim, again.lease_ms, verdicts_of(again)) == (answers[2].claim, 5_000, ["GRANTED"])
     assert (await served.settle(Verb.COMPLETE, answers[0].claim)).settled == 1
     assert (await served.settle(Verb.RELEASE, answers[1].claim)).settled == 1
-    assert [said(await served.claim(f"id {n}", token=99, call=n))[0] for n in (1, 2, 3)] == [
+    assert [verdicts_of(await served.claim(f"id {n}", token=99, call=n))[0] for n in (1, 2, 3)] == [
         "DUPLICATE",
         "GRANTED",
         "BUSY",
@@ -94,9 +94,9 @@ async def test_what_was_granted_together_is_settled_repeated_and_explained_as_an
 async def test_nothing_is_said_before_it_is_durable(served: Served) -> None:
     served.disk.hold()
     tasks = [served.start(served.claim(f"id {n}", token=n)) for n in range(1, 6)]
-    await turns()
+    await run_ready_tasks()
     assert not any(task.done() for task in tasks)
-    await served.disk.let_go()
+    await served.disk.release()
     assert all(task.done() for task in tasks)
 
 
@@ -113,9 +113,9 @@ async def test_a_full_ledger_takes_all_of_them_back(served: Served, together: li
     counters = served.shard.counters()
     assert (counters["open_claims"], counters["ids"], counters["granted"]) == (1, 1, 1)
     served.clock.advance(2_000)
-    await turns()
+    await run_ready_tasks()
     answers = await asyncio.gather(*(served.claim(f"id {n}", token=n) for n in range(2, 8)))
-    assert [said(answer) for answer in answers] == [["GRANTED"]] * 6
+    assert [verdicts_of(answer) for answer in answers] == [["GRANTED"]] * 6
 
 
 @pytest.mark.parametrize("kept", ["lost", "kept"])
@@ -123,17 +123,17 @@ async def test_an_unknown_end_is_cured_by_repeating_the_same_calls(kept: str, se
     served.disk.faults = [kept]
     told = await asyncio.gather(*(served.claim(f"id {n}", token=n) for n in range(1, 6)), return_exceptions=True)
     assert all(isinstance(error, Exception) for error in told)
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(1_000)
-    await until(lambda: served.gateway.readiness()["default"] == "SERVING")
+    await wait_until(lambda: served.gateway.readiness()["default"] == "SERVING")
     answers = await asyncio.gather(*(served.claim(f"id {n}", token=n) for n in range(1, 6)))
-    assert [said(answer) for answer in answers] == [["GRANTED"]] * 5
+    assert [verdicts_of(answer) for answer in answers] == [["GRANTED"]] * 5
 
 
 async def test_an_id_that_two_of_them_name_goes_to_the_first(served: Served, together: list[int]) -> None:
     asked = [("a",), ("b",), ("f",), ("b", "c"), ("d",), ("c",), ("e",)]
     answers = await asyncio.gather(*(served.claim(*ids, token=n) for n, ids in enumerate(asked, 1)))
-    assert [said(answer) for answer in answers] == [
+    assert [verdicts_of(answer) for answer in answers] == [
         ["GRANTED"],
         ["GRANTED"],
         ["GRANTED"],
@@ -147,7 +147,7 @@ async def test_an_id_that_two_of_them_name_goes_to_the_first(served: Served, tog
 
 async def test_a_call_that_is_there_twice_is_granted_once(served: Served, together: list[int]) -> None:
     answers = await asyncio.gather(*(served.claim(f"id {n}", token=n) for n in (1, 2, 3, 4, 5, 2)))
-    assert [said(answer) for answer in answers] == [["GRANTED"]] * 6
+    assert [verdicts_of(answer) for answer in answers] == [["GRANTED"]] * 6
     assert answers[1].claim == answers[5].claim
     assert together == [5]
     told = await asyncio.gather(
@@ -176,7 +176,7 @@ async def test_few_large_or_refused_claims_go_their_own_way(served: Served, toge
     )
     assert isinstance(told[1], BadRequest)
     assert isinstance(told[2], DeadlinePassed)
-    assert [said(answer) for answer in told[3:] if not isinstance(answer, BaseException)] == [[]] + [
+    assert [verdicts_of(answer) for answer in told[3:] if not isinstance(answer, BaseException)] == [[]] + [
         ["GRANTED"]
     ] * FEWEST
     assert together == [FEWEST]
@@ -196,17 +196,17 @@ async def test_no_more_are_granted_together_than_may_be_open(
 
 async def test_many_are_granted_a_bounded_number_at_a_time(served: Served, together: list[int]) -> None:
     answers = await asyncio.gather(*(served.claim(f"id {n}", token=n) for n in range(2 * MOST + 2)))
-    assert [said(answer) for answer in answers] == [["GRANTED"]] * (2 * MOST + 2)
+    assert [verdicts_of(answer) for answer in answers] == [["GRANTED"]] * (2 * MOST + 2)
     assert together == [MOST, MOST, 2]
 
 
 async def test_a_caller_that_goes_away_before_the_decision_asks_for_nothing(served: Served) -> None:
     tasks = [served.start(served.claim(f"id {n}", token=n)) for n in range(1, 7)]
-    await turns(1)
+    await run_ready_tasks(1)
     tasks[2].cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert served.shard.counters()["open_claims"] == 5
-    assert said(await served.claim("id 3", token=99)) == ["GRANTED"]
+    assert verdicts_of(await served.claim("id 3", token=99)) == ["GRANTED"]
 
 
 # The calls that were decided together, of each turn.
@@ -219,7 +219,7 @@ async def outcomes(
     """What each request of each turn is told, sent in that order, and what the index knows in the end but for the
     claims' names.
     """
-    async with serving(HeldLedgers()) as served:
+    async with serving(GatedLedgers()) as served:
         found: list[list[Outcome]] = []
         claims: list[bytes | None] = [None]
         for turn, order in zip(steps, orders, strict=True):
@@ -240,7 +240,7 @@ async def _step(
     try:
         if verb == "claim":
             answer = await served.claim(*ids, token=token, call=call, lease_ms=10_000)
-            return tuple(said(answer)), answer.claim
+            return tuple(verdicts_of(answer)), answer.claim
         claim = claims[call % len(claims)]
         if claim is None:
             return (), None

@@ -18,7 +18,7 @@ from oncegate.core.errors import (
 from oncegate.engine.requests import Winner
 from oncegate.index import committed_names
 from oncegate.index.batches import totals
-from tests.support.held import HeldLedgers, Served, id16, rows_of, serving, winner
+from tests.support.memory_gateway import GatedLedgers, Served, id16, rows_of, serving, winner
 
 INPUT, OTHER_INPUT = b"i" * 32, b"o" * 32
 LATER = Name("query", "6", "topic")
@@ -141,7 +141,7 @@ async def test_every_ask_for_a_committed_name_is_an_entry_also_when_it_is_refuse
 
 
 async def test_a_second_write_of_one_run_is_known_after_a_restart() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.commit(await staged(served, 1), digest=INPUT)
         await served.commit(await staged(served, 1, token=2), run="2", nonce=2, digest=INPUT)
@@ -228,7 +228,7 @@ async def test_two_commits_of_one_name_at_once_publish_one(served: Served) -> No
         await served.begin(served.commit(one, run=f"{n}", nonce=n, digest=INPUT))
         for n, one in ((1, first), (2, second))
     ]
-    await served.disk.let_go()
+    await served.disk.release()
     assert [task.result().outcome for task in tasks] == ["COMMITTED", "DUPLICATE"]
     assert await served.read() == [1]
 
@@ -266,7 +266,7 @@ async def test_a_skipped_version_is_told_once_the_higher_one_is_durable() -> Non
         second = await served.begin(served.commit(name=low, run=None, nonce=2))
         assert not second.done()
         served.disk.faults.append("full")
-        await served.disk.let_go()
+        await served.disk.release()
         with pytest.raises(LedgerFull):
             await first
         with pytest.raises(LedgerFull):

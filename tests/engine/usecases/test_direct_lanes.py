@@ -20,7 +20,7 @@ from oncegate.core.errors import (
 from oncegate.engine.usecases.direct import lanes
 from oncegate.engine.usecases.direct.record import SPANS_MAX, decode_record
 from tests.support.direct_records import LEDGER, DirectLanes, LedgersWithLanes, direct_lanes, record
-from tests.support.held import BATCH, rows_of, serving, turns
+from tests.support.memory_gateway import BATCH, rows_of, run_ready_tasks, serving
 from tests.support.tree import ROOT
 
 
@@ -59,7 +59,7 @@ async def test_a_duplicate_is_told_once_its_entry_is_durable(lane: DirectLanes) 
     assert lane.disk.kinds()[-1] == ["LaneWritten"]
     later = await lane.served.begin(lane.ask(2, 3))
     assert not later.done(), "what is in the index alone may be lost"
-    await lane.disk.let_go()
+    await lane.disk.release()
     assert (await asked, await later) == ([[1, 5]], [[2, 3]])
 
 
@@ -80,10 +80,10 @@ async def test_an_absence_is_told_behind_an_append_that_began_after_the_reading(
     assert appended, "an append that began before the reading proves nothing"
     lane.disk.hold()
     lane.records.gate.set()
-    await turns()
+    await run_ready_tasks()
     assert not asked.done()
     assert len(lane.disk.appends) == appended + 1
-    await lane.disk.let_go()
+    await lane.disk.release()
     assert await asked == []
 
 
@@ -111,7 +111,7 @@ async def test_an_open_transaction_holds_a_question_until_its_deadline(lane: Dir
     lane.records.gate.clear()
     asked = await lane.served.begin(lane.ask(1, 5, timeout_ms=2_000))
     lane.served.clock.advance(2_000)
-    await turns()
+    await run_ready_tasks()
     with pytest.raises(DeadlinePassed, match=r"p\.default\.direct, partition 1"):
         await asked
     lane.records.gate.set()
@@ -122,7 +122,7 @@ async def test_a_question_without_a_deadline_has_one(lane: DirectLanes) -> None:
     lane.records.gate.clear()
     asked = await lane.served.begin(lane.ask(1, 5))
     lane.served.clock.advance(lanes.ASK_MS)
-    await turns()
+    await run_ready_tasks()
     with pytest.raises(DeadlinePassed):
         await asked
 
@@ -156,7 +156,7 @@ async def test_what_a_refused_append_takes_back_is_read_again(lane: DirectLanes)
     with pytest.raises(LedgerFull):
         await lane.ask(1, 5)
     lane.served.clock.advance(60_000)
-    await turns()
+    await run_ready_tasks()
     assert lane.records.reads == [(1, 0), (1, 0)]
     assert await lane.ask(1, 5) == [[1, 3]]
     assert lane.records.reads == [(1, 0)] * 3

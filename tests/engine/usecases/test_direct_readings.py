@@ -2,7 +2,7 @@
 
 from oncegate.core.errors import DeadlinePassed
 from tests.support.direct_records import direct_lanes
-from tests.support.held import turns
+from tests.support.memory_gateway import run_ready_tasks
 
 
 async def test_a_question_that_is_given_up_ends_the_reading_of_no_other() -> None:
@@ -13,7 +13,7 @@ async def test_a_question_that_is_given_up_ends_the_reading_of_no_other() -> Non
         hasty = await lane.served.begin(lane.ask(1, 5, timeout_ms=1_000))
         patient = await lane.served.begin(lane.ask(1, 5))
         lane.served.clock.advance(1_000)
-        await turns()
+        await run_ready_tasks()
         assert isinstance(hasty.exception(), DeadlinePassed)
         assert not patient.done()
         lane.records.gate.set()
@@ -29,7 +29,7 @@ async def test_a_question_whose_caller_goes_away_ends_the_reading_of_no_other() 
         gone = await lane.served.begin(lane.ask(1, 5))
         patient = await lane.served.begin(lane.ask(1, 5))
         gone.cancel()
-        await turns()
+        await run_ready_tasks()
         assert not patient.done()
         lane.records.gate.set()
         assert await first == await patient == [[3, 4]]

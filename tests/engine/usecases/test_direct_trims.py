@@ -7,7 +7,7 @@ import pytest
 from oncegate.core.errors import LedgerFenced
 from oncegate.engine.usecases.direct import entering
 from tests.support.direct_records import DirectLanes, direct_lanes
-from tests.support.held import turns
+from tests.support.memory_gateway import run_ready_tasks
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ async def test_records_are_trimmed_behind_an_append_that_began_once_they_were_en
     lane.records.commit(1, (2, 2))
     lane.disk.appends.clear()
     await lane.ask(2, 2)
-    await turns()
+    await run_ready_tasks()
     assert lane.records.trims == [{1: 2}]
     assert lane.disk.kinds() == [["LaneWritten"], ["Probe"]]
     lane.records.commit(1, (3, 3))
@@ -48,7 +48,7 @@ async def test_records_that_are_entered_while_a_trim_waits_for_its_proof_are_kep
     lane.disk.gate.set()
     await asked
     await later
-    await turns()
+    await run_ready_tasks()
     assert lane.records.trims == [{1: 2}]
 
 
@@ -60,7 +60,7 @@ async def test_an_owner_that_was_followed_trims_nothing(
     lane.records.commit(1, (1, 1))
     lane.disk.faults = list(fault)
     asked = await lane.served.begin(lane.ask(1, 1))
-    await turns()
+    await run_ready_tasks()
     assert lane.records.trims == []
     assert asked.done()
     if fault == ["fenced"]:

@@ -13,8 +13,8 @@ from oncegate.core.entries.kinds import Completed, Produced
 from oncegate.core.errors import BadRequest, LedgerFull, TokenReused, TooLarge
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimRequest, ProduceRequest, Scope, TakeRequest, TopicRequest
-from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, until
 from tests.support.located import ids_of, places, results
+from tests.support.memory_gateway import GatedLedgers, Served, id16, rows_of, serving, verdicts_of, wait_until
 
 FLIGHT = b"departed 18:05"
 
@@ -52,7 +52,7 @@ def spans(told: Any) -> list[tuple[int, int, int]]:
 
 async def compact(served: Served) -> None:
     served.shard.scheduler.compact()
-    await until(lambda: not served.shard.snapshotter.compacting)
+    await wait_until(lambda: not served.shard.snapshotter.compacting)
     assert "compaction" in served.events.names()
 
 
@@ -87,10 +87,10 @@ async def test_a_retry_of_rows_in_several_partitions_gets_the_offsets_of_each(se
 
 async def test_a_retry_that_writes_more_is_told_of_both_by_the_next(served: Served) -> None:
     held = await claim(served, 1, token=9, locate=False)
-    assert said(await produce(served, 1, 2)) == ["BUSY", "GRANTED"]
+    assert verdicts_of(await produce(served, 1, 2)) == ["BUSY", "GRANTED"]
     await served.shard.claims.settle(Verb.RELEASE, held.claim, served.deadline())
     second = await produce(served, 1, 2)
-    assert (said(second), spans(second.spans), spans(second.before)) == (
+    assert (verdicts_of(second), spans(second.spans), spans(second.before)) == (
         ["GRANTED", "DUPLICATE+OWN"],
         [(0, 1, 1)],
         [(0, 0, 1)],
@@ -102,12 +102,12 @@ async def test_a_retry_after_a_takeover_among_new_rows_gets_one_range(served: Se
     await claim(served, 2, token=9, locate=False)
     served.clock.advance(10**6)
     first = await produce(served, 1, 2, 3)
-    assert said(first) == ["GRANTED", "GRANTED+TAKEOVER", "GRANTED"]
+    assert verdicts_of(first) == ["GRANTED", "GRANTED+TAKEOVER", "GRANTED"]
     assert spans((await produce(served, 1, 2, 3)).before) == [(0, 0, 3)]
 
 
 @asynccontextmanager
-async def with_three_rows(ledgers: HeldLedgers, compacted: bool) -> AsyncIterator[Served]:
+async def with_three_rows(ledgers: GatedLedgers, compacted: bool) -> AsyncIterator[Served]:
     """Ids 7, of one call, and 1 and 2, of another, after a compaction where asked."""
     async with serving(ledgers, collect_bytes=1) as served:
         await produce(served, 7, token=2)
@@ -119,7 +119,7 @@ async def with_three_rows(ledgers: HeldLedgers, compacted: bool) -> AsyncIterato
 
 @pytest.mark.parametrize("compacted", [False, True])
 async def test_offsets_are_told_after_a_restart_and_after_a_compaction(compacted: bool) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with with_three_rows(ledgers, compacted):
         pass
     async with serving(ledgers, collect_bytes=1) as served:
@@ -130,7 +130,7 @@ async def test_offsets_are_forgotten_with_the_call(served: Served) -> None:
     await produce(served, 1, 2)
     served.clock.advance(Limits().settled_claim_ms + 1)
     again = await produce(served, 1, 2)
-    assert (said(again), again.before) == (["DUPLICATE+OWN"] * 2, ()), "its rows tell the token still"
+    assert (verdicts_of(again), again.before) == (["DUPLICATE+OWN"] * 2, ()), "its rows tell the token still"
 
 
 async def test_a_retry_in_another_batch_is_another_request(served: Served) -> None:
@@ -143,7 +143,7 @@ async def test_a_duplicate_names_the_place_of_its_first(served: Served) -> None:
     await produce(served, 7, token=2)
     await produce(served, 1, 2, 3)
     answer = await claim(served, 3, 4, 1, 3, 7)
-    assert said(answer) == ["DUPLICATE", "GRANTED", "DUPLICATE", "SAME", "DUPLICATE"]
+    assert verdicts_of(answer) == ["DUPLICATE", "GRANTED", "DUPLICATE", "SAME", "DUPLICATE"]
     assert places(answer) == [("topic", 0, 3), None, ("topic", 0, 1), None, ("topic", 0, 0)]
 
 
@@ -178,12 +178,12 @@ async def test_places_among_rows_that_were_taken_over_are_exact(served: Served) 
 async def test_nothing_is_known_of_ids_that_were_written_elsewhere(served: Served) -> None:
     await done(served, 1, 2, result=None)
     answer = await claim(served, 1, 2)
-    assert (said(answer), places(answer), results(answer)) == (["DUPLICATE"] * 2, [None] * 2, [None] * 2)
+    assert (verdicts_of(answer), places(answer), results(answer)) == (["DUPLICATE"] * 2, [None] * 2, [None] * 2)
 
 
 @pytest.mark.parametrize("compacted", [False, True])
 async def test_after_a_compaction_a_row_alone_has_its_place_and_others_are_unknown(compacted: bool) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with with_three_rows(ledgers, compacted) as served:
         expected = [("topic", 0, 0), None if compacted else ("topic", 0, 2)]
         assert places(await claim(served, 7, 2)) == expected
@@ -222,7 +222,7 @@ async def test_places_are_read_once_they_are_durable(served: Served) -> None:
     first = await served.begin(produce(served, 1, 2))
     asked = await served.begin(claim(served, 2))
     assert not asked.done()
-    await served.disk.let_go()
+    await served.disk.release()
     await first
     assert places(await asked) == [("topic", 0, 1)]
 
@@ -267,7 +267,7 @@ async def test_a_result_that_does_not_fit_is_refused_before_anything_is_done(
     answer = await claim(served, 1, token=1, locate=False)
     with pytest.raises(kind, match="nothing was written"):
         await complete(served, answer.claim, result)
-    assert said(await claim(served, 1)) == ["BUSY"]
+    assert verdicts_of(await claim(served, 1)) == ["BUSY"]
     assert (await complete(served, answer.claim, bytes(256))).result == bytes(256)
 
 
@@ -289,7 +289,7 @@ async def test_ids_that_were_taken_over_have_the_result_of_who_wrote_them(served
 
 @pytest.mark.parametrize("compacted", [False, True])
 async def test_results_are_told_after_a_restart(compacted: bool) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         await done(served, 7, result=b"seven", token=3)
         await done(served, 1, 2, result=FLIGHT)

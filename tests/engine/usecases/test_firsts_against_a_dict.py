@@ -15,9 +15,9 @@ from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import LedgerFull, ReleasedClaim, UnknownClaim
 from oncegate.engine.commit.room import PROBE_MS
 from oncegate.engine.requests import ClaimRequest, ProduceRequest, ProduceResult, TakeRequest, TopicRequest
-from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, until
 from tests.support.ledger_tools import SEED
 from tests.support.located import ids_of, places, results
+from tests.support.memory_gateway import GatedLedgers, Served, id16, rows_of, serving, verdicts_of, wait_until
 
 GATEWAYS, STEPS = 3, 30
 IDS = 40
@@ -49,7 +49,7 @@ class Walk:
         self.claims: list[bytes] = []
         self.served: Served
 
-    async def life(self, ledgers: HeldLedgers) -> None:
+    async def life(self, ledgers: GatedLedgers) -> None:
         async with serving(ledgers, collect_bytes=1, located_entries=LOCATED_ENTRIES) as self.served:
             for topic, partitions in PARTITIONS.items():
                 await self.served.shard.topics.create(TopicRequest(topic, partitions), self.served.deadline())
@@ -68,7 +68,7 @@ class Walk:
         await self.together(rng.randrange(1, 5))
         if compacts:
             served.disk.collect_gate.set()
-            await until(lambda: not served.shard.snapshotter.compacting)
+            await wait_until(lambda: not served.shard.snapshotter.compacting)
             self.compacted += 1
         await self.read()
 
@@ -86,7 +86,7 @@ class Walk:
         for _ in range(count):
             request, learn = self.request(before)
             begun.append((await served.begin(request), learn))
-        await served.disk.let_go()
+        await served.disk.release()
         told = []
         for task, learn in begun:
             try:
@@ -103,7 +103,7 @@ class Walk:
         if served.disk.faults or not served.shard.group_commit.open:
             served.disk.faults = []
             served.clock.advance(PROBE_MS)
-            await until(lambda: served.shard.group_commit.open)
+            await wait_until(lambda: served.shard.group_commit.open)
 
     def request(self, before: int) -> tuple[Awaitable[Any], Callable[[Any], Any]]:
         rng = self.rng
@@ -133,7 +133,7 @@ class Walk:
 
         def learn(answer: Any) -> Callable[[], None]:
             self.decided(numbers, answer)
-            for number, verdict in zip(numbers, said(answer), strict=True):
+            for number, verdict in zip(numbers, verdicts_of(answer), strict=True):
                 if verdict.startswith("GRANTED"):
                     assert answer.claim is not None
                     self.truth.holder[number] = answer.claim
@@ -148,7 +148,7 @@ class Walk:
         ask = TakeRequest(owner, ids_of(self.served, numbers), locate=True)
 
         def learn(answer: Any) -> Callable[[], None]:
-            for number, verdict in zip(numbers, said(answer), strict=True):
+            for number, verdict in zip(numbers, verdicts_of(answer), strict=True):
                 if verdict.startswith("GRANTED"):
                     assert self.truth.done.get(number, owner) == owner
                     self.truth.done[number] = owner
@@ -167,7 +167,9 @@ class Walk:
         def learn(answer: Any) -> Callable[[], None]:
             self.decided(numbers, answer)
             granted = {
-                number for number, verdict in zip(numbers, said(answer), strict=True) if verdict.startswith("GRANTED")
+                number
+                for number, verdict in zip(numbers, verdicts_of(answer), strict=True)
+                if verdict.startswith("GRANTED")
             }
             for number in granted:
                 self.truth.done[number] = b""
@@ -223,7 +225,7 @@ class Walk:
         return self.served.shard.claims.settle(verb, claim, self.served.deadline(), result), learn
 
     def decided(self, numbers: list[int], answer: Any) -> None:
-        for number, verdict in zip(numbers, said(answer), strict=True):
+        for number, verdict in zip(numbers, verdicts_of(answer), strict=True):
             if verdict != "SAME":
                 assert verdict.startswith("DUPLICATE") == (number in self.truth.done), (self.seed, number, verdict)
 
@@ -231,8 +233,8 @@ class Walk:
         """Compares once the topics are read."""
 
         def check() -> None:
-            verdicts, truth = said(answer), self.truth
-            duplicates = [n for n, said in zip(numbers, verdicts, strict=True) if said.startswith("DUPLICATE")]
+            verdicts, truth = verdicts_of(answer), self.truth
+            duplicates = [n for n, verdict in zip(numbers, verdicts, strict=True) if verdict.startswith("DUPLICATE")]
             several = {truth.entry[n][0] for n in duplicates if n in truth.entry and truth.entry[n][2]}
             told = zip(numbers, verdicts, places(answer), results(answer), strict=True)
             for number, verdict, place, result in told:
@@ -275,7 +277,7 @@ def ids_of_claim(truth: Truth, claim: bytes) -> list[int]:
 
 async def test_told_places_and_results_are_those_of_the_first_and_are_unknown_only_where_that_is_said() -> None:
     print("seed", SEED)
-    walk, ledgers = Walk(SEED), HeldLedgers()
+    walk, ledgers = Walk(SEED), GatedLedgers()
     ledgers._stores["default"].key = bytes(32)
     for _ in range(GATEWAYS):
         await walk.life(ledgers)

@@ -7,7 +7,7 @@ import pytest
 from oncegate.core.errors import Gap
 from oncegate.core.producers import Gaps
 from oncegate.index.shard import ShardIndex
-from tests.support.held import HeldLedgers, said
+from tests.support.memory_gateway import GatedLedgers, verdicts_of
 from tests.support.producing_lanes import Lanes, lanes
 
 
@@ -22,7 +22,7 @@ async def lane() -> AsyncIterator[Lanes]:
 
 
 async def claim(lane: Lanes, call: int, *sequences: int, prev: int | None = None, epoch: int = 2) -> list[str]:
-    return said(await lane.claim(call, sequences, prev, token=epoch, epoch=epoch))
+    return verdicts_of(await lane.claim(call, sequences, prev, token=epoch, epoch=epoch))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ async def test_a_producer_that_said_nothing_may_pass_over_what_it_likes(lane: La
 
 
 async def test_that_there_are_no_gaps_is_known_after_a_restart_and_a_collection() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await lane.close()
         await lane.register(token=2, gaps=Gaps.REFUSE)

@@ -12,7 +12,16 @@ from oncegate.core.claims import ID_TIME_SKEW_MS, IdTime, Verb
 from oncegate.core.errors import BadRequest, OncegateError
 from oncegate.engine.requests import ClaimRequest, LookUpRequest, ProduceRequest, SettingsRequest, TakeRequest
 from oncegate.index.claims.lookup import view_of
-from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, turns, until
+from tests.support.memory_gateway import (
+    GatedLedgers,
+    Served,
+    id16,
+    rows_of,
+    run_ready_tasks,
+    serving,
+    verdicts_of,
+    wait_until,
+)
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20261126"))
 HOUR_MS = 3_600_000
@@ -38,7 +47,7 @@ async def test_an_id_is_past_to_the_millisecond_a_minute_before_the_horizon() ->
         await served.shard.settings.configure(TIMED, served.deadline())
         edge = HORIZON_MS - ID_TIME_SKEW_MS
         told = await claim(served, made(served, edge, 1), made(served, edge - 1, 2), made(served, 0, 3))
-        assert said(told) == ["STALE", "GRANTED", "GRANTED"]
+        assert verdicts_of(told) == ["STALE", "GRANTED", "GRANTED"]
         assert served.shard.counters()["past_horizon"] == 1
 
 
@@ -56,8 +65,8 @@ async def test_every_way_tells_it_and_none_writes_it() -> None:
             ),
         ]
         together = [served.start(claim(served, old[0].as_py(), made(served, 0, n), token=n)) for n in range(2, 6)]
-        assert [said(one) for one in told] == [["STALE"]] * 3
-        assert [said(await one) for one in together] == [["STALE", "GRANTED"]] * 4
+        assert [verdicts_of(one) for one in told] == [["STALE"]] * 3
+        assert [verdicts_of(await one) for one in together] == [["STALE", "GRANTED"]] * 4
         assert served.shard.journal.index.claims.known_ids == 4
 
 
@@ -69,7 +78,7 @@ async def test_what_is_known_is_told_as_what_it_is_however_old() -> None:
         await served.settle(Verb.COMPLETE, claimed.claim)
         await claim(served, held, token=2)
         await served.shard.settings.configure(TIMED, served.deadline())
-        assert said(await claim(served, done, held, token=3)) == ["DUPLICATE", "BUSY"]
+        assert verdicts_of(await claim(served, done, held, token=3)) == ["DUPLICATE", "BUSY"]
 
 
 async def test_ids_that_do_not_carry_their_time_are_refused_and_nothing_is_written() -> None:
@@ -83,7 +92,7 @@ async def test_ids_that_do_not_carry_their_time_are_refused_and_nothing_is_writt
 
 @pytest.mark.parametrize("then", ["a longer horizon", "none", "a clock that was set back"])
 async def test_what_is_forgotten_is_never_new_whatever_is_set(then: str) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         await served.shard.settings.configure(TIMED, served.deadline())
         one = made(served, 0)
@@ -93,17 +102,17 @@ async def test_what_is_forgotten_is_never_new_whatever_is_set(then: str) -> None
         for _ in range(30 * 2):
             served.clock.advance(HOUR_MS)
             served.shard.scheduler.retire()
-            await turns()
+            await run_ready_tasks()
         assert served.shard.journal.index.claims.known_ids == 0, "it is forgotten"
         if then != "a clock that was set back":
             horizon_ms = 4 * HORIZON_MS if then == "a longer horizon" else 0
             await served.shard.settings.configure(SettingsRequest(horizon_ms), served.deadline())
-        assert said(await claim(served, one, token=2)) == ["STALE"]
+        assert verdicts_of(await claim(served, one, token=2)) == ["STALE"]
         served.shard.scheduler.compact()
-        await until(lambda: not served.shard.snapshotter.compacting)
+        await wait_until(lambda: not served.shard.snapshotter.compacting)
         assert served.shard.compacted_to > 0
     async with serving(ledgers) as served:
-        assert said(await claim(served, one, token=3)) == ["STALE"]
+        assert verdicts_of(await claim(served, one, token=3)) == ["STALE"]
 
 
 async def test_none_brings_back_what_was_and_a_wall_clock_that_is_set_back_makes_nothing_new() -> None:
@@ -112,15 +121,15 @@ async def test_none_brings_back_what_was_and_a_wall_clock_that_is_set_back_makes
         young, old = made(served, 0, 2), made(served, HORIZON_MS)
         await claim(served, young)
         served.clock.step_wall_ms(-HOUR_MS)
-        assert said(await claim(served, old, token=2)) == ["STALE"]
+        assert verdicts_of(await claim(served, old, token=2)) == ["STALE"]
         await served.shard.settings.configure(SettingsRequest(id_time=IdTime.NONE), served.deadline())
-        assert said(await served.claim(old, token=3)) == ["GRANTED"]
+        assert verdicts_of(await served.claim(old, token=3)) == ["GRANTED"]
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 4))
 async def test_in_any_order_of_events_nothing_done_is_granted_again_and_nothing_young_is_stale(seed: int) -> None:
     """Walks of claims, completions, retirements, restarts and refusals; prints its seed as the test's name."""
-    rng, ledgers = random.Random(seed), HeldLedgers()
+    rng, ledgers = random.Random(seed), GatedLedgers()
     ids: dict[str, int] = {}
     done: set[str] = set()
     wall_ms, told = 0, set[str]()
@@ -143,15 +152,17 @@ async def test_in_any_order_of_events_nothing_done_is_granted_again_and_nothing_
                         await served.settle(Verb.COMPLETE, answer.claim)
                 except OncegateError:
                     continue
-                for name, verdict in zip(asks, said(answer), strict=True):
+                for name, verdict in zip(asks, verdicts_of(answer), strict=True):
                     told.add(verdict)
                     age_ms = served.clock.wall_ms() - ids[name]
                     assert not (verdict.startswith("GRANTED") and name in done), (seed, name)
                     assert verdict != "STALE" or age_ms >= HORIZON_MS - ID_TIME_SKEW_MS, (seed, name)
                 if answer.claim is not None and (await _state(served, answer.claim)) == "DONE":
-                    done |= {n for n, verdict in zip(asks, said(answer), strict=True) if verdict.startswith("GRANTED")}
+                    done |= {
+                        n for n, verdict in zip(asks, verdicts_of(answer), strict=True) if verdict.startswith("GRANTED")
+                    }
             wall_ms = served.clock.wall_ms()
-            await until(lambda group=served.shard.group_commit: group.next_position - 1 <= group.mark.position)
+            await wait_until(lambda group=served.shard.group_commit: group.next_position - 1 <= group.mark.position)
     assert {"STALE", "DUPLICATE", "GRANTED"} <= told
 
 

@@ -11,7 +11,7 @@ from oncegate.core.claims import ClaimState, LeaseExpiry, Verb
 from oncegate.core.errors import LedgerFull
 from oncegate.engine.producer_requests import ResolveRequest
 from oncegate.engine.requests import ProduceRequest, SettingsRequest, TakeRequest
-from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, until
+from tests.support.memory_gateway import GatedLedgers, Served, id16, rows_of, serving, verdicts_of, wait_until
 from tests.support.producing_lanes import lanes
 
 LEASE_MS = 10_000
@@ -33,19 +33,19 @@ async def expired(expiry: LeaseExpiry) -> AsyncIterator[tuple[Served, Any]]:
 async def produce(served: Served, token: int) -> list[str]:
     prints = served.shard.fingerprints().of_array(pa.array(["a"]))
     ask = ProduceRequest("topic", id16(token), 1, rows_of(1), prints)
-    return said(await served.shard.records.produce(ask, served.deadline()))
+    return verdicts_of(await served.shard.records.produce(ask, served.deadline()))
 
 
 async def take(served: Served) -> list[str]:
     prints = served.shard.fingerprints().of_array(pa.array(["a"]))
-    return said(await served.shard.claims.take(TakeRequest(id16(9), prints), served.deadline()))
+    return verdicts_of(await served.shard.claims.take(TakeRequest(id16(9), prints), served.deadline()))
 
 
 @no_takeover
 async def test_nobody_is_granted_what_ran_out_on_any_way(expiry: LeaseExpiry) -> None:
     async with expired(expiry) as (served, _):
         told = [TOLD[expiry]]
-        assert said(await served.claim("a", token=2)) == told
+        assert verdicts_of(await served.claim("a", token=2)) == told
         assert await produce(served, token=3) == told
         assert await take(served) == told
         counted = served.shard.counters()
@@ -58,20 +58,20 @@ async def test_nobody_is_granted_what_ran_out_on_any_way(expiry: LeaseExpiry) ->
 async def test_claims_that_are_decided_together_are_told_as_one_alone_is(expiry: LeaseExpiry) -> None:
     async with expired(expiry) as (served, _):
         together = [served.start(served.claim("a", f"new {n}", token=n)) for n in range(2, 6)]
-        assert [said(await one) for one in together] == [[TOLD[expiry], "GRANTED"]] * 4
+        assert [verdicts_of(await one) for one in together] == [[TOLD[expiry], "GRANTED"]] * 4
 
 
 @no_takeover
 async def test_a_holder_that_was_only_slow_goes_on_as_ever(expiry: LeaseExpiry) -> None:
     async with expired(expiry) as (served, held):
-        assert said(await served.claim("a")) == ["GRANTED"], "the repeat of its own claim"
+        assert verdicts_of(await served.claim("a")) == ["GRANTED"], "the repeat of its own claim"
         served.clock.advance(LEASE_MS)
         renewed = await served.settle(Verb.RENEW, held.claim)
         assert (renewed.state, renewed.settled, renewed.taken_over) == (ClaimState.OPEN, 1, 0)
-        assert said(await served.claim("a", token=2)) == ["BUSY"], "its lease lives again"
+        assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"], "its lease lives again"
         served.clock.advance(LEASE_MS)
         await served.settle(Verb.COMPLETE, held.claim)
-        assert said(await served.claim("a", token=2, call=2)) == ["DUPLICATE"]
+        assert verdicts_of(await served.claim("a", token=2, call=2)) == ["DUPLICATE"]
 
 
 @no_takeover
@@ -80,12 +80,12 @@ async def test_a_person_who_has_looked_resolves_it(expiry: LeaseExpiry, is_done:
     async with expired(expiry) as (served, held):
         found = ResolveRequest(is_done, "ada", "looked into the sink")
         assert await served.shard.operations.leftovers.of_claim(held.claim, found, served.deadline()) == 1
-        assert said(await served.claim("a", token=2)) == [then]
+        assert verdicts_of(await served.claim("a", token=2)) == [then]
 
 
 @no_takeover
 async def test_it_outlives_the_process_and_a_snapshot(expiry: LeaseExpiry) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers, lease_ms=LEASE_MS) as served:
         await served.shard.settings.configure(SettingsRequest(lease_expiry=expiry), served.deadline())
         await served.claim("a")
@@ -93,11 +93,11 @@ async def test_it_outlives_the_process_and_a_snapshot(expiry: LeaseExpiry) -> No
         async with serving(ledgers, lease_ms=LEASE_MS, collect_bytes=1) as served:
             assert served.shard.settings.lease_expiry is expiry
             served.clock.advance(LEASE_MS)
-            assert said(await served.claim("a", token=2, call=int(compacts))) == [TOLD[expiry]]
+            assert verdicts_of(await served.claim("a", token=2, call=int(compacts))) == [TOLD[expiry]]
             if compacts:
                 await served.settle(Verb.RELEASE, (await served.claim("b", token=3)).claim)
                 served.shard.scheduler.compact()
-                await until(lambda shard=served.shard: not shard.snapshotter.compacting)
+                await wait_until(lambda shard=served.shard: not shard.snapshotter.compacting)
                 assert served.shard.compacted_to > 0
 
 
@@ -117,9 +117,9 @@ async def test_a_setting_that_the_ledger_refused_is_not_in_force() -> None:
 async def test_other_settings_leave_it_as_it_is_and_takeover_brings_takeovers_back() -> None:
     async with expired(LeaseExpiry.FAIL) as (served, _):
         await served.shard.settings.configure(SettingsRequest(auto_create_topics=False), served.deadline())
-        assert said(await served.claim("a", token=2)) == ["IN_DOUBT"]
+        assert verdicts_of(await served.claim("a", token=2)) == ["IN_DOUBT"]
         await served.shard.settings.configure(SettingsRequest(lease_expiry=LeaseExpiry.TAKEOVER), served.deadline())
-        assert said(await served.claim("a", token=2, call=2)) == ["GRANTED+TAKEOVER"]
+        assert verdicts_of(await served.claim("a", token=2, call=2)) == ["GRANTED+TAKEOVER"]
 
 
 @no_takeover
@@ -130,9 +130,9 @@ async def test_what_an_older_epoch_left_is_granted_to_nobody_and_a_person_resolv
         await lane.close()
         await lane.register(token=2)
         told = TOLD[expiry]
-        assert said(await lane.claim(0, [1, 2, 3], token=2, epoch=2)) == [told, told, "GRANTED"]
-        assert said(await lane.produce(1, [2, 4], token=2, epoch=2)) == [told, "GRANTED"]
+        assert verdicts_of(await lane.claim(0, [1, 2, 3], token=2, epoch=2)) == [told, told, "GRANTED"]
+        assert verdicts_of(await lane.produce(1, [2, 4], token=2, epoch=2)) == [told, "GRANTED"]
         assert await lane.served.read() == [4]
         found = ResolveRequest(True, "ada", "looked into the sink")
         await lane.shard.operations.leftovers.of_producer("p", (1, 2), found, lane.served.deadline())
-        assert said(await lane.claim(2, [1, 2], token=2, epoch=2)) == ["DUPLICATE", "DUPLICATE"]
+        assert verdicts_of(await lane.claim(2, [1, 2], token=2, epoch=2)) == ["DUPLICATE", "DUPLICATE"]

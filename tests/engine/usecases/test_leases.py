@@ -7,7 +7,7 @@ import pytest
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import ReleasedClaim, UnknownClaim
 from oncegate.index.claims.by_name import SETTLED_BYTES
-from tests.support.held import HeldLedgers, Served, id16, said, serving
+from tests.support.memory_gateway import GatedLedgers, Served, id16, serving, verdicts_of
 
 LEASE_MS = 10_000
 
@@ -21,9 +21,9 @@ async def served() -> AsyncIterator[Served]:
 async def test_a_lease_that_ran_out_can_be_taken_over_and_not_a_millisecond_before(served: Served) -> None:
     await served.claim("a")
     served.clock.advance(LEASE_MS - 1)
-    assert said(await served.claim("a", token=2)) == ["BUSY"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
     served.clock.advance(1)
-    assert said(await served.claim("a", token=2)) == ["GRANTED+TAKEOVER"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["GRANTED+TAKEOVER"]
     assert served.shard.counters()["takeovers"] == 1
 
 
@@ -32,7 +32,7 @@ async def test_a_renewal_gives_a_full_lease_from_now(served: Served) -> None:
     served.clock.advance(LEASE_MS - 1)
     assert (await served.settle(Verb.RENEW, held.claim)).lease_ms == LEASE_MS
     served.clock.advance(LEASE_MS - 1)
-    assert said(await served.claim("a", token=2)) == ["BUSY"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
 
 
 async def test_a_late_renewal_holds_what_nobody_took(served: Served) -> None:
@@ -41,16 +41,16 @@ async def test_a_late_renewal_holds_what_nobody_took(served: Served) -> None:
     await served.claim("b", token=2)
     renewed = await served.settle(Verb.RENEW, held.claim)
     assert (renewed.state, renewed.settled, renewed.taken_over) == (ClaimState.OPEN, 1, 1)
-    assert said(await served.claim("a", "b", token=3)) == ["BUSY", "BUSY"]
+    assert verdicts_of(await served.claim("a", "b", token=3)) == ["BUSY", "BUSY"]
 
 
 async def test_the_repeat_of_a_claim_renews_it(served: Served) -> None:
     held = await served.claim("a", lease_ms=5_000)
     served.clock.advance(4_999)
     repeated = await served.claim("a", lease_ms=5_000)
-    assert (said(repeated), repeated.claim, repeated.lease_ms) == (["GRANTED"], held.claim, 5_000)
+    assert (verdicts_of(repeated), repeated.claim, repeated.lease_ms) == (["GRANTED"], held.claim, 5_000)
     served.clock.advance(4_999)
-    assert said(await served.claim("a", token=2)) == ["BUSY"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
 
 
 async def test_a_completion_leaves_what_was_taken_over_to_its_taker(served: Served) -> None:
@@ -59,18 +59,18 @@ async def test_a_completion_leaves_what_was_taken_over_to_its_taker(served: Serv
     taken = await served.claim("b", token=2)
     done = await served.settle(Verb.COMPLETE, held.claim)
     assert (done.state, done.settled, done.taken_over) == (ClaimState.DONE, 1, 1)
-    assert said(await served.claim("a", "b", token=3)) == ["DUPLICATE", "BUSY"]
+    assert verdicts_of(await served.claim("a", "b", token=3)) == ["DUPLICATE", "BUSY"]
     await served.settle(Verb.RELEASE, taken.claim)
-    assert said(await served.claim("b", token=3, call=2)) == ["GRANTED"], "it was written by nobody"
+    assert verdicts_of(await served.claim("b", token=3, call=2)) == ["GRANTED"], "it was written by nobody"
 
 
 @pytest.mark.parametrize("step_ms", [-(10**9), 10**9])
 async def test_a_stepped_wall_clock_moves_no_lease(served: Served, step_ms: int) -> None:
     await served.claim("a")
     served.clock.step_wall_ms(step_ms)
-    assert said(await served.claim("a", token=2)) == ["BUSY"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
     served.clock.advance(LEASE_MS)
-    assert said(await served.claim("a", token=2)) == ["GRANTED+TAKEOVER"]
+    assert verdicts_of(await served.claim("a", token=2)) == ["GRANTED+TAKEOVER"]
 
 
 async def test_claims_that_are_not_known_or_were_released_stop_their_caller(served: Served) -> None:
@@ -105,7 +105,7 @@ async def test_nothing_stays_pinned_once_it_is_durable_or_refused(served: Served
 
 
 async def test_a_settled_claim_is_known_as_long_as_clients_retry_though_its_lease_was_short() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         done = await served.claim("a", lease_ms=1_000)
         await served.settle(Verb.COMPLETE, done.claim)

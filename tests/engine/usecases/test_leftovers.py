@@ -18,7 +18,7 @@ from oncegate.core.errors import (
 )
 from oncegate.engine.producer_requests import ResolveRequest
 from oncegate.index.shard import ShardIndex
-from tests.support.held import HeldLedgers, id16, said
+from tests.support.memory_gateway import GatedLedgers, id16, verdicts_of
 from tests.support.producing_lanes import Lanes, lanes
 
 LEASE_MS = 30_000
@@ -60,7 +60,7 @@ async def test_what_was_found_done_is_a_duplicate_and_lets_acks_pass(lane: Lanes
     await left(lane)
     assert refused(await lane.ack([("p", 7)])) == [[[3, 4], [7, 7]]]
     assert await clear(lane, DONE) == 3
-    assert said(await lane.claim(0, [3, 7], token=2, epoch=2)) == ["DUPLICATE", "DUPLICATE"]
+    assert verdicts_of(await lane.claim(0, [3, 7], token=2, epoch=2)) == ["DUPLICATE", "DUPLICATE"]
     answer = await lane.ack([("p", 7)])
     assert (answer.refused, answer.watermarks) == ((), (("p", 7),))
 
@@ -70,11 +70,11 @@ async def test_what_was_found_not_done_lets_acks_pass_and_is_granted_until_then(
     assert await clear(lane, NOT_DONE) == 3
     view = await lane.shard.producers.explain("p")
     assert (view.open.tolist(), view.resume_after) == ([[3, 4], [7, 7]], 2), "it is still not done"
-    assert said(await lane.claim(0, [3], token=2, epoch=2)) == ["GRANTED"]
+    assert verdicts_of(await lane.claim(0, [3], token=2, epoch=2)) == ["GRANTED"]
     assert refused(await lane.ack([("p", 7)])) == [[[3, 3]]]
     await lane.complete(0, token=2, epoch=2)
     assert (await lane.ack([("p", 7)])).watermarks == (("p", 7),)
-    assert said(await lane.claim(1, [4, 7], token=2, epoch=2)) == ["STALE", "STALE"]
+    assert verdicts_of(await lane.claim(1, [4, 7], token=2, epoch=2)) == ["STALE", "STALE"]
 
 
 async def test_a_part_may_be_done_and_another_not_and_what_was_released_is_a_leftover_too(lane: Lanes) -> None:
@@ -121,7 +121,7 @@ async def test_a_claim_is_cleared_whole_and_as_it_would_be_settled(lane: Lanes) 
     lane.served.clock.advance(LEASE_MS)
     assert len((await lane.ack(batch=3)).refused) == 1
     assert [await clear_claim(lane, written.claim, DONE), await clear_claim(lane, unwritten.claim, NOT_DONE)] == [2, 1]
-    assert said(await lane.claim_ids("a", "c", batch=4, token=2)) == ["DUPLICATE", "GRANTED"]
+    assert verdicts_of(await lane.claim_ids("a", "c", batch=4, token=2)) == ["DUPLICATE", "GRANTED"]
     assert [await clear_claim(lane, written.claim, DONE), await clear_claim(lane, written.claim, NOT_DONE)] == [0, 0]
     with pytest.raises(ReleasedClaim):
         await clear_claim(lane, unwritten.claim, DONE)
@@ -155,7 +155,7 @@ async def test_who_and_why_stand_in_the_ledger_and_in_the_log(lane: Lanes) -> No
 
 
 async def test_what_was_cleared_is_so_after_a_restart_and_a_collection() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await left(lane)
         await clear(lane, DONE, 3, 3)
@@ -167,7 +167,7 @@ async def test_what_was_cleared_is_so_after_a_restart_and_a_collection() -> None
         assert loaded.producers.undone(found).tolist() == [[4, 4]]
     async with lanes(ledgers) as lane:
         assert refused(await lane.ack([("p", 7)])) == [[[4, 4]]]
-        assert said(await lane.claim(0, [3, 7], token=2, epoch=2)) == ["DUPLICATE", "GRANTED"]
+        assert verdicts_of(await lane.claim(0, [3, 7], token=2, epoch=2)) == ["DUPLICATE", "GRANTED"]
 
 
 async def test_a_full_disk_takes_it_back(lane: Lanes) -> None:

@@ -7,8 +7,8 @@ import pytest
 from oncegate.core.claims import Verb
 from oncegate.core.errors import LedgerFull, TooLarge
 from oncegate.engine.requests import ClaimResult, LookUpRequest
-from tests.support.held import Served, said, serving
 from tests.support.located import ids_of
+from tests.support.memory_gateway import Served, serving, verdicts_of
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ async def test_an_answer_waits_until_what_it_rests_on_is_durable(served: Served)
     releasing = await served.begin(served.settle(Verb.RELEASE, held))
     asking = await served.begin(look_up(served, 1))
     assert not asking.done(), "free only once the release is durable"
-    await served.disk.let_go()
-    assert said(await asking) == ["FREE"]
+    await served.disk.release()
+    assert verdicts_of(await asking) == ["FREE"]
     await releasing
 
 
@@ -42,19 +42,19 @@ async def test_what_a_full_disk_refused_is_not_told(served: Served) -> None:
     served.disk.faults.append("full")
     releasing = await served.begin(served.settle(Verb.RELEASE, held))
     asking = await served.begin(look_up(served, 1))
-    await served.disk.let_go()
+    await served.disk.release()
     for refused in (releasing, asking):
         with pytest.raises(LedgerFull):
             await refused
-    assert said(await look_up(served, 1)) == ["BUSY"]
+    assert verdicts_of(await look_up(served, 1)) == ["BUSY"]
 
 
 async def test_more_ids_than_the_limit_are_refused_by_the_engine_itself(served: Served) -> None:
-    assert said(await look_up(served, 1, 2, 3)) == ["FREE"] * 3
+    assert verdicts_of(await look_up(served, 1, 2, 3)) == ["FREE"] * 3
     with pytest.raises(TooLarge):
         await look_up(served, 1, 2, 3, 4)
 
 
 async def test_no_ids_are_told_nothing_and_nothing_is_written(served: Served) -> None:
-    assert said(await look_up(served)) == []
+    assert verdicts_of(await look_up(served)) == []
     assert served.disk.appends == []

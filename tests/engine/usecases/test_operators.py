@@ -12,7 +12,7 @@ from oncegate.engine.producer_requests import Note, ResolveRequest
 from oncegate.engine.requests import TakeRequest
 from oncegate.index import audit_trail
 from oncegate.index.shard import ShardIndex
-from tests.support.held import HeldLedgers, Served, id16, said
+from tests.support.memory_gateway import GatedLedgers, Served, id16, verdicts_of
 from tests.support.producing_lanes import Lanes, lanes
 from tests.support.sealed import eviction, filled, names
 
@@ -50,16 +50,16 @@ def restored(index: ShardIndex) -> ShardIndex:
 
 
 async def test_what_is_forgotten_is_granted_to_whoever_asks_next_and_nothing_else_is() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await done(lane.served, "a", "b", "c")
         assert await forget(lane.served, "a", "b", "a", "never seen") == 2
         assert await forget(lane.served, "a") == 0, "a repeat finds nothing"
-        assert said(await lane.served.claim("a", "c", token=2)) == ["GRANTED", "DUPLICATE"]
+        assert verdicts_of(await lane.served.claim("a", "c", token=2)) == ["GRANTED", "DUPLICATE"]
         counted = lane.shard.counters()
         assert (counted["takeovers"], counted["ids"], counted["open_claims"]) == (0, 2, 1)
     async with lanes(ledgers) as lane:
-        assert said(await lane.served.claim("a", "b", "c", token=3)) == ["BUSY", "GRANTED", "DUPLICATE"]
+        assert verdicts_of(await lane.served.claim("a", "b", "c", token=3)) == ["BUSY", "GRANTED", "DUPLICATE"]
 
 
 async def test_taken_ids_are_forgotten_too(lane: Lanes) -> None:
@@ -67,7 +67,7 @@ async def test_taken_ids_are_forgotten_too(lane: Lanes) -> None:
     await lane.shard.claims.take(TakeRequest(id16(7), prints), lane.served.deadline())
     assert await forget(lane.served, "a") == 1
     taken = await lane.shard.claims.take(TakeRequest(id16(8), prints), lane.served.deadline())
-    assert said(taken) == ["GRANTED"]
+    assert verdicts_of(taken) == ["GRANTED"]
 
 
 async def test_an_id_that_a_claim_holds_keeps_all_of_them_and_the_ledger_has_no_word_of_it(lane: Lanes) -> None:
@@ -80,7 +80,7 @@ async def test_an_id_that_a_claim_holds_keeps_all_of_them_and_the_ledger_has_no_
     with pytest.raises(BadRequest, match="1 of these ids are held by claims whose lease is over"):
         await forget(lane.served, "a", "b")
     assert (lane.served.disk.appends, await trail(lane.served)) == ([], [])
-    assert said(await lane.served.claim("a", token=3)) == ["DUPLICATE"]
+    assert verdicts_of(await lane.served.claim("a", token=3)) == ["DUPLICATE"]
 
 
 async def test_ids_on_their_way_out_of_memory_are_asked_for_again(lane: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ async def test_a_full_disk_forgets_nothing(lane: Lanes) -> None:
     with pytest.raises(LedgerFull):
         await forget(lane.served, "a")
     assert await trail(lane.served) == []
-    assert said(await lane.served.claim("a", token=3)) == ["DUPLICATE"]
+    assert verdicts_of(await lane.served.claim("a", token=3)) == ["DUPLICATE"]
 
 
 async def test_who_is_fenced_is_told_so_and_the_next_attempt_waits_for_no_lease(lane: Lanes) -> None:
@@ -107,7 +107,11 @@ async def test_who_is_fenced_is_told_so_and_the_next_attempt_waits_for_no_lease(
         with pytest.raises(Fenced):
             await asked
     assert (await lane.register(token=2)).epoch == 3
-    assert said(await lane.claim(0, [1, 2, 3], token=2, epoch=3)) == ["GRANTED+TAKEOVER", "GRANTED+TAKEOVER", "GRANTED"]
+    assert verdicts_of(await lane.claim(0, [1, 2, 3], token=2, epoch=3)) == [
+        "GRANTED+TAKEOVER",
+        "GRANTED+TAKEOVER",
+        "GRANTED",
+    ]
     with pytest.raises(UnknownProducer):
         await lane.shard.operations.actions.fence("nobody", NOTE, lane.served.deadline())
     assert await trail(lane.served) == [("fence", "producer p", 2, "ada")]
@@ -117,7 +121,7 @@ async def test_a_claim_whose_holder_is_known_to_be_gone_is_released_under_its_le
     claimed = await lane.served.claim("a")
     gone = ResolveRequest(False, "ada", "its pod was evicted", holder_gone=True)
     assert await lane.shard.operations.leftovers.of_claim(claimed.claim, gone, lane.served.deadline()) == 1
-    assert said(await lane.served.claim("a", token=2)) == ["GRANTED"]
+    assert verdicts_of(await lane.served.claim("a", token=2)) == ["GRANTED"]
 
 
 async def every_action(lane: Lanes) -> None:
@@ -139,7 +143,7 @@ EVERY = [
 
 
 async def test_the_trail_tells_the_newest_first_page_by_page_also_after_a_restart_and_a_collection() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await every_action(lane)
         index = lane.shard.journal.index
@@ -196,4 +200,4 @@ async def test_ids_that_left_memory_are_refused_and_what_stayed_is_forgotten() -
             await forget(served, *names(0, 20), "taken")
         await done(served, stayed, token=9)
         assert await forget(served, stayed) == 1
-        assert said(await served.claim(left, stayed, token=10)) == ["DUPLICATE", "GRANTED"]
+        assert verdicts_of(await served.claim(left, stayed, token=10)) == ["DUPLICATE", "GRANTED"]

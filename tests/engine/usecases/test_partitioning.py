@@ -11,7 +11,7 @@ from oncegate.core.errors import MissingStage
 from oncegate.engine.requests import StageRequest, StageResult, TopicRequest
 from oncegate.hashing.rows import EMPTY, add
 from oncegate.index.batches import Winner
-from tests.support.held import BATCH, HeldLedgers, Served, id16, rows_of, serving
+from tests.support.memory_gateway import BATCH, GatedLedgers, Served, id16, rows_of, serving
 
 KEY = 7  # of these four partitions the last
 
@@ -42,7 +42,7 @@ def of_both(*staged: StageResult, token: int = 1) -> Winner:
 
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_what_was_staged_by_key_before_its_topic_had_partitions_is_written_again(restarted: bool) -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         first = await stage(served, 1, 0)
         await make_topic(served, 4)

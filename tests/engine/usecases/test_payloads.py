@@ -11,8 +11,8 @@ from oncegate.core.claims import Verb
 from oncegate.core.entries.kinds import Claimed, Produced
 from oncegate.core.errors import LedgerFull, TokenReused
 from oncegate.engine.requests import ClaimRequest, ProduceRequest, TopicRequest
-from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving
 from tests.support.index.claim_index import contents
+from tests.support.memory_gateway import GatedLedgers, Served, id16, rows_of, serving, verdicts_of
 
 
 @pytest.fixture
@@ -46,7 +46,12 @@ async def produce(served: Served, ids: str, payloads: str | None, token: int = 1
 
 async def test_another_payload_is_told_and_counted_the_same_is_a_duplicate(served: Served) -> None:
     await done(served, "abc", "xyz")
-    assert said(await claim(served, "abcd", "xqzq", token=2)) == ["DUPLICATE", "CONFLICT", "DUPLICATE", "GRANTED"]
+    assert verdicts_of(await claim(served, "abcd", "xqzq", token=2)) == [
+        "DUPLICATE",
+        "CONFLICT",
+        "DUPLICATE",
+        "GRANTED",
+    ]
     counters = served.shard.counters()
     assert (counters["conflicts"], counters["duplicates"]) == (1, 2)
 
@@ -62,9 +67,9 @@ async def test_only_what_is_granted_is_in_the_entry_with_its_payload(served: Ser
 
 async def test_rows_with_another_payload_are_not_written(served: Served) -> None:
     first = await produce(served, "ab", "xy")
-    assert (said(first), first.rows) == (["GRANTED"] * 2, 2)
+    assert (verdicts_of(first), first.rows) == (["GRANTED"] * 2, 2)
     second = await produce(served, "abcc", "qyzq", token=2)
-    assert (said(second), second.rows) == (["CONFLICT", "DUPLICATE", "GRANTED", "CONFLICT"], 1)
+    assert (verdicts_of(second), second.rows) == (["CONFLICT", "DUPLICATE", "GRANTED", "CONFLICT"], 1)
     assert await served.read() == [ord(letter) for letter in "abc"]
 
 
@@ -73,8 +78,8 @@ async def test_each_partition_has_the_payloads_of_its_own_rows(served: Served) -
     await produce(served, "abcd", "wxyz", keys=np.array([0, 1, 0, 1], np.uint64))
     found = [entry.digests for entry in served.disk.appends[-1] if isinstance(entry, Produced)]
     assert found == [served.shard.payloads.of_columns([pa.array(list(of))]).tobytes() for of in ("wy", "xz")]
-    assert said(await produce(served, "abcd", "wxyz", token=2)) == ["DUPLICATE"] * 4
-    assert said(await produce(served, "abcd", "zyxw", token=3)) == ["CONFLICT"] * 4
+    assert verdicts_of(await produce(served, "abcd", "wxyz", token=2)) == ["DUPLICATE"] * 4
+    assert verdicts_of(await produce(served, "abcd", "zyxw", token=3)) == ["CONFLICT"] * 4
 
 
 @pytest.mark.parametrize("verb", [claim, produce])
@@ -91,9 +96,9 @@ async def test_a_conflict_waits_until_what_it_rests_on_is_durable(served: Served
     first = await served.begin(produce(served, "a", "x"))
     second = await served.begin(produce(served, "a", "y", token=2))
     assert not second.done(), "nothing of it is durable yet"
-    await served.disk.let_go()
-    assert said(await first) == ["GRANTED"]
-    assert said(await second) == ["CONFLICT"]
+    await served.disk.release()
+    assert verdicts_of(await first) == ["GRANTED"]
+    assert verdicts_of(await second) == ["CONFLICT"]
 
 
 async def test_a_refused_append_takes_the_payload_back_too(served: Served) -> None:
@@ -107,27 +112,32 @@ async def test_each_id_that_is_taken_over_has_the_payload_it_was_taken_over_with
     await claim(served, "abc", "xxx")
     served.clock.advance(60_000)
     taken = await claim(served, "cdab", "rstu", token=2)
-    assert said(taken) == ["GRANTED+TAKEOVER", "GRANTED", "GRANTED+TAKEOVER", "GRANTED+TAKEOVER"]
+    assert verdicts_of(taken) == ["GRANTED+TAKEOVER", "GRANTED", "GRANTED+TAKEOVER", "GRANTED+TAKEOVER"]
     await served.settle(Verb.COMPLETE, taken.claim)
-    assert said(await claim(served, "abcd", "turs", token=3)) == ["DUPLICATE"] * 4
-    assert said(await claim(served, "abcd", "utsr", token=3, call=2)) == ["CONFLICT"] * 4
+    assert verdicts_of(await claim(served, "abcd", "turs", token=3)) == ["DUPLICATE"] * 4
+    assert verdicts_of(await claim(served, "abcd", "utsr", token=3, call=2)) == ["CONFLICT"] * 4
 
 
 async def test_payloads_are_known_after_a_restart() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await done(served, "ab", "xy")
         await produce(served, "c", "z")
         await done(served, "d", None, token=5)
     async with serving(ledgers) as served:
-        assert said(await claim(served, "abcd", "xqqq", token=9)) == ["DUPLICATE", "CONFLICT", "CONFLICT", "DUPLICATE"]
+        assert verdicts_of(await claim(served, "abcd", "xqqq", token=9)) == [
+            "DUPLICATE",
+            "CONFLICT",
+            "CONFLICT",
+            "DUPLICATE",
+        ]
         found = served.shard.fingerprints().of_array(pa.array(["a", "d"]))
         kept = [(await served.shard.claims.explain(one.tobytes())).digest_kept for one in found]
         assert kept == [True, False]
 
 
 async def test_payloads_are_known_after_a_restart_from_a_collected_ledger() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await done(served, "ab", "xy")
         index = served.shard.journal.index

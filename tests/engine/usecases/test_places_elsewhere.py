@@ -10,8 +10,17 @@ import pytest
 from oncegate.engine.commit.places import UNASKED_MS
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ProduceRequest
-from tests.support.held import Served, id16, rows_of, said, serving, turns, until, winner
 from tests.support.located import ids_of, places
+from tests.support.memory_gateway import (
+    Served,
+    id16,
+    rows_of,
+    run_ready_tasks,
+    serving,
+    verdicts_of,
+    wait_until,
+    winner,
+)
 from tests.support.sending import SendingLedgers
 
 Place = tuple[str, int, int]
@@ -61,7 +70,7 @@ async def test_each_row_is_located_for_its_writer_and_for_everybody_later(served
     first = await produce(served, 1, 2, 3, 4)
     own, other = await produce(served, 1, 2, 3, 4), await produce(served, 4, 2, 5, token=2)
     assert places(first) == places(own) == FIRST
-    assert (said(other), places(other)) == (
+    assert (verdicts_of(other), places(other)) == (
         ["DUPLICATE", "DUPLICATE", "GRANTED"],
         [FIRST[3], FIRST[1], ("topic", 0, 3)],
     )
@@ -88,7 +97,7 @@ async def test_what_the_ledger_does_not_tell_is_not_known_and_never_guessed(ledg
         await produce(served, 7, token=3)
         if why == "a compaction":
             served.shard.scheduler.compact()
-            await until(lambda: not served.shard.snapshotter.compacting)
+            await wait_until(lambda: not served.shard.snapshotter.compacting)
             assert "compaction" in served.events.names()
     ledgers.partitions.is_kept = why != "a ledger from before"
     async with gateway(ledgers) as served:
@@ -108,13 +117,13 @@ async def test_a_read_that_takes_too_long_leaves_places_unknown(
         asking = asyncio.create_task(
             produce(served, 1, 2, 3, 4, locate=locate, deadline=Deadline(served.clock, 30_000))
         )
-        await turns()
+        await run_ready_tasks()
         served.clock.advance(waits_ms - 1)
-        await turns()
+        await run_ready_tasks()
         assert not asking.done()
         served.clock.advance(1)
         again = await asking
-        assert (said(again), again.before) == (["DUPLICATE+OWN"] * 4, ())
+        assert (verdicts_of(again), again.before) == (["DUPLICATE+OWN"] * 4, ())
         assert not locate or places(again) == [None] * 4
         ledgers.partitions.gate.set()
         assert ranges((await produce(served, 1, 2, 3, 4)).before) == ALL

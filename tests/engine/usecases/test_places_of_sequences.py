@@ -10,12 +10,12 @@ from oncegate.core.claims import Verb
 from oncegate.engine.commit.places import Places
 from oncegate.engine.requests import ProduceRequest, SequenceRequest, TopicRequest
 from oncegate.engine.usecases import producers
-from tests.support.held import HeldLedgers, id16, rows_of, said, until
+from tests.support.memory_gateway import GatedLedgers, id16, rows_of, verdicts_of, wait_until
 from tests.support.producing_lanes import Lanes, lanes
 from tests.support.sending import SendingLedgers
 
-Ledgers = Callable[[], HeldLedgers]
-EVERYWHERE = pytest.mark.parametrize("kind", [HeldLedgers, SendingLedgers])
+Ledgers = Callable[[], GatedLedgers]
+EVERYWHERE = pytest.mark.parametrize("kind", [GatedLedgers, SendingLedgers])
 
 
 def ranges(told: Any) -> list[tuple[str, int, int, int]]:
@@ -43,12 +43,12 @@ async def test_a_repeat_gets_the_first_answer_s_offsets(kind: Ledgers) -> None:
     assert first.rows == sum(one.rows for one in first.spans) == 4
     assert first.before == ()
     for repeat in (again, later):
-        assert (said(repeat), repeat.rows, repeat.spans) == (["DUPLICATE+OWN"] * 4, 0, ())
+        assert (verdicts_of(repeat), repeat.rows, repeat.spans) == (["DUPLICATE+OWN"] * 4, 0, ())
         assert ranges(repeat.before) == ranges(first.spans)
 
 
 async def test_rows_in_several_partitions_are_told_of_each() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await lane.shard.topics.create(TopicRequest("topic", 4), lane.served.deadline())
         await keyed(lane, 0, *range(100, 120))
@@ -67,7 +67,7 @@ async def test_what_another_call_or_epoch_wrote_is_not_told_as_this_one_s(kind: 
     async with lanes(ledgers) as lane:
         await lane.produce(0, [1, 2])
         mixed = await lane.produce(1, [2, 3])
-        assert (said(mixed), mixed.before) == (["DUPLICATE+OWN", "GRANTED"], ())
+        assert (verdicts_of(mixed), mixed.before) == (["DUPLICATE+OWN", "GRANTED"], ())
         again = await lane.produce(1, [2, 3])
         assert ranges(again.before) == ranges(mixed.spans)
         if not restarted:
@@ -77,7 +77,7 @@ async def test_what_another_call_or_epoch_wrote_is_not_told_as_this_one_s(kind: 
         lane.served.clock.advance(10**6)
         await lane.register(token=2)
         newer = await lane.produce(0, [1, 2], token=2, epoch=2)
-        assert (said(newer), newer.before) == (["DUPLICATE"] * 2, ())
+        assert (verdicts_of(newer), newer.before) == (["DUPLICATE"] * 2, ())
 
 
 @EVERYWHERE
@@ -102,21 +102,21 @@ async def test_a_compaction_makes_them_unknown(kind: Ledgers) -> None:
     async with lanes(ledgers, collect_bytes=1) as lane:
         await lane.produce(0, [1, 2])
         lane.shard.scheduler.compact()
-        await until(lambda: not lane.shard.snapshotter.compacting)
+        await wait_until(lambda: not lane.shard.snapshotter.compacting)
         assert "compaction" in lane.served.events.names()
     async with lanes(ledgers) as lane:
         again = await lane.produce(0, [1, 2])
-        assert (said(again), again.before) == (["DUPLICATE+OWN"] * 2, ())
+        assert (verdicts_of(again), again.before) == (["DUPLICATE+OWN"] * 2, ())
 
 
 async def test_an_entry_of_a_version_before_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(producers, "replace", lambda entry, **_: entry)
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await lane.produce(0, [1, 2])
     async with lanes(ledgers) as lane:
         again = await lane.produce(0, [1, 2])
-        assert (said(again), again.before) == (["DUPLICATE+OWN"] * 2, ())
+        assert (verdicts_of(again), again.before) == (["DUPLICATE+OWN"] * 2, ())
 
 
 async def test_the_end_of_another_call_is_not_taken_for_this_one_s() -> None:

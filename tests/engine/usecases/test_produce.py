@@ -9,7 +9,7 @@ import pytest
 from oncegate.core.claims import ClaimState, IdState, Verb
 from oncegate.core.errors import LedgerDown, LedgerFull, NotFound, SchemaMismatch, TokenReused
 from oncegate.engine.requests import ProduceRequest, ProduceResult, SettingsRequest, TakeRequest, TopicRequest
-from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, turns
+from tests.support.memory_gateway import GatedLedgers, Served, id16, rows_of, run_ready_tasks, serving, verdicts_of
 
 
 @pytest.fixture
@@ -35,9 +35,9 @@ async def explained(served: Served, number: int) -> Any:
 
 async def test_what_is_new_is_written_and_what_came_before_is_not(served: Served) -> None:
     first = await produce(served, 1, 2, 1)
-    assert (said(first), first.rows) == (["GRANTED", "GRANTED", "SAME"], 2)
+    assert (verdicts_of(first), first.rows) == (["GRANTED", "GRANTED", "SAME"], 2)
     second = await produce(served, 2, 3, token=2)
-    assert (said(second), second.rows, second.spans[0].first_offset) == (["DUPLICATE", "GRANTED"], 1, 2)
+    assert (verdicts_of(second), second.rows, second.spans[0].first_offset) == (["DUPLICATE", "GRANTED"], 1, 2)
     assert await served.read() == [1, 2, 3]
 
 
@@ -50,18 +50,18 @@ async def test_claim_done_and_output_are_one_append(served: Served) -> None:
 async def test_a_repeat_after_a_lost_reply_is_told_own_and_writes_nothing(served: Served) -> None:
     await produce(served, 1, 2)
     again = await produce(served, 1, 2)
-    assert (said(again), again.rows) == (["DUPLICATE+OWN"] * 2, 0)
+    assert (verdicts_of(again), again.rows) == (["DUPLICATE+OWN"] * 2, 0)
     assert await served.read() == [1, 2]
     assert served.shard.counters()["duplicates"] == 0
     assert served.shard.counters()["own_duplicates"] == 2
 
 
 async def test_a_repeat_after_a_restart_is_told_own_too() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await produce(served, 1, 2)
     async with serving(ledgers) as served:
-        assert said(await produce(served, 1, 2)) == ["DUPLICATE+OWN"] * 2
+        assert verdicts_of(await produce(served, 1, 2)) == ["DUPLICATE+OWN"] * 2
 
 
 async def test_the_answer_waits_until_the_rows_are_durable_and_so_does_everybody_elses(served: Served) -> None:
@@ -70,33 +70,33 @@ async def test_the_answer_waits_until_the_rows_are_durable_and_so_does_everybody
     second = await served.begin(produce(served, 1, token=2))
     assert not first.done()
     assert not second.done(), "DUPLICATE rests on an entry that may yet be lost"
-    await served.disk.let_go()
-    assert (said(await first), said(await second)) == (["GRANTED"], ["DUPLICATE"])
+    await served.disk.release()
+    assert (verdicts_of(await first), verdicts_of(await second)) == (["GRANTED"], ["DUPLICATE"])
 
 
 async def test_what_another_attempt_holds_is_left_out_and_can_be_asked_for_again(served: Served) -> None:
     held = await served.claim("1", token=9)
     answer = await produce(served, 1, 2)
-    assert (said(answer), await served.read()) == (["BUSY", "GRANTED"], [2])
+    assert (verdicts_of(answer), await served.read()) == (["BUSY", "GRANTED"], [2])
     await served.settle(Verb.RELEASE, held.claim)
     again = await produce(served, 1, call=2)
-    assert (said(again), await served.read()) == (["GRANTED"], [2, 1])
+    assert (verdicts_of(again), await served.read()) == (["GRANTED"], [2, 1])
 
 
 async def test_a_late_copy_of_a_busy_answer_writes_a_row_once(served: Served) -> None:
     """The rows are in the request: a copy that comes late may write what was free meanwhile, and nobody does again."""
     held = await served.claim("1", token=9)
-    assert said(await produce(served, 1, 2)) == ["BUSY", "GRANTED"]
+    assert verdicts_of(await produce(served, 1, 2)) == ["BUSY", "GRANTED"]
     await served.settle(Verb.RELEASE, held.claim)
-    assert said(await produce(served, 1, 2)) == ["GRANTED", "DUPLICATE+OWN"]
-    assert said(await produce(served, 1, call=2)) == ["DUPLICATE+OWN"]
+    assert verdicts_of(await produce(served, 1, 2)) == ["GRANTED", "DUPLICATE+OWN"]
+    assert verdicts_of(await produce(served, 1, call=2)) == ["DUPLICATE+OWN"]
     assert await served.read() == [2, 1]
 
 
 async def test_an_expired_claim_is_taken_over_counted_and_its_holder_told(served: Served) -> None:
     held = await served.claim("1", token=9)
     served.clock.advance(30_000)
-    assert said(await produce(served, 1)) == ["GRANTED+TAKEOVER"]
+    assert verdicts_of(await produce(served, 1)) == ["GRANTED+TAKEOVER"]
     assert served.shard.counters()["takeovers"] == 1
     late = await served.settle(Verb.COMPLETE, held.claim)
     assert (late.state, late.settled, late.taken_over) == (ClaimState.DONE, 0, 1)
@@ -104,12 +104,12 @@ async def test_an_expired_claim_is_taken_over_counted_and_its_holder_told(served
 
 async def test_produced_ids_are_duplicates_to_whoever_claims_them(served: Served) -> None:
     await produce(served, 1)
-    assert said(await served.claim("1", "2", token=9)) == ["DUPLICATE", "GRANTED"]
+    assert verdicts_of(await served.claim("1", "2", token=9)) == ["DUPLICATE", "GRANTED"]
 
 
 async def test_an_attempts_own_open_claim_is_not_written_for_it(served: Served) -> None:
     await served.claim("1", token=1, call=7)
-    assert said(await produce(served, 1, 2)) == ["SAME+OF_CALL", "GRANTED"]
+    assert verdicts_of(await produce(served, 1, 2)) == ["SAME+OF_CALL", "GRANTED"]
 
 
 async def test_one_call_is_one_request_whatever_its_verb(served: Served) -> None:
@@ -125,10 +125,10 @@ async def test_a_refused_append_leaves_nothing_behind(served: Served) -> None:
     with pytest.raises(LedgerFull):
         await produce(served, 1)
     assert served.shard.journal.index.topics.names() == []
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(1_000)
-    await turns()
-    assert said(await produce(served, 1, call=2)) == ["GRANTED"]
+    await run_ready_tasks()
+    assert verdicts_of(await produce(served, 1, call=2)) == ["GRANTED"]
     assert await served.read() == [1]
 
 
@@ -140,9 +140,9 @@ async def test_after_an_unknown_end_the_same_request_again_writes_each_row_once(
             await produce(served, 1, 2)
         while served.gateway.readiness()["default"] != "SERVING":
             served.clock.advance(250)
-            await turns()
+            await run_ready_tasks()
         again = await produce(served, 1, 2)
-        assert said(again) == (["GRANTED"] * 2 if fault == "lost" else ["DUPLICATE+OWN"] * 2)
+        assert verdicts_of(again) == (["GRANTED"] * 2 if fault == "lost" else ["DUPLICATE+OWN"] * 2)
         assert await served.read() == [1, 2]
 
 
@@ -193,19 +193,19 @@ async def test_a_namespace_that_makes_no_topics_says_how_to_make_one(served: Ser
     with pytest.raises(NotFound, match=r"auto_create_topics=false.*PUT /v1/namespaces/default/topics/topic"):
         await produce(served, 1)
     await served.shard.topics.create(TopicRequest("topic"), served.deadline())
-    assert said(await produce(served, 1)) == ["GRANTED"]
+    assert verdicts_of(await produce(served, 1)) == ["GRANTED"]
 
 
 async def test_an_owner_keeps_what_it_took_and_nobody_else_gets_it(served: Served) -> None:
     async def take(owner: int, *ids: str) -> list[str]:
         prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
-        return said(await served.shard.claims.take(TakeRequest(id16(100 + owner), prints), served.deadline()))
+        return verdicts_of(await served.shard.claims.take(TakeRequest(id16(100 + owner), prints), served.deadline()))
 
     assert await take(1, "1", "2", "1") == ["GRANTED", "GRANTED", "SAME"]
     assert await take(1, "1", "2") == ["GRANTED", "GRANTED"], "a re-run of the same job"
     assert await take(2, "1", "3") == ["DUPLICATE", "GRANTED"]
-    assert said(await served.claim("1", token=5)) == ["DUPLICATE"]
-    assert said(await produce(served, 1, 4)) == ["DUPLICATE", "GRANTED"]
+    assert verdicts_of(await served.claim("1", token=5)) == ["DUPLICATE"]
+    assert verdicts_of(await produce(served, 1, 4)) == ["DUPLICATE", "GRANTED"]
     assert await take(2, "4") == ["DUPLICATE"]
     found = await explained(served, 1)
     assert (found.state, found.owner) == (IdState.TAKEN, id16(101))

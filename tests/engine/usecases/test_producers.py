@@ -23,7 +23,7 @@ from oncegate.core.errors import (
 )
 from oncegate.index.producers.decide import decide
 from oncegate.index.producers.store import DONE_INTERVALS_MAX
-from tests.support.held import HeldLedgers, rows_of, said
+from tests.support.memory_gateway import GatedLedgers, rows_of, verdicts_of
 from tests.support.producing_lanes import Lanes, lanes
 
 LEASE_MS = 30_000
@@ -74,7 +74,7 @@ async def test_whoever_is_still_at_it_keeps_the_lease(lane: Lanes, by: str) -> N
 async def test_a_claim_that_is_told_what_it_knows_keeps_the_lease_too(lane: Lanes) -> None:
     await lane.claim(0, [1])
     lane.served.clock.advance(LEASE_MS - 1)
-    assert said(await lane.claim(0, [1])) == ["GRANTED"]
+    assert verdicts_of(await lane.claim(0, [1])) == ["GRANTED"]
     lane.served.clock.advance(1)
     with pytest.raises(ProducerBusy):
         await lane.register(token=2)
@@ -102,7 +102,7 @@ async def test_a_producer_is_one_drivers_for_ever(lane: Lanes) -> None:
         await lane.register(token=2, driver="e")
     await lane.driver(name="e")
     await lane.claim(0, [1])
-    assert said(await lane.claim(1, [2])) == ["GRANTED"]
+    assert verdicts_of(await lane.claim(1, [2])) == ["GRANTED"]
 
 
 @pytest.mark.parametrize("epoch_token", [(2, 1), (1, 7)], ids=["epoch never given", "token of nobody"])
@@ -128,7 +128,7 @@ async def test_an_older_epoch_never_completes(lane: Lanes) -> None:
     await lane.register(token=2)
     with pytest.raises(Fenced):
         await lane.complete(0)
-    assert said(await lane.claim(0, [1, 2], token=2, epoch=2)) == ["GRANTED+TAKEOVER", "GRANTED+TAKEOVER"]
+    assert verdicts_of(await lane.claim(0, [1, 2], token=2, epoch=2)) == ["GRANTED+TAKEOVER", "GRANTED+TAKEOVER"]
     assert lane.shard.counters()["takeovers"] == 2
 
 
@@ -165,13 +165,13 @@ async def test_what_was_skipped_stops_the_lane_and_changes_nothing(lane: Lanes) 
     assert order.value.extra == {"sequence": 5, "claimed_to": 11}
     for way in ("before any shuffle", "ids:claim", "id_col", "batches:stage"):
         assert way in order.value.detail
-    assert said(await lane.claim(1, [12], prev=11)) == ["GRANTED"]
+    assert verdicts_of(await lane.claim(1, [12], prev=11)) == ["GRANTED"]
 
 
 async def test_the_first_claim_of_a_lane_may_begin_anywhere_unless_it_says_what_came_before(lane: Lanes) -> None:
     with pytest.raises(Gap, match="is nothing"):
         await lane.claim(0, [100], prev=99)
-    assert said(await lane.claim(0, [100])) == ["GRANTED"]
+    assert verdicts_of(await lane.claim(0, [100])) == ["GRANTED"]
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ async def test_limits_are_kept() -> None:
             await lane.claim(1, [7])
         await lane.complete(0)
         await lane.ack([("p", 5)])
-        assert said(await lane.claim(1, [7])) == ["GRANTED"]
+        assert verdicts_of(await lane.claim(1, [7])) == ["GRANTED"]
 
 
 async def test_a_call_is_settled_as_a_claim_is(lane: Lanes) -> None:
@@ -243,15 +243,15 @@ async def test_a_call_is_settled_as_a_claim_is(lane: Lanes) -> None:
         await lane.complete(1)
     with pytest.raises(UnknownClaim):
         await lane.complete(2)
-    assert said(await lane.claim(2, [1, 3])) == ["DUPLICATE+OWN", "GRANTED"]
+    assert verdicts_of(await lane.claim(2, [1, 3])) == ["DUPLICATE+OWN", "GRANTED"]
 
 
 async def test_a_late_copy_of_a_call_that_was_granted_nothing_is_granted_nothing(lane: Lanes) -> None:
     await lane.claim(0, [1])
-    assert said(await lane.claim(1, [1])) == ["SAME+OF_CALL"]
+    assert verdicts_of(await lane.claim(1, [1])) == ["SAME+OF_CALL"]
     await lane.settle(Verb.RELEASE, 0)
-    assert said(await lane.claim(1, [1])) == ["BUSY"]
-    assert said(await lane.claim(2, [1])) == ["GRANTED"]
+    assert verdicts_of(await lane.claim(1, [1])) == ["BUSY"]
+    assert verdicts_of(await lane.claim(2, [1])) == ["GRANTED"]
 
 
 async def test_a_call_with_other_sequences_is_refused(lane: Lanes) -> None:
@@ -276,7 +276,7 @@ async def test_explain_tells_what_is_known(lane: Lanes) -> None:
 
 
 async def test_after_a_restart_the_holder_has_a_full_lease_and_its_claims() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await lane.claim(0, [1, 2], lease_ms=5_000)
         await lane.close()
@@ -284,7 +284,7 @@ async def test_after_a_restart_the_holder_has_a_full_lease_and_its_claims() -> N
         with pytest.raises(ProducerBusy) as busy:
             await lane.register(token=2)
         assert busy.value.extra == {"lease_left_ms": 5_000, "retry_after_ms": 5_000}
-        assert said(await lane.claim(0, [1, 2])) == ["GRANTED", "GRANTED"]
+        assert verdicts_of(await lane.claim(0, [1, 2])) == ["GRANTED", "GRANTED"]
         assert (await lane.complete(0)).settled == 2
 
 

@@ -10,8 +10,8 @@ from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import Fenced, LedgerDown, LedgerFull, NotDone, ProducerBusy
 from oncegate.engine.commit.room import PROBE_MS
 from oncegate.engine.producer_requests import ResolveRequest
-from tests.support.held import HeldLedgers, said, turns, until
 from tests.support.index.claim_index import contents
+from tests.support.memory_gateway import GatedLedgers, run_ready_tasks, verdicts_of, wait_until
 from tests.support.producing_lanes import Lanes, lanes
 
 LEASE_MS = 30_000
@@ -25,9 +25,9 @@ async def lane() -> AsyncIterator[Lanes]:
 
 async def waits(lane: Lanes, *tasks: "asyncio.Task[Any]") -> None:
     """All of them wait; none does once the append has returned."""
-    await turns()
+    await run_ready_tasks()
     assert not any(task.done() for task in tasks)
-    await lane.served.disk.let_go()
+    await lane.served.disk.release()
     assert all(task.done() for task in tasks)
 
 
@@ -83,9 +83,9 @@ async def test_what_the_ledger_refused_never_was_and_may_be_asked_again(lane: La
     assert contents(lane.shard.journal.index.claims) == before
     with pytest.raises(LedgerFull):
         await ask(lane)
-    await turns()
+    await run_ready_tasks()
     lane.served.clock.advance(PROBE_MS)
-    await turns()
+    await run_ready_tasks()
     assert lane.served.disk.kinds()[-1] == ["Probe"]
     await ask(lane)
     assert lane.served.disk.kinds()[-1] == kinds
@@ -105,19 +105,19 @@ async def test_a_reply_that_was_lost_is_asked_for_again_and_counts_once(verb: st
         if verb in ("register driver", "register"):
             assert answer.epoch == (2 if verb == "register driver" else 1)
         if verb == "produce":
-            assert said(answer) == (["DUPLICATE+OWN"] if fault == "kept" else ["GRANTED"])
+            assert verdicts_of(answer) == (["DUPLICATE+OWN"] if fault == "kept" else ["GRANTED"])
             assert await lane.served.read() == [4]
         if verb in ("claim", "claim in a batch"):
-            assert said(answer) == ["GRANTED"]
+            assert verdicts_of(answer) == ["GRANTED"]
         assert lane.shard.counters()["takeovers"] == 0
 
 
 async def reopened(lane: Lanes) -> None:
     """The gateway has opened its ledger anew."""
     owner = lane.served.gateway._owners["default"]
-    await until(lambda: owner.shard is None)
+    await wait_until(lambda: owner.shard is None)
     lane.served.clock.advance(60_000)
-    await until(lambda: owner.shard is not None)
+    await wait_until(lambda: owner.shard is not None)
 
 
 async def test_stale_waits_for_the_ack_it_rests_on(lane: Lanes) -> None:
@@ -127,8 +127,8 @@ async def test_stale_waits_for_the_ack_it_rests_on(lane: Lanes) -> None:
     sequences = await lane.served.begin(lane.claim(2, [1, 2]))
     ids = await lane.served.begin(lane.claim_ids("a", batch=1, token=7))
     await waits(lane, ack, sequences, ids)
-    assert said(sequences.result()) == ["STALE", "STALE"]
-    assert said(ids.result()) == ["STALE"]
+    assert verdicts_of(sequences.result()) == ["STALE", "STALE"]
+    assert verdicts_of(ids.result()) == ["STALE"]
 
 
 async def test_where_an_ack_is_refused_nobody_is_told_stale(lane: Lanes) -> None:
@@ -138,10 +138,10 @@ async def test_where_an_ack_is_refused_nobody_is_told_stale(lane: Lanes) -> None
     sequences = await lane.served.begin(lane.claim(2, [1, 2]))
     ids = await lane.served.begin(lane.claim_ids("a", batch=1, token=7))
     lane.served.disk.faults = ["full"]
-    await lane.served.disk.let_go()
+    await lane.served.disk.release()
     assert {type(task.exception()) for task in (ack, sequences, ids)} == {LedgerFull}
-    assert said(await lane.claim(3, [1, 2])) == ["DUPLICATE+OWN"] * 2
-    assert said(await lane.claim_ids("a", batch=1, token=7)) == ["DUPLICATE"]
+    assert verdicts_of(await lane.claim(3, [1, 2])) == ["DUPLICATE+OWN"] * 2
+    assert verdicts_of(await lane.claim_ids("a", batch=1, token=7)) == ["DUPLICATE"]
 
 
 async def test_the_next_attempt_waits_for_the_registration_that_fences_the_one_before(lane: Lanes) -> None:
@@ -152,7 +152,7 @@ async def test_the_next_attempt_waits_for_the_registration_that_fences_the_one_b
     taken = await lane.served.begin(lane.claim(0, [1], token=2, epoch=2))
     fenced = await lane.served.begin(lane.complete(0))
     await waits(lane, registered, taken, fenced)
-    assert said(taken.result()) == ["GRANTED+TAKEOVER"]
+    assert verdicts_of(taken.result()) == ["GRANTED+TAKEOVER"]
     assert isinstance(fenced.exception(), Fenced)
 
 
@@ -162,9 +162,9 @@ async def test_a_registration_that_was_refused_fences_nobody(lane: Lanes) -> Non
     lane.served.disk.faults = ["full"]
     with pytest.raises(LedgerFull):
         await lane.register(token=2)
-    await turns()
+    await run_ready_tasks()
     lane.served.clock.advance(PROBE_MS)
-    await turns()
+    await run_ready_tasks()
     assert (await lane.complete(0)).state is ClaimState.DONE
 
 
@@ -200,21 +200,21 @@ async def test_busy_is_said_at_once(lane: Lanes) -> None:
 
 
 async def test_rows_with_sequences_are_written_once_whoever_sends_them() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         first = await lane.produce(0, [1, 2, 3])
         again = await lane.produce(0, [1, 2, 3])
-        assert (first.rows, said(first)) == (3, ["GRANTED"] * 3)
-        assert (again.rows, again.spans, said(again)) == (0, (), ["DUPLICATE+OWN"] * 3)
+        assert (first.rows, verdicts_of(first)) == (3, ["GRANTED"] * 3)
+        assert (again.rows, again.spans, verdicts_of(again)) == (0, (), ["DUPLICATE+OWN"] * 3)
         await lane.close()
     async with lanes(ledgers) as lane:
         lane.served.clock.advance(30_000)
         await lane.register(token=2)
         more = await lane.produce(0, [2, 3, 4], token=2, epoch=2)
-        assert (more.rows, said(more)) == (1, ["DUPLICATE", "DUPLICATE", "GRANTED"])
+        assert (more.rows, verdicts_of(more)) == (1, ["DUPLICATE", "DUPLICATE", "GRANTED"])
         assert await lane.served.read() == [1, 2, 3, 4]
         assert (await lane.ack([("p", 4)])).watermarks == (("p", 4),)
-        assert said(await lane.produce(1, [4, 5], token=2, epoch=2)) == ["STALE", "GRANTED"]
+        assert verdicts_of(await lane.produce(1, [4, 5], token=2, epoch=2)) == ["STALE", "GRANTED"]
         assert await lane.served.read() == [1, 2, 3, 4, 5]
 
 
@@ -223,7 +223,7 @@ async def test_rows_that_an_older_epoch_had_claimed_are_written_and_counted(lane
     await lane.close()
     await lane.register(token=2)
     answer = await lane.produce(0, [1, 2, 3], token=2, epoch=2)
-    assert said(answer) == ["GRANTED+TAKEOVER", "GRANTED+TAKEOVER", "GRANTED"]
+    assert verdicts_of(answer) == ["GRANTED+TAKEOVER", "GRANTED+TAKEOVER", "GRANTED"]
     assert (await lane.served.read(), lane.shard.counters()["takeovers"]) == ([1, 2, 3], 2)
 
 
@@ -247,7 +247,7 @@ async def test_a_renewal_that_was_told_counts_though_a_claim_before_it_is_refuse
     claiming = await lane.served.begin(lane.claim(1, [2]))
     assert (await lane.settle(Verb.RENEW, 0)).lease_ms == LEASE_MS
     lane.served.disk.faults = ["full"]
-    await lane.served.disk.let_go()
+    await lane.served.disk.release()
     with pytest.raises(LedgerFull):
         await claiming
     lane.served.clock.advance(LEASE_MS - 1)

@@ -9,8 +9,8 @@ import pytest
 from oncegate.core.errors import Overloaded
 from oncegate.engine.requests import ClaimRequest, ProduceRequest, TakeRequest
 from oncegate.index.claims.store import ClaimStore
-from tests.support.held import Served, id16, rows_of, serving
 from tests.support.index.claim_index import contents
+from tests.support.memory_gateway import Served, id16, rows_of, serving
 
 Ask = Callable[[Served, Any], Coroutine[Any, Any, Any]]
 

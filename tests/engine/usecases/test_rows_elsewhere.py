@@ -7,7 +7,7 @@ import pytest
 from oncegate.core.errors import LedgerFull, TooLarge
 from oncegate.engine.commit.queue import Change
 from oncegate.ports import DropRanges, SendRanges, WriteRange
-from tests.support.held import Served, rows_of, serving, turns, winner
+from tests.support.memory_gateway import Served, rows_of, run_ready_tasks, serving, winner
 from tests.support.sending import SendingLedgers
 
 CHUNK_BYTES = len(rows_of(1, 2).data)
@@ -40,7 +40,7 @@ async def test_servers_that_cannot_be_asked_about_topics_are_looked_at_by_an_app
     served.disk.faults, served.ledgers.elsewhere.away = ["full"], "no broker answers"
     with pytest.raises(LedgerFull, match="no broker answers"):
         await (served.produce(rows_of(1, 2)) if write == "rows" else served.commit(task))
-    await turns()
+    await run_ready_tasks()
     assert served.shard.works()["room"] == "no space left on device"
 
 
@@ -48,7 +48,7 @@ async def test_a_topic_that_cannot_be_asked_about_alone_leaves_the_ledger_as_it_
     served.ledgers.elsewhere.away = "no leader"
     with pytest.raises(LedgerFull, match="no leader"):
         await served.produce(rows_of(1, 2))
-    await turns()
+    await run_ready_tasks()
     assert served.disk.kinds()[-1] == ["Probe"]
     served.ledgers.elsewhere.away = ""
     assert (await served.produce(rows_of(1, 2))).rows == 2
@@ -59,4 +59,4 @@ async def test_a_refusal_of_topics_stays_one_where_nothing_was_written_while_the
     for _ in range(2):
         with pytest.raises(LedgerFull, match="no broker answers"):
             await served.produce(rows_of(1, 2))
-        await turns()
+        await run_ready_tasks()

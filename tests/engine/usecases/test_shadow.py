@@ -10,7 +10,7 @@ from oncegate.core.errors import Gap, UnknownClaim
 from oncegate.core.verdicts import BY_BYTE
 from oncegate.engine.requests import ProduceRequest, SettingsRequest, TakeRequest
 from oncegate.index.table.grants import NO_CLAIM
-from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving
+from tests.support.memory_gateway import GatedLedgers, Served, id16, rows_of, serving, verdicts_of
 from tests.support.producing_lanes import lanes
 
 LEASE_MS = 10_000
@@ -59,7 +59,7 @@ async def test_what_was_taken_over_is_told_as_settled_for_it_was_written() -> No
         held = await served.claim("a", "b")
         served.clock.advance(LEASE_MS)
         taken = await served.claim("a", token=2)
-        assert (said(taken), would(taken)) == (["GRANTED"], ["GRANTED"])
+        assert (verdicts_of(taken), would(taken)) == (["GRANTED"], ["GRANTED"])
         done = await served.settle(Verb.COMPLETE, held.claim)
         assert (done.settled, done.taken_over, done.shadow_taken_over) == (2, 0, 1)
 
@@ -69,7 +69,7 @@ async def test_what_holds_nothing_is_named_and_settled_in_shadow_mode_and_after_
         await served.claim("a")
         await shadow(served)
         told = await served.claim("a", token=2)
-        assert (said(told), would(told), told.claim) == (["GRANTED"], ["BUSY"], NO_CLAIM)
+        assert (verdicts_of(told), would(told), told.claim) == (["GRANTED"], ["BUSY"], NO_CLAIM)
         served.disk.appends.clear()
         for wanted in (ON, OFF):
             await shadow(served, wanted)
@@ -86,15 +86,15 @@ async def test_all_rows_are_written_in_one_append_and_only_the_new_ones_become_k
         await shadow(served)
         served.disk.appends.clear()
         told = await produce(served, "b", "a", "b", token=2)
-        assert (told.rows, said(told), would(told)) == (3, ["GRANTED"] * 3, ["GRANTED", "DUPLICATE", "SAME"])
+        assert (told.rows, verdicts_of(told), would(told)) == (3, ["GRANTED"] * 3, ["GRANTED", "DUPLICATE", "SAME"])
         assert served.disk.kinds() == [["Produced", "Produced"]]
         assert await served.read() == [0, 0, 1, 2]
         assert served.shard.journal.index.claims.known_ids == 2
         again = await produce(served, "b", "a", "b", token=2)
-        assert (again.rows, said(again)) == (0, ["GRANTED"] * 3), "its first try has written them all"
+        assert (again.rows, verdicts_of(again)) == (0, ["GRANTED"] * 3), "its first try has written them all"
         assert await served.read() == [0, 0, 1, 2]
         await shadow(served, OFF)
-        assert said(await produce(served, "a", "b", token=3)) == ["DUPLICATE", "DUPLICATE"]
+        assert verdicts_of(await produce(served, "a", "b", token=3)) == ["DUPLICATE", "DUPLICATE"]
 
 
 async def test_rows_of_which_all_are_known_are_written_too() -> None:
@@ -112,7 +112,7 @@ async def test_an_owner_is_told_that_all_ids_are_its_own_and_takes_the_free_ones
         await shadow(served)
         prints = served.shard.fingerprints().of_array(pa.array(["a", "b"]))
         told = await served.shard.claims.take(TakeRequest(id16(7), prints), served.deadline())
-        assert (said(told), would(told), told.claim) == (["GRANTED", "GRANTED"], ["BUSY", "GRANTED"], None)
+        assert (verdicts_of(told), would(told), told.claim) == (["GRANTED", "GRANTED"], ["BUSY", "GRANTED"], None)
 
 
 async def test_sequences_are_granted_and_settled_and_what_is_no_verdict_is_refused_as_ever() -> None:
@@ -121,17 +121,17 @@ async def test_sequences_are_granted_and_settled_and_what_is_no_verdict_is_refus
         await lane.complete(0)
         await shadow(lane.served)
         told = await lane.claim(1, [1, 2])
-        assert (said(told), would(told)) == (["GRANTED"] * 2, ["DUPLICATE"] * 2)
+        assert (verdicts_of(told), would(told)) == (["GRANTED"] * 2, ["DUPLICATE"] * 2)
         assert (await lane.complete(1)).state is ClaimState.DONE, "though nothing was granted"
         written = await lane.produce(2, [2, 3])
-        assert (written.rows, said(written), would(written)) == (2, ["GRANTED"] * 2, ["DUPLICATE", "GRANTED"])
+        assert (written.rows, verdicts_of(written), would(written)) == (2, ["GRANTED"] * 2, ["DUPLICATE", "GRANTED"])
         assert await lane.served.read() == [2, 3]
         with pytest.raises(Gap):
             await lane.claim(4, [9], prev=8)
 
 
 async def test_it_outlives_the_process() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await shadow(served)
     async with serving(ledgers) as served:
@@ -141,4 +141,4 @@ async def test_it_outlives_the_process() -> None:
             {"namespace": "default", "shadow": "every verdict is told as GRANTED"},
         ) in served.events.seen
         await served.claim("a")
-        assert said(await served.claim("a", token=2)) == ["GRANTED"]
+        assert verdicts_of(await served.claim("a", token=2)) == ["GRANTED"]

@@ -9,7 +9,7 @@ from oncegate.core.errors import BadRequest, LedgerFull, SourceReplaced, TooLarg
 from oncegate.core.producers import SourceKnown
 from oncegate.index.shard import ShardIndex
 from tests.support.direct_records import DirectLanes, direct_lanes
-from tests.support.held import HeldLedgers
+from tests.support.memory_gateway import GatedLedgers
 from tests.support.producing_lanes import lanes as producing
 
 FIRST, SECOND = "AbCdEfGhIjKlMnOpQrStUv", "ZzCdEfGhIjKlMnOpQrStUv"
@@ -46,7 +46,7 @@ async def test_a_producer_from_before_sources_were_named_goes_on_and_is_complete
 
 
 async def test_a_source_is_known_after_a_restart() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with producing(ledgers) as lanes:
         await lanes.register(source_id=FIRST)
     async with producing(ledgers) as lanes:
@@ -75,7 +75,7 @@ async def test_a_source_is_recorded_before_it_is_told() -> None:
         asked = await lanes.served.begin(lanes.register(source_id=FIRST))
         assert not asked.done()
         lanes.served.disk.faults.append("full")
-        await lanes.served.disk.let_go()
+        await lanes.served.disk.release()
         with pytest.raises(LedgerFull):
             await asked
 

@@ -6,7 +6,7 @@ from oncegate.core.entries.kinds import Name
 from oncegate.core.errors import Fenced, LedgerFull, NotFound, TooLarge
 from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
 from oncegate.engine.requests import CommitRequest
-from tests.support.held import HeldLedgers, Served, id16, serving, until
+from tests.support.memory_gateway import GatedLedgers, Served, id16, serving, wait_until
 from tests.support.producing_lanes import Lanes, lanes
 
 INPUT = b"i" * 32
@@ -45,7 +45,7 @@ async def test_it_is_told_once_its_batch_is_durable_and_never_where_the_batch_wa
         under_way = await served.begin(commit(served, 1, b"behind 1"))
         asked = await served.begin(offsets(served))
         assert not asked.done()
-        await served.disk.let_go()
+        await served.disk.release()
         assert (await under_way, await asked) == ("COMMITTED", b"behind 1")
         served.disk.faults = ["full"]
         with pytest.raises(LedgerFull):
@@ -72,7 +72,7 @@ async def test_an_ack_says_it_for_its_driver_also_where_nothing_else_is_news() -
 
 
 async def test_it_is_known_after_a_restart_and_a_compaction() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await commit(served, 0, b"behind 0")
         await acked(Lanes(served))
@@ -80,7 +80,7 @@ async def test_it_is_known_after_a_restart_and_a_compaction() -> None:
         assert (await offsets(served), await offsets(served, "d")) == (b"behind 0", b"behind 2")
         served.clock.advance(COMPACT_AGAIN_MS)
         served.shard.scheduler.step()
-        await until(lambda: "compaction" in served.events.names())
+        await wait_until(lambda: "compaction" in served.events.names())
     async with serving(ledgers) as served:
         assert (await offsets(served), await offsets(served, "d")) == (b"behind 0", b"behind 2")
         await commit(served, 1, b"behind 1")

@@ -8,7 +8,7 @@ import pytest
 from oncegate.core.errors import LedgerDown, LedgerFull
 from oncegate.engine.requests import ProduceRequest, ProduceResult, Spilled
 from oncegate.index.audit_trail import AuditRecord
-from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving
+from tests.support.memory_gateway import GatedLedgers, Served, id16, rows_of, serving, verdicts_of
 
 WAITED_MS = 90_000
 
@@ -42,7 +42,7 @@ async def test_rows_that_had_waited_are_counted_and_told_by_the_append_that_writ
     await produce(served, 1, token=9, waited_ms=None)
     assert (counted(served), await trail(served)) == (0, [])
     served.disk.appends.clear()
-    assert said(await produce(served, 1, 2, 3)) == ["DUPLICATE", "GRANTED", "GRANTED"]
+    assert verdicts_of(await produce(served, 1, 2, 3)) == ["DUPLICATE", "GRANTED", "GRANTED"]
     assert served.disk.kinds() == [["Produced"]]
     (told,) = await trail(served)
     assert (told.action, told.changed, told.who) == ("write spilled rows", 2, "loader")
@@ -53,8 +53,10 @@ async def test_rows_that_had_waited_are_counted_and_told_by_the_append_that_writ
 
 async def test_rows_that_come_again_are_not_counted_again_whoever_brings_them(served: Served) -> None:
     await produce(served, 1, 2)
-    assert said(await produce(served, 1, 2)) == ["DUPLICATE+OWN"] * 2, "its reply was lost"
-    assert said(await produce(served, 1, 2, token=2)) == ["DUPLICATE"] * 2, "its process died before it removed them"
+    assert verdicts_of(await produce(served, 1, 2)) == ["DUPLICATE+OWN"] * 2, "its reply was lost"
+    assert verdicts_of(await produce(served, 1, 2, token=2)) == ["DUPLICATE"] * 2, (
+        "its process died before it removed them"
+    )
     (told,) = await trail(served)
     assert (told.changed, counted(served)) == (2, 2)
 
@@ -69,13 +71,13 @@ async def test_rows_that_a_full_disk_refuses_are_neither_counted_nor_told(served
 
 
 async def test_rows_whose_append_was_lost_to_view_are_counted_once_when_they_are_sent_again() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         served.disk.faults = ["kept"]
         with pytest.raises(LedgerDown):
             await produce(served, 1, 2)
     async with serving(ledgers) as served:
-        assert said(await produce(served, 1, 2)) == ["DUPLICATE+OWN"] * 2
+        assert verdicts_of(await produce(served, 1, 2)) == ["DUPLICATE+OWN"] * 2
         (told,) = await trail(served)
         assert (told.changed, told.who, counted(served)) == (2, "loader", 2)
 

@@ -6,7 +6,7 @@ import pytest
 
 from oncegate.core.entries.kinds import Name
 from oncegate.core.errors import MissingStage, QuotaExceeded
-from tests.support.held import BATCH, HeldLedgers, Served, rows_of, serving, turns, winner
+from tests.support.memory_gateway import BATCH, GatedLedgers, Served, rows_of, run_ready_tasks, serving, winner
 
 EARLIER = Name("query", "4", "topic")
 OTHER_QUERY = Name("another", "5", "topic")
@@ -57,7 +57,7 @@ async def test_an_older_run_never_drops_its_successors(served: Served) -> None:
 
 
 async def test_runs_are_told_apart_by_age_also_after_a_restart() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.stage(rows_of(1), token=1, owner="run:1")
         await served.stage(rows_of(1), token=2, owner="run:2")
@@ -139,12 +139,12 @@ async def test_of_a_large_disk_no_more_than_disk_free_bytes_stay_free() -> None:
 
 async def test_what_nobody_calls_for_is_dropped_after_its_time_to_live(served: Served) -> None:
     staged = await served.stage(rows_of(1))
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(served.gateway.limits.stage_ttl_ms - 1)
-    await turns()
+    await run_ready_tasks()
     assert kept(served) == {("5", "run:1")}
     served.clock.advance(60_000)
-    await turns()
+    await run_ready_tasks()
     assert kept(served) == set()
     assert served.disk.kinds()[-1] == ["Dropped"]
     with pytest.raises(MissingStage):

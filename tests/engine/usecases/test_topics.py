@@ -12,7 +12,7 @@ from oncegate.core.errors import BadRequest, LedgerFull, NotFound, SchemaMismatc
 from oncegate.engine.requests import ProduceRequest, Rows, TopicRequest
 from oncegate.engine.usecases.partitioning import stream
 from oncegate.transports.decode import records
-from tests.support.held import HeldLedgers, Served, id16, rows_of, serving, turns, winner
+from tests.support.memory_gateway import GatedLedgers, Served, id16, rows_of, run_ready_tasks, serving, winner
 
 
 @pytest.fixture
@@ -215,14 +215,14 @@ async def test_a_refused_write_was_never_seen(served: Served) -> None:
     produced = await served.begin(served.produce(rows_of(2)))
     read = await served.begin(served.read())
     served.disk.faults = ["full"]
-    await served.disk.let_go()
+    await served.disk.release()
     assert isinstance(produced.exception(), LedgerFull)
     assert isinstance(read.exception(), LedgerFull), "it would have told of rows that are not there"
     assert await served.read() == [1]
 
 
 async def test_produced_and_committed_rows_share_one_topic_and_survive_a_restart() -> None:
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.produce(rows_of(1, 2))
         await served.commit(winner(await served.stage(rows_of(3))))
@@ -242,10 +242,10 @@ async def test_no_offset_is_told_of_what_came_while_it_waited(served: Served) ->
     second = await served.begin(served.produce(rows_of(2, 3), call=2))
     disk.gate.set()
     disk.gate.clear()  # one append goes, the next waits
-    await turns()
+    await run_ready_tasks()
     assert (first.done(), asked.done(), second.done()) == (True, True, False)
     disk.faults = ["full"]
-    await disk.let_go()
+    await disk.release()
     assert isinstance(second.exception(), LedgerFull)
     assert (asked.result().low_offsets, asked.result().high_offsets) == ([0], [1])
     assert (await served.shard.topics.view("topic")).high_offsets == [1]

@@ -11,7 +11,7 @@ from oncegate.core.entries.kinds import IdentifiedBy, Name, SetWritten
 from oncegate.core.errors import TopicReplaced
 from oncegate.engine.requests import ProduceRequest, Rows, SequenceRequest
 from tests.support.direct_records import DirectLanes, direct_lanes
-from tests.support.held import Served, id16, rows_of, serving, turns, winner
+from tests.support.memory_gateway import Served, id16, rows_of, run_ready_tasks, serving, winner
 from tests.support.producing_lanes import Lanes
 from tests.support.sending import SendingLedgers
 
@@ -220,7 +220,7 @@ async def test_the_topic_is_durable_before_the_answer_that_lets_rows_into_it(lan
     while not recorded(lane.served):
         lane.disk.gate.set()
         lane.disk.gate.clear()
-        await turns()
+        await run_ready_tasks()
     assert not asked.done()
-    await lane.disk.let_go()
+    await lane.disk.release()
     assert await asked == []

@@ -31,7 +31,7 @@ from oncegate.engine.recovery.owner import EVICTION_MS, REOPEN_MS
 from oncegate.engine.requests import SettingsRequest
 from oncegate.index.table.grants import NO_CLAIM
 from oncegate.ports import Mark
-from tests.support.held import HeldLedgers, Served, said, serving, turns, until
+from tests.support.memory_gateway import GatedLedgers, Served, run_ready_tasks, serving, verdicts_of, wait_until
 from tests.support.outages import PASS, REJECT, UNCHECKED, ask, ask_of, come_back, go_down, noted
 
 _PASSED = Verdict.GRANTED | Flag.UNCHECKED
@@ -54,11 +54,11 @@ async def test_what_is_known_and_what_is_new_alike_is_granted_and_marked_and_not
     await served.claim("held", token=2)
     await go_down(served)
     answer = await ask(served, "done", "held", "new", token=3)
-    assert said(answer) == [UNCHECKED] * 3
+    assert verdicts_of(answer) == [UNCHECKED] * 3
     assert answer.claim == NO_CLAIM
-    assert said(await ask(served, "new", token=4)) == [UNCHECKED], "nobody is told what another was told"
+    assert verdicts_of(await ask(served, "new", token=4)) == [UNCHECKED], "nobody is told what another was told"
     await come_back(served)
-    assert said(await served.claim("done", "held", "new", token=5)) == ["DUPLICATE", "BUSY", "GRANTED"]
+    assert verdicts_of(await served.claim("done", "held", "new", token=5)) == ["DUPLICATE", "BUSY", "GRANTED"]
     assert counted(served) == 4
 
 
@@ -66,10 +66,10 @@ async def test_ids_of_one_request_are_told_apart_without_a_ledger(served: Served
     await go_down(served)
     digests = np.array([1, 2, 0, 1, 5], np.uint32)
     answer = await ask(served, "a", "b", "a", "a", "b", digests=digests)
-    assert said(answer) == [UNCHECKED, UNCHECKED, "SAME", "SAME", "CONFLICT"]
+    assert verdicts_of(answer) == [UNCHECKED, UNCHECKED, "SAME", "SAME", "CONFLICT"]
     assert answer.numbers.tolist() == [0, 0, 0, 0, 0]
     same = await ask(served, "c", "d", "d")
-    assert (said(same), same.numbers.tolist()) == ([UNCHECKED, UNCHECKED, "SAME"], [0, 0, 1])
+    assert (verdicts_of(same), same.numbers.tolist()) == ([UNCHECKED, UNCHECKED, "SAME"], [0, 0, 1])
 
 
 async def test_by_default_nothing_passes(served: Served) -> None:
@@ -91,7 +91,7 @@ async def test_a_setting_that_was_not_durable_when_the_ledger_failed_lets_nothin
 
 async def test_a_gateway_that_never_had_the_ledger_lets_nothing_pass() -> None:
     """It cannot know the setting: what an operator chose is in the ledger."""
-    ledgers = HeldLedgers()
+    ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.shard.settings.configure(PASS, served.deadline())
     ledgers.disk.refuse_to_open = Recovering("its server is away")
@@ -105,7 +105,7 @@ async def test_a_ledger_that_is_another_gateways_or_damaged_lets_nothing_pass(
     served: Served, why: OncegateError
 ) -> None:
     served.shard.group_commit.write_end(end_of(why), why)
-    await turns()
+    await run_ready_tasks()
     with pytest.raises(type(why)):
         await ask(served, "a")
 
@@ -139,10 +139,10 @@ async def test_a_note_that_the_ledger_loses_is_made_again(served: Served) -> Non
     await ask(served, "a")
     served.disk.refuse_to_open = None
     served.disk.faults = ["", "lost"]  # the epoch's entry, and the note
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(60_000)
-    await until(lambda: not served.disk.faults)
-    assert said(await ask(served, "b")) == [UNCHECKED], "it is down again"
+    await wait_until(lambda: not served.disk.faults)
+    assert verdicts_of(await ask(served, "b")) == [UNCHECKED], "it is down again"
     await come_back(served)
     (record,) = await noted(served)
     assert record.changed == 2
@@ -158,10 +158,10 @@ async def test_a_note_that_is_made_again_names_the_whole_time(served: Served) ->
     last_ms = served.clock.wall_ms()
     served.disk.refuse_to_open = None
     served.disk.faults = ["", "lost"]  # the epoch's entry, and the note
-    await turns()
+    await run_ready_tasks()
     served.clock.advance(60_000)
-    await until(lambda: not served.disk.faults)
-    await turns()
+    await wait_until(lambda: not served.disk.faults)
+    await run_ready_tasks()
     await come_back(served)
     (record,) = await noted(served)
     assert record.subject == f"ids of 2 claims from {text_of(begun_ms)} until {text_of(last_ms)}"
@@ -228,9 +228,9 @@ async def test_the_index_of_a_shard_that_is_lost_is_let_go_while_claims_pass(ser
     """It may be gigabytes, and the next one is built beside it."""
     index = weakref.ref(served.shard.journal.index)
     await go_down(served)
-    await turns()
+    await run_ready_tasks()
     gc.collect()
-    assert said(await ask(served, "a")) == [UNCHECKED]
+    assert verdicts_of(await ask(served, "a")) == [UNCHECKED]
     assert index() is None
 
 
@@ -240,10 +240,10 @@ async def test_in_shadow_mode_every_id_passes_and_is_told_what_it_would_have_bee
         await served.shard.settings.configure(set_up, served.deadline())
         await go_down(served)
         answer = await ask(served, "a", "a", "a", "b", digests=np.array([1, 2, 1, 0], np.uint32))
-        assert said(answer) == [UNCHECKED] * 4
+        assert verdicts_of(answer) == [UNCHECKED] * 4
         assert answer.numbers.tolist() == [0] * 4
         assert answer.shadow is not None
-        assert said(replace(answer, verdicts=answer.shadow)) == [UNCHECKED, "CONFLICT", "SAME", UNCHECKED]
+        assert verdicts_of(replace(answer, verdicts=answer.shadow)) == [UNCHECKED, "CONFLICT", "SAME", UNCHECKED]
         await come_back(served)
         counted = served.shard.counters()
         assert (counted["unchecked_ids"], counted["shadowed_ids"]) == (4, 2)

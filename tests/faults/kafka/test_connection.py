@@ -9,7 +9,7 @@ import pytest
 from aiokafka.protocol.produce import ProduceRequest
 
 from oncegate.ledgers.kafka.client import Session, parts_of
-from tests.support.held import turns
+from tests.support.memory_gateway import run_ready_tasks
 
 TOPICS = [("rows", [(0, bytearray(b"first")), (3, bytearray())]), ("ledger", [(0, memoryview(b"frame"))])]
 
@@ -48,11 +48,11 @@ async def test_a_connection_that_is_reset_has_ended_from_then_on_until_its_reade
     broker.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     assert not session.has_ended
     broker.transport.abort()
-    await turns(1)
+    await run_ready_tasks(1)
     states = []
     while session.connected():
         states.append(session.has_ended)
-        await turns(1)
+        await run_ready_tasks(1)
     assert states
     assert all(states)
     server.close()

@@ -19,9 +19,9 @@ from oncegate.ledgers.kafka.transactions.ends import Fenced, InDoubt, NotStarted
 from oncegate.ledgers.kafka.transactions.guard import Guard
 from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ledgers.kafka.watch import Deadlines, Watch
-from tests.support.held import until
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_proxy import END_TXN, KafkaProxy
+from tests.support.memory_gateway import wait_until
 
 pytestmark = pytest.mark.slow
 # What the topic "small" takes of one batch, and what is more than that.
@@ -183,7 +183,7 @@ async def apart(partition: Partition, values: Sequence[bytes], pause_ms: float) 
     loop = asyncio.get_running_loop()
     for value in values:
         begins_s = loop.time() + pause_ms / 1_000
-        await until(lambda begins_s=begins_s: loop.time() >= begins_s)
+        await wait_until(lambda begins_s=begins_s: loop.time() >= begins_s)
         yield batch(partition, value)
 
 

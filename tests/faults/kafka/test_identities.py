@@ -5,7 +5,7 @@ import gc
 from collections.abc import Collection, Mapping
 
 from oncegate.ledgers.kafka.rows.marks import Identities
-from tests.support.held import turns
+from tests.support.memory_gateway import run_ready_tasks
 
 OLD, NEW = bytes(15) + b"1", bytes(15) + b"2"
 
@@ -30,13 +30,13 @@ async def test_a_request_that_comes_while_brokers_are_asked_has_an_answer_from_a
     brokers = Brokers()
     identities = Identities(brokers.ids)
     first = asyncio.create_task(identities.of(["a"]))
-    await turns()
+    await run_ready_tasks()
     brokers.now = NEW
     later = [asyncio.create_task(identities.of([topic])) for topic in ("a", "b", "gone")]
-    await turns()
+    await run_ready_tasks()
     assert brokers.asked == [{"a"}], "one question at a time"
     brokers.answers[0].set()
-    await turns()
+    await run_ready_tasks()
     assert brokers.asked == [{"a"}, {"a", "b", "gone"}], "one for all that came meanwhile"
     brokers.answers[1].set()
     assert await first == {"a": OLD}
@@ -54,12 +54,12 @@ async def test_a_question_that_its_caller_gave_up_fails_for_nobody_and_the_next_
 
     identities = Identities(ids)
     given_up = asyncio.create_task(identities.of(["a"]))
-    await turns()
+    await run_ready_tasks()
     given_up.cancel()
-    await turns()
+    await run_ready_tasks()
     later = asyncio.create_task(identities.of(["a"]))
     answers[0].set_exception(OSError("no broker answers"))
-    await turns()
+    await run_ready_tasks()
     answers[1].set_result({"a": NEW})
     assert await later == {"a": NEW}
     del answers[:], given_up

@@ -9,11 +9,11 @@ from oncegate.ledgers.kafka.ledgers import open_kafka
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing import FakeClock
 from oncegate.transports import health
-from tests.support.held import Events
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_ledger import Prefix
 from tests.support.kafka_topics import configure, remove
-from tests.support.standing_by import until
+from tests.support.memory_gateway import Events
+from tests.support.standing_by import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +41,7 @@ async def test_a_topic_whose_settings_are_mended_serves_again_without_a_restart(
         open_kafka(prefix.place()) as ledgers,
         open_gateway(ledgers, MemoryRunFolders(), clock, Events(), standby=standby) as gateway,
     ):
-        await until(lambda: stands_by_no_more(gateway))
+        await wait_until(lambda: stands_by_no_more(gateway))
         assert gateway.readiness() == {"bad": "DOWN", "default": "SERVING"}
         answer = health.ready(gateway)
         assert (answer.ok, f"topic {bad} has retention.ms=86400000, not -1" in answer.detail) == (True, True), answer
@@ -51,7 +51,7 @@ async def test_a_topic_whose_settings_are_mended_serves_again_without_a_restart(
         assert await gateway.create("new")
         configure(broker, bad, "retention.ms", "-1")
         clock.advance(RETRY_MS)
-        await until(lambda: gateway.readiness() == {"bad": "SERVING", "default": "SERVING", "new": "SERVING"})
+        await wait_until(lambda: gateway.readiness() == {"bad": "SERVING", "default": "SERVING", "new": "SERVING"})
 
 
 async def test_a_namespace_whose_topic_is_gone_is_down_and_the_others_serve(broker: Broker) -> None:

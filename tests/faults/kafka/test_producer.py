@@ -15,7 +15,7 @@ from oncegate.ledgers.kafka.transactions import producer as producers
 from oncegate.ledgers.kafka.transactions.producer import Producer
 from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ledgers.kafka.watch import Watch
-from tests.support.held import turns, until
+from tests.support.memory_gateway import run_ready_tasks, wait_until
 
 ONE, OTHER = Partition("rows", 0), Partition("rows", 1)
 
@@ -85,14 +85,14 @@ async def started(monkeypatch: pytest.MonkeyPatch, transactional_id: str | None)
 async def test_a_batch_on_its_way_is_not_sent_to_the_next_leader(monkeypatch: pytest.MonkeyPatch) -> None:
     producer, brokers = await started(monkeypatch, None)
     first, second = await producer.send(batch(ONE)), await producer.send(batch(ONE))
-    await until(lambda: len(brokers.asked) == 1)
+    await wait_until(lambda: len(brokers.asked) == 1)
     brokers.leader = 2
     other = await producer.send(batch(OTHER))
-    await until(lambda: len(brokers.asked) == 2)
+    await wait_until(lambda: len(brokers.asked) == 2)
     assert [(node, numbers) for node, numbers, _ in brokers.asked] == [(1, [0]), (2, [1])]
     brokers.answer(1, 5)
     brokers.answer(0, 3)
-    await until(lambda: len(brokers.asked) == 3)
+    await wait_until(lambda: len(brokers.asked) == 3)
     brokers.answer(2, 4)
     assert [await first, await second, await other] == [3, 4, 5]
     await producer.drop()
@@ -103,14 +103,14 @@ async def test_a_batch_that_is_answered_while_another_partition_is_added_is_not_
 ) -> None:
     producer, brokers = await started(monkeypatch, "id")
     first = await producer.send(batch(ONE))
-    await until(lambda: len(brokers.asked) == 1)
+    await wait_until(lambda: len(brokers.asked) == 1)
     brokers.adding.clear()
     other = await producer.send(batch(OTHER))
-    await until(lambda: brokers.added == 2)
+    await wait_until(lambda: brokers.added == 2)
     brokers.answer(0, 3)
     assert await first == 3
     brokers.adding.set()
-    await until(lambda: len(brokers.asked) == 2)
+    await wait_until(lambda: len(brokers.asked) == 2)
     assert brokers.asked[1][1] == [1]
     brokers.answer(1, 9)
     assert await other == 9
@@ -120,17 +120,17 @@ async def test_a_batch_that_is_answered_while_another_partition_is_added_is_not_
 async def test_a_partition_that_is_being_added_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     producer, brokers = await started(monkeypatch, "id")
     first, second = await producer.send(batch(ONE)), await producer.send(batch(ONE))
-    await until(lambda: len(brokers.asked) == 1)
+    await wait_until(lambda: len(brokers.asked) == 1)
     brokers.adding.clear()
     other = await producer.send(batch(OTHER))
-    await until(lambda: brokers.added == 2)
+    await wait_until(lambda: brokers.added == 2)
     brokers.answer(0, 3)
-    await turns()
+    await run_ready_tasks()
     assert [numbers for _, numbers, _ in brokers.asked] == [[0], [0]]
     brokers.answer(1, 4)
     assert [await first, await second] == [3, 4]
     brokers.adding.set()
-    await until(lambda: len(brokers.asked) == 3)
+    await wait_until(lambda: len(brokers.asked) == 3)
     brokers.answer(2, 9)
     assert await other == 9
     await producer.drop()
@@ -140,7 +140,7 @@ async def test_a_partition_that_the_coordinator_did_not_add_is_not_written(monke
     producer, brokers = await started(monkeypatch, "id")
     brokers.add_code = OperationNotAttempted.errno
     refused = await producer.send(batch(ONE))
-    await until(lambda: refused.done() or brokers.asked)
+    await wait_until(lambda: refused.done() or brokers.asked)
     assert brokers.asked == []
     with pytest.raises(OperationNotAttempted):
         await refused
@@ -152,7 +152,7 @@ async def test_a_leader_that_refuses_the_transactional_id_is_reported_with_the_i
 ) -> None:
     producer, brokers = await started(monkeypatch, "shard-7")
     refused = await producer.send(batch(ONE))
-    await until(lambda: brokers.asked)
+    await wait_until(lambda: brokers.asked)
     brokers.answer(0, -1, TransactionalIdAuthorizationFailed.errno)
     with pytest.raises(TransactionalIdAuthorizationFailed) as raised:
         await refused
@@ -182,7 +182,7 @@ async def test_an_unexpected_error_fails_what_is_queued_and_what_comes_later(
 async def test_a_producer_that_was_dropped_takes_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     producer, brokers = await started(monkeypatch, "id")
     queued = await producer.send(batch(ONE))
-    await until(lambda: brokers.asked)
+    await wait_until(lambda: brokers.asked)
     await producer.drop()
     for failed in (queued, producer.send(batch(ONE))):
         with pytest.raises(KafkaConnectionError, match="closed"):

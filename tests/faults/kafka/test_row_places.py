@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from oncegate_spark import Gateway
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import WAIT_S, Broker
-from tests.support.kafka_places import Lying, Record, post, produce
+from tests.support.kafka_places import CommittedRecords, Record, post, produce
 from tests.support.kafka_users import client_of, url
 from tests.support.staged_batches import Batch
 
@@ -54,7 +54,7 @@ def test_rows_of_one_request_are_at_the_offsets_that_their_answer_and_its_repeat
     again = produce(gateway, topic, records, token)
     assert (again["rows"], again["offsets"]) == (0, [])
     assert again["offsets_before"] == first["offsets"]
-    lying = Lying(broker, {topic: 5})
+    lying = CommittedRecords(broker, {topic: 5})
     assert sorted(lying.in_ranges(topic, first["offsets"])) == sorted(values(records))
     other = produce(gateway, topic, records, next(_tokens))
     assert "offsets_before" not in other
@@ -69,7 +69,7 @@ def test_each_row_is_located_when_it_is_written_and_when_anybody_brings_it_again
     first = produce(gateway, topic, records, token, locate=True)
     own = produce(gateway, topic, records, token, locate=True)
     other = produce(gateway, topic, list(reversed(records)), next(_tokens), locate=True)
-    lying = Lying(broker, {topic: 4})
+    lying = CommittedRecords(broker, {topic: 4})
     assert lying.located(first) == lying.located(own) == values(records)
     assert lying.located(other) == values(records)[::-1]
 
@@ -81,7 +81,7 @@ def test_a_request_that_writes_some_of_its_rows_tells_of_all(broker: Broker, gat
     token = next(_tokens)
     first = produce(gateway, topic, mine, token, locate=True)
     again = produce(gateway, topic, mine, token, locate=True)
-    lying = Lying(broker, {topic: 3})
+    lying = CommittedRecords(broker, {topic: 3})
     assert lying.located(first) == lying.located(again) == values(mine)
     granted = [record["value"] for number, record in enumerate(mine) if number % 3]
     assert sorted(lying.in_ranges(topic, again["offsets_before"])) == sorted(granted)
@@ -93,7 +93,7 @@ def test_rows_that_name_their_topics_are_told_with_them(broker: Broker, gateway:
     token = next(_tokens)
     first = produce(gateway, one, records, token, locate=True)
     again = produce(gateway, one, records, token, locate=True)
-    lying = Lying(broker, {one: 2, other: 2})
+    lying = CommittedRecords(broker, {one: 2, other: 2})
     for ranges in (first["offsets"], again["offsets_before"]):
         assert sorted(lying.in_ranges(one, ranges)) == sorted(values(records))
         assert {part.get("topic") for part in ranges} == {None, other}
@@ -109,7 +109,7 @@ def test_a_partition_that_needs_several_batches_has_a_range_of_each_stretch(
     records = [{"id": n, "value": f"{n}-{filling}", "partition": n % 2} for n in range(12)]
     first = produce(gateway, topic, records, token, locate=True, id_col=["id"])
     again = produce(gateway, topic, records, token, locate=True, id_col=["id"])
-    lying = Lying(broker, {topic: 2})
+    lying = CommittedRecords(broker, {topic: 2})
     assert sorted(lying.in_ranges(topic, first["offsets"])) == sorted(values(records))
     assert again["offsets_before"] == first["offsets"]
     assert lying.located(first) == lying.located(again) == values(records)
@@ -118,7 +118,7 @@ def test_a_partition_that_needs_several_batches_has_a_range_of_each_stretch(
 def test_rows_without_ids_are_told_where_they_went(broker: Broker, gateway: GatewayProcess) -> None:
     topic, records = broker.topic(3).topic, keyed(*range(30))
     answer = produce(gateway, topic, records, next(_tokens), id_col=None)
-    assert sorted(Lying(broker, {topic: 3}).in_ranges(topic, answer["offsets"])) == sorted(values(records))
+    assert sorted(CommittedRecords(broker, {topic: 3}).in_ranges(topic, answer["offsets"])) == sorted(values(records))
 
 
 def test_the_python_client_reads_offsets_topics_and_places(broker: Broker, gateway: GatewayProcess) -> None:
@@ -127,7 +127,7 @@ def test_the_python_client_reads_offsets_topics_and_places(broker: Broker, gatew
     with client_of(gateway) as client:
         first = client.attempt().produce(one, rows, id_col="key")
         again = client.attempt().produce(one, rows, id_col="key", locate=True)
-    lying = Lying(broker, {one: 2, other: 2})
+    lying = CommittedRecords(broker, {one: 2, other: 2})
     told = [{**vars(part), "topic": part.topic or one} for part in first.offsets]
     assert sorted(lying.in_ranges(one, told)) == list("abcdef")
     assert [lying.at(vars(place)) for place in again.places if place is not None] == list("abcdef")
@@ -136,7 +136,7 @@ def test_the_python_client_reads_offsets_topics_and_places(broker: Broker, gatew
 def test_explain_tells_the_row_s_own_place(broker: Broker, gateway: GatewayProcess) -> None:
     topic = broker.topic(4).topic
     produce(gateway, topic, keyed(*range(50)), next(_tokens))
-    lying = Lying(broker, {topic: 4})
+    lying = CommittedRecords(broker, {topic: 4})
     for number in (0, 7, 49):
         _, told = gateway.ask("GET", f"/v1/namespaces/default/ids:explain?id=v-{number}&id_set={topic}")
         assert lying.values[told["topic"], told["partition"], told["first_offset"]] == f"v-{number}"
@@ -159,7 +159,7 @@ def test_a_repeat_by_sequence_tells_the_first_answer_s_offsets(broker: Broker, t
         later = produce(gateway, topic, records, token, **asked)
     assert (again["rows"], again["offsets"]) == (0, [])
     assert first["offsets"] == again["offsets_before"] == later["offsets_before"]
-    assert sorted(Lying(broker, {topic: 3}).in_ranges(topic, first["offsets"])) == sorted(values(records))
+    assert sorted(CommittedRecords(broker, {topic: 3}).in_ranges(topic, first["offsets"])) == sorted(values(records))
 
 
 @pytest.mark.parametrize("ends", ["a restart", "another gateway"])
@@ -183,7 +183,7 @@ def test_places_outlive_a_gateway(broker: Broker, tmp_path: Path, ends: str) -> 
             other = produce(follower, topic, records, next(_tokens), locate=True)
         finally:
             follower.kill()
-    lying = Lying(broker, {topic: 3})
+    lying = CommittedRecords(broker, {topic: 3})
     assert own["offsets_before"] == first["offsets"]
     assert sorted(lying.in_ranges(topic, first["offsets"])) == sorted(values(records))
     assert lying.located(own) == lying.located(other) == values(records)
@@ -213,4 +213,4 @@ def test_a_commit_and_each_repeat_of_it_tell_where_its_rows_lie(broker: Broker, 
     assert [one.outcome for one in (done, again, replay)] == ["COMMITTED", "COMMITTED", "DUPLICATE"]
     assert done.offsets == again.offsets == replay.offsets
     told = [{**vars(part), "topic": topic} for part in done.offsets]
-    assert sorted(Lying(broker, {topic: 4}).in_ranges(topic, told)) == sorted(values(records))
+    assert sorted(CommittedRecords(broker, {topic: 4}).in_ranges(topic, told)) == sorted(values(records))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker
-from tests.support.standby_processes import take_over_from_a_killed_owner, wake_behind_a_successor
+from tests.support.standby_processes import take_over_from_a_killed_owner, wake_after_a_successor
 from tests.support.standing_by import claim, written
 
 pytestmark = pytest.mark.slow
@@ -51,4 +51,4 @@ def test_of_two_that_stand_by_one_serves_and_an_orderly_stop_hands_over(broker: 
 def test_a_paused_owner_that_wakes_behind_its_successor_grants_nothing_and_stands_by(
     broker: Broker, tmp_path: Path
 ) -> None:
-    wake_behind_a_successor(lambda name: gateway(broker, tmp_path / name, "paused"))
+    wake_after_a_successor(lambda name: gateway(broker, tmp_path / name, "paused"))

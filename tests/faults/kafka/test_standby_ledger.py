@@ -19,7 +19,7 @@ from tests.support.kafka_broker import Broker
 from tests.support.kafka_ledger import Prefix, entries
 from tests.support.kafka_topics import make, put, remove
 from tests.support.standby_checks import CHECKS, standing_by, waiting
-from tests.support.standing_by import WAIT_S, until
+from tests.support.standing_by import WAIT_S, wait_until
 
 pytestmark = pytest.mark.slow
 # A busy machine leaves a holder no word for longer than a beat takes; and it beats for twice as long.
@@ -110,7 +110,7 @@ async def test_a_standby_holds_the_ledger_against_its_witness(prefix: Prefix, br
         ahead = {"serial": 99, "position": 98, "chain": base64.b64encode(bytes(16)).decode()}
         put(broker, f"{prefix.name}.namespaces", f"w/{prefix.name}.default/1/7", ahead)
         await going.aclose()
-        await until(lambda: not followed.standing())
+        await wait_until(lambda: not followed.standing())
         with pytest.raises(LedgerDamaged, match="its witness saw frame 99"):
             await anext(followed.batches)
 
@@ -140,6 +140,6 @@ async def test_what_a_standby_has_read_does_not_vouch_for_a_topic_that_lost_it(p
         remove(broker, prefix.frames)
         make(broker, prefix.frames)
         await going.aclose()
-        await until(lambda: not followed.standing())
+        await wait_until(lambda: not followed.standing())
         with pytest.raises(LedgerDamaged, match="was made anew"):
             await anext(followed.batches)

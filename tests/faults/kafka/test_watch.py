@@ -8,7 +8,7 @@ from aiokafka.errors import KafkaConnectionError, MessageSizeTooLargeError, Sasl
 
 from oncegate.ledgers.kafka import watch as watching
 from oncegate.ledgers.kafka.watch import Watch
-from tests.support.held import turns, until
+from tests.support.memory_gateway import run_ready_tasks, wait_until
 
 ONE, OTHER = ("broker-1", 9092), ("broker-2", 9092)
 FAR_S = 1_000
@@ -18,7 +18,7 @@ REFUSED = SaslAuthenticationFailed("no such user")
 class Connection:
     """One that is open until the test says otherwise."""
 
-    until = float("inf")
+    wait_until = float("inf")
 
     def __init__(self) -> None:
         self.is_open = True
@@ -57,7 +57,7 @@ async def test_a_batch_that_is_answered_lets_a_wait_go_on(watch: Watch) -> None:
     ends_s = asyncio.get_running_loop().time() + 0.01
     async with watch.until(ends_s):
         watch.goes_on(FAR_S, far())
-        await until(lambda: asyncio.get_running_loop().time() > ends_s + 0.01)
+        await wait_until(lambda: asyncio.get_running_loop().time() > ends_s + 0.01)
 
 
 async def test_no_answer_lets_a_wait_go_on_beyond_its_last_moment(watch: Watch) -> None:
@@ -83,7 +83,7 @@ async def refused_for_ever(watch: Watch) -> None:
     async with watch.until(far()):
         while True:
             watch.not_connected(ONE, REFUSED)
-            await turns()
+            await run_ready_tasks()
 
 
 async def refused_in_vain(watch: Watch) -> None:
@@ -104,7 +104,7 @@ async def test_one_broker_that_refuses_ends_no_wait_while_another_is_connected(w
     watch.connected(OTHER, connection)
     async with watch.until(far()):
         watch.not_connected(ONE, REFUSED)
-        await turns()
+        await run_ready_tasks()
 
 
 async def test_a_broker_that_takes_the_client_after_all_gives_a_wait_its_time_back(
@@ -115,7 +115,7 @@ async def test_a_broker_that_takes_the_client_after_all_gives_a_wait_its_time_ba
         ends_s = asyncio.get_running_loop().time() + 1
         watch.not_connected(ONE, REFUSED)
         watch.connected(OTHER, Connection())
-        await until(lambda: asyncio.get_running_loop().time() > ends_s + 0.1)
+        await wait_until(lambda: asyncio.get_running_loop().time() > ends_s + 0.1)
 
 
 async def test_a_refusal_of_before_is_not_told_of_what_fails_later(watch: Watch) -> None:
@@ -140,7 +140,7 @@ async def test_an_error_that_says_what_it_is_is_no_refusal(watch: Watch) -> None
 async def test_a_connection_that_only_broke_ends_no_wait(watch: Watch) -> None:
     async with watch.until(far()):
         watch.not_connected(ONE, ConnectionResetError())
-        await turns()
+        await run_ready_tasks()
     assert watch.refusal(TimeoutError()) is None
 
 
@@ -148,7 +148,7 @@ async def test_a_quota_that_was_over_before_the_transaction_began_is_not_told(wa
     watch.answered(SimpleNamespace(throttle_time_ms=1))
     assert watch.is_throttled
     over_s = asyncio.get_running_loop().time() + 0.001
-    await until(lambda: asyncio.get_running_loop().time() > over_s)
+    await wait_until(lambda: asyncio.get_running_loop().time() > over_s)
     watch.begin()
     assert not watch.is_throttled
     watch.answered(SimpleNamespace(throttle_time_ms=60_000))

@@ -27,8 +27,8 @@ from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, TrimRanges, WriteRange
 from oncegate.testing.ledger_places import snapshot_of
 from tests.support.crash_disk import Crashes, RecordingDisk, State, digest, materialize
-from tests.support.held import until
 from tests.support.ledger_tools import SEED, opened_at, repaired, settled
+from tests.support.memory_gateway import wait_until
 
 TOPICS = [("t", 0), ("t", 1), ("u", 0)]
 OPENINGS, COMPACTIONS, APPENDS = 3, 3, 12
@@ -195,7 +195,7 @@ class Walk:
 
         async def leaving() -> None:
             leave.set()
-            await until(ledger._letting_go.is_set)
+            await wait_until(ledger._letting_go.is_set)
 
         def wait(what: Awaitable[None]) -> None:
             asyncio.run_coroutine_threadsafe(what, loop).result()  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from oncegate.ledgers import open_ledgers
 from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.files.keys import write_new_key
 from oncegate.ledgers.log.locks import OWNER_NAME
-from tests.support.ledger_tools import Append, QuietDisk, Seen, fill, look, made_anew, produce
+from tests.support.ledger_tools import Append, QuietDisk, Seen, creates_data_folder, fill, look, produce
 
 SOME: list[Append] = [produce(0), produce(1)]
 
@@ -32,8 +32,8 @@ async def test_a_missing_folder_is_not_made_unless_asked(tmp_path) -> None:
         assert ledgers.names() == ["default"]
     async with open_ledgers(f"{tmp_path}/data", create=True) as ledgers:
         assert ledgers.names() == ["default"]
-    assert made_anew(tmp_path / "data") is False
-    assert made_anew(tmp_path / "other") is True
+    assert creates_data_folder(tmp_path / "data") is False
+    assert creates_data_folder(tmp_path / "other") is True
 
 
 @pytest.mark.parametrize("volume", [False, True], ids=["a new folder", "an empty volume"])

@@ -24,8 +24,8 @@ from oncegate.ledgers.log import backup, dump, open_log, restore, verify
 from oncegate.runs import LocalRunFolders
 from oncegate.testing import FakeClock
 from tests.support.crash_disk import Crashes, Op, RecordingDisk, State, digest, materialize
-from tests.support.held import Events, id16, said, until
 from tests.support.ledger_tools import SEED, QuietDisk
+from tests.support.memory_gateway import Events, id16, verdicts_of, wait_until
 
 FORGOTTEN_MS, BUCKET_MS, HORIZON_MS = 90_000, 3_600_000, 24 * 3_600_000
 # Half of the moments after one of these, which is which depends on the seed.
@@ -51,7 +51,7 @@ class Life:
         answer = await shard.claims.claim(ClaimRequest(id16(self.token), 1, prints), Deadline(self.clock))
         if answer.claim is not None:
             await shard.claims.settle(Verb.COMPLETE, answer.claim, Deadline(self.clock))
-        return said(answer)
+        return verdicts_of(answer)
 
     async def work(self, *ids: str) -> None:
         await self.claim(list(ids))
@@ -67,7 +67,7 @@ class Life:
         eviction = self.gateway.shard("default").eviction
         self.clock.advance(FORGOTTEN_MS)
         eviction.step()
-        await until(lambda: not eviction.working)
+        await wait_until(lambda: not eviction.working)
 
 
 @asynccontextmanager
@@ -89,7 +89,7 @@ async def record(root: Path) -> tuple[list[Op], list[set[str]]]:
             await life.seal()
         life.gateway.shard("default").scheduler.compact()
         snapshotter = life.gateway.shard("default").snapshotter
-        await until(lambda: not snapshotter.compacting)
+        await wait_until(lambda: not snapshotter.compacting)
         await life.work(*(f"late/{n}" for n in range(6)))
         await life.seal()
         assert life.gateway.shard("default").counters()["cold_ids"] > 25

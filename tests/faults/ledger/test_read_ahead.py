@@ -9,7 +9,7 @@ import pytest
 from oncegate.ledgers.log.opening import scan as module
 from oncegate.ledgers.log.opening.scan import read_ahead
 from oncegate.ledgers.log.strands import Strand
-from tests.support.held import until
+from tests.support.memory_gateway import wait_until
 
 
 @pytest.fixture(params=["a thread", "a strand of shared threads"])
@@ -95,6 +95,6 @@ async def test_no_more_is_read_than_some_batches_ahead(thread: Executor) -> None
     read: list[int] = []
     batches = read_ahead((read.append(n) or n for n in range(10_000)), one, thread)
     await anext(batches)
-    await until(lambda: len(read) >= 3 * module.BATCHES_AHEAD)
+    await wait_until(lambda: len(read) >= 3 * module.BATCHES_AHEAD)
     assert len(read) <= 3 * (module.BATCHES_AHEAD + 2)
     await batches.aclose()

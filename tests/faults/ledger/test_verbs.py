@@ -13,13 +13,13 @@ from oncegate.ledgers.log import accept, dump, init, open_log
 from oncegate.ledgers.log.data_dir import Refused
 from oncegate.ports import DropRanges, TrimRanges
 from oncegate.testing.ledger_places import replayed
-from tests.support.ledger_tools import Seen, fill, look, made_anew, produce, range_of
+from tests.support.ledger_tools import Seen, creates_data_folder, fill, look, produce, range_of
 
 
 async def test_init_makes_a_folder_that_serves(tmp_path) -> None:
     data = str(tmp_path / "deep/down/data")
     init(data, witness=str(tmp_path / "w"))
-    assert made_anew(tmp_path / "deep/down/data", tmp_path / "w") is False
+    assert creates_data_folder(tmp_path / "deep/down/data", tmp_path / "w") is False
     async with open_log(data, witness=str(tmp_path / "w")) as ledgers:
         assert ledgers.names() == ["default"]
         async with ledgers.open("default") as opened:

@@ -18,8 +18,8 @@ from oncegate.ledgers.log import ledgers as log_ledgers
 from oncegate.ledgers.log import open_log
 from oncegate.runs.local import LocalRunFolders
 from oncegate.testing import FakeClock
-from tests.support.held import Events, HeldLedgers, Served, said, until
 from tests.support.ledger_tools import FailingDisk
+from tests.support.memory_gateway import Events, GatedLedgers, Served, verdicts_of, wait_until
 
 
 class Held:
@@ -44,7 +44,7 @@ async def serving_with_witness(folder: Path, disk: FailingDisk) -> AsyncIterator
         open_log(str(folder / "data"), create=True, witness=str(folder / "witness"), disk=disk) as ledgers,
         open_gateway(ledgers, LocalRunFolders(folder / "data", disk), clock, events) as gateway,
     ):
-        yield Served(gateway, HeldLedgers(), clock, events)
+        yield Served(gateway, GatedLedgers(), clock, events)
 
 
 def outcome(call: "asyncio.Task[Any]") -> AppendOutcome:
@@ -57,7 +57,7 @@ def outcome(call: "asyncio.Task[Any]") -> AppendOutcome:
 
 async def begun(call: Coroutine[Any, Any, Any], served: Served, queued: int) -> "asyncio.Task[Any]":
     task = asyncio.create_task(call)
-    await until(lambda: served.shard.group_commit.queued[0] == queued)
+    await wait_until(lambda: served.shard.group_commit.queued[0] == queued)
     return task
 
 
@@ -67,7 +67,7 @@ async def check_as_the_tables_have_it(
     """Compares what became of callers in flight, waiting, new, and of the ledger with the rows of an event."""
     (owner,) = served.gateway.owners()
     after, end = AFTER[State.SERVING, event].effect, ENDS[event].effect
-    await until(lambda: in_flight.done() and waiting.done())
+    await wait_until(lambda: in_flight.done() and waiting.done())
     assert (outcome(in_flight), outcome(waiting)) == (end.in_flight, end.waiting)
     assert owner.life is after
     assert ROWS[after].effect.callers is Callers.AGAIN
@@ -85,7 +85,7 @@ async def serves_again(served: Served) -> None:
         served.clock.advance(REOPEN_MS)
         return owner.opened > opened
 
-    await until(again)
+    await wait_until(again)
 
 
 async def test_a_witness_that_fails_in_an_append_leaves_its_callers_what_the_row_of_unknown_has(tmp_path: Path) -> None:
@@ -93,15 +93,17 @@ async def test_a_witness_that_fails_in_an_append_leaves_its_callers_what_the_row
     async with serving_with_witness(tmp_path, disk) as served:
         disk.fails = held = Held("write", ".witness", errno.EIO)
         in_flight = asyncio.create_task(served.claim("a"))
-        await until(held.came.is_set)
+        await wait_until(held.came.is_set)
         waiting = await begun(served.claim("b", token=2), served, 1)
         held.goes_on.set()
         await check_as_the_tables_have_it(served, Event.UNKNOWN, in_flight, waiting)
         disk.fails = lambda call, path: None
         await serves_again(served)
-        assert said(await served.claim("a")) == ["GRANTED"], "who comes again gets the same answer"
-        assert said(await served.claim("a", token=3)) == ["BUSY"], "its frame was durable before the witness failed"
-        assert said(await served.claim("b", token=3)) == ["GRANTED"], "what waited was not written"
+        assert verdicts_of(await served.claim("a")) == ["GRANTED"], "who comes again gets the same answer"
+        assert verdicts_of(await served.claim("a", token=3)) == ["BUSY"], (
+            "its frame was durable before the witness failed"
+        )
+        assert verdicts_of(await served.claim("b", token=3)) == ["GRANTED"], "what waited was not written"
 
 
 async def test_a_witness_that_fails_between_appends_leaves_its_callers_what_the_row_of_ended_has(
@@ -112,17 +114,17 @@ async def test_a_witness_that_fails_between_appends_leaves_its_callers_what_the_
     async with serving_with_witness(tmp_path, disk) as served:
         disk.fails = sync = Held("sync", ".witness", errno.EIO)
         await served.claim("x", token=9)
-        await until(sync.came.is_set)
+        await wait_until(sync.came.is_set)
         disk.fails = frame = Held("write", ".seg", None)
         in_flight = asyncio.create_task(served.claim("a"))
-        await until(frame.came.is_set)
+        await wait_until(frame.came.is_set)
         waiting = await begun(served.claim("b", token=2), served, 1)
         end = served.shard.group_commit.end
         sync.goes_on.set()
-        await until(lambda: end.ending is not None)
+        await wait_until(lambda: end.ending is not None)
         served.clock.advance(EVICTION_MS)
         await check_as_the_tables_have_it(served, Event.ENDED, in_flight, waiting)
         frame.goes_on.set()
         await serves_again(served)
-        assert said(await served.claim("a")) == ["GRANTED"]
-        assert said(await served.claim("b", token=3)) == ["GRANTED"], "what waited was not written"
+        assert verdicts_of(await served.claim("a")) == ["GRANTED"]
+        assert verdicts_of(await served.claim("b", token=3)) == ["GRANTED"], "what waited was not written"

@@ -18,7 +18,7 @@ from oncegate.ledgers.redis.shard.head import Head, RedisPlace
 from oncegate.ledgers.redis.witnesses import Witness
 from oncegate.ports import DropRanges, OpenLedger
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
-from tests.support.held import until
+from tests.support.memory_gateway import wait_until
 from tests.support.redis_ledger import Prefix, entries
 from tests.support.redis_proxy import RedisProxy
 from tests.support.redis_server import RedisServer
@@ -283,7 +283,7 @@ async def test_a_newer_owner_that_upkeep_finds_ends_a_ledger_behind_the_append_u
             assert opened.end.ending is None
             proxy.release()
             assert (await append).position == 1
-            await until(lambda: opened.end.ending is not None)
+            await wait_until(lambda: opened.end.ending is not None)
             with pytest.raises(LedgerFenced, match="nothing was written"):
                 await opened.ledger.append([b"b"], [])
             assert await entries(newer.ledger) == [b"a"]

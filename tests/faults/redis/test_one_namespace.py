@@ -12,11 +12,11 @@ from oncegate.ledgers.redis.scripts import MAKE
 from oncegate.runs import MemoryRunFolders
 from oncegate.testing import FakeClock
 from oncegate.transports import health
-from tests.support.held import Events
+from tests.support.memory_gateway import Events
 from tests.support.redis_ledger import Prefix
 from tests.support.redis_proxy import RedisProxy
 from tests.support.redis_server import RedisServer
-from tests.support.standing_by import until
+from tests.support.standing_by import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +48,7 @@ async def test_keys_that_are_put_back_are_served_again_without_a_restart(
         open_redis(prefix.place(), witness=witness) as ledgers,
         open_gateway(ledgers, MemoryRunFolders(), clock, Events(), standby=standby) as gateway,
     ):
-        await until(lambda: gateway.readiness()["default"] == "SERVING")
+        await wait_until(lambda: gateway.readiness()["default"] == "SERVING")
         if not standby:
             assert gateway.readiness()["bad"] == "DOWN"
         answer = health.ready(gateway)
@@ -63,7 +63,7 @@ async def test_keys_that_are_put_back_are_served_again_without_a_restart(
             clock.advance(RETRY_MS)
             return gateway.readiness() == {"bad": "SERVING", "default": "SERVING", "new": "SERVING"}
 
-        await until(serves)
+        await wait_until(serves)
 
 
 async def test_a_master_key_that_is_not_one_namespaces_refuses_that_one(server: RedisServer, tmp_path: Path) -> None:

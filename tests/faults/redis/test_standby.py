@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.gateway_process import GatewayProcess
 from tests.support.redis_server import RedisServer
-from tests.support.standby_processes import take_over_from_a_killed_owner, wake_behind_a_successor
+from tests.support.standby_processes import take_over_from_a_killed_owner, wake_after_a_successor
 
 pytestmark = pytest.mark.slow
 TAKEOVER_S = 4
@@ -29,4 +29,4 @@ def test_who_stands_by_answers_nobody_and_takes_over_soon_when_the_owner_is_kill
 def test_a_paused_owner_that_wakes_behind_its_successor_grants_nothing_and_stands_by(
     server: RedisServer, tmp_path: Path
 ) -> None:
-    wake_behind_a_successor(lambda name: gateway(server, tmp_path / name, "paused"))
+    wake_after_a_successor(lambda name: gateway(server, tmp_path / name, "paused"))

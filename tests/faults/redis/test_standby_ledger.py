@@ -11,7 +11,7 @@ from oncegate.testing.ledger_places import range_of
 from tests.support.redis_ledger import Prefix
 from tests.support.redis_server import RedisServer
 from tests.support.standby_checks import CHECKS, standing_by, waiting
-from tests.support.standing_by import until
+from tests.support.standing_by import wait_until
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ async def test_what_a_standby_has_read_does_not_vouch_for_a_stream_that_lost_it(
 ) -> None:
     async with waiting(prefix) as (followed, _, going):
         await going.aclose()
-        await until(lambda: not followed.standing())
+        await wait_until(lambda: not followed.standing())
         server.run("XTRIM", prefix.key("frames"), "MINID", "2-0")
         with pytest.raises(LedgerDamaged, match="lacks its first frames"):
             await anext(followed.batches)
@@ -69,7 +69,7 @@ async def test_who_was_chosen_and_is_late_takes_no_fence_behind_the_next_holder(
 
         opened = list[OpenLedger]()
         await going.aclose()
-        await until(lambda: not followed.standing())
+        await wait_until(lambda: not followed.standing())
         monkeypatch.setattr(RedisLedgers, "_lead", late)
         with pytest.raises(LedgerFenced, match="another gateway owns"):
             await anext(followed.batches)

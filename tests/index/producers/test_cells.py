@@ -10,7 +10,7 @@ from oncegate.core.errors import TokenReused
 from oncegate.core.producers import ASKERS, SEQUENCE, ProducerAction, ProducerAsker, SequenceState
 from oncegate.index.producers.decide import SequenceDecision
 from oncegate.index.producers.store import ProducerStore
-from tests.support.index.sequences import Lane, said
+from tests.support.index.sequences import Lane, verdicts_of
 
 # The sequence that is asked for, in every cell; calls 0 and 3 of the epoch in force are decided already.
 IT, MORE = 10, 11
@@ -76,7 +76,7 @@ def reach(cell: tuple[SequenceState, ProducerAsker]) -> tuple[Lane, Callable[[],
 def test_a_sequence_is_answered_as_its_cell_says(cell: tuple[SequenceState, ProducerAsker]) -> None:
     _, ask = reach(cell)
     asked = ask()
-    assert said(asked) == [EXPECTED[cell]]
+    assert verdicts_of(asked) == [EXPECTED[cell]]
     assert asked.actions.tolist() == [SEQUENCE[cell].effect]
     assert asked.out_of_order == (IT if EXPECTED[cell] == "REFUSED" else None)
     told = asked.fresh.tolist(), asked.taken.tolist()
@@ -95,7 +95,7 @@ def test_what_an_older_epoch_left_is_granted_to_nobody_where_nobody_takes_over(
     told = "BUSY" if expiry is LeaseExpiry.HOLD else "IN_DOUBT"
     expected = told if cell == (CLAIMED, ProducerAsker.NEWER) else EXPECTED[cell]
     asked = ask()
-    assert said(asked) == [expected]
+    assert verdicts_of(asked) == [expected]
     assert not len(asked.taken)
 
 
@@ -128,7 +128,7 @@ def test_a_table_that_is_changed_is_in_force_for_an_index_made_then(monkeypatch:
     monkeypatch.setitem(SEQUENCE, (SequenceState.ABSENT, ProducerAsker.NEWER), other)
     lane = Lane(ProducerStore())
     lane.register(1)
-    assert said(lane.decide(0, [5])) == ["DUPLICATE"]
+    assert verdicts_of(lane.decide(0, [5])) == ["DUPLICATE"]
 
 
 def test_a_call_asks_for_the_same_sequences_each_time() -> None:
@@ -137,7 +137,7 @@ def test_a_call_asks_for_the_same_sequences_each_time() -> None:
     lane.claim(0, [1, 2])
     with pytest.raises(TokenReused, match="other sequences"):
         lane.decide(0, [1, 2, 3])
-    assert said(lane.decide(0, [1, 2])) == ["GRANTED", "GRANTED"]
+    assert verdicts_of(lane.decide(0, [1, 2])) == ["GRANTED", "GRANTED"]
 
 
 def test_a_repeat_of_a_takeover_is_told_so_again() -> None:
@@ -146,7 +146,7 @@ def test_a_repeat_of_a_takeover_is_told_so_again() -> None:
     lane.claim(0, [1])
     lane.register(2)
     lane.claim(0, [1, 2])
-    assert said(lane.decide(0, [1, 2])) == ["GRANTED+TAKEOVER", "GRANTED"]
+    assert verdicts_of(lane.decide(0, [1, 2])) == ["GRANTED+TAKEOVER", "GRANTED"]
     assert lane.store.takeovers == 1
 
 
@@ -186,4 +186,4 @@ def test_what_a_request_passes_over_is_out_of_order_later() -> None:
     lane.complete(0)
     assert lane.decide(1, [2]).out_of_order == 2
     lane.ack(3)
-    assert said(lane.decide(1, [2])) == ["STALE"]
+    assert verdicts_of(lane.decide(1, [2])) == ["STALE"]

@@ -18,7 +18,7 @@ from oncegate.index.producers.intervals import Intervals, flat
 from oncegate.index.producers.snapshot import ProducerSnapshot, snapshot_steps
 from oncegate.index.producers.store import Driver, ProducerState, ProducerStore
 from tests.support.index.producers_saved import pieces_of, restored, seen_in
-from tests.support.index.sequences import LEASE_MS, Lane, id16, said
+from tests.support.index.sequences import LEASE_MS, Lane, id16, verdicts_of
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20261121"))
 
@@ -41,7 +41,7 @@ def test_an_older_epochs_open_claims_are_left_to_the_next() -> None:
     lane.complete(0)
     lane.claim(1, [3, 4])
     lane.register(2)
-    assert said(lane.decide(0, [1, 3, 5])) == ["DUPLICATE", "GRANTED+TAKEOVER", "GRANTED"]
+    assert verdicts_of(lane.decide(0, [1, 3, 5])) == ["DUPLICATE", "GRANTED+TAKEOVER", "GRANTED"]
     assert lane.producer.call_state(1) is ClaimState.UNKNOWN, "calls are an epoch's own"
 
 
@@ -53,7 +53,7 @@ def test_done_is_no_longer_own_in_the_next_epoch_and_stays_one_piece() -> None:
     lane.register(2)
     lane.claim(0, [3])
     lane.complete(0)
-    assert said(lane.decide(1, [2, 3])) == ["DUPLICATE", "DUPLICATE+OWN"]
+    assert verdicts_of(lane.decide(1, [2, 3])) == ["DUPLICATE", "DUPLICATE+OWN"]
     assert lane.producer.done().tolist() == [[1, 3]]
 
 
@@ -84,7 +84,13 @@ def test_an_ack_forgets_what_it_covers_and_nothing_else() -> None:
     lane.claim(1, [6])
     lane.ack(3)
     assert (lane.producer.watermark, lane.producer.done().tolist()) == (3, [[4, 4]])
-    assert said(lane.decide(2, [1, 3, 4, 6, 7])) == ["STALE", "STALE", "DUPLICATE+OWN", "SAME+OF_CALL", "GRANTED"]
+    assert verdicts_of(lane.decide(2, [1, 3, 4, 6, 7])) == [
+        "STALE",
+        "STALE",
+        "DUPLICATE+OWN",
+        "SAME+OF_CALL",
+        "GRANTED",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +168,7 @@ def test_settled_calls_are_forgotten_in_their_turn_and_open_ones_never() -> None
     assert lane.producer.call_state(0) is ClaimState.OPEN
     assert lane.producer.call_state(2) is ClaimState.UNKNOWN
     assert lane.producer.call_state(2 * CALLS_KEPT) is ClaimState.DONE
-    assert said(lane.decide(2, [2, 5_000])) == ["DUPLICATE+OWN", "BUSY"], "forgotten, and still no new call"
+    assert verdicts_of(lane.decide(2, [2, 5_000])) == ["DUPLICATE+OWN", "BUSY"], "forgotten, and still no new call"
     lane.complete(0)
     assert lane.store.resume_after(lane.producer) == 2 * CALLS_KEPT
 

@@ -15,7 +15,7 @@ from oncegate.index.shard import ShardIndex
 from oncegate.ports import LanePlace, Mark, OutputChange, Replayed
 from oncegate.testing import FakeClock
 from tests.model.direct.kafka import COMMITTED
-from tests.support.held import Events
+from tests.support.memory_gateway import Events
 
 if TYPE_CHECKING:
     from tests.model.direct.world import Process, World

@@ -1,4 +1,5 @@
-"""How each cell of the tables of free ids is reached, and what it must answer: written by hand, not read from them."""
+"""How to reach each cell of the tables of free ids, and its expected answer, written by hand rather than read from
+them."""
 
 from collections.abc import Callable
 
@@ -24,9 +25,9 @@ DUPLICATE, OWN = ("DUPLICATE", 0), ("DUPLICATE+OWN", 0)
 CONFLICT = ("CONFLICT", 0)
 IN_DOUBT, STALE = ("IN_DOUBT", 0), ("STALE", 0)
 FREE, LEFT = ("FREE", 0), ("FREE+TAKEOVER", 0)
-# When ID was made, to the millisecond on either side of what is past.
+# Creation times of ID, to the millisecond on both sides of the limit.
 MADE_PAST, MADE_LATELY = (IdTimes(np.array([made_ms], np.uint64), 1_000) for made_ms in (1_000, 1_001))
-# What ID was done with, and what it is asked with where that is another.
+# The payload with which ID was completed, and a different one.
 WITH, OTHER = np.array([0x5EED], np.uint32), np.array([0xD1FF], np.uint32)
 
 # In the order of Asker: same claim, repeat, same token, other.
@@ -68,7 +69,7 @@ EXPECTED: dict[str, dict[IdState, tuple[tuple[str, int], ...]]] = {
         IdState.PAST: (STALE,) * 4,
     },
 }
-# What an id is answered whose lease ran out, where nobody may take it over.
+# The answers for an id whose lease has expired, by the namespace's `lease_expiry`.
 EXPECTED_EXPIRED: dict[LeaseExpiry, dict[str, tuple[tuple[str, int], ...]]] = {
     LeaseExpiry.TAKEOVER: {verb: cells[IdState.CLAIMED_OVER] for verb, cells in EXPECTED.items()},
     LeaseExpiry.HOLD: {
@@ -84,7 +85,7 @@ EXPECTED_EXPIRED: dict[LeaseExpiry, dict[str, tuple[tuple[str, int], ...]]] = {
         "look up": (LEFT,) * 4,
     },
 }
-# Granted without an entry: what is already the asker's. Every other GRANTED is new, in `fresh` or `taken`.
+# Granted again without an entry, because the asker already owns it. Every other GRANTED is in `fresh` or `taken`.
 AGAIN = {
     ("claim", IdState.CLAIMED_LIVE, Asker.SAME_CLAIM),
     ("claim", IdState.CLAIMED_OVER, Asker.SAME_CLAIM),
@@ -96,10 +97,10 @@ AGAIN = {
 def reach(
     verb: str, cell: tuple[IdState, Asker], widths: Widths, compiled: bool
 ) -> tuple[VerbDriver, Callable[[], ClaimDecision]]:
-    """An index in which ID is in the cell's state, and the request of the cell's asker for it alone."""
+    """Returns an index in which ID is in the cell's state, and the request for ID alone by the cell's asker."""
     state, asker = cell
     driver = VerbDriver(widths, compiled)
-    # The repeat's own call: it asked for ID too, which a stranger held, and was granted ELSE.
+    # The repeated call: it asked for ID too, which a stranger held, and was granted ELSE.
     guard = driver.claim("guard", 1, [ID])
     driver.does("produce" if verb == "produce" else "claim", "repeat", 1, [ID, ELSE])
     driver.release(guard.claim)
@@ -107,7 +108,7 @@ def reach(
     if state is IdState.ABSENT and asker in (Asker.REPEAT, Asker.OTHER):
         driver.index.sweep(driver.now_ms)
     driver.now_ms += LEASE_MS if state is IdState.CLAIMED_OVER else LEASE_MS - LEFT_MS
-    # Nobody who takes repeats a call, or brings a payload: this is asked of the kernel itself.
+    # A take has no repeated call and no payload, so these cells are asked of the kernel directly.
     if verb == "look up" or state is IdState.PAST:
         return driver, lambda: _ask_kernel(driver, verb, cell, holder_call)
     if verb == "take" and (state is IdState.DONE_OTHER or asker in (Asker.SAME_CLAIM, Asker.REPEAT)):
@@ -123,7 +124,7 @@ def reach(
 
 
 def _ask_kernel(driver: VerbDriver, verb: str, cell: tuple[IdState, Asker], holder_call: int) -> ClaimDecision:
-    """The kernel's answer to a take or a look-up that comes with a token, a call and a payload."""
+    """Returns the kernel's answer to a take or look-up with a token, a call and a payload."""
     state, asker = cell
     holds, known = asker in (Asker.SAME_CLAIM, Asker.SAME_TOKEN), asker in (Asker.SAME_CLAIM, Asker.REPEAT)
     token, call = ("holder", holder_call) if holds else ("repeat", 1)
@@ -134,9 +135,9 @@ def _ask_kernel(driver: VerbDriver, verb: str, cell: tuple[IdState, Asker], hold
 
 
 def _bring(driver: VerbDriver, verb: str, state: IdState) -> int:
-    """Bring ID into a state by "holder", the way this verb does where it can; the call that holds it."""
+    """Brings ID into a state on behalf of "holder", with this verb if possible. Returns the call that owns it."""
     if state is IdState.TAKEN:
-        # An owner has no call, which its row tells as call 0; that call has to be a known one.
+        # An owner's row has call 0, and that call must be a known one.
         driver.does("claim" if verb == "take" else verb, "holder", 0, [MORE])
         driver.does("take", "holder", 0, [ID])
         return 0
@@ -160,7 +161,7 @@ def check_cell(
     compiled: bool,
     expiry: LeaseExpiry = LeaseExpiry.TAKEOVER,
 ) -> None:
-    """AssertionError or KeyError unless the table in force answers this cell as written here."""
+    """Raises AssertionError or KeyError unless the current table answers this cell as written here."""
     state, asker = cell
     driver, ask = reach(verb, cell, widths, compiled)
     driver.index.store.let_expire(expiry)

@@ -1,4 +1,4 @@
-"""A store of claims with the functions over it as its methods, so that tests and walks call them as on one thing."""
+"""A claim store whose functions are its methods, so that tests and walks call one object."""
 
 from typing import Any, Self
 
@@ -73,7 +73,7 @@ class ClaimIndex(ClaimStore):
 
 
 def contents(store: ClaimStore) -> Contents:
-    """Returns every id held: by its 12 bytes, (state, claim or owner, takeover, payload's digest)."""
+    """Returns every id in the store: its 12 bytes, mapped to (state, claim or owner, takeover, payload digest)."""
     slots, holders = store.table.slots, store.rows.holders
     held: Contents = {}
     for base, capacity in zip(slots.base.tolist(), slots.capacity.tolist(), strict=True):

@@ -18,20 +18,20 @@ LEASE_MS = 1_000
 
 
 def fingerprints(numbers: Iterable[int]) -> np.ndarray:
-    """Ids by number: spread over the table and, cut to 16 bits of tag, still different."""
+    """Returns a fingerprint for each number: spread over the table, and distinct even with 16-bit tags."""
     chosen = np.array(list(numbers), np.uint64).reshape(-1, 1)
     odd = np.array([[0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93]], np.uint64)
     return chosen * odd + np.uint64(1)
 
 
 def name(letter: str, length: int = 16) -> bytes:
-    """A token or claim id for a person to read."""
+    """Returns a readable token or claim id."""
     return letter.encode().ljust(length, b".")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """`verdicts`: words and number of each id. `undo` is None when nothing was written."""
+    """`verdicts`: the words and the number of each id. `undo` is None if nothing was written."""
 
     asked: ClaimDecision
     claim: bytes | None
@@ -50,7 +50,8 @@ class Answer:
 
 
 class Driver:
-    """`settled=False` leaves a change pending: it may be undone, and pins its rows. Ids are numbers."""
+    """Drives an index; ids are numbers. With `settled=False` a change stays pending: it can be undone, and pins its
+    rows."""
 
     fingerprints: Callable[[Iterable[int]], np.ndarray] = staticmethod(fingerprints)
 
@@ -68,7 +69,7 @@ class Driver:
         asks: Sequence[int] | None = None,
         digests: np.ndarray = NO_DIGESTS,
     ) -> ClaimDecision:
-        """As `claim` asks; `asks`: the ids looked at where the request (and its digest) named others too."""
+        """Decides like `claim`. `asks`: the ids to look up if the request (and its digest) named more."""
         digest = bytes(i % 251 for i in ids)[:16].ljust(16, b"!")
         seen = self.fingerprints(ids if asks is None else asks)
         return self.index.decide(name(token), call, digest, seen, self.now_ms, digests=digests)
@@ -82,7 +83,7 @@ class Driver:
         settled: bool = True,
         digests: np.ndarray = NO_DIGESTS,
     ) -> Answer:
-        """`digests`: of a payload for each id."""
+        """Claims ids. `digests`: the payload digest of each id."""
         asked = self.decide(token, call, ids, digests=digests)
         if asked.again and asked.claim is not None:
             self.index.renew(asked.claim, self.now_ms)

@@ -1,4 +1,4 @@
-"""A few rows, one of each state, as the kernels see them."""
+"""A row of each state, as the kernels see them."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from oncegate.index.table.arrays import TAKEN, Holders
 
 MASK, ROWS = np.uint64((1 << 64) - 1), 8
 OWNER, STRANGER = (np.uint64(7), np.uint64(8)), (np.uint64(1), np.uint64(2))
-# By number of row.
+# Row numbers.
 DONE, TAKEN_ROW, OPEN, RELEASED, RETIRED = range(5)
 
 

@@ -1,4 +1,4 @@
-"""What a snapshot has of producers and drivers, its pieces put together again."""
+"""Joins the pieces of a snapshot of producers and drivers."""
 
 from dataclasses import dataclass
 

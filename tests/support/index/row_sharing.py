@@ -1,4 +1,4 @@
-"""Indexes whose done claims share rows early, and the work that shares them."""
+"""Indexes whose completed claims share rows early, and the work that shares them."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ EAGER = replace(NEVER, pool_from=2)
 
 
 def many(driver: VerbDriver, claims: int, ids: int = 1) -> None:
-    """Done claims of a few ids each, forgotten by now, their bucket over."""
+    """Completes claims of a few ids each, and advances the clock until they are forgotten and their bucket is over."""
     for call in range(claims):
         driver.complete(driver.claim("a", call, range(call * ids, (call + 1) * ids)).claim)
     driver.now_ms += LATER_MS
@@ -22,7 +22,7 @@ def many(driver: VerbDriver, claims: int, ids: int = 1) -> None:
 
 
 def go_round(driver: VerbDriver) -> None:
-    """Requests until nothing more is pooled; what is past its time is forgotten before."""
+    """Forgets expired claims, then makes requests until nothing more is pooled."""
     driver.index.sweep(driver.now_ms)
     for _ in range(2_000):
         driver.index.make_room(1, driver.now_ms)

@@ -1,4 +1,4 @@
-"""A producer in any state, by the entries that bring it there; short names for what is asked of it."""
+"""Brings a producer into any state by its entries, with short names for requests."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -33,14 +33,14 @@ def u64(sequences: Iterable[int]) -> Any:
     return np.array(list(sequences), np.uint64)
 
 
-def said(asked: SequenceDecision) -> list[str]:
-    """The verdicts in words, as `GRANTED` or `GRANTED+TAKEOVER`; REFUSED for a byte that is never sent."""
+def verdicts_of(asked: SequenceDecision) -> list[str]:
+    """Returns the verdicts as words such as `GRANTED` or `GRANTED+TAKEOVER`; REFUSED for a byte that is never sent."""
     rows = [BY_BYTE.get(int(byte)) for byte in asked.verdicts]
     return [row.verdict.name + "".join(f"+{flag.name}" for flag in row.flags) if row else "REFUSED" for row in rows]
 
 
 class Lane:
-    """One producer "p" of driver "d", and its index. Every claim takes all that it is granted."""
+    """Producer "p" of driver "d", and its index. Every claim accepts everything that it is granted."""
 
     def __init__(self, store: ProducerStore | None = None) -> None:
         self.store = store if store is not None else ProducerStore()
@@ -69,7 +69,7 @@ class Lane:
         return decide(self.store, self.producer, call, digest(sequences), wanted, prev, digests)
 
     def claim(self, call: int, sequences: Sequence[int], digests: Any = None) -> Any:
-        """Claims sequences; `digests`: uint32 of them, all of which are granted as fresh."""
+        """Claims sequences, all of which are granted as fresh. `digests`: their payload digests, uint32."""
         asked = self.decide(call, sequences)
         kept = b"" if digests is None else digests.astype("<u4").tobytes()
         fresh, taken = asked.fresh.tobytes(), asked.taken.tobytes()

@@ -1,4 +1,4 @@
-"""How each cell of the table of settlings is reached, and what it must do: written by hand, not read from the table."""
+"""How to reach each cell of the table of completes and releases, and its expected effect, written by hand."""
 
 from oncegate.core import claims as decisions
 from oncegate.core.claims import ClaimState, Effect, IdState, Verb
@@ -24,7 +24,7 @@ EXPECTED_SETTLE: dict[tuple[Verb, ClaimState], Effect] = {
 
 
 def reach_settle(state: ClaimState, widths: Widths, compiled: bool) -> tuple[Driver, bytes]:
-    """An index and a claim of ID and ELSE in that state, its lease over."""
+    """Returns an index and a claim of ID and ELSE in that state, its lease expired."""
     driver = Driver(widths, compiled)
     claim = driver.claim("holder", 1, [ID, ELSE]).claim
     assert claim is not None
@@ -37,7 +37,8 @@ def reach_settle(state: ClaimState, widths: Widths, compiled: bool) -> tuple[Dri
 
 
 def check_settle_cell(cell: tuple[Verb, ClaimState], widths: Widths, compiled: bool) -> None:
-    """AssertionError or KeyError unless the table in force settles this cell as written here, ids and all."""
+    """Raises AssertionError or KeyError unless the current table handles this cell as written here, including
+    the ids."""
     verb, state = cell
     driver, claim = reach_settle(state, widths, compiled)
     view = driver.index.view(claim, driver.now_ms)

@@ -1,4 +1,4 @@
-"""An index saved in steps while a walk goes on, and loaded again."""
+"""Saves an index in steps during a walk, and loads it again."""
 
 import random
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def loaded(pieces: Pieces, widths: Widths, now_ms: int = 0, compiled: bool = Tru
 
 
 class Lasting(Walk):
-    """Nothing is refused."""
+    """A walk without refusals."""
 
     def undo(self, undo: ClaimUndo) -> None:
         self.index.settle(undo)
@@ -30,7 +30,7 @@ Steps = Iterator[list[tuple[str, bytes]]]
 
 
 def go_on(steps: Steps, walk: Walk, rng: random.Random) -> dict[str, bytes] | None:
-    """The rest of a save, between whose steps the walk goes on; None when it was stopped."""
+    """Finishes a save while the walk continues between its steps. Returns None if the save was stopped."""
     pieces: dict[str, bytes] = {}
     try:
         for ready in steps:

@@ -1,4 +1,4 @@
-"""Two indexes that are told the same: one seals its old ids, one never does. Nobody can tell which answered."""
+"""Two indexes that get the same requests: one seals its old ids, the other never does. Their answers must be equal."""
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,21 +24,21 @@ from tests.support.index.claim_index import ClaimIndex
 from tests.support.index.driver import fingerprints, name
 from tests.support.index.walks import IDS, TOKENS, Walk
 
-# Small claims share rows from the beginning on.
+# Small claims share rows from the start.
 SMALL = Widths(tag_bits=16, row_bits=16, capacity=8, segments=4, pool_from=2)
-# Ids that are retired apart are sealed apart: all retirements of a walk are at multiples of it. Those that share a row
-# retire together, hence two of their buckets.
+# Ids that are sealed apart must retire apart, so all retirements of a walk are at multiples of this. Ids that share a
+# row retire together, hence two of their buckets.
 BUCKET_MS = 2 << BUCKET_BITS
 
 
-def told(asked: ClaimDecision) -> tuple[list[int], list[int], bytes | None, bool]:
-    """An answer but for `own`, which is known for two leases only."""
+def answer_without_own(asked: ClaimDecision) -> tuple[list[int], list[int], bytes | None, bool]:
+    """Returns an answer without `own`, which is known for only two leases."""
     verdicts = asked.verdicts & ~np.uint8(Flag.OWN)
     return verdicts.tolist(), asked.numbers.tolist(), asked.claim, asked.again
 
 
-def shown(explained: Explained) -> tuple[object, ...]:
-    """What stays of an explanation for ever: of a done id, that it is."""
+def lasting_part(explained: Explained) -> tuple[object, ...]:
+    """Returns the permanent part of an explanation: of a completed id, only that it is completed."""
     if explained.state is IdState.TAKEN:
         return explained.state, explained.owner, explained.takeover
     if explained.state in (IdState.CLAIMED_LIVE, IdState.CLAIMED_OVER):
@@ -53,19 +53,19 @@ class Pair:
 
 
 class Twins:
-    """As one index; each answer is asked of both, and must be one."""
+    """Behaves like one index: each request goes to both, and their answers must be equal."""
 
     def __init__(self, eviction: ClaimIndex, plain: ClaimIndex) -> None:
         self.eviction, self.plain = eviction, plain
 
     def decide(self, *args: Any, **more: Any) -> ClaimDecision:
         answer = self.eviction.decide(*args, **more)
-        assert told(answer) == told(self.plain.decide(*args, **more))
+        assert answer_without_own(answer) == answer_without_own(self.plain.decide(*args, **more))
         return answer
 
     def decide_take(self, *args: Any) -> ClaimDecision:
         answer = self.eviction.decide_take(*args)
-        assert told(answer) == told(self.plain.decide_take(*args))
+        assert answer_without_own(answer) == answer_without_own(self.plain.decide_take(*args))
         return answer
 
     def view(self, claim: bytes, now_ms: int) -> ClaimView:
@@ -75,7 +75,7 @@ class Twins:
 
     def explain(self, fingerprint: bytes, now_ms: int) -> Explained:
         explained = self.eviction.explain(fingerprint, now_ms)
-        assert shown(explained) == shown(self.plain.explain(fingerprint, now_ms))
+        assert lasting_part(explained) == lasting_part(self.plain.explain(fingerprint, now_ms))
         return explained
 
     def renew(self, claim: bytes, now_ms: int) -> None:
@@ -83,7 +83,7 @@ class Twins:
             index.renew(claim, now_ms)
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> Pair:
-        """The plain one is not told of archives."""
+        """Applies an entry to both indexes, except `Evicted`, which concerns only the sealing one."""
         plain = None if isinstance(entry, Evicted) else self.plain.apply(position, entry, now_ms)
         return Pair(self.eviction.apply(position, entry, now_ms), plain)
 
@@ -107,7 +107,8 @@ class Twins:
 
     @property
     def oldest_wall_ms(self) -> int | None:
-        """To the bucket: ids that share a row have the latest of its times."""
+        """Returns the oldest time. Both must agree on its bucket: ids that share a row have the latest of their
+        times."""
         found = [index.oldest_wall_ms for index in (self.eviction, self.plain)]
         buckets = {None if wall_ms is None else wall_ms >> BUCKET_BITS for wall_ms in found}
         assert len(buckets) == 1, found
@@ -116,7 +117,7 @@ class Twins:
 
 @dataclass
 class Store:
-    """The bytes of archives, as the ledger keeps them, by number."""
+    """The bytes of archives by number, as the ledger keeps them."""
 
     records: dict[int, np.ndarray] = field(default_factory=dict)
     runs_made: int = 0
@@ -132,7 +133,7 @@ class Store:
 
 
 class TwinWalk(Walk):
-    """A walk of both, with sealing, merges, damage to memory (a restart from entries or from a saved state)."""
+    """A walk of both indexes with sealing, merges and restarts, from entries or from a snapshot."""
 
     def __init__(self, rng: random.Random, compiled: bool = True, widths: Widths = SMALL) -> None:
         super().__init__(widths, rng, compiled, payloads=rng.random() < 0.3)
@@ -150,21 +151,21 @@ class TwinWalk(Walk):
         return list(range(0, self.now_ms + 60_000, BUCKET_MS))
 
     def seal(self) -> None:
-        """The next step of a round, or the first of another."""
+        """Runs the next step of a round, or the first step of a new one."""
         if self.round is None:
             self.round = self._rounds()
         if next(self.round, None) is None:
             self.round = None
 
     def seal_all(self) -> None:
-        """A round from its begin to its end, everything durable."""
+        """Runs a whole round, with everything durable."""
         self.seal()
         while self.round is not None:
             self.all_durable()
             self.seal()
 
     def _rounds(self) -> Iterator[str]:
-        """Yields between two steps; whatever does not retire ids may come between, the refusal of the entry too."""
+        """Yields between steps. Anything except a retirement may happen there, including a refusal of the entry."""
         index = self.eviction
         picked = pick(index.store, self.rng.choice((1, 5, 100)), self.bounds())
         if picked is None:
@@ -219,7 +220,7 @@ class TwinWalk(Walk):
         return self.retire((oldest_ms // BUCKET_MS + self.rng.choice((1, 1, 2))) * BUCKET_MS, settled=False)
 
     def restart(self) -> None:
-        """From the ledger; claims that were forgotten before, and sealed, are not remembered again."""
+        """Restarts both indexes from the ledger. Claims that were forgotten and sealed are not remembered again."""
         self.all_durable()
         self.round = None
         unknown = [claim for claim in self.claims if self.eviction.view(claim, self.now_ms).state is ClaimState.UNKNOWN]
@@ -248,7 +249,7 @@ class TwinWalk(Walk):
             again.plain.store.registry.forget(claim)
 
     def load(self) -> None:
-        """From what both would save."""
+        """Restarts both indexes from their snapshots."""
         self.all_durable()
         self.round = None
         old, again = self.index, Twins(*(ClaimIndex(self.widths, self.compiled) for _ in range(2)))
@@ -265,7 +266,7 @@ class TwinWalk(Walk):
         list(self._drop(undropped))
 
     def look(self) -> None:
-        """Everything that can be asked, of both."""
+        """Makes every possible request to both indexes."""
         for token in (*TOKENS, "x"):
             for verb in ("claim", "produce"):
                 for digests in (NO_DIGESTS, np.full(len(IDS), 3, np.uint32)):

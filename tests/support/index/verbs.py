@@ -1,4 +1,4 @@
-"""The driver of an index, with what else may be asked about free ids: produce, take, and retirement."""
+"""The driver of an index with more requests about free ids: produce, take and retirement."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ def digest_of(ids: Sequence[int]) -> bytes:
 
 
 class VerbDriver(Driver):
-    """`token` is the owner where the verb is `take`."""
+    """A driver for all verbs; for `take`, `token` is the owner."""
 
     def asks(
         self,
@@ -27,7 +27,7 @@ class VerbDriver(Driver):
         only: Sequence[int] | None = None,
         digests: np.ndarray = NO_DIGESTS,
     ) -> ClaimDecision:
-        """`only`: the ids looked at where the request, and its digest, named others too."""
+        """Decides a request. `only`: the ids to look up if the request and its digest named more."""
         seen = self.fingerprints(ids if only is None else only)
         if verb == "take":
             return self.index.decide_take(name(token), seen, self.now_ms)
@@ -42,7 +42,7 @@ class VerbDriver(Driver):
         settled: bool = True,
         digests: np.ndarray = NO_DIGESTS,
     ) -> Answer:
-        """Ask and write what is granted; `digests`: of a payload for each id, which nobody brings who takes."""
+        """Decides a request and applies its grants. `digests`: the payload digest of each id; a take has none."""
         if verb == "claim":
             return self.claim(token, call, ids, settled=settled, digests=digests)
         asked = self.asks(verb, token, call, ids, digests=digests)

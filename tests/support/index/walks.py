@@ -1,4 +1,4 @@
-"""An index that lives through everything at random, and everything that can be asked of one."""
+"""A random walk over an index, and every request that can be made of one."""
 
 import random
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ TOKENS = "abc"
 
 
 class Walk(VerbDriver):
-    """Claims, rows written, ids taken, settling, retirement, sweeps and time; changes may stay pending."""
+    """Claims, rows, takes, completes, releases, retirement, sweeps and time, at random; changes may stay pending."""
 
     def __init__(self, widths: Widths, rng: random.Random, compiled: bool = True, payloads: bool = False) -> None:
         super().__init__(widths, compiled)
@@ -59,7 +59,7 @@ class Walk(VerbDriver):
         return answer.undo
 
     def _digests(self) -> np.ndarray:
-        """Of four payloads, of which few are different; none where there are none."""
+        """Returns digests of four payloads, few of them distinct, or none."""
         if not self.payloads or self.rng.random() < 0.3:
             return NO_DIGESTS
         return np.array([self.rng.randrange(4) for _ in range(4)], np.uint32)
@@ -86,7 +86,8 @@ class Walk(VerbDriver):
 def answers(
     index: ClaimIndex, calls: Sequence[tuple[str, int, list[int]]], claims: Sequence[bytes], now_ms: int
 ) -> list[object]:
-    """Each call again, a new call of each token, a stranger, an owner; each claim; each id; all counters."""
+    """Returns all answers of an index: repeated and new calls, a stranger's, an owner's, each claim and id, all
+    counters."""
     found: list[object] = []
     prints = fingerprints(IDS)
     for token, call, ids in [*calls, *((token, 99_999, list(IDS)) for token in (*TOKENS, "x"))]:

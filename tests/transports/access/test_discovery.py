@@ -22,7 +22,7 @@ from oncegate.transports.access.issuer_keys import (
     IssuerKeysUnreadable,
 )
 from oncegate.transports.access.tokens import BearerTokens, TokenRules
-from tests.support.heard import Heard
+from tests.support.event_waiter import EventWaiter
 from tests.support.issuer import AUDIENCE, Issuer, Published, publishing
 
 RULES = TokenRules("", AUDIENCE, ("RS256", "ES256"), "oncegate_roles", "oncegate_namespaces", 30_000)
@@ -33,7 +33,7 @@ class Gate:
     """Access by the tokens of an issuer that is asked for its keys, on a clock that is turned by hand."""
 
     def __init__(self, issuer: str) -> None:
-        self.clock, self.heard = FakeClock(), Heard()
+        self.clock, self.heard = FakeClock(), EventWaiter()
         self.keys = IssuerKeys(issuer, self.clock, self.heard, discovered=True)
         self.access = Access(
             None, self.clock, self.heard, BearerTokens(replace(RULES, issuer=issuer), self.keys, self.clock)

@@ -25,7 +25,7 @@ from oncegate.transports.access.issuer_keys import (
 )
 from oncegate.transports.access.rights import CALLS, Role
 from oncegate.transports.access.tokens import BearerTokens, TokenRules
-from tests.support.heard import Heard
+from tests.support.event_waiter import EventWaiter
 from tests.support.issuer import AUDIENCE, URL, Issuer, Published, publishing
 
 RULES = TokenRules(URL, AUDIENCE, ("RS256", "ES256"), "oncegate_roles", "oncegate_namespaces", 30_000)
@@ -35,7 +35,7 @@ class Gate:
     """Access by tokens alone, whose clock is turned by hand."""
 
     def __init__(self, source: str, rules: TokenRules = RULES, clock: FakeClock | None = None) -> None:
-        self.clock, self.heard = clock or FakeClock(), Heard()
+        self.clock, self.heard = clock or FakeClock(), EventWaiter()
         self.keys = IssuerKeys(source, self.clock, self.heard)
         self.access = Access(None, self.clock, self.heard, BearerTokens(rules, self.keys, self.clock))
 

@@ -43,9 +43,9 @@ async def cell(doors: Both, path: str, namespace: str, *credentials: str) -> tup
         await doors.channel.unary_unary(path)(message, timeout=20, metadata=shown)
     found = refusal_of(caught.value)
     if found.code is grpc.StatusCode.UNAUTHENTICATED:
-        assert found.told == ("UNAUTHENTICATED", "fix", "none", None)
+        assert found.members == ("UNAUTHENTICATED", "fix", "none", None)
     elif found.code is grpc.StatusCode.PERMISSION_DENIED:
-        assert found.told == ("FORBIDDEN", "fix", "none", None)
+        assert found.members == ("FORBIDDEN", "fix", "none", None)
     else:
         return ADMITTED, ""
     return found.code.name, str(caught.value.details())

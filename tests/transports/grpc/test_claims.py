@@ -136,7 +136,7 @@ async def test_what_is_refused_over_http_is_refused_over_grpc_and_in_the_same_wo
     async with both() as doors:
         problem = (await doors.http.send(over)).json
         found = await doors.refused(method, message)
-        assert found.told == tuple(problem.get(key) for key in ("code", "action", "effect", "retry_after_ms"))
+        assert found.members == tuple(problem.get(key) for key in ("code", "action", "effect", "retry_after_ms"))
         assert doors.http.position == 1
 
 
@@ -145,7 +145,7 @@ async def test_a_token_used_again_for_other_ids_is_refused() -> None:
         await doors.claim(A, token=TOKEN)
         found = await doors.refused("Claim", pb.ClaimRequest(namespace="default", token=TOKEN, packed=B))
         problem = (await over_http(doors, TOKEN, 0, B)).json
-        assert found.told[:3] == (problem["code"], problem["action"], problem["effect"])
+        assert found.members[:3] == (problem["code"], problem["action"], problem["effect"])
 
 
 async def test_a_gateway_that_is_behind_what_the_caller_saw_refuses_to_decide() -> None:
@@ -170,7 +170,7 @@ async def test_each_answer_brings_the_newest_mark() -> None:
 async def test_without_room_a_call_is_told_when_to_come_again() -> None:
     async with both(bytes_in_flight=8) as doors:
         found = await doors.refused("Claim", pb.ClaimRequest(namespace="default", token=TOKEN, packed=A))
-        assert found.told == ("OVERLOADED", "retry", "none", 200)
+        assert found.members == ("OVERLOADED", "retry", "none", 200)
         assert found.code is grpc.StatusCode.UNAVAILABLE
         assert doors.http.program.gateway.admission.requests == 0
 
@@ -219,6 +219,6 @@ async def test_a_refusal_that_quotes_long_names_says_what_it_is() -> None:
     async with both() as doors:
         for name in ("n" * 20_000, "é" * 20_000):
             asked = pb.ClaimRequest(namespace=name, token=TOKEN, packed=A)
-            assert (await doors.refused("Claim", asked)).told == ("NOT_FOUND", "fix", "none", None)
+            assert (await doors.refused("Claim", asked)).members == ("NOT_FOUND", "fix", "none", None)
             produced = pb.ProduceRequest(namespace="default", token=TOKEN, topic="t", arrow=rows, id_col=[name])
-            assert (await doors.refused("Produce", produced)).told[1:] == ("fix", "none", None)
+            assert (await doors.refused("Produce", produced)).members[1:] == ("fix", "none", None)

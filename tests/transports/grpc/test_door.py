@@ -10,10 +10,10 @@ from grpc_reflection.v1alpha import reflection_pb2 as messages
 from oncegate.core.verdicts import BY_BYTE
 from oncegate.transports.grpc import claims
 from oncegate.transports.grpc import gateway_pb2 as pb
+from tests.support.blocked_appends import Gate
 from tests.support.grpc_app import Both, both
-from tests.support.held import until
-from tests.support.held_appends import Gate
 from tests.support.http_app import JSON, request, served
+from tests.support.memory_gateway import wait_until
 
 TOKEN, A = bytes(range(16)), b"a" * 16
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
@@ -21,7 +21,7 @@ REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 
 async def claim_held(doors: Both, gate: Gate) -> "asyncio.Task[Any]":
     asked = asyncio.create_task(doors.claim(A, token=TOKEN))
-    await until(lambda: gate.came == 1)
+    await wait_until(lambda: gate.came == 1)
     return asked
 
 
@@ -69,7 +69,7 @@ async def test_a_call_left_by_its_caller_runs_to_its_end_and_its_retry_gets_the_
             for _ in range(3):
                 assert await doors.accepts()
             assert admission.requests == 1
-        await until(lambda: admission.requests == 0)
+        await wait_until(lambda: admission.requests == 0)
         assert doors.http.position == 2
         again = await doors.claim(A, token=TOKEN)
         assert (verdicts(again), len(again.claim), doors.http.position) == (["GRANTED"], 16, 2)
@@ -79,7 +79,7 @@ async def test_a_call_not_decided_by_its_deadline_is_never_decided(monkeypatch: 
     read = []
 
     async def late(size: int, work: Any, message: Any, admitted: Any) -> Any:
-        await until(lambda: (admitted.deadline.left_ms or 0) <= 0)
+        await wait_until(lambda: (admitted.deadline.left_ms or 0) <= 0)
         read.append(message)
         return work(message, admitted)
 
@@ -89,7 +89,7 @@ async def test_a_call_not_decided_by_its_deadline_is_never_decided(monkeypatch: 
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await doors.call("Claim", message, timeout=0.5)
         assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        await until(lambda: len(read) == 1 and doors.http.program.gateway.admission.requests == 0)
+        await wait_until(lambda: len(read) == 1 and doors.http.program.gateway.admission.requests == 0)
         assert doors.http.position == 1
 
 

@@ -12,9 +12,9 @@ from google.rpc.status_pb2 import Status
 from oncegate.core.verdicts import BY_BYTE
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc import server, streams
+from tests.support.blocked_appends import Gate
 from tests.support.grpc_app import PATHS, Both, both, refusal_of
-from tests.support.held import until
-from tests.support.held_appends import Gate
+from tests.support.memory_gateway import wait_until
 
 TOKEN, OTHER = bytes(range(16)), bytes(range(16, 32))
 A, B = b"a" * 16, b"b" * 16
@@ -96,7 +96,7 @@ async def test_requests_are_read_ahead_while_earlier_ones_commit_and_no_more_tha
         with Gate(monkeypatch):
             for call in range(asked):
                 await stream.write(claim(call.to_bytes(16), call))
-            await until(lambda: admission.requests == streams.READ_AHEAD)
+            await wait_until(lambda: admission.requests == streams.READ_AHEAD)
             for _ in range(3):
                 assert await doors.accepts()
             assert admission.requests == streams.READ_AHEAD
@@ -111,7 +111,7 @@ async def test_a_stop_answers_what_was_read_and_says_so(monkeypatch: pytest.Monk
         assert said(await idle.read()) == "GRANTED"
         with Gate(monkeypatch) as gate:
             await stream.write(claim(A, 1))
-            await until(lambda: gate.came == 1)
+            await wait_until(lambda: gate.came == 1)
             stopping = asyncio.create_task(doors.door.drain(30))
             await refused(idle.read, "STOPPING")
         assert said(await stream.read()) == "GRANTED"
@@ -127,11 +127,11 @@ async def test_a_claim_whose_stream_was_left_runs_to_its_end_and_its_retry_gets_
         with Gate(monkeypatch) as gate:
             stream = opened(doors)
             await stream.write(claim(A))
-            await until(lambda: gate.came == 1)
+            await wait_until(lambda: gate.came == 1)
             stream.cancel()
-            await until(lambda: not doors.door.streams)
+            await wait_until(lambda: not doors.door.streams)
             assert admission.requests == 1
-        await until(lambda: admission.requests == 0)
+        await wait_until(lambda: admission.requests == 0)
         position = doors.http.position
         again = opened(doors)
         await again.write(claim(A))
@@ -147,7 +147,7 @@ async def test_streams_have_a_limit_of_their_own_and_calls_go_on_beside_them(mon
         await refused(opened(doors).read, "OVERLOADED")
         assert len((await doors.claim(B, token=OTHER)).claim) == 16
         held.cancel()
-        await until(lambda: not doors.door.streams)
+        await wait_until(lambda: not doors.door.streams)
         another = opened(doors)
         await another.write(claim(A))
         assert said(await another.read()) == "GRANTED"

@@ -9,8 +9,8 @@ from oncegate.engine.limits import Limits
 from oncegate.transports.grpc import calls, server
 from oncegate.transports.grpc import gateway_pb2 as pb
 from tests.support.grpc_app import both
-from tests.support.held import until
 from tests.support.http2_frames import DATA, END_HEADERS, END_STREAM, HEADERS, SETTINGS, Peer, call, frame
+from tests.support.memory_gateway import wait_until
 
 # Below the window that a server offers from the first: more than that a peer may not send at once.
 IDS = 1_000
@@ -42,10 +42,10 @@ async def test_answers_that_a_peer_does_not_take_are_counted_and_given_back_when
         with Peer(doors.door.port) as peer:
             peer.send(NO_WINDOW)
             peer.send(asked(CLAIM, claim(IDS, 0).SerializeToString(), 1))
-            await until(lambda: admission.size_bytes >= IDS and admission.requests == 0)
+            await wait_until(lambda: admission.size_bytes >= IDS and admission.requests == 0)
             assert (await doors.claim(b"other" + bytes(11), token=b"o" * 16)).verdicts
             assert admission.size_bytes >= IDS, "it is counted for as long as it is not taken"
-        await until(lambda: admission.size_bytes == 0)
+        await wait_until(lambda: admission.size_bytes == 0)
 
 
 async def test_streams_whose_answers_are_not_taken_are_counted_and_given_back_when_the_peer_goes(
@@ -58,10 +58,10 @@ async def test_streams_whose_answers_are_not_taken_are_counted_and_given_back_wh
             peer.send(NO_WINDOW)
             body = pb.StreamClaimsRequest(claim=claim(IDS, 0)).SerializeToString()
             peer.send(asked(STREAM, body, 1))
-            await until(lambda: admission.size_bytes >= IDS and admission.requests == 0)
+            await wait_until(lambda: admission.size_bytes >= IDS and admission.requests == 0)
             assert (await doors.claim(b"other" + bytes(11), token=b"o" * 16)).verdicts
             assert admission.size_bytes >= IDS, "it is counted for as long as it is not taken"
-        await until(lambda: admission.size_bytes == 0)
+        await wait_until(lambda: admission.size_bytes == 0)
 
 
 async def test_large_calls_are_refused_while_their_caller_takes_no_answers_and_small_ones_are_not() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from oncegate.transports.http.server import acceptor as acceptors
 from oncegate.transports.http.server.acceptor import Acceptor
-from tests.support.held import turns, until
+from tests.support.memory_gateway import run_ready_tasks, wait_until
 
 COUNT, FULL, SHED = 40, b"there is no room", b"the wait is too long"
 
@@ -63,14 +63,14 @@ async def accepting(
 
 async def test_all_connections_that_wait_are_accepted_in_one_turn_of_the_loop() -> None:
     async with accepting():
-        await turns(6)  # one in which they are accepted, and those in which they are made
+        await run_ready_tasks(6)  # one in which they are accepted, and those in which they are made
         assert Made.count == COUNT
 
 
 async def test_connections_without_room_are_answered_whole_and_none_is_reset() -> None:
     async with accepting(lambda making: Made.count + making < 10, b"asked " * 10_000) as callers:
-        await until(lambda: Made.count == 10)
-        await turns()
+        await wait_until(lambda: Made.count == 10)
+        await run_ready_tasks()
         assert Made.count == 10
         for caller in callers[10:]:
             assert (caller.recv(100), caller.recv(100)) == (FULL, b"")
@@ -91,7 +91,7 @@ class Failing(socket.socket):
 async def test_after_an_error_of_the_system_connections_are_accepted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acceptors, "PAUSE_S", 0.01)
     async with accepting(sock=Failing()):
-        await until(lambda: Made.count == COUNT)
+        await wait_until(lambda: Made.count == COUNT)
 
 
 class Endless(socket.socket):
@@ -116,7 +116,7 @@ class Flooded(socket.socket):
 async def test_a_connection_without_room_that_sends_without_end_is_answered_and_holds_up_no_other() -> None:
     Endless.reads = 0
     async with accepting(lambda _: False, sock=Flooded()) as callers:
-        await turns()
+        await run_ready_tasks()
         for caller in callers:
             assert (caller.recv(100), caller.recv(100)) == (FULL, b"")
     assert Endless.reads == COUNT * acceptors._READS
@@ -124,7 +124,7 @@ async def test_a_connection_without_room_that_sends_without_end_is_answered_and_
 
 async def test_what_is_shed_is_answered_whole_and_its_connection_never_made() -> None:
     async with accepting(asked=b"a request", shed=lambda data: SHED if data == b"a request" else None) as callers:
-        await turns()
+        await run_ready_tasks()
         for caller in callers:
             assert (caller.recv(100), caller.recv(100)) == (SHED, b"")
     assert (Made.count, Made.begun) == (0, [])
@@ -132,11 +132,11 @@ async def test_what_is_shed_is_answered_whole_and_its_connection_never_made() ->
 
 async def test_what_was_read_of_a_connection_that_is_not_shed_is_given_to_its_protocol() -> None:
     async with accepting(asked=b"a request", shed=lambda _: None):
-        await until(lambda: Made.count == COUNT)
+        await wait_until(lambda: Made.count == COUNT)
     assert Made.begun == [b"a request"] * COUNT
 
 
 async def test_a_connection_that_has_sent_nothing_is_not_checked_but_made() -> None:
     async with accepting(shed=lambda _: SHED):
-        await until(lambda: Made.count == COUNT)
+        await wait_until(lambda: Made.count == COUNT)
     assert Made.begun == [b""] * COUNT

@@ -11,9 +11,9 @@ import pytest
 
 from oncegate.transports.http.server import closing
 from oncegate.transports.http.server.protocol import HEAD_BYTES
-from tests.support.held import turns, until
 from tests.support.http_app import ARROW, CLAIM, JSON, Reply, Served, read_reply, request, served, stream, token
 from tests.support.http_requests import LIVE, message, roundabout
+from tests.support.memory_gateway import run_ready_tasks, wait_until
 
 CHUNKED = request("POST", CLAIM, Content_Length="", Content_Type=JSON, Transfer_Encoding="chunked")
 OFFERS = ["h2c", "websocket"]
@@ -116,7 +116,7 @@ async def unread(http: Served, raw: bytes) -> tuple[asyncio.StreamReader, asynci
     writer.write(raw)
     state = http.program.server.server_state
     while not any(one.transport.get_write_buffer_size() for one in state.connections):
-        await turns()
+        await run_ready_tasks()
     return reader, writer
 
 
@@ -157,7 +157,7 @@ async def test_a_caller_that_takes_less_than_the_kernel_makes_room_for_is_seen_t
         assert max(count for _, count in looks.values()) == 2
         waiting = sum(one.transport.get_write_buffer_size() for one in state.connections)
         await reader.readexactly(1 << 18)
-        await until(lambda: max(count for _, count in closing.looked_at(state, looks).values()) == 1)
+        await wait_until(lambda: max(count for _, count in closing.looked_at(state, looks).values()) == 1)
         assert sum(one.transport.get_write_buffer_size() for one in state.connections) == waiting
         writer.transport.abort()
 

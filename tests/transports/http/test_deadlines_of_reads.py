@@ -10,8 +10,8 @@ import pytest
 
 from oncegate.runtime.logging import LogObserver, open_log
 from oncegate.transports.http.app import About, create_app
-from tests.support.held import HeldLedger, Served, rows_of, turns
 from tests.support.http_app import Http
+from tests.support.memory_gateway import GatedLedger, Served, rows_of, run_ready_tasks
 from tests.support.producing_lanes import Lanes
 from tests.support.sealed import eviction, filled
 
@@ -34,10 +34,10 @@ async def given_up(http: Http, served: Served, path: str) -> None:
     """The read waits until a millisecond before its deadline, and no longer than that."""
     reading = await served.begin(http.call("GET", path, headers=WAITED))
     served.clock.advance(TIMEOUT_MS - 1)
-    await turns()
+    await run_ready_tasks()
     assert not reading.done()
     served.clock.advance(1)
-    await turns()
+    await run_ready_tasks()
     problem = reading.result().problem(504, "DEADLINE")
     assert (problem["effect"], problem["action"]) == ("none", "retry")
     assert "nothing was changed" in problem["detail"]
@@ -72,7 +72,7 @@ async def test_a_read_of_what_is_not_durable_yet_waits_no_longer_than_its_caller
         served.disk.hold()
         writing = await served.begin(write(served))
         await given_up(http, served, path)
-        await served.disk.let_go()
+        await served.disk.release()
         assert writing.exception() is None
         assert (await http.call("GET", path, headers=WAITED)).status == 200
 
@@ -90,7 +90,7 @@ async def test_rows_that_a_slow_disk_does_not_bring_are_given_up(monkeypatch: py
     async with slow_http() as (http, served):
         await produced(served)
         with monkeypatch.context() as patched:
-            patched.setattr(HeldLedger, "fetch", fetch)
+            patched.setattr(GatedLedger, "fetch", fetch)
             await given_up(http, served, RECORDS)
         assert asked.is_set()
         assert ended.is_set(), "nothing reads on for nobody"
@@ -99,21 +99,21 @@ async def test_rows_that_a_slow_disk_does_not_bring_are_given_up(monkeypatch: py
 
 async def test_what_is_read_in_several_goes_is_given_up_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
     goes = 0
-    good = HeldLedger.fetch
+    good = GatedLedger.fetch
 
-    async def fetch(self: HeldLedger, *asked: Any) -> Any:
+    async def fetch(self: GatedLedger, *asked: Any) -> Any:
         nonlocal goes
         goes += 1
         served.clock.advance(TIMEOUT_MS // 2)
-        await turns()
+        await run_ready_tasks()
         return (await good(self, *asked))[:1]
 
     async with slow_http() as (http, served):
         for call in range(5):
             await served.produce(rows_of(call), call=call)
-        monkeypatch.setattr(HeldLedger, "fetch", fetch)
+        monkeypatch.setattr(GatedLedger, "fetch", fetch)
         (await http.call("GET", RECORDS, headers=WAITED)).problem(504, "DEADLINE")
-        await turns()
+        await run_ready_tasks()
         assert 2 <= goes < 5, "one that was begun may end"
 
 

@@ -81,7 +81,7 @@ async def test_over_grpc_it_is_the_same_call() -> None:
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await ask(pb.ForgetIdSetRequest(**message))
             assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-            assert refusal_of(refused.value).told[0] == "BAD_REQUEST"
+            assert refusal_of(refused.value).members[0] == "BAD_REQUEST"
         for _ in range(2):
             told = await ask(pb.ForgetIdSetRequest(confirm="orders", **asked))
             assert (told.id_set, told.times) == ("orders", 1)

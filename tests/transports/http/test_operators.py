@@ -164,10 +164,10 @@ async def test_a_drained_gateway_refuses_new_work_over_grpc_and_on_hot_routes_to
         assert (await drain(doors.http, True)).status == 200
         with pytest.raises(grpc.aio.AioRpcError) as told:
             await doors.claim(b"a" * 16)
-        assert refusal_of(told.value).told[0] == "STOPPING"
+        assert refusal_of(told.value).members[0] == "STOPPING"
         with pytest.raises(grpc.aio.AioRpcError) as told:
             await doors.call("Release", pb.ReleaseRequest(namespace="default", claim=b"x" * 16))
-        assert refusal_of(told.value).told[0] == "UNKNOWN_CLAIM"
+        assert refusal_of(told.value).members[0] == "UNKNOWN_CLAIM"
         probe = doors.channel.unary_unary(
             "/grpc.health.v1.Health/Check", None, health_pb2.HealthCheckResponse.FromString
         )

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pytest
 
 from oncegate.runtime.process import collect_seldom, leave_out_what_is_loaded, share_often
-from tests.support.held import turns
 from tests.support.http_app import ARROW, CLAIM, JSON, Served, request, served, stream, token
+from tests.support.memory_gateway import run_ready_tasks
 
 REACH_S = 0.050
 # What a body does to the loop it does each time; what the machine does to it, seldom.
@@ -50,7 +50,7 @@ class Gaps:
     async def watch(self) -> None:
         at = time.perf_counter(), time.process_time()
         while True:
-            await turns(1)
+            await run_ready_tasks(1)
             now = time.perf_counter(), time.process_time()
             self.longest_s = max(self.longest_s, min(now[0] - at[0], now[1] - at[1]))
             at = now

@@ -15,8 +15,8 @@ import pytest
 
 from oncegate.engine.admission import EARLY_CHECKS
 from oncegate.transports.http.server import closing
-from tests.support.held import until
 from tests.support.http_app import CLAIM, JSON, read_reply, request, served, token
+from tests.support.memory_gateway import wait_until
 from tests.support.overload import fill
 
 MIB = 1 << 20
@@ -49,14 +49,14 @@ async def test_who_is_refused_before_its_body_has_come_gets_the_refusal_and_no_r
         raw = request("POST", path, b"x" * (8 * MIB), Content_Type=JSON, Connection="close")
         for _ in range(5):
             (await sent_whole(http.program.port, raw)).problem(413, "TOO_LARGE")
-        await until(lambda: not http.program.server.server_state.connections)
+        await wait_until(lambda: not http.program.server.server_state.connections)
 
 
 async def test_who_connects_beyond_the_limit_is_told_so_once_it_has_asked() -> None:
     async with served(connections=8) as http:
         held = [await asyncio.open_connection("127.0.0.1", http.program.port) for _ in range(8)]
         reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
-        await until(lambda: len(http.program.server.server_state.connections) == 9)
+        await wait_until(lambda: len(http.program.server.server_state.connections) == 9)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(reader.read(1), 0.05)
         raw = request("POST", CLAIM, claim(*map(str, range(100_000))), Content_Type=JSON)
@@ -65,7 +65,7 @@ async def test_who_connects_beyond_the_limit_is_told_so_once_it_has_asked() -> N
         writer.write(raw[100:])
         await writer.drain()
         writer.close()
-        await until(lambda: len(http.program.server.server_state.connections) == 8)
+        await wait_until(lambda: len(http.program.server.server_state.connections) == 8)
         for _, writer in held:
             writer.close()
 
@@ -77,7 +77,7 @@ async def test_who_does_not_close_after_a_refusal_is_cut_off(monkeypatch: pytest
         writer.write(request("POST", CLAIM, b"x" * 2_000, Content_Type=JSON, Connection="close")[:-1_000])
         (await asyncio.wait_for(read_reply(reader), 20)).problem(413, "TOO_LARGE")
         async with asyncio.timeout(20):
-            await until(lambda: not http.program.server.server_state.connections)
+            await wait_until(lambda: not http.program.server.server_state.connections)
         writer.close()
 
 

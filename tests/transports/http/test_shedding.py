@@ -14,8 +14,8 @@ from oncegate.engine.admission import EARLY_CHECKS, QUEUE_REQUESTS
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
 from oncegate.transports.http.server.shedding import Shedding
-from tests.support.held import turns
 from tests.support.http_app import CLAIM, JSON, Reply, Served, read_reply, request, served, token
+from tests.support.memory_gateway import run_ready_tasks
 from tests.support.overload import claim, fill
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -42,7 +42,7 @@ async def begun_at_once(http: Served, raw: bytes) -> Reply:
     sock = socket.create_connection(("127.0.0.1", http.program.port))
     sock.sendall(raw[:-5])
     reader, writer = await asyncio.open_connection(sock=sock)
-    await turns()
+    await run_ready_tasks()
     writer.write(raw[-5:])
     try:
         return await read_reply(reader)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from oncegate.engine.limits import Limits
-from tests.support.held import turns
 from tests.support.http_app import ARROW, JSON, Http, Reply, open_http, stream, token
+from tests.support.memory_gateway import run_ready_tasks
 
 NS = "/v1/namespaces/default"
 T = f"{NS}/topics/t"
@@ -213,7 +213,7 @@ async def test_readers_go_on_while_writers_write_and_see_every_row_once() -> Non
         seen: list[int] = []
         while not writing.done() or len(seen) < 61:
             seen += [row["n"] for row in await read(http, query=f"?offset={len(seen)}&max_rows=7")]
-            await turns(3)
+            await run_ready_tasks(3)
         await writing
         assert seen == list(range(-1, 60))
 

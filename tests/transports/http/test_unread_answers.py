@@ -13,8 +13,8 @@ import pytest
 from oncegate.engine.admission import ANSWER_SHARES
 from oncegate.engine.limits import Limits
 from oncegate.transports.http.routes import topics
-from tests.support.held import turns, until
 from tests.support.http_app import ARROW, CLAIM, JSON, Served, open_http, read_reply, request, served, stream, token
+from tests.support.memory_gateway import run_ready_tasks, wait_until
 
 TOPIC = "/v1/namespaces/default/topics/t"
 READ = request("GET", f"{TOPIC}/partitions/0/records?offset=0&max_rows=100000", Accept=JSON)
@@ -78,7 +78,7 @@ async def test_readers_that_do_not_read_fill_their_own_share_and_others_are_serv
         share = SMALL["bytes_in_flight"] // ANSWER_SHARES
         async with silent(http, READ, 20):
             refused = http.program.gateway.admission
-            await until(lambda: refused.refused > 3 and unread(http) > 0 and refused.requests == 0)
+            await wait_until(lambda: refused.refused > 3 and unread(http) > 0 and refused.requests == 0)
             assert MIB < in_flight(http) <= share + SMALL["page_bytes"]
             assert (await ask(http, READ, "127.0.0.2")).status == 200
             full = refused.answers.hold("address 127.0.0.1", share)  # whatever the system has buffered meanwhile
@@ -87,7 +87,7 @@ async def test_readers_that_do_not_read_fill_their_own_share_and_others_are_serv
             claimed = await ask(http, request("POST", CLAIM, small, Content_Type=JSON), "127.0.0.1")
             assert claimed.status == 200
             full.release()
-        await until(lambda: in_flight(http) == 0)
+        await wait_until(lambda: in_flight(http) == 0)
 
 
 async def test_a_reader_that_takes_no_byte_is_cut_off_and_its_room_is_given_back(
@@ -96,9 +96,9 @@ async def test_a_reader_that_takes_no_byte_is_cut_off_and_its_room_is_given_back
     async with served(**SMALL, unread_answer_ms=1_000) as http:
         await produce(http)
         async with silent(http, READ, 2):
-            await until(lambda: in_flight(http) > 0)
-            await until(lambda: "readers_cut connections=" in http.log.getvalue())
-            await until(lambda: in_flight(http) == 0 and not http.program.server.server_state.connections)
+            await wait_until(lambda: in_flight(http) > 0)
+            await wait_until(lambda: "readers_cut connections=" in http.log.getvalue())
+            await wait_until(lambda: in_flight(http) == 0 and not http.program.server.server_state.connections)
 
 
 async def test_what_follows_an_answer_that_is_not_read_is_not_begun() -> None:
@@ -110,10 +110,10 @@ async def test_what_follows_an_answer_that_is_not_read_is_not_begun() -> None:
         before = http.position
         stuck = raw + request("GET", "/openapi.json") * 8 + request("POST", CLAIM, later, Content_Type=JSON)
         async with silent(http, stuck, 1) as (sock,):
-            await until(lambda: unread(http) > 0)
+            await wait_until(lambda: unread(http) > 0)
             for _ in range(3):
                 assert (await http.send(request("GET", "/healthz/live"))).status == 200
-            await turns()
+            await run_ready_tasks()
             assert (http.position, http.program.gateway.admission.requests) == (before + 1, 0)
             assert not http.program.server.server_state.tasks
             assert in_flight(http) > 0
@@ -122,7 +122,7 @@ async def test_what_follows_an_answer_that_is_not_read_is_not_begun() -> None:
                 taken += await asyncio.wait_for(loop.sock_recv(sock, 1 << 20), 20)
             assert http.position == before + 2
             async with asyncio.timeout(20):  # before an idle connection is closed
-                await until(lambda: in_flight(http) == 0)
+                await wait_until(lambda: in_flight(http) == 0)
 
 
 async def test_a_read_whose_caller_has_gone_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,8 +134,8 @@ async def test_a_read_whose_caller_has_gone_is_not_made(monkeypatch: pytest.Monk
         full = answers.hold("address 127.0.0.1", SMALL["bytes_in_flight"] // ANSWER_SHARES)
         monkeypatch.setattr(topics.records, "read", read.append)
         async with silent(http, READ, 3):
-            await until(lambda: len(answers._waiting) == 3)
-        await until(lambda: not answers._waiting)
+            await wait_until(lambda: len(answers._waiting) == 3)
+        await wait_until(lambda: not answers._waiting)
         full.release()
         assert (read, in_flight(http)) == ([], 0)
 

@@ -12,9 +12,9 @@ import pytest
 from oncegate.app import running
 from oncegate.ledgers.memory import MemoryLedger
 from oncegate.runtime.logging import LogObserver, open_log
-from tests.support.held import until
 from tests.support.http_app import ARROW, JSON, Served, request, settings, stream
 from tests.support.http_requests import PRODUCE, RAW
+from tests.support.memory_gateway import wait_until
 from tests.support.otlp_receiver import Receiver
 
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -115,7 +115,7 @@ async def test_what_a_request_began_is_in_its_trace_no_longer_than_the_request(
         path = "/v1/namespaces/mail/topics/t/records:produce"
         sent = request("POST", path, rows, Content_Type=ARROW, **RAW, traceparent=f"00-{'e' * 32}-{CALLER}-00")
         assert (await http.send(sent)).status == 503
-        await until(lambda: "ledger_lost" in http.log.getvalue())
+        await wait_until(lambda: "ledger_lost" in http.log.getvalue())
         monkeypatch.undo()
     lines = [line for line in http.log.getvalue().splitlines() if "ledger_lost" in line]
     assert lines

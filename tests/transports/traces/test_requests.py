@@ -6,11 +6,11 @@ import json
 import pytest
 
 from oncegate.transports.grpc import gateway_pb2 as pb
+from tests.support.blocked_appends import Gate
 from tests.support.grpc_app import PATHS, both
-from tests.support.held import until
-from tests.support.held_appends import Gate
 from tests.support.http_app import request, served
 from tests.support.http_requests import PRODUCE, ROWS, arrow, claim_json, packed
+from tests.support.memory_gateway import wait_until
 from tests.support.otlp_receiver import Receiver, Span, otlp_over_grpc
 
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -77,10 +77,10 @@ async def test_an_answer_that_rests_on_an_append_under_way_is_linked_with_it(
     async with served() as http:
         with Gate(monkeypatch) as gate:
             first = asyncio.create_task(http.send(packed(bytes(16), traceparent=SAMPLED)))
-            await until(lambda: gate.came == 1)
+            await wait_until(lambda: gate.came == 1)
             late = packed(bytes(16), traceparent=f"00-{other}-{CALLER}-01")  # a repeat, whose answer is the same
             second = asyncio.create_task(http.send(late))
-            await until(lambda: http.program.gateway.shard("default").group_commit.queued[1] == 2)
+            await wait_until(lambda: http.program.gateway.shard("default").group_commit.queued[1] == 2)
         assert {(await first).status, (await second).status} == {200}
         commit = (await spans_of(receiver, "group commit"))["group commit"]
         claim = (await spans_of(receiver, "claim", trace_id=other))["claim"]

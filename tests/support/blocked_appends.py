@@ -1,4 +1,4 @@
-"""Appends of the memory ledger that wait for a test."""
+"""Blocks appends of the memory ledger until a test releases them."""
 
 import asyncio
 from typing import Any
@@ -9,7 +9,7 @@ from oncegate.ledgers.memory import MemoryLedger
 
 
 class Gate:
-    """Holds the appends of the memory ledger until it is opened, at the latest by its end; counts those that came."""
+    """Blocks the appends of the memory ledger until `opened` is set or the context ends. `came` counts them."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.opened, self.came = asyncio.Event(), 0

@@ -1,4 +1,4 @@
-"""A gateway over the memory ledger, whose appends go on when the test says so. No time passes but by the fake clock."""
+"""A gateway over the memory ledger whose appends a test can block. Time passes only on the fake clock."""
 
 import asyncio
 import hashlib
@@ -49,24 +49,25 @@ class _Turn:
         yield
 
 
-async def turns(count: int = TURNS) -> None:
-    """Let everything run that can run without time passing."""
+async def run_ready_tasks(count: int = TURNS) -> None:
+    """Runs the event loop until every task that can run without time passing has run."""
     for _ in range(count):
         await _Turn()
 
 
-async def until(condition: Any) -> None:
-    """Let things run, also on other threads, until `condition()` is true."""
+async def wait_until(condition: Any) -> None:
+    """Runs the event loop, and lets other threads work, until `condition()` is true."""
     async with asyncio.timeout(60):
         while not condition():
             await _Turn()
 
 
 class Disk:
-    """What stands below the ledger. `hold`: appends wait for `let_go`. `faults`: what happens to the next ones.
+    """The disk below the ledger. After `hold`, appends wait for `release`. `faults` lists the faults of the next
+    appends.
 
-    Faults: "full" a definite refusal; "fenced" a newer owner; "lost" an unknown end, nothing written; "kept" an unknown
-    end, all written; "" none.
+    Faults: "full" is a definite refusal; "fenced" a newer owner; "lost" an unknown outcome with nothing written; "kept"
+    an unknown outcome with everything written; "" none.
     """
 
     def __init__(self) -> None:
@@ -85,17 +86,17 @@ class Disk:
     def hold(self) -> None:
         self.gate.clear()
 
-    async def let_go(self) -> None:
+    async def release(self) -> None:
         self.gate.set()
-        await turns()
+        await run_ready_tasks()
 
     def kinds(self) -> list[list[str]]:
-        """The entries of each append, by the names of their classes."""
+        """Returns the entries of each append by the names of their classes."""
         return [[type(entry).__name__ for entry in group] for group in self.appends]
 
 
-class HeldLedger:
-    """`ports.Ledger` and `ports.Outputs` over others; each append goes through the disk."""
+class GatedLedger:
+    """`ports.Ledger` and `ports.Outputs` over another ledger; each append passes through the disk."""
 
     def __init__(self, good: Ledger, outputs: Outputs, disk: Disk) -> None:
         self._good, self._outputs, self._disk = good, outputs, disk
@@ -141,15 +142,15 @@ class HeldLedger:
         await self._good.compact(position, snapshot)
 
 
-class HeldLedgers(MemoryLedgers, Storage):
-    """`ports.Ledgers`; what is in memory stays when a gateway over it is closed and another opened."""
+class GatedLedgers(MemoryLedgers, Storage):
+    """`ports.Ledgers` in memory. Its content survives when one gateway over it closes and another opens."""
 
     def __init__(self) -> None:
         super().__init__()
         self.disk = Disk()
         self.runs = MemoryRunFolders()
         self.fenced_by_appends = False
-        # Of the last opening of each namespace, for a test that ends it beside appends.
+        # The end cell of the last opening of each namespace; tests use it to end a ledger outside an append.
         self.ends: WeakValueDictionary[str, EndCell] = WeakValueDictionary()
 
     @asynccontextmanager
@@ -158,14 +159,14 @@ class HeldLedgers(MemoryLedgers, Storage):
             raise self.disk.refuse_to_open
         async with super().open(namespace) as opened:
             self.disk.opened += 1
-            ledger = self.held(opened)
-            # Where appends alone find a newer owner, its opening ends nothing here.
+            ledger = self.gated(opened)
+            # If only appends detect a newer owner, opening a second one does not end the first.
             end = self.ends[namespace] = EndCell() if self.fenced_by_appends else opened.end
             yield replace(opened, ledger=ledger, outputs=ledger, end=end, storage=self)
 
-    def held(self, opened: OpenLedger) -> HeldLedger:
+    def gated(self, opened: OpenLedger) -> GatedLedger:
         assert opened.outputs is not None
-        return HeldLedger(opened.ledger, opened.outputs, self.disk)
+        return GatedLedger(opened.ledger, opened.outputs, self.disk)
 
     def free_bytes(self) -> tuple[int, int]:
         return self.disk.free_bytes
@@ -173,7 +174,7 @@ class HeldLedgers(MemoryLedgers, Storage):
 
 @dataclass
 class Events:
-    """An observer that remembers."""
+    """An observer that records events."""
 
     seen: list[tuple[str, dict[str, object]]] = field(default_factory=list)
 
@@ -185,9 +186,9 @@ class Events:
 
 
 class Served:
-    """A gateway under test, with short names for what is asked of it."""
+    """A gateway under test, with short names for requests to it."""
 
-    def __init__(self, gateway: Gateway, ledgers: HeldLedgers, clock: FakeClock, events: Events) -> None:
+    def __init__(self, gateway: Gateway, ledgers: GatedLedgers, clock: FakeClock, events: Events) -> None:
         self.gateway, self.ledgers, self.clock, self.events = gateway, ledgers, clock, events
         self.disk = ledgers.disk
         self._tasks: list[asyncio.Task[Any]] = []
@@ -199,26 +200,26 @@ class Served:
     def deadline(self, timeout_ms: int | None = None) -> Deadline:
         return Deadline(self.clock, timeout_ms)
 
-    async def open_after(self, pause_ms: int) -> None:
-        """Holds that the next try to open a ledger is told as lost after `pause_ms` and not a millisecond sooner."""
-        await turns()
+    async def check_next_opening_after(self, pause_ms: int) -> None:
+        """Checks that the next attempt to open a ledger is logged as lost after exactly `pause_ms`."""
+        await run_ready_tasks()
         self.clock.advance(pause_ms - 1)
-        await turns()
+        await run_ready_tasks()
         tried = self.events.names().count("ledger_lost")
         self.clock.advance(1)
-        await turns()
+        await run_ready_tasks()
         assert self.events.names().count("ledger_lost") == tried + 1
 
     def start(self, asked: "Coroutine[Any, Any, T]") -> "asyncio.Task[T]":
-        """Ask without waiting for the answer."""
+        """Starts a request without waiting for its answer."""
         task = asyncio.create_task(asked)
         self._tasks.append(task)
         return task
 
     async def begin(self, asked: "Coroutine[Any, Any, T]") -> "asyncio.Task[T]":
-        """Ask, and let it come as far as it can."""
+        """Starts a request and runs it until it blocks."""
         task = self.start(asked)
-        await turns()
+        await run_ready_tasks()
         return task
 
     async def claim(
@@ -277,12 +278,12 @@ class Served:
         return await self.shard.records.produce(ProduceRequest(topic, id16(1), call, rows), self.deadline(timeout_ms))
 
     async def read(self, topic: str = "topic") -> list[int]:
-        """The column `n` of all rows of a topic."""
+        """Returns the column `n` of all rows of a topic."""
         fetched = await self.shard.topics.fetch(topic, 0, 0, 1_000_000, 1 << 40)
         return [n for chunk in fetched.chunks for n in pa.ipc.open_stream(chunk.data).read_all()["n"].to_pylist()]
 
     async def end(self) -> None:
-        """Nothing that a test left waiting outlives it."""
+        """Cancels the requests that a test left waiting."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -290,13 +291,14 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    ledgers: HeldLedgers | None = None,
+    ledgers: GatedLedgers | None = None,
     duplicates: DuplicateTopic | None = None,
     clock: FakeClock | None = None,
     **limits: Any,
 ) -> AsyncIterator[Served]:
-    """A gateway over its own memory, or over what an earlier one left. `duplicates`: where they are told."""
-    ledgers = ledgers if ledgers is not None else HeldLedgers()
+    """Opens a gateway over new ledgers, or over those of an earlier one. `duplicates`: the topic where duplicates are
+    logged."""
+    ledgers = ledgers if ledgers is not None else GatedLedgers()
     clock, events, known = clock or FakeClock(), Events(), Limits(**limits)
     async with AsyncExitStack() as stack:
         logs = None
@@ -324,7 +326,7 @@ def id16(number: int) -> bytes:
 
 
 def rows_of(*numbers: int, column: str = "n", kind: Any = None) -> Rows:
-    """Rows as the door hands them on."""
+    """Returns rows as a transport passes them to the engine."""
     batch = pa.record_batch({column: pa.array(numbers, pa.int64() if kind is None else kind)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -336,7 +338,7 @@ def winner(answer: StageResult, token: int = 1, chunks: int = 1) -> Winner:
     return Winner(id16(token), chunks, answer.rows, answer.fingerprint)
 
 
-def said(answer: ClaimResult) -> list[str]:
-    """The verdicts in words, as `GRANTED` or `GRANTED+TAKEOVER`."""
+def verdicts_of(answer: ClaimResult) -> list[str]:
+    """Returns the verdicts as words such as `GRANTED` or `GRANTED+TAKEOVER`."""
     rows = [BY_BYTE[int(byte)] for byte in np.asarray(answer.verdicts)]
     return [row.verdict.name + "".join(f"+{flag.name}" for flag in row.flags) for row in rows]

@@ -1,10 +1,10 @@
-"""An observer that tests wait for, where what is told comes from another thread."""
+"""An observer for events that come from another thread."""
 
 import threading
 
 
-class Heard:
-    """Keeps events in the order they came."""
+class EventWaiter:
+    """Records events in order."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -16,6 +16,6 @@ class Heard:
             self._changed.notify_all()
 
     def wait(self, name: str, times: int = 1) -> None:
-        """Returns once so many of that name have come; AssertionError after half a minute."""
+        """Returns once `times` events of that name have arrived. Raises AssertionError after 30 seconds."""
         with self._changed:
             assert self._changed.wait_for(lambda: [one for one, _ in self.events].count(name) >= times, 30), self.events
