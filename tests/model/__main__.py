@@ -1,7 +1,8 @@
-"""Random walks over all that can happen to messages about ids: `python -m tests.model SECONDS [SEED]`.
+"""Random walks over everything that can happen to messages about ids: `python -m tests.model SECONDS [SEED]`.
 
-First attempts that only claim; then, in tests.model.mixed, with producers, jobs that take, and retirement; then, in
-tests.model.sequences, drivers and lanes of a source; last, in tests.model.kafka, owners of a ledger on Kafka.
+The walks of attempts that only claim come first. The walks with producers, jobs that take, and retirement
+(tests.model.mixed) follow, then those of drivers and lanes of a source (tests.model.sequences), and last those of
+owners of a ledger on Kafka (tests.model.kafka).
 """
 
 import sys

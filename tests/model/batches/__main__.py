@@ -1,4 +1,4 @@
-"""Long walks: `python -m tests.model.batches SECONDS [SEED]`. Exit status 1 when a promise broke that must hold."""
+"""Long walks: `python -m tests.model.batches SECONDS [SEED]`. Exit status 1 if a promise broke that must hold."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ from tests.model.batches.world import World, walk
 
 
 def walk_for(knobs: Knobs, seconds: float, seed: str) -> bool:
-    """Walk until the time is up, print what came of it; whether only accepted promises broke."""
+    """Walks until the time is up and prints the results. Returns whether only accepted promises broke."""
     end, count = time.monotonic() + seconds, 0
     broke: Counter[str] = Counter()
     stops: Counter[str] = Counter()

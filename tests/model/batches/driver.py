@@ -1,6 +1,6 @@
-"""A Spark driver as the gateway meets it: it begins batches, its tasks stage, it commits, it dies.
+"""A Spark driver as the gateway sees it: it begins batches, its tasks stage rows, it commits, it dies.
 
-A driver's life is a generator: each `yield` is a moment at which anything else may happen, or a request and its reply.
+A driver's life is a generator. At a bare `yield` anything else may happen; a `yield` of a request returns its reply.
 """
 
 from collections.abc import Generator
@@ -21,7 +21,7 @@ NO_MESSAGE = bytes(16)
 
 @dataclass(frozen=True)
 class Request:
-    """`ask` for the gateway's `verb`; its reply is what `yield` gives, None when there is none."""
+    """A request `ask` for the gateway's `verb`. Its `yield` returns the reply, or None if there is none."""
 
     verb: str
     ask: Any
@@ -29,7 +29,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Offsets:
-    """One entry of the offset log: source rows `low` to `high`; `digest` is that of the file's bytes."""
+    """An entry of the offset log: source rows `low` to `high`, and the digest of the file."""
 
     low: int
     high: int
@@ -40,11 +40,11 @@ Life = Generator[Request | None, Any, None]
 
 
 class Died(Exception):
-    """This driver is over."""
+    """This driver has ended."""
 
 
 class Driver:
-    """`run` is None in batch jobs. `green`: the batches it reported as done."""
+    """A driver. `run` is None in batch jobs; `green` lists the batches that it reported as done."""
 
     def __init__(self, world: "World", name: str, run: str | None) -> None:
         self.world, self.name, self.run = world, name, run
@@ -83,7 +83,7 @@ class Driver:
         return tuple(winners)
 
     def _task(self, rows: list[Item]) -> Generator[Request | None, Any, Winner]:
-        """Up to four attempts, each with a token of its own; a chunk whose reply was lost is sent again once."""
+        """Makes up to four attempts, each with its own token; repeats a chunk once if its reply was lost."""
         rng = self.world.rng
         for _ in range(ATTEMPTS):
             token = self.world.name16()
@@ -114,7 +114,7 @@ class Driver:
     def _commit(
         self, winners: tuple[Winner, ...], digests: tuple[bytes | None, bytes | None]
     ) -> Generator[Request | None, Any, None]:
-        """One nonce, kept while the answer is not known."""
+        """Commits with a nonce that stays the same until the answer is known."""
         world = self.world
         run = self.run if world.knobs.kind != "batch" else None
         ask = CommitRequest(self.batch_name, run, world.name16(), winners, *digests, world.knobs.first_wins)

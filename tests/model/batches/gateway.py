@@ -1,7 +1,8 @@
 """The gateway of the walk: the shipped use cases of named batches over the shipped index and table.
 
-No rule stands here. The ledger is a list of bytes, and an append returns when the walk says so: what a call rests on
-is durable (`flush`), refused (`refuse`) or lost with the process (`crash`). Calls are driven by hand, without a loop.
+This file contains no rule. The ledger is a list of bytes, and the walk decides when an append returns: its entries
+become durable (`flush`), are refused (`refuse`) or are lost with the process (`crash`). Calls are driven by hand,
+without a loop.
 """
 
 import types
@@ -27,7 +28,7 @@ from oncegate.index.writers import RunOrder
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
 from tests.model.batches.rows import Item, unpack
-from tests.model.kit.held import Call, HeldGroupCommit
+from tests.model.kit.manual_commit import Call, ManualGroupCommit
 from tests.model.kit.replies import Broken
 
 LIMITS = Limits()
@@ -35,7 +36,7 @@ PARTITIONS = 2
 
 
 class BatchShard:
-    """What `ShardIndex` is, without free ids."""
+    """The part of `ShardIndex` without free ids."""
 
     settings = NamespaceSet(0, 1, 0)
 
@@ -51,16 +52,16 @@ class BatchShard:
         return (lambda: [undo() for undo in reversed(undos) if undo is not None] and None), (lambda: None)
 
     def state(self) -> tuple[object, ...]:
-        """Everything that a replay must give back."""
+        """Returns everything that a replay must reproduce."""
         batches = self.batches
         numbers = (batches.stage_bytes, batches.suppressed_rows)
         return vars(batches.committed), batches.stages, numbers, dict(self.topics)
 
 
 class Gateway:
-    """Stage, commit and abort as shipped, over one topic of two partitions.
+    """Stages, commits and aborts as shipped, over one topic of two partitions.
 
-    `copies` counts what readers can see, by source row and write.
+    `copies` counts the visible rows by source row and write.
     """
 
     def __init__(self, clock: FakeClock, random: Callable[[int], bytes], observer: Any) -> None:
@@ -78,7 +79,7 @@ class Gateway:
         self.index: Any = BatchShard()
         for position, body in enumerate(self.entries, 1):
             self.index.apply(position, decode(body), 0)
-        group_commit: Any = HeldGroupCommit(len(self.entries))
+        group_commit: Any = ManualGroupCommit(len(self.entries))
         self.group_commit = group_commit
         journal = Journal("model", self.index, group_commit, self._clock, self._observer, LIMITS, self._random)
         self._stages = StageQuota(journal, lambda: (1, 1))
@@ -87,18 +88,18 @@ class Gateway:
         self._compare("a start")
 
     def call(self, verb: str, ask: object) -> Call:
-        """Begin a `stage`, `commit` or `abort`."""
+        """Begins a `stage`, `commit` or `abort`."""
         call = Call(getattr(self._staging, verb)(ask, Deadline(self._clock)))
         if not call.ended:
             self._calls.append(call)
         return call
 
     def sweep(self) -> None:
-        """What a timer does: stages past their time to live go."""
+        """Drops stages past their time to live, as a timer does."""
         self._stages.sweep()
 
     def flush(self) -> None:
-        """The append returned: everything taken so far is durable, and said."""
+        """Lets the append return: everything submitted so far becomes durable and is answered."""
         pending, self.group_commit.pending = self.group_commit.pending, []
         for change in pending:
             for body in change.entries:
@@ -117,14 +118,14 @@ class Gateway:
                 self._calls.append(call)
 
     def refuse(self) -> None:
-        """The ledger wrote nothing and said so: the callers are told."""
+        """Lets the ledger refuse the append with nothing written; the callers get the error."""
         self.group_commit.take_back()
         self._compare("an undo")
         for call in self._waiters():
             call.fail(LedgerFull("no room"))
 
     def crash(self) -> None:
-        """The process dies and starts again on what is durable; nobody waiting is answered."""
+        """Kills the process and restarts it on the durable entries. Waiting callers get no answer."""
         for call in self._waiters():
             call.die()
         self._start()

@@ -1,4 +1,4 @@
-"""What is walked: each set of circumstances, and what may go wrong in it."""
+"""The circumstances of each kind of walk, and the promises that may break in it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,12 +6,13 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Knobs:
-    """kind: a stream with one write a batch; foreachBatch with `writes`; `df.write` with txnAppId and no run.
+    """A kind of walk.
 
-    equal: all writes of a batch bring the same rows. restores: when an older copy of the checkpoint is put back.
-    drops: time passes, so stages are given up by their owners or run out. advice: which writes get a writeId once
-    SECOND_WRITE said so. storm: much is killed, started and restored. lively: after every walk one driver alone, with
-    no fault, must come to its end. accepted: promises that these circumstances are known to break, seldom; counted.
+    kind: a stream with one write per batch; foreachBatch with `writes`; `df.write` with txnAppId and no run. equal: all
+    writes of a batch bring the same rows. restores: when an older copy of the checkpoint is put back. drops: time
+    passes, so owners give up stages or stages expire. advice: the writes that get a writeId after SECOND_WRITE. storm:
+    many kills, starts and restores. lively: after each walk one driver alone, without faults, must finish. accepted:
+    promises that are known to break seldom in these circumstances; counted.
     """
 
     name: str
@@ -47,7 +48,7 @@ KNOWN = (
     Knobs("two equal writes, advice followed", "foreach_batch", 2, equal=True, advice="the later ones", drops=True),
 )
 
-# Without digests everything must hold as long as no older copy is put back while a driver lives.
+# Without digests everything must hold unless an older copy is put back while a driver lives.
 UNKNOWN = (
     Knobs("stream, unknown, restored at rest", digests="unknown", restores="at rest", storm=True),
     Knobs("stream, mixed, restored at rest", deterministic=False, digests="mixed", restores="at rest", storm=True),
@@ -61,8 +62,8 @@ UNKNOWN = (
     Knobs("df.write, not deterministic", "batch", deterministic=False, drops=True),
 )
 
-# The exception: without a digest, an older copy put back while a driver lives. Its rows may be published twice; and
-# when it still writes the commit log, a batch of the new history is passed over. With first_wins the user agreed to it.
+# The exception: without a digest, an older copy is put back while a driver lives. Its rows may be published twice. If
+# that driver also writes the commit log, a batch of the new history is skipped. With first_wins the user agreed to it.
 _EITHER = frozenset({"TWICE", "DROP"})
 RISKY = (
     Knobs("stream, unknown, restored", digests="unknown", restores="any time", storm=True, accepted=_EITHER),
@@ -77,7 +78,7 @@ RISKY = (
     ),
 )
 
-# What the rules are for: each of these is how it was once done, or a reading of them that is wrong.
+# Former or mistaken versions of the rules, which show why the rules are needed.
 WRONG = (
     Knobs("the digest is read in commit", restores="any time", storm=True, digest_read="in commit"),
     Knobs("every write gets a writeId after SECOND_WRITE", "foreach_batch", 2, advice="all"),

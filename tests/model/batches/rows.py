@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from oncegate.engine.requests import Rows
 
-# (number of the source row, write within the batch, salt of a plan that is not deterministic)
+# (number of the source row, write within the batch, salt of a nondeterministic plan)
 Item = tuple[int, int, str]
 
 SCHEMA = pa.schema([("item", pa.string())])
@@ -21,12 +21,12 @@ def _print_of(item: Item) -> int:
 
 
 def print_of(items: Iterable[Item]) -> bytes:
-    """The sum modulo 2^128 of a hash of each item, as a door would compute it of the rows."""
+    """Returns the sum modulo 2^128 of a hash of each item, as a transport computes it from rows."""
     return (sum(map(_print_of, items)) % (1 << 128)).to_bytes(16, "little")
 
 
 def pack(items: Sequence[Item]) -> Rows:
-    """Rows as a door would hand them on; their bytes are JSON, which only the walk reads."""
+    """Returns rows as a transport passes them on. Their bytes are JSON, which only the walk reads."""
     data = json.dumps(items).encode()
     return Rows(SCHEMA, [items], len(items), data)
 
@@ -40,5 +40,5 @@ def sha256(rows: Rows) -> bytes:
 
 
 def merged(prints: Iterable[bytes]) -> bytes:
-    """What a driver adds up from the messages of one task."""
+    """Returns the sum that a driver computes from the messages of one task."""
     return (sum(int.from_bytes(one, "little") for one in prints) % (1 << 128)).to_bytes(16, "little")

@@ -1,9 +1,9 @@
-"""Rows of the commit table left out, one at a time: which the walks miss, and what breaks.
+"""Removes rows of the commit table one at a time, and checks which walks fail and what breaks.
 
-Four rows cannot be seen by them: without "this very commit again" the repeat falls through to DUPLICATE, which reports
-other counts and loses nothing; "input unknown, rows dropped" needs a thousand names; no job of the walks passes a
-number over, and no batch says what it reads beside its entry. Their stories are in tests/core, where every row is left
-out, and every outcome altered, too.
+The walks cannot detect four rows. Without "this very commit again" the repeat falls through to DUPLICATE, which reports
+other counts and loses nothing. "input unknown, rows dropped" needs a thousand names. No job of the walks skips a
+number, and no batch reports its reads beside its entry. tests/core removes every row and changes every outcome, these
+four too.
 """
 
 import os
@@ -18,7 +18,7 @@ from tests.model.batches.world import walk
 SEED = os.environ.get("ONCEGATE_MODEL_SEED", "3")
 WALKS_MAX = 4000
 
-# Row, in which walks it is missed, and the promises of which one breaks first. ERROR: the shipped code trips over it.
+# Row: the walks that need it, and the promises of which one breaks first. ERROR: the shipped code raises.
 CAUGHT = {
     "the batch before was committed with other input": ("stream, restored often", {"TWICE", "DROP"}),
     "new, a stage is missing": ("stream, not deterministic", {"DROP", "ERROR"}),

@@ -1,6 +1,6 @@
 """Random walks of named batches: the shipped tables, index and use cases against everything that can happen.
 
-ONCEGATE_MODEL_SEED chooses other walks; ONCEGATE_MODEL_WALKS how many of each kind.
+ONCEGATE_MODEL_SEED chooses other walks; ONCEGATE_MODEL_WALKS is the number of each kind.
 """
 
 import os

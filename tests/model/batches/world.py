@@ -1,7 +1,7 @@
-"""One walk: drivers, their checkpoint, a network that delays, doubles and loses, and the gateway in the middle.
+"""A walk of drivers, their checkpoint, the gateway, and a network that delays, duplicates and loses messages.
 
-Promises: TWICE no row is published twice; DROP a green batch and all before it are published; WEDGE a lone driver comes
-to its end; REPLAY the index is what its ledger adds up to; LEAK no bytes wait that no stage names.
+Promises: TWICE no row is published twice; DROP a green batch and all batches before it are published; WEDGE a lone
+driver finishes; REPLAY the index equals its replayed ledger; LEAK no bytes are kept that no stage names.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from tests.model.batches.driver import Died, Driver, Life, Offsets, Request
 from tests.model.batches.gateway import LIMITS, Gateway
 from tests.model.batches.knobs import Knobs
 from tests.model.batches.rows import Item
-from tests.model.kit.held import Call
+from tests.model.kit.manual_commit import Call
 from tests.model.kit.replies import Broken
 
 STEPS = 60
@@ -23,7 +23,7 @@ BATCHES = 3
 LIVELY_STEPS = 400
 
 
-# What happens next, and how often.
+# The possible events and their probabilities.
 USUAL = (("_act_one", 0.80), ("_arrive_late", 0.06), ("_kill_one", 0.03), ("_start_another", 0.02))
 USUAL += (("_crash", 0.03), ("_let_time_pass", 0.02), ("_copy_or_restore", 0.04))
 STORM = (("_act_one", 0.70), ("_arrive_late", 0.02), ("_kill_one", 0.08), ("_start_another", 0.10))
@@ -31,7 +31,7 @@ STORM += (("_crash", 0.01), ("_copy_or_restore", 0.09))
 
 
 class Alive:
-    """A driver under way: what it waits for, and the reply it reads next."""
+    """A running driver: the call that it waits for, and the reply that it reads next."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
@@ -57,7 +57,7 @@ class World:
         self._over = False
         self._perfect = False
 
-    # What drivers ask of the world
+    # Requests of drivers to the world.
 
     def uid(self, prefix: str) -> str:
         self._count += 1
@@ -68,7 +68,7 @@ class World:
         return self._count.to_bytes(16, "big")
 
     def begin(self, driver: Driver) -> int | None:
-        """The batch that comes next; its entry of the offset log is there afterwards. None when all are done."""
+        """Returns the next batch, whose entry of the offset log then exists, or None if all are done."""
         batch = self.knobs.kind == "batch"
         top = max(self.offsets, default=-1)
         number = 0 if batch else driver.next_batch
@@ -87,7 +87,7 @@ class World:
         return number
 
     def read_digests(self, number: int) -> tuple[bytes | None, bytes | None]:
-        """Of this batch and the one before it, as the client reads them from the checkpoint."""
+        """Returns the digests of this batch and the previous one, as the client reads them from the checkpoint."""
         known = {"known": True, "unknown": False, "mixed": self.rng.random() < 0.5}[self.knobs.digests]
         if not known or self.knobs.kind == "batch":
             return None, None
@@ -109,7 +109,7 @@ class World:
         self.stop = code
 
     def post(self, request: Request) -> None:
-        """Send without waiting for the reply."""
+        """Sends a request without waiting for the reply."""
         if self.rng.random() < 0.5:
             self._net.append(request)
         else:
@@ -126,7 +126,7 @@ class World:
                         "DROP", f"{driver.name} is green on batch {number}, row {item} of write {write} is not there"
                     )
 
-    # What happens
+    # Events.
 
     @property
     def _copies(self) -> int:
@@ -136,14 +136,14 @@ class World:
         self.trace.append(text)
 
     def story(self) -> str:
-        """The walk, line by line."""
+        """Returns the trace of the walk."""
         return "\n".join(
             line if isinstance(line, str) else f"    {line[0].verb} {line[0].ask} -> {line[1].reply}"
             for line in self.trace
         )
 
     def walk(self) -> None:
-        """Raises Broken."""
+        """Runs the walk. Raises Broken."""
         for _ in range(STEPS):
             if self._quiet:
                 break
@@ -154,7 +154,7 @@ class World:
 
     @property
     def _quiet(self) -> bool:
-        """Nothing can happen any more."""
+        """Returns whether nothing more can happen."""
         ended = self._over or (len(self.commits) == BATCHES and not self.knobs.restores)
         stopped = self.stop is not None and (self._advised or not self.knobs.advice)
         return not self._drivers and not self._net and (stopped or ended)
@@ -197,7 +197,7 @@ class World:
         self.note(f"{driver.name} starts, run {driver.run}")
 
     def _start_another(self) -> None:
-        """A successor beside a driver that is not dead: from now on that one is a zombie."""
+        """Starts a successor beside a living driver, which is a zombie from then on."""
         if len(self._drivers) < 2 and self.stop is None and self.knobs.kind != "batch":
             self._start()
 
@@ -241,7 +241,7 @@ class World:
             self.note("the checkpoint is put back")
 
     def _act(self, alive: Alive) -> None:
-        """One step of a driver, unless it waits."""
+        """Takes one step of a driver unless it waits."""
         reply: object = None
         if alive.call is not None:
             if not alive.call.ended and (self._perfect or self.rng.random() < 0.9):
@@ -259,7 +259,7 @@ class World:
                 self._send(alive, request)
 
     def _end(self, alive: Alive, why: str) -> None:
-        """A driver that fails aborts what its tasks staged."""
+        """Ends a driver, which aborts the stages of its tasks when it fails."""
         driver = alive.driver
         self.note(f"{driver.name} ends: {why}")
         self._drivers.remove(alive)
@@ -285,7 +285,7 @@ class World:
         return call
 
     def _must_get_there(self) -> None:
-        """From here on no fault: one driver alone comes to its end."""
+        """Checks that one driver alone finishes if there are no more faults."""
         self._drivers, self._net, self.stop, self._perfect = [], [], None, True
         self.gateway.flush()
         self._start()
@@ -299,7 +299,7 @@ class World:
 
 
 def walk(knobs: Knobs, seed: str) -> tuple[World, Broken | None]:
-    """One walk, and what it broke. The same seed walks the same way."""
+    """Runs a walk and returns what it broke. The same seed gives the same walk."""
     world = World(knobs, f"{seed}/{knobs.name}")
     try:
         world.walk()

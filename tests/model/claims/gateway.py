@@ -1,7 +1,7 @@
 """A gateway reduced to its decisions: the real tables and the real index, over a ledger that is a list of bytes.
 
-No rule stands here. A verdict is what `ClaimIndex.ask` says, an effect what `SETTLE` says; what is written is encoded,
-decoded and applied. The ledger may refuse (`refuse`), and the process may die and start again (`crash`).
+This file contains no rule. `ClaimIndex.ask` decides verdicts and `SETTLE` effects; entries are encoded, decoded and
+applied. The ledger may refuse (`refuse`), and the process may die and restart (`crash`).
 """
 
 import random
@@ -45,7 +45,7 @@ class Gateway:
         return index
 
     def claim(self, token: bytes, call: int, ids: Sequence[int], lease_ms: int) -> ClaimReply:
-        """Raises TokenReused, Overloaded, LedgerFull."""
+        """Claims ids. Raises TokenReused, Overloaded, LedgerFull."""
         digest = bytes(ids).ljust(16, b"\xff")
         asked = self.index.decide(token, call, digest, self.fingerprints[list(ids)], self.now_ms)
         claim = asked.claim
@@ -63,7 +63,7 @@ class Gateway:
         return ClaimReply(claim if any(row.may_write for row in rows) else None, verdicts)
 
     def settle(self, verb: Verb, claim: bytes) -> SettleReply:
-        """Raises UnknownClaim, ReleasedClaim, LedgerFull."""
+        """Settles a claim. Raises UnknownClaim, ReleasedClaim, LedgerFull."""
         view = self.index.view(claim, self.now_ms)
         effect = decisions.SETTLE[verb, view.state].effect
         if effect is Effect.REFUSE_UNKNOWN:
@@ -98,7 +98,7 @@ class Gateway:
         return index
 
     def check_replay(self) -> ClaimIndex:
-        """P3, and the index that a new process would have."""
+        """Checks P3 and returns the index that a new process would have."""
         index = self.rebuilt()
         for name in ("takeovers", "open_claims", "ids"):
             live, replayed = getattr(self.index, name), getattr(index, name)
@@ -112,7 +112,7 @@ class Gateway:
         self.index = self.check_replay()
 
     def sweep(self, claims: Sequence[bytes]) -> None:
-        """Sweep, and look whether anything that can be asked has changed."""
+        """Sweeps, and checks that no answer has changed."""
         before = self._everything(claims)
         self.index.sweep(self.now_ms)
         if before != self._everything(claims):

@@ -1,4 +1,4 @@
-"""What rarely happens by chance, told step by step; each raises Broken under a table that gets it wrong."""
+"""Sequences that rarely occur by chance, step by step. Each raises Broken under a table that gets it wrong."""
 
 from dataclasses import replace
 
@@ -33,9 +33,9 @@ class Story:
 
 
 def late_copy_meets_a_released_id() -> None:
-    """A was granted 1 and not 0, which C held and gives back; a second copy of A's claim arrives; A completes.
+    """C holds 0, so A is granted only 1. C releases 0, a second copy of A's claim arrives, and A completes.
 
-    Had the copy been granted 0, A's completion would mark it done, and nobody wrote it.
+    If the copy were granted 0, A's completion would mark it done although no row was written.
     """
     story = Story()
     story.claim("C", 1, (0,))

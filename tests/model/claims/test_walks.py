@@ -1,4 +1,4 @@
-"""The model of free ids with the real tables and the real index: walks, and the one story that walks rarely meet."""
+"""The model of free ids with the real tables and the real index: walks, and a sequence that walks rarely reach."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def test_a_walk_is_made_by_its_seed_alone() -> None:
 
 
 def test_walks_meet_all_that_the_model_is_about() -> None:
-    """A model that never crashes, takes over or repeats would be green for ever."""
+    """A model that never crashes, takes over or repeats would always pass."""
     told = "\n".join(line for seed in range(60) for line in traced(SETUPS["late"], seed))
     for event in ("TAKEOVER", "DUPLICATE+OWN", "SAME+OF_CALL", "BUSY", "RELEASE", "RENEW", "late:", "sweep"):
         assert event in told, event
@@ -68,7 +68,7 @@ def test_a_late_copy_of_a_claim_does_not_add_to_what_its_completion_marks_done()
     late_copy_meets_a_released_id()
 
 
-def test_a_request_is_told_apart_by_its_call() -> None:
+def test_requests_are_distinguished_by_their_call() -> None:
     world = World(replace(SETUPS["default"], full=0.0), SEED)
     token = world.attempts["A"].token
     first = world.handle(Request("A", token, None, 1, (0, 1), 1_000))

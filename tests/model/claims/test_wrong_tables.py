@@ -1,7 +1,7 @@
-"""Every cell of both tables, changed to something plausible, is caught: here is by what.
+"""Changes every cell of both tables to something plausible, and checks that the model or the cell's own test fails.
 
-The model sees what breaks a promise. What only makes an answer late or odd (a repeat refused until its lease ends,
-a settled claim settled again) breaks none: the cell's own test sees it, as it sees every other change.
+The model detects changes that break a promise. A change that only makes an answer late or odd (a repeat refused until
+its lease ends, a settled claim settled again) breaks none; the cell's own test detects it, like every other change.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ from tests.support.index.settle_cells import check_settle_cell
 
 CELLS, STORY = "cells", "story"
 WALKS_MAX = 1_500
-# What a hundred walks do not come to, and a walk that does; where walks change, the search finds another.
+# Changes that a hundred walks do not detect, each with the seed of a walk that does. If walks change, search again.
 KNOWN_SEEDS = {
     "ABSENT-SAME_CLAIM-GRANT_AGAIN": 105,
     "CLAIMED_OVER-REPEAT-GRANT_AGAIN": 127,
@@ -32,7 +32,7 @@ KNOWN_SEEDS = {
     "RENEW-RELEASED": 73,
 }
 
-# (cell, wrong action) -> the property that the model finds broken, or CELLS where it has nothing to see.
+# (cell, wrong action) -> the property that breaks in the model, or CELLS if the model cannot detect it.
 WRONG_CLAIM: dict[tuple[IdState, Asker, Action], str] = {
     (IdState.ABSENT, Asker.SAME_CLAIM, Action.GRANT): CELLS,
     (IdState.ABSENT, Asker.SAME_CLAIM, Action.GRANT_AGAIN): "P2",
@@ -128,7 +128,7 @@ def test_without_a_claim_cell_nothing_starts(cell: tuple[IdState, Asker], monkey
         walk(SETUPS["default"], 1, Outcome())
 
 
-# A client that keeps the rules never completes what it released, nor releases what it completed.
+# A correct client never completes a released claim, nor releases a completed one.
 NEVER_WALKED = {(Verb.COMPLETE, ClaimState.RELEASED), (Verb.RELEASE, ClaimState.DONE)}
 
 
@@ -146,7 +146,7 @@ def test_without_a_settling_cell_the_model_stops(
 
 
 def test_each_cell_has_a_wrong_action_here_and_no_action_here_is_the_right_one() -> None:
-    # Nobody takes here, or brings payloads: those are of the mixed walk.
+    # Takes and payloads occur only in the mixed walk.
     others = {(state, asker) for state in (IdState.TAKEN, IdState.DONE_OTHER, IdState.PAST) for asker in Asker}
     assert {change[:2] for change in WRONG_CLAIM} == set(CLAIM) - others
     assert {change[:2] for change in WRONG_SETTLE} == set(SETTLE)

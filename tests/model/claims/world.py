@@ -1,16 +1,16 @@
-"""What really happens around a gateway: attempts that write, a network that loses, delays and doubles, and the checks.
+"""The reality around a gateway: attempts that write, a lossy network, and the checks.
 
-The world knows what was written and what was acknowledged, never what the gateway holds inside:
+The world knows which rows were written and which claims were acknowledged, never the gateway's internal state:
 
     P1    an acknowledged completion is never granted again
-    P2    nobody is granted what a live claim holds
+    P2    an id of a live claim is granted to no other attempt
     P3    replaying the ledger gives the index                       (gateway.py)
     P4    an attempt is green only when all its ids are done
     P5    copies of an id beyond the first <= ids granted by takeover
-    P6    an attempt that keeps trying, alone, gets there; nobody is stopped without cause. Where nobody takes over,
-          only what a claim holds that was never settled may keep it from that
-    LOSS  nothing is done, and nobody green, that was never written
-    COUNT a settling tells how many ids it settled;  SWEEP  a sweep changes no answer   (gateway.py)
+    P6    an attempt that keeps trying, alone, finishes; no attempt is rejected without cause. Without takeovers, only
+          ids of a claim that was never settled may prevent it from finishing
+    LOSS  no id is done, and no attempt green, without a write
+    COUNT a settling returns the number of ids that it settled;  SWEEP  a sweep changes no answer   (gateway.py)
 """
 
 import random
@@ -29,12 +29,11 @@ WANTED = {"A": (0, 1), "B": (1, 0, 1), "C": (0,)}
 
 @dataclass(frozen=True)
 class Setup:
-    """One way to run the model.
+    """A way to run the model.
 
-    chaff: a crowd of other claims comes and goes, so that rows and slots are reused. late, doubled: how often a
-    request comes later than its client waits for, or a second time. refusing: how often a sink refuses a row.
-    full: how often the ledger refuses an append, so that the index takes it back. expiry: what becomes of leases that
-    ran out.
+    chaff: a crowd of other claims comes and goes, so that rows and slots are reused. late, doubled: probability that a
+    request arrives after its client's timeout, or twice. refusing: probability that a sink refuses a row. full:
+    probability that the ledger refuses an append, so that the index undoes it. expiry: the handling of expired leases.
     """
 
     widths: Widths = field(default_factory=Widths)
@@ -53,7 +52,7 @@ class Setup:
 
 @dataclass
 class Truth:
-    """What the outside knows of one claim: whose, until when, and how it ended."""
+    """The external knowledge about one claim: its token, its deadline, and how it ended."""
 
     token: bytes
     lease_ms: int
@@ -79,7 +78,7 @@ class World:
     def _attempt(self, name: str, wanted: tuple[int, ...]) -> Attempt:
         return Attempt(name, self.rng.randbytes(16), wanted, self.rng.choice(LEASES_MS), self.setup.refusing)
 
-    # Requests as the gateway meets them, on time, late, or for the second time.
+    # Requests as they reach the gateway: on time, late, or for the second time.
 
     def handle(self, request: Request) -> ClaimReply | SettleReply | OncegateError:
         self.gateway.refuse = self.rng.random() < self.setup.full
@@ -133,7 +132,10 @@ class World:
             del self.holders[i]
 
     def _check_stopped(self, claim: bytes, error: OncegateError) -> None:
-        """A refusal needs a cause: released by its holder, or forgotten, which takes two leases or a lack of rows."""
+        """Checks that a refusal has a cause: a release by the holder, or a forgotten claim.
+
+        A claim is forgotten after two leases, or when rows run out.
+        """
         truth, now_ms = self.claims[claim], self.gateway.now_ms
         if isinstance(error, ReleasedClaim):
             if not truth.released:
@@ -149,7 +151,8 @@ class World:
     # The network.
 
     def send(self, request: Request) -> ClaimReply | SettleReply | OncegateError | None:
-        """The reply, or None when the client sees a timeout: it arrives too late, or its reply is lost."""
+        """Sends a request. Returns the reply, or None if the client times out: the request is late or its reply is
+        lost."""
         chance, setup = self.rng.random(), self.setup
         if chance < setup.late + setup.doubled:
             self.delayed.append(request)
@@ -213,7 +216,7 @@ class World:
             truth.ended_ms = self.gateway.now_ms
 
     def _blow_chaff(self) -> None:
-        """Claims of strangers, on ids of their own, released at once."""
+        """Makes strangers claim ids of their own and release them at once."""
         gateway, self.gateway.refuse = self.gateway, False
         others = range(len(IDS), len(gateway.fingerprints))
         try:
@@ -225,7 +228,7 @@ class World:
         except Overloaded:
             self._note("chaff: overloaded")
 
-    # The checks that follow every step.
+    # The checks after every step.
 
     def _check(self) -> None:
         for i in IDS:
@@ -250,7 +253,7 @@ class World:
     # P6, at the end of a walk.
 
     def finish(self) -> None:
-        """From here on one attempt acts alone and nothing is lost: the first that still tries, then a new one."""
+        """Lets one attempt act alone, without losses: first one that is still trying, then a new one."""
         trying = [attempt for attempt in self.attempts.values() if attempt.trying]
         self._note("-- from here on one attempt acts alone")
         for attempt in [*trying[:1], self._attempt("D", (0, 1))]:
@@ -277,8 +280,8 @@ class World:
             raise Broken("P6", f"{attempt.name} never gets there")
 
     def _is_held_up(self, attempt: Attempt) -> bool:
-        """Where nobody takes over, a claim that nobody settles is a person's to resolve, be it of a call of its own
-        that it has given up without an answer."""
+        """Returns whether an unsettled claim blocks the attempt. Without takeovers only a person can resolve such a
+        claim, which may also be a call that the attempt itself gave up without an answer."""
         held = {self.holders[i] for i in attempt.wanted if i in self.holders}
         return self.setup.expiry is not LeaseExpiry.TAKEOVER and bool(held - set(attempt.granted.values()))
 

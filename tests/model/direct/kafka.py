@@ -1,4 +1,4 @@
-"""Kafka as lanes see it: one partition of records, a transaction a lane, epochs that fence, commits that come late."""
+"""Kafka as lanes see it: one partition, a transaction per lane, epochs that fence, commits that arrive late."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ OPEN, COMMITTED, ABORTED = "open", "committed", "aborted"
 
 @dataclass
 class Written:
-    """A record in the partition, and the rows that its transaction has in the user's topic."""
+    """A record in the partition, and the rows that its transaction wrote to the user's topic."""
 
     lane: int
     data: bytes
@@ -17,7 +17,7 @@ class Written:
 
 @dataclass
 class Lane:
-    """The coordinator's view: who started last, and what he has open. `late`: the epoch whose commit is on its way."""
+    """The coordinator's view of a lane: its epoch and open records. `late`: the epoch of a commit under way."""
 
     epoch: int = 0
     open: list[Written] = field(default_factory=list)
@@ -25,21 +25,21 @@ class Lane:
 
 @dataclass
 class Kafka:
-    """`low`: the first record that is kept."""
+    """The partition and its lanes. `low`: the first retained record."""
 
     log: list[Written] = field(default_factory=list)
     lanes: dict[int, Lane] = field(default_factory=dict)
     low: int = 0
 
     def start(self, lane: int) -> int:
-        """Fences who was there, and aborts what he has open; the new epoch."""
+        """Fences the previous producer and aborts its open records. Returns the new epoch."""
         known = self.lanes.setdefault(lane, Lane())
         self._end(known, ABORTED)
         known.epoch += 1
         return known.epoch
 
     def write(self, lane: int, epoch: int, data: bytes, sequences: tuple[int, ...]) -> bool:
-        """Whether it was taken."""
+        """Writes a record. Returns whether it was accepted."""
         known = self.lanes[lane]
         if known.epoch == epoch:
             known.open.append(Written(lane, data, sequences))
@@ -47,7 +47,7 @@ class Kafka:
         return known.epoch == epoch
 
     def commit(self, lane: int, epoch: int) -> bool:
-        """Whether the commit was taken; one that was is taken again and changes nothing."""
+        """Commits. Returns whether the commit was accepted; repeating an accepted one changes nothing."""
         known = self.lanes[lane]
         if known.epoch == epoch:
             self._end(known, COMMITTED)
@@ -60,9 +60,9 @@ class Kafka:
 
     @property
     def stable(self) -> int:
-        """Up to where readers of committed records get."""
+        """Returns the last stable offset."""
         return next((at for at, one in enumerate(self.log) if one.state == OPEN), len(self.log))
 
     def rows(self, lane: int) -> list[int]:
-        """What readers of committed rows find of a lane."""
+        """Returns the committed rows of a lane."""
         return sorted(n for one in self.log if one.lane == lane and one.state == COMMITTED for n in one.sequences)

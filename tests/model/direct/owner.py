@@ -1,4 +1,4 @@
-"""One gateway: the shipped engine of lanes over a modelled ledger, which a later opening fences, and modelled Kafka."""
+"""A gateway: the shipped engine of lanes over modelled Kafka and a modelled ledger, which a later opening fences."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ LEDGER = bytes(range(16))
 
 @dataclass
 class Entries:
-    """The ledger: what is durable, and whose it is. The newest opening fences all before."""
+    """The ledger: its durable entries and its owner. The newest opening fences all earlier ones."""
 
     bodies: list[bytes] = field(default_factory=list)
     owner: int = 0
@@ -35,7 +35,7 @@ class Entries:
 
 
 class OwnersLedger:
-    """`ports.Ledger` of one owner; an append is a step of the world, and is fenced when its turn comes."""
+    """`ports.Ledger` of one owner. An append is a step of the world, and is fenced when its turn comes."""
 
     def __init__(self, world: "World", process: "Process") -> None:
         self._world, self._process = world, process
@@ -60,7 +60,7 @@ class OwnersLedger:
 
 
 class Records:
-    """`ports.DirectRecords` of one owner: reading and trimming are steps of the world."""
+    """`ports.DirectRecords` of one owner. Reads and trims are steps of the world."""
 
     partitions = 1
 
@@ -92,7 +92,7 @@ class Records:
 
 
 class Owner:
-    """What one gateway knows. `lanes`: the shipped use case."""
+    """The memory of one gateway. `lanes`: the shipped use case."""
 
     def __init__(self, world: "World", process: "Process") -> None:
         index, clock = ShardIndex(), FakeClock()

@@ -1,4 +1,5 @@
-"""Walks of lanes: each row once whatever fences, sleeps, dies, is lost or late; and without a rule a walk breaks."""
+"""Walks of lanes: each row is written once despite fencing, sleeps, deaths, losses and delays; a missing rule breaks
+it."""
 
 from collections import Counter
 
@@ -58,10 +59,10 @@ TRIM_NOW = Cell(Trimming.TRIM, "left out", "by a test")
 
 
 @pytest.mark.parametrize("reading", [ReadProgress.BEFORE, ReadProgress.READ])
-def test_an_absence_that_is_told_too_early_is_written_twice(
+def test_a_row_is_written_twice_if_its_absence_is_reported_too_early(
     monkeypatch: pytest.MonkeyPatch, reading: ReadProgress
 ) -> None:
-    """Behind a reading the commit alone tells who does not notice that his successor has trimmed."""
+    """Without the commit, a reader cannot notice that its successor has trimmed the records."""
     monkeypatch.setitem(ASK, (RecordState.ABSENT, reading), NOT_THERE)
     assert breaks(SETUPS["lanes, trims unnoticed"]) == "TWICE"
 
@@ -75,5 +76,5 @@ def test_who_asks_before_he_starts_writes_twice() -> None:
     assert breaks(Setup(starts_first=False)) == "TWICE"
 
 
-def test_who_reads_to_the_stable_end_alone_misses_what_stands_behind_another_lane() -> None:
+def test_a_reader_up_to_the_stable_end_misses_records_after_another_lanes_open_transaction() -> None:
     assert breaks(Setup(to_the_end=False)) == "TWICE"

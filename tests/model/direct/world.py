@@ -1,12 +1,12 @@
-"""One walk: writers, their twins and successors write lanes into Kafka and ask gateways that sleep, die and follow.
+"""A walk: writers, their twins and successors write lanes into Kafka and ask gateways that sleep, die and take over.
 
-The engine of lanes is the shipped one. What is checked:
+The engine of lanes is the shipped one. Checked:
 
-    TWICE     a row is there twice
-    LOST      a row is not there in the end, though its writer was told that it was written
-    TRIMMED   a record is trimmed that the ledger does not have
+    TWICE     a row was written twice
+    LOST      a row is missing at the end, although the answer to its writer was "written"
+    TRIMMED   a record was trimmed that the ledger does not have
     DAMAGED   a gateway that owns the ledger misses records
-    ENDS      in the end everything is written
+    ENDS      everything is written at the end
 """
 
 import asyncio
@@ -35,11 +35,12 @@ ENDS_STEPS = 4_000
 
 @dataclass(frozen=True)
 class Setup:
-    """sleeping, dying: how often a process does, at each step. starting: how often one more gateway or writer does.
+    """A way to run the walk.
 
-    losing: how often a commit or its answer is lost, or comes late. starts_first: a writer starts before he asks.
-    to_the_end: what is read to; else to where committed records are readable. noticing: who reads where records were
-    trimmed is told so; else he finds those behind them.
+    sleeping, dying: probability per step that a process does. starting: probability of one more gateway or writer.
+    losing: probability that a commit or its answer is lost or late. starts_first: a writer starts its epoch before it
+    asks. to_the_end: the owner reads to the end, else to the last stable offset. noticing: a reader of trimmed records
+    gets an error, else it reads the records after them.
     """
 
     steps: int = 300
@@ -57,8 +58,6 @@ class Setup:
 
 @dataclass
 class Process:
-    """A gateway or a writer."""
-
     name: str
     owner: Owner | None = None
     asleep: bool = False
@@ -85,10 +84,10 @@ class World:
         self.steady = False
         self.broken: Broken | None = None
 
-    # What processes do.
+    # Actions of processes.
 
     async def turn(self, process: Process, what: str) -> None:
-        """Returns once this step is taken."""
+        """Returns when this step is executed."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiting.append(Waiting(process, what, future))
         await future
@@ -122,7 +121,7 @@ class World:
         return process
 
     async def _writes(self, process: Process, lane: int) -> None:
-        """Until it is told that all is written; after an error it begins again, as another attempt."""
+        """Writes until everything is written; after an error it starts again as another attempt."""
         while True:
             try:
                 if await self._attempt(process, lane):
@@ -148,7 +147,7 @@ class World:
             return True
         if not self.setup.starts_first:
             epoch = await self._fences(process, lane)
-        # A writer may bring less than all at a time.
+        # A writer may bring only part of the rows at a time.
         part = missing if self.steady else missing[: self.rng.randint(1, len(missing))]
         await self.turn(process, "writes")
         if self.kafka.write(lane, epoch, record(opened.lane, *((n, n) for n in part)), part):
@@ -169,7 +168,7 @@ class World:
         self.trace.append(f"{process.name}'s commit: {fate}")
 
     def _some_owner(self) -> Owner:
-        """Mostly the newest gateway; a client may also reach one that was followed, and sleeps."""
+        """Returns mostly the newest gateway; a client may also reach a superseded one that sleeps."""
         owners = [one.owner for one in self.processes if one.owner is not None and not one.dead]
         if not owners:
             owners = [self.start_owner().owner]
@@ -180,7 +179,7 @@ class World:
     # Steps.
 
     async def settle(self) -> None:
-        """Until everybody waits for a step."""
+        """Runs the loop until every process waits for a step."""
         loop: Any = asyncio.get_running_loop()
         await turn()
         while loop._ready:
@@ -237,7 +236,7 @@ class World:
         await self._end()
 
     async def _end(self) -> None:
-        """From here on nothing fails: all are dead but one gateway, and one writer a lane, who come to an end."""
+        """Ends the walk without faults: one gateway and one writer per lane are left, and must finish."""
         self.steady = True
         self.trace.append("-- from here on nothing fails")
         for process in self.processes:

@@ -1,11 +1,11 @@
-"""Brokers of a model: partitions with transactions and their markers, transactional ids with epochs, deletions.
+"""Brokers of a model: partitions with transactions and markers, transactional ids with epochs, deletions.
 
-As Kafka 4.3.1 was measured to do it:
+The behaviour is that of Kafka 4.3.1, as measured:
 
-    an end of a transaction writes a marker into each partition, which decides all open records of its producer there
-    an abort that meets a partition without a leader leaves its records open, and is complete
-    a coordinator that is killed behind its answer to a commit may pass over a partition when it is back
-    a start counts the epoch up by one, and one that had to abort something by two
+    the end of a transaction writes a marker into each partition, which decides all open records of its producer there
+    an abort skips a partition without a leader: its records stay open, and the abort is complete
+    a coordinator that is killed after its answer to a commit may skip a partition when it restarts
+    a start increases the epoch by one, or by two if it had to abort something
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from oncegate.ledgers.kafka.partition import Partition
 
 OPEN, COMMITTED, ABORTED, MARKER = "open", "committed", "aborted", "marker"
-# Of transactional ids, by Kafka's names.
+# States of transactional ids, by Kafka's names.
 EMPTY, ONGOING = "Empty", "Ongoing"
 _ENDED = {COMMITTED: "CompleteCommit", ABORTED: "CompleteAbort"}
 Pair = tuple[bytes | None, bytes | None]
@@ -30,10 +30,10 @@ class Away(Exception):
 
 @dataclass
 class Entry:
-    """A record, or a marker; `producer`: of a transaction, None where there is none.
+    """A record or a marker. `producer` is None outside a transaction.
 
-    `due`: what its coordinator has decided, also where the marker is missing. `at_s`: when it was written,
-    of a transaction: when its producer was started.
+    `due`: the coordinator's decision, even if the marker is missing. `at_s`: the time of the write, or in a
+    transaction, of the producer's start.
     """
 
     producer: str | None
@@ -46,13 +46,13 @@ class Entry:
 
     @property
     def is_promised(self) -> bool:
-        """Whether it is committed, for whomever the marker reaches."""
+        """Returns whether it is committed, or will be once the marker arrives."""
         return COMMITTED in (self.state, self.due)
 
 
 @dataclass
 class Log:
-    """One partition."""
+    """A partition."""
 
     entries: list[Entry] = field(default_factory=list)
     start: int = 0
@@ -64,20 +64,20 @@ class Log:
 
     @property
     def stable(self) -> int:
-        """Up to where records of transactions are decided."""
+        """Returns the last stable offset."""
         open_ones = (at for at in range(self.start, self.end) if self.entries[at].state == OPEN)
         return next(open_ones, self.end)
 
     def committed(self, first: int, end: int) -> list[tuple[int, Entry]]:
-        """What whoever reads committed records sees between two offsets."""
+        """Returns the committed records between two offsets."""
         until = min(end, self.stable)
         return [(at, self.entries[at]) for at in range(first, until) if self.entries[at].state == COMMITTED]
 
 
 @dataclass
 class Producer:
-    """What a coordinator knows of a transactional id. `number`: its producer id; `state`: by Kafka's name; `began_s`:
-    when it was started last."""
+    """A coordinator's knowledge of a transactional id. `number`: the producer id; `state`: Kafka's name; `began_s`: the
+    time of its last start."""
 
     number: int
     began_s: float = 0.0
@@ -91,20 +91,21 @@ class Producer:
 
 
 class Brokers:
-    """Each method is a request as the brokers handle it, at one moment. `now`: tells the time in seconds."""
+    """Each method handles one request, atomically. `now` returns the time in seconds."""
 
     def __init__(self, now: Callable[[], float] = lambda: 0.0) -> None:
         self._now = now
         self.logs: dict[Partition, Log] = {}
         self.producers: dict[str, Producer] = {}
-        # Records whose marker said something else than their coordinator.
+        # Records whose marker contradicted their coordinator.
         self.undone: list[Entry] = []
 
     def log(self, partition: Partition) -> Log:
         return self.logs.setdefault(Partition(*partition), Log())
 
     def init(self, name: str, passed_over: Collection[Partition] = ()) -> int:
-        """The next epoch of an id; its open transaction is aborted. `passed_over`: without a leader in that moment."""
+        """Aborts the open transaction of an id and returns its next epoch. `passed_over`: partitions without a
+        leader."""
         producer = self.producers.setdefault(name, Producer(len(self.producers)))
         producer.epoch, producer.began_s = producer.epoch + 1, self._now()
         if producer.ongoing:
@@ -114,7 +115,7 @@ class Brokers:
         return producer.epoch
 
     def produce(self, name: str, epoch: int, partition: Partition, records: Sequence[Pair]) -> int:
-        """The offset of the first record. Fenced, Away."""
+        """Appends records and returns the offset of the first. Raises Fenced, Away."""
         producer, log = self._newest(name, epoch), self.log(partition)
         if not log.has_leader:
             raise Away
@@ -125,13 +126,13 @@ class Brokers:
         return first
 
     def end(self, name: str, epoch: int, committed: bool, passed_over: Collection[Partition] = ()) -> None:
-        """Ends what is open; of nothing it is nothing. `passed_over`: where the marker is forgotten. Fenced."""
+        """Ends the open transaction, if any. `passed_over`: partitions whose marker is lost. Raises Fenced."""
         producer = self._newest(name, epoch)
         if producer.ongoing:
             self._mark(name, producer, COMMITTED if committed else ABORTED, passed_over)
 
     def put(self, partition: Partition, pair: Pair) -> None:
-        """A record without a transaction."""
+        """Appends a record without a transaction."""
         self.log(partition).entries.append(Entry(None, COMMITTED, *pair, at_s=self._now()))
 
     def delete(self, partition: Partition, before: int) -> None:
@@ -149,7 +150,7 @@ class Brokers:
         log.entries.append(Entry(name, MARKER))
 
     def open_in(self, partition: Partition) -> dict[str, tuple[int, int]]:
-        """By producer, the epoch and the offset of the first record that is open there."""
+        """Returns the epoch and first open offset of each producer with open records."""
         found: dict[str, tuple[int, int]] = {}
         for offset, entry in enumerate(self.log(partition).entries):
             if entry.state == OPEN and entry.producer is not None:
@@ -157,7 +158,7 @@ class Brokers:
         return found
 
     def mend(self) -> None:
-        """Each partition has a leader again, and an operator gives up what aborts have left open."""
+        """Gives every partition a leader and aborts the records that aborts have left open, as an operator does."""
         for partition, log in self.logs.items():
             log.has_leader = True
             for name in self.open_in(partition):
@@ -165,7 +166,7 @@ class Brokers:
                     self.decide(partition, name, ABORTED)
 
     def are_hidden(self, partitions: Collection[Partition]) -> bool:
-        """Whether several starts have hidden that something was committed which is open in one of these."""
+        """Returns whether several starts have hidden a commit whose records are open in one of these partitions."""
         return any(
             entry.state == OPEN
             and entry.due == COMMITTED

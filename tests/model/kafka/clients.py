@@ -1,6 +1,6 @@
-"""Clients of a model's brokers, in place of those of aiokafka: what the ledger calls waits here for its turn.
+"""Replaces aiokafka's clients by clients of a model's brokers: each call of the ledger waits for its turn.
 
-Each request is one step, in which a walk may lose it, its answer, or let it come late.
+Each request is one step. A walk may lose the request or its answer, or delay it.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -34,12 +34,12 @@ from tests.model.kafka.users import USERS
 if TYPE_CHECKING:
     from tests.model.kafka.world import Process
 
-# Of one batch, so that a frame has several.
+# Records per batch: few, so that a frame has several batches.
 BATCH_RECORDS = 2
 PART_BYTES = 120
-# Looks at a partition where a transaction stays open.
+# Number of reads of a partition with an open transaction.
 LOOKS_MAX = 6
-# Of each of users' topics.
+# Partitions of each user topic.
 PARTITIONS = 2
 
 
@@ -58,7 +58,7 @@ def record_batches(records: Sequence[Pair]) -> list[Encoded]:
 
 
 class Guard:
-    """As `guard.Guard`: one transaction at a time, none after a bad end."""
+    """Like `guard.Guard`: one transaction at a time, and none after a failed one."""
 
     def __init__(self, settings: Mapping[str, Any], transactional_id: str, *_: Any) -> None:
         self._process: Process = settings["process"]
@@ -130,7 +130,7 @@ class Guard:
             self._brokers.end(self.transactional_id, self._epoch, True, forgotten)
         except Fenced:
             raise ends.Fenced("fenced") from None
-        # Of a coordinator that was killed the connection breaks, which is seen before the next transaction.
+        # The connection to a killed coordinator breaks, which is noticed before the next transaction.
         self._has_been_cut = bool(forgotten)
         self._process.world.changed()
         if fate == "unanswered":
@@ -138,7 +138,7 @@ class Guard:
 
 
 class Reader:
-    """As `reading.Reader`."""
+    """Like `reading.Reader`."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._process: Process = settings["process"]
@@ -148,7 +148,7 @@ class Reader:
         """Connects."""
 
     async def stop(self) -> None:
-        """Lets go."""
+        """Disconnects."""
 
     async def bounds(self, partition: Partition) -> tuple[int, int]:
         if await self._process.turn(f"asks where {partition.topic} ends") == "lost":
@@ -199,7 +199,7 @@ async def put(listed: Any, key: str, value: bytes | None) -> None:
 
 
 class Admin:
-    """As `AIOKafkaAdminClient`, of users' topics: it tells who leads partitions, and no setting."""
+    """Like `AIOKafkaAdminClient` for users' topics: it describes leaders, but no settings."""
 
     def __init__(self, process: "Process") -> None:
         self._process = process
@@ -223,18 +223,18 @@ async def admin_of(settings: Mapping[str, Any]) -> AsyncIterator[Admin]:
 
 
 def row_batches(share: Share, _: object) -> list[Encoded]:
-    """In place of what encodes records of users."""
+    """Replaces the encoder of users' records."""
     values = share.records.values
     ends = values.starts + values.lengths
     return [Encoded([(None, bytes(values.data[first:end])) for first, end in zip(values.starts, ends, strict=True)])]
 
 
 def no_hashes(keys: Field) -> I64:
-    """No row of a walk has a key, and the compiled function is slow to load."""
+    """Replaces the compiled hash function, which is slow to load: no row of a walk has a key."""
     return np.zeros(len(keys.lengths), np.int64)
 
 
-# By the name that the ledger's modules have for it.
+# By the name in the ledger's modules.
 _NAMES: dict[str, Any] = {
     "Guard": Guard,
     "Reader": Reader,
@@ -254,12 +254,12 @@ _NAMES: dict[str, Any] = {
 
 
 def in_place_of(module: ModuleType) -> dict[str, Any]:
-    """What a module of the ledger has here in place of its clients."""
+    """Returns the replacements of a module's clients."""
     return {name: made for name, made in _NAMES.items() if hasattr(module, name)}
 
 
 def replace_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets the ledger use these clients until the test ends."""
+    """Replaces the clients of the ledger until the test ends."""
     monkeypatch.setattr(namespaces.NamespaceTopic, "_put", put)
     for module in (
         namespaces,

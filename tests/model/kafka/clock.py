@@ -1,4 +1,4 @@
-"""Lets a walk's time pass by its steps: a loop whose clock is turned by hand, and pauses that end in a step."""
+"""Advances a walk's time by its steps: a loop with a manual clock, and pauses that end in a step."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tests.model.kafka.world import Process
 
-# Whose task this is.
+# The process of the current task.
 current: ContextVar["Process"] = ContextVar("current")
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """Waits for no time: timers are due as `now_s` is moved on; what goes into a thread is done at once."""
+    """A loop that never waits: timers are due when `now_s` is advanced, and thread calls run at once."""
 
     now_s = 0.0
 
@@ -30,7 +30,7 @@ class Loop(asyncio.SelectorEventLoop):
 
 
 class Time:
-    """In place of the module `time`: what it tells is the loop's."""
+    """Replaces the module `time` with the loop's clock."""
 
     @staticmethod
     def monotonic() -> float:
@@ -42,7 +42,7 @@ class Time:
 
 
 class Numbers:
-    """In place of the module `os`: what it draws is the same in each walk of a seed."""
+    """Replaces the module `os`: random numbers repeat with the walk's seed."""
 
     @staticmethod
     def urandom(size: int) -> bytes:
@@ -50,6 +50,6 @@ class Numbers:
 
 
 async def pause(seconds: float) -> None:
-    """In place of `pause.pause`: a process that sleeps wakes from it later."""
+    """Replaces `pause.pause`: a sleeping process wakes from it later."""
     process = current.get()
     await process.world.waits(process, "", asyncio.get_running_loop().time() + seconds)

@@ -1,4 +1,4 @@
-"""What processes of a walk do: gateways that open and use the ledger, a standby that reads it, and the walk itself."""
+"""Processes of a walk: gateways that open and use the ledger, a standby that reads it, and the walk itself."""
 
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
@@ -26,16 +26,16 @@ OPENINGS_MAX = 12
 
 
 class NoChanges:
-    """In place of a snapshot under way: nothing changes while it is written."""
+    """Replaces a snapshot under way: nothing changes while it is written."""
 
     changes_since: tuple[()] = ()
 
     def changed(self, changes: object) -> None:
-        """Nothing is kept."""
+        """Ignores the change."""
 
 
 class Gateway:
-    """Owns the ledger until it is fenced or in doubt. `known`: its memory, of entries that are there."""
+    """Owns the ledger until it is fenced or in doubt. `known`: the entries in its memory."""
 
     def __init__(self, process: Process) -> None:
         self.process, self.world = process, process.world
@@ -61,7 +61,7 @@ class Gateway:
         return UserTopics({"process": self.process}, "", "p")
 
     async def serve(self, ledger: KafkaLedger, topics: UserTopics) -> None:
-        """Raises LedgerDown, LedgerFenced at its end."""
+        """Serves until it fails. Raises LedgerDown, LedgerFenced."""
         self.opened += 1
         self.owned_s = self.world.now_s()
         self._require_all(ledger)
@@ -83,7 +83,7 @@ class Gateway:
                 await self.world.rng.choice(acts)(ledger)
 
     def _require_all(self, ledger: KafkaLedger) -> None:
-        """It knows all that stands in the ledger up to its own entry of ownership."""
+        """Checks that the gateway knows all entries of the ledger up to its own entry of ownership."""
         there = self.world.truth.entries_up_to(ledger._fold.end.serial)
         if there is not None and self.known != there:
             raise Broken("KNOWN", f"{self.process.name} owns it and does not know {sorted(there ^ self.known)}")
@@ -98,7 +98,7 @@ class Gateway:
         changes: Sequence[OutputChange] = (),
         values: Sequence[bytes] = (),
     ) -> None:
-        """`values`: of the rows that go to users' topics with it."""
+        """Appends entries. `values`: the rows that go to users' topics with them."""
         try:
             await ledger.append(list(entries), list(changes))
         except (LedgerFull, LedgerFenced) as error:
@@ -112,7 +112,7 @@ class Gateway:
         self._tell(entries, values, refused=False)
 
     def _require_forgotten(self, ledger: KafkaLedger, changes: Sequence[OutputChange]) -> None:
-        """No place is known of rows whose append was refused."""
+        """Checks that the ledger has no location for rows whose append was refused."""
         for change in changes:
             with suppress(KeyError):
                 if isinstance(change, WriteRange):
@@ -126,7 +126,7 @@ class Gateway:
             self.world.truth.users.hear(value, refused, is_staged=self.knows(STAGE + value))
 
     async def _grant(self, ledger: KafkaLedger) -> None:
-        """Somebody asks for an id: it is granted once, by an entry."""
+        """Grants an id once, by an entry."""
         one = self.world.rng.choice(IDS)
         if self.knows(one):
             await self._write(ledger)
@@ -138,7 +138,7 @@ class Gateway:
             raise Broken("GRANTED", f"{one!r} is granted twice")
 
     async def _ask(self, ledger: KafkaLedger) -> None:
-        """Somebody asks for an entry; "not there" is told behind a commit that began after the question."""
+        """Asks for an entry. "Not there" requires a commit that began after the question."""
         await self.process.turn("is asked")
         before = sorted(self.world.truth.acknowledged)
         if not before:
@@ -150,13 +150,13 @@ class Gateway:
             raise Broken("DENIED", f"{self.process.name} denies {asked!r}, which was acknowledged before")
 
     async def _lease(self, ledger: KafkaLedger) -> None:
-        """A lease is over, and somebody else gets it, by an entry; the numbers tell who came later."""
+        """Grants an expired lease to another holder, by an entry; the numbers order the holders."""
         holder = LEASE + b"%03d " % (len(self._holders()) + 1) + self._nonce()
         await self.append(ledger, [holder])
         self.world.truth.holder = max(self.world.truth.holder, holder)
 
     async def _renew(self, ledger: KafkaLedger) -> None:
-        """Who holds the lease, as far as is known here, renews it; told behind a commit that began later."""
+        """Renews the lease of the holder known here, after a commit that began later."""
         await self.process.turn("is asked")
         asked, held = max(self._holders(), default=b""), self.world.truth.holder
         await self._prove(ledger, self.world.setup.renewing)
@@ -176,7 +176,7 @@ class Gateway:
         return self.world.rng.randbytes(6).hex().encode()
 
     async def _write(self, ledger: KafkaLedger) -> None:
-        """Rows and an entry."""
+        """Appends rows and an entry."""
         range_id = self.world.rng.randbytes(16)
         await self.append(ledger, [b"rows" + range_id.hex().encode()], [WriteRange(range_id, "s", 1, range_id)])
 
@@ -188,7 +188,8 @@ class Gateway:
             ledger.end_beside(error)
 
     async def _collect(self, ledger: KafkaLedger) -> None:
-        """As `KafkaLedger.compact` does, without its threads: a piece of entries, a piece of the catalog, the frame."""
+        """Compacts like `KafkaLedger.compact`, but without threads: a piece of entries, a piece of the catalog, the
+        frame."""
         mark, entries = ledger.mark, sorted(self.known)
         if mark.position <= ledger.compacted_position:
             await self._write(ledger)
@@ -208,7 +209,7 @@ class Gateway:
 
 
 class Standby:
-    """Reads the ledger on and on, and owns nothing."""
+    """Reads the ledger continuously and owns nothing."""
 
     def __init__(self, process: Process) -> None:
         self.process, self.world = process, process.world
@@ -237,7 +238,7 @@ class Standby:
 
 
 async def walk(world: World) -> None:
-    """Two gateways and a standby, then more; in the end everything wakes, and one that opens alone can write."""
+    """Runs two gateways and a standby, then more. At the end all wake, and a gateway that opens alone can write."""
     for _ in range(2):
         start_gateway(world)
     world.start("standby", lambda process: Standby(process).live(process))
@@ -251,7 +252,7 @@ async def walk(world: World) -> None:
 
 
 def start_gateway(world: World) -> Gateway:
-    """One more gateway, which lives as soon as the world settles."""
+    """Adds a gateway, which starts when the world settles."""
     found = Gateway(Process(world, ""))
 
     async def live(process: Process) -> None:
@@ -263,7 +264,7 @@ def start_gateway(world: World) -> Gateway:
 
 
 async def writes(world: World, newest: list[Gateway]) -> None:
-    """Somebody writes, once the newest gateways have opened the ledger or were told that another has."""
+    """Checks that an entry is written after the newest gateways have opened the ledger or lost it to another."""
     await world.settle()
     before = None
     for _ in range(ALONE_STEPS):
@@ -281,7 +282,7 @@ async def writes(world: World, newest: list[Gateway]) -> None:
 
 
 async def meet(world: World, first_steps: int, second_steps: int) -> None:
-    """Two gateways without faults: one sleeps after so many steps, the other after so many of its own, and so on."""
+    """Runs two gateways without faults: one sleeps after `first_steps`, the other after `second_steps`, and so on."""
     one, other = start_gateway(world), start_gateway(world)
     await world.settle()
     for gateway, steps in ((one, first_steps), (other, second_steps), (one, ALONE_STEPS), (other, ALONE_STEPS)):
@@ -294,7 +295,7 @@ async def meet(world: World, first_steps: int, second_steps: int) -> None:
 
 
 async def alone(world: World) -> None:
-    """Nothing fails any more, and two gateways open at once."""
+    """Ends all faults and lets two gateways open at once."""
     world.heal()
     if world.stands_still():
         return

@@ -1,7 +1,7 @@
-"""Answers of a model's brokers about open transactions, in place of `markers.brokers`.
+"""Replaces `markers.brokers`: answers about open transactions by a model's brokers.
 
-As Kafka does it: DescribeProducers is asked of a partition's leader; DescribeTransactions says Empty from a start on,
-CompleteCommit behind a commit; whoever may alter the cluster writes the marker of a producer (4.3.1, measured).
+The behaviour is Kafka's (4.3.1, measured). DescribeProducers goes to a partition's leader. DescribeTransactions returns
+Empty after a start and CompleteCommit after a commit. A client that may alter the cluster writes a producer's marker.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from tests.model.kafka.world import Process
 
 NODE = 1
-# As Kafka tells it of one partition in an answer about several.
+# The error code of one partition in an answer about several.
 _NO_LEADER = 5
 
 
 class Brokers:
-    """As `markers.brokers.Brokers`."""
+    """Like `markers.brokers.Brokers`."""
 
     def __init__(self, process: "Process") -> None:
         self._process = process
         self._brokers = process.world.brokers
 
     async def refresh(self) -> None:
-        """Asks who leads what."""
+        """Refreshes the leaders of partitions."""
 
     async def open_in(self, partitions: Iterable[Partition]) -> list[Open]:
         await self._turn("asks what is open")
@@ -63,7 +63,7 @@ class Brokers:
         await self._write(one, COMMITTED)
 
     async def write_abort_marker(self, one: Open) -> None:
-        """For operators."""
+        """Writes an abort marker, as an operator does."""
         await self._write(one, ABORTED)
 
     async def _write(self, one: Open, state: str) -> None:

@@ -1,4 +1,4 @@
-"""Rules of the ledger on Kafka, each with the edit that leaves it out, and what a walk breaks without it."""
+"""Rules of the ledger on Kafka, each with the edit that removes it and the property that then breaks."""
 
 import dataclasses
 import sys
@@ -32,7 +32,7 @@ FORGOTTEN_STANDBYS = SETUPS["standbys, forgotten markers"]
 
 @dataclass(frozen=True)
 class Rule:
-    """Names a rule by the method that keeps it. edit: leaves the rule out there."""
+    """A rule, named by the method that implements it. edit: removes the rule there."""
 
     owner: type | ModuleType
     method: str
@@ -46,17 +46,17 @@ def rule(owner: type | ModuleType, method: str, edit: Edit, setup: Setup, *break
 
 
 OWNERS = {
-    "the list is read again behind the start": rule(
+    "the list is read again after the start": rule(
         Ownership,
         "begin",
         delete("self._require_highest(...)"),
         SLEEPERS,
         "CHAIN",
     ),
-    "a number is taken by one": rule(
+    "a number is taken by only one gateway": rule(
         Ownership, "begin", replace("taken.holder != self._holder", "False"), SLEEPERS, "CHAIN"
     ),
-    "the producers before are ended": rule(
+    "the earlier producers are ended": rule(
         Ownership,
         "begin",
         delete("await self._end_all(...)"),
@@ -72,20 +72,20 @@ OWNERS = {
         "TWICE",
         "UNDONE",
     ),
-    "who was followed takes no number": rule(
+    "a superseded gateway takes no number": rule(
         Ownership,
         "_take",
         delete("if self.generation:\n    ..."),
         SLEEPERS,
         "CHAIN",
     ),
-    "an append in doubt is looked for before it is refused": rule(
+    "an append in doubt is looked up before it is refused": rule(
         FrameWriter, "_decide", replace("not self.fold.holds(end)", "True"), FAULTS, "REFUSED"
     ),
-    "an append in doubt is looked for before it is told": rule(
+    "an append in doubt is looked up before it is acknowledged": rule(
         FrameWriter, "_decide", replace("not self.fold.holds(end)", "False"), FAULTS, "DURABLE"
     ),
-    "what is deleted was replaced by a commit before": rule(
+    "deleted records were replaced by an earlier commit": rule(
         KafkaLedger,
         "_replace",
         insert(
@@ -98,7 +98,7 @@ OWNERS = {
         SLEEPERS,
         "DELETED",
     ),
-    "a witness is written behind the commit": rule(
+    "a witness is written after the commit": rule(
         KafkaLedger,
         "_append",
         insert(
@@ -114,7 +114,7 @@ OWNERS = {
     ),
 }
 SENDING = {
-    "what is committed and was told nowhere is no refusal": rule(
+    "a commit without an answer is not reported as refused": rule(
         FrameWriter,
         "write",
         replace_statement("await self._read_on()", "raise await self._refusal(NotWritten('untold')) from None"),
@@ -122,7 +122,7 @@ SENDING = {
         "REFUSED",
         "TWICE",
     ),
-    "a stage is given up behind the frame that sends it": rule(
+    "a stage is dropped after the frame that sends it": rule(
         KafkaLedger,
         "_append",
         insert(
@@ -136,7 +136,7 @@ SENDING = {
         "DELETED",
         "DAMAGED",
     ),
-    "an opener gives up no stage before its own frame": rule(
+    "an opener drops no stage before its own frame": rule(
         opening,
         "open_place",
         insert(
@@ -152,22 +152,22 @@ SENDING = {
         "DELETED",
         "DAMAGED",
     ),
-    "no place is told of what was refused": rule(
+    "no location is returned for refused rows": rule(
         KafkaLedger,
         "_append",
         insert("self._fold.apply(changes)", after="self._suspend(...)"),
         SENDERS,
         "TOLD",
     ),
-    "rows that are sent stand in a frame": rule(KafkaLedger, "_append", without("*sent"), SENDERS, "NAMED"),
-    "a topic that brokers refuse is left alone": rule(
+    "sent rows are named by a frame": rule(KafkaLedger, "_append", without("*sent"), SENDERS, "NAMED"),
+    "a topic that brokers refuse is suspended": rule(
         KafkaLedger,
         "_suspend",
         replace("self.topics.suspend(refused, str(error.__cause__))", "self.topics.suspend((), str(error.__cause__))"),
         FAULTY_STANDBYS,
         "ALONE",
     ),
-    "a topic that brokers refuse is left alone, and no other": rule(
+    "only the topic that brokers refuse is suspended": rule(
         KafkaLedger,
         "_suspend",
         replace(
@@ -184,21 +184,21 @@ SENDING = {
         FORGOTTEN,
         "UNDONE",
     ),
-    "what was committed is healed by a commit": rule(
+    "a hanging commit is healed by a commit": rule(
         Healing,
         "_decide",
         replace("self._brokers.write_commit_marker", "self._brokers.write_abort_marker"),
         FORGOTTEN,
         "UNDONE",
     ),
-    "what was committed is healed by a commit in users' topics too": rule(
+    "a hanging commit in users' topics is healed by a commit too": rule(
         UserPartitions,
         "_commit",
         replace("brokers.write_commit_marker", "brokers.write_abort_marker"),
         FORGOTTEN,
         "UNDONE",
     ),
-    "what nobody knows any more is not healed": rule(
+    "a transaction with an unknown outcome is not healed": rule(
         Healing,
         "_decide",
         replace("one.epoch + 1", "one.epoch + 9"),
@@ -210,14 +210,14 @@ SENDING = {
     ),
 }
 STANDING_BY = {
-    "a standby that was late is not chosen": rule(
+    "a late standby is not elected": rule(
         Election,
         "_elected",
         replace("self._next(listed) if (listed.holder, self._beat()) == self._seen else []", "self._next(listed)"),
         STANDBYS,
         "CHOSEN",
     ),
-    "who beats is followed by nobody": rule(
+    "an owner that beats is not superseded": rule(
         Election,
         "_is_due",
         replace(
@@ -227,17 +227,17 @@ STANDING_BY = {
         STANDBYS,
         "CHOSEN",
     ),
-    "who was not chosen takes no generation": rule(
+    "a gateway that was not elected takes no generation": rule(
         Election,
         "lead",
         replace("self._stands_by or self._has_led or self._is_followed", "False"),
         STANDBYS,
         "CHOSEN",
     ),
-    "what came after the last look is folded": rule(
+    "entries after the last read are applied": rule(
         opening, "_read", delete("await _read_on(...)"), STANDBYS, "CHAIN", "KNOWN"
     ),
-    "what came after the last look is given": rule(
+    "entries after the last read are returned": rule(
         Following,
         "_taken_over",
         replace("found.end.serial > serial + 1", "False"),
@@ -246,20 +246,20 @@ STANDING_BY = {
     ),
 }
 RULES = OWNERS | SENDING | STANDING_BY
-# What the engine keeps, of which a walk has a gateway of its own.
+# Rules of the engine; the walk has a gateway of its own for them.
 SLEPT = dataclasses.replace(SLEEPING_STANDBYS, sleeping=0.002, dying=0.0, steps=1_500)
 ENGINE = {
-    "an absence is told behind an append": (dataclasses.replace(SLEEPERS, probing=False), "DENIED"),
-    "a renewal is told behind an append": (
+    "an absence is reported after an append": (dataclasses.replace(SLEEPERS, probing=False), "DENIED"),
+    "a renewal is reported after an append": (
         dataclasses.replace(SLEEPING_STANDBYS, renewing=False, sleeping=0.002, dying=0.0, steps=1_500),
         "RENEWED",
     ),
-    "who was chosen answers once he owns the ledger": (dataclasses.replace(STANDBYS, fenced=False), "DENIED"),
+    "an elected gateway answers once it owns the ledger": (dataclasses.replace(STANDBYS, fenced=False), "DENIED"),
 }
 
 
 def leave_out(monkeypatch: pytest.MonkeyPatch, left: Rule) -> None:
-    """Puts the method in place as its file would have it without the rule."""
+    """Replaces a method by its source without the rule."""
     module = left.owner if isinstance(left.owner, ModuleType) else sys.modules[left.owner.__module__]
     qualname = left.method if left.owner is module else f"{left.owner.__name__}.{left.method}"
     planted = left.edit.apply(Path(module.__file__ or "").read_text(), f"{module.__name__}::{qualname}")

@@ -1,4 +1,4 @@
-"""Gateways of a walk that stand by: the shipped election chooses one, which takes over what it has followed."""
+"""Standby gateways of a walk: the shipped election chooses one, which takes over the ledger that it has followed."""
 
 from contextlib import aclosing
 
@@ -22,12 +22,12 @@ from tests.model.kit.replies import Broken
 TAKEOVER_MS = 3_000
 GATEWAYS = 3
 LIST = Partition("p.namespaces", 0)
-# More than a holder says, and whoever stands by looks, in a takeover's time.
+# More steps than the beats of a leader and the reads of its standbys take within a takeover's time.
 CALM_STEPS = 1_200
 
 
 class StandingBy(Gateway):
-    """One gateway with a standby, from its start to its end: it follows, is chosen, owns, is followed, and so on."""
+    """A gateway with a standby, for its whole life: it follows, is elected, owns, is superseded, and so on."""
 
     async def live(self, _: Process) -> None:
         listed = NamespaceTopic({"process": self.process}, "p", self.process.place.deadlines)
@@ -74,19 +74,19 @@ class StandingBy(Gateway):
             self.ledger = None
 
     def _answer_early(self, election: Election) -> None:
-        """Without a rule: who is chosen answers from what it has followed."""
+        """Without the rule: an elected gateway answers from the entries that it has followed so far."""
         denied = sorted(self.world.truth.acknowledged - self.known)
         if not self.world.setup.fenced and election.leads and denied:
             raise Broken("DENIED", f"{self.process.name} denies {denied[0]!r} before it owns the ledger")
 
     def _followed(self, why: LedgerFenced) -> None:
-        """As `KafkaLedgers` does."""
+        """Ends the ledger as `KafkaLedgers` does."""
         if self.ledger is not None:
             self.ledger.end_beside(why)
 
 
 class Choices:
-    """Reads who was chosen, and holds it against who was there then."""
+    """Reads the elections and checks each against the beats up to then."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -102,25 +102,25 @@ class Choices:
             after, (kind, _, name) = self._listed.holder, (entry.key or b"").decode().partition("/")
             if after != before and before.gateway and not (before.gateway in beats and beats[before.gateway].gone):
                 self._require_silence(before.gateway, entry.at_s)
-            # A beat that is removed was removed by another.
+            # A removed beat was removed by another gateway.
             if kind == "o" or (kind == "b" and entry.value is not None):
                 self._heard_s.setdefault(name or after.gateway, []).append(entry.at_s)
         self._read_to = max(self._read_to, log.stable)
 
     def _require_silence(self, gateway: str, at_s: float) -> None:
-        """`at_s`: when whoever was chosen began to read what he decided on."""
+        """Checks that the former leader was silent. `at_s`: when the elected gateway began to read the beats."""
         heard_s = max((one for one in self._heard_s.get(gateway, []) if one <= at_s), default=at_s)
         if at_s < heard_s + TAKEOVER_MS / 1000:
             raise Broken("CHOSEN", f"{gateway} is followed at {at_s:.2f}, and was there at {heard_s:.2f}")
 
     @property
     def terms(self) -> int:
-        """How many were chosen."""
+        """Returns the number of elections."""
         return self._listed.holder.term
 
 
 async def calm(world: World) -> None:
-    """Nothing fails any more, and three go on: one of them gets the ledger, writes, and keeps it."""
+    """Ends all faults and runs three gateways: one of them must get the ledger, write, and keep it."""
     world.heal()
     if world.stands_still():
         return
@@ -147,7 +147,7 @@ async def _run(world: World, steps: int) -> None:
 
 
 def start(world: World) -> StandingBy:
-    """One more gateway, which lives as soon as the world settles."""
+    """Adds a gateway, which starts when the world settles."""
     found = StandingBy(Process(world, ""))
 
     async def live(process: Process) -> None:
@@ -159,7 +159,7 @@ def start(world: World) -> StandingBy:
 
 
 async def walk_standbys(world: World) -> None:
-    """Three gateways that stand by, then more; in the end three others are calm."""
+    """Runs three standby gateways, then more. At the end three others must stay calm."""
     world.choices = Choices(world)
     for _ in range(GATEWAYS):
         start(world)

@@ -1,4 +1,4 @@
-"""Rules of the ledger on Kafka left out of the shipped code, one at a time: walks see each, and what breaks."""
+"""Removes rules of the ledger on Kafka from the shipped code one at a time, and checks what breaks in the walks."""
 
 from itertools import product
 
@@ -31,7 +31,7 @@ def test_without_a_rule_a_walk_breaks(name: str, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 def test_every_pair_of_moments_at_which_two_gateways_take_turns_keeps_the_invariants() -> None:
-    """All of them, of two gateways that open and write: where the first sleeps, and where the second does."""
+    """Tries every pair of steps: the first gateway sleeps after one number of steps, the second after another."""
     for first_steps, second_steps in product(range(MOMENTS), range(MOMENTS)):
         met(first_steps, second_steps)
 
@@ -47,7 +47,7 @@ def met(first_steps: int, second_steps: int) -> None:
 
 
 def test_a_pair_of_moments_breaks_where_the_list_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    leave_out(monkeypatch, RULES["the list is read again behind the start"])
+    leave_out(monkeypatch, RULES["the list is read again after the start"])
     with pytest.raises(Broken, match="CHAIN"):
         meet_everywhere()
 
@@ -60,8 +60,8 @@ def test_without_a_rule_of_the_engine_a_walk_breaks(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_gateways_that_follow_whoever_is_there_never_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They fence each other again and again, which a walk sees by a number of steps."""
-    leave_out(monkeypatch, RULES["who beats is followed by nobody"])
+def test_gateways_that_supersede_a_live_owner_never_finish(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gateways fence each other again and again; the walk notices after a number of steps."""
+    leave_out(monkeypatch, RULES["an owner that beats is not superseded"])
     monkeypatch.setattr(Choices, "_require_silence", lambda *_: None)
     assert breaks(SETUPS["standbys"]) == "CALM"

@@ -1,4 +1,4 @@
-"""Walks with owners that meet faults, sleep, die and are followed, over the shipped ledger on Kafka."""
+"""Walks with owners that meet faults, sleep, die and are superseded, over the shipped ledger on Kafka."""
 
 from collections import Counter
 
@@ -9,12 +9,16 @@ from tests.model.kafka.walks import SETUPS
 from tests.model.kafka.world import World
 from tests.model.kit.outcome import SEED, WALKS, walk_all
 
-# Enough for each planted bug that is said to be caught by them (tests/mutants/kafka_models.py).
+# Enough walks for each planted bug that they must catch (tests/mutants/kafka_models.py).
 FIRST = 20
-# An upkeep between a generation that was taken and its producer's start noted that those before it were ended: a commit
-# whose marker was forgotten was healed by nobody then, and nobody opened the ledger any more.
-# A holder that had slept removed a beat of the holder after it, which the walk took for a word of that one.
-# An owner that slept while it read stages back was told of damage: a newer owner had deleted them.
+# Walks that found bugs:
+#
+# 1. If the upkeep ran between taking a generation and starting its producer, it recorded the earlier generations as
+# ended. A commit whose marker was lost was then never healed, and the ledger could not be opened again.
+#
+# 2. A leader that had slept removed a beat of its successor, which the walk took for a beat of that one.
+#
+# 3. An owner that slept while it read back stages reported damage: a newer owner had deleted them.
 FOUND = [("standbys, forgotten markers", 50), ("standbys, sleepers", 43), ("standbys, forgotten markers", 28)]
 
 
@@ -31,7 +35,7 @@ def test_the_first_walks_keep_the_invariants(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETUPS)
-def test_the_invariants_hold_whoever_sleeps_dies_or_is_lost(name: str) -> None:
+def test_the_invariants_hold_despite_sleeps_deaths_and_losses(name: str) -> None:
     outcome = walk_all(SETUPS[name], WALKS // 4)
     assert not outcome.broken, outcome.explain()
 

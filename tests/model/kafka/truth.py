@@ -1,4 +1,4 @@
-"""What is true of a model's ledger: what has become readable, held against what anybody was told."""
+"""The true content of a model's ledger, as it becomes readable, compared with every answer."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ LEDGER = bytes(range(16))
 
 @dataclass
 class Truth:
-    """Reads the ledger as it becomes readable, and everything that anybody was told."""
+    """Reads the ledger as it becomes readable, and records all answers."""
 
     brokers: Brokers
     fold: Fold = field(default_factory=lambda: Fold(LEDGER, "the truth"))
@@ -31,12 +31,12 @@ class Truth:
     refused: set[bytes] = field(default_factory=set)
     acknowledged: set[bytes] = field(default_factory=set)
     granted: Counter[bytes] = field(default_factory=Counter)
-    # Entries up to the frame of each serial.
+    # The number of entries up to the frame of each serial.
     counts: dict[int, int] = field(default_factory=dict)
     order: list[bytes] = field(default_factory=list)
-    # Where stages lie that wait, by range.
+    # The offsets of waiting stages, by range.
     waiting: dict[bytes, int] = field(default_factory=dict)
-    # Who holds the lease, as it was acknowledged last.
+    # The last acknowledged holder of the lease.
     holder: bytes = b""
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class Truth:
                         del self.waiting[range_id]
 
     def entries_up_to(self, serial: int) -> set[bytes] | None:
-        """All entries of the frames up to this one; None: that one cannot be read yet."""
+        """Returns all entries of the frames up to this one, or None while that one cannot be read."""
         return set(self.order[: self.counts[serial]]) if serial in self.counts else None
 
     def _require_rows(self, frame: Frame) -> None:
@@ -94,7 +94,7 @@ class Truth:
                 self.named.update(self._records_of(change.location, frame.serial))
 
     def _records_of(self, at: Location, serial: int) -> list[int]:
-        """The offsets of a stage's records, which have to be there."""
+        """Returns the offsets of a stage's records, which must exist."""
         found, data = list[int](), b""
         rows = self.brokers.log(self.STAGES).entries
         for offset in range(at.offset, len(rows)):
@@ -106,10 +106,10 @@ class Truth:
         return found
 
     def _require_undeleted(self) -> None:
-        """Whatever the last collection that is there needs, is there."""
+        """Checks that everything that the last readable compaction needs is present."""
         frames = self.brokers.log(self.FRAMES).entries[self.read_to :]
         if any(entry.is_promised for entry in frames):
-            return  # a collection may stand behind a marker that is forgotten
+            return  # a compaction may follow a lost marker
         fold, logs = self.fold, self.brokers.logs
         starts = {partition: log.start for partition, log in logs.items()}
         if starts.get(self.FRAMES, 0) > fold.ledger_from:
@@ -122,7 +122,7 @@ class Truth:
             raise Broken("DELETED", f"stages up to {starts[self.STAGES]}, and one waits at {lowest}")
 
     def require_named(self) -> None:
-        """At the end, when nothing is open any more."""
+        """Checks the rows at the end, when no transaction is open."""
         rows = self.brokers.log(self.STAGES)
         told = {at for at, entry in enumerate(rows.entries) if entry.state == COMMITTED}
         if told - self.named:
@@ -130,7 +130,7 @@ class Truth:
         self.users.require_named()
 
     def hear(self, entry: bytes, refused: bool) -> None:
-        """What an append was told."""
+        """Records the result of an append."""
         if refused:
             self.refused.add(entry)
             if self._is_there(entry):
@@ -141,6 +141,6 @@ class Truth:
                 raise Broken("DURABLE", f"{entry!r} is acknowledged, and not there")
 
     def _is_there(self, entry: bytes) -> bool:
-        """Also behind what is not decided yet."""
+        """Returns whether an entry is in the ledger, including the part that is not decided yet."""
         behind = self.brokers.log(self.FRAMES).entries[self.read_to :]
         return entry in self.there or entry in b"".join(one.value or b"" for one in behind if one.is_promised)

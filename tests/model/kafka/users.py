@@ -1,4 +1,4 @@
-"""Rows that gateways of a walk send to users' topics: what users read of them, held against what was told."""
+"""Rows that gateways of a walk send to users' topics: the readable rows compared with every answer."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 TOPICS = ("u", "v")
 USERS = tuple(Partition(topic, number) for topic in TOPICS for number in range(2))
 ROWS = tuple(b"row-%02d" % number for number in range(40))
-# Of one length but for the first; what is sent or dropped has an end of its own beside its value's.
+# Prefixes of equal length except for the first. A send or drop has its own suffix beside that of its value.
 STAGE, SEND, DROP = b"stage ", b"send ", b"drop "
 NONCE = bytes(12)
 
 
 def row_of(value: bytes) -> bytes:
-    """Which row it is; each time that it is brought it has another end."""
+    """Returns the row of a value; each delivery of a row has another suffix."""
     return value.partition(b"/")[0]
 
 
@@ -38,7 +38,7 @@ def topic_of(value: bytes) -> str:
 
 
 def range_of(value: bytes) -> WriteRange:
-    """As a request brings it."""
+    """Returns a value as a request brings it."""
     batch, sink = batch_of(value), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -52,7 +52,7 @@ def batch_of(value: bytes) -> "pa.RecordBatch":
 
 @dataclass
 class UsersTruth:
-    """Reads users' topics. `told`: values, and whether their append was refused, for good."""
+    """Reads users' topics. `told`: values, and whether their append was definitely refused."""
 
     brokers: Brokers
     told: dict[bytes, bool] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class UsersTruth:
         return [entry for entry in self.brokers.log(partition).entries if entry.is_promised]
 
     def hear(self, value: bytes, refused: bool, is_staged: bool) -> None:
-        """What waits may be sent again by somebody else when it was refused."""
+        """Records an answer. A refused stage may be sent again by another gateway."""
         if not (refused and is_staged):
             self.told[value] = refused
         self.look()
@@ -90,7 +90,7 @@ class UsersTruth:
                     raise Broken("NAMED", f"frame {frame.serial} names {change}, which is not there")
 
     def require_named(self) -> None:
-        """At the end, when nothing is open any more but what no owner can know."""
+        """Checks the rows at the end, when only transactions are open that no owner can know."""
         for partition in USERS:
             found = self._promised(partition)
             if len(found) != self.named[partition]:
@@ -100,14 +100,14 @@ class UsersTruth:
 
 
 class Sender:
-    """What a gateway does with rows for users' topics."""
+    """Sends a gateway's rows to users' topics."""
 
     def __init__(self, gateway: "Gateway", topics: UserTopics) -> None:
         self._gateway, self._topics = gateway, topics
         self._world = gateway.world
 
     async def send(self, ledger: KafkaLedger) -> None:
-        """One to three rows, as they are."""
+        """Sends one to three rows directly."""
         values = [self._new() for _ in range(self._world.rng.choice((1, 1, 2, 3)))]
         fresh = {row_of(value): value for value in values if not self._gateway.knows(SEND + row_of(value))}
         taken = [value for value in fresh.values() if await self._admits(value)]
@@ -119,13 +119,13 @@ class Sender:
         await self._append(ledger, taken, [SEND + value + b"/" + self._nonce() for value in taken], [*ranges, *sends])
 
     async def stage(self, ledger: KafkaLedger) -> None:
-        """A row that waits."""
+        """Stages a row."""
         value = self._new()
         if await self._admits(value):
             await self._gateway.append(ledger, [STAGE + value], [range_of(value)])
 
     async def publish(self, ledger: KafkaLedger) -> None:
-        """Rows that wait, or gives up one whose row is sent already."""
+        """Publishes staged rows, or drops one whose row has already been sent."""
         known = sorted(self._gateway.known)
         gone = {one[len(SEND) : -len(NONCE) - 1] for one in known if one.startswith((SEND, DROP))}
         staged = [one.removeprefix(STAGE) for one in known if one.startswith(STAGE)]
@@ -161,7 +161,7 @@ class Sender:
             self._require_left_alone(refused_before)
 
     def _require_left_alone(self, refused_before: int) -> None:
-        """What was refused now was not refused a moment ago."""
+        """Checks that a topic refused now was not refused a moment ago."""
         refused = self._gateway.process.refused
         for topic, at_s in refused[refused_before:]:
             for other, before_s in refused[:refused_before]:
@@ -169,11 +169,11 @@ class Sender:
                     raise Broken("ALONE", f"{topic} refuses a group at {at_s:.2f}, and did at {before_s:.2f}")
 
     def _is_since(self, at_s: float) -> bool:
-        """Whether it was this owner who was refused then."""
+        """Returns whether this owner met that refusal."""
         return at_s >= self._gateway.owned_s
 
     async def _admits(self, value: bytes) -> bool:
-        """As the engine does before it takes rows."""
+        """Checks a row as the engine does before it accepts it."""
         topic, batch = topic_of(value), batch_of(value)
         try:
             await self._topics.check(topic, batch.schema, [batch])

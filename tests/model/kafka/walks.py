@@ -1,10 +1,10 @@
-"""The ways to run the walk of owners of a ledger on Kafka."""
+"""The setups of the walk of owners of a ledger on Kafka."""
 
 from typing import Any
 
 from tests.model.kafka.world import Setup
 
-# Sleeps and lives are longer than a takeover takes.
+# Sleeps and lives are longer than a takeover.
 STANDBYS: dict[str, Any] = {
     "standing_by": True,
     "sleeping": 0.004,

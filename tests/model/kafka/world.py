@@ -1,35 +1,35 @@
-"""One walk: gateways that open, append, collect, sleep and die over one ledger, and a standby that reads it.
+"""A walk: gateways that open, append, compact, sleep and die over one ledger, and a standby that reads it.
 
-The ledger is the shipped one, over the brokers of `brokers.py`. What is checked, of everything that becomes readable:
+The ledger is the shipped one, over the brokers of `brokers.py`. Checked, for everything that becomes readable:
 
     CHAIN     frames follow one another: two owners never both commit
-    ONCE      an entry stands in one frame
-    REFUSED   what an append was refused with is never there
-    DURABLE   what an append has acknowledged is there
-    WHOLE     the rows that a frame names are there with it, and no others are
-    TOLD      no place is told of rows whose append was refused
-    DELETED   what is deleted is replaced by what is there
+    ONCE      an entry is in one frame
+    REFUSED   an entry of a refused append is never readable
+    DURABLE   an entry of an acknowledged append is readable
+    WHOLE     exactly the rows that a frame names are readable with it
+    TOLD      no location is returned for rows of a refused append
+    DELETED   deleted records have been replaced by others
     GRANTED   nothing is granted twice
-    DENIED    nobody is told "not there" of what was acknowledged before he asked
-    RENEWED   nobody is told that he holds what another was given before he asked
-    STANDBY   what a standby has read is a beginning of the ledger, or its end
-    KNOWN     who owns the ledger knows all that is in it, whether he read it before or then
-    DAMAGED   nobody takes the ledger for damaged
-    UNDONE    no marker says something else of a record than its coordinator
-    ENDS      of gateways that open at once one gets it, and in the end one alone can write
+    DENIED    "not there" is never answered for an entry that was acknowledged before the question
+    RENEWED   a lease is never renewed if another holder got it before the request
+    STANDBY   the entries that a standby has read are a prefix of the ledger
+    KNOWN     the owner knows all entries of the ledger, from before or after its opening
+    DAMAGED   the ledger is never reported as damaged
+    UNDONE    no marker contradicts the coordinator
+    ENDS      of gateways that open at once one gets the ledger, and at the end one alone can write
 
-and of rows that go to users' topics, as they read them:
+For rows that go to users' topics, as their readers see them:
 
-    LOST      an acknowledged row is there, in the end for all who read what is committed
+    LOST      an acknowledged row is readable, at the end for all readers of committed records
     TWICE     no row is there twice
-    REFUSED   none of an append that was refused is there
-    NAMED     every row is named by a frame, and what frames name is there
-    ALONE     a topic that brokers refuse refuses one group, is left alone then, and no other is with it
+    REFUSED   no row of a refused append is there
+    NAMED     every row is named by a frame, and every row named by a frame is there
+    ALONE     a topic that brokers refuse fails one group and is then avoided; other topics are not affected
 
-and of who is chosen to own the ledgers:
+For the election of the ledger's owner:
 
-    CHOSEN    who is there, or was a moment ago, is followed by nobody
-    CALM      while nothing fails nobody is chosen anew
+    CHOSEN    no gateway is superseded while it beats, or a moment later
+    CALM      without faults there is no further election
 """
 
 import asyncio
@@ -55,19 +55,19 @@ if TYPE_CHECKING:
     from tests.model.kafka.standbys import Choices
 
 ALONE_STEPS = 3_000
-# How often a standby is let on: it reads for ever.
+# Probability that a standby may step: it reads forever.
 STANDBY = 0.2
 FATES = ("lost", "unanswered", "late", "untold")
 
 
 @dataclass(frozen=True)
 class Setup:
-    """losing: how often a request meets a fault. leaderless: how often a partition loses its leader, or has one again.
-    forgetting: how often a coordinator forgets markers of a commit. step_s: how long a step takes.
+    """A way to run the walk.
 
-    probing, renewing: gateways answer "not there", and renew, behind a commit that began after the question.
-    sending: rows go to users' topics. standing_by: gateways wait until they are chosen; fenced: and answer nothing
-    before they own the ledger.
+    losing: probability that a request meets a fault. leaderless: that a partition loses or regains its leader.
+    forgetting: that a coordinator loses markers of a commit. step_s: the duration of a step. probing, renewing: "not
+    there" and renewals require a commit that began after the question. sending: rows go to users' topics. standing_by:
+    gateways wait until they are elected. fenced: they answer nothing before they own the ledger.
     """
 
     losing: float = 0.05
@@ -90,14 +90,14 @@ class Setup:
 
 @dataclass
 class Process:
-    """One process: what it asks of brokers waits in `world.waiting`. `dead`: nothing of it happens any more."""
+    """A process. Its requests to brokers wait in `world.waiting`. `dead`: it never steps again."""
 
     world: "World"
     name: str
     asleep: bool = False
     dead: bool = False
     task: asyncio.Task[None] | None = None
-    # Topics whose batches were not taken, and when.
+    # Topics whose batches were refused, and when.
     refused: list[tuple[str, float]] = field(default_factory=list)
 
     @property
@@ -111,13 +111,13 @@ class Process:
         return self.task is not None and self.task.done()
 
     async def turn(self, what: str) -> str:
-        """Returns once this step is taken: how it ends, or "done"."""
+        """Returns when this step is executed: its fault, or "done"."""
         return await self.world.waits(self, what)
 
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """What a process does next, once it is due and its turn comes."""
+    """The next step of a process, once it is due and chosen."""
 
     process: Process
     what: str
@@ -140,21 +140,21 @@ class World:
         self.choices: Choices | None = None
         self.broken: Broken | None = None
 
-    # What processes do.
+    # Actions of processes.
 
     def now_s(self) -> float:
         return self.loop.now_s
 
     async def waits(self, process: Process, what: str, due_s: float = 0.0) -> str:
-        """`what`: empty for a pause, which brokers know nothing of."""
+        """Waits for a step. `what` is empty for a pause, which is not a request to brokers."""
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.waiting.append(Waiting(process, what, future, due_s))
         return await future
 
     def forgotten(self, name: str, of: Collection[Partition] = ()) -> set[Partition]:
-        """Where the coordinator of an id forgets its markers of the end that comes now; `of`: nowhere else.
+        """Returns the partitions where the coordinator of an id loses its markers. `of`: limits them.
 
-        Not those of the list: two gateways that start its id at once hide for good what became of it.
+        Markers of the list are never lost: two gateways that start its id at once would hide the outcome permanently.
         """
         known = self.brokers.producers.get(name)
         if known is None or self.steady or "/" not in name or self.rng.random() >= self.setup.forgetting:
@@ -166,12 +166,12 @@ class World:
         return set(found)
 
     def number(self) -> int:
-        """One more, that nobody has had."""
+        """Returns a new number."""
         self.numbers += 1
         return self.numbers
 
     def changed(self) -> None:
-        """Brokers have changed what can be read."""
+        """Checks the readable records after a change."""
         try:
             self.truth.look()
             if self.choices is not None:
@@ -206,13 +206,14 @@ class World:
             self.fail(Broken("BUG", f"{process.name}: {error!r}"))
 
     def stands_still(self) -> bool:
-        """Two that open at once hide what became of a commit whose marker is forgotten: nobody serves, as is said."""
+        """Returns whether two concurrent openings have hidden a commit with a lost marker. Then, as documented, the
+        ledger is unavailable."""
         return self.brokers.are_hidden((Truth.FRAMES, Truth.STATES, Truth.STAGES))
 
     # Steps.
 
     async def settle(self) -> None:
-        """Until everybody waits for a step."""
+        """Runs the loop until every process waits for a step."""
         loop: Any = asyncio.get_running_loop()
         await turn()
         while loop._ready:
@@ -224,7 +225,7 @@ class World:
         return [one for one in self.processes if not one.dead and one.task is not None and not one.task.done()]
 
     def step(self, only: Process | None = None) -> bool:
-        """Takes one step of somebody who is awake, or of `only`; False: nobody waits for one."""
+        """Executes a step of a process that is awake, or of `only`. Returns False if there is none."""
         self.waiting = [one for one in self.waiting if not one.future.done() and not one.process.dead]
         able = [one for one in self.waiting if not one.process.asleep and only in (None, one.process)]
         if not able:
@@ -252,7 +253,7 @@ class World:
             self.changed()
 
     def disturb(self) -> None:
-        """What happens beside the steps."""
+        """Causes the events that are not steps: sleeps, deaths, leader changes, late requests."""
         rng, setup = self.rng, self.setup
         for process in self.awake():
             if rng.random() < setup.sleeping:
@@ -270,7 +271,7 @@ class World:
             self.note(f"{partition.topic} {'has a leader again' if log.has_leader else 'has no leader'}")
 
     def heal(self) -> None:
-        """From here on nothing fails, all that is late has come, and who sleeps is awake."""
+        """Ends all faults: late requests arrive, and sleeping processes wake."""
         self.note("-- from here on nothing fails")
         self.steady = True
         self.brokers.mend()

@@ -1,5 +1,7 @@
-"""One attempt of one task, as a client behaves: it keeps asking until every row's id is done, and writes what it was
-granted. It knows only what replies told it."""
+"""An attempt of a task, as a client behaves: it asks until every row's id is done, and writes the rows granted to it.
+
+An attempt knows only the replies that it has received.
+"""
 
 import random
 from collections.abc import Callable
@@ -13,9 +15,9 @@ from tests.model.kit.replies import ClaimReply, SettleReply
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked about `ids` (verb None: by `way`, claim, produce or take), or a settling of `claim`.
+    """A request about `ids` (verb None: by `way`, claim, produce or take), or a settling of `claim`.
 
-    payloads: the digest of what comes with each id; none: they come alone.
+    payloads: the digest of each id's payload; empty without payloads.
     """
 
     name: str
@@ -36,9 +38,11 @@ class Request:
 
 @dataclass
 class Attempt:
-    """`granted`: id -> claim. `failed`: it will not turn green, but cleans up first. `refusing`: how often
-    its sink refuses a row before anything of it is written. `payloads`: by id, the digest of what it comes with, none:
-    alone. `dropping`: what is told CONFLICT it drops; else it fails."""
+    """An attempt. `granted`: id -> claim. `failed`: it will not turn green, but cleans up first.
+
+    `refusing`: probability that its sink refuses a row before writing any of it. `payloads`: the payload digest by id,
+    or none. `dropping`: drops a row answered CONFLICT; otherwise the attempt fails.
+    """
 
     name: str
     token: bytes
@@ -61,12 +65,12 @@ class Attempt:
         return self.alive and not self.green
 
     def next(self, rng: random.Random, write: Callable[["Attempt", int], None]) -> Request | None:
-        """What it sends now; it may have written instead. A request without a reply is sent again, as it was."""
+        """Returns the next request, or writes a row instead. A request without a reply is repeated unchanged."""
         if not self.trying:
             return None
         if self.pending is not None:
             if self.pending.verb is None and rng.random() < 0.2:
-                self.pending = None  # gives this call up; a later one will ask
+                self.pending = None  # give up this call; a later one will ask
                 return None
             return self.pending
         self.pending = self._work(rng, write)
@@ -101,7 +105,7 @@ class Attempt:
         return Request(self.name, self.token, verb, claim=claim)
 
     def _give_back(self, claim: bytes) -> Request | None:
-        """The sink refused a row: release its claim, unless a row of it went to the sink; then only the lease helps."""
+        """Releases the claim of a refused row, unless another row of it went to the sink: then only the lease helps."""
         self.failed = True
         ids = self._ids_of(claim)
         for i in ids:
@@ -112,7 +116,7 @@ class Attempt:
         return self._settling(Verb.RELEASE, claim)
 
     def finish(self) -> bool:
-        """True when it has just turned green; a failed one dies once nothing is left to clean up."""
+        """Returns True if it has just turned green. A failed attempt dies when nothing is left to clean up."""
         if not self.trying or self.pending is not None:
             return False
         if self.failed:
@@ -122,7 +126,7 @@ class Attempt:
         return self.green
 
     def take(self, reply: ClaimReply | SettleReply | OncegateError) -> None:
-        """A reply arrived. A refusal that no repeat can help ends the attempt."""
+        """Processes a reply. A non-retryable refusal ends the attempt."""
         request, self.pending = self.pending, None
         assert request is not None
         if isinstance(reply, OncegateError):
@@ -150,6 +154,6 @@ class Attempt:
                 self.wrote.discard(i)
 
     def _take_conflict(self, i: int) -> None:
-        """It is written, with another payload."""
+        """Handles an id that was written with another payload."""
         self.failed = self.failed or not self.dropping
         self.done.add(i)

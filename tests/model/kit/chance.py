@@ -1,4 +1,4 @@
-"""What all walks over ids begin with: ids that collide, leases, and chance that only goes forward."""
+"""Shared by all walks over ids: ids that collide, leases, and a random source without faults."""
 
 import random
 
@@ -11,15 +11,15 @@ IDS = (0, 1)
 
 
 class Steady(random.Random):
-    """Chance for an attempt that only goes forward: nothing fails, no call is given up."""
+    """A random source for an attempt without faults: nothing fails, and no call is given up."""
 
     def random(self) -> float:
         return 0.5
 
 
 def fingerprints(rng: random.Random) -> np.ndarray:
-    """Ids that collide in the table in every way that does not make them the same: one place, or one tag; the lowest
-    bits of all tags are alike, so that they share a segment."""
+    """Returns ids that collide in the table in every way short of being equal: by position or by tag. The lowest bits
+    of all tags are equal, so that the ids share a segment."""
     tag, place = rng.getrandbits(64), rng.getrandbits(32)
     others = [rng.getrandbits(64) & ~0xFF | tag & 0xFF for _ in range(2)]
     near = [(tag, place), (others[0], place), (tag, place + (1 << 12)), (others[1], place + 1)]

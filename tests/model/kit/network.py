@@ -1,6 +1,6 @@
-"""A network that loses, delays and doubles, between actors and a gateway whose ledger refuses and which dies.
+"""A network that loses, delays and duplicates messages between actors and a gateway that refuses and dies.
 
-Chance alone decides here, and in a fixed order: what a walk's seed means stays the same.
+Only the random source decides here, in a fixed order, so that a seed always gives the same walk.
 """
 
 import random
@@ -9,12 +9,12 @@ from typing import Any
 
 from tests.model.kit.process import Process
 
-# How often an answer gets to its client; how often an append ends at once, and how often it is refused.
+# Probabilities: a client reads an answer; an append ends at once; it is refused.
 HEARD, ENDED_AT_ONCE, REFUSED = 0.9, 0.7, 0.06
 
 
 class Network(ABC):
-    """`late`, `doubled`: how often a request comes later than its client waits for, or a second time."""
+    """A lossy network. `late`, `doubled`: probability that a request arrives after its client's timeout, or twice."""
 
     gateway: Process
 
@@ -28,15 +28,15 @@ class Network(ABC):
 
     @abstractmethod
     def ask(self, request: Any) -> Any:
-        """The gateway meets a request: what is known of it then, and later what came of it."""
+        """Delivers a request to the gateway and returns its record, whose outcome is set later."""
 
     @abstractmethod
     def heard(self, said: Any) -> None:
-        """It was answered: every answer is looked at, whether its client hears it or not."""
+        """Checks an answer, whether its client receives it or not."""
 
     @abstractmethod
     def shown(self, said: Any) -> str:
-        """What came of it, in a word."""
+        """Describes the outcome in a word."""
 
     @abstractmethod
     def restarted(self) -> None:
@@ -44,17 +44,17 @@ class Network(ABC):
 
     @abstractmethod
     def read(self, actor: Any, said: Any) -> None:
-        """An actor looks whether its request was answered; where not, it gives the answer up."""
+        """Lets an actor read the answer to its request, or give it up if there is none."""
 
     def refuse(self) -> None:
-        """The ledger refuses what is pending."""
+        """Lets the ledger refuse the pending changes."""
         self.gateway.refuse()
 
     def note(self, line: str) -> None:
         self.trace.append(line)
 
     def handle(self, request: Any) -> Any:
-        """One request, and whatever is answered by now."""
+        """Handles a request and all answers that are ready."""
         self._seq += 1
         said = self.ask(request)
         self._unheard.append(said)
@@ -68,7 +68,7 @@ class Network(ABC):
             self.heard(said)
 
     def flush(self) -> None:
-        """The append returned, and whoever waited for it is answered."""
+        """Lets the append return and answers the waiting requests."""
         self.gateway.flush()
         self._hear()
 
@@ -87,12 +87,13 @@ class Network(ABC):
             self.end_append()
 
     def deliver_late(self) -> None:
-        """Some request that was delayed, or the copy of one."""
+        """Delivers a delayed request, or the copy of one."""
         request = self._delayed.pop(self.rng.randrange(len(self._delayed)))
         self.note(f"late: {request} -> {self.shown(self.handle(request))}")
 
     def reads(self, actor: Any) -> bool:
-        """Whether it still waits; an answer that came is taken, one that it gives up is sent for again."""
+        """Returns whether the actor still waits. An answer that has arrived is read; a request that it gives up is
+        repeated."""
         said = self._waiting.get(actor.name)
         if said is None:
             return False
@@ -111,8 +112,8 @@ class Network(ABC):
             self.flush()
 
     def crash(self) -> None:
-        """What is pending is lost with the process; or it is durable and only its answers are lost, and the ledger may
-        have been collected."""
+        """Kills the process. The pending changes are lost, or they are durable and only the answers are lost. The
+        ledger may have been compacted before."""
         if self.rng.random() < 0.5:
             self.flush()
             if self.rng.random() < 0.5:
@@ -124,7 +125,7 @@ class Network(ABC):
         self.restarted()
 
     def last_alone(self, line: str) -> None:
-        """From here on nothing is lost: nobody waits for what he asked before."""
+        """Ends all losses: nothing asked before is awaited any more."""
         self.note(line)
         self._waiting = {}
         self.flush()

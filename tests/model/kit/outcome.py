@@ -1,4 +1,4 @@
-"""Walks by their seeds, so many or so long, and what they broke."""
+"""Runs walks by seed, by number or by time, and collects the broken properties."""
 
 import os
 import time
@@ -13,11 +13,11 @@ class World(Protocol):
     trace: list[str]
 
     def run(self) -> None:
-        """One walk; raises Broken."""
+        """Runs a walk. Raises Broken."""
 
 
 class Walked(Protocol):
-    """A setup, of either walk."""
+    """The setup of any walk."""
 
     @property
     def steps(self) -> int: ...
@@ -31,7 +31,7 @@ WALKS = int(os.environ.get("ONCEGATE_WALKS", "200"))
 
 @dataclass
 class Outcome:
-    """`shortest`: per broken property the seed, reason and trace of its shortest walk."""
+    """The results. `shortest`: the seed, reason and trace of the shortest walk that broke each property."""
 
     walks: int = 0
     steps: int = 0
@@ -50,7 +50,7 @@ class Outcome:
 
 
 def walk(setup: Walked, seed: int, outcome: Outcome) -> bool:
-    """One walk; True when every property held."""
+    """Runs a walk. Returns True if every property held."""
     world = setup.world(seed)
     outcome.walks += 1
     outcome.steps += setup.steps
@@ -66,7 +66,7 @@ def walk(setup: Walked, seed: int, outcome: Outcome) -> bool:
 
 
 def first_broken(setup: Walked, walks: int, known_seed: int = 1) -> set[str]:
-    """The property that the first bad walk breaks; the walk of `known_seed` comes before the search."""
+    """Returns the property that the first bad walk breaks; tries `known_seed` before the search."""
     outcome = Outcome()
     for seed in (known_seed, *range(1, walks)):
         if not walk(setup, seed, outcome):
@@ -75,7 +75,7 @@ def first_broken(setup: Walked, walks: int, known_seed: int = 1) -> set[str]:
 
 
 def walk_all(setup: Walked, walks: int) -> Outcome:
-    """So many walks, from the seed that ONCEGATE_SEED gives."""
+    """Runs `walks` walks from the seed ONCEGATE_SEED on."""
     print(f"ONCEGATE_SEED={SEED}")
     outcome = Outcome()
     for seed in range(SEED, SEED + walks):
@@ -92,7 +92,7 @@ def walk_for(setup: Walked, seconds: float, first_seed: int) -> Outcome:
 
 
 def breaks(setup: Walked, walks_max: int = 400) -> str:
-    """The property that the first bad walk breaks; AssertionError where none of so many does."""
+    """Returns the property that the first bad walk breaks. Raises AssertionError if there is none."""
     outcome = Outcome()
     for seed in range(1, walks_max):
         if not walk(setup, seed, outcome):

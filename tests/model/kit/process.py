@@ -1,7 +1,7 @@
 """A gateway as walks know it: one process after another on one ledger, which is a list of bytes.
 
-No rule stands here. An append returns when the walk says so: what a call rests on is durable (`flush`), refused
-(`refuse`) or lost with the process (`crash`). A second index sees nothing but what became durable (P3).
+This file contains no rule. The walk decides when an append returns: its entries become durable (`flush`), are refused
+(`refuse`) or are lost with the process (`crash`). A second index applies only durable entries (P3).
 """
 
 from abc import ABC, abstractmethod
@@ -19,14 +19,14 @@ from oncegate.engine.usecases.claims import Claims
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Mark, OutputChange, Replayed
 from oncegate.testing import FakeClock
-from tests.model.kit.held import Call, HeldGroupCommit
+from tests.model.kit.manual_commit import Call, ManualGroupCommit
 from tests.model.kit.replies import Broken
 
 KEY_CHECK = bytes(16)
 
 
 class LoneClaims:
-    """Claims that are in no batch, which need no event loop."""
+    """Claims outside batches, which need no event loop."""
 
     def __init__(self, claims: Claims) -> None:
         self.journal = claims.journal
@@ -40,7 +40,7 @@ class LoneClaims:
 
 
 class Process(ABC):
-    """`position`: of the last durable entry. `index`: as the process that lives has it."""
+    """A process. `position`: of the last durable entry. `index`: that of the living process."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
@@ -50,41 +50,41 @@ class Process(ABC):
         self._twin = self.new_index()
 
     def begin(self, entries: Sequence[Entry]) -> None:
-        """The first entries of the ledger, and the first process on it."""
+        """Writes the first entries of the ledger and starts the first process."""
         self._keep([encode(entry) for entry in entries])
         self._restart()
 
     def _restart(self) -> None:
         self.index = self.replayed()
-        self.group_commit = HeldGroupCommit(self.position)
+        self.group_commit = ManualGroupCommit(self.position)
         self.start()
 
     @abstractmethod
     def new_index(self) -> ShardIndex:
-        """An empty one."""
+        """Returns an empty index."""
 
     @abstractmethod
     def start(self) -> None:
-        """Make the use cases over `index` and `group_commit`, which are a new process's."""
+        """Creates the use cases over `index` and `group_commit` for a new process."""
 
     @abstractmethod
-    def told(self, index: ShardIndex) -> object:
-        """Everything that entries make, leases aside."""
+    def state_of(self, index: ShardIndex) -> object:
+        """Returns everything that entries determine, leases excluded."""
 
     def write(self, output: OutputChange) -> None:
-        """What an append that returned brings with its entries."""
+        """Applies an output of a successful append."""
         raise AssertionError(f"nothing here writes {output}")
 
     def began(self, call: Call) -> Call:
-        """A call whose answer may have to wait for what it rests on."""
+        """Registers a call whose answer may have to wait for durability."""
         if not call.ended:
             self._calls.append(call)
         return call
 
-    # What becomes of an append.
+    # Outcomes of an append.
 
     def flush(self) -> None:
-        """The append returned: everything taken so far is durable, and said."""
+        """Lets the append return: everything submitted so far becomes durable and is answered."""
         pending, self.group_commit.pending = self.group_commit.pending, []
         for change in pending:
             self._keep(change.entries)
@@ -98,7 +98,7 @@ class Process(ABC):
             self.began(call)
 
     def _keep(self, bodies: Sequence[bytes]) -> None:
-        """Durable, and folded in by a second index that never saw anything else."""
+        """Makes entries durable and applies them to the second index, which never sees anything else."""
         for body in bodies:
             self.position += 1
             self._entries.append(self._replayed(body))
@@ -109,19 +109,19 @@ class Process(ABC):
         return Replayed(self.position, body, Mark(KEY_CHECK, self.position, bytes(8)))
 
     def compact(self) -> None:
-        """The index as it is, nothing pending, replaces the entries that made it; a start tells whether it does."""
+        """Replaces the entries by a snapshot of the index, with nothing pending; the next start verifies it."""
         assert not self.group_commit.pending, "collected between two appends"
         self._entries = [self._replayed(encode(saved)) for saved in self.index.snapshot()]
 
     def refuse(self) -> None:
-        """The ledger wrote nothing and said so: the callers are told."""
+        """Lets the ledger refuse the append with nothing written; the callers get the error."""
         self.group_commit.take_back()
         self._compare()
         for call in self._waiters():
             call.fail(LedgerFull("no room"))
 
     def crash(self) -> None:
-        """The process dies and starts again on what is durable; nobody waiting is answered."""
+        """Kills the process and restarts it on the durable entries. Waiting callers get no answer."""
         for call in self._waiters():
             call.die()
         self._restart()
@@ -132,13 +132,13 @@ class Process(ABC):
         return calls
 
     def replayed(self) -> ShardIndex:
-        """The index that a new process has, from the ledger's bytes alone."""
+        """Returns the index that a new process builds from the ledger alone."""
         index, marks = self.new_index(), Marks(KEY_CHECK)
         rebuild(index, [self._entries], marks, KEY_CHECK, self.clock.monotonic_ms())
         return index
 
     def _compare(self) -> None:
-        """P3: what is durable, folded in as it came, is the index; after a start, the replay is."""
-        live, twin = self.told(self.index), self.told(self._twin)
+        """Checks P3: the durable entries, applied one by one or replayed, give the index."""
+        live, twin = self.state_of(self.index), self.state_of(self._twin)
         if live != twin:
             raise Broken("P3", f"index {live}, replay {twin}")

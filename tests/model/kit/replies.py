@@ -1,4 +1,4 @@
-"""What the gateways of walks answer, and what a walk raises when a promise does not hold."""
+"""Replies of the gateways of walks, and the exception for a broken promise."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from oncegate.core.verdicts import VerdictRow
 
 
 class Broken(Exception):
-    """`property`: P1..P6, LOSS or another name of the model's checks."""
+    """A broken property: P1..P6, LOSS or another name of the model's checks."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"{name}: {why}")
@@ -15,7 +15,7 @@ class Broken(Exception):
 
 @dataclass(frozen=True)
 class ClaimReply:
-    """`verdicts`: one an id of the request, in order; those standing earlier in it left out."""
+    """A reply with one verdict per distinct id of the request, in order."""
 
     claim: bytes | None
     verdicts: dict[int, VerdictRow]

@@ -1,4 +1,4 @@
-"""Who asks about the ids of one namespace, besides attempts that only claim: producers, and jobs that take."""
+"""Actors beside attempts that only claim: producers, and jobs that take."""
 
 import random
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Reply = ClaimReply | SettleReply | OncegateError
 
 @dataclass
 class Producer(Attempt):
-    """An attempt that produces what it needs; one in three requests is a claim instead, where it is `mixing`."""
+    """An attempt that produces the rows it needs. If `mixing`, one in three requests is a claim instead."""
 
     mixing: bool = False
 
@@ -23,7 +23,7 @@ class Producer(Attempt):
         return request if self.mixing and rng.random() < 0.33 else replace(request, way="produce")
 
     def _take_verdicts(self, request: Request, reply: ClaimReply) -> None:
-        """Of a produce, GRANTED is done: the rows were in the request."""
+        """Reads verdicts. For a produce GRANTED means done: the rows were in the request."""
         if request.way == "claim":
             super()._take_verdicts(request, reply)
             return
@@ -35,9 +35,9 @@ class Producer(Attempt):
 
 @dataclass
 class Job:
-    """A batch job that keeps the first copy of each id: it takes them all, writes what it was granted, drops the rest.
+    """A batch job that keeps the first copy of each id: it takes all ids, writes the granted ones, and drops the rest.
 
-    Its owner is its name; a run that died or ended may be run again, under the same owner, from the beginning.
+    Its owner is its name. A run that died or ended may be run again from the beginning, under the same owner.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Job:
         self.pending, self.told, self.wrote, self.alive, self.green = None, {}, set(), True, False
 
     def next(self, rng: random.Random, write: Callable[["Job", int], None]) -> Request | None:
-        """What it sends now; it may have written instead."""
+        """Returns the next request, or writes a row instead."""
         if not self.trying or self.pending is not None:
             return self.pending if self.trying else None
         mine = [i for i, verdict in self.told.items() if verdict is Verdict.GRANTED and i not in self.wrote]
@@ -71,7 +71,7 @@ class Job:
         return self.pending
 
     def finish(self) -> bool:
-        """True when it has just turned green."""
+        """Returns True if it has just turned green."""
         if not self.trying or self.pending is not None:
             return False
         granted = {i for i, verdict in self.told.items() if verdict is Verdict.GRANTED}
@@ -79,7 +79,7 @@ class Job:
         return self.green
 
     def take(self, reply: Reply) -> None:
-        """A reply arrived; what is BUSY is asked for again."""
+        """Processes a reply; BUSY ids are asked for again."""
         self.pending = None
         if isinstance(reply, OncegateError):
             self.alive = False

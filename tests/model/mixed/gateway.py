@@ -1,6 +1,6 @@
 """The gateway of the mixed walk: every shipped use case of free ids over the shipped index, tables and upkeep.
 
-No rule stands here.
+This file contains no rule.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ from oncegate.index.shard import ShardIndex
 from oncegate.ports import OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
 from tests.model.kit.attempt import Request
-from tests.model.kit.held import Call
+from tests.model.kit.manual_commit import Call
 from tests.model.kit.process import KEY_CHECK, LoneClaims, Process
 from tests.model.kit.replies import Broken
 from tests.model.mixed.rows import keys_of, read, rows_of
@@ -41,7 +41,7 @@ COUNTS = ("takeovers", "open_claims", "ids")
 
 
 class Payloads:
-    """What came with each id, by who sent it; 0 where it came alone."""
+    """The payload of each id by sender; 0 without a payload."""
 
     def __init__(self) -> None:
         self._sent: dict[tuple[bytes, int], dict[int, int]] = {}
@@ -54,8 +54,11 @@ class Payloads:
 
 
 class Gateway(Process):
-    """`published`: rows that readers can see, by id. `senders`: who sent them. `places`: by partition and offset, which
-    row lies there, and who sent it. `retired`: buckets that went."""
+    """The gateway under test.
+
+    `published`: the visible rows by id. `senders`: their senders. `places`: the row and sender at each partition and
+    offset. `retired`: the number of retired buckets.
+    """
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class Gateway(Process):
         self.retired += 1
 
     def call(self, request: Request) -> Call:
-        """Begin what a request asks for."""
+        """Begins the call of a request."""
         if request.verb is None:
             self.payloads.note(request)
         deadline, ids = Deadline(self.clock), self.fingerprints[list(request.ids)]
@@ -116,7 +119,7 @@ class Gateway(Process):
         return ProduceRequest(TOPIC, request.token, request.call, rows, ids, keys, digests=digests)
 
     def conflicting(self, request: Request) -> set[int]:
-        """The ids that are done, as the index has it now, by a request that came with another payload than this."""
+        """Returns the ids that are done in the index by a request with another payload."""
         found = set()
         for i, payload in zip(request.ids, request.payloads, strict=False):
             explained = explain(self.index.claims, self.fingerprints[i].tobytes(), self.clock.monotonic_ms())
@@ -126,15 +129,15 @@ class Gateway(Process):
         return found
 
     def scheduler(self) -> None:
-        """What the owner's timer does."""
+        """Runs the owner's timer once."""
         self._upkeep.retire()
 
     def sweep(self) -> None:
-        """Sweep, and look whether anything that can be asked has changed."""
+        """Sweeps, and checks that no answer has changed."""
         claims = self.index.claims
-        before = self.told(self.index)
+        before = self.state_of(self.index)
         claims.sweep(self.clock.monotonic_ms())
-        if self.told(self.index) != before:
+        if self.state_of(self.index) != before:
             raise Broken("SWEEP", "a sweep changed what is held")
 
     def write(self, output: OutputChange) -> None:
@@ -155,15 +158,15 @@ class Gateway(Process):
                 if i % PARTITIONS != output.partition:
                     raise Broken("OFFSETS", f"{i} lies in partition {output.partition}")
 
-    # What the checks look at.
+    # State for the checks.
 
-    def told(self, index: ShardIndex) -> object:
+    def state_of(self, index: ShardIndex) -> object:
         claims = index.claims
         topics = [(name, topic.partitions, topic.turns) for name, topic in index.topics]
         return [getattr(claims, name) for name in COUNTS], contents(claims), topics, index.settings.snapshot()
 
     def state(self, i: int) -> IdState:
-        """Of one id, as durable entries have it; it is said to lie where its key goes."""
+        """Returns the state of an id by its durable entries. Checks the partition that the index reports for it."""
         explained = explain(self._twin.claims, self.fingerprints[i].tobytes(), self.clock.monotonic_ms())
         if explained.written_at is not None and explained.written_at[1] != i % PARTITIONS:
             raise Broken("OFFSETS", f"{i} is said to lie in partition {explained.written_at[1]}")
@@ -171,5 +174,5 @@ class Gateway(Process):
 
     @property
     def takeovers(self) -> int:
-        """With what is still pending: who was granted has not been told yet."""
+        """Returns the takeovers including pending ones, whose callers have no answer yet."""
         return self.index.claims.takeovers

@@ -1,4 +1,4 @@
-"""Rows of the mixed walk: real Arrow, one row an id, with the attempt that sent it."""
+"""Rows of the mixed walk: real Arrow, one row per id, with the attempt that sent it."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -15,7 +15,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("by", pa.string())])
 
 @cache
 def rows_of(ids: tuple[int, ...], by: str) -> Rows:
-    """The rows of one request."""
+    """Returns the rows of one request."""
     batch = pa.record_batch([pa.array(ids, pa.int64()), pa.array([by] * len(ids))], SCHEMA)
     return Rows(SCHEMA, [batch], len(ids), stream(SCHEMA, [batch]))
 
@@ -27,10 +27,10 @@ def _read(data: bytes) -> tuple[tuple[int, str], ...]:
 
 
 def read(data: bytes) -> Iterator[tuple[int, str]]:
-    """(id, by) of each row of a published range."""
+    """Yields (id, sender) of each row of a published range."""
     return iter(_read(data))
 
 
 def keys_of(ids: tuple[int, ...]) -> Any:
-    """The key is the id: equal ids go to one partition."""
+    """Returns the keys of rows. The key is the id: equal ids go to one partition."""
     return np.array(ids, np.uint64)

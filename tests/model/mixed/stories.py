@@ -1,4 +1,4 @@
-"""What rarely happens by chance, told step by step; each raises Broken under a table that gets it wrong."""
+"""Sequences that rarely occur by chance, step by step. Each raises Broken under a table that gets it wrong."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ class Story:
         self._claims: dict[str, bytes] = {}
 
     def ask(self, way: str, name: str, call: int, ids: tuple[int, ...]) -> str:
-        """Durable at once; what was said, for a person to read."""
+        """Makes a request, flushes it, and returns the answer in readable form."""
         token = self.world.actors[name].token
         said = self.world.handle(Request(name, token, None, call, ids, LEASE_MS, way=way))
         self.world.flush()
@@ -45,7 +45,8 @@ class Story:
 
 
 def repeat_meets_a_released_id() -> str:
-    """P's produce was told BUSY of 0, which C held and gives back; a second copy of it arrives: its rows are there."""
+    """C holds 0, so P's produce gets BUSY for it. C releases 0, and a second copy of P's request, with its rows,
+    arrives."""
     story = Story()
     story.ask("claim", "C", 1, (0,))
     story.ask("produce", "P", 1, (0, 1))
@@ -54,7 +55,7 @@ def repeat_meets_a_released_id() -> str:
 
 
 def repeat_meets_an_expired_id() -> str:
-    """The same, but C wrote 0 and died: the second copy of it in the topic is a takeover, and counted."""
+    """The same, but C wrote 0 and died: its second copy in the topic is a takeover, and counted."""
     story = Story()
     story.ask("claim", "C", 1, (0,))
     story.write("C", 0)
@@ -64,7 +65,7 @@ def repeat_meets_an_expired_id() -> str:
 
 
 def attempt_produces_what_it_claimed_and_wrote() -> str:
-    """M wrote 0 under a claim that ran out, and then produces it: two copies by one attempt, one takeover."""
+    """M wrote 0 under a claim that expired, and then produces it: two copies by one attempt, one takeover."""
     story = Story()
     story.ask("claim", "M", 1, (0,))
     story.write("M", 0)
@@ -73,7 +74,7 @@ def attempt_produces_what_it_claimed_and_wrote() -> str:
 
 
 def repeat_comes_after_the_horizon() -> str:
-    """P's produce retires; a copy of it that comes only then is a new one: whoever retries that late was told so."""
+    """P's produce retires; a copy of it that arrives later is a new request. That limit of retries is documented."""
     story = Story(HORIZON_MS)
     story.ask("produce", "P", 1, (0,))
     for _ in range(2 * HORIZON_MS // bucket_ms(HORIZON_MS)):

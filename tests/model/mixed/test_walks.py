@@ -50,7 +50,7 @@ def test_walks_meet_all_that_the_model_is_about() -> None:
         assert event in told, event
 
 
-def test_ids_retire_within_walks_and_are_granted_anew_rightly() -> None:
+def test_ids_retire_within_walks_and_are_rightly_granted_again() -> None:
     worlds = walked("retiring, clocks set", 30)
     assert sum(world.truth.again.total() for world in worlds) > 10
     told = [line for world in worlds for line in world.trace[: world.trace.index("-- from here on one acts alone")]]

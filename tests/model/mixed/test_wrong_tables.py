@@ -1,7 +1,7 @@
-"""Every cell of produce and take, and of a taken id, changed to something plausible, is caught: here is by what.
+"""Changes every cell of produce and take, and of taken ids, to something plausible, and checks that a test fails.
 
-The model sees what breaks a promise. CELLS: it has nothing to see, and the cell's own test sees it, as it sees every
-other change. Why it has nothing to see stands beside those.
+The model detects changes that break a promise. CELLS: the model cannot detect the change, but the cell's own test does,
+like every other change. The reason is given beside each.
 """
 
 import pytest
@@ -16,7 +16,7 @@ from tests.model.mixed.walks import SETUPS
 from tests.support.index.cells import check_cell
 
 WALKS_MAX = 1_500
-# What dozens of walks do not come to, and a walk that does; where walks change, the search finds another.
+# Changes that dozens of walks do not detect, each with the seed of a walk that does. If walks change, search again.
 KNOWN_SEEDS = {
     "produce-ABSENT-OTHER-BUSY": 93,
     "produce-CLAIMED_LIVE-REPEAT-TAKE_OVER": 178,
@@ -33,20 +33,20 @@ KNOWN_SEEDS = {
 CELLS = "cells"
 # The asker would have to be the owner: 16 random bytes against a hash of its name.
 NO_OWNER = CELLS
-# The (token, call) is a claim's, and asks with another digest: TOKEN_REUSED, before any cell.
+# The (token, call) is a claim's and comes with another digest: TOKEN_REUSED, before any cell.
 OTHER_DIGEST = CELLS
-# Who takes has no calls that could be repeated, and is never a claim's holder.
+# A take has no calls to repeat, and its owner never holds a claim.
 NO_CALLS = CELLS
-# Who takes brings no payload that could be another.
+# A take has no payload that could differ.
 NO_PAYLOAD = CELLS
 # An attempt brings the same payload of an id each time.
 ONE_PAYLOAD = CELLS
-# A repeat that is told to ask again asks again in a new call, which another cell decides.
+# A repeat with this answer asks again in a new call, which another cell decides.
 ASKS_ANEW = CELLS
-# Somebody is told of, or turns green on, what nobody wrote: whoever hears of it first.
+# An attempt gets DUPLICATE for an unwritten row, or turns green on it, whichever comes first.
 UNWRITTEN = "LOSS|P4"
 
-# (cell, wrong action) -> what the first bad walk breaks, one of these; "name: property" is of a story.
+# (cell, wrong action) -> what the first bad walk breaks, one of these; "name: property" for a story.
 Wrong = dict[tuple[IdState, Asker, Action], str]
 WRONG_CLAIM: Wrong = {
     (IdState.TAKEN, Asker.SAME_CLAIM, Action.GRANT_AGAIN): NO_OWNER,
@@ -187,7 +187,7 @@ def test_without_a_cell_nothing_starts(verb: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_each_cell_has_a_wrong_action_here_and_no_action_here_is_the_right_one() -> None:
-    # Nobody's ids carry their time here: those are of `tests/engine/usecases/test_id_times.py`.
+    # Ids of the walk carry no time; for those see `tests/engine/usecases/test_id_times.py`.
     past = {(IdState.PAST, asker) for asker in Asker}
     assert {change[:2] for change in WRONG_PRODUCE} == set(PRODUCE) - past
     assert {change[:2] for change in WRONG_TAKE} == set(TAKE) - past

@@ -1,12 +1,12 @@
-"""What the outside knows of ids and claims, from answers alone, and the properties that each answer must keep.
+"""The external knowledge of ids and claims, from answers alone, and the properties of every answer.
 
-P1    what was done or taken is granted to nobody else;  H1  the same, until it is older than the horizon
-P2    nobody is granted what a live claim holds
-P6    nobody is stopped without cause
-LOSS  nobody is told DUPLICATE of what nobody wrote; what an owner took is never refused to it
-CONFLICT  is said just of what was done with another payload than it comes with
-O1    what a produce was told is there is there;  COUNT  an answer tells how many ids it settled, and rows it wrote
-OWN   a retry of a produce is told of its own rows and no others
+P1    a done or taken id is granted to no other actor;  H1  the same, until it is older than the retention of ids
+P2    an id of a live claim is granted to no other actor
+P6    no actor is rejected without cause
+LOSS  DUPLICATE is never answered for an unwritten id; an owner is never refused an id that it took
+CONFLICT  is answered exactly for ids that are done with another payload
+O1    rows that a produce reports as written are there;  COUNT  an answer counts its settled ids and written rows
+OWN   a retry of a produce reports its own rows and no others
 """
 
 from collections import Counter
@@ -18,15 +18,15 @@ from oncegate.core.errors import OncegateError, ReleasedClaim, UnknownClaim
 from oncegate.core.verdicts import Verdict
 from oncegate.engine.requests import ProduceResult, SettleResult
 from tests.model.kit.attempt import Request
-from tests.model.kit.held import Call
+from tests.model.kit.manual_commit import Call
 from tests.model.kit.replies import Broken, ClaimReply
 
 
 @dataclass
-class Said:
-    """A request, when it was decided, and what came of it. `alone`: nothing else was pending when it was decided.
+class Exchange:
+    """A request, the time of its decision, and its outcome.
 
-    conflicting: what was done with another payload then.
+    `alone`: nothing else was pending at its decision. `conflicting`: the ids that were done with another payload then.
     """
 
     seq: int
@@ -39,8 +39,8 @@ class Said:
 
 
 @dataclass
-class Held:
-    """A claim as its answers tell it: when its lease ends, by the request that said so."""
+class ClaimRecord:
+    """A claim as its answers describe it: the ends of its lease, with the requests that set them."""
 
     lease_ms: int
     ends: list[tuple[int, int]] = field(default_factory=list)
@@ -48,13 +48,13 @@ class Held:
     released: bool = False
 
     def until_ms(self, seq: int) -> int:
-        """When its lease ends, as far as requests before this one have moved it."""
+        """Returns the end of its lease as set by requests before this one."""
         return max((end for number, end in self.ends if number < seq), default=0)
 
 
 @dataclass(frozen=True)
 class Ended:
-    """An id that is done, or taken by `owner`; since when."""
+    """An id that is done, or taken by `owner`, with the time of that."""
 
     seq: int
     began_ms: int
@@ -62,20 +62,23 @@ class Ended:
 
 
 class Truth:
-    """`again`: how often each id was granted anew, rightly, because it was older than the horizon. `retries_told`: how
-    many ranges retries of a produce were told of."""
+    """Checks all answers.
+
+    `again`: how often each id was rightly granted again because it was older than the retention of ids. `retries_told`:
+    the number of ranges reported to retries of a produce.
+    """
 
     def __init__(self, horizon_ms: int, copies: Callable[[int], int], published: Callable[[int], int]) -> None:
         self._horizon_ms = horizon_ms
         self._copies, self._published = copies, published
-        self.claims: dict[bytes, Held] = {}
+        self.claims: dict[bytes, ClaimRecord] = {}
         self.holders: dict[int, bytes] = {}
         self.ended: dict[int, Ended] = {}
         self.again: Counter[int] = Counter()
         self.retries_told = 0
 
-    def hear(self, said: Said) -> None:
-        """Take an answer in, in the order of the decisions; Broken when it breaks a property."""
+    def hear(self, said: Exchange) -> None:
+        """Processes an answer, in the order of the decisions. Raises Broken if it breaks a property."""
         if isinstance(said.reply, OncegateError):
             self._hear_refusal(said, said.reply)
         elif isinstance(said.reply, SettleResult):
@@ -83,7 +86,7 @@ class Truth:
         elif isinstance(said.reply, ClaimReply):
             self._hear_verdicts(said, said.reply)
 
-    def _hear_verdicts(self, said: Said, reply: ClaimReply) -> None:
+    def _hear_verdicts(self, said: Exchange, reply: ClaimReply) -> None:
         request = said.request
         told = {i for i, row in reply.verdicts.items() if row.verdict is Verdict.CONFLICT}
         if told != said.conflicting:
@@ -95,10 +98,10 @@ class Truth:
             else:
                 self._check_refused(said, i, row.verdict)
         if reply.claim is not None:
-            held = self.claims.setdefault(reply.claim, Held(request.lease_ms))
+            held = self.claims.setdefault(reply.claim, ClaimRecord(request.lease_ms))
             held.ends.append((said.seq, said.began_ms + held.lease_ms))
 
-    def _check_grant(self, said: Said, i: int, claim: bytes | None) -> None:
+    def _check_grant(self, said: Exchange, i: int, claim: bytes | None) -> None:
         ended, holder, name = self.ended.get(i), self.holders.get(i), said.request.name
         if ended is not None and ended.seq < said.seq and not self._is_own(said, ended):
             if not self._is_old(ended, said.began_ms):
@@ -108,13 +111,13 @@ class Truth:
         if holder not in (None, claim) and said.began_ms < self.claims[holder].until_ms(said.seq):
             raise Broken("P2", f"{i} granted to {name} while a live claim holds it")
 
-    def _is_own(self, said: Said, ended: Ended) -> bool:
+    def _is_own(self, said: Exchange, ended: Ended) -> bool:
         return said.request.way == "take" and ended.owner == said.request.token
 
     def _is_old(self, ended: Ended, began_ms: int) -> bool:
         return 0 < self._horizon_ms <= began_ms - ended.began_ms
 
-    def _note_grant(self, said: Said, i: int, claim: bytes | None) -> None:
+    def _note_grant(self, said: Exchange, i: int, claim: bytes | None) -> None:
         if claim is not None:
             self.holders[i] = claim
             return
@@ -124,7 +127,7 @@ class Truth:
         if owner is None and self._published(i) == 0:
             raise Broken("O1", f"{said.request.name} was told that {i} is written, it is not there")
 
-    def _check_refused(self, said: Said, i: int, verdict: Verdict) -> None:
+    def _check_refused(self, said: Exchange, i: int, verdict: Verdict) -> None:
         ended, name = self.ended.get(i), said.request.name
         if ended is not None and ended.seq < said.seq and self._is_own(said, ended):
             if not self._is_old(ended, said.began_ms):
@@ -132,7 +135,7 @@ class Truth:
         elif verdict is Verdict.DUPLICATE and self._copies(i) == 0 and (ended is None or ended.owner is None):
             raise Broken("LOSS", f"{name} was told DUPLICATE of {i}, nobody wrote it")
 
-    def _hear_settling(self, said: Said, reply: SettleResult) -> None:
+    def _hear_settling(self, said: Exchange, reply: SettleResult) -> None:
         held, verb = self.claims[reply.claim], said.request.verb
         mine = [i for i, holder in self.holders.items() if holder == reply.claim]
         is_open = not held.done and not held.released
@@ -147,7 +150,7 @@ class Truth:
                 if held.done:
                     self.ended[i] = Ended(said.seq, said.began_ms)
 
-    def _hear_refusal(self, said: Said, error: OncegateError) -> None:
+    def _hear_refusal(self, said: Exchange, error: OncegateError) -> None:
         held = self.claims.get(said.request.claim)
         if isinstance(error, ReleasedClaim) and (held is None or not held.released):
             raise Broken("P6", "stopped for a release that never was")
@@ -155,9 +158,9 @@ class Truth:
             raise Broken("P6", "stopped though the claim holds ids")
 
     def hear_rows(
-        self, said: Said, answer: ProduceResult, granted: int, places: Mapping[tuple[int, int], tuple[int, str]]
+        self, said: Exchange, answer: ProduceResult, granted: int, places: Mapping[tuple[int, int], tuple[int, str]]
     ) -> None:
-        """COUNT and OWN, of a produce; `places`: which row lies at a partition's offset, and who sent it."""
+        """Checks COUNT and OWN of a produce. `places`: the row and sender at each partition and offset."""
         for span in answer.before:
             for offset in range(span.first_offset, span.first_offset + span.rows):
                 i, by = places.get((span.partition, offset), (None, ""))
@@ -168,6 +171,6 @@ class Truth:
             raise Broken("COUNT", f"{said.request}: {granted} granted, {answer.rows} rows at {answer.spans}")
 
     def restart(self, seq: int, now_ms: int) -> None:
-        """The gateway started anew: every open claim has a full lease."""
+        """The gateway has restarted: every open claim has a full lease."""
         for held in self.claims.values():
             held.ends.append((seq, now_ms + held.lease_ms))

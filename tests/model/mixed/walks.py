@@ -1,4 +1,4 @@
-"""The ways to run the mixed walk."""
+"""The setups of the mixed walk."""
 
 from oncegate.index.claims.store import Widths
 from tests.model.mixed.world import HORIZON_MS, Setup

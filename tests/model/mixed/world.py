@@ -1,12 +1,14 @@
-"""One walk: claimers, producers and jobs over the same ids, a network that loses, delays and doubles, a ledger that
-refuses, a gateway that dies, and clocks that are set. Beside what `truth.py` checks of every answer:
+"""A walk: claimers, producers and jobs over the same ids, a lossy network, a ledger that refuses, a gateway that dies,
+and clocks that are set.
+
+Checked beside the properties of `truth.py`:
 
     P3    replaying the ledger gives the index, after every append, refusal and start         (gateway.py)
     P4    an attempt is green only when all its ids are done or taken
     P5    copies of an id beyond the first <= ids granted by takeover;  O2  none of them in the topic
-    P6    an attempt that keeps trying, alone, gets there
-    LOSS  nothing is done, and nobody green, that was never written;  O3  nothing is there that nobody sent
-    H1    an open claim is never forgotten;  H2  what is much older than the horizon is gone, whatever the clocks say
+    P6    an attempt that keeps trying, alone, finishes
+    LOSS  no id is done, and no attempt green, without a write;  O3  every row there was sent
+    H1    an open claim is never forgotten;  H2  an id much older than the retention of ids is gone, whatever the clocks
     OFFSETS  a partition has no hole, no offset twice, and no other keys' rows;  SWEEP  a sweep changes no answer
 """
 
@@ -28,23 +30,24 @@ from tests.model.kit.network import Network
 from tests.model.kit.replies import Broken, ClaimReply, SettleReply
 from tests.model.mixed.actors import Actor, Job, Producer, Reply
 from tests.model.mixed.gateway import Gateway
-from tests.model.mixed.truth import Said, Truth
+from tests.model.mixed.truth import Exchange, Truth
 
 AnyAttempt = TypeVar("AnyAttempt", bound=Attempt)
 PASSES_MS = (200, 1_000, 2_500, 8_000)
 # Longer than any lease and its repeats, and short enough to pass within a walk.
 HORIZON_MS = 24_000
-# By an hour, by a little more than the horizon, and back.
+# By an hour, by a little more than the retention of ids, and back.
 STEPS_MS = (3_600_000, 25_000, -10_000, -3_600_000)
 
 
 @dataclass(frozen=True)
 class Setup:
-    """`actors`: how many of all act in a walk. `stepping`: how often a wall clock is set. `crowd`: strangers come too.
+    """A way to run the walk.
 
-    late, doubled: how often a request comes later than its client waits for, or a second time. refusing: how often a
-    claimer's sink refuses a row, so that it gives its claim back. payloads: how often somebody's ids come with any;
-    other: how often one of those is not what it should be.
+    `actors`: the number that act in a walk. `stepping`: probability that a wall clock is set. `crowd`: with strangers.
+    late, doubled: probability that a request arrives after its client's timeout, or twice. refusing: that a claimer's
+    sink refuses a row, so that it releases its claim. payloads: that an actor's ids have payloads; other: that a
+    payload is wrong.
     """
 
     widths: Widths = field(default_factory=Widths)
@@ -68,7 +71,7 @@ class World(Network):
     def __init__(self, setup: Setup, seed: int) -> None:
         super().__init__(random.Random(seed), setup.late, setup.doubled)
         self.setup, self.clock = setup, FakeClock()
-        # Apart, so that everything else goes as it would without payloads.
+        # A separate source, so that everything else goes as it would without payloads.
         self._payload_rng = random.Random(seed)
         ids = fingerprints(self.rng)
         shape = setup.widths, setup.compiled, setup.horizon_ms
@@ -114,30 +117,31 @@ class World(Network):
         return self.clock.monotonic_ms()
 
     def copies(self, i: int) -> int:
-        """Everywhere: by sinks, in the topic, and in what jobs wrote, a job's second run in place of its first."""
+        """Returns the copies of an id: in sinks, in the topic, and in jobs' output, where a second run replaces the
+        first."""
         return self.written[i] + self.gateway.published[i] + sum(1 for _, j in self.job_wrote if j == i)
 
-    # Requests as the gateway meets them, and their answers in the order of the decisions.
+    # Requests as they reach the gateway, and their answers in the order of the decisions.
 
-    def ask(self, request: Request) -> Said:
+    def ask(self, request: Request) -> Exchange:
         alone = not self.gateway.group_commit.pending
         conflicting = frozenset(self.gateway.conflicting(request))
-        return Said(self._seq, self.now_ms, request, self.gateway.call(request), alone, conflicting=conflicting)
+        return Exchange(self._seq, self.now_ms, request, self.gateway.call(request), alone, conflicting=conflicting)
 
-    def heard(self, said: Said) -> None:
+    def heard(self, said: Exchange) -> None:
         said.reply = reply = said.call.reply
         if isinstance(reply, ClaimResult | ProduceResult):
-            said.reply = _told(said.request, reply)
+            said.reply = _by_id(said.request, reply)
         self.truth.hear(said)
         if isinstance(reply, ProduceResult):
             rows = said.reply.verdicts.values() if isinstance(said.reply, ClaimReply) else ()
             self.truth.hear_rows(said, reply, sum(row.may_write for row in rows), self.gateway.places)
 
-    def shown(self, said: Said) -> str:
+    def shown(self, said: Exchange) -> str:
         return _show(said.reply)
 
     def refuse(self) -> None:
-        """Between a sweep, sometimes, and what it would have let go of."""
+        """Refuses the append, sometimes after a sweep, which must not drop anything that the undo needs."""
         if self.rng.random() < 0.5:
             self.gateway.index.claims.sweep(self.now_ms)
         super().refuse()
@@ -145,7 +149,7 @@ class World(Network):
     def restarted(self) -> None:
         self.truth.restart(self._seq, self.now_ms)
 
-    def read(self, actor: Actor, said: Said) -> None:
+    def read(self, actor: Actor, said: Exchange) -> None:
         if said.call.ended and said.reply is not None and not isinstance(said.reply, Retryable):
             actor.take(_for_client(said.reply))
             self.note(f"{actor.name} reads {_show(said.reply)}")
@@ -206,7 +210,7 @@ class World(Network):
         self.note(f"{actor.name} WRITES {i}")
 
     def _pass(self, duration_ms: int) -> None:
-        """Where ids retire, the timer of the upkeep goes off once a bucket."""
+        """Advances the clock. If ids retire, the upkeep's timer fires once per bucket."""
         self.note(f"{duration_ms} ms pass")
         length_ms = bucket_ms(self.setup.horizon_ms) if self.setup.horizon_ms else duration_ms
         for begun_ms in range(0, duration_ms, length_ms):
@@ -224,7 +228,7 @@ class World(Network):
             self.note("a bucket retires")
 
     def _come_and_go(self) -> None:
-        """Strangers, each with an id of its own: produced, taken, or claimed and given back."""
+        """Lets strangers produce, take, or claim and release ids of their own."""
         for _ in range(self.rng.randrange(1, 6)):
             self._crowd = len(IDS) + (self._crowd + 1) % (len(self.gateway.fingerprints) - len(IDS))
             token, way = self.rng.randbytes(16), self.rng.choice(("claim", "produce", "take"))
@@ -234,7 +238,7 @@ class World(Network):
                 self.gateway.call(Request("crowd", token, Verb.RELEASE, claim=said.reply.claim))
         self.flush()
 
-    # The checks that follow every step.
+    # The checks after every step.
 
     def _check(self) -> None:
         for i in IDS:
@@ -263,7 +267,7 @@ class World(Network):
     # At the end of a walk.
 
     def finish(self) -> None:
-        """From here on one acts alone and nothing is lost: the first that still tries, and a new one of each kind."""
+        """Lets one actor act alone, without losses: first one that is still trying, then a new one of each kind."""
         self.last_alone("-- from here on one acts alone")
         trying = [actor for actor in self.actors.values() if actor.trying]
         claimer, producer = self._attempt("D", (0, 1)), self._producer("E", (0, 1))
@@ -298,7 +302,8 @@ class World(Network):
             raise Broken("P6", f"{actor.name} never gets there")
 
     def _let_all_go(self) -> None:
-        """When the horizon has passed in buckets, whatever the wall clock says; but for what somebody still holds."""
+        """Checks that all ids are forgotten after the retention of ids, whatever the wall clock, except those of open
+        claims."""
         everything = range(len(self.gateway.fingerprints))
         held = next((i for i in everything if self.gateway.state(i) is IdState.ABSENT), None)
         if held is not None:
@@ -318,8 +323,8 @@ class World(Network):
         self.finish()
 
 
-def _told(request: Request, answer: ClaimResult | ProduceResult) -> ClaimReply:
-    """An answer by id; what stands earlier in the same request is left out."""
+def _by_id(request: Request, answer: ClaimResult | ProduceResult) -> ClaimReply:
+    """Returns an answer by id, without repetitions within the request."""
     assert answer.verdicts is not None
     rows = [BY_BYTE[byte] for byte in answer.verdicts.tolist()]
     by_index = [row.verdict is Verdict.SAME and Flag.OF_CALL not in row.flags for row in rows]

@@ -1,6 +1,6 @@
-"""Attempts of tasks, as a client behaves: each keeps asking until every row of its lane's slice is done.
+"""Attempts of tasks, as a client behaves: each asks until every row of its lane's slice is done.
 
-They know only what replies told them. `wrong`: rules that are left out of them, to see what breaks.
+Attempts know only the replies that they have received. `wrong`: rules that they ignore, to see what breaks.
 """
 
 import random
@@ -25,7 +25,7 @@ Write = Callable[["Attempt", int], None]
 
 @dataclass(frozen=True)
 class Request:
-    """One message. `given`: what the use case takes."""
+    """A message. `given`: the arguments of the use case."""
 
     sender: str
     verb: str
@@ -45,7 +45,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Task:
-    """One lane's slice of a batch; `rows`: its sequences, in the order of the source."""
+    """A lane's slice of a batch; `rows`: its sequences, in the order of the source."""
 
     lane: str
     batch: int
@@ -54,7 +54,7 @@ class Task:
 
 @dataclass
 class Attempt(ABC):
-    """`granted`: rows of each claim that is open. `driver_epoch`: whose attempt it is."""
+    """An attempt. `granted`: the rows of each open claim. `driver_epoch`: that of its driver."""
 
     name: str
     token: bytes
@@ -75,7 +75,7 @@ class Attempt(ABC):
         return self.alive and not self.green
 
     def next(self, rng: random.Random, write: Write) -> Request | None:
-        """What it sends now; it may have written instead. A request without a reply is sent again, as it was."""
+        """Returns the next request, or writes a row instead. A request without a reply is repeated unchanged."""
         if self.trying and self.pending is None:
             self.pending = self._work(rng, write)
         return self.pending if self.trying else None
@@ -100,7 +100,8 @@ class Attempt(ABC):
         return self._ask(needed, rng) if needed and not self.failed else self._end()
 
     def _give_back(self, claim: Any) -> Request | None:
-        """The sink refused a row: release its claim, unless a row of it went to the sink; then the next takes it."""
+        """Releases the claim of a refused row, unless another row of it went to the sink: then the next attempt takes
+        over."""
         self.failed = True
         if set(self.granted[claim]) & self.wrote:
             self.alive = False
@@ -108,7 +109,7 @@ class Attempt(ABC):
         return self._settling(Verb.RELEASE, claim)
 
     def finish(self) -> bool:
-        """True when it has just turned green; a failed one dies once nothing is left to clean up."""
+        """Returns True if it has just turned green. A failed attempt dies when nothing is left to clean up."""
         if not self.trying or self.pending is not None:
             return False
         if self.failed:
@@ -118,7 +119,7 @@ class Attempt(ABC):
         return self.green
 
     def take(self, reply: object) -> None:
-        """A reply arrived. A refusal that no repeat can help ends the attempt: it is never taken for success (R11)."""
+        """Processes a reply. A non-retryable refusal ends the attempt, which never counts as success (R11)."""
         request, self.pending = self.pending, None
         assert request is not None
         if isinstance(reply, OncegateError):
@@ -158,7 +159,7 @@ class Attempt(ABC):
             self.settled |= set(rows)
         self.wrote -= set(rows)
 
-    # What differs between sequences and ids.
+    # The parts that differ between sequences and ids.
 
     @abstractmethod
     def _begin(self) -> Request | None: ...
@@ -190,10 +191,10 @@ class Attempt(ABC):
 
 @dataclass
 class OfSequences(Attempt):
-    """Registers its lane, claims a row or two at a time, in order, and the one before where it has seen it, closes.
+    """Registers its lane, claims a row or two at a time, in order, with the previous one if it has seen it, and closes.
 
-    gaps: REFUSE where its source has no holes; it need not name the one before then. skipping: how often its source
-    passes over a row. Then it dies, whatever it is answered.
+    gaps: REFUSE if its source has no gaps; then the previous row is optional. skipping: probability that its source
+    skips a row; the attempt then dies, whatever the answer.
     """
 
     gaps: Gaps = Gaps.ALLOW
@@ -223,7 +224,7 @@ class OfSequences(Attempt):
         place = rows.index(chunk[0])
         prev = rows[place - 1] if place and self.gaps is Gaps.ALLOW else None
         if self.skipping and len(needed) > 1 and rng.random() < self.skipping:
-            # The first claim of a lane may begin anywhere: there it passes over a row in between.
+            # The first claim of a lane may begin anywhere; in other claims it skips a row in between.
             begins = self.task.batch > 0 and rng.random() < 0.5
             chunk, self.failed = needed[1:2] if begins else needed[:1] + needed[2:3], True
         wanted = np.array(chunk, np.uint64)
@@ -250,7 +251,7 @@ class OfSequences(Attempt):
 
 @dataclass
 class OfIds(Attempt):
-    """Claims the ids of its rows within its batch; what is busy is asked for again in a new call."""
+    """Claims the ids of its rows within its batch; BUSY ids are asked for again in a new call."""
 
     prints: Any = None
     call: int = 0

@@ -1,7 +1,7 @@
-"""The driver of a streaming query: plans batches, runs their tasks, writes the commit log, acks what it committed.
+"""The driver of a streaming query: it plans batches, runs their tasks, writes the commit log, and acks.
 
-The offset log and the commit log outlive it. R9: batch n is acked once its commit log entry is there; `wrong` and
-`eager` drivers do it earlier.
+The offset log and the commit log outlive the driver. R9: batch n is acked once its commit log entry exists; `wrong` and
+`eager` drivers ack earlier.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from tests.model.sequences.actors import DRIVER, Attempt, Request, Task
 
 @dataclass
 class Driver:
-    """`attempts`: of the batch it runs, and older ones that live on. `acks`: what it has still to ack."""
+    """A driver. `attempts`: those of its current batch and older ones that still live. `acks`: the batches to ack."""
 
     name: str
     token: bytes
@@ -33,7 +33,7 @@ class Driver:
         return self.alive and not (self.ended and not self.acks and self.pending is None)
 
     def request(self, ends: dict[int, dict[str, int]], eager: bool) -> Request | None:
-        """What it sends now, if anything: its registration, then acks, one at a time."""
+        """Returns the next request, if any: its registration, then acks, one at a time."""
         if self.pending is None and self.epoch is None:
             self.pending = Request(self.name, "register_driver", (DriverRequest(DRIVER, self.token),))
         elif self.pending is None and self.acks:
@@ -46,7 +46,7 @@ class Driver:
         return Request(self.name, "ack", (AckRequest(DRIVER, self.epoch or 0, self.token, tuple(upto.items()), batch),))
 
     def take(self, reply: object) -> None:
-        """A reply to a registration or an ack. What an older driver is refused it notes, and goes on."""
+        """Processes the reply to a registration or an ack. An older driver accepts a refusal and continues."""
         request, self.pending = self.pending, None
         assert request is not None
         if isinstance(reply, DriverResult):
@@ -54,7 +54,7 @@ class Driver:
         elif isinstance(reply, AckResult) and reply.refused and not self.may_be_refused:
             raise Broken("ACK", f"{request} is refused in part: {reply.refused}")
         elif isinstance(reply, OncegateError):
-            # An older driver that still lived has acked a later batch since, and this one with it.
+            # An older driver that was still alive has acked a later batch in the meantime, and with it this one.
             if not isinstance(reply, Fenced | OlderBatch) and not self.may_be_refused:
                 raise Broken("ACK", f"{request} is refused: {reply}")
             if isinstance(reply, Fenced):

@@ -1,6 +1,6 @@
 """The gateway of the walk of producers: the shipped use cases over the shipped index and tables.
 
-No rule stands here.
+This file contains no rule.
 """
 
 from collections.abc import Callable, Coroutine
@@ -19,20 +19,20 @@ from oncegate.hashing.keys import FUNCTION
 from oncegate.index.claims.store import Widths
 from oncegate.index.shard import ShardIndex
 from oncegate.testing import FakeClock
-from tests.model.kit.held import Call
+from tests.model.kit.manual_commit import Call
 from tests.model.kit.process import KEY_CHECK, LoneClaims, Process
 from tests.support.index.claim_index import ClaimIndex, contents
 from tests.support.index.producers_saved import saved
 
 LIMITS = Limits()
-# Few slots, so that each can be looked at after every append.
+# Few slots, so that each can be checked after every append.
 SMALL = Widths(capacity=8, segments=2)
-# The shortest lease that is given: walks need not pass much time.
+# The shortest lease, so that walks need not pass much time.
 LEASE_MS = LIMITS.lease_ms_min
 
 
 class Gateway(Process):
-    """Answers calls by the use cases of the engine, over an index of its own."""
+    """Answers calls with the use cases of the engine, over its own index."""
 
     def __init__(self, clock: FakeClock, random: Callable[[int], bytes]) -> None:
         self._random = random
@@ -63,11 +63,11 @@ class Gateway(Process):
         self._close = producers.close
 
     def call(self, verb: str, *given: Any) -> Call:
-        """Begin what a request asks for."""
+        """Begins the call of a request."""
         steps: Any = self._close(*given) if verb == "close" else self._verbs[verb](*given, Deadline(self.clock))
         return self.began(Call(steps))
 
-    def told(self, index: ShardIndex) -> object:
+    def state_of(self, index: ShardIndex) -> object:
         known = saved(index.producers)
         producers = {
             str(one.values["name"]): (_lasting(one.values), one.past, one.token, one.held) for one in known.producers
@@ -79,7 +79,7 @@ class Gateway(Process):
 
     @property
     def takeovers(self) -> int:
-        """Of ids and sequences, with what is still pending: who was granted has not been told yet."""
+        """Returns the takeovers of ids and sequences, including pending ones, whose callers have no answer yet."""
         return self.index.claims.takeovers + self.index.producers.takeovers
 
 

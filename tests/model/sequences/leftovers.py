@@ -1,7 +1,7 @@
-"""What is held by whom, from answers alone, and what a person who clears leftovers may be answered.
+"""The holders of rows, from answers alone, and the permitted answers to a person who clears leftovers.
 
-LIVE   nothing is cleared over a live lease;  CLEARED  just what is a leftover is, and what was cleared stays so
-ACK    what was given up holds no ack up;     GAP      where a lane has no holes, a claim passes over nothing new
+LIVE   nothing is cleared under a live lease;  CLEARED  exactly the leftovers are cleared, and stay so
+ACK    abandoned rows do not block an ack;     GAP      in a lane without gaps a claim skips no new row
 """
 
 from dataclasses import dataclass, field
@@ -17,30 +17,30 @@ from oncegate.engine.producer_requests import AckResult, ProducerResult, Sequenc
 from oncegate.engine.requests import ClaimResult, SettleResult
 from tests.model.kit.replies import Broken
 from tests.model.sequences.actors import Request
-from tests.model.sequences.truth import Said
+from tests.model.sequences.truth import Exchange
 
 Call = tuple[int, int]
 
 
 @dataclass
 class Lease:
-    """Ends that were told, by when they were decided; `most_ms`: with those that nobody was told of."""
+    """The ends of a lease with the decisions that set them; `most_ms` includes ends that no answer has reported."""
 
     ends_ms: list[tuple[int, int]] = field(default_factory=list)
     most_ms: int = 0
 
-    def set(self, said: Said, until_ms: int) -> None:
+    def set(self, said: Exchange, until_ms: int) -> None:
         self.ends_ms.append((said.seq, until_ms))
 
-    def runs(self, said: Said) -> bool:
-        """Whether it runs, to whoever was told of it, when this was decided."""
+    def runs(self, said: Exchange) -> bool:
+        """Returns whether the lease runs at this decision, according to the answers so far."""
         earlier = [end for seq, end in sorted(self.ends_ms) if seq < said.seq]
         return bool(earlier) and earlier[-1] > said.began_ms
 
 
 @dataclass
-class Held:
-    """One lane. `claimed`: all that ever was; `holder`: the open call of each that has one, by (epoch, call)."""
+class LaneRecord:
+    """A lane. `claimed`: all rows ever claimed; `holder`: the open call of each held row, as (epoch, call)."""
 
     epoch: int = 0
     lease: Lease = field(default_factory=Lease)
@@ -51,16 +51,16 @@ class Held:
     holder: dict[int, Call] = field(default_factory=dict)
 
     def leftovers(self, first: int, last: int, is_done: bool) -> set[int]:
-        """What a person would change who says so of first to last."""
+        """Returns the rows from first to last that a person's statement would change."""
         open_ = {one for one in self.claimed - self.done if max(first, self.watermark + 1) <= one <= last}
         return open_ if is_done else open_ - self.given
 
     def held(self, sequences: set[int]) -> set[int]:
-        """Those of them that a call of the epoch in force holds."""
+        """Returns the sequences that a call of the current epoch holds."""
         return {one for one in sequences if self.holder.get(one, (0, 0))[0] == self.epoch}
 
     def passes_over(self, sequences: list[int]) -> bool:
-        """Whether a claim of these, without the one before, passes over something that was never claimed."""
+        """Returns whether a claim of these, without the previous row, skips a row that was never claimed."""
         if not self.claimed:
             return any(after != one + 1 for one, after in pairwise(sequences))
         known = max(self.claimed)
@@ -70,7 +70,7 @@ class Held:
 
 @dataclass
 class Claimed:
-    """A claim of ids. `ids`: those that it holds, as their bytes; `over`: it was settled or cleared."""
+    """A claim of ids. `ids`: the ids that it holds, as bytes; `over`: it was settled or cleared."""
 
     lease: Lease = field(default_factory=Lease)
     ids: set[bytes] = field(default_factory=set)
@@ -78,30 +78,30 @@ class Claimed:
 
 
 class Leftovers:
-    """`gaps_refused`: lanes have no holes, and said so when they registered."""
+    """All leftovers. `gaps_refused`: lanes have no gaps, and registered so."""
 
     def __init__(self, lease_ms: int, gaps_refused: bool) -> None:
         self._lease_ms, self._gaps_refused = lease_ms, gaps_refused
-        self.lanes: dict[str, Held] = {}
+        self.lanes: dict[str, LaneRecord] = {}
         self.claims: dict[bytes, Claimed] = {}
         self._done: set[bytes] = set()
 
-    def lane(self, name: str) -> Held:
-        return self.lanes.setdefault(name, Held())
+    def lane(self, name: str) -> LaneRecord:
+        return self.lanes.setdefault(name, LaneRecord())
 
     def is_passed(self, lane: str, row: int) -> bool:
-        """Whether a person gave it up, and an ack has passed over it since."""
+        """Returns whether a person abandoned the row and a later ack passed it."""
         held = self.lane(lane)
         return row in held.given and row <= held.watermark
 
     def restart(self, seq: int, now_ms: int) -> None:
-        """The gateway started anew: every holder has a full lease."""
+        """The gateway has restarted: every holder has a full lease."""
         for held in (*self.lanes.values(), *self.claims.values()):
             held.lease.ends_ms.append((seq, now_ms + self._lease_ms))
             held.lease.most_ms = now_ms + self._lease_ms
 
     def asked(self, request: Request, now_ms: int) -> None:
-        """Whoever asks may have a lease from now on, though the answer be lost."""
+        """Records that a request may extend a lease from now on, even if its answer is lost."""
         given = request.given
         if request.verb in ("register", "claim", "settle"):
             name = given[1] if request.verb == "settle" else given[0].producer
@@ -109,8 +109,8 @@ class Leftovers:
         elif request.verb == "settle_ids" and given[1] in self.claims:
             self.claims[given[1]].lease.most_ms = now_ms + self._lease_ms
 
-    def hear(self, said: Said) -> None:
-        """Take an answer in, in the order of the decisions; Broken when it breaks a property."""
+    def hear(self, said: Exchange) -> None:
+        """Processes an answer, in the order of the decisions. Raises Broken if it breaks a property."""
         match said.request.verb, said.call.reply:
             case "register", ProducerResult() as reply:
                 lane = self.lane(said.request.given[0].producer)
@@ -135,7 +135,7 @@ class Leftovers:
 
     # Sequences.
 
-    def _claimed(self, said: Said, lane: Held, reply: ClaimResult | Gap) -> None:
+    def _claimed(self, said: Exchange, lane: LaneRecord, reply: ClaimResult | Gap) -> None:
         ask = said.request.given[0]
         sequences = ask.sequences.tolist()
         if self._gaps_refused and lane.passes_over(sequences) is not isinstance(reply, Gap):
@@ -151,7 +151,7 @@ class Leftovers:
                 lane.claimed.add(sequence)
                 lane.given.discard(sequence)
 
-    def _settled(self, said: Said, lane: Held, reply: SequenceSettled) -> None:
+    def _settled(self, said: Exchange, lane: LaneRecord, reply: SequenceSettled) -> None:
         verb, epoch = said.request.given[0], said.request.given[2]
         if verb is Verb.RENEW:
             if reply.state is ClaimState.OPEN:
@@ -174,7 +174,7 @@ class Leftovers:
                 if named - (lane.claimed - lane.done - lane.given):
                     raise Broken("ACK", f"{first} to {last} hold an ack up: done {lane.done}, given up {lane.given}")
 
-    def _cleared(self, said: Said, reply: Any) -> None:
+    def _cleared(self, said: Exchange, reply: Any) -> None:
         name, (first, last), found = said.request.given
         lane = self.lane(name)
         changed = lane.leftovers(first, last, found.is_done)
@@ -188,7 +188,7 @@ class Leftovers:
         for one in changed:
             lane.holder.pop(one, None)
 
-    def _check_live(self, said: Said, lease: Lease, is_held: bool) -> None:
+    def _check_live(self, said: Exchange, lease: Lease, is_held: bool) -> None:
         refused = isinstance(said.call.reply, LeaseLive)
         if is_held and lease.runs(said) and not refused:
             raise Broken("LIVE", f"{said.request} is cleared, and its holder's lease runs")
@@ -197,7 +197,7 @@ class Leftovers:
 
     # Ids.
 
-    def _claimed_ids(self, said: Said, reply: ClaimResult) -> None:
+    def _claimed_ids(self, said: Exchange, reply: ClaimResult) -> None:
         granted = {
             one.tobytes()
             for one, byte in zip(said.request.given[0].ids, reply.verdicts.tolist(), strict=True)
@@ -214,14 +214,14 @@ class Leftovers:
         mine.lease.most_ms = max(mine.lease.most_ms, said.began_ms + self._lease_ms)
         mine.ids |= granted
 
-    def _settled_ids(self, said: Said, reply: SettleResult) -> None:
+    def _settled_ids(self, said: Exchange, reply: SettleResult) -> None:
         claim = self.claims.get(reply.claim)
         if claim is not None and said.request.given[0] is Verb.RENEW:
             claim.lease.set(said, said.began_ms + self._lease_ms)
         elif claim is not None:
             claim.ids, claim.over = set(), True
 
-    def _cleared_claim(self, said: Said, reply: Any) -> None:
+    def _cleared_claim(self, said: Exchange, reply: Any) -> None:
         name, found = said.request.given
         claim = self.claims[name]
         self._check_live(said, claim.lease, not claim.over)

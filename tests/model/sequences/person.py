@@ -1,6 +1,6 @@
-"""A person who clears what dead tasks have left, and is honest: done is what is written, not done what nobody will.
+"""An honest person who clears leftovers of dead tasks: "done" means written, "not done" means never written.
 
-Whoever still tries may be writing its rows: of those the person says nothing but what is done.
+About rows of an attempt that still tries, the person states only what is done.
 """
 
 import random
@@ -14,13 +14,14 @@ Written = Callable[[str, int], int]
 
 
 class Person:
-    """`attempts`: all of them, as they are now; `written`: how often a row of a lane was."""
+    """The person. `attempts`: all attempts; `written`: the number of writes of each row of a lane."""
 
     def __init__(self, rng: random.Random, written: Written, attempts: Callable[[], Iterable[Attempt]]) -> None:
         self._rng, self._written, self._attempts = rng, written, attempts
 
     def of_sequences(self, tasks: list[Task]) -> Request | None:
-        """Looks at some rows of one of these; None: nothing is sure of them, or there are none."""
+        """Looks at some rows of one of these tasks. Returns None if nothing is certain about them or there are no
+        tasks."""
         task = self._rng.choice(tasks)
         first = self._rng.randrange(len(task.rows))
         rows = task.rows[first : first + self._rng.randrange(1, 4)]
@@ -28,7 +29,8 @@ class Person:
         return None if found is None else Request("P", "resolve", (task.lane, (rows[0], rows[-1]), found))
 
     def of_claims(self, tasks: list[Task], claims: dict[bytes, set[int]]) -> Request | None:
-        """Looks at one of these claims, by the rows that each holds; None: nothing is sure of it, or there are none."""
+        """Looks at one of these claims, by the rows that it holds. Returns None if nothing is certain or there are no
+        claims."""
         if not claims:
             return None
         claim = self._rng.choice(list(claims))

@@ -1,10 +1,10 @@
-"""Rules left out, one at a time: the walks miss each of them, and here stands what breaks.
+"""Removes rules one at a time, and checks what breaks in the walks.
 
-R9   complete is not ack: only the driver acks, once the commit log has the batch
-R10  forgetting stands behind a watermark, which moves over nothing that is not done
-R11  a task succeeds when every row of it is done; busy and fenced are no success
+    R9   complete is not ack: only the driver acks, once the commit log has the batch
+    R10  rows are forgotten only below a watermark, which passes only completed rows
+    R11  a task succeeds when every row of it is done; busy and fenced are no success
 
-Cells of the tables that the walks cannot miss are seen by the tests of tests/index and tests/engine, as all others are.
+Cells of the tables that the walks cannot miss are covered by tests/index and tests/engine, like all others.
 """
 
 from dataclasses import replace
@@ -45,7 +45,7 @@ IDS, LATE, EAGER = SETUPS["ids, scope = retry"], SETUPS["sequences, late"], SETU
 
 
 def test_without_r9_executors_ack_at_the_end_of_their_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The batch is over for its other tasks, which are told to drop what nobody wrote."""
+    """The batch is over for its other tasks, which must then drop unwritten rows."""
     cell(monkeypatch, sequences.DRIVER, Standing.OTHER_TOKEN, effect=Entrance.GO_ON)
     assert breaks(replace(IDS, wrong=frozenset({"executors ack"}))) == "LOSS"
 
@@ -71,7 +71,7 @@ def test_without_r10_the_watermark_moves_beyond_what_was_claimed(monkeypatch: py
 
 
 def test_without_r10_what_was_acked_is_forgotten_without_a_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an ack covers is as if it had never been."""
+    """Acked rows are treated as if they had never existed."""
 
     def forget(store: ProducerStore, position: int, entry: Entry, now_ms: int = 0) -> Any:
         undo = apply(store, position, entry, now_ms)
@@ -85,7 +85,7 @@ def test_without_r10_what_was_acked_is_forgotten_without_a_watermark(monkeypatch
 
 
 def test_without_r10_what_was_acked_with_its_batch_is_granted_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ids of an acked batch are forgotten, and nobody remembers that it was acked."""
+    """The ids of an acked batch are forgotten, and its ack is not remembered."""
 
     def forget(store: ProducerStore, position: int, entry: Entry, now_ms: int = 0) -> Any:
         return apply(store, position, replace(entry, batches=0) if isinstance(entry, Acked) else entry, now_ms)
@@ -100,11 +100,11 @@ def test_without_r11_a_task_that_gives_way_is_green(name: str) -> None:
 
 
 def test_without_r11_an_id_that_is_busy_counts_as_done() -> None:
-    """Either nobody wrote it, or somebody did who did not live to say so: then the batch cannot be acked."""
+    """The row is unwritten, or its writer died before completing it: then the batch cannot be acked."""
     assert breaks(replace(IDS, wrong=frozenset({"busy is success"}))) in ("LOSS", "ACK")
 
 
-# (table, cell, what is wrong) -> what the first bad walk breaks.
+# (table, cell, wrong action) -> what the first bad walk breaks.
 WRONG_CELLS: dict[tuple[str, Any, Any], str] = {
     ("PRODUCER", Standing.BELOW, Entrance.GO_ON): "FENCE",
     ("REGISTER_PRODUCER", Registrant.SAME, Registration.NEXT_EPOCH): "P2",
@@ -126,7 +126,7 @@ WRONG_CELLS: dict[tuple[str, Any, Any], str] = {
     ("SEQUENCE", (SequenceState.DONE, ProducerAsker.NEWER), ProducerAction.BUSY): "P6",
     ("ACK", SequenceState.STALE, AckEffect.COVER): "P6",
 }
-# As above, with a person who clears leftovers, and in lanes without gaps.
+# The same, with a person who clears leftovers, and in lanes without gaps.
 WRONG_CLEARED: dict[tuple[str, Any, Any], str] = {
     ("RESOLVE", (Leftover.LIVE, LeftoverOutcome.DONE), Resolution.MARK_DONE): "LIVE",
     ("RESOLVE", (Leftover.LIVE, LeftoverOutcome.NOT_DONE), Resolution.GIVE_UP): "LIVE",
@@ -149,8 +149,8 @@ TABLES: dict[str, Any] = {
     "GAP": sequences.GAP,
     "RESOLVE": acks.RESOLVE,
 }
-# What walks of honest clients have nothing to see of: whoever never registered or made an epoch up, late copies of what
-# was given up, lanes that are split. Their own tests see them, cell by cell.
+# Cells that walks of honest clients never reach: unregistered clients, invented epochs, late copies for abandoned rows,
+# lanes that are split. Their own tests cover them, cell by cell.
 ONLY_BY_CELLS: dict[str, set[Any]] = {
     "PRODUCER": {Standing.UNKNOWN, Standing.ABOVE, Standing.OTHER_TOKEN, Standing.OWN},
     "DRIVER": {Standing.UNKNOWN, Standing.ABOVE, Standing.BELOW, Standing.OTHER_TOKEN, Standing.OWN},
@@ -161,15 +161,15 @@ ONLY_BY_CELLS: dict[str, set[Any]] = {
         (SequenceState.SKIPPED, ProducerAsker.NEWER),
         (SequenceState.CLAIMED, ProducerAsker.SAME_EPOCH),
         (SequenceState.DONE, ProducerAsker.SAME_EPOCH),
-        # The claims of the walks come without payloads.
+        # The claims of the walks have no payloads.
         (SequenceState.DONE_OTHER, ProducerAsker.SAME_EPOCH),
         (SequenceState.DONE_OTHER, ProducerAsker.NEWER),
     },
-    # Left out above, each with its own test; what is done is all that is left of an ack.
+    # Removed above, each with its own test; of an ack, only completed rows remain.
     "ACK": set(SequenceState) - {SequenceState.STALE, SequenceState.GIVEN_UP},
-    # Lanes with holes claim with and without the one before, lanes without name none.
+    # Lanes with gaps claim with and without the previous row, lanes without gaps never name it.
     "GAP": {(Gaps.ALLOW, False), (Gaps.ALLOW, True), (Gaps.REFUSE, True)},
-    # No person of the model knows more than a lease does: GONE is asked for by its own tests.
+    # No person of the model knows more than a lease does: GONE has its own tests.
     "RESOLVE": {
         (Leftover.FREE, LeftoverOutcome.DONE),
         (Leftover.OTHER, LeftoverOutcome.NOT_DONE),

@@ -26,7 +26,7 @@ def test_a_walk_is_made_by_its_seed_alone() -> None:
 
 
 def met(name: str, walks: int, *events: str) -> Counter[str]:
-    """How often each event stands in walks, before one acts alone."""
+    """Counts events in walks, before one attempt acts alone."""
     found: Counter[str] = Counter()
     for seed in range(walks):
         world = World(SETUPS[name], seed)

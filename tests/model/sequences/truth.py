@@ -1,8 +1,8 @@
-"""What the outside knows from answers alone, and the properties that each answer must keep.
+"""The external knowledge from answers alone, and the properties of every answer.
 
-P1    what was completed is granted to nobody;  P2  nobody registers over a live lease;  EPOCH  an epoch has one token
-FENCE nobody is granted anything, or completes, in an epoch that another has followed
-STALE what was acked is answered STALE for ever;  LOSS  nobody is told to drop what nobody wrote
+P1    a completed row is never granted again;  P2  no registration over a live lease;  EPOCH  one token per epoch
+FENCE nothing is granted or completed in a superseded epoch
+STALE an acked row is answered STALE from then on;  LOSS  an unwritten row is never to be dropped
 """
 
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.verdicts import BY_BYTE, Verdict
 from oncegate.engine.producer_requests import AckResult, ProducerResult, SequenceSettled
 from oncegate.engine.requests import ClaimResult
-from tests.model.kit.held import Call
+from tests.model.kit.manual_commit import Call
 from tests.model.kit.replies import Broken
 from tests.model.sequences.actors import Request
 
 
 @dataclass
-class Said:
-    """A request, when it was decided, and what came of it."""
+class Exchange:
+    """A request, the time of its decision, and its outcome."""
 
     seq: int
     began_ms: int
@@ -30,7 +30,8 @@ class Said:
 
 @dataclass
 class Lane:
-    """Of one producer: (decided, epoch) of registrations; lease ends and watermarks since when; calls' sequences."""
+    """A producer: (decided, epoch) of registrations; lease ends and watermarks with their times; the sequences of
+    calls."""
 
     epochs: list[tuple[int, int]] = field(default_factory=list)
     tokens: dict[int, bytes] = field(default_factory=dict)
@@ -41,7 +42,7 @@ class Lane:
 
 
 class Truth:
-    """`copies`: how often a sequence of a lane was written."""
+    """Checks all answers. `copies`: the number of writes of a sequence of a lane."""
 
     def __init__(self, lease_ms: int, copies: Callable[[str, int], int]) -> None:
         self._lease_ms, self._copies = lease_ms, copies
@@ -50,8 +51,8 @@ class Truth:
     def lane(self, name: str) -> Lane:
         return self.lanes.setdefault(name, Lane())
 
-    def hear(self, said: Said) -> None:
-        """Take an answer in, in the order of the decisions; Broken when it breaks a property."""
+    def hear(self, said: Exchange) -> None:
+        """Processes an answer, in the order of the decisions. Raises Broken if it breaks a property."""
         reply, given = said.call.reply, said.request.given
         if isinstance(reply, ProducerResult):
             self._registered(said, self.lane(given[0].producer), given[0].token, reply.epoch)
@@ -66,7 +67,7 @@ class Truth:
         elif said.request.verb == "close" and reply is None:
             self.lane(given[0]).leases.append((said.seq, 0))
 
-    def _registered(self, said: Said, lane: Lane, token: bytes, epoch: int) -> None:
+    def _registered(self, said: Exchange, lane: Lane, token: bytes, epoch: int) -> None:
         if lane.tokens.setdefault(epoch, token) != token:
             raise Broken("EPOCH", f"epoch {epoch} has two tokens")
         earlier = [end for seq, end in sorted(lane.leases) if seq < said.seq]
@@ -76,11 +77,11 @@ class Truth:
             lane.epochs.append((said.seq, epoch))
         lane.leases.append((said.seq, said.began_ms + self._lease_ms))
 
-    def _check_epoch(self, said: Said, lane: Lane, epoch: int) -> None:
+    def _check_epoch(self, said: Exchange, lane: Lane, epoch: int) -> None:
         if any(seq < said.seq and later > epoch for seq, later in lane.epochs):
             raise Broken("FENCE", f"{said.request} goes on in epoch {epoch}, and a later one was given")
 
-    def _claimed(self, said: Said, lane: Lane, ask: Any, answer: ClaimResult) -> None:
+    def _claimed(self, said: Exchange, lane: Lane, ask: Any, answer: ClaimResult) -> None:
         self._check_epoch(said, lane, ask.epoch)
         lane.leases.append((said.seq, said.began_ms + self._lease_ms))
         acked = max((watermark for seq, watermark in lane.watermarks if seq < said.seq), default=-1)
@@ -95,7 +96,7 @@ class Truth:
                     raise Broken("P1", f"{sequence} is granted to {said.request.sender}, it was completed")
                 lane.granted.setdefault((ask.epoch, ask.call), set()).add(sequence)
 
-    def _settled(self, said: Said, lane: Lane, epoch: int, answer: SequenceSettled) -> None:
+    def _settled(self, said: Exchange, lane: Lane, epoch: int, answer: SequenceSettled) -> None:
         self._check_epoch(said, lane, epoch)
         verb: Verb = said.request.given[0]
         if verb is Verb.RENEW and answer.state is ClaimState.OPEN:
@@ -105,6 +106,6 @@ class Truth:
                 lane.done.setdefault(sequence, said.seq)
 
     def restart(self, seq: int, now_ms: int) -> None:
-        """The gateway started anew: every holder has a full lease."""
+        """The gateway has restarted: every holder has a full lease."""
         for lane in self.lanes.values():
             lane.leases.append((seq, now_ms + self._lease_ms))

@@ -1,4 +1,4 @@
-"""The ways to run the walk of producers."""
+"""The setups of the walk of producers."""
 
 from oncegate.core.producers import Gaps
 from tests.model.sequences.world import Setup

@@ -1,11 +1,13 @@
-"""One walk: a streaming query over two lanes, its drivers, their attempts, a network that loses, delays and doubles, a
-ledger that refuses, a gateway that dies. Beside what `truth.py` checks of every answer:
+"""A walk: a streaming query over two lanes, its drivers and attempts, a lossy network, a ledger that refuses, a gateway
+that dies.
+
+Checked beside the properties of `truth.py`:
 
     P3    replaying the ledger gives the index, after every append, refusal and start          (gateway.py)
     P5    copies of a row beyond the first <= sequences and ids granted by takeover
-    LOSS  a batch that is in the commit log is written, every row of it; nobody is told to drop what nobody wrote, but
-          for what a person gave up and the driver acked
-    P6    a driver that keeps trying, alone, gets to the end;  ACK  what a driver may ack is acked
+    LOSS  every row of a batch in the commit log is written; no attempt must drop an unwritten row, except rows
+          that a person abandoned and the driver acked
+    P6    a driver that keeps trying, alone, finishes;  ACK  an ack that is permitted succeeds
 """
 
 import random
@@ -20,7 +22,7 @@ from oncegate.engine.producer_requests import AckRequest, AckResult
 from oncegate.engine.requests import ClaimResult
 from oncegate.testing import FakeClock
 from tests.model.kit.chance import Steady, fingerprints
-from tests.model.kit.held import Call
+from tests.model.kit.manual_commit import Call
 from tests.model.kit.network import Network
 from tests.model.kit.replies import Broken
 from tests.model.sequences.actors import DRIVER, Attempt, OfIds, OfSequences, Request, Task
@@ -28,7 +30,7 @@ from tests.model.sequences.drivers import Driver
 from tests.model.sequences.gateway import LEASE_MS, Gateway
 from tests.model.sequences.leftovers import Leftovers
 from tests.model.sequences.person import Person
-from tests.model.sequences.truth import Said, Truth
+from tests.model.sequences.truth import Exchange, Truth
 
 LANES = ("l0", "l1")
 BATCHES = 3
@@ -37,9 +39,11 @@ Actor = Driver | Attempt
 
 @dataclass(frozen=True)
 class Setup:
-    """way: claims of sequences, or of ids within their batch (scope = retry). eager: the driver acks while it runs, as
-    far as the gateway lets it. gaps: REFUSE where the source has no holes; skipping: how often an attempt passes over a
-    row of it. clearing: how often a person clears leftovers. wrong: rules that the clients leave out.
+    """A way to run the walk.
+
+    way: claims of sequences, or of ids within their batch (scope = retry). eager: the driver acks while it runs, as far
+    as the gateway permits. gaps: REFUSE if the source has no gaps. skipping: probability that an attempt skips a row.
+    clearing: that a person clears leftovers. wrong: rules that the clients ignore.
     """
 
     way: Literal["sequences", "ids"] = "sequences"
@@ -74,7 +78,7 @@ class World(Network):
         self._new_driver()
 
     def _plan(self) -> list[list[Task]]:
-        """Slices of each lane, batch by batch: offsets with holes, which hold no row; ids are numbers of all rows."""
+        """Plans the slices of each lane, batch by batch. Offsets have gaps without rows; ids number all rows."""
         at, ids, batches = dict.fromkeys(LANES, 0), iter(range(100)), []
         for batch in range(BATCHES):
             tasks = []
@@ -88,7 +92,7 @@ class World(Network):
         return batches
 
     def _ends(self) -> dict[int, dict[str, int]]:
-        """What each batch's tasks would name in their commit messages: the last sequence of each lane."""
+        """Returns the last sequence of each lane, which each batch's tasks name in their commit messages."""
         if self.setup.way == "ids":
             return {batch: {} for batch in range(BATCHES)}
         return {batch: {task.lane: task.rows[-1] for task in tasks} for batch, tasks in enumerate(self.offset_log)}
@@ -110,13 +114,13 @@ class World(Network):
         self.note(f"{name} is to write {task.rows} of {task.lane}, batch {task.batch}")
         return made
 
-    # Requests as the gateway meets them, and their answers in the order of the decisions.
+    # Requests as they reach the gateway, and their answers in the order of the decisions.
 
-    def ask(self, request: Request) -> Said:
+    def ask(self, request: Request) -> Exchange:
         self.leftovers.asked(request, self.clock.monotonic_ms())
-        return Said(self._seq, self.clock.monotonic_ms(), request, self.gateway.call(request.verb, *request.given))
+        return Exchange(self._seq, self.clock.monotonic_ms(), request, self.gateway.call(request.verb, *request.given))
 
-    def heard(self, said: Said) -> None:
+    def heard(self, said: Exchange) -> None:
         self.truth.hear(said)
         self.leftovers.hear(said)
         if isinstance(said.call.reply, int) and said.call.reply:
@@ -125,7 +129,7 @@ class World(Network):
             self._hear_ids(said.request, said.call.reply)
 
     def _hear_ids(self, request: Request, answer: ClaimResult) -> None:
-        """LOSS, of ids: their rows are told by the fingerprints that were asked for."""
+        """Checks LOSS of ids: the fingerprints of the request identify the rows."""
         places = {print_.tobytes(): row for row, print_ in enumerate(self.prints)}
         for one, byte in zip(request.given[0].ids, answer.verdicts.tolist(), strict=True):
             row, verdict = places[one.tobytes()], BY_BYTE[byte].verdict
@@ -138,7 +142,7 @@ class World(Network):
     def _copies(self, lane: str, row: int) -> int:
         return self.written[lane, row] if self.setup.way == "sequences" else self._copies_of_id(row)
 
-    def shown(self, said: Said) -> str:
+    def shown(self, said: Exchange) -> str:
         return show(said.call)
 
     def restarted(self) -> None:
@@ -146,7 +150,7 @@ class World(Network):
         self.truth.restart(self._seq, self.clock.monotonic_ms())
         self.leftovers.restart(self._seq, self.clock.monotonic_ms())
 
-    def read(self, actor: Actor, said: Said) -> None:
+    def read(self, actor: Actor, said: Exchange) -> None:
         if said.call.ended and said.request is actor.pending and not self._to_repeat(said.call.reply):
             self.note(f"{actor.name} reads {show(said.call)}")
             actor.take(said.call.reply)
@@ -181,7 +185,8 @@ class World(Network):
         self.clock.advance(duration_ms)
 
     def _change_driver(self) -> None:
-        """The driver is killed, with its attempts or without; or only believed dead, and goes on beside the next."""
+        """Kills the driver, with or without its attempts, or only presumes it dead; then it continues beside the next
+        one."""
         old = self.drivers[-1]
         fate = self.rng.choice(("killed", "killed, its attempts live on", "believed dead"))
         self.note(f"{old.name} is {fate}")
@@ -191,8 +196,11 @@ class World(Network):
         self._new_driver()
 
     def _clear(self) -> None:
-        """A person looks at rows of batches that have begun. What is done stays so, and a claim is known by its name:
-        only what says "not done" of a lane has no late copies, for somebody may hold it by then."""
+        """Lets a person look at rows of batches that have begun.
+
+        "Done" stays true, and a claim is identified by its name. Only "not done" of a lane must not arrive late,
+        because another attempt may hold the row then.
+        """
         tasks = [task for batch in self.offset_log[: self.commit_log + 1] for task in batch]
         if self.setup.way == "sequences":
             request = self._person.of_sequences(tasks)
@@ -233,14 +241,15 @@ class World(Network):
                 self.note(f"{attempt.name} acks batch {attempt.task.batch}")
 
     def _to_repeat(self, reply: object) -> bool:
-        """Nothing came of it; who is told that a lease is live makes up its mind anew."""
+        """Returns whether the request had no effect and may be repeated. After "a lease is live" the person decides
+        again."""
         return isinstance(reply, Retryable) and "lease_left_ms" not in reply.extra
 
     def _write(self, attempt: Attempt, row: int) -> None:
         self.written[attempt.task.lane, row] += 1
         self.note(f"{attempt.name} WRITES {row} of {attempt.task.lane}")
 
-    # What a driver does.
+    # Actions of a driver.
 
     def _drive(self, driver: Driver) -> None:
         eager = self.setup.eager and self.rng.random() < 0.3
@@ -253,7 +262,7 @@ class World(Network):
             self._run(driver, twins=0.04)
 
     def _run(self, driver: Driver, twins: float = 0.0) -> None:
-        """Begin the next batch, or see to the tasks of the one that runs; all green: write the commit log."""
+        """Begins the next batch, or continues the current one; writes the commit log when all its tasks are green."""
         if driver.batch is None or driver.batch >= BATCHES:
             driver.batch = self.commit_log
             self.note(f"{driver.name} begins batch {driver.batch}")
@@ -273,7 +282,7 @@ class World(Network):
                 self._new_attempt(driver, task)
 
     def _commit(self, driver: Driver, batch: int) -> None:
-        """Write the commit log, unless another has: then this one is over. From then on the batch may be acked."""
+        """Writes the commit log and schedules the ack, unless another driver has written it: then this one ends."""
         if batch != self.commit_log:
             driver.alive = False
             self.note(f"{driver.name} finds batch {batch} in the commit log, and ends")
@@ -287,7 +296,7 @@ class World(Network):
         self.note(f"{driver.name} commits batch {batch}")
         driver.batch = self.commit_log if self.commit_log < BATCHES else BATCHES
 
-    # The checks that follow every step, and the end.
+    # The checks after every step, and the end.
 
     def _check(self) -> None:
         copies = sum(count - 1 for count in self.written.values())
@@ -295,7 +304,7 @@ class World(Network):
             raise Broken("P5", f"{copies} copies beyond the first, {self.gateway.takeovers} takeovers")
 
     def finish(self) -> None:
-        """From here on a new driver acts alone, and nothing is lost: it gets to the end, and acks it."""
+        """Lets a new driver act alone, without losses: it must finish and ack everything."""
         self.last_alone("-- from here on one acts alone")
         for driver in self.drivers:
             driver.alive = False
@@ -339,7 +348,7 @@ class World(Network):
 
 
 class Unhurried(Steady):
-    """For one that acts alone: its sink takes everything, and it never dawdles."""
+    """A random source for an actor that acts alone: its sink accepts everything, and it never dawdles."""
 
     def randrange(self, *_: object, **__: object) -> int:
         return 2

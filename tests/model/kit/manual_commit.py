@@ -1,4 +1,4 @@
-"""A group commit that a walk holds, and calls driven by hand: what they rest on is durable when the walk says so."""
+"""A group commit that a walk controls, and calls driven by hand: the walk decides when changes become durable."""
 
 import types
 from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -16,7 +16,7 @@ def _until(position: int) -> Generator[int, None, None]:
 
 @dataclass
 class Change:
-    """What one decision wrote, as the group commit's own."""
+    """The changes of one decision, as in the real group commit."""
 
     entries: list[bytes]
     outputs: list[OutputChange]
@@ -24,8 +24,8 @@ class Change:
     settle: Callable[[], None]
 
 
-class HeldGroupCommit:
-    """Stands where the group commit stands; what it took becomes durable only when the walk says so."""
+class ManualGroupCommit:
+    """Replaces the group commit: submitted changes become durable only when the walk decides so."""
 
     def __init__(self, durable_position: int) -> None:
         self.durable_position = durable_position
@@ -33,14 +33,14 @@ class HeldGroupCommit:
         self.pending: list[Change] = []
 
     open = True
-    # Of a ledger that a lock owns: nothing has to be proved by an append.
+    # The ledger is owned by a lock: ownership needs no proof by an append.
     fenced_by_appends = False
     next_append = 0
-    # Nothing that a walk submits is undone with a change of another.
+    # No change of a walk is undone with a change of another request.
     undone = 0
 
     async def owned(self, since: int) -> None:
-        """Owned for as long as the process lives."""
+        """Owned for the life of the process."""
 
     def check(self, *, ends: bool = False) -> None:
         """Always open: a full ledger has its own tests."""
@@ -57,7 +57,7 @@ class HeldGroupCommit:
         return self.next_position - 1
 
     def take_back(self) -> None:
-        """The ledger wrote nothing and said so: the index goes back, newest first."""
+        """Undoes the pending changes, newest first: the ledger wrote nothing and reported that."""
         for change in reversed(self.pending):
             change.undo()
         self.pending = []
@@ -72,7 +72,7 @@ class HeldGroupCommit:
 
 
 class Call:
-    """One request under way. `reply` is None until it was said, and for ever when the process died first."""
+    """A request under way. `reply` is None until it is answered, and stays None if the process dies first."""
 
     def __init__(self, steps: Coroutine[Any, Any, Any]) -> None:
         self._steps = steps
