@@ -44,27 +44,47 @@ def test_every_path_exists(page: Page) -> None:
     assert [place for place in sorted(places) if not list(ROOT.glob(place))] == []
 
 
-def test_every_room_of_the_architecture_exists() -> None:
-    page = Page(ROOT / "ARCHITECTURE.md")
-    rooms = re.findall(r"^\| ((?:`[\w/.]+`(?:, )?)+) \|", page.prose, re.MULTILINE)
-    places = [place for room in rooms for place in re.findall(r"`([\w/.]+)`", room)]
-    assert len(places) > 15
-    assert [place for place in places if not (ROOT / "service/oncegate" / place).exists()] == []
+def test_every_folder_of_the_rooms_exists_and_every_folder_of_the_service_is_listed() -> None:
+    rows = re.findall(r"^\| ((?:`[\w/.]+`(?:, )?)+) \|", Page(ROOT / "docs/changes/rooms.md").prose, re.MULTILINE)
+    listed = {place for row in rows for place in re.findall(r"`([\w/.]+)`", row)}
+    assert len(listed) > 40
+    assert [place for place in sorted(listed) if place_of(place) is None] == []
+    top = {path.name for path in (ROOT / "service/oncegate").iterdir() if (path / "__init__.py").exists()}
+    assert top <= {place.partition("/")[0] for place in listed}
 
 
-# Below these the architecture's paths begin, where it says "Where do I change".
+# The paths of the pages about changes begin below one of these.
 PACKAGES = tuple(ROOT / one for one in ("", "service/oncegate", "service/oncegate/transports/http", CLIENT))
+CHANGES = [ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs/changes").glob("*.md"))]
+RECIPES = [path for path in CHANGES if path.name[:2].isdigit()]
 
 
 def place_of(path: str) -> Path | None:
-    """Where a path of a page is: from the root, or below a package; None: nowhere."""
+    """Returns the file of a path on a page, from the root or below a package, or None if there is none."""
     return next((package / path for package in PACKAGES if (package / path).exists()), None)
 
 
-def test_every_path_of_the_architecture_exists_at_the_root_or_below_a_package() -> None:
-    paths = re.findall(r"`(\w+(?:/\w+)+(?:\.\w+)?)`", Page(ROOT / "ARCHITECTURE.md").prose)
-    assert len(paths) > 100
-    assert [path for path in paths if place_of(path) is None] == []
+def paths_of(page: Path) -> list[str]:
+    return re.findall(r"`(\w+(?:/\w+)+(?:\.\w+)?)`", Page(page).prose)
+
+
+@pytest.mark.parametrize("page", CHANGES, ids=lambda path: path.name)
+def test_every_path_of_the_architecture_and_the_recipes_exists(page: Path) -> None:
+    assert [path for path in paths_of(page) if place_of(path) is None] == []
+
+
+@pytest.mark.parametrize("page", RECIPES, ids=lambda path: path.name)
+def test_a_recipe_has_its_number_steps_and_tests(page: Path) -> None:
+    text = page.read_text()
+    assert text.startswith(f"# {int(page.name[:2])}. ")
+    assert len(re.findall(r"^\d\. ", text, re.MULTILINE)) >= 3
+    assert [path for path in paths_of(page) if path.startswith("tests/")] or "make audit" in text
+    assert f"({page.name})" in (ROOT / "docs/changes/index.md").read_text()
+
+
+def test_the_recipes_name_the_files_of_every_kind_of_change() -> None:
+    assert [path.name[:2] for path in RECIPES] == [f"{number:02}" for number in range(1, len(RECIPES) + 1)]
+    assert sum(len(paths_of(path)) for path in CHANGES) > 150
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
