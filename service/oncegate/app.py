@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -52,7 +52,7 @@ from oncegate.transports.decode import ids, json_rows, json_scan, records
 from oncegate.transports.http.app import About, create_app
 from oncegate.transports.http.server.probes import probed
 from oncegate.transports.http.server.protocol import HttpServer, listening
-from oncegate.transports.promises import OPEN, promise_line
+from oncegate.transports.promises import OPEN, promise_of
 from oncegate.transports.tls import Tls
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         serving = listening(app, sock, within_ms, budget.connections, budget.backlog, tls, limits.unread_answer_ms)
         server = await stack.enter_async_context(serving)
         grpc = await stack.enter_async_context(_grpc(process, observer, limits, access, tls, tracer))
-        with saying_what_is_compiled(log.info):
+        with saying_what_is_compiled(lambda message: log.info("compiling_kernels", message=message)):
             await asyncio.to_thread(warm_up)
             # While ledgers are read: both take a second of a start.
             warming = asyncio.ensure_future(asyncio.to_thread(_warm_decoding))
@@ -254,7 +254,7 @@ async def serve(settings: Settings, log: Log) -> None:
 
     def stopped() -> None:
         if not stop.is_set():
-            end_within(settings.process.shutdown_ms, log.error)
+            end_within(settings.process.shutdown_ms, lambda message: log.error("shutdown_timeout", message=message))
         if not started:
             task.cancel()
         elif stop.is_set():
@@ -272,33 +272,39 @@ async def serve(settings: Settings, log: Log) -> None:
         leave_out_what_is_loaded()
         announce(program, settings.process, log)
         await stop.wait()
-        log.info("stopping: answering what is in flight, then closing the ledgers")
+        log.info("stopping", message="stopping: finishing the requests in flight, then closing the ledgers")
     log.info("stopped")
 
 
 def announce(program: Program, process: ProcessSettings, log: Log) -> None:
-    """Logs what is promised, namespace by namespace, who may connect, and where; then writes the port file."""
+    """Logs the promise of each namespace, who may connect, and the addresses; then writes the port file."""
     for name, state in program.gateway.readiness().items():
         if state in ("RECOVERING", "DOWN"):
-            log.warning(f"namespace {name} does not serve: {state} ({program.gateway.reason(name) or 'it is opened'})")
+            reason = program.gateway.reason(name) or "the ledger is being opened"
+            message = f"namespace {name} does not serve: {state} ({reason})"
+            log.warning("namespace_not_serving", message=message, namespace=name, state=state, reason=reason)
         else:
             lowering = program.gateway.shard(name).settings.lowering if state in ("SERVING", "FULL") else ()
-            log.info(promise_line(name, process.ledger, program.is_new(name), program.durability(name), *lowering))
-    say = log.warning if credentials(process) == OPEN else log.info
-    say(f"credentials: {credentials(process)}")
-    secure = process.tls_certificate is not None
+            promise = promise_of(name, process.ledger, program.is_new(name), program.durability(name), *lowering)
+            log.info("namespace_opened", message=promise.sentence(), **asdict(promise))
+    who, secure = credentials(process), process.tls_certificate is not None
+    write = log.warning if who == OPEN else log.info
+    write("credentials", message=f"credentials: {who}", credentials=who)
     if not secure and not is_loopback(process.host):
-        log.warning(
-            "nothing is encrypted, keys and rows can be read on the wire: name a certificate by tls_certificate"
-        )
+        message = "no encryption: keys and rows can be read on the wire; set tls_certificate"
+        log.warning("no_encryption", message=message)
     host = f"[{process.host}]" if ":" in process.host else process.host
-    if process.tls_client_ca is not None:
-        log.info(f"certificates: callers must show one that an authority of {process.tls_client_ca} has signed")
-    log.info(f"listening on {'https' if secure else 'http'}://{host}:{program.port}")
+    if (ca := process.tls_client_ca) is not None:
+        message = f"certificates: callers must show one that an authority of {ca} has signed"
+        log.info("client_certificates_required", message=message, authorities=str(ca))
+    url = f"{'https' if secure else 'http'}://{host}:{program.port}"
+    log.info("listening", message=f"listening on {url}", protocol="http", address=url)
     if program.grpc is not None:
-        log.info(f"listening for gRPC on {host}:{program.grpc.port}")
+        address = f"{host}:{program.grpc.port}"
+        log.info("listening", message=f"listening for gRPC on {address}", protocol="grpc", address=address)
     if program.health_port is not None:
-        log.info(f"listening for probes on http://{host}:{program.health_port}")
+        url = f"http://{host}:{program.health_port}"
+        log.info("listening", message=f"listening for probes on {url}", protocol="probes", address=url)
     if process.port_file is not None:
         part = process.port_file.with_name(process.port_file.name + ".part")
         part.write_text(f"{program.port}\n")

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import logging
 import signal
 import sys
 from collections.abc import Callable
@@ -125,9 +126,10 @@ def serve(**flags: Any) -> None:
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             # Not as a verb's: an exception inside the loop would look like a bug. What was appended is on the disk.
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
-        from oncegate.runtime.logging import open_log
+        from oncegate.runtime.logging import LibraryLog, open_log
 
         log = open_log(settings.process.log_format)
+        logging.getLogger().addHandler(LibraryLog(log))
         # Before the kernels are imported. They and the server take a second, and no other verb needs them.
         _keep_kernels(settings.process.ledger, log)
         import uvloop
@@ -138,7 +140,7 @@ def serve(**flags: Any) -> None:
             try:
                 runner.run(run(settings, log))
             except asyncio.CancelledError:
-                log.info("stopped before it was ready")
+                log.info("stopped", message="stopped before it was ready")
 
 
 def _keep_kernels(ledger: str, log: "structlog.typing.FilteringBoundLogger") -> None:
@@ -149,7 +151,8 @@ def _keep_kernels(ledger: str, log: "structlog.typing.FilteringBoundLogger") -> 
     scheme, location = parse_url(ledger)
     data = Path(location).absolute() if scheme == "log" else None
     if not keep_kernels(data and data.with_name(data.name + ".kernels")):
-        log.warning("compiled kernels are not kept, each start compiles them: name a folder by NUMBA_CACHE_DIR")
+        message = "compiled kernels are not kept, so each start compiles them: set NUMBA_CACHE_DIR to a folder"
+        log.warning("kernels_not_kept", message=message)
 
 
 @taking_serve_flags

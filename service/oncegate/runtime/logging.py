@@ -1,12 +1,19 @@
-"""Logs events with structlog to stderr, one line each: text for people, JSON for machines."""
+"""Logs events with structlog to stderr, one line each: text for people, JSON for machines.
+
+Each event has a name and fields. A `message` is the same fact as a sentence: a line of text shows it in place of the
+name and the fields, a line of JSON has all three.
+"""
 
 import contextlib
 import logging
+import os
+import socket
 import sys
 from typing import Literal, TextIO, cast
 
 import structlog
 
+import oncegate
 from oncegate.ports.tracing import current_span
 
 LogFormat = Literal["text", "json"]
@@ -31,10 +38,28 @@ class Lossy:
             self._stream.flush()
 
 
-def open_log(form: LogFormat, stream: TextIO | None = None) -> structlog.typing.FilteringBoundLogger:
-    """A logger that writes one line per event, or loses it, and a traceback of a bug; nothing global is configured.
+def _message_only(
+    _: structlog.typing.WrappedLogger, __: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """Replaces the name and the fields of an event by its message, if it has one."""
+    if "message" not in event:
+        return event
+    kept = {key: event[key] for key in ("timestamp", "level", "exc_info") if key in event}
+    return {"event": event["message"], **kept}
 
-    `stream` None: stderr. Text is coloured on a terminal only.
+
+def instance() -> str:
+    """Returns the name of this process in log lines: HOST/PID, in a container the pod's name and 1."""
+    return f"{socket.gethostname()}/{os.getpid()}"
+
+
+def open_log(form: LogFormat, stream: TextIO | None = None) -> structlog.typing.FilteringBoundLogger:
+    """Returns a logger that writes one line per event, and a traceback of a bug; nothing global is configured.
+
+    A line that cannot be written is lost. Each line of JSON has `instance` and `version`.
+
+    Args:
+        stream: None: stderr. Text is coloured on a terminal only.
     """
     target = sys.stderr if stream is None else stream
     renderer: structlog.typing.Processor = (
@@ -52,16 +77,16 @@ def open_log(form: LogFormat, stream: TextIO | None = None) -> structlog.typing.
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *([_TRACEBACKS] if form == "json" else []),
+            _TRACEBACKS if form == "json" else _message_only,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         cache_logger_on_first_use=True,
     )
-    return log
+    return log.bind(instance=instance(), version=oncegate.__version__) if form == "json" else log
 
 
-# Everything else is told at level info.
+# Every other event has level info.
 LEVELS = {
     "request_failed": "error",
     "ledger_behind": "error",
@@ -80,7 +105,7 @@ LEVELS = {
     "eviction_failed": "warning",
     "mark_of_predecessor": "warning",
     "replay_differs": "warning",
-    "stopped": "warning",
+    "attempt_refused": "warning",
     "plain_write": "warning",
     "connections_cut": "warning",
     "readers_cut": "warning",
@@ -109,6 +134,26 @@ class LogObserver:
             error = next((value for value in fields.values() if isinstance(value, BaseException)), None)
             write = getattr(self._log, LEVELS.get(name, "info"))
             write(name, **shown, **({} if error is None else {"exc_info": error}))
+
+
+class LibraryLog(logging.Handler):
+    """Writes records of Python's `logging`, which libraries use, as events named `library`: one form for all lines.
+
+    aiokafka's are left out: it logs each failed attempt, and the ledger raises or logs what matters.
+    """
+
+    def __init__(self, log: structlog.typing.FilteringBoundLogger) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Implements `logging.Handler`; never raises."""
+        if record.name.startswith("aiokafka"):
+            return
+        with contextlib.suppress(Exception):
+            fields = {} if record.exc_info is None else {"exc_info": record.exc_info}
+            write = self._log.error if record.levelno >= logging.ERROR else self._log.warning
+            write("library", message=record.getMessage(), logger=record.name, **fields)
 
 
 def _shown(value: object) -> object:

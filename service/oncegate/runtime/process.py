@@ -116,6 +116,6 @@ def end_within(shutdown_ms: int, log: Callable[[str], object]) -> None:
 
 def _end(shutdown_ms: int, log: Callable[[str], object]) -> None:
     try:
-        log(f"not closed {shutdown_ms} ms after it was told to stop: ending now; what was acknowledged is on disk")
+        log(f"not closed {shutdown_ms} ms after the signal to stop: exiting now; every acknowledged write is on disk")
     finally:
         os._exit(EXIT_STATUS)

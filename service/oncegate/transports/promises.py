@@ -121,23 +121,49 @@ _DURABILITY = {
 _BARE = {"kafka": "topics", "redis": "server", "rediss": "server"}
 
 
-def promise_line(
-    namespace: str, ledger: str, created: bool, found: str = "", shadow: bool = False, pass_marked: bool = False
-) -> str:
-    """Writes the log's first line about a namespace; `created`: its ledger is new.
+@dataclass(frozen=True)
+class NamespacePromise:
+    """Holds the first log line of a namespace: its ledger, how durable an append is, and the promise of each mode.
 
-    `found`: what an append outlives, where a server's settings decide that. `shadow`, `pass_marked`: its settings.
+    is_new: its ledger was empty before this process opened it.
+    """
+
+    namespace: str
+    ledger: str
+    is_new: bool
+    durability: str
+    promises: dict[str, str]
+
+    def sentence(self) -> str:
+        """Returns the log line as text; modes with the same promise are named together."""
+        names: dict[str, list[str]] = {}
+        for mode, promise in self.promises.items():
+            names.setdefault(promise, []).append(mode)
+        modes = "; ".join(_promised(promise, named) for promise, named in names.items())
+        new = " NEW, EMPTY;" if self.is_new else ""
+        return f"namespace {self.namespace}:{new} ledger {self.ledger} ({self.durability}); {modes}"
+
+
+def promise_of(
+    namespace: str,
+    ledger: str,
+    is_new: bool,
+    server_durability: str = "",
+    shadow: bool = False,
+    pass_marked: bool = False,
+) -> NamespacePromise:
+    """Returns the promise of a namespace on a ledger, by its URL.
+
+    Args:
+        server_durability: what an append survives, where the settings of a server decide that; empty: unknown.
+        shadow, pass_marked: the settings of the namespace that lower the promise.
     """
     scheme = ledger.partition(":")[0]
-    durability = found or _DURABILITY.get(scheme, _DURABILITY["log"])
+    durability = server_durability or _DURABILITY.get(scheme, _DURABILITY["log"])
     if scheme in _BARE and "bare_key=yes" in ledger:
         durability += f", keys BARE: whoever reads its {_BARE[scheme]} can tell which ids are known"
-    names: dict[str, list[str]] = {}
-    for mode, of in promised(ledger, shadow, pass_marked).items():
-        names.setdefault(of.promise, []).append(mode)
-    modes = "; ".join(_promised(promise, named) for promise, named in names.items())
-    new = " NEW, EMPTY;" if created else ""
-    return f"namespace {namespace}:{new} ledger {ledger} ({durability}); {modes}"
+    promises = {mode: of.promise for mode, of in promised(ledger, shadow, pass_marked).items()}
+    return NamespacePromise(namespace, ledger, is_new, durability, promises)
 
 
 def _promised(promise: str, names: list[str]) -> str:

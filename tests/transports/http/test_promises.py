@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from oncegate.transports.promises import promise_line, promised
+from oncegate.transports.promises import promise_of, promised
 from tests.support.http_app import Http, open_http
 
 NS = "/v1/namespaces/default"
@@ -80,7 +80,7 @@ def test_only_what_its_ledger_offers_is_promised(ledger: str, modes: str) -> Non
 
 
 def test_the_first_line_of_the_log_promises_what_the_settings_leave() -> None:
-    assert "effectively once for staged and ids" in promise_line("default", "log:./data", created=False)
-    less = promise_line("default", "log:./data", created=False, shadow=True)
+    assert "effectively once for staged and ids" in promise_of("default", "log:./data", is_new=False).sentence()
+    less = promise_of("default", "log:./data", is_new=False, shadow=True).sentence()
     assert "effectively once for staged;" in less
     assert "at least once for ids, claim and plain" in less

@@ -268,7 +268,7 @@ async def test_each_batch_is_one_line_in_the_log_with_what_was_suppressed() -> N
     assert "outcome=COMMITTED" in told[0]
     assert "outcome=DUPLICATE" in told[1]
     assert "suppressed_rows=3" in told[1]
-    assert [line for line in lines if "stopped" in line and "code=BATCH_CONFLICT" in line]
+    assert [line for line in lines if "attempt_refused" in line and "code=BATCH_CONFLICT" in line]
 
 
 async def test_rows_written_without_ids_are_announced_once_for_each_topic() -> None:

@@ -20,6 +20,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+import oncegate
 from oncegate.app import announce, remove_port_file, running
 from oncegate.cli import app
 from oncegate.core.errors import LedgerBusy, OncegateError, SettingsError
@@ -27,7 +28,7 @@ from oncegate.doors import bound
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ports import Mark
 from oncegate.runtime.logging import open_log
-from oncegate.transports.promises import promise_line
+from oncegate.transports.promises import promise_of
 from tests.support.gateway_process import GatewayProcess
 from tests.support.http_app import CLAIM, JSON, request, served, settings, token
 
@@ -64,8 +65,8 @@ async def test_the_first_line_says_what_is_promised_and_that_the_ledger_is_new(t
 
 def test_a_way_to_write_is_promised_where_the_ledger_has_it() -> None:
     ways = "effectively once for staged, ids and direct;"
-    assert ways in promise_line("default", "kafka://127.0.0.1:9092/oncegate", created=False)
-    assert "direct" not in promise_line("default", "redis://127.0.0.1:6379/oncegate", created=False)
+    assert ways in promise_of("default", "kafka://127.0.0.1:9092/oncegate", is_new=False).sentence()
+    assert "direct" not in promise_of("default", "redis://127.0.0.1:6379/oncegate", is_new=False).sentence()
 
 
 async def test_a_full_disk_below_the_log_ends_no_start() -> None:
@@ -239,7 +240,7 @@ def test_a_program_that_hangs_in_its_end_ends_in_its_time_and_its_log_says_so(tm
     rest = process.stderr.read()
     process.stderr.close()
     assert process.wait(60) == 1
-    assert "not closed 1000 ms after it was told to stop" in rest
+    assert "not closed 1000 ms after the signal to stop" in rest
     assert time.monotonic() - began_s < 10
 
 
@@ -259,14 +260,23 @@ def test_the_port_file_is_written_when_ready_and_an_old_one_is_not_left(tmp_path
     process = subprocess.Popen([*command, "--port-file", str(port_file)], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     lines: list[Any] = []
-    while not any("listening on" in line["event"] for line in lines):
+    while not any(line["event"] == "listening" for line in lines):
         lines.append(json.loads(process.stderr.readline()))
-    assert "forgotten when this process ends" in lines[0]["event"]
     process.terminate()
     rest = process.stderr.read()
     process.stderr.close()
     assert process.wait(60) == 0, rest
-    assert lines[-1]["event"].endswith(f":{port_file.read_text().strip()}")
+    assert lines[-1]["address"] == f"http://127.0.0.1:{port_file.read_text().strip()}"
+    assert lines[-1]["message"] == f"listening on {lines[-1]['address']}"
+    assert (opened := next(line for line in lines if line["event"] == "namespace_opened"))
+    assert (opened["namespace"], opened["durability"]) == ("default", "forgotten when this process ends")
+    assert opened["promises"]["staged"] == "effectively once"
+    lines += [json.loads(line) for line in rest.splitlines()]
+    assert [line["event"] for line in lines[-2:]] == ["stopping", "stopped"]
+    for line in lines:
+        assert re.fullmatch("[a-z_]+", line["event"]), "a name, with fields beside it"
+        assert line["instance"] == f"{socket.gethostname()}/{process.pid}"
+        assert line["version"] == oncegate.__version__
 
 
 REFUSED = {

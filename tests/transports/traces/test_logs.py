@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from oncegate.app import running
 from oncegate.ledgers.memory import MemoryLedger
-from oncegate.runtime.logging import LogObserver, open_log
+from oncegate.runtime.logging import LibraryLog, LogObserver, open_log
 from tests.support.http_app import ARROW, JSON, Served, request, settings, stream
 from tests.support.http_requests import PRODUCE, RAW
 from tests.support.memory_gateway import wait_until
@@ -44,6 +45,22 @@ async def test_a_line_about_a_traced_request_names_its_trace_and_span_as_json(re
     assert (line["trace_id"], line["level"], line["namespace"]) == (TRACE, "warning", "default")
     assert line["span_id"] in {span.span_id for span in receiver.of(TRACE)}
     assert all("trace_id" not in other for other in lines if other is not line), "nobody's line has a trace of another"
+
+
+def test_a_library_logs_in_the_form_of_the_gateway() -> None:
+    as_json, as_text = io.StringIO(), io.StringIO()
+    logger, silent = logging.Logger("uvicorn.error"), logging.Logger("aiokafka.conn")
+    for handler in (LibraryLog(open_log("json", as_json)), LibraryLog(open_log("text", as_text))):
+        logger.addHandler(handler)
+        silent.addHandler(handler)
+    logger.info("below the level")
+    silent.error("an attempt failed")
+    logger.warning("broker %s closed the connection", 1)
+    line = json.loads(as_json.getvalue())
+    assert (line["event"], line["level"], line["logger"]) == ("library", "warning", "uvicorn.error")
+    assert line["message"] == "broker 1 closed the connection"
+    assert as_text.getvalue().rstrip().endswith("] broker 1 closed the connection")
+    assert "logger" not in as_text.getvalue()
 
 
 @pytest.mark.parametrize("form", ["json", "text"])

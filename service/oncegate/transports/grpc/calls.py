@@ -199,5 +199,5 @@ def _told(error: Exception, trace_id: str, name: str, observer: Observer) -> Onc
         observer.event("request_failed", trace_id=trace_id, path=name, error=error)
         return internal(error)
     if isinstance(error, Stop):
-        observer.event("stopped", code=error.code, path=name, detail=error.detail, trace_id=trace_id)
+        observer.event("attempt_refused", code=error.code, path=name, detail=error.detail, trace_id=trace_id)
     return error

@@ -118,5 +118,5 @@ def answer(error: Exception, path: str, trace_id: str, observer: Observer) -> Re
         observer.event("request_failed", trace_id=trace_id, path=path, error=error)
         return response(internal(error), trace_id)
     if isinstance(error, Stop):
-        observer.event("stopped", code=error.code, path=path, detail=error.detail, trace_id=trace_id)
+        observer.event("attempt_refused", code=error.code, path=path, detail=error.detail, trace_id=trace_id)
     return response(error, trace_id)

@@ -24,7 +24,7 @@ PARTITIONS_MAX = 10_000
 PRODUCERS_MAX = 1_000
 # One request of names stays far below what a broker takes.
 _ASKED_AT_ONCE = 1_000
-_log = logging.getLogger(__name__)
+_LOG = logging.getLogger(__name__)
 # Told of open transactions, each with its transactional id, returns those that the ledger proves not to be written.
 Unwritten = Callable[[Mapping[Open, str]], Awaitable[Collection[Open]]]
 
@@ -152,7 +152,7 @@ class UserPartitions:
     def _is_forbidden(self, partition: Partition, code: int) -> bool:
         if for_code(code) is not TopicAuthorizationFailedError:
             return False
-        _log.warning(
+        _LOG.warning(
             "topic %s: whether brokers forgot a marker there is not known: allow %s to READ it",
             partition.topic,
             self._caller,
@@ -165,7 +165,7 @@ class UserPartitions:
                 with self._allowed(one, "aborted"):
                     await brokers.write_abort_marker(one)
             else:
-                _log.warning(
+                _LOG.warning(
                     "%s: brokers left a transaction open, and nothing proves whether it was committed; readers wait "
                     "there. kafka-transactions.sh abort gives its records up: right where no client was told that they "
                     "are written",
@@ -182,7 +182,7 @@ class UserPartitions:
         try:
             yield
         except ClusterAuthorizationFailedError:
-            _log.warning(
+            _LOG.warning(
                 "%s: brokers %s a transaction and forgot its marker, and readers wait there: allow %s to ALTER the "
                 "cluster, then open the ledger anew",
                 one,
