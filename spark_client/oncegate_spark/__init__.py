@@ -1,7 +1,7 @@
 """Spark sink and Python client of the Oncegate gateway.
 
-The clients (`Gateway`, and `AsyncGateway` for asyncio) need neither Spark nor anything beyond pyarrow; what needs Spark
-is imported when it is used. Every error that a caller can catch is here too; `errors` draws their tree.
+The clients (`Gateway`, and `AsyncGateway` for asyncio) need only pyarrow. Modules that need Spark are imported on first
+use. Every error that a caller can catch is exported here; `errors` draws their hierarchy.
 """
 
 from typing import Any
@@ -91,11 +91,11 @@ from oncegate_spark.version import __version__ as __version__
 
 
 def register(spark: Any) -> None:
-    """Make format("oncegate") known to a session; Spark finds it itself where this package is installed.
+    """Registers `format("oncegate")` with a session; unnecessary where the package is installed.
 
-    The format then reads a query's checkpoint as the session does, by the session's Hadoop settings as they are now.
-    Raises BadOption, with the line to write instead, where the package was shipped in a way that Spark's workers or its
-    planner would not find, or where the workers' Python does not have it.
+    The format then reads checkpoints with the session's current Hadoop settings.
+
+    Raises BadOption, with the line to write instead, if Spark's workers or planner could not import the package.
     """
     from oncegate_spark.spark.checkpoint import hadoop
     from oncegate_spark.spark.datasource import source_of

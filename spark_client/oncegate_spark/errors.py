@@ -1,65 +1,69 @@
-"""Everything the client can raise, what the caller can do about it, and what was written.
+"""The client's exceptions, with the caller's next step and whether rows were written.
 
-* OncegateError           `.outcome` says written, not written or unknown; the text ends with the same words
-  + Unavailable             no answer that decides came in time; the same work may be tried again
+* OncegateError           `.outcome` is WRITTEN, NOT_WRITTEN or UNKNOWN; the message ends with the same words
+  + Unavailable             the gateway did not decide in time; retry the same work
     - Unreachable             no try reached the gateway: not written
-    - TurnedAway              the gateway answered each time that it cannot now: not written
-    - Unanswered              a request was sent and no answer came: unknown
-    - ProducerBusy            another attempt holds the producer, and its lease lives: not written
-    - SpillFull               the gateway is down, and its rows cannot be laid down here either
-  + Refused                 fix the request, the data or the option; trying again cannot help: not written
+    - TurnedAway              the gateway answered every try with a retryable refusal: not written
+    - Unanswered              a request was sent and its reply never came: unknown
+    - ProducerBusy            another attempt holds the producer under a live lease: not written
+    - SpillFull               the gateway is down, and the spill folder cannot take the rows
+  + Refused                 fix the request, the data or the option; a retry cannot help: not written
     - BadOption               an option is missing, unknown or contradicts another
-    - BadId                   an id column is missing, of another type, or holds a null or empty id
-    - NoIdentity              nothing names this write, so that a retry could not be recognised
-    - NotFound                no such namespace, topic or path
-    - TooManyNamespaces       there are as many as may be: delete one, or raise the gateway's limit
-    - NotEmpty                the namespace that is to be deleted holds something
+    - BadId                   an id column is missing or of a wrong type, or an id is null or empty
+    - NoIdentity              the write has no name, so a retry could not be recognised
+    - NotFound                the namespace, topic or path does not exist
+    - TooManyNamespaces       the limit of namespaces is reached: delete one, or raise the gateway's limit
+    - NotEmpty                the namespace to be deleted is not empty
     - OtherDriver             the producer belongs to another driver
-    - NotRegistered           the gateway knows no such producer or driver, or not in this epoch
-    - OffsetTrimmed           rows below `.low_offset` are gone: the topic's retention dropped them
-  + Stopped                 this attempt is over; a person, or whoever owns the retries, must look
-    - SecondWrite             one run writes twice to one topic under one name
-    - BatchConflict           other input under a number that is already committed
-    - PayloadConflict         ids that are written with another payload than they come with
-    - BatchForgotten          committed so long ago that rows can no longer be compared
-    - MissingStage            a winner's stage is gone: Spark's next try writes the batch again
-    - SourceReplaced          the producer's sequences are of another source: its topic was made again
-    - LedgerBehind            the gateway knows less than it has told us before
-    - LostClaim               the claim is unknown or released: unknown
-    - Fenced                  a newer attempt has the producer, or a newer driver the retries
-    - Gap                     what came before these sequences was never claimed: it is lost, or was skipped
-    - OutOfOrder              sequences below some that were claimed: the lane is split, shuffled or not deterministic
-    - NotDriver               only who owns the retries may ack, under its own token
+    - NotRegistered           the gateway does not know the producer or driver, or not in this epoch
+    - OffsetTrimmed           rows below `.low_offset` were deleted by the topic's retention
+  + Stopped                 this attempt cannot continue; a person or the owner of the retries must act
+    - SecondWrite             one run writes to one topic twice under the same name
+    - BatchConflict           the batch number was committed with other input
+    - PayloadConflict         ids were written before with another payload
+    - BatchForgotten          the batch was committed so long ago that its rows can no longer be compared
+    - MissingStage            the stage of a winning task is gone: Spark's next attempt writes the batch again
+    - SourceReplaced          the producer numbers another source: its topic was deleted and created again
+    - LedgerBehind            the gateway has lost something that it acknowledged before
+    - LostClaim               the claim is unknown or was released: unknown
+    - Fenced                  a newer attempt owns the producer, or a newer driver owns the retries
+    - Gap                     earlier sequences were never claimed: they were lost or skipped
+    - OutOfOrder              sequences are below claimed ones: the lane is split, shuffled or not deterministic
+    - NotDriver               only the driver may ack, under its own token
     - OlderBatch              a later batch was acked already: nothing was acked
-    - BatchOver               rows of a batch that was acked: a task that outlived it, or a restored checkpoint
-    - BrokenMessages          Spark hands over what no task of ours has written
-    - Unreadable              the gateway answered 200 with what we cannot read: unknown
-  + Unsettled               a claim was not brought to its end
-    - StillBusy               another attempt holds ids and neither completes nor lets go
+    - BatchOver               the batch was acked: its task outlived it, or a checkpoint was restored
+    - BrokenMessages          Spark delivered commit messages that no task of this package wrote
+    - Unreadable              the gateway answered 200 with a body that cannot be parsed: unknown
+  + Unsettled               a claim was neither completed nor released
+    - StillBusy               another attempt holds ids and neither completes nor releases them
     - NotCompleted            the block was left without complete or release: unknown
-    - InDoubt                 nobody says whether some records are written: unknown
-  + SinkRefused             a sink is certain that it has none of the records: not written
-  + TaskFailed              a Spark task gave up; says where, why, and what it has written
+    - InDoubt                 some records may or may not be written: unknown
+  + SinkRefused             a sink rejected all of the records: not written
+  + TaskFailed              a Spark task gave up; the message has the place, the cause and the rows written
 
-A bug is an `assert`, never one of these.
+Bugs raise AssertionError, never one of these.
 """
 
 from enum import Enum
 
 
 class Outcome(Enum):
-    """Tells what an error means for the rows it is about: written, not written, or unknown."""
+    """Effect of a failed call on its rows: written, not written, or unknown."""
 
     NOT_WRITTEN = "nothing was written"
     WRITTEN = "written"
     UNKNOWN = "unknown"
 
 
-NOTHING = f"; {Outcome.NOT_WRITTEN.value}"  # how an error's text ends where nothing was written
+NOTHING = f"; {Outcome.NOT_WRITTEN.value}"  # ending of an error message when nothing was written
 
 
 class OncegateError(Exception):
-    """`code` is the gateway's where it refused, else ours; `extra` holds the problem document's further members."""
+    """Base of the client's errors.
+
+    `code` is the gateway's error code, or CLIENT if the client itself raised. `extra` holds the other members of the
+    problem document.
+    """
 
     outcome: Outcome = Outcome.NOT_WRITTEN
     code: str = "CLIENT"
@@ -72,7 +76,7 @@ class OncegateError(Exception):
 
 
 class Unavailable(OncegateError):
-    """No answer that decides came in time; the same work may be tried again."""
+    """The gateway did not decide in time; the same work may be retried."""
 
 
 class Unreachable(Unavailable):
@@ -80,39 +84,39 @@ class Unreachable(Unavailable):
 
 
 class TurnedAway(Unavailable):
-    """The gateway answered each time that it cannot now: nothing was written."""
+    """The gateway answered every try with a retryable refusal: nothing was written."""
 
 
 class Unanswered(Unavailable):
-    """A request was sent and no answer came: what was written is unknown."""
+    """A request was sent and its reply never came: the effect is unknown."""
 
     outcome = Outcome.UNKNOWN
 
 
 class ProducerBusy(Unavailable):
-    """Another attempt holds the producer, and its lease lives: nothing was written."""
+    """Another attempt holds the producer under a live lease: nothing was written."""
 
     code = "PRODUCER_BUSY"
 
     @property
     def lease_left_ms(self) -> int:
-        """How long the holder's lease still runs; it may close before."""
+        """Returns the rest of the holder's lease; the holder may close earlier."""
         left = self.extra.get("lease_left_ms")
         return left if isinstance(left, int) else 0
 
 
 class SpillFull(Unavailable):
-    """The gateway is down, and the folder of `on_down="spill"` has no room for these rows, or its disk refuses them.
+    """The gateway is down, and the folder of `on_down="spill"` is full or its disk rejects the rows.
 
-    Nothing was laid down. Nothing was written either, unless `outcome` says that this is unknown: a request was sent
-    before, whose reply was lost.
+    Nothing was spilled. Nothing was written either, unless `outcome` is UNKNOWN: then an earlier request lost its
+    reply.
     """
 
     code = "SPILL_FULL"
 
 
 class Refused(OncegateError):
-    """The request, the data or an option is wrong, and trying again cannot help: nothing was written."""
+    """The request, the data or an option is wrong, and a retry cannot help: nothing was written."""
 
 
 class BadOption(Refused):
@@ -120,31 +124,31 @@ class BadOption(Refused):
 
 
 class BadId(Refused):
-    """An id column is missing, of another type, or holds a null or empty id."""
+    """An id column is missing or of a wrong type, or an id is null or empty."""
 
 
 class NoIdentity(Refused):
-    """Nothing names this write, so that a retry could not be recognised."""
+    """The write has no name, so a retry could not be recognised."""
 
 
 class NotFound(Refused):
-    """There is no such namespace, topic or path."""
+    """The namespace, topic or path does not exist."""
 
 
 class TooManyNamespaces(Refused):
-    """There are as many namespaces as the gateway may have: delete one, or raise its limit `namespaces`."""
+    """The gateway's limit `namespaces` is reached: delete a namespace, or raise the limit."""
 
     code = "TOO_MANY_NAMESPACES"
 
 
 class NotEmpty(Refused):
-    """The namespace that is to be deleted holds something, and `confirm` did not say its name."""
+    """The namespace to be deleted is not empty, and `confirm` was not its name."""
 
     code = "NOT_EMPTY"
 
     @property
     def holds(self) -> dict[str, int]:
-        """How many ids, topics, stages, batches, producers and drivers; kinds of which there is none are left out."""
+        """Returns the numbers of ids, topics, stages, batches, producers and drivers; kinds with none are left out."""
         holds = self.extra.get("holds")
         return dict(holds) if isinstance(holds, dict) else {}
 
@@ -154,39 +158,38 @@ class OtherDriver(Refused):
 
 
 class NotRegistered(Refused):
-    """The gateway knows no such producer or driver, or not in this epoch."""
+    """The gateway does not know the producer or driver, or not in this epoch."""
 
 
 class OffsetTrimmed(Refused):
-    """Rows below `low_offset` are gone: the topic's retention dropped them."""
+    """Rows below `low_offset` were deleted by the topic's retention."""
 
     @property
     def low_offset(self) -> int:
-        """The lowest offset that is still kept."""
+        """Returns the lowest offset that is still kept."""
         low = self.extra.get("low_offset")
         return low if isinstance(low, int) else 0
 
 
 class Stopped(OncegateError):
-    """This attempt is over; a person, or whoever owns the retries, must look."""
+    """This attempt cannot continue; a person or the owner of the retries must act."""
 
 
 class SecondWrite(Stopped):
-    """One run writes twice to one topic under one name; a `writeId` tells the writes apart."""
+    """One run writes to one topic twice under the same name; give each write its own `writeId`."""
 
 
 class BatchConflict(Stopped):
-    """Other input came under a number that is already committed."""
+    """The batch number was committed with other input."""
 
 
 class PayloadConflict(Stopped):
-    """Ids came with another payload than they are written with; `count` says how many."""
+    """Ids were written before with another payload; `count` is the number of such ids."""
 
     code = "PAYLOAD_CONFLICT"
 
     @property
     def count(self) -> int:
-        """How many ids."""
         count = self.extra.get("count")
         return count if isinstance(count, int) else 0
 
@@ -196,106 +199,108 @@ class BatchForgotten(Stopped):
 
 
 class MissingStage(Stopped):
-    """The staged rows of a winner are gone; Spark's next try writes the batch again."""
+    """The stage of a winning task is gone; Spark's next attempt writes the batch again."""
 
 
 class SourceReplaced(Stopped):
-    """The producer's sequences are of another source than the caller's, as after its topic was made again."""
+    """The producer numbers another source than the caller's, as after its topic was deleted and created again."""
 
 
 class LedgerBehind(Stopped):
-    """The gateway knows less than it has told us before: it serves an older copy of its ledger."""
+    """The gateway has lost something that it acknowledged before: it serves an older copy of its ledger."""
 
 
 class LostClaim(Stopped):
-    """The claim is unknown or released: what was written under it is unknown."""
+    """The claim is unknown or was released: whether its rows were written is unknown."""
 
     outcome = Outcome.UNKNOWN
 
 
 class Fenced(Stopped):
-    """A newer attempt has the producer, or a newer driver owns the retries."""
+    """A newer attempt owns the producer, or a newer driver owns the retries."""
 
     code = "FENCED"
 
 
 class Gap(Stopped):
-    """What came before these sequences was never claimed: it is lost, or was skipped."""
+    """Earlier sequences were never claimed: they were lost or skipped."""
 
     code = "GAP"
 
 
 class OutOfOrder(Stopped):
-    """The sequences lie below some that were claimed: the lane is split, shuffled or not deterministic."""
+    """Sequences are below claimed ones: the lane is split, shuffled or not deterministic."""
 
     code = "OUT_OF_ORDER"
 
 
 class NotDriver(Stopped):
-    """Only who owns the retries may ack, under its own token."""
+    """Only the driver may ack, under its own token."""
 
     code = "NOT_DRIVER"
 
 
 class OlderBatch(Stopped):
-    """A later batch was acked already: nothing was acked. `batch` of the problem's members is that one."""
+    """A later batch was acked already: nothing was acked. Member `batch` of `extra` is that batch."""
 
     code = "OLDER_BATCH"
 
 
 class BatchOver(Stopped):
-    """The rows are of a batch that was acked: a task outlived it, or a checkpoint was restored."""
+    """The batch of the rows was acked: its task outlived it, or a checkpoint was restored."""
 
     code = "BATCH_OVER"
 
 
 class BrokenMessages(Stopped):
-    """Spark hands over what no task of ours has written."""
+    """Spark delivered commit messages that no task of this package wrote."""
 
 
 class Unreadable(Stopped):
-    """The gateway answered 200 with what we cannot read: what was written is unknown."""
+    """The gateway answered 200 with a body that cannot be parsed: the effect is unknown."""
 
     outcome = Outcome.UNKNOWN
     code = "UNREADABLE"
 
 
 class Unsettled(OncegateError):
-    """A claim was not brought to its end."""
+    """A claim was neither completed nor released."""
 
 
 class StillBusy(Unsettled):
-    """Another attempt holds ids and neither completes nor lets go."""
+    """Another attempt holds ids and neither completes nor releases them."""
 
 
 class NotCompleted(Unsettled):
-    """The block was left without complete or release: what was written is unknown."""
+    """The block was left without complete or release: whether its ids were written is unknown."""
 
     outcome = Outcome.UNKNOWN
 
 
 class InDoubt(Unsettled):
-    """Nobody says whether the records `ids` are written: a sink, or a holder whose lease ran out where the namespace
-    lets nobody take over (`lease_expiry` is fail). Unknown, until a person finds out."""
+    """Records `ids` may or may not be written, until a person finds out.
+
+    Raised by a sink that cannot tell, and for ids whose lease expired in a namespace that forbids takeovers
+    (`lease_expiry` is fail).
+    """
 
     outcome = Outcome.UNKNOWN
     code = "IN_DOUBT"
 
     @property
     def ids(self) -> list[str]:
-        """The ids of those records."""
         ids = self.extra.get("ids")
         return list(ids) if isinstance(ids, list) else []
 
 
 class SinkRefused(OncegateError):
-    """A sink is certain that it has none of the records, and that none will come of this call."""
+    """A sink rejected all of the records: none was written, and none will be written by this call."""
 
     code = "SINK_REFUSED"
 
 
 class TaskFailed(OncegateError):
-    """A Spark task gave up; the text says where, why, and what it has written."""
+    """A Spark task gave up; the message has the place, the cause and the rows written."""
 
 
 BY_CODE: dict[str, type[OncegateError]] = {

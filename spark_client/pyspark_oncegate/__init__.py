@@ -1,4 +1,6 @@
-"""The shim by which Spark finds format("oncegate"): it takes the DefaultSource of every module named pyspark_*."""
+"""Entry point through which Spark finds `format("oncegate")`: Spark imports `DefaultSource` from modules named
+`pyspark_*`.
+"""
 
 from oncegate_spark.spark.datasource import OncegateSource as DefaultSource
 

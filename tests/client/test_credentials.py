@@ -115,7 +115,7 @@ def test_a_file_without_a_key_or_with_something_else_is_refused_before_anything_
     for file, told in (
         (empty, "is empty"),
         (long, "is longer than"),
-        (lines, "a sign that no key has"),
+        (lines, "a character that no key has"),
         (tmp_path, ""),
     ):
         with pytest.raises(errors.BadOption, match=f"{told}.*nothing was sent") as refused:
@@ -157,5 +157,5 @@ def test_wrong_certificates_are_one_error_before_anything_is_sent(tmp_path: Path
                 client("https://127.0.0.1:1", credentials=Credentials(**given))
             assert "\n" not in str(refused.value)
     Gateway("https://127.0.0.1:1", credentials=Credentials(ca=ca, certificate=both)).close()
-    with pytest.raises(errors.BadOption, match=r"certificates are given, and http://.* takes none; write https"):
+    with pytest.raises(errors.BadOption, match=r"certificates are set, and http://.* does not use TLS; write https"):
         Gateway(HERE, credentials=Credentials(ca=ca))

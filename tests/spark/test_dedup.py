@@ -149,7 +149,7 @@ def test_what_is_missing_is_said_on_the_driver(job: Job, given: dict[str, Any], 
 
 def test_without_a_gateway_the_task_says_where_and_that_nothing_is_lost(job: Job) -> None:
     where = r"(?s)dedup as k through http://127.0.0.1:9, partition "
-    for on_down, how in (("block", ""), ("fail", "on_down gives up at once, after 1 tries")):
+    for on_down, how in (("block", ""), ("fail", "on_down allows no further retries, after 1 tries")):
         asked = {"gateway": "http://127.0.0.1:9", "timeout_ms": 1_000, "on_down": on_down}
         df = dedup(job.rows(1), "id", job_key="k", **asked)
         with pytest.raises(Exception, match=f"{where}.*{how}.*granted to it again"):

@@ -235,7 +235,7 @@ def test_a_schema_that_the_topic_has_not_is_refused_on_the_driver(read: Read) ->
 
 
 def test_a_gateway_that_cannot_be_reached_is_said_on_the_driver(read: Read) -> None:
-    for on_down, how in (("block", ""), ("fail", "on_down gives up at once, after 1 tries")):
+    for on_down, how in (("block", ""), ("fail", "on_down allows no further retries, after 1 tries")):
         given = {"url": "http://127.0.0.1:1", "topic": "t", "timeoutMs": "1000", "onDown": on_down}
         source = OncegateSource(given)
         with pytest.raises(OncegateError, match=rf"look at topic t.*127\.0\.0\.1:1.*{how}"):

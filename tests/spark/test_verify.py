@@ -128,7 +128,7 @@ def test_what_cannot_be_compared_is_refused_before_a_job(job: Job) -> None:
         verified(job, job.stream().withColumnRenamed("n", "order"), given)
     with pytest.raises(BadOption, match="here it is block or fail"):
         verified(job, given, given, on_down="spill")
-    with pytest.raises(Exception, match="on_down gives up at once, after 1 tries"):
+    with pytest.raises(Exception, match="on_down allows no further retries, after 1 tries"):
         verified(job, given, given, gateway="http://127.0.0.1:9", timeout_ms=1_000, on_down="fail")
     with pytest.raises(Exception, match="null"):
         verified(job, job.spark.createDataFrame([(None,)], "order int"), given)

@@ -1,1 +1,1 @@
-"""What every call sends and what its answer means; no I/O."""
+"""Requests and the interpretation of their replies, without I/O."""

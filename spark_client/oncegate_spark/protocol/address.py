@@ -1,4 +1,4 @@
-"""Where a gateway listens, with which key, and how long a call may take: what both clients check. No sockets."""
+"""Checks of a gateway's address, credentials and timeout, shared by both clients; no sockets."""
 
 import ipaddress
 import re
@@ -14,7 +14,7 @@ from oncegate_spark.tracing import trace_headers
 
 @dataclass(frozen=True)
 class GatewayAddress:
-    """Where a gateway listens. `prefix` stands before every path."""
+    """Address of a gateway; `prefix` precedes every path."""
 
     secure: bool
     host: str
@@ -23,8 +23,11 @@ class GatewayAddress:
 
     @classmethod
     def of(cls, url: str, credentials: Credentials = NONE) -> "GatewayAddress":
-        """Raises BadOption for what is no address, or where the credentials do not go with it; nothing is sent."""
-        text = f'{url!r} is no address of a gateway; write .option("url", "http://gateway:8080")'
+        """Parses a URL.
+
+        Raises BadOption if the URL is not an address of a gateway or does not fit the credentials; nothing was sent.
+        """
+        text = f'{url!r} is not the address of a gateway; write .option("url", "http://gateway:8080")'
         if not isinstance(url, str):
             raise BadOption(text)
         try:
@@ -41,7 +44,7 @@ class GatewayAddress:
 
     @property
     def private(self) -> bool:
-        """Tells whether nobody reads on the way: it is encrypted, or never leaves this machine."""
+        """True if the connection is encrypted or never leaves this machine."""
         if self.secure or self.host == "localhost":
             return True
         try:
@@ -51,45 +54,48 @@ class GatewayAddress:
 
 
 def checked_timeout(timeout_ms: int) -> int:
-    """Raises BadOption for what is no time to wait."""
+    """Returns the timeout. Raises BadOption unless it is a positive integer."""
     if not isinstance(timeout_ms, int) or isinstance(timeout_ms, bool) or timeout_ms < 1:
         raise BadOption(
-            f"timeout_ms is {timeout_ms!r}; it is a whole number of milliseconds, 1 or more, for a call with all its "
-            f"tries: write timeout_ms={TIMEOUT_MS:_}, or leave it out"
+            f"timeout_ms is {timeout_ms!r}; it must be a whole number of milliseconds, 1 or more, for a call including "
+            f"its retries: write timeout_ms={TIMEOUT_MS:_}, or omit it"
         )
     return timeout_ms
 
 
-# What the library of HTTP refuses, it quotes.
+# The HTTP library quotes a header value that it rejects, which would put the key into an error message.
 _KEY = re.compile(r"[!-~]+")
 
 
 def _check(address: GatewayAddress, credentials: Credentials) -> None:
-    """Tells at once what each request would tell."""
+    """Raises now the errors that every request would raise."""
     with_key(address, {}, credentials)
     if not credentials.is_of_tls:
         return
     if not address.secure:
         raise BadOption(
-            f"certificates are given, and http://{address.host}:{address.port} takes none; write https://, or leave "
-            "them out; nothing was sent"
+            f"certificates are set, and http://{address.host}:{address.port} does not use TLS; write https://, or omit "
+            "the certificates; nothing was sent"
         )
     credentials.tls()
 
 
 def with_key(address: GatewayAddress, headers: Mapping[str, str], credentials: Credentials = NONE) -> dict[str, str]:
-    """Adds the key to a request's headers, and the trace that it is part of; each if there is one.
+    """Returns a request's headers with the API key and the trace context, where there are any.
 
-    Raises BadOption where others could read it, or no header can carry it; the text never holds the key.
+    Raises BadOption if the key would be sent in clear text or is not a valid header value. The message never contains
+    the key.
     """
     key, name = credentials.key()
     if not key:
         return {**headers, **trace_headers()}
     if not _KEY.fullmatch(key):
-        raise BadOption(f"{name} holds a sign that no key has, such as a space or a line break; nothing was sent")
+        raise BadOption(
+            f"{name} contains a character that no key has, such as a space or a line break; nothing was sent"
+        )
     if not address.private:
         raise BadOption(
-            f"{name} is set, and http://{address.host}:{address.port} would carry the key in clear text; write "
-            "https://, or leave the key out for a gateway without keys; nothing was sent"
+            f"{name} is set, and http://{address.host}:{address.port} would send the key in clear text; write "
+            "https://, or omit the key for a gateway without keys; nothing was sent"
         )
     return {**headers, **trace_headers(), "Authorization": f"Bearer {key}"}

@@ -1,4 +1,4 @@
-"""The results of calls, in the form that both clients hand out. No I/O."""
+"""Results of calls, as both clients return them. No I/O."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +11,10 @@ from oncegate_spark.protocol.packed import Place, Verdicts
 
 @dataclass(frozen=True)
 class Settled:
-    """What became of a claim: `settled` ids are in that state, `taken_over` ids are another attempt's by now.
+    """Result of completing, releasing or renewing a claim.
 
-    `result`: what the claim was completed with first, as far as it is known.
+    `settled` ids are in `state`; `taken_over` ids belong to another attempt. `result` is the value with which the claim
+    was first completed, if known.
     """
 
     state: str
@@ -26,11 +27,10 @@ class Settled:
 
 @dataclass(frozen=True)
 class Staged:
-    """Tells what became of a staged chunk.
+    """Result of staging one chunk.
 
-    The result of staging one chunk.
-
-    `committed`: the batch was published before, nothing was stored. `fingerprint`: the gateway's, of these rows.
+    `committed`: the batch was published before, and nothing was stored. `fingerprint`: the gateway's fingerprint of
+    these rows.
     """
 
     committed: bool
@@ -40,10 +40,10 @@ class Staged:
 
 @dataclass(frozen=True)
 class OpenedLane:
-    """With what a client writes one producer's rows into a topic of Kafka itself; the same for ever.
+    """Lane through which a client writes one producer's rows into a Kafka topic; the answer never changes.
 
-    `lane`, `ledger`: what its records name. `topic`, `partition`: where those go. `transactional_id`: the lane's own; a
-    producer of Kafka that starts with it fences the one before.
+    `lane` and `ledger` are the ids that its records carry; `topic` and `partition` are their destination. A Kafka
+    producer that starts with `transactional_id` fences the previous one.
     """
 
     lane: int
@@ -56,9 +56,10 @@ class OpenedLane:
 
 @dataclass(frozen=True)
 class ProducedOffsets:
-    """A range of offsets: `rows` consecutive rows of a partition, from `first_offset`.
+    """Range of `rows` consecutive offsets of a partition, from `first_offset`.
 
-    `topic`: where the gateway names one: rows that go into Kafka may name a topic each. None: the one written to.
+    `topic` is set where the gateway names one, since rows written into Kafka may each name a topic. None is the topic
+    of the request.
     """
 
     partition: int
@@ -69,11 +70,12 @@ class ProducedOffsets:
 
 @dataclass(frozen=True)
 class Committed:
-    """The result of a commit.
+    """Result of a commit.
 
-    `outcome` is COMMITTED (visible at `offsets`) or DUPLICATE (an earlier commit of the name holds). `first_of_app`:
-    COMMITTED, and the gateway remembers nothing else that was committed to the topic under this app. `higher_version`:
-    DUPLICATE, since this version is committed and that of the name is a lower number; None: the name is committed.
+    outcome         COMMITTED (visible at `offsets`) or DUPLICATE (an earlier commit of the name is in effect)
+    first_of_app    with COMMITTED: the gateway knows no other commit to the topic under this app
+    higher_version  with DUPLICATE: the committed version that is higher than this one; None: the name itself is
+        committed
     """
 
     outcome: str
@@ -87,8 +89,9 @@ class Committed:
 
     @property
     def rows_before(self) -> int:
-        """How many offsets of the partitions that these rows went to had been taken before they came: one each row,
-        and in Kafka one each transaction more."""
+        """Returns the number of offsets used before these rows, summed over their partitions; in Kafka each transaction
+        uses one more.
+        """
         lowest: dict[tuple[str | None, int], int] = {}
         for offsets in self.offsets:
             at = offsets.topic, offsets.partition
@@ -98,10 +101,11 @@ class Committed:
 
 @dataclass(frozen=True)
 class Produced:
-    """The result of one produce request.
+    """Result of one produce request.
 
-    `rows` were written by it, at `offsets`. `verdicts`: one per row where the rows have ids, else None. `before`: of a
-    repeat, where earlier tries of the very request wrote, as long as the gateway knows.
+    rows      number of rows written, at `offsets`
+    verdicts  one per row; None for rows without ids
+    before    for a repeated request: where its earlier attempts wrote, if the gateway still knows
     """
 
     rows: int
@@ -112,22 +116,23 @@ class Produced:
 
 @dataclass
 class Written:
-    """What became of all rows given to an attempt's `produce`: each of them is counted once, and all of them are done,
-    unless they are `spilled`.
+    """Totals over all rows passed to an attempt's `produce`; each row is counted once, and all are done unless
+    `spilled`.
 
-    rows        written by this attempt now, at `offsets`; `takeovers` of them were held by a claim that had run out:
-                its holder may have written them elsewhere
-    own         this attempt had written them before: under the same id, or in a request whose reply was lost
-    before      where such a request wrote, whose reply was lost, as far as the gateway knows
-    suppressed  dropped: another attempt wrote them, or the same id stands earlier among the rows of its request;
-                `stale` of them are older than what the gateway knows, so nobody knows whether they are written
-    conflicts   dropped, as onConflict says: their ids are written with another payload
-    id_set      the set that the ids were looked up in, as the gateway says; None without ids
-    places      of each row, in their order: where the gateway wrote the first of its id, of those that were written
-                before; None: written now, or not known. Empty: not asked (`locate`)
-    results     of each row, likewise: what the first was completed with
-    spilled     not done: the gateway is down, and all rows of the call lie on this machine's disk (`on_down="spill"`)
-                until it is back; 0, or all of them
+        rows        written by this call, at `offsets`; for `takeovers` of them the lease of an earlier claim had
+            expired,
+                    and its holder may have written them elsewhere
+        own         written by this attempt before: under the same id, or in a request whose reply was lost
+        before      offsets of such a request whose reply was lost, if the gateway knows them
+        suppressed  dropped: written by another attempt, or a repeated id within the request;
+                    `stale` of them are older than the gateway's memory, so whether they are written is unknown
+        conflicts   dropped under onConflict=drop: their ids are written with another payload
+        id_set      dedup scope of the ids, as the gateway reports it; None without ids
+        places      with `locate`: for each row, where the gateway wrote the first row of its id; None for rows written
+            now
+                    and for unknown places. Empty without `locate`
+        results     with `locate`: likewise, the result with which the first row's claim was completed
+        spilled     rows on this machine's disk until the gateway is back (`on_down="spill"`): none, or all of the call
     """
 
     rows: int = 0
@@ -144,13 +149,13 @@ class Written:
     stale: int = 0
 
     def room_for_firsts(self, rows: int) -> range:
-        """Makes room for what is known of the firsts of so many rows more; tells where they stand."""
+        """Extends `places` and `results` by `rows` unknown entries and returns their indexes."""
         self.places += [None] * rows
         self.results += [None] * rows
         return range(len(self.places) - rows, len(self.places))
 
     def add(self, produced: Produced, at: Sequence[int] | None = None) -> None:
-        """Count what one request has written as well; `at`: where its rows stand among all that asked for firsts."""
+        """Adds the result of one request; `at`: indexes of its rows in `places` and `results`."""
         if at is not None and produced.verdicts is not None and (firsts := produced.verdicts.firsts) is not None:
             for index, first_row, result in zip(at, firsts.places, firsts.results, strict=True):
                 self.places[index], self.results[index] = first_row, result
@@ -166,7 +171,7 @@ class Written:
             self.id_set = produced.verdicts.id_set
 
     def count(self, more: "Written") -> None:
-        """As well as these; their offsets and places are left out."""
+        """Adds other counts, without their offsets and places."""
         self.rows += more.rows
         self.own += more.own
         self.suppressed += more.suppressed
@@ -178,10 +183,10 @@ class Written:
 
 @dataclass(frozen=True)
 class Topic:
-    """Describes a topic: its rows are those from `low_offsets` up to, not including, `high_offsets`; one of each per
-    partition.
+    """Description of a topic; partition p holds the rows from `low_offsets[p]` up to, but excluding, `high_offsets[p]`.
 
-    `schema` is None until the first write where none was given. `retention_ms` and `retention_bytes`: 0 is no bound.
+    `schema` is None for a topic without rows that was created without a schema. A `retention_ms` or `retention_bytes`
+    of 0 means unlimited.
     """
 
     name: str
@@ -193,18 +198,20 @@ class Topic:
 
     @property
     def partitions(self) -> int:
-        """How many partitions the topic has."""
         return len(self.high_offsets)
 
 
 @dataclass
 class Drained:
-    """What became of the rows that had waited in a spill folder, and were sent now: all of them are done; an
-    entry of which some are STALE is not removed, and raises instead.
+    """Result of draining a spill folder: every entry counted here is done.
 
-    `entries`: calls of `produce` whose rows they were. `rows`: written. `suppressed`: dropped, since they are written,
-    by this job too: a request whose reply was lost, or a process that died over it. `conflicts`: dropped, as
-    on_conflict says.
+    An entry with STALE rows is not removed, and raises instead.
+
+        entries     calls of `produce` that were spilled
+        rows        rows written
+        suppressed  rows dropped because they are written, perhaps by this job: a lost reply, or a process that died
+            while draining
+        conflicts   rows dropped, as on_conflict requires
     """
 
     entries: int = 0
@@ -213,7 +220,6 @@ class Drained:
     conflicts: int = 0
 
     def count(self, written: Written) -> None:
-        """Count one entry as well."""
         self.entries += 1
         self.rows += written.rows
         self.suppressed += written.own + written.suppressed
@@ -222,9 +228,9 @@ class Drained:
 
 @dataclass
 class Decided:
-    """The verdicts on some ids.
+    """Verdicts on a list of ids.
 
-    `ids` are as they were given; the lists below are those of them, in order and of the same kind.
+    `ids` has the type that the caller passed; the properties below return subsets of it, of the same type and in order.
     """
 
     ids: Any
@@ -232,48 +238,50 @@ class Decided:
 
     @property
     def granted(self) -> Any:
-        """These are the asker's: they may be written."""
+        """Ids granted to this caller, which may write them."""
         return self._those(self.verdicts.may_write)
 
     @property
     def in_doubt(self) -> Any:
-        """These of the granted were held by a claim that had run out: its holder may have written them."""
+        """Granted ids whose earlier claim expired: its holder may have written them."""
         return self._those(self.verdicts.in_doubt)
 
     @property
     def unchecked(self) -> Any:
-        """These of the granted nobody looked up, for the ledger is down and the namespace lets them pass: they may be
-        written, and others may be granted them too. Completing them says nothing."""
+        """Granted ids that were not looked up, since the ledger is down and the namespace lets claims pass.
+
+        They may be written already, or be granted to others too. Completing them has no effect.
+        """
         return self._those(self.verdicts.unchecked)
 
     @property
     def busy(self) -> Any:
-        """These are another attempt's for now: neither write them nor take them for done."""
+        """Ids held by another attempt: do not write them, and do not treat them as done."""
         return self._those(self.verdicts.open)
 
     @property
     def dropped(self) -> Any:
-        """These are written, or stand earlier among the same ids: drop them."""
+        """Ids that are written, or that repeat an earlier id of the request: drop them."""
         return self._those(self.verdicts.dropped)
 
     @property
     def conflicting(self) -> Any:
-        """These are written, or stand earlier among the same ids, with another payload than they came with here."""
+        """Ids that are written, or occur earlier in the request, with another payload."""
         return self._those(self.verdicts.conflicting)
 
     @property
     def id_set(self) -> str | None:
-        """The set that the ids were looked up in, as the gateway says."""
+        """Dedup scope in which the ids were looked up, as the gateway reports it."""
         return self.verdicts.id_set
 
     @property
     def places(self) -> tuple[Place | None, ...]:
-        """Where the gateway wrote each of these ids first; None: not known, or not a duplicate. Empty: not asked."""
+        """Where the gateway first wrote each id; None: unknown, or not a duplicate. Empty without `locate`."""
         return () if self.verdicts.firsts is None else self.verdicts.firsts.places
 
     @property
     def results(self) -> tuple[bytes | None, ...]:
-        """What each of these ids was completed with; None: not known, or not a duplicate. Empty: not asked."""
+        """Result with which each id was completed; None: unknown, or not a duplicate. Empty without `locate`."""
         return () if self.verdicts.firsts is None else self.verdicts.firsts.results
 
     def _those(self, mask: pa.BooleanArray) -> Any:
@@ -284,12 +292,14 @@ class Decided:
 
 @dataclass
 class Taken(Decided):
-    """The answer to `take`. Granted ids are the owner's for good, and are granted to it again when it asks again."""
+    """Result of `take`, a claim without a lease: granted ids belong to the owner permanently, and are granted to it
+    again on request.
+    """
 
 
 @dataclass
 class Claimed(Decided):
-    """The answer to one claim. What is granted may be written, and must then be completed."""
+    """Result of one claim; granted ids may be written and must then be completed."""
 
     call: int = 0
     began_ms: int = 0
@@ -298,13 +308,13 @@ class Claimed(Decided):
 
     @property
     def claim(self) -> str | None:
-        """The claim's name; None when nothing was granted."""
+        """Identifier of the claim; None if nothing was granted."""
         return self.verdicts.claim
 
 
 @dataclass(frozen=True)
 class DriverEpoch:
-    """A driver that is registered: `batch` is the last that was acked under its name, None before the first."""
+    """A registered driver; `batch` is the last batch acked under its name, None before the first."""
 
     epoch: int
     batch: int | None
@@ -312,12 +322,13 @@ class DriverEpoch:
 
 @dataclass(frozen=True)
 class Registered:
-    """A producer that is this attempt's from now on, and where it stands.
+    """A producer registered to this attempt, and its progress.
 
-    watermark     everything up to it is STALE for ever; None before the first ack
-    claimed_to    the highest sequence that was ever claimed; None before the first
-    resume_after  everything claimed up to it is done: whoever reads its source anew may go on behind it
-    done          what is done above the watermark, as (first, last), both included; `truncated`: the newest of it only
+    watermark     sequences up to this one are STALE permanently; None before the first ack
+    claimed_to    the highest sequence ever claimed; None before the first
+    resume_after  every claimed sequence up to this one is done: a new reader of the source may continue after it
+    done          ranges above the watermark that are done, as (first, last), both inclusive; if `truncated`, only
+        the newest
     """
 
     producer_id: int
@@ -332,11 +343,11 @@ class Registered:
 
 @dataclass(frozen=True)
 class RefusedPart:
-    """A part of an ack that was not acked, while the others were: of `producer`, or else of `batch`.
+    """A part of an ack that was refused while the others were acked: that of `producer`, or else of `batch`.
 
-    code      why: NOT_DONE, something of it is claimed and not done; UNKNOWN_PRODUCER; OTHER_DRIVER
-    not_done  the first of that, of a producer: (first, last), both included
-    claims    the first of the open claims, of a batch
+    code      NOT_DONE (something is claimed and not done), UNKNOWN_PRODUCER or OTHER_DRIVER
+    not_done  for a producer: the first unfinished ranges, as (first, last), both inclusive
+    claims    for a batch: the first open claims
     """
 
     code: str
@@ -349,8 +360,9 @@ class RefusedPart:
 
 @dataclass(frozen=True)
 class Acked:
-    """Everything up to `watermarks[producer]` is STALE for ever, and so is each batch up to `batch`, but for what is
-    told in `refused`."""
+    """Result of an ack: sequences up to `watermarks[producer]` and batches up to `batch` are STALE permanently, except
+    the parts in `refused`.
+    """
 
     watermarks: Mapping[str, int | None]
     batch: int | None
@@ -359,7 +371,7 @@ class Acked:
 
 @dataclass
 class ClaimedSequences(Decided):
-    """The answer to one claim of sequences. What is granted may be written, and must then be completed."""
+    """Result of one claim of sequences; granted sequences may be written and must then be completed."""
 
     call: int = 0
     began_ms: int = 0

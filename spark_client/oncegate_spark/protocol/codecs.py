@@ -1,4 +1,4 @@
-"""Bodies of requests: ids and rows as Arrow streams, and what a gateway takes of them."""
+"""Encodes ids and rows as Arrow streams within the gateway's size limits."""
 
 import base64
 import hashlib
@@ -13,25 +13,27 @@ ARROW = "application/vnd.apache.arrow.stream"
 PACKED = "application/vnd.oncegate.packed"
 JSON = "application/json"
 BODY_BYTES_MAX = 32 * 2**20  # the gateway's limit
-CHUNK_BYTES = 8 * 2**20  # small Arrow batches are put together up to this: one sync for all of them
+CHUNK_BYTES = 8 * 2**20  # smaller Arrow batches are combined up to this size, to share one fsync
 IDS_MAX = 100_000  # the gateway's limit for one claim
 ROWS_MAX = 1_000_000  # the gateway's limit for one request
 
 
 def ids_body(columns: Sequence[pa.Array], payloads: Sequence[pa.Array] = ()) -> memoryview:
-    """Columns of ids and of what they come with, of equal length, as an Arrow stream; ids' names mean nothing there."""
+    """Encodes id columns and payload columns of equal length as an Arrow stream; the gateway ignores the ids' column
+    names.
+    """
     names = [f"id{n}" for n in range(len(columns))] + payload_names(payloads)
     return stream([pa.RecordBatch.from_arrays([*columns, *payloads], names=names)])
 
 
 def payload_names(payloads: Sequence[pa.Array]) -> list[str]:
-    """What these columns are called in `ids_body`."""
     return [f"payload{n}" for n in range(len(payloads))]
 
 
 def stream(batches: Sequence[pa.RecordBatch]) -> memoryview:
-    """One Arrow IPC stream of batches of one schema; at least one batch. It is measured first, which copies nothing,
-    and then written once, to where it is sent from.
+    """Encodes batches of one schema, at least one, as an Arrow IPC stream.
+
+    A first pass measures the stream without copying, so that the second writes it once into a buffer of the right size.
     """
     measure = pa.MockOutputStream()
     _write_stream(measure, batches)
@@ -48,18 +50,18 @@ def _write_stream(sink: pa.NativeFile, batches: Sequence[pa.RecordBatch]) -> Non
 
 
 def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[memoryview, int]]:
-    """Rows as Arrow streams of about CHUNK_BYTES, never over BODY_BYTES_MAX, each with its number of rows."""
+    """Yields rows as Arrow streams of about CHUNK_BYTES, at most BODY_BYTES_MAX, each with its number of rows."""
     return ((body, rows.num_rows) for rows, body in portions(batches))
 
 
 def portions(batches: Iterable[pa.RecordBatch], rows_max: int | None = None) -> Iterator[tuple[pa.Table, memoryview]]:
-    """As `chunks`: the rows of each beside its bytes, and never more than `rows_max` of them."""
+    """Like `chunks`, but yields the rows with their bytes, at most `rows_max` rows each."""
     for rows in gathered(batches, rows_max):
         yield from _fitting(rows)
 
 
 def gathered(batches: Iterable[pa.RecordBatch], rows_max: int | None = None) -> Iterator[pa.Table]:
-    """Rows put together up to about CHUNK_BYTES, and never more than `rows_max` of them; none that is empty."""
+    """Combines batches into tables of about CHUNK_BYTES and at most `rows_max` rows; yields no empty table."""
     waiting: list[pa.RecordBatch] = []
     for batch in _pieces(batches, rows_max):
         size_bytes = sum(part.nbytes for part in waiting) + batch.nbytes
@@ -85,9 +87,10 @@ def _fitting(rows: pa.Table) -> Iterator[tuple[pa.Table, memoryview]]:
         return
     if rows.num_rows == 1:
         raise Refused(
-            f"one row takes {len(body)} bytes, and a gateway takes 1 MiB a record and 32 MiB a request body unless it "
-            "is set otherwise (GET /v1/limits tells): put what is large in it elsewhere and write its address, or cut "
-            "the row into several; nothing was written",
+            f"one row takes {len(body)} bytes; the gateway's default limits are 1 MiB a record and 32 MiB a request "
+            "body "
+            "(GET /v1/limits has its actual limits): store large values elsewhere and write their address, or split "
+            "the row; nothing was written",
             code="TOO_LARGE",
         )
     half = rows.num_rows // 2
@@ -96,29 +99,29 @@ def _fitting(rows: pa.Table) -> Iterator[tuple[pa.Table, memoryview]]:
 
 
 def check_body(body: object) -> None:
-    """Raises BadOption for rows that are no Arrow stream; nothing was sent."""
+    """Raises BadOption for a body that is not bytes; nothing was sent."""
     if not isinstance(body, bytes | bytearray | memoryview):
         raise BadOption(
-            f"body is of type {type_name(body)}; it is the bytes of an Arrow IPC stream, and attempt().produce takes "
-            "tables; nothing was sent"
+            f"body is of type {type_name(body)}; it must be the bytes of an Arrow IPC stream; to write a table, use "
+            "attempt().produce; nothing was sent"
         )
 
 
 def rows_in(body: bytes | memoryview) -> int:
-    """How many rows an Arrow stream holds; nothing of them is copied."""
+    """Counts the rows of an Arrow stream without copying them."""
     with pa.ipc.open_stream(body) as reader:
         return sum(batch.num_rows for batch in reader)
 
 
 def as_nullable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows with every column declared nullable, as Spark declares what it writes to files.
+    """Declares every column nullable, as Spark does when it writes files.
 
-    Whether a plan can prove that a column has no nulls changes with the plan; a topic's schema must not.
+    A plan may or may not prove that a column has no nulls, and a topic's schema must not change with the plan.
     """
     fields = [field.with_nullable(True) for field in batch.schema]
     return pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
 
 
 def content_digest(body: bytes | memoryview) -> str:
-    """The body's SHA-256 as RFC 9530 writes it."""
+    """Returns the body's SHA-256 in the format of RFC 9530."""
     return f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"

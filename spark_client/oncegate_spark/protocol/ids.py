@@ -1,4 +1,4 @@
-"""Ids in whatever form a program has them, as columns, and which columns can be ids. No I/O."""
+"""Converts ids from the types that programs use to Arrow columns, and checks the types. No I/O."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
@@ -12,42 +12,39 @@ from oncegate_spark.protocol.python_values import array_of, type_name
 
 ID_TYPES = "strings, binary, integers, decimals, dates or timestamps"
 _ARROW = pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table
-Ids = Iterable[
-    Any
-]  # values of one type, as `python_values`, or tuples of them; an Arrow array; a table of the id columns
+# Values of one type, as in `python_values`, or tuples of them; an Arrow array; or a table of the id columns.
+Ids = Iterable[Any]
 
 
 def listed(ids: Ids) -> Any:
-    """Returns ids that can be iterated twice: an Arrow array or table as it is, else a list.
+    """Returns ids that can be iterated twice: an Arrow array or table unchanged, anything else as a list.
 
-    Raises BadId for one id, and for a dict or DataFrame, whose iteration gives the names of its columns.
+    Raises BadId for a single id, and for a dict or DataFrame, which iterates over its column names.
     """
     if isinstance(ids, _ARROW):
         return ids
     if isinstance(ids, str | bytes | bytearray | memoryview):
-        raise BadId(f"ids are given as a list, and {ids[:20]!r} is one of them; nothing was written")
+        raise BadId(f"ids must be a list, and {ids[:20]!r} is a single id; nothing was written")
     if isinstance(ids, Mapping) or hasattr(ids, "columns"):
         raise BadId(
-            f"ids are given as a list, and a list of {type_name(ids)} has its names: write list(rows['order']) for "
+            f"ids must be a list, and iterating over {type_name(ids)} gives column names: write list(rows['order']) "
+            "for "
             "one column, list(zip(rows['order'], rows['line'])) for two, or a pyarrow.Table; nothing was written"
         )
     if not isinstance(ids, Iterable):
-        raise BadId(f"ids are given as a list, and this is of type {type_name(ids)}; nothing was written")
+        raise BadId(f"ids must be a list, and this is of type {type_name(ids)}; nothing was written")
     return list(ids)
 
 
 def id_columns(ids: Any) -> list[pa.Array]:
-    """Returns the columns, of equal length, of ids as `listed` returns them.
-
-    Raises BadId where they cannot be ids; nothing was sent.
-    """
+    """Converts ids from `listed` to columns of equal length. Raises BadId for invalid ids; nothing was sent."""
     return checked_columns(columns_in(ids, "ids", BadId))
 
 
 def columns_in(values: Any, what: str, refused: type[Refused]) -> dict[str, pa.Array | pa.ChunkedArray]:
-    """Returns ids or payloads by columns: those of a table, those of tuples, or one.
+    """Returns ids or payloads as columns: those of a table, those of tuples, or a single one.
 
-    The keys are for error messages. Raises `refused` for values that have no type in common; `what`: ids or payloads.
+    The keys are for error messages. Raises `refused` for values without a common type; `what`: "ids" or "payloads".
     """
     if isinstance(values, pa.RecordBatch | pa.Table):
         names = values.schema.names
@@ -64,7 +61,7 @@ def columns_in(values: Any, what: str, refused: type[Refused]) -> dict[str, pa.A
         if not isinstance(value, tuple) or len(value) != width or not width:
             shown = f"a tuple of {len(value)}" if isinstance(value, tuple) else f"of type {type_name(value)}"
             raise refused(
-                f"{what} of several columns are tuples of one length: {what}[{n}] is {shown}, and {what}[0] is a "
+                f"{what} of several columns must be tuples of one length: {what}[{n}] is {shown}, and {what}[0] is a "
                 f"tuple of {width}; nothing was written"
             )
     return {
@@ -78,20 +75,20 @@ def _place(what: str, column: int) -> Callable[[int], str]:
 
 
 def checked_columns(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> list[pa.Array]:
-    """Returns the columns that are the ids: strings and binary as they are, integers as decimal digits. Of decimals,
-    dates and timestamps the gateway makes the canonical text, which is the same whatever the session's time zone.
+    """Returns the id columns: strings and binary unchanged, integers as decimal digits.
 
-    Raises BadId as `check_ids`.
+    Decimals, dates and timestamps are sent as they are: the gateway computes their canonical text, which does not
+    depend on the session's time zone. Raises BadId like `check_ids`.
     """
     check_ids(columns)
     return [_id_column(column) for column in columns.values()]
 
 
 def check_ids(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> None:
-    """Raises BadId for types that cannot be ids, a null in any column, and ids that are empty: one identity for all
-    of those rows would write the first and lose the rest.
+    """Raises BadId for column types that cannot be ids, for nulls, and for empty ids; nothing was sent.
 
-    Of a null or empty id `extra` has `lacking`, null or empty, and `columns`, the names of the columns.
+    All rows with a null or empty id would share one identity: the first would be written and the rest lost. For these
+    `extra` has `lacking` ("null" or "empty") and `columns`, the names of the columns.
     """
     for name, column in columns.items():
         if not pa.types.is_integer(column.type) and not is_id(column.type):
@@ -117,7 +114,7 @@ def _id_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def _refuse(what: str, lacking: pa.BooleanArray | pa.ChunkedArray, names: list[str]) -> None:
     raise BadId(
         f"id column {', '.join(names)}: {pc.sum(lacking).as_py()} of {len(lacking)} rows have an id that is {what}, "
-        f"the first is row {pc.index(lacking, True).as_py()}, and rows without an id cannot be told apart: leave them "
+        f"the first is row {pc.index(lacking, True).as_py()}; rows without an id cannot be told apart: leave them "
         "out; nothing was written",
         lacking=what,
         columns=names,
@@ -125,17 +122,17 @@ def _refuse(what: str, lacking: pa.BooleanArray | pa.ChunkedArray, names: list[s
 
 
 def text_of(value: Any) -> str | bytes:
-    """Returns the text or bytes of one column of an id. Raises BadId for a time, whose text the gateway makes."""
+    """Returns one column of an id as text or bytes. Raises BadId for types whose text only the gateway computes."""
     made = array_of([value], lambda n: "the id")
     made = made.cast(pa.string()) if pa.types.is_integer(made.type) else made
     if not (pa.types.is_date32(made.type) or _is_text(made.type) or _is_bytes(made.type)) or value is None:
-        raise BadId(f"an id is given as its text here, and {value!r} is of type {type_name(value)}; nothing was sent")
+        raise BadId(f"an id must be text here, and {value!r} is of type {type_name(value)}; nothing was sent")
     text = made[0].as_py()
     return text if isinstance(text, str | bytes) else text.isoformat()
 
 
 def is_id(kind: pa.DataType) -> bool:
-    """Whether a column of this type can be an id, or the payload of one."""
+    """True if a column of this type can be an id or a payload."""
     return _is_text(kind) or _is_bytes(kind) or _is_number_or_time(kind)
 
 

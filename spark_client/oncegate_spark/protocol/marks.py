@@ -1,7 +1,7 @@
-"""The newest mark of a ledger: what a gateway must know at least, else it is not the one we spoke to.
+"""Ledger positions that replies carry, with which a client detects a gateway whose ledger lost entries.
 
-A mark is `<ledger id>:<position>:<chain>`, in the header `Oncegate-Ledger`. It is brought with every request; a gateway
-that does not find it in its ledger refuses that request.
+A position ("mark" on the wire) is `<ledger id>:<position>:<chain>` in the header `Oncegate-Ledger`. Every request
+carries the newest one; a gateway whose ledger does not contain it refuses the request.
 """
 
 import logging
@@ -16,7 +16,7 @@ log = logging.getLogger("oncegate_spark")
 
 
 class Newest:
-    """The newest of the marks seen, for one namespace."""
+    """The newest ledger position seen in one namespace."""
 
     def __init__(self, mark: str | None = None) -> None:
         self._mark: str | None = None
@@ -24,11 +24,12 @@ class Newest:
 
     @property
     def mark(self) -> str | None:
-        """The newest mark seen; None before the first."""
         return self._mark
 
     def note(self, header: str | None) -> None:
-        """Take what a reply carried. Another ledger's mark replaces ours: its gateway has answered for ours."""
+        """Records the positions of a reply. A position in another ledger replaces ours, since its gateway has accepted
+        ours.
+        """
         for mark in (header or "").split(","):
             mark = mark.strip()
             if _position(mark) is None:
@@ -37,12 +38,12 @@ class Newest:
                 self._mark = mark
 
     def forget(self) -> None:
-        """Bring no mark any more: the ledger that gave them was deleted."""
+        """Forgets the position, since its ledger was deleted."""
         self._mark = None
 
 
 def read(checkpoint: Path | None, namespace: str) -> str | None:
-    """The mark kept beside a checkpoint; None when there is none."""
+    """Reads the position kept in a checkpoint; None if there is none."""
     if checkpoint is None:
         return None
     try:
@@ -52,7 +53,7 @@ def read(checkpoint: Path | None, namespace: str) -> str | None:
 
 
 def read_all(checkpoint: Path | None) -> dict[str, str]:
-    """Every mark kept beside a checkpoint, by namespace."""
+    """Reads all positions kept in a checkpoint, by namespace."""
     if checkpoint is None:
         return {}
     names = [unquote(file.name.removesuffix(".mark")) for file in sorted((checkpoint / "oncegate").glob("*.mark"))]
@@ -60,7 +61,7 @@ def read_all(checkpoint: Path | None) -> dict[str, str]:
 
 
 def keep(checkpoint: Path | None, namespace: str, mark: str | None) -> None:
-    """Keep a mark for the next start. What it marks has been written already, so a failure here is only logged."""
+    """Stores a position for the next start. The rows it covers are already written, so a failure is only logged."""
     if checkpoint is None or mark is None:
         return
     newest = Newest(read(checkpoint, namespace))
@@ -71,7 +72,9 @@ def keep(checkpoint: Path | None, namespace: str, mark: str | None) -> None:
     try:
         replace_file(file, f"{mark}\n".encode("ascii"))
     except OSError as error:
-        log.warning("the ledger's mark cannot be kept in %s (%s); an older ledger would not be noticed", file, error)
+        log.warning(
+            "cannot store the ledger position in %s (%s); a gateway with an older ledger may go unnoticed", file, error
+        )
 
 
 def _file(checkpoint: Path, namespace: str) -> Path:

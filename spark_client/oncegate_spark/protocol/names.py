@@ -1,4 +1,4 @@
-"""The names that requests carry: of a named batch, and of a writer, by which the gateway counts why duplicates come."""
+"""Names of batches and of writers in requests; the gateway classifies duplicates by their writers."""
 
 import json
 import re
@@ -11,7 +11,9 @@ TOPIC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,248}")  # the gateway's rule, 
 
 @dataclass(frozen=True)
 class BatchName:
-    """(app, version) say which batch of which job; topic and write_id tell several writes of one batch apart."""
+    """Name of a batch: `app` and `version` identify a batch of a job; `topic` and `write_id` distinguish several writes
+    of it.
+    """
 
     app: str
     version: str
@@ -23,30 +25,30 @@ class BatchName:
         return f"batch {self.version} of {self.app} to topic {self.topic}{which}"
 
     def members(self) -> dict[str, str]:
-        """The name as the members of a request's JSON, or of its query."""
+        """Returns the name as members of a JSON body or a query."""
         return {"app": self.app, "version": self.version, "topic": self.topic, "write_id": self.write_id}
 
 
 WRITER = "Oncegate-Writer"
-# Of requests that claim, take or write; registering a driver says no more than its acks.
+# Verbs of requests that claim or write. Registering a driver adds nothing to its acks.
 _VERBS = frozenset({"claim", "take", "produce", "stage", "commit", "register", "ask"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class WriterId:
-    """Names who writes, as far as it is known; None: it is not said.
+    """Identifies the writer as far as the caller knows it; None means unknown.
 
-    job            what writes, the same at each start: a streaming query's id, or any name
-    run            one start of the job
-    batch          a part of the job's input, the same whichever run reads it
-    stage, task    a part of the batch's work
-    stage_attempt, attempt  count the tries of the stage, and of the task within one try of its stage
-    serial         counts the attempts of all tasks of a run, in the order in which they start
-    speculation    a second attempt of a task may begin while the first one runs
+        job            the program, the same at each start: the id of a streaming query, or any name
+        run            one start of the job
+        batch          a part of the job's input, the same in every run that reads it
+        stage, task    a part of the batch's work
+        stage_attempt, attempt  number of the stage's attempt, and of the task's attempt within it
+        serial         number of the attempt among all task attempts of a run, in order of their start
+        speculation    a second attempt of a task may start while the first one runs
 
-    The gateway keeps it beside what is written, and compares it with the writer of what comes again: so its counters
-    tell a task that is run again from a batch that is replayed, another job, or a source that has a record twice. It is
-    never part of an id or a token. Raises BadOption where it is made.
+    The gateway stores it with what is written and compares it with the writer of a duplicate. Its counters then
+    distinguish a retried task from a replayed batch, another job, and a source that delivers a record twice. The writer
+    is never part of an id or a token. Raises BadOption when constructed with invalid values.
     """
 
     job: str
@@ -65,19 +67,19 @@ class WriterId:
             if value is None and name != "job":
                 continue
             if not isinstance(value, str) or not value:
-                raise BadOption(f"{name} of a writer is {value!r}; it is a text, and not empty; nothing was sent")
+                raise BadOption(f"{name} of a writer is {value!r}; it must be a non-empty text; nothing was sent")
         for name in ("stage", "stage_attempt", "task", "attempt", "serial"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**31):
-                raise BadOption(f"{name} of a writer is {value!r}; it is a whole number from 0 on; nothing was sent")
+                raise BadOption(f"{name} of a writer is {value!r}; it must be a whole number from 0; nothing was sent")
 
     def header(self) -> str:
-        """Returns the header's value: JSON in ASCII, without what is not said."""
-        said = {name: value for name, value in asdict(self).items() if value is not None and value is not False}
-        return json.dumps(said, separators=(",", ":"))
+        """Returns the header's value: ASCII JSON of the members that are set."""
+        members = {name: value for name, value in asdict(self).items() if value is not None and value is not False}
+        return json.dumps(members, separators=(",", ":"))
 
 
 def takes_writer(path: str) -> bool:
-    """Says whether a request with this path may name its writer."""
+    """True if a request with this path may name its writer."""
     path = path.partition("?")[0]
     return path.rpartition(":")[2] in _VERBS and "/drivers/" not in path

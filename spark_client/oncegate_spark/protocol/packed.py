@@ -1,15 +1,15 @@
-"""Reads the packed answer to a claim.
+"""Decoder of the packed reply to a claim.
 
 Little-endian:
 
     claim 16 bytes (zeros: none) | lease_ms u32 | n u32 | n verdict bytes
     and for each SAME or BUSY, in order: index u32 | number u32
 
-then, where the caller asked with `locate`, the first writer of each duplicate: where it was written, and the result its
-claim was completed with; each duplicate's in order:
+With `locate`, the first write of each duplicate follows, in order: where it was written, and the result with which its
+claim was completed:
 
-    n u32 | n topics: u32 length, UTF-8 | of each: topic u32, partition u32, offset u64
-    n u32 | n results: u32 length, bytes | of each: result u32
+    n u32 | n topics: u32 length, UTF-8 | for each duplicate: topic u32, partition u32, offset u64
+    n u32 | n results: u32 length, bytes | for each duplicate: result u32
 """
 
 import struct
@@ -28,7 +28,7 @@ _UNKNOWN = 0xFFFF_FFFF
 
 @dataclass(frozen=True)
 class Place:
-    """Where a row lies that the gateway wrote."""
+    """Position of a row that the gateway wrote."""
 
     topic: str
     partition: int
@@ -37,14 +37,14 @@ class Place:
 
 @dataclass(frozen=True)
 class FirstPlaces:
-    """What is known of the first of each id, in the order of the request: None for what is not, and no duplicate."""
+    """The first write of each id, in the order of the request; None if unknown or not a duplicate."""
 
     places: tuple[Place | None, ...]
     results: tuple[bytes | None, ...]
 
     @classmethod
     def read(cls, body: bytes, is_duplicate: Sequence[bool]) -> "FirstPlaces":
-        """Raises ValueError when these are not the firsts of so many duplicates."""
+        """Decodes the first writes. Raises ValueError if the body does not fit the number of duplicates."""
         count, count_all = sum(is_duplicate), len(is_duplicate)
         first_rows: list[Place | None] = [None] * count_all
         results: list[bytes | None] = [None] * count_all
@@ -83,7 +83,7 @@ _HEAD = struct.Struct("<16sII")
 
 
 def _bytes_of(wanted: Iterable[int]) -> bytes:
-    """A table for bytes.translate: 1 where the byte is wanted."""
+    """Returns a table for `bytes.translate` that maps wanted bytes to 1 and others to 0."""
     chosen = set(wanted)
     return bytes(1 if byte in chosen else 0 for byte in range(256))
 
@@ -105,7 +105,7 @@ _NUMBERED = bytes(byte for byte, row in BY_BYTE.items() if row[3] is not None)
 _PLAIN = bytes(byte for byte in range(256) if byte not in _NUMBERED)
 _BUSY = _those("BUSY", number="lease_left_ms")
 _SAME_CALL = _those("SAME", number="of_call")
-_OPEN = _bytes_of(_BUSY + _SAME_CALL)  # neither written nor to be dropped: to be claimed again
+_OPEN = _bytes_of(_BUSY + _SAME_CALL)  # neither written nor to be dropped: claim them again
 _IS_BUSY = _bytes_of(_BUSY)
 _DUPLICATES = frozenset(byte for byte, row in BY_BYTE.items() if row[0] == "DUPLICATE")
 _TAKEOVER = _bytes_of(_those("GRANTED", takeover=True))
@@ -119,9 +119,10 @@ _IN_DOUBT = _bytes_of(_those("IN_DOUBT"))
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The answer to one claim: a byte per id, in the order of the request; masks are Arrow booleans of that length.
+    """Reply to one claim: one verdict byte per id, in the order of the request. Masks are Arrow booleans of that
+    length.
 
-    id_set: the set that the ids were looked up in; None: not said, or these are sequences. firsts: None: not asked.
+    `id_set`: dedup scope of the ids; None for sequences and for replies without it. `firsts`: None without `locate`.
     """
 
     claim: str | None
@@ -133,7 +134,7 @@ class Verdicts:
 
     @classmethod
     def read(cls, body: bytes, count: int, id_set: str | None = None, locate: bool = False) -> "Verdicts":
-        """Raises Refused when the answer is not one to `count` ids: nothing may be concluded from it."""
+        """Decodes a reply. Raises Refused if it is not a reply to `count` ids; nothing can be concluded from it."""
         if len(body) < _HEAD.size:
             raise Refused(f"the gateway answered a claim with {len(body)} bytes")
         claim, lease_ms, length = _HEAD.unpack_from(body)
@@ -142,63 +143,64 @@ class Verdicts:
         rest = numbers[8 * exceptions :] if locate else b""
         numbers = numbers[: 8 * exceptions] if locate else numbers
         if length != count or len(data) != length or len(numbers) != 8 * exceptions or data.translate(None, _KNOWN):
-            raise Refused(f"the gateway's answer to a claim of {count} ids cannot be read; is it an older client?")
+            raise Refused(
+                f"the gateway's reply to a claim of {count} ids cannot be decoded; is this client older than it?"
+            )
         firsts = FirstPlaces.read(rest, [byte in _DUPLICATES for byte in data]) if locate else None
         return cls(claim_text(claim) if any(claim) else None, lease_ms, data, numbers, id_set, firsts)
 
     def __contains__(self, verdict: str) -> bool:
-        """Whether any id has this verdict, whatever its flags."""
+        """True if any id has this verdict, whatever its flags."""
         return any(byte in self.data for byte in _bytes_by_verdict(verdict))
 
     @property
     def may_write(self) -> pa.BooleanArray:
-        """Ids that are granted: this attempt's to write."""
+        """Granted ids: this attempt may write them."""
         return _mask(self.data.translate(_MAY_WRITE))
 
     @property
     def in_doubt(self) -> pa.BooleanArray:
-        """Ids that are granted, and were held by a claim that had run out: its holder may have written them."""
+        """Granted ids whose earlier claim expired: its holder may have written them."""
         return _mask(self.data.translate(_TAKEOVER))
 
     @property
     def unchecked(self) -> pa.BooleanArray:
-        """Ids that are granted though nobody looked, for the ledger is down: they may be written, or another's too."""
+        """Granted ids that were not looked up, since the ledger is down; others may have them too."""
         return _mask(self.data.translate(_UNCHECKED))
 
     @property
     def open(self) -> pa.BooleanArray:
-        """Ids that are another's for now (or an earlier call's of ours): to be claimed again in a new call."""
+        """Ids held by another attempt or by an earlier call of this one: claim them again in a new call."""
         return _mask(self.data.translate(_OPEN))
 
     @property
     def dropped(self) -> pa.BooleanArray:
-        """Ids that are done without this attempt: written, or earlier in the same request."""
+        """Ids that are done without this attempt: written, or repeated within the request."""
         others = pc.or_(self.conflicting, self.unresolved)
         return pc.invert(pc.or_(pc.or_(self.may_write, self.open), others))
 
     @property
     def unresolved(self) -> pa.BooleanArray:
-        """Ids that nobody is granted: their holder's lease ran out, and the namespace lets nobody take them over."""
+        """Ids in doubt: their holder's lease expired, and the namespace forbids takeovers."""
         return _mask(self.data.translate(_IN_DOUBT))
 
     @property
     def known(self) -> pa.BooleanArray:
-        """Ids that are written, of those that were looked up."""
+        """Looked-up ids that are written."""
         return _mask(self.data.translate(_WRITTEN))
 
     @property
     def held(self) -> pa.BooleanArray:
-        """Ids that a claim holds, its lease over or not, of those that were looked up."""
+        """Looked-up ids that a claim holds, whether or not its lease has expired."""
         return _mask(self.data.translate(_HELD))
 
     @property
     def conflicting(self) -> pa.BooleanArray:
-        """Ids that are written, or stand earlier in the same request, with another payload: neither of these rows'."""
+        """Ids that are written, or occur earlier in the request, with another payload."""
         return _mask(self.data.translate(_CONFLICT))
 
     @property
     def conflicts(self) -> int:
-        """How many ids come with another payload than they are written with."""
         return self.count("CONFLICT")
 
     def count(
@@ -210,53 +212,54 @@ class Verdicts:
         number: str | None = None,
         unchecked: bool = False,
     ) -> int:
-        """How many ids have just this verdict, these flags and this kind of number."""
+        """Counts the ids with exactly this verdict, these flags and this kind of number."""
         (byte,) = _those(verdict, takeover=takeover, own=own, number=number, unchecked=unchecked)
         return self.data.count(byte)
 
     @property
     def granted(self) -> int:
-        """How many ids are granted."""
         return self.data.translate(_MAY_WRITE).count(1)
 
     @property
     def unchecked_count(self) -> int:
-        """How many of the granted nobody looked up."""
+        """Number of granted ids that were not looked up."""
         return self.count("GRANTED", unchecked=True)
 
     @property
     def takeovers(self) -> int:
-        """How many of the granted were held by a claim that had run out: its holder may have written them."""
+        """Number of granted ids whose earlier claim expired: its holder may have written them."""
         return self.count("GRANTED", takeover=True)
 
     @property
     def own(self) -> int:
-        """Ids that this very attempt has written."""
+        """Number of ids that this very attempt has written."""
         return self.count("DUPLICATE", own=True)
 
     @property
     def stale(self) -> int:
-        """Ids that are settled for ever: at or below a producer's watermark, or of a batch that was acked."""
+        """Number of STALE ids: at or below a producer's watermark, or of an acked batch."""
         return self.count("STALE")
 
     @property
     def suppressed(self) -> int:
-        """Rows that are not written because they are, or will be, written elsewhere. Our own work is not counted."""
+        """Number of rows that are not written because another attempt writes them; this attempt's own writes are not
+        counted.
+        """
         return self.count("DUPLICATE") + self.count("STALE") + self.count("SAME", number="of_index")
 
     @property
     def leading(self) -> int:
-        """How many of the first, without a gap, are written or settled by somebody else."""
+        """Length of the prefix of ids that are written by others or STALE."""
         return len(self.data) - len(self.data.lstrip(_ELSEWHERE))
 
     @property
     def unsettled(self) -> int:
-        """How many ids are neither written nor granted: see `open`."""
+        """Number of ids in `open`: neither written nor granted."""
         return self.data.translate(_OPEN).count(1)
 
     @property
     def lease_left_ms(self) -> int:
-        """The longest time that another attempt may still hold one of the BUSY ids; 0 when none is BUSY."""
+        """Longest remaining lease of the BUSY ids in ms; 0 without BUSY ids."""
         which = self.data.translate(None, _PLAIN)
         pairs = pa.Array.from_buffers(pa.uint64(), len(which), [None, pa.py_buffer(self.numbers)])
         left = pc.filter(pc.shift_right(pairs, 32), _mask(which.translate(_IS_BUSY)))
@@ -268,6 +271,6 @@ def _mask(ones: bytes) -> pa.BooleanArray:
 
 
 def claim_text(claim: bytes) -> str:
-    """16 bytes as 26 characters of Crockford's base 32, lower case, as a ULID is written."""
+    """Encodes 16 bytes as 26 lower-case characters of Crockford's base 32, as in a ULID."""
     number = int.from_bytes(claim, "big")
     return "".join(CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))

@@ -1,6 +1,7 @@
-"""What ids come with: the gateway keeps 32 bits of it, and says CONFLICT when a written id comes with something else.
+"""Payloads that accompany ids: the gateway keeps 32 bits of each and answers CONFLICT when a written id has another
+one.
 
-Two things under one id are a bug of whoever made them: one is written, the other would be lost without a word.
+Two records under one id are a bug of their source: one is written, and the other would be lost silently.
 """
 
 import logging
@@ -13,13 +14,13 @@ from oncegate_spark.protocol.ids import ID_TYPES, Ids, columns_in, is_id, listed
 
 log = logging.getLogger("oncegate_spark")
 SHOWN, SHOWN_CHARS = 5, 80
-ON_CONFLICT = ("fail", "drop")  # what may be done with an id that comes with another payload
+ON_CONFLICT = ("fail", "drop")  # actions for an id with another payload than before
 
 
 def payload_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
-    """The bytes that payloads are known by: as ids', but null and empty are values like any other.
+    """Encodes payload columns like ids, except that null and empty are ordinary values.
 
-    Raises BadOption for a type that ids do not have either.
+    Raises BadOption for types that cannot be ids either.
     """
     arrays = []
     for name, raw in columns.items():
@@ -28,7 +29,8 @@ def payload_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
         column = column.cast(pa.string()) if pa.types.is_null(column.type) else column
         if not is_id(column.type):
             raise BadOption(
-                f"payload column {name} is of type {column.type}; payloads are {ID_TYPES}: cast it to one of these; "
+                f"payload column {name} is of type {column.type}; payloads must be {ID_TYPES}: cast it to one of "
+                "these; "
                 "nothing was written"
             )
         arrays.append(column)
@@ -36,33 +38,33 @@ def payload_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
 
 
 def beside(ids: int, payloads: Ids | None) -> list[pa.Array]:
-    """What comes with so many ids, in whatever form a program has it. Raises BadOption for another number of them."""
+    """Returns the payload columns for `ids` ids, from any accepted type. Raises BadOption if their numbers differ."""
     if payloads is None:
         return []
     try:
         values = listed(payloads)
     except BadId as error:
-        raise BadOption(f"payloads are of the same forms as ids: {error}") from error
+        raise BadOption(f"payloads have the same types as ids: {error}") from error
     columns = payload_columns(columns_in(values, "payloads", BadOption))
     if any(len(column) != ids for column in columns):
-        raise BadOption(f"{len(columns[0])} payloads for {ids} ids; each id needs its own; nothing was written")
+        raise BadOption(f"{len(columns[0])} payloads for {ids} ids; each id needs one payload; nothing was written")
     return columns
 
 
 def checked(on_conflict: str) -> str:
-    """`fail` or `drop`. Raises BadOption."""
+    """Returns `fail` or `drop`. Raises BadOption for anything else."""
     if on_conflict not in ON_CONFLICT:
         raise BadOption(f"on_conflict is {on_conflict!r}; it is one of {', '.join(ON_CONFLICT)}; nothing was written")
     return on_conflict
 
 
 def named(ids: Sequence[str], payloads: Sequence[str]) -> str:
-    """Where a conflict stands, for a person."""
+    """Names the columns of a conflict in an error message."""
     return f"id column {', '.join(ids)}, payload {', '.join(payloads)}"
 
 
 def summary(columns: Sequence[pa.Array], conflicting: pa.BooleanArray) -> str:
-    """How many ids came with other payloads, and the first of them."""
+    """Describes the conflicts: their number and the first few ids."""
     rows = zip(*(column.filter(conflicting).slice(0, SHOWN).to_pylist() for column in columns), strict=True)
     shown = ", ".join(repr(row[0] if len(columns) == 1 else row)[:SHOWN_CHARS] for row in rows)
     count = conflicting.true_count
@@ -71,21 +73,27 @@ def summary(columns: Sequence[pa.Array], conflicting: pa.BooleanArray) -> str:
 
 _OF_IDS = "give the other an id of its own"
 OF_SEQUENCES = (
-    "where the source numbers its records again, as a topic that was created again does, write under another "
-    "producer's name (in Spark assign_sequences with another prefix)"
+    "if the source numbers its records again, as a topic that was deleted and created again does, write under another "
+    "producer name (in Spark assign_sequences with another prefix)"
 )
 
 
 def conflict(
     columns: Sequence[pa.Array], conflicting: pa.BooleanArray, written: int, what: str, mends: str = _OF_IDS
 ) -> PayloadConflict:
-    """Returns the error for ids in these columns. written: rows that were written; what: the columns, as text for a
-    person; mends: the ways on, as text."""
+    """Returns the error for conflicting ids.
+
+    Args:
+        written: number of rows that were written
+        what: the columns, for the message
+        mends: the remedy, for the message
+    """
     outcome = Outcome.WRITTEN if written else Outcome.NOT_WRITTEN
     ending = f"{written} other rows were written" if written else outcome.value
     return PayloadConflict(
-        f"{what}: {summary(columns, conflicting)}. One of the two is written; two things under one id are a bug of "
-        f"whoever made them: find out which is right and {mends}, or drop what came second "
+        f"{what}: {summary(columns, conflicting)}. Only one of the two is written. Two records under one id are a bug "
+        "of "
+        f"their source: find out which is right and {mends}, or drop the second "
         f'(onConflict "drop", on_conflict="drop"); {ending}',
         outcome=outcome,
         count=conflicting.true_count,
@@ -93,5 +101,5 @@ def conflict(
 
 
 def dropped(columns: Sequence[pa.Array], conflicting: pa.BooleanArray, what: str) -> None:
-    """Log which rows are dropped, as onConflict says."""
+    """Logs rows dropped under onConflict=drop."""
     log.warning("%s: %s; dropped as duplicates (onConflict=drop)", what, summary(columns, conflicting))

@@ -1,4 +1,4 @@
-"""Python values as one Arrow column, in which each value depends on itself alone. No I/O."""
+"""Converts Python values to one Arrow column in which no value affects another. No I/O."""
 
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
@@ -11,18 +11,18 @@ import pyarrow as pa
 from oncegate_spark.errors import BadId, Refused
 
 VALUES = "str, bytes, int, Decimal, UUID, date and datetime"
-# A decimal with more digits has no Arrow type, and the gateway takes none.
+# Arrow has no type for decimals with more digits, and the gateway rejects them.
 _DIGITS_MAX = 76
 _TIMES = {"D": pa.date32(), **{unit: pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")}}
 _NAIVE, _AWARE = "datetime without a time zone", "datetime with a time zone"
 
 
 def array_of(values: Sequence[Any], name: Callable[[int], str], refused: type[Refused] = BadId) -> pa.Array:
-    """Returns values of one type as an Arrow array in which each depends on itself alone; None is null.
+    """Returns values of one type as an Arrow array in which no value affects another; None becomes null.
 
-    pyarrow's own choice of a type depends on all values: it cuts datetimes beside a date to dates, and takes times
-    without a zone beside others for UTC. Raises `refused`, with the name of the first value whose type is not that
-    of the values before it, or is none of VALUES.
+    pyarrow's type inference looks at all values: it truncates datetimes beside a date to dates, and reads datetimes
+    without a time zone beside others as UTC. Raises `refused` with the name of the first value whose type differs from
+    the values before it or is not in VALUES.
     """
     types = set(map(type, values)) - {type(None)}
     if types <= {str}:
@@ -40,7 +40,7 @@ def array_of(values: Sequence[Any], name: Callable[[int], str], refused: type[Re
 
 
 def _checked_kinds(values: Sequence[Any], name: Callable[[int], str], refused: type[Refused]) -> Any:
-    """The kind of all values. Raises `refused` for the first that has another one, or none."""
+    """Returns the kind of all values. Raises `refused` for the first value of another or an unsupported kind."""
     first = None
     for n, value in enumerate(values):
         if value is None:
@@ -48,22 +48,24 @@ def _checked_kinds(values: Sequence[Any], name: Callable[[int], str], refused: t
         kind = _kind_of(value)
         if kind is None:
             raise refused(
-                f"{name(n)} is of type {type_name(value)}, which has no one text: {VALUES} have. Write its text, "
-                "or for several columns a tuple; nothing was written"
+                f"{name(n)} is of type {type_name(value)}, which has no canonical text; supported are {VALUES}. Pass "
+                "its "
+                "text, or a tuple for several columns; nothing was written"
             )
         if first is None:
             first = n, kind
         elif kind != first[1]:
             raise refused(
-                f"{name(n)} is of type {kind}, and {name(first[0])} of type {first[1]}: all of one call have one type; "
-                "nothing was written"
+                f"{name(n)} is of type {kind}, and {name(first[0])} of type {first[1]}: all values of a call must have "
+                "one "
+                "type; nothing was written"
             )
     assert first is not None, "values of no type are strings"
     return first[1]
 
 
 def _kind_of(value: Any) -> Any:
-    """What a value is, of the same kind as others where one type holds them all exactly; None: it is no id."""
+    """Returns the kind of a value, equal for values that one Arrow type holds exactly; None if it cannot be an id."""
     if isinstance(value, bool | float):
         return None
     for kind in (str, int, Decimal, UUID):
@@ -77,7 +79,7 @@ def _kind_of(value: Any) -> Any:
         return "date"
     if isinstance(value, pa.Scalar):
         return value.type
-    # A scalar of numpy, which this package does not import.
+    # A numpy scalar; this package does not import numpy.
     dtype: Any = getattr(value, "dtype", None)
     if dtype is None or type(value).__module__ != "numpy" or value.ndim:
         return None
@@ -87,7 +89,7 @@ def _kind_of(value: Any) -> Any:
 
 
 def _maker(kind: Any) -> Callable[[Sequence[Any]], pa.Array]:
-    """How values of one kind become an array."""
+    """Returns the function that converts values of a kind to an array."""
     if isinstance(kind, pa.DataType):
         return lambda values: pa.array(values, kind)
     if not isinstance(kind, str):
@@ -107,7 +109,6 @@ def _maker(kind: Any) -> Callable[[Sequence[Any]], pa.Array]:
 
 
 def _integers(values: Sequence[Any]) -> pa.Array:
-    """Whole numbers as their decimal digits."""
     try:
         return pa.array(values, pa.int64()).cast(pa.string())
     except (OverflowError, pa.ArrowException):
@@ -115,9 +116,9 @@ def _integers(values: Sequence[Any]) -> pa.Array:
 
 
 def _digits(value: Decimal) -> str:
-    """The canonical text of a decimal, as the gateway makes it. Raises ValueError: it has none."""
+    """Returns a decimal's canonical text, as the gateway computes it. Raises ValueError if it has none."""
     if not value.is_finite():
-        raise ValueError(f"{value} is no number")
+        raise ValueError(f"{value} is not a number")
     exponent: Any = value.as_tuple().exponent
     if max(value.adjusted() + 1, 1) + max(-exponent, 0) > _DIGITS_MAX:
         raise ValueError(f"it has more than {_DIGITS_MAX} digits")
@@ -128,21 +129,21 @@ def _digits(value: Decimal) -> str:
 
 def _datetimes(values: Sequence[Any], zone: str | None) -> pa.Array:
     if any(getattr(value, "nanosecond", 0) for value in values):
-        raise ValueError("a datetime of pandas with nanoseconds: hand it over as an Arrow array")
-    # Without a zone as an attribute: tzinfo may be there and give no offset.
+        raise ValueError("it is a pandas datetime with nanoseconds: pass it as an Arrow array")
+    # tzinfo may be set and yet return no offset; remove it.
     plain = values if zone else [None if value is None else value.replace(tzinfo=None) for value in values]
     return pa.array(plain, pa.timestamp("us", zone))
 
 
 def _numpy_times(values: Sequence[Any], unit: str) -> pa.Array:
-    """The ticks of numpy.datetime64, which is not equal to itself where it is no time."""
+    """Returns the ticks of numpy.datetime64; NaT, which is not equal to itself, becomes null."""
     ticks = [None if value is None or value != value else int(value.astype("int64")) for value in values]
     number = pa.array(ticks, pa.int64())
     return (number.cast(pa.int32()) if unit == "D" else number).cast(_TIMES[unit])
 
 
 def _first_wrong(values: Sequence[Any], make: Callable[[Sequence[Any]], pa.Array], error: Exception) -> tuple[int, str]:
-    """The place of the first value that is refused by itself, and why; the last one where only all are too much."""
+    """Returns the index of the first value that fails alone, and why; the last index if they fail only together."""
     for n, value in enumerate(values):
         try:
             make([value])
@@ -152,6 +153,6 @@ def _first_wrong(values: Sequence[Any], make: Callable[[Sequence[Any]], pa.Array
 
 
 def type_name(value: object) -> str:
-    """Returns how errors call the type of a value, as pandas.DataFrame."""
+    """Returns the qualified name of a value's type for error messages, such as pandas.DataFrame."""
     kind = type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

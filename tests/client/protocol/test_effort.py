@@ -93,7 +93,7 @@ class NoTls(ssl.SSLError):
 def test_what_no_further_try_can_mend_ends_the_first(lasting: ssl.SSLError) -> None:
     one, doubtful = effort(), effort()
     one.begin(0)
-    with pytest.raises(Refused, match=r"cannot be asked \(fix\).*nothing was written") as raised:
+    with pytest.raises(Refused, match=r"cannot connect to .* \(fix\).*nothing was written") as raised:
         one.failed(WireFailure.of(lasting, sent=False), 0)
     assert raised.value.code == "ADDRESS"
     doubtful.begin(0)
@@ -135,7 +135,7 @@ def test_a_ledger_that_failed_while_writing_leaves_it_unknown() -> None:
 def test_an_impatient_request_ends_with_the_first_answer_that_says_the_gateway_is_down(code: str) -> None:
     one = effort(patient=False)
     one.begin(0)
-    with pytest.raises((TurnedAway, Unanswered), match=f"on_down gives up at once, after 1 tries.*{code}"):
+    with pytest.raises((TurnedAway, Unanswered), match=f"on_down allows no further retries, after 1 tries.*{code}"):
         one.answered(refusal(code, "retry", 503), 0)
 
 

@@ -141,14 +141,14 @@ def test_ids_of_two_types_are_refused_with_first_that_differs(values: tuple[list
         ([1, True], r"^ids\[1\] is of type bool"),
         ([1.0, 2], r"^ids\[0\] is of type float"),
         ([1, None, np.float64(2)], r"^ids\[2\] is of type numpy.float64"),
-        ([["a", "b"]], r"^ids\[0\] is of type list.*for several columns a tuple"),
+        ([["a", "b"]], r"^ids\[0\] is of type list.*a tuple for several columns"),
         ([{"order": 1}], r"^ids\[0\] is of type dict"),
         ([np.datetime64("2026-11"), DAY], r"^ids\[0\] is of type numpy.datetime64"),
         ([np.datetime64("2026-11-20"), np.datetime64("2026-11-20T08:15:00")], r"^ids\[1\]"),
-        ([AWARE, PandasTime(2026, 1, 1, tzinfo=UTC)], r"^ids\[1\] cannot be read: a datetime of pandas with nano"),
+        ([AWARE, PandasTime(2026, 1, 1, tzinfo=UTC)], r"^ids\[1\] cannot be read: it is a pandas datetime with nano"),
         (["a", "\ud800"], r"^ids\[1\] cannot be read"),
         ([5, 10**5_000], r"^ids\[1\] cannot be read"),
-        ([Decimal(1), Decimal("NaN")], r"^ids\[1\] cannot be read: NaN is no number"),
+        ([Decimal(1), Decimal("NaN")], r"^ids\[1\] cannot be read: NaN is not a number"),
         ([Decimal(1), Decimal("1E-76")], r"^ids\[1\] cannot be read: it has more than 76 digits"),
         ([np.array("a")], r"^ids\[0\] is of type numpy.ndarray"),
         ([("a", "b"), "c"], r"ids\[1\] is of type str, and ids\[0\] is a tuple of 2"),
@@ -160,11 +160,11 @@ def test_ids_of_two_types_are_refused_with_first_that_differs(values: tuple[list
         ([np.datetime64("NaT", "s")], r"null"),
         (["a", ""], r"empty, the first is row 1"),
         ([("a", 1), ("b", None)], r"id column ids\[…\]\[1\]: 1 of 2 rows"),
-        ("abc", r"ids are given as a list, and 'abc' is one of them"),
-        (bytearray(b"abc"), r"ids are given as a list"),
+        ("abc", r"ids must be a list, and 'abc' is a single id"),
+        (bytearray(b"abc"), r"ids must be a list"),
         ({"order": ["a"]}, r"a list of dict has its names"),
-        (5, r"ids are given as a list, and this is of type int"),
-        (None, r"ids are given as a list, and this is of type NoneType"),
+        (5, r"ids must be a list, and this is of type int"),
+        (None, r"ids must be a list, and this is of type NoneType"),
         (pa.table({}), r"ids is a table without columns"),
         (pa.table({"n": [1.5]}), r"id column n is of type double; ids are"),
     ],
@@ -185,7 +185,7 @@ def test_dataframe_is_no_list_of_the_names_of_its_columns() -> None:
 
     with pytest.raises(BadId, match=r"DataFrame has its names"):
         listed(DataFrame())
-    with pytest.raises(BadOption, match=r"^payloads are of the same forms as ids: .*nothing was written$"):
+    with pytest.raises(BadOption, match=r"^payloads have the same types as ids: .*nothing was written$"):
         beside(2, {"a": 1, "b": 2})  # type: ignore[arg-type]
 
 

@@ -174,7 +174,7 @@ def test_ids_of_a_batch_are_forgotten_with_its_ack_and_its_latecomers_fail(gatew
     query.log(4)
     assert query.begin() == 1
     assert gateway.explain("x", id_set="t")["state"] == "ABSENT"
-    with pytest.raises(TaskFailed, match=r"was acked.*checkpoint was set back") as late:
+    with pytest.raises(TaskFailed, match=r"was acked.*checkpoint was reset") as late:
         query.write(4, lane("x", 1))
     assert isinstance(late.value.__cause__, BatchOver)
     assert query.write(5, lane("x", 1)).written == 1

@@ -146,4 +146,4 @@ def test_a_mark_that_cannot_be_kept_is_a_warning_because_the_rows_are_written(
     (tmp_path / "oncegate").write_text("a file where the folder should be")
     with caplog.at_level(logging.WARNING):
         marks.keep(tmp_path, "default", mark(5))
-    assert "cannot be kept" in caplog.text
+    assert "cannot store the ledger position" in caplog.text

@@ -207,7 +207,7 @@ def test_a_holder_that_renews_for_ever_is_waited_for_and_one_that_hangs_is_not(
     Attempt(gateway).claim(["a"], 60_000)
     monkeypatch.setattr(BusyWatch, "observe", lambda *_: None)
     place = Place()
-    with settler(gateway, place) as one, pytest.raises(StillBusy, match="1 rows are held by another attempt"):
+    with settler(gateway, place) as one, pytest.raises(StillBusy, match="another attempt holds 1 rows"):
         one.settle(rows("a", "b"))
     assert place.ids == ["b"]
     assert "1 rows were written and completed by x; nothing else" in one.progress.outcome("x")[1]

@@ -157,7 +157,7 @@ def test_inside_foreach_batch_they_are_those_that_it_has_noted(gateway: Gateway,
 def test_an_ack_has_them_with_the_topic_or_not_at_all(gateway: Gateway) -> None:
     with gateway.driver("q") as driver:
         driver.ack({}, topic="t", source_offsets=json.dumps([EVENTS]))
-        with pytest.raises(BadOption, match="give topic; nothing was acked"):
+        with pytest.raises(BadOption, match=r"need topic, .*; nothing was acked"):
             driver.ack({}, source_offsets="[]")
         assert offsets(gateway) == EVENTS
         driver.ack({}, topic="t")
@@ -167,7 +167,7 @@ def test_an_ack_has_them_with_the_topic_or_not_at_all(gateway: Gateway) -> None:
 
 def test_a_gateway_that_is_down_is_waited_for_or_not_as_on_down_says() -> None:
     where: dict[str, Any] = {"gateway": f"http://127.0.0.1:{free_port()}", "timeout_ms": 1_000}
-    with pytest.raises(Unreachable, match="on_down gives up at once, after 1 tries"):
+    with pytest.raises(Unreachable, match="on_down allows no further retries, after 1 tries"):
         committed_offsets("q", "t", **where, on_down="fail")
     with pytest.raises(BadOption, match="here it is block or fail"):
         committed_offsets("q", "t", **where, on_down="spill")

@@ -98,7 +98,7 @@ def test_without_the_input_or_the_gateway_the_function_is_not_called(job: Job) -
     nobody: dict[str, Any] = {**where, "timeout_ms": 1_000}
     with pytest.raises(Unreachable):
         job.run(0, named=NamedBatches(**nobody))
-    with pytest.raises(Unreachable, match="on_down gives up at once, after 1 tries"):
+    with pytest.raises(Unreachable, match="on_down allows no further retries, after 1 tries"):
         job.run(0, named=NamedBatches(**nobody, on_down="fail"))
     with pytest.raises(BadOption, match="here it is block or fail"):
         NamedBatches("http://127.0.0.1:1", "departures", on_down="spill")

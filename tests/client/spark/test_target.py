@@ -184,7 +184,7 @@ def test_https_to_a_port_without_tls_is_refused_at_the_first_try(gateway: Gatewa
     url = gateway.url.replace("http:", "https:")
     error = refused(gateway, url=url, timeoutMs="600000")
     assert error.code == "ADDRESS"
-    assert "speaks no TLS: write http://" in str(error)
+    assert "does not speak TLS: write http://" in str(error)
     with connect(url) as other, pytest.raises(Refused, match="speaks no TLS"):
         other.describe()
 
@@ -196,7 +196,7 @@ def test_a_port_where_no_gateway_listens_is_one_error_of_the_driver(gateway: Gat
     with StubGateway(Answer(status=404, body=b"<html>")) as stub:
         error = refused(gateway, url=stub.url)
     assert isinstance(error, Refused)
-    assert "HTTP 404, as no gateway answers; is it the port?" in str(error)
+    assert "HTTP 404, which no gateway answers; check the port" in str(error)
 
 
 def test_a_gateway_that_starts_again_is_waited_for_and_said_to_be(

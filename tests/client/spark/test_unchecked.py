@@ -37,7 +37,7 @@ def test_rows_that_nobody_looked_up_are_written_and_counted_apart_and_the_driver
         report = write.task(1, 2)
         write.writer.commit([report, report], 7)
     assert (report.written, report.unchecked, report.takeovers, report.suppressed) == (2, 2, 0, 0)
-    assert "batch 7: ids granted unchecked: 4" in caplog.text
+    assert "batch 7: 4 ids granted unchecked" in caplog.text
     assert {asked.path.rpartition("/")[2] for asked in stub.asked} == {"ids:claim"}, "there is nothing to complete"
 
 

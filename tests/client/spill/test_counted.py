@@ -119,7 +119,7 @@ def test_a_gateway_of_the_version_before_is_sent_the_rows_and_a_log_says_that_no
             connect(stub.url, gateway.namespace, on_down="spill", spill=spill) as back,
         ):
             assert (back.drain_spill().rows, spill.waiting) == (3, 0)
-    assert "so nobody counts it" in caplog.text
+    assert "so they are not counted" in caplog.text
     assert (counted(gateway), told(gateway)) == (0, [])
 
 

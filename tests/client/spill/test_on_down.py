@@ -68,7 +68,7 @@ def test_a_call_that_fails_at_once_waits_for_nothing(nobody: str, connect: Conne
         gateway.attempt() as attempt,
     ):
         for call in (lambda: attempt.claim(["a"]), lambda: gateway.take("job", ["a"]), lambda: gateway.describe()):
-            with pytest.raises(Unreachable, match=r"is down, and on_down gives up at once, after 1 tries") as raised:
+            with pytest.raises(Unreachable, match=r"on_down allows no further retries, after 1 tries") as raised:
                 call()
             assert raised.value.outcome is Outcome.NOT_WRITTEN
     assert clock.slept_ms == []
@@ -257,7 +257,7 @@ def test_a_spark_task_fails_at_once_where_its_job_says_so(gateway: Gateway, nobo
     """Without it the task would hold its executor for timeoutMs, which is two minutes here."""
     write = Write(gateway, write="ids", idCol="id", onDown="fail")
     write.writer.options = replace(write.options, url=nobody)
-    with pytest.raises(TaskFailed, match="on_down gives up at once, after 1 tries"):
+    with pytest.raises(TaskFailed, match="on_down allows no further retries, after 1 tries"):
         write.task(1)
 
 

@@ -88,13 +88,13 @@ def test_busy_is_never_success(client: Client) -> None:
     stub, gateway = client(Script([G, B]))
     with stub, gateway, gateway.attempt() as attempt:
         claimed = attempt.claim(["a", "b"])
-        with pytest.raises(StillBusy, match="1 ids are written and completed; 1 are held by another"):
+        with pytest.raises(StillBusy, match="1 ids are written and completed; another attempt holds 1 ids"):
             attempt.complete(claimed)
 
 
 def test_what_was_taken_over_is_not_success_either(client: Client) -> None:
     stub, gateway = client(Script([G, G], taken_over=1))
-    with stub, gateway, gateway.attempt() as attempt, pytest.raises(StillBusy, match="1 were taken over"):
+    with stub, gateway, gateway.attempt() as attempt, pytest.raises(StillBusy, match="took over 1"):
         attempt.complete(attempt.claim(["a", "b"]))
 
 

@@ -107,7 +107,7 @@ def test_places_are_told_to_who_produces_row_by_row_over_several_requests(
 
 def test_locate_without_ids_is_refused_before_anything_is_sent(connect: Connect) -> None:
     with connect("http://127.0.0.1:9", "nobody") as client, client.attempt() as attempt:
-        with pytest.raises(BadOption, match="locate asks for the first of each id; name the id by id_col; nothing was"):
+        with pytest.raises(BadOption, match="locate returns the first row of each id: name the ids by id_col"):
             attempt.produce("t", pa.table({"id": ["x"]}), locate=True)
         with pytest.raises(BadOption, match="locate asks"):
             client.produce("t", attempt.token, 0, b"", locate=True)

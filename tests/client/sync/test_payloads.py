@@ -117,7 +117,7 @@ def test_a_conflict_is_told_also_when_the_release_beside_it_fails(connect: Conne
         gateway.attempt() as attempt,
     ):
         attempt.claim(["a", "b"], payloads=["1", "2"])
-    assert any("free when its lease is over" in note for note in caught.value.__notes__)
+    assert any("free once their lease expires" in note for note in caught.value.__notes__)
     assert [asked.path.rpartition(":")[2] for asked in stub.asked] == ["claim", "release"]
     assert stub.asked[0].headers["oncegate-digest-cols"] == "payload0"
     assert pa.ipc.open_stream(stub.asked[0].body).read_all().column_names == ["id0", "payload0"]
@@ -133,7 +133,7 @@ def test_without_payloads_nothing_of_them_is_sent(connect: Connect) -> None:
     ("payloads", "more", "words"),
     [
         (["1"], {}, "1 payloads for 2 ids"),
-        ([1.5, 2.5], {}, "payloads[0] is of type float, which has no one text"),
+        ([1.5, 2.5], {}, "payloads[0] is of type float, which has no canonical text"),
         ([("a", 1), ("b",)], {}, "tuples of one length"),
         (["1", "2"], {"on_conflict": "ignore"}, "one of fail, drop"),
     ],
@@ -153,7 +153,7 @@ def test_payloads_that_cannot_be_are_refused_before_anything_is_asked(
     [
         ({"id_col": "id", "digest_cols": "x"}, "digest_cols names x, and the rows have id, n, f"),
         ({"id_col": "id", "digest_cols": "f"}, "payload column f is of type double"),
-        ({"digest_cols": "n"}, "name the id by id_col"),
+        ({"digest_cols": "n"}, "name the ids by id_col"),
         ({"id_col": "id", "digest_cols": "n", "on_conflict": ""}, "one of fail, drop"),
     ],
 )

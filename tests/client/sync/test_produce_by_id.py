@@ -109,7 +109,7 @@ def test_a_holder_that_neither_completes_nor_lets_go_is_not_waited_for_for_ever(
 
     with StubGateway(first, otherwise=silent) as stub:
         with pytest.raises(
-            StillBusy, match=r"2 rows are held by .* 1 rows were written by the requests before"
+            StillBusy, match=r"another attempt holds 2 rows .* the earlier requests of this call wrote 1 rows"
         ) as told:
             produce(connect, stub, rows("a", "b", "c"), clock)
         assert len(stub.asked) > 10
@@ -135,7 +135,7 @@ def test_a_refusal_after_rows_that_were_written_does_not_say_that_nothing_was(
     with StubGateway(produced([GRANTED, GRANTED], (0, 0, 2)), conflict) as stub:
         with pytest.raises(
             BatchConflict,
-            match=r"; nothing of this request was written; 2 rows were written by the requests before it$",
+            match=r"; nothing of this request was written; the earlier requests of this call wrote 2 rows$",
         ) as told:
             produce(connect, stub, rows("a", "b", "c"))
         assert [sent(one) for one in stub.asked] == [["a", "b"], ["c"]]
@@ -208,7 +208,7 @@ def test_a_row_over_the_limit_behind_others_is_told_in_one_sentence(
     monkeypatch.setattr(codecs, "BODY_BYTES_MAX", 1_000)
     monkeypatch.setattr(codecs, "CHUNK_BYTES", 1)
     with StubGateway(produced([GRANTED], (0, 0, 1))) as stub:
-        told = r"write its address.* several; nothing of this request was written; 1 rows were written by the requests"
+        told = r"write their address.* the row;.*; the earlier requests of this call wrote 1 rows"
         with pytest.raises(Refused, match=told) as raised:
             produce(connect, stub, pa.concat_tables([rows("a"), rows("x" * 2_000)]))
     assert raised.value.outcome is Outcome.WRITTEN
@@ -228,7 +228,7 @@ def test_rows_without_types_are_refused_with_the_line_to_write(connect: Connect,
         with pytest.raises(BadOption, match=rf"{re.escape(line)}.*nothing was sent$"):
             gateway.attempt().produce("t", rows, id_col="id")
         with pytest.raises(
-            BadOption, match=r"^body is of type .*; it is the bytes of an Arrow IPC stream.*nothing was"
+            BadOption, match=r"^body is of type .*; it must be the bytes of an Arrow IPC stream.*nothing was"
         ):
             gateway.produce("t", "0" * 32, 0, rows)
         assert stub.asked == []

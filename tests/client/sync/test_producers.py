@@ -182,7 +182,7 @@ def test_nothing_is_claimed_or_acked_before_registering(connect: Connect) -> Non
 def test_what_names_nothing_is_refused(connect: Connect, name: Any) -> None:
     with StubGateway() as stub, connect(stub.url) as gateway:
         for make in (lambda: gateway.producer(name, driver="d"), lambda: gateway.driver(name)):
-            with pytest.raises(BadOption, match="named by a text"):
+            with pytest.raises(BadOption, match="must be a text, the same in every run"):
                 make()
 
 

@@ -123,7 +123,7 @@ def test_ids_of_python_values_meet_those_of_typed_rows(client: Any) -> None:
     client.take("owner", [one], id_set="typed")
     assert client.look_up([str(one)], "typed").written == [str(one)]
     assert client.explain(one, id_set="typed")["state"] == client.explain(str(one), id_set="typed")["state"] == "TAKEN"
-    with pytest.raises(BadId, match="given as its text"):
+    with pytest.raises(BadId, match="must be text here"):
         client.explain(noon, id_set="typed")
 
 

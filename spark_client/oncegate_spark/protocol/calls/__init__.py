@@ -1,1 +1,1 @@
-"""The calls of the gateway as steps: what is sent and how long to wait, without a socket or a clock."""
+"""Calls of the gateway as generators of requests and pauses, without sockets and clocks."""

@@ -1,6 +1,6 @@
-"""The state of an attempt and its calls, as steps, and calls with spilled rows. No I/O: both clients take the steps.
+"""State and calls of an attempt, as steps that both clients execute. No I/O.
 
-Rows that were spilled while the gateway was down are sent like any others, with the time since when they waited.
+Spilled rows are sent like any others, together with the time at which they were spilled.
 """
 
 import logging
@@ -34,9 +34,9 @@ from oncegate_spark.protocol.payloads import beside, checked, conflict, dropped,
 
 @dataclass(frozen=True)
 class _Target:
-    """Says where the rows of one `produce` go and how they are known: the same for all requests that it takes.
+    """Destination and columns of one `produce`, shared by all of its requests.
 
-    columns: by the parameter's name, of the rows' ids, keys and payloads. drops: rows of a CONFLICT are left out.
+    `columns`: column names by parameter (ids, keys, payloads). `drops`: rows with a CONFLICT are dropped.
     """
 
     topic: str
@@ -47,7 +47,7 @@ class _Target:
 class AttemptCalls:
     """A token, the number of the next call, and the claims that are neither completed nor released.
 
-    `spilled_ms`: when the rows that it produces were laid down, where they had waited for the gateway.
+    `spilled_ms`: when the rows were spilled, if they waited for the gateway.
     """
 
     def __init__(
@@ -67,16 +67,16 @@ class AttemptCalls:
 
     @property
     def id_set(self) -> str | None:
-        """The set of the ids; None for the one that each call has by itself."""
+        """Dedup scope of the ids; None for each call's default."""
         return self._id_set
 
     @property
     def is_scoped(self) -> bool:
-        """Whether it is of a driver's batch, which is forgotten when that driver acks it."""
+        """True if the ids belong to a driver's batch, and are forgotten once that driver acks it."""
         return self._scope is not None
 
     def next_call(self) -> int:
-        """The number of the next request; every try of that request repeats it."""
+        """Returns the number of the next request; all tries of a request share it."""
         self._next += 1
         return self._next - 1
 
@@ -88,7 +88,7 @@ class AttemptCalls:
         on_conflict: str = "fail",
         locate: bool = False,
     ) -> Steps[Claimed]:
-        """Claim ids in any form. Raises BadId, BadOption before anything is sent, else what `errors` draws."""
+        """Claims ids of any accepted type. Raises BadId and BadOption before anything is sent."""
         id_list = listed(ids)
         columns = id_columns(id_list)
         brought, drops = beside(len(columns[0]), payloads), checked(on_conflict) == "drop"
@@ -102,7 +102,7 @@ class AttemptCalls:
         payloads: Sequence[pa.Array] = (),
         on_conflict: str = "fail",
     ) -> Steps[Claimed]:
-        """Claim columns of ids of equal length, as `claim`; `ids` are those that the result hands back."""
+        """Claims id columns of equal length, like `claim`; `ids` are returned with the result."""
         return self._claim(columns, lease_ms, ids, payloads, checked(on_conflict) == "drop")
 
     def _claim(
@@ -129,21 +129,21 @@ class AttemptCalls:
         return claimed
 
     def _give_back(self, claimed: Claimed, error: OncegateError) -> Steps[None]:
-        """Raises `error`; what was granted is released before, unless some of it is in doubt.
+        """Raises `error`, after releasing what was granted unless some of it is in doubt.
 
-        Whoever is granted next what was released is not told that its earlier holder may have written it.
+        A release would lose the doubt: the next claim of these ids would not be reported as a takeover.
         """
         if claimed.verdicts.takeovers:
-            error.add_note("what was granted beside them is left to its lease, for earlier holders may have written it")
+            error.add_note("the ids granted with them are not released: earlier holders may have written some of them")
             raise error
         try:
             yield from self.settle(claimed, "release")
         except OncegateError as failed:
-            error.add_note(f"what was granted beside them is free when its lease is over: {failed}")
+            error.add_note(f"the ids granted with them are free once their lease expires: {failed}")
         raise error
 
     def _conflict(self, claimed: Claimed, drops: bool) -> Steps[None]:
-        """Some ids are written with other payloads. Where that is no reason to go on, what was granted is released."""
+        """Logs conflicts if they are dropped; otherwise releases what was granted and raises PayloadConflict."""
         what, conflicting = f"claim {claimed.call} of {self.token[:8]}", claimed.verdicts.conflicting
         if drops:
             dropped(claimed.columns, conflicting, what)
@@ -151,25 +151,28 @@ class AttemptCalls:
         yield from self._give_back(claimed, conflict(claimed.columns, conflicting, 0, what))
 
     def complete(self, claimed: Claimed, result: bytes | None = None) -> Steps[bytes | None]:
-        """Complete a claim; returns the result that stands. Raises StillBusy where some ids are not this attempt's."""
+        """Completes a claim and returns the result stored for it. Raises StillBusy if some ids belong to other
+        attempts.
+        """
         if result is not None and not isinstance(result, bytes):
-            raise BadOption(f"result is {result!r}; it is bytes, a few of them; nothing was sent")
+            raise BadOption(f"result is {result!r}; it must be bytes; nothing was sent")
         done = yield from self._settled_as(claimed, "complete", result)
         left, taken_over = claimed.verdicts.unsettled, 0 if done is None else done.taken_over
         if taken_over or left:
             raise StillBusy(
-                f"{claimed.verdicts.granted - taken_over} ids are written and completed; {left} are held by another "
-                f"attempt and {taken_over} were taken over by one: whether those are written is for that one to say"
+                f"{claimed.verdicts.granted - taken_over} ids are written and completed; another attempt holds {left} "
+                "ids "
+                f"and took over {taken_over}; whether it has written those is unknown"
             )
         return None if done is None else done.result
 
     def settle(self, claimed: Claimed, verb: str) -> Steps[int]:
-        """Complete or release a claim; how many of its ids another attempt has taken over."""
+        """Completes or releases a claim; returns the number of ids that another attempt has taken over."""
         done = yield from self._settled_as(claimed, verb)
         return 0 if done is None else done.taken_over
 
     def _settled_as(self, claimed: Claimed, verb: str, result: bytes | None = None) -> Steps[Settled | None]:
-        """None: nothing was granted, so there is no claim."""
+        """Like `settle`, with a result; returns None if nothing was granted."""
         if claimed.claim is None:
             return None
         done = yield from self._calls.settle(claimed.claim, verb, result=result)
@@ -178,13 +181,13 @@ class AttemptCalls:
         return done
 
     def left(self, error: BaseException | None) -> None:
-        """The attempt is left. Raises NotCompleted when something is open, or notes it on the error it is left with."""
+        """Raises NotCompleted if a claim is open at the end of the attempt, or adds a note to `error`."""
         if not self._open:
             return
         rows = sum(claimed.verdicts.granted for claimed in self._open.values())
         text = (
-            f"attempt {self.token[:8]} was left with {rows} granted ids neither completed nor released; "
-            "unknown: whether they are written. They are granted to another attempt when their lease is over"
+            f"attempt {self.token[:8]} ended with {rows} granted ids neither completed nor released; unknown: whether "
+            "they are written. They are granted to another attempt once their lease expires"
         )
         self._open.clear()
         if error is None:
@@ -201,12 +204,12 @@ class AttemptCalls:
         on_conflict: str = "fail",
         locate: bool = False,
     ) -> Steps[Written]:
-        """Append rows until each is done. Raises BadId, BadOption before anything is sent, then StillBusy."""
+        """Appends rows until each is done. Raises BadId and BadOption before anything is sent, StillBusy later."""
         columns = {"id_col": column_names(id_col), "key_col": column_names(key_col)}
         columns |= {"digest_cols": column_names(digest_cols)} if digest_cols else {}
         _check(rows, columns)
         if locate and not columns["id_col"]:
-            raise BadOption("locate asks for the first of each id; name the id by id_col; nothing was sent")
+            raise BadOption("locate returns the first row of each id: name the ids by id_col; nothing was sent")
         return self._produce(_Target(topic, columns, checked(on_conflict) == "drop"), rows, locate)
 
     def _produce(self, target: _Target, rows: pa.Table, locate: bool) -> Steps[Written]:
@@ -227,10 +230,12 @@ class AttemptCalls:
     def _settled(
         self, target: _Target, rows: pa.Table, body: bytes | memoryview, written: Written, at: Sequence[int] | None
     ) -> Steps[None]:
-        """Produce rows until each of them is done; what another attempt holds is claimed again in a new call.
+        """Produces rows until each is done, claiming ids held by other attempts again in new calls.
 
-        body: the rows as an Arrow stream. written: what is done is added to it. at: where these rows stand among all of
-        them, to note their firsts; None: nobody asked.
+        Args:
+            body: the rows as an Arrow stream
+            written: receives the counts
+            at: indexes of these rows in `written.places`; None without `locate`
         """
         watch: BusyWatch | None = None
         while rows.num_rows:
@@ -254,7 +259,7 @@ class AttemptCalls:
             body = codecs.stream(rows.to_batches()) if rows.num_rows else b""
 
     def _request(self, target: _Target, body: bytes | memoryview, locate: bool) -> Steps[Produced]:
-        """Send rows once, in a new call; every try of it repeats the call."""
+        """Sends rows once, in a new call; all tries share the call's number."""
         return self._calls.produce(
             target.topic,
             self.token,
@@ -268,16 +273,17 @@ class AttemptCalls:
         )
 
     def _check_batch(self, verdicts: Verdicts | None) -> None:
-        """Raises BatchOver: whether these very rows are among those that were written is not known any more."""
+        """Raises BatchOver for rows of an acked batch: whether they were written is no longer known."""
         if verdicts is not None and self._scope is not None and verdicts.stale == len(verdicts.data) > 0:
             raise BatchOver(
-                f"the batch of this request, {self._scope}, was acked: either its task has outlived it, or the query's "
-                "checkpoint was set back, and then these rows may be others than the batch had. A query that begins "
-                "anew needs a checkpoint of its own, or ids without scope=retry; nothing of this request was written"
+                f"the batch of this request, {self._scope}, was acked: either its task outlived it, or the query's "
+                "checkpoint was reset, and these rows may differ from the batch's. A query that starts over needs a "
+                "new "
+                "checkpoint, or ids without scope=retry; nothing of this request was written"
             )
 
     def _check_verdicts(self, target: _Target, rows: pa.Table, verdicts: Verdicts, written: Written) -> None:
-        """Raises InDoubt for ids that a person has to look at, PayloadConflict for conflicts that are not dropped."""
+        """Raises InDoubt for ids in doubt, and PayloadConflict for conflicts that are not dropped."""
         by = target.columns
         if "IN_DOUBT" in verdicts:
             raise in_doubt(columns_of(rows, by["id_col"]), verdicts, named(by["id_col"], ()))
@@ -293,7 +299,7 @@ def _check(rows: pa.Table, columns: Mapping[str, tuple[str, ...]]) -> None:
     if columns["id_col"]:
         check_columns(rows, columns["id_col"])
     elif columns.get("digest_cols"):
-        raise BadOption("digest_cols tells payloads of one id apart; name the id by id_col; nothing was sent")
+        raise BadOption("digest_cols compares payloads of one id: name the ids by id_col; nothing was sent")
     payloads_of(rows, columns.get("digest_cols", ()))
     for name in columns["key_col"]:
         if name not in rows.schema.names:
@@ -301,16 +307,16 @@ def _check(rows: pa.Table, columns: Mapping[str, tuple[str, ...]]) -> None:
 
 
 def _after(rows: int, error: OncegateError) -> OncegateError:
-    """An error in a later request: what the earlier ones have written is not unwritten by it."""
+    """Returns the error of a later request with the rows that earlier requests of the same call have written."""
     outcome = Outcome.WRITTEN if error.outcome is Outcome.NOT_WRITTEN else error.outcome
     text = str(error)
     if text.endswith(NOTHING):
         text = f"{text.removesuffix(NOTHING)}; nothing of this request was written"
-    text = f"{text}; {rows} rows were written by the requests before it"
+    text = f"{text}; the earlier requests of this call wrote {rows} rows"
     return type(error)(text, outcome=outcome, code=error.code, **error.extra)
 
 
-SPILLED_MS = "spilled_ms"  # as the parameter is called, also in the words of a gateway that does not take it
+SPILLED_MS = "spilled_ms"  # the parameter's name, which the refusal of a gateway without it contains
 
 log = logging.getLogger("oncegate_spark")
 
@@ -324,10 +330,9 @@ def produce_spilled(
     digest_cols: Columns,
     on_conflict: str,
 ) -> Steps[Written]:
-    """Produce rows of which `attempt.spilled_ms` says since when they waited.
+    """Produces rows that were spilled at `attempt.spilled_ms`.
 
-    A gateway that does not take it, as one of the version before, is sent the rows without: they matter more than how
-    they are counted.
+    An older gateway refuses that parameter, and gets the rows without it: writing them matters more than counting them.
     """
     arguments = (topic, rows, id_col, key_col, digest_cols, on_conflict)
     try:
@@ -335,6 +340,8 @@ def produce_spilled(
     except Refused as error:
         if attempt.spilled_ms is None or SPILLED_MS not in str(error):
             raise
-        log.warning("rows for %r are sent without a word that they had waited, so nobody counts it: %s", topic, error)
+        log.warning(
+            "rows for %r are sent without the time they were spilled, so they are not counted: %s", topic, error
+        )
         attempt.spilled_ms = None
         return (yield from attempt.produce(*arguments))

@@ -1,4 +1,4 @@
-"""The calls about batches, which are staged and then published under a name, once. No I/O."""
+"""Calls for named batches, which are staged and then published exactly once. No I/O."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ NEW_MEMBER = "reads_digest"
 def stage(
     calls: Calls, name: BatchName, owner: str, token: str, chunk: int, body: bytes | memoryview, key_col: Columns = ()
 ) -> Steps[Staged]:
-    """Stage rows, an Arrow stream, for a batch; nobody can read them before its commit."""
+    """Stages rows, an Arrow stream, for a batch; they are invisible until its commit."""
     codecs.check_body(body)
     members = {**name.members(), "owner": owner, "chunk": str(chunk), "key_col": joined(key_col)}
     headers = {"Content-Type": codecs.ARROW, "Content-Digest": codecs.content_digest(body), "Oncegate-Token": token}
@@ -34,7 +34,7 @@ def stage(
 
 
 def commit(calls: Calls, name: BatchName, order: Mapping[str, object]) -> Steps[Committed]:
-    """Publish what was staged under a batch's name, all or nothing."""
+    """Publishes everything staged under a batch's name, all or nothing."""
     members = ("outcome", "rows", "suppressed_rows", "takeover_rows", "first_of_app")
 
     def request(order: Mapping[str, object]) -> Request:
@@ -50,7 +50,7 @@ def commit(calls: Calls, name: BatchName, order: Mapping[str, object]) -> Steps[
     try:
         return (yield from calls.send(request(order), read))
     except Refused as error:
-        # A gateway of the version before does not know this member, and compares by the others.
+        # A gateway of the previous version rejects this member, and compares inputs by the others.
         if NEW_MEMBER not in order or NEW_MEMBER not in str(error):
             raise
         less = {member: value for member, value in order.items() if member != NEW_MEMBER}
@@ -58,14 +58,14 @@ def commit(calls: Calls, name: BatchName, order: Mapping[str, object]) -> Steps[
 
 
 def abort(calls: Calls, name: BatchName, tokens: Sequence[str], timeout_ms: int | None = None) -> Steps[bool]:
-    """Drop what these tokens have staged; no effect once the batch is committed: tells whether it is."""
+    """Drops the stages of these tokens; returns True if the batch is committed, in which case nothing is dropped."""
     body, what = json_body({"name": name.members(), "tokens": list(tokens)}), f"abort of {name}"
     request = calls.post("/batches:abort", what, "whether the stages are dropped", JSON, body)
     return calls.send(request, lambda reply: bool(json.loads(reply.body)["outcome"] == "COMMITTED"), timeout_ms)
 
 
 def source_offsets(calls: Calls, app: str, topic: str, write_id: str = "") -> Steps[str]:
-    """Look up where the source of an app's batches, or of a driver's acks, is to be read on. Raises NotFound."""
+    """Returns the source offsets to resume from, stored with an app's batches or a driver's acks. Raises NotFound."""
     path = f"/batches:offsets{query(app=app, topic=topic, write_id=write_id)}"
     what = f"look at the source offsets of {app} in topic {topic}"
     return calls.get(path, what, lambda reply: str(json.loads(reply.body)["source_offsets"]))

@@ -1,4 +1,4 @@
-"""The calls about lanes, by which a client writes a producer's rows into a topic of Kafka itself. No I/O."""
+"""Calls for lanes, through which a client writes a producer's rows into a Kafka topic itself. No I/O."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ SequenceSpans = tuple[tuple[int, int], ...]
 
 
 def open_lane(calls: Calls, topic: str, producer: str, source_id: str | None = None) -> Steps[OpenedLane]:
-    """Make or find a lane; the answer is the same for ever. Raises BadOption before anything is sent."""
+    """Opens a lane, or returns the existing one; the answer never changes. Raises BadOption before anything is sent."""
     path, what = _path(topic, "open"), f"opening of the lane of {producer} to {topic}"
     fields = {"producer": checked(producer, "producer")}
 
@@ -40,7 +40,7 @@ def ask_lane(
     acked: int | None = None,
     topic_id: str | None = None,
 ) -> Steps[SequenceSpans]:
-    """Ask which sequences are written, from `first` to `last`: as inclusive spans, in order."""
+    """Returns the written sequences from `first` to `last` as inclusive spans, in order."""
     path, what = _path(topic, "ask"), f"question about {producer} in {topic}, sequences {first} to {last}"
     fields: dict[str, object] = {"producer": checked(producer, "producer"), "first": first, "last": last}
     if acked is not None:

@@ -1,4 +1,4 @@
-"""How a lease is renewed while the work under it goes on, as steps that both clients take. No I/O."""
+"""Renewal of a lease while the work under it runs, as steps for both clients. No I/O."""
 
 import logging
 from collections.abc import Callable
@@ -10,19 +10,19 @@ from oncegate_spark.protocol.answers import Claimed
 from oncegate_spark.protocol.calls.namespace import Calls
 from oncegate_spark.protocol.calls.steps import Pause, Steps
 
-WRITE_LEASES_MAX = 10  # a write() that takes longer is stuck: let another attempt have the ids
+WRITE_LEASES_MAX = 10  # a write() that takes longer is stuck: let another attempt have its ids
 
 log = logging.getLogger("oncegate_spark")
 
 
 @dataclass(frozen=True)
 class ClaimLease:
-    """A lease that is to be renewed.
+    """A lease to be renewed.
 
-    what       what it is of, for a person
-    began_ms   when the answered try began, on the client's clock: the lease runs from there
-    lease_ms   how long it runs
-    renew      the steps of a request for a full lease from now on; takes the calls and a timeout in ms
+    what       names the claim in log lines
+    began_ms   start of the answered try on the client's clock, from which the lease runs
+    lease_ms   length of the lease
+    renew      returns the steps of a request for a full lease from now, given the calls and a timeout in ms
     """
 
     what: str
@@ -32,7 +32,7 @@ class ClaimLease:
 
 
 def claim_lease(claimed: Claimed) -> ClaimLease | None:
-    """The lease of a claim; None where nothing was granted."""
+    """Returns the lease of a claim; None if nothing was granted."""
     claim = claimed.claim
     if claim is None:
         return None
@@ -46,9 +46,9 @@ def claim_lease(claimed: Claimed) -> ClaimLease | None:
 
 
 def renewals(calls: Calls, lease: ClaimLease | None) -> Steps[None]:
-    """Renew a lease at a third of it, as steps, until nobody takes them further or the work takes too long.
+    """Renews a lease after each third of it, until the caller stops or ten leases have passed.
 
-    Work that takes longer than ten leases is no longer renewed: a stuck writer must not hold ids for ever.
+    The limit keeps a stuck writer from holding ids for ever.
     """
     if lease is None:
         return
@@ -61,4 +61,4 @@ def renewals(calls: Calls, lease: ClaimLease | None) -> Steps[None]:
         except OncegateError as error:
             log.warning("%s could not be renewed: %s", lease.what, error)
         yield Pause(third_ms)
-    log.warning("write() has taken %d leases; %s is no longer renewed", WRITE_LEASES_MAX, lease.what)
+    log.warning("write() has run for %d leases; %s is no longer renewed", WRITE_LEASES_MAX, lease.what)

@@ -1,6 +1,6 @@
-"""The calls of a namespace: of ids, look-ups, and the namespace itself. No I/O: both clients take the steps.
+"""Calls for ids, look-ups and the namespace itself, as steps for both clients. No I/O.
 
-The calls of topics, batches and producers are in files of their own.
+The calls for topics, batches and producers are in modules of their own.
 """
 
 import base64
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class Calls:
-    """The calls to one namespace, as steps. Each raises what `errors` draws."""
+    """Calls to one namespace, as steps; `errors` lists what they raise."""
 
     def __init__(self, tries: Tries, namespace: str) -> None:
         self.tries = tries
@@ -59,7 +59,7 @@ class Calls:
         id_set: str | None = None,
         locate: bool = False,
     ) -> Steps[tuple[Verdicts, int]]:
-        """Ask for ids under a lease; the verdicts, and when the answered try began (ms)."""
+        """Claims ids under a lease; returns the verdicts, and the start of the answered try in ms."""
         headers = {**ids_headers(id_set), **attempt_headers(token, call), **scope_headers(scope)}
         if payloads:
             headers["Oncegate-Digest-Cols"] = ",".join(codecs.payload_names(payloads))
@@ -72,7 +72,7 @@ class Calls:
     def settle(
         self, claim: str, verb: str, timeout_ms: int | None = None, result: bytes | None = None
     ) -> Steps[Settled]:
-        """Renew, complete or release a claim; complete it with a result, if there is one. Raises LostClaim."""
+        """Renews, completes or releases a claim; `result` is stored with its completion. Raises LostClaim."""
         path, what = f"/claims/{quote(claim, safe='')}:{verb}", f"{verb} of claim {claim}"
         brought = (None, b"") if result is None else (JSON, json_body({"result": base64.b64encode(result).decode()}))
         request = self.post(path, what, f"whether the claim is {verb.removesuffix('e')}ed", *brought)
@@ -88,10 +88,12 @@ class Calls:
     def take(
         self, owner: str, ids: Ids, scope: RetryScope | None = None, id_set: str | None = None, locate: bool = False
     ) -> Steps[Taken]:
-        """Take ids for good under an owner's name. Raises BadOption, BadId before anything is sent."""
+        """Claims ids permanently, without a lease, under an owner's name. Raises BadOption and BadId before anything is
+        sent.
+        """
         if not isinstance(owner, str) or not owner:
             raise BadOption(
-                f"owner is {owner!r}; it is a text that names the job and its input, the same at every run: "
+                f"owner is {owner!r}; it must be a text that names the job and its input, the same in every run: "
                 'take("load-2026-11-20", ids); nothing was taken'
             )
         id_list = listed(ids)
@@ -119,14 +121,14 @@ class Calls:
         locate: bool = False,
         spilled_ms: int | None = None,
     ) -> Steps[Produced]:
-        """Append rows, an Arrow stream, to a topic: all of them in one request, or nothing. Raises BadOption.
+        """Appends rows, an Arrow stream, to a topic in one request, all or nothing. Raises BadOption.
 
-        `spilled_ms`: when rows with ids were laid down, in ms since 1970, where they had waited for the gateway.
+        `spilled_ms`: when rows with ids were spilled, in ms since 1970, if they waited for the gateway.
         """
         ids = column_names(id_col)
         if not ids and (id_set is not None or locate):
-            reason = "locate asks for the first of each id" if locate else "id_set names the set of the rows' ids"
-            raise BadOption(f"{reason}; name the id by id_col; nothing was sent")
+            reason = "locate returns the first row of each id" if locate else "id_set names the scope of the rows' ids"
+            raise BadOption(f"{reason}: name the ids by id_col; nothing was sent")
         parameters = {"id_col": joined(id_col), "key_col": joined(key_col), "digest_col": joined(digest_cols)}
         parameters |= ({"locate": "true"} if locate else {}) | ({} if id_set is None else {"id_set": id_set})
         parameters |= {} if spilled_ms is None else {"spilled_ms": str(spilled_ms)}
@@ -147,7 +149,7 @@ class Calls:
         shadow: bool | None = None,
         on_ledger_down: str | None = None,
     ) -> Steps[None]:
-        """Create the namespace, or set it up."""
+        """Creates the namespace, or changes its settings."""
         return self.put(
             "",
             f"namespace {self.namespace}",
@@ -161,28 +163,28 @@ class Calls:
         )
 
     def delete_namespace(self, confirm: str = "") -> Steps[None]:
-        """Delete the namespace; one that holds something only where `confirm` is its name."""
+        """Deletes the namespace; `confirm` must be its name unless it is empty."""
         what = f"delete namespace {self.namespace}"
         request = Request("DELETE", self._root + query(confirm=confirm), what, "whether the namespace is deleted")
         yield from self.send(request, nothing_of)
         self.tries.marks.forget()
 
     def describe(self) -> Steps[dict[str, Any]]:
-        """Look up the namespace's settings and counters."""
+        """Returns the namespace's settings and counters."""
         return self.get("", f"look at namespace {self.namespace}", members_of)
 
     def limits(self) -> Steps[dict[str, Any]]:
-        """Look up what the gateway takes at most."""
+        """Returns the gateway's limits."""
         request = Request("GET", "/v1/limits", "look at the limits", "nothing; it only reads", {"Accept": codecs.JSON})
         return self.send(request, members_of)
 
     def explain(self, *columns: Any, id_set: str = "") -> Steps[dict[str, Any]]:
-        """Look up what is known of one id of a set, given as its columns' values. Raises BadId; nothing was sent."""
+        """Returns everything known of one id, given as the values of its columns. Raises BadId; nothing was sent."""
         parameters = urlencode([*(("id", text_of(column)) for column in columns), ("id_set", id_set)])
         return self.get(f"/ids:explain?{parameters}", "explain", members_of)
 
     def put(self, path: str, made: str, **members: object) -> Steps[None]:
-        """Make what has this path, or set it up; None: not said."""
+        """Creates or configures the resource at this path; members that are None are left out."""
         fields = {name: value for name, value in members.items() if value is not None}
         unknown = f"whether the {made.split()[0]} exists now, with these settings"
         request = Request("PUT", self._root + path, f"create {made}", unknown, JSON, json_body(fields))
@@ -196,43 +198,44 @@ class Calls:
         headers: Mapping[str, str] | None = None,
         body: bytes | memoryview = b"",
     ) -> Request:
-        """A call below the namespace; for `send`. Raises BadOption for a body that is not bytes."""
+        """Builds a POST below the namespace, for `send`. Raises BadOption for a body that is not bytes."""
         codecs.check_body(body)
         return Request("POST", self._root + path, what, unknown, headers or {}, body)
 
     def get(self, path: str, what: str, read: Callable[[Reply], T], accept: str = codecs.JSON) -> Steps[T]:
-        """Send a GET below the namespace and read its reply."""
+        """Sends a GET below the namespace and parses its reply."""
         request = Request("GET", self._root + path, what, "nothing; it only reads", {"Accept": accept})
         return self.send(request, read)
 
     def send(self, request: Request, read: Callable[[Reply], T], timeout_ms: int | None = None) -> Steps[T]:
-        """What `read` makes of the reply that decides; Unreadable where it cannot."""
+        """Sends a request and parses the deciding reply with `read`. Raises Unreadable if that fails."""
         reply = yield from self.tries.of(request, timeout_ms)
         try:
             return read(reply)
         except (ValueError, KeyError, TypeError, pa.ArrowException, OncegateError) as error:
             raise Unreadable(
-                f"{request.what}: what {self.tries.address} answered cannot be read ({type(error).__name__}: {error}); "
-                f"is one of them older? unknown: {request.unknown}"
+                f"{request.what}: the reply of {self.tries.address} cannot be parsed ({type(error).__name__}: "
+                f"{error}); "
+                f"compare the versions of client and gateway; unknown: {request.unknown}"
             ) from error
 
 
 class LookedUp(Decided):
-    """The answer to `look_up`: nothing is granted."""
+    """Result of `look_up`, which grants nothing."""
 
     @property
     def written(self) -> Any:
-        """These are written."""
+        """Ids that are written."""
         return self._those(self.verdicts.known)
 
     @property
     def held(self) -> Any:
-        """These a claim holds; where its lease is over, its holder may have written them."""
+        """Ids that a claim holds; if its lease has expired, its holder may have written them."""
         return self._those(self.verdicts.held)
 
 
 def look_up(calls: Calls, ids: Ids, id_set: str | None = None) -> Steps[LookedUp]:
-    """Ask what is known of ids. Raises BadId before anything is sent."""
+    """Returns the state of ids without claiming them. Raises BadId before anything is sent."""
     id_list = listed(ids)
     columns = id_columns(id_list)
     body, what = codecs.ids_body(columns), f"look-up of {len(columns[0])} ids"

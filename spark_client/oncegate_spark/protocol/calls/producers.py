@@ -1,7 +1,7 @@
-"""What a driver and a producer know of themselves, and how they ask, as steps. No I/O: both clients take them.
+"""State and calls of a driver and of a producer, as steps for both clients. No I/O.
 
-A producer writes one lane of a source, in order. Registering gives it an epoch, which no other attempt ever gets;
-whatever an older epoch asks for afterwards is refused (FENCED). The driver owns the retries: it alone acks.
+A producer writes one lane of a source, in order. Registering gives it a new epoch; requests with an older epoch are
+refused (FENCED). Only the driver, which owns the retries, acks.
 """
 
 import json
@@ -32,7 +32,7 @@ from oncegate_spark.protocol.payloads import OF_SEQUENCES, conflict, dropped
 from oncegate_spark.protocol.payloads import checked as checked_conflict
 from oncegate_spark.protocol.sequences import Sequences, packed, sequence_array
 
-PAGE_INTERVALS = 1_000  # as many of each kind as one answer may have
+PAGE_INTERVALS = 1_000  # the gateway's maximum of each kind in one reply
 
 SOURCE_ID = "source_id"
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class DriverCalls:
-    """Owns the retries of some producers, under a token of its own."""
+    """Owner of the retries of some producers, under a token of its own."""
 
     def __init__(self, calls: Calls, name: str, token: str | None = None) -> None:
         self.name = checked(name, "driver")
@@ -49,7 +49,7 @@ class DriverCalls:
         self._calls = calls
 
     def register(self) -> Steps[DriverEpoch]:
-        """Become the driver of this name, under a new epoch."""
+        """Registers as the driver of this name, under a new epoch."""
         registered = yield from self._post("register", {"token": self.token}, _driver_epoch)
         self.epoch = registered.epoch
         return registered
@@ -57,9 +57,11 @@ class DriverCalls:
     def ack(
         self, upto: Mapping[str, int], batch: int | None, topic: str | None = None, source_offsets: str | None = None
     ) -> Steps[Acked]:
-        """Say that nobody retries these any more. Raises BadOption before registering, OlderBatch, Fenced."""
+        """Acks sequences and a batch that will never be retried. Raises BadOption before registering, OlderBatch,
+        Fenced.
+        """
         if topic is None and source_offsets is not None:
-            raise BadOption("source_offsets come with the topic that is written to; give topic; nothing was acked")
+            raise BadOption("source_offsets need topic, the topic that is written to; nothing was acked")
         pairs = [{"producer": producer, "sequence": sequence} for producer, sequence in upto.items()]
         fields = {"token": self.token, "epoch": registered(self.epoch), "upto": pairs}
         optional = {"batch": batch, "topic": topic, "source_offsets": source_offsets}
@@ -74,7 +76,7 @@ class DriverCalls:
 
 
 class ProducerCalls:
-    """A producer as one attempt has it: token, epoch, the number of the next call, and the claims that are open."""
+    """A producer as one attempt has it: token, epoch, the number of the next call, and its open claims."""
 
     def __init__(
         self,
@@ -91,14 +93,17 @@ class ProducerCalls:
         self.epoch: int | None = None
         self.lease_ms = lease_ms
         if gaps not in ("allow", "refuse"):
-            raise BadOption(f"gaps is allow or refuse, not {gaps!r}; nothing was written")
+            raise BadOption(f"gaps must be allow or refuse, not {gaps!r}; nothing was written")
         self._gaps, self._source_id = gaps, source_id
         self._calls = calls
         self._next = 0
         self._open: dict[int, ClaimedSequences] = {}
 
     def register(self) -> Steps[Registered]:
-        """Wait while another attempt's lease lives: until it closes, dies, or is seen to hold on for too long."""
+        """Registers, waiting while another attempt holds a live lease.
+
+        Raises ProducerBusy once that attempt has renewed nothing for its lease + 50 %.
+        """
         watch: BusyWatch | None = None
         tries = self._calls.tries
         while True:
@@ -129,7 +134,7 @@ class ProducerCalls:
     def claim(
         self, sequences: Sequences, prev_sequence: int | None, lease_ms: int | None = None
     ) -> Steps[ClaimedSequences]:
-        """Claim sequences, strictly increasing. Raises BadId before anything is sent, Gap, OutOfOrder, Fenced."""
+        """Claims strictly increasing sequences. Raises BadId before anything is sent, Gap, OutOfOrder, Fenced."""
         numbers = sequences if isinstance(sequences, pa.Array | pa.ChunkedArray) else list(sequences)
         column = sequence_array(numbers)
         call, headers = self._next_call(), {"Content-Type": codecs.PACKED, "Accept": codecs.PACKED}
@@ -153,16 +158,18 @@ class ProducerCalls:
         return claimed
 
     def complete(self, claimed: ClaimedSequences) -> Steps[None]:
-        """Complete a claim. Raises StillBusy where some sequences are not this attempt's."""
+        """Completes a claim. Raises StillBusy if some sequences are not this attempt's."""
         yield from self.settle(claimed, "complete")
         if claimed.verdicts.unsettled:
             raise StillBusy(
                 f"{claimed.verdicts.granted} sequences of producer {self.name} are written and completed; "
-                f"{claimed.verdicts.unsettled} are not this attempt's, and are not known to be written"
+                f"{claimed.verdicts.unsettled} belong to another attempt; whether those are written is unknown"
             )
 
     def settle(self, claimed: ClaimedSequences, verb: str, timeout_ms: int | None = None) -> Steps[Settled | None]:
-        """None where nothing was granted. Raises Fenced when a newer attempt has the producer."""
+        """Completes, releases or renews a claim; returns None if nothing was granted. Raises Fenced
+        by a newer attempt.
+        """
         if not claimed.verdicts.granted:
             return None
         fields = {"token": self.token, "epoch": registered(self.epoch), "call": claimed.call}
@@ -174,7 +181,7 @@ class ProducerCalls:
         return done
 
     def held(self, claimed: ClaimedSequences) -> ClaimLease | None:
-        """What is to be renewed while the granted rows are being written; None where nothing was granted."""
+        """Returns the lease to renew while the granted rows are written; None if nothing was granted."""
         if not claimed.verdicts.granted:
             return None
         fields = {"token": self.token, "epoch": registered(self.epoch), "call": claimed.call}
@@ -187,7 +194,7 @@ class ProducerCalls:
         return ClaimLease(f"producer {self.name}", claimed.began_ms, claimed.verdicts.lease_ms, renew)
 
     def close(self, timeout_ms: int | None = None) -> Steps[None]:
-        """The lease ends now: what is open may be taken over at once. No effect before registering."""
+        """Ends the lease, so that open claims may be taken over at once. No effect before registering."""
         if self.epoch is not None:
             fields = {"token": self.token, "epoch": self.epoch}
             yield from self._post("close", fields, lambda reply: None, "whether the lease has ended", timeout_ms)
@@ -202,9 +209,9 @@ class ProducerCalls:
         digest_cols: Columns = (),
         on_conflict: str = "fail",
     ) -> Steps[Produced]:
-        """Append rows, an Arrow stream, whose sequences are granted, written and done in one request.
+        """Appends rows, an Arrow stream, whose sequences are claimed, written and completed in one request.
 
-        Raises PayloadConflict for sequences that are written with another payload, unless on_conflict is "drop".
+        Raises PayloadConflict for sequences written with another payload, unless on_conflict is "drop".
         """
         drops, payload = checked_conflict(on_conflict) == "drop", column_names(digest_cols) if digest_cols else ()
         query = {"producer": self.name, "epoch": str(registered(self.epoch)), "sequence_col": sequence_col}
@@ -231,7 +238,7 @@ class ProducerCalls:
         return done
 
     def explain(self) -> Steps[dict[str, Any]]:
-        """Look up what is known of the producer, its intervals page by page."""
+        """Returns everything known of the producer, reading its intervals page by page."""
         path, what = f"/producers/{quote(self.name, safe='')}", f"look at producer {self.name}"
         explained = yield from self._calls.get(f"{path}?limit={PAGE_INTERVALS}", what, _members)
         while (after := explained.pop("next")) is not None:
@@ -240,13 +247,13 @@ class ProducerCalls:
         return explained
 
     def left(self, error: BaseException | None) -> None:
-        """The attempt is left. Raises NotCompleted when something is open, or notes it on the error it is left with."""
+        """Raises NotCompleted if a claim is open at the end of the attempt, or adds a note to `error`."""
         if not self._open:
             return
         count = sum(claimed.verdicts.granted for claimed in self._open.values())
         text = (
-            f"producer {self.name} was left with {count} granted sequences neither completed nor released; "
-            "unknown: whether they are written. The next attempt takes them over"
+            f"producer {self.name} ended with {count} granted sequences neither completed nor released; unknown: "
+            "whether they are written. The next attempt takes them over"
         )
         self._open.clear()
         if error is None:
@@ -276,7 +283,7 @@ class ProducerCalls:
 def with_newer(
     ask: Callable[[Mapping[str, object]], Steps[T]], fields: Mapping[str, object], name: str, value: str | None
 ) -> Steps[T]:
-    """Asks with a field that an older gateway does not know, and without it there; None: it is left out."""
+    """Sends a request with a field that older gateways reject, and repeats it without the field for those."""
     if value is None:
         return (yield from ask(fields))
     try:
@@ -288,16 +295,20 @@ def with_newer(
 
 
 def checked(name: str, what: str) -> str:
-    """Raises BadOption for what names nothing."""
+    """Returns the name of a producer, driver or topic. Raises BadOption if it is empty or not a text."""
     if not isinstance(name, str) or not name:
-        raise BadOption(f"a {what} is named by a text, the same at every run, not {name!r}; nothing was written")
+        raise BadOption(
+            f"the name of a {what} must be a text, the same in every run, not {name!r}; nothing was written"
+        )
     return name
 
 
 def registered(epoch: int | None) -> int:
-    """Raises BadOption before the first registration: a late one would fence whoever came in between."""
+    """Returns the epoch. Raises BadOption before the first registration: registering now would fence later attempts."""
     if epoch is None:
-        raise BadOption("register first: `with gateway.producer(…)`, `with gateway.driver(…)` do; nothing was written")
+        raise BadOption(
+            "not registered: use `with gateway.producer(…)` or `with gateway.driver(…)`; nothing was written"
+        )
     return epoch
 
 
@@ -331,6 +342,5 @@ def _refused(part: Mapping[str, Any]) -> RefusedPart:
 
 def _settled(reply: Reply) -> Settled:
     document = json.loads(reply.body)
-    return Settled(
-        document["state"], document["settled"], 0, document["lease_ms"], reply.began_ms
-    )  # all of it, or Fenced
+    # No id is taken over: all of them are this attempt's, or the request was refused with FENCED.
+    return Settled(document["state"], document["settled"], 0, document["lease_ms"], reply.began_ms)

@@ -1,8 +1,8 @@
-"""Calls as steps, the same for both clients: the request to send, or how long to wait, one after another.
+"""Calls as generators, shared by both clients: each yields requests to send and pauses to wait.
 
-A generator yields a `Try` or a `Pause`. The client with the socket and the clock takes the step and sends its end back:
-a `Reply` or a `WireFailure` for a try, None for a pause. Nothing here waits, sends or is asynchronous. Also here: how
-requests are written (paths, queries, headers, JSON), and the meaning of replies that several calls share.
+A generator yields a `Try` or a `Pause`. The client with the socket and the clock executes it and sends back its end: a
+`Reply` or `WireFailure` for a try, None for a pause. Nothing in here waits, sends or is asynchronous. The module also
+encodes paths, queries, headers and JSON, and parses replies that several calls share.
 """
 
 import json
@@ -23,13 +23,15 @@ from oncegate_spark.protocol.packed import Verdicts
 from oncegate_spark.version import user_agent
 
 T = TypeVar("T")
-# Of a gateway that is older than the header; before any effect.
+# Refusal of a gateway that is older than the header; it comes before any effect.
 _NO_WRITER = b"the header Oncegate-Writer is not taken here"
 
 
 @dataclass(frozen=True)
 class Try:
-    """Send this once. `left_ms`: what is left for the whole call; waiting for a free connection may take all of it."""
+    """Send the request once. `left_ms`: time left for the whole call, which waiting for a free
+    connection may use up.
+    """
 
     request: Request
     timeout_ms: int
@@ -38,7 +40,7 @@ class Try:
 
 @dataclass(frozen=True)
 class Pause:
-    """Wait so long before the next step."""
+    """Wait before the next step."""
 
     duration_ms: int
 
@@ -49,10 +51,10 @@ Steps = Generator[Step, StepEnd, T]
 
 
 class Tries:
-    """Requests to one namespace of one gateway, each tried until the gateway answers with a decision.
+    """Sends requests to one namespace of one gateway, each retried until a reply decides.
 
-    `patient`: also while it is down; without it only what ends work that was begun is. `writer`: named by the requests
-    that write; None where nobody said it, or the gateway does not know the header.
+    `patient`: also retried while the gateway is down; otherwise only requests that end work already begun are.
+    `writer`: named by requests that write; None if unknown, or if the gateway rejects the header.
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class Tries:
         self.outage = Outage(address)
 
     def of(self, request: Request, timeout_ms: int | None = None) -> Steps[Reply]:
-        """The reply that decides. Raises what `errors` draws."""
+        """Returns the deciding reply. Raises the errors listed in `errors`."""
         timeout_ms = self.timeout_ms if timeout_ms is None else timeout_ms
         patient = self.patient or request.ends_work
         effort = Effort(
@@ -101,7 +103,7 @@ class Tries:
     def _headed(self, request: Request, try_ms: int) -> Request:
         headers = {**request.headers, "User-Agent": user_agent()}
         if not request.path.startswith("/v1/namespaces/"):
-            return replace(request, headers=headers)  # of the gateway itself, which takes no more there
+            return replace(request, headers=headers)  # a route of the gateway itself, which accepts no further headers
         headers["Oncegate-Timeout-Ms"] = str(try_ms)
         if self.writer is not None and takes_writer(request.path):
             headers[WRITER] = self.writer.header()
@@ -110,7 +112,7 @@ class Tries:
         return replace(request, headers=headers)
 
 
-RetryScope = tuple[str, int]  # a driver, and the number of its batch: ids are forgotten when that is acked
+RetryScope = tuple[str, int]  # a driver, and its batch: the ids are forgotten once the batch is acked
 
 ID_SET = "Oncegate-Id-Set"
 JSON = {"Content-Type": codecs.JSON}
@@ -118,38 +120,37 @@ _ALWAYS = frozenset({"write_id", "id_set"})
 
 
 def query(**parameters: str) -> str:
-    """Write a query, with its question mark. What is empty is left out, except where the gateway wants to see it."""
+    """Encodes a query string with its question mark; omits empty values, except those that the
+    gateway distinguishes.
+    """
     fields = {name: value for name, value in parameters.items() if value or name in _ALWAYS}
     return f"?{urlencode(fields)}" if fields else ""
 
 
 def located(locate: bool) -> str:
-    """Write the query of a request that may ask where the first of each duplicate is."""
     return "?locate=true" if locate else ""
 
 
 def joined(columns: Columns) -> str:
-    """Write the names of columns as one parameter. Raises BadOption."""
+    """Joins column names to one parameter. Raises BadOption."""
     return ",".join(column_names(columns))
 
 
 def topic_path(topic: str) -> str:
-    """Write the path of a topic, below the namespace's."""
     return f"/topics/{quote(topic, safe='')}"
 
 
 def json_body(fields: Mapping[str, object]) -> bytes:
-    """Write a body in JSON; its headers are `JSON`."""
+    """Encodes a JSON body, to be sent with the headers `JSON`."""
     return json.dumps(fields).encode()
 
 
 def attempt_headers(token: str, call: int) -> dict[str, str]:
-    """Give the headers that say which try of which attempt it is."""
     return {"Oncegate-Token": token, "Oncegate-Call": str(call)}
 
 
 def scope_headers(scope: RetryScope | None) -> dict[str, str]:
-    """Give the headers of a batch that ids belong to; none without one."""
+    """Returns the headers for ids that belong to a driver's batch; none without a batch."""
     if scope is None:
         return {}
     driver, batch = scope
@@ -157,7 +158,6 @@ def scope_headers(scope: RetryScope | None) -> dict[str, str]:
 
 
 def ids_headers(id_set: str | None) -> dict[str, str]:
-    """Give the headers of a request that asks of ids in a set."""
     named = {} if id_set is None else {ID_SET: quote(id_set, safe="")}
     return {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED, **named}
 
@@ -166,26 +166,26 @@ _OFFSETS = "oncegate-offsets"
 
 
 def nothing_of(reply: Reply) -> None:
-    """Being answered by a gateway is all there is to know. Raises ValueError for the page of somebody on the way."""
+    """Accepts any reply of a gateway. Raises ValueError for an HTML page, which a proxy sent."""
     if "html" in reply.headers.get("content-type", ""):
-        raise ValueError("a page of HTML, as no gateway answers")
+        raise ValueError("an HTML page, which no gateway sends")
 
 
 def members_of(reply: Reply) -> dict[str, Any]:
-    """Reads a JSON document as it is."""
     return dict(json.loads(reply.body))
 
 
 def verdicts_of(reply: Reply, count: int, locate: bool = False) -> Verdicts:
-    """Reads a packed answer to `count` ids or sequences. Raises Refused."""
+    """Decodes a packed reply for `count` ids or sequences. Raises Refused."""
     id_set = reply.headers.get(ID_SET.lower())
     return Verdicts.read(reply.body, count, None if id_set is None else unquote(id_set), locate)
 
 
 def produced_of(reply: Reply, id_count: int | None, locate: bool = False) -> Produced:
-    """Reads the answer to a produce request.
+    """Parses the reply to a produce request.
 
-    `id_count`: how many rows were sent with ids; None without. `locate`: the firsts of duplicates were asked for.
+    `id_count`: number of rows sent with ids; None for rows without. `locate`: the first writes of duplicates were
+    requested.
     """
     if id_count is None:
         document = json.loads(reply.body)
@@ -195,7 +195,6 @@ def produced_of(reply: Reply, id_count: int | None, locate: bool = False) -> Pro
 
 
 def offsets_of(document: dict[str, Any]) -> tuple[ProducedOffsets, ...]:
-    """Reads where rows were written, from a JSON document."""
     return tuple(
         ProducedOffsets(member["partition"], member["first_offset"], member["rows"], member.get("topic"))
         for member in document["offsets"]

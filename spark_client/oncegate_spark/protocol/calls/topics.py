@@ -1,4 +1,4 @@
-"""The calls about topics: made, looked at, listed and read. No I/O."""
+"""Calls that create, describe, list and read topics. No I/O."""
 
 import base64
 import json
@@ -13,8 +13,8 @@ from oncegate_spark.protocol.calls.steps import Steps, joined, members_of, query
 from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.effort import Reply
 
-FETCH_ROWS = 100_000  # as the gateway's default; fewer come where they are wide
-PAGE_NAMES = 1_000  # as many as one answer may have
+FETCH_ROWS = 100_000  # the gateway's default; fewer rows come if they are wide
+PAGE_NAMES = 1_000  # the gateway's maximum in one reply
 
 
 def create_topic(
@@ -26,7 +26,7 @@ def create_topic(
     schema: pa.Schema | None = None,
     merge_schema: bool = False,
 ) -> Steps[None]:
-    """Create a topic, or change the retention of one that exists, or add columns to it."""
+    """Creates a topic, or changes the retention or adds columns of an existing one."""
     return calls.put(
         topic_path(topic),
         f"topic {topic}",
@@ -39,12 +39,12 @@ def create_topic(
 
 
 def look_at(calls: Calls, topic: str) -> Steps[Topic]:
-    """Look up a topic's schema, ends and retention. Raises NotFound."""
+    """Returns a topic's schema, offsets and retention. Raises NotFound."""
     return calls.get(topic_path(topic), f"look at topic {topic}", _topic)
 
 
 def names(calls: Calls) -> Steps[list[str]]:
-    """List the namespace's topics, page by page."""
+    """Lists the namespace's topics, page by page."""
     topic_names: list[str] = []
     after: str | None = ""
     while after is not None:
@@ -58,19 +58,19 @@ def names(calls: Calls) -> Steps[list[str]]:
 def fetch(
     calls: Calls, topic: str, offset: int, max_rows: int, partition: int, columns: Columns | None = None
 ) -> Steps[tuple[pa.Table | None, int]]:
-    """Read rows of one partition from an offset on; with them the offset to go on from. Raises OffsetTrimmed."""
+    """Reads rows of one partition from an offset; returns them with the next offset. Raises OffsetTrimmed."""
     parameters = query(offset=str(offset), max_rows=str(max_rows), columns=joined(columns or ()))
     path = f"{topic_path(topic)}/partitions/{partition}/records{parameters}"
     return calls.get(path, f"fetch of topic {topic}", _fetched, codecs.ARROW)
 
 
 def read(calls: Calls, topic: str, columns: Columns | None = None) -> Steps[pa.Table | None]:
-    """Read all rows that are there at the time of the call, partition by partition."""
+    """Reads all rows present at the time of the call, partition by partition."""
     description = yield from look_at(calls, topic)
     parts: list[pa.Table] = []
     for partition, (low, high) in enumerate(zip(description.low_offsets, description.high_offsets, strict=True)):
         parts += yield from _partition(calls, topic, partition, low, high, columns)
-    # Columns may be added while it reads; what was read before has nulls there.
+    # Columns may be added during the read; rows read earlier get nulls there.
     return pa.concat_tables(parts, promote_options="default") if parts else None
 
 
@@ -82,7 +82,8 @@ def _partition(
         rows = min(FETCH_ROWS, high - offset)
         try:
             table, following = yield from fetch(calls, topic, offset, rows, partition, columns)
-        except OffsetTrimmed as gone:  # retention has dropped rows since we looked: what is left is all there is
+        # retention deleted rows since the look-up: continue at the first row that is left
+        except OffsetTrimmed as gone:
             table, following = None, gone.low_offset
         if following <= offset:
             break
