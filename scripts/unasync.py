@@ -25,41 +25,40 @@ LINE = re.compile(r"^( *)\S.*?  # sync: (.+)\n", re.MULTILINE)
 
 PHRASES = (
     ("a program with asyncio uses it", "a program without asyncio uses it"),
+    ("The attempt of the asyncio client", "The attempt of the blocking client"),
     (
-        "for one event loop and any number of calls at a time.\n\n    Each call",
-        "for one thread.\n\n    Each call",
+        "for one event loop and any number of concurrent calls.",
+        "for one thread.",
     ),
     (
         """
-    At most `connections_max` calls are on the wire together, the others wait for their turn within their own time. A
-    call that is cancelled is not undone: its effect is unknown, and only asking again under the same token and call
-    would tell.
+    At most `connections_max` calls are sent concurrently; the others wait for a connection within their own timeout.
+    The effect of a cancelled call is unknown, and only a repeat under the same token and call reveals it.
 """,
         "",
     ),
     (
         """
-    Its calls may be made side by side, each is a call of its own. When one is cancelled (a timeout around it, for
-    instance) its effect is unknown: ids that a cancelled `claim` was granted are nobody's until their lease is over,
-    and a claim whose `complete` was cancelled counts as open.
+    Calls may run concurrently. The effect of a cancelled call is unknown: ids granted to a cancelled `claim` stay held
+    until their lease expires, and a claim whose `complete` was cancelled counts as open.
 """,
         "",
     ),
-    ("\n\n    A call that is cancelled is not undone: its effect is unknown.\n", "\n"),
+    ("\n\n    The effect of a cancelled call is unknown.\n", "\n"),
     (
-        "an AsyncGateway holds connections and is never pickled: make one where it is used",
-        "a Gateway holds a connection and is never pickled: make one where it is used, in the task",
+        "an AsyncGateway holds connections and cannot be pickled: create one where it is used",
+        "a Gateway holds a connection and cannot be pickled: create one where it is used, in the task",
     ),
     (
-        "The same gateway with connections of its own.",
-        "The same gateway with a connection of its own, for another thread.",
+        "with the same settings and connections of its own.",
+        "with the same settings and a connection of its own, for another thread.",
     ),
-    ("large bodies: one for all of them.", "large bodies: a new one for each block."),
-    ("while the block runs, from a task, at", "while the block runs, from a thread, at"),
+    ("large bodies: one for all blocks.", "large bodies: a new one for each block."),
+    ("from a task while the block runs", "from a thread while the block runs"),
     ("over its own connections and clock", "over its own connection and clock"),
     ("over connections of its own", "over a connection of its own"),
-    ("Close its connections;", "Close its connection;"),
-    ("Close the connections.", "Close the connection."),
+    ("Closes its connections;", "Closes its connection;"),
+    ("Closes the connections.", "Closes the connection."),
 )
 
 TOKENS = (

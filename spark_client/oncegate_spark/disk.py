@@ -1,4 +1,4 @@
-"""Writes folders, names and files so that they survive a power failure once a function here has returned."""
+"""Creates folders and replaces files so that they survive a power failure once the function has returned."""
 
 import os
 from contextlib import suppress
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def make_folder(folder: Path, mode: int = 0o777) -> None:
-    """Make a folder and those missing above it, each with its name synced; no effect where it is there.
+    """Creates a folder and its missing parents, and syncs each name; does nothing if it exists.
 
     `mode`: of the folder itself. Raises OSError.
     """
@@ -18,7 +18,7 @@ def make_folder(folder: Path, mode: int = 0o777) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync the names in a folder: those that were made, changed or removed. Raises OSError."""
+    """Syncs the names in a folder after one was created, changed or removed. Raises OSError."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -27,10 +27,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def replace_file(file: Path, data: bytes) -> None:
-    """Replace a file by these bytes; a crash leaves the whole old file or the whole new one.
+    """Replaces a file; a crash leaves either the complete old file or the complete new one.
 
-    Its folder is made where it is missing. Raises OSError: the file is as it was, or, where its
-    folder cannot be synced, the new one; nothing else is left.
+    Creates its folder if missing. Raises OSError: the old file is unchanged or, if only its folder could not be synced,
+    the new file is in place.
     """
     make_folder(file.parent)
     new = file.with_name(f"{file.name}.{os.getpid()}.new")

@@ -1,4 +1,4 @@
-"""What every writer into Kafka by its own producer shares: the client, room in its queue, and who is refused."""
+"""Helpers shared by all writers that use their own Kafka producer."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from confluent_kafka import Producer
 
 _EXTRA = "pip install 'oncegate-spark[kafka]'"
-# Waited at once for room in the queue of what is sent; nothing wakes the one who waits.
+# Pause while the producer's queue is full; librdkafka has no notification for free space.
 _ROOM_S = 0.01
 
 
 def kafka_client(what: str) -> Any:
-    """The module of Kafka's client; `what`: needs it. Raises BadOption with the line to run."""
+    """Imports confluent_kafka; `what` names the caller. Raises BadOption with the command that installs it."""
     try:
         import confluent_kafka.admin
     except ImportError as error:
@@ -22,7 +22,7 @@ def kafka_client(what: str) -> Any:
 
 
 def hand_over(producer: "Producer", topic: str, **record: Any) -> None:
-    """Put a record into the queue of what is sent, once there is room. Raises KafkaException."""
+    """Queues a record for sending, waiting while the queue is full. Raises KafkaException."""
     while True:
         try:
             producer.produce(topic, **record)
@@ -32,12 +32,12 @@ def hand_over(producer: "Producer", topic: str, **record: Any) -> None:
 
 
 def is_fenced(kafka: Any, error: Any) -> bool:
-    """Whether an error of Kafka's says that a later producer has the transactional id."""
+    """True if a later producer took over the transactional id."""
     codes = kafka.KafkaError
     return error.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH)
 
 
 def is_unknown(kafka: Any, error: Any) -> bool:
-    """Whether an error of Kafka's says that brokers do not know who connects by these credentials."""
+    """True if the brokers rejected the credentials."""
     codes = kafka.KafkaError
     return error.code() in (codes._AUTHENTICATION, codes.SASL_AUTHENTICATION_FAILED)

@@ -1,4 +1,4 @@
-"""The sinks of `oncegate_spark.spark.sinks` under a shorter name, which the options of jobs hold."""
+"""Short import path of `oncegate_spark.spark.sinks`, which options of running jobs contain."""
 
 from oncegate_spark.spark.sinks import SUFFIX, Deliver, FileSink, Sink, SinkContext, files, load, read_files
 

@@ -1,10 +1,9 @@
-"""Records a task that writes as one span, the parent of its requests, and passes on the trace that a call is part of.
+"""Trace context: adds it to requests, and records a Spark task that writes as one span, the parent of its requests.
 
-The trace is that of OpenTelemetry's current span, else the one in the environment. Spans are recorded where
-OpenTelemetry's SDK is set up by the job, or where OTEL_TRACES_EXPORTER or an OTLP endpoint is set. Nothing that goes
-wrong with a trace fails a task. OpenTelemetry is no dependency and is not imported for passing on: a program with a
-current span has imported it. `TRACEPARENT` and `TRACESTATE` are the variables by which processes hand a trace on
-(OpenTelemetry, Environment Variable Carriers).
+The trace is that of OpenTelemetry's current span, else that of the environment variables `TRACEPARENT` and `TRACESTATE`
+(OpenTelemetry, Environment Variable Carriers). Spans are recorded if the job sets up OpenTelemetry's SDK, or if
+OTEL_TRACES_EXPORTER or an OTLP endpoint is set. A tracing failure never fails a task. OpenTelemetry is not a
+dependency: a program with a current span has imported it already.
 """
 
 import logging
@@ -17,13 +16,13 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
-# W3C Trace Context; ids of zeros are none.
+# W3C Trace Context; ids of zeros are invalid.
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _TRACESTATE = re.compile(r"[!-~][ -~]{0,511}")
 
 
 def trace_headers() -> dict[str, str]:
-    """Returns the headers that say which span a request is part of; none where there is none."""
+    """Returns the trace headers of a request; empty without a trace."""
     headers: dict[str, str] = {}
     if "opentelemetry.trace" in sys.modules:
         from opentelemetry import propagate
@@ -33,15 +32,15 @@ def trace_headers() -> dict[str, str]:
 
 
 def of_environment() -> dict[str, str]:
-    """Returns what TRACEPARENT says, and TRACESTATE beside it; nothing where that is no trace."""
+    """Returns the trace of TRACEPARENT and TRACESTATE; empty if there is none or it is invalid."""
     parent, state = os.environ.get("TRACEPARENT", ""), os.environ.get("TRACESTATE", "")
     if not _TRACEPARENT.fullmatch(parent):
         return {}
     return {"traceparent": parent} | ({"tracestate": state} if _TRACESTATE.fullmatch(state) else {})
 
 
-# A worker may be killed once its task is over: what is recorded is sent before, and a collector that is away is not
-# waited for.
+# A worker may be killed once its task ends. Spans are therefore flushed before, but a collector that does not answer
+# must not delay the task for longer than this.
 FLUSH_S = 2.0
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
@@ -50,8 +49,10 @@ log = logging.getLogger("oncegate_spark")
 
 @contextmanager
 def task_span(name: str, numbers: Mapping[str, int | str | None]) -> Iterator[None]:
-    """Records what runs inside, below what TRACEPARENT says; without the SDK it only runs. `numbers`: its attributes,
-    where they are known."""
+    """Records the block as a span below the trace of TRACEPARENT; without the SDK the block just runs.
+
+    `numbers`: attributes; those that are None are left out.
+    """
     provider = _provider(os.getpid())
     if provider is None:
         yield
@@ -72,7 +73,7 @@ def task_span(name: str, numbers: Mapping[str, int | str | None]) -> Iterator[No
 
 
 def asks(environ: Mapping[str, str]) -> bool:
-    """Tells whether the environment asks for traces, by OTLP."""
+    """True if the environment requests traces by OTLP."""
     variables = {name: value.strip().lower() for name, value in environ.items() if value.strip()}
     exporter = variables.get(
         "OTEL_TRACES_EXPORTER", "otlp" if any(name in variables for name in _ENDPOINTS) else "none"
@@ -82,7 +83,10 @@ def asks(environ: Mapping[str, str]) -> bool:
 
 @cache
 def _provider(_pid: int) -> Any:
-    """What records spans in this process; None: the SDK is not here, or nobody asks. `_pid`: Spark's workers fork."""
+    """Returns the tracer provider of this process; None without the SDK, or if no traces are requested.
+
+    `_pid` is part of the cache key because Spark's workers fork.
+    """
     try:
         from opentelemetry import trace
         from opentelemetry.sdk.trace import TracerProvider
@@ -95,7 +99,7 @@ def _provider(_pid: int) -> Any:
         return None
     with suppress(Exception):
         return _made()
-    log.warning("OpenTelemetry's variables ask for traces that cannot be sent from here: this task records none")
+    log.warning("OpenTelemetry's variables request traces, but no exporter can be created here: this task records none")
     return None
 
 

@@ -1,4 +1,4 @@
-"""The version of this package, and the name by which its requests go."""
+"""Version of this package, and its User-Agent."""
 
 import sys
 
@@ -6,5 +6,5 @@ __version__ = "1.0.0rc1"
 
 
 def user_agent() -> str:
-    """Returns the header User-Agent: one product for programs that run Spark, another for those that do not."""
+    """Returns the User-Agent header, which distinguishes programs that run Spark."""
     return f"oncegate-{'spark' if 'pyspark' in sys.modules else 'python'}/{__version__}"

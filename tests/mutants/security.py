@@ -118,8 +118,10 @@ SECURITY: tuple[Mutant, ...] = (
         "a key travels to the tasks in a pickle",
         "oncegate_spark.credentials::Credentials.__reduce__",
         replace_statement(
-            ("raise TypeError('a key is never pickled: name its file by api_key_file, or set ONCEGATE_API_KEY there')"),
-            ("print('a key is never pickled: name its file by api_key_file, or set ONCEGATE_API_KEY there')"),
+            (
+                "raise TypeError('a key cannot be pickled: name its file with api_key_file, or set ONCEGATE_API_KEY there')"
+            ),
+            ("print('a key cannot be pickled: name its file with api_key_file, or set ONCEGATE_API_KEY there')"),
         ),
         f"{_GIVEN}::test_a_key_is_shown_by_no_text_and_carried_by_no_pickle",
     ),

@@ -1,4 +1,4 @@
-"""The machine's clock and the event loop's sleep, as an argument."""
+"""Clock and sleep of the asyncio client, injected so that tests control time."""
 
 import asyncio
 import time
@@ -6,22 +6,19 @@ from typing import Protocol
 
 
 class AsyncClock(Protocol):
-    """As `Clock`, for a client whose waiting is awaited."""
+    """Clock of a client that awaits its pauses."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since some fixed time; never goes back."""
+        """Returns milliseconds since a fixed time; never decreases."""
 
-    async def sleep_ms(self, duration_ms: int) -> None:
-        """Wait so long, while others on the event loop run."""
+    async def sleep_ms(self, duration_ms: int) -> None: ...
 
 
 class AsyncSystemClock:
     """`AsyncClock` over the operating system and the event loop."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since the machine's start."""
         return time.monotonic_ns() // 1_000_000
 
     async def sleep_ms(self, duration_ms: int) -> None:
-        """Wait so long, while others on the event loop run."""
         await asyncio.sleep(duration_ms / 1000)  # noqa: TID251 - this is the clock

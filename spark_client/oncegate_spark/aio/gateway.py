@@ -1,4 +1,4 @@
-"""A gateway, as a program with asyncio uses it; needs neither Spark nor a connection until the first request.
+"""A gateway, as a program with asyncio uses it; needs no Spark, and no connection until the first request.
 
 async with AsyncGateway("http://gateway:8080", namespace="mail") as gateway:
     async with gateway.attempt() as attempt:
@@ -47,21 +47,28 @@ T = TypeVar("T")
 
 
 class AsyncGateway:
-    """Speaks to one namespace of one gateway, for one event loop and any number of calls at a time.
+    """Client of one namespace of one gateway, for one event loop and any number of concurrent calls.
 
-    Each call is tried until it is answered or its time is over. Raises what `errors` draws; every error says whether
-    something was written, was not, or is unknown.
+    Each call is retried until the gateway decides or its timeout expires. `errors` lists what calls raise; every error
+    has an outcome: written, not written or unknown.
 
-    At most `connections_max` calls are on the wire together, the others wait for their turn within their own time. A
-    call that is cancelled is not undone: its effect is unknown, and only asking again under the same token and call
-    would tell.
+    At most `connections_max` calls are sent concurrently; the others wait for a connection within their own timeout.
+    The effect of a cancelled call is unknown, and only a repeat under the same token and call reveals it.
 
-    `credentials`: the key and the certificates; without them the key of the environment's ONCEGATE_API_KEY, if any.
-
-    `on_down`: what calls do while the gateway is down. "block" tries for `timeout_ms`; "fail" raises Unavailable at
-    once; "spill" does too, but for rows with ids that an attempt produces: they are laid down in `spill` and sent in
-    order once it is back. What ends work that was begun (complete, release, commit, ack) is tried for `timeout_ms`.
-    `writer`: who writes, for the gateway's counts of duplicates."""
+    Args:
+        url: address of the gateway
+        namespace: must exist
+        timeout_ms: for a call with its retries
+        mark: ledger position from an earlier client, which the gateway must know
+        credentials: API key and certificates; by default the key in the environment variable ONCEGATE_API_KEY, if any
+        on_down: behaviour of calls while the gateway is down. "block" retries for `timeout_ms`; "fail" raises
+            Unavailable
+            at once; "spill" does too, except that rows with ids that an attempt produces are stored in `spill` and sent
+                in
+            order later. Calls that end begun work (complete, release, commit, ack) always retry for `timeout_ms`
+        spill: folder for `on_down="spill"`
+        writer: identifies the writer in the gateway's counts of duplicates
+    """
 
     def __init__(
         self,
@@ -105,16 +112,16 @@ class AsyncGateway:
         await self.close()
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        raise TypeError("an AsyncGateway holds connections and is never pickled: make one where it is used")
+        raise TypeError("an AsyncGateway holds connections and cannot be pickled: create one where it is used")
 
     async def close(self) -> None:
-        """Close its connections; the next call would open another one."""
+        """Closes its connections; a later call opens a new one."""
         await self._pool.close()
         if self._renewing is not None:  # sync: -
             await self._renewing.close()  # sync: -
 
     def twin(self) -> "AsyncGateway":
-        """The same gateway with connections of its own."""
+        """Returns a client with the same settings and connections of its own."""
         return AsyncGateway(
             self.url,
             self.namespace,
@@ -131,25 +138,27 @@ class AsyncGateway:
 
     @property
     def renewing(self) -> "AsyncGateway":
-        """The twin that renews leases, which must not wait behind large bodies: one for all of them."""
+        """The twin that renews leases, so that renewals never wait for large bodies: one for all blocks."""
         self._renewing = self._renewing or self.twin()  # sync: -
         return self._renewing  # sync: return self.twin()
 
     @property
     def mark(self) -> str | None:
-        """The newest position in the ledger that an answer rested on, as text; None before the first."""
+        """Newest ledger position on which a reply depended, as text; None before the first reply."""
         return self.calls.tries.marks.mark
 
     def attempt(
         self, token: str | None = None, scope: tuple[str, int] | None = None, *, id_set: str | None = None
     ) -> AsyncAttempt:
-        """Begin one try of some piece of work, under a fresh token unless one is given.
+        """Starts an attempt, under a new token unless one is given.
 
-        `scope`: a driver and the number of its batch: what is claimed and produced is forgotten once that driver acks
-        the batch, not by the horizon, and BatchOver is raised for what comes later.
-
-        `id_set`: the set of all ids that it claims and produces. Without it claimed ids are of the set "", and ids of
-        rows of the set that is named after their topic: the same id may be written to two topics, once to each.
+        Args:
+            scope: a driver and the number of its batch. Ids claimed and produced in it are forgotten once the driver
+                acks the
+                batch, regardless of the retention of ids; calls after the ack raise BatchOver
+            id_set: dedup scope of all its ids. By default claimed ids are in scope "", and ids of rows in the scope
+                named
+                after their topic, so that the same id may be written once to each of two topics
         """
         return AsyncAttempt(self, token, scope, id_set)
 
@@ -163,16 +172,22 @@ class AsyncGateway:
         gaps: str = "allow",
         source_id: str | None = None,
     ) -> AsyncProducer:
-        """Make the writer of one lane of a source, for one attempt; `driver` names who owns its retries.
+        """Returns the producer of one lane of a source, for one attempt; `async with` registers it.
 
-        Registered by `async with`. `gaps="refuse"`: its source has no holes, so a claim that passes one over raises
-        Gap, also without `prev_sequence`. `source_id`: of what the sequences number, as Kafka's topic id; the first
-        that is named is recorded for ever, and registering with another one raises SourceReplaced.
+        Args:
+            driver: name of the owner of its retries
+            gaps: "refuse" if the source has no holes: a claim that skips a sequence raises Gap, even without
+                `prev_sequence`
+            source_id: identity of the source, such as Kafka's topic id. The first registered one is stored permanently,
+                and
+                registering with another raises SourceReplaced
         """
         return AsyncProducer(self, name, driver=driver, token=token, lease_ms=lease_ms, gaps=gaps, source_id=source_id)
 
     def driver(self, name: str, token: str | None = None) -> AsyncDriver:
-        """Make the owner of producers' retries, which acks what nobody retries any more. Registered by `async with`."""
+        """Returns the driver of some producers, which acks sequences that are never retried; `async
+        with` registers it.
+        """
         return AsyncDriver(self, name, token)
 
     async def claim(
@@ -185,15 +200,15 @@ class AsyncGateway:
         payloads: Sequence[pa.Array] = (),
         id_set: str | None = None,
     ) -> tuple[Verdicts, int]:
-        """Ask for ids (columns of equal length); the verdicts and when the answered try began, in ms.
+        """Claims id columns of equal length; returns the verdicts, and the start of the answered try in ms.
 
-        `payloads`: columns of what each id comes with; one that is written with another is CONFLICT. `id_set`: the set
-        of the ids; without it, "".
+        `payloads`: payload columns; an id written with another payload is CONFLICT. `id_set`: dedup scope, "" by
+        default.
         """
         return await self.run(self.calls.claim(token, call, columns, lease_ms, scope, payloads, id_set))
 
     async def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Settled:
-        """Renew, complete or release a claim; these are the values of `verb`. Raises LostClaim for an unknown claim."""
+        """Applies `verb` to a claim: "renew", "complete" or "release". Raises LostClaim for an unknown claim."""
         return await self.run(self.calls.settle(claim, verb, timeout_ms))
 
     async def take(
@@ -205,18 +220,21 @@ class AsyncGateway:
         *,
         locate: bool = False,
     ) -> Taken:
-        """Have ids for good, without lease or completion. Asked again, the same owner is granted them again.
+        """Claims ids permanently, without a lease or a completion; the same owner is granted them again on request.
 
-        Granted: this owner's. Dropped: done, or another owner's, or earlier among these ids. Busy: claimed by an
-        attempt that lives; ask again later. After an error it is unknown what is taken, and asking again is harmless.
+        In the result, `granted` ids are this owner's; `dropped` ids are done, another owner's or repeated in the
+        request; `busy` ids are held by a live attempt: ask again later. After an error the effect is unknown, and a
+        repeat is harmless.
 
-        `id_set`: the set of the ids; without it, "dedup", which neither claimed nor produced ids are of. `locate`: as
-        of an attempt's claim.
+        `id_set`: dedup scope, by default "dedup", which claims and produced rows do not use. `locate`: as in `claim` of
+        an attempt.
         """
         return await self.run(self.calls.take(owner, ids, scope, id_set, locate))
 
     async def look_up(self, ids: Ids, id_set: str | None = None) -> namespace.LookedUp:
-        """Look up which ids of a set (as of a claim) are `written`, and which a claim has `held`; none is granted."""
+        """Returns which ids are `written` and which a claim has `held`, without claiming them;
+        `id_set` as in `claim`.
+        """
         return await self.run(namespace.look_up(self.calls, ids, id_set))
 
     async def produce(
@@ -232,15 +250,19 @@ class AsyncGateway:
         id_set: str | None = None,
         locate: bool = False,
     ) -> Produced:
-        """Append rows (an Arrow stream) to a topic: all in one, or nothing; `AsyncAttempt.produce` does it for tables.
+        """Appends rows (an Arrow stream) to a topic in one request, all or nothing; for tables use
+        `AsyncAttempt.produce`.
 
-        id_col   these columns are a row's id: what is GRANTED is written and done at once, DUPLICATE and SAME are
-                 dropped, BUSY is neither: ask for those rows again in a new call. A repeat after a lost reply is
-                 answered DUPLICATE `own`. Without: at least once, a repeat is written again.
-        key_col  rows of equal values there go to one partition. Without: all go to the next one.
-        digest_cols  these columns are the payload of a row's id: written before with another one, it is CONFLICT.
-        id_set   the set of the ids. Without: the one named after the topic.
-        locate   `verdicts.firsts` says where the first of each DUPLICATE is, and what its claim was completed with.
+        Args:
+            id_col: columns of a row's id. GRANTED rows are written and completed at once, DUPLICATE and SAME rows are
+                dropped;
+                claim BUSY rows again in a new call. A repeat after a lost reply is answered with DUPLICATE `own`.
+                    Without ids
+                rows are written at least once, and a repeat writes them again
+            key_col: columns whose equal values go to one partition; by default all rows go to the next partition
+            digest_cols: columns of the payload of a row's id; an id written with another payload is CONFLICT
+            id_set: dedup scope; by default named after the topic
+            locate: `verdicts.firsts` has the first write of each DUPLICATE, and the result of its claim
         """
         columns = (id_col, key_col, scope, digest_cols, id_set)
         return await self.run(self.calls.produce(topic, token, call, body, *columns, locate))
@@ -248,33 +270,36 @@ class AsyncGateway:
     async def stage(
         self, name: BatchName, owner: str, token: str, chunk: int, body: bytes | memoryview, key_col: Columns = ()
     ) -> Staged:
-        """Lay down rows (an Arrow stream) that `commit` may publish; nobody can read them before."""
+        """Stages rows (an Arrow stream) for a later `commit`; they are invisible until then."""
         return await self.run(batches.stage(self.calls, name, owner, token, chunk, body, key_col))
 
     async def commit(self, name: BatchName, order: Mapping[str, object]) -> Committed:
-        """Publish what was staged, all or nothing.
+        """Publishes staged rows, all or nothing.
 
         `order`: run, nonce, winners, digests, on_replay_mismatch, source_offsets.
         """
         return await self.run(batches.commit(self.calls, name, order))
 
     async def abort(self, name: BatchName, tokens: Sequence[str], timeout_ms: int | None = None) -> bool:
-        """Drop what these tokens have staged; no effect once the batch is committed: tells whether it is."""
+        """Drops the stages of these tokens; returns True if the batch is committed, in which case
+        nothing is dropped.
+        """
         return await self.run(batches.abort(self.calls, name, tokens, timeout_ms))
 
     async def source_offsets(self, app: str, topic: str, write_id: str = "") -> str:
-        """Look up where a job's source is to be read on, as its newest commit, or its driver's newest ack, has said.
+        """Returns the source offsets stored with a job's newest commit, or with its driver's newest ack.
 
-        `app`: of the batches' names, or the driver. All that the source had before is in effect. Raises NotFound where
-        nobody has said it, or the newest has not.
+        `app`: the app of the batches, or the driver. All rows before these offsets are written. Raises NotFound if none
+        are stored, or the newest commit or ack had none.
         """
         return await self.run(batches.source_offsets(self.calls, app, topic, write_id))
 
     async def open_lane(self, topic: str, producer: str, source_id: str | None = None) -> OpenedLane:
-        """Make or find the lane by which a client writes a producer's rows into a topic of Kafka itself.
+        """Opens the lane through which a client writes a producer's rows into a Kafka topic itself, or returns the
+        existing one.
 
-        From then on the topic is written by lanes alone. `oncegate_spark.direct` writes as one. `source_id`: as
-        `producer` takes it.
+        From then on only lanes write to the topic; `oncegate_spark.direct` implements such a writer. `source_id` as in
+        `producer`.
         """
         return await self.run(lanes.open_lane(self.calls, topic, producer, source_id))
 
@@ -287,10 +312,11 @@ class AsyncGateway:
         acked: int | None = None,
         topic_id: str | None = None,
     ) -> lanes.SequenceSpans:
-        """Ask which sequences of a lane are written, from `first` to `last`: inclusive spans, in order.
+        """Returns the written sequences of a lane from `first` to `last`, as inclusive spans in order.
 
-        Who asks has started the lane's id: nobody else writes the others then. `acked`: none up to it comes any more.
-        `topic_id`: Kafka's id of the topic as it is now; another one than before is refused (TOPIC_REPLACED).
+        The caller must have started the lane's transactional id, so that no other writer adds to them. `acked`: the
+        source delivers no sequence up to this one again. `topic_id`: Kafka's current id of the topic; the gateway
+        refuses another one than before (TOPIC_REPLACED).
         """
         return await self.run(lanes.ask_lane(self.calls, topic, producer, first, last, acked, topic_id))
 
@@ -302,22 +328,23 @@ class AsyncGateway:
         partition: int = 0,
         columns: Columns | None = None,
     ) -> tuple[pa.Table | None, int]:
-        """Read rows of one partition from an offset on; with them the offset to go on from. None when there are none.
+        """Reads rows of one partition from an offset; returns them (None if there are none) with the next offset.
 
-        `columns`: only these, in this order. Raises OffsetTrimmed below the lowest kept, LedgerBehind beyond the end.
+        `columns`: only these, in this order. Raises OffsetTrimmed below the lowest kept offset, LedgerBehind beyond the
+        end.
         """
         return await self.run(topics.fetch(self.calls, topic, offset, max_rows, partition, columns))
 
     async def read(self, topic: str, columns: Columns | None = None) -> pa.Table | None:
-        """Read all rows that a topic holds when it is asked, partition by partition; None when it has none."""
+        """Reads all rows that a topic holds at the time of the call, partition by partition; None if it has none."""
         return await self.run(topics.read(self.calls, topic, columns))
 
     async def topic(self, topic: str) -> Topic:
-        """Look up a topic's schema, ends and retention. Raises NotFound."""
+        """Returns a topic's schema, offsets and retention. Raises NotFound."""
         return await self.run(topics.look_at(self.calls, topic))
 
     async def topics(self) -> list[str]:
-        """List the namespace's topics by their names, sorted."""
+        """Lists the names of the namespace's topics, sorted."""
         return await self.run(topics.names(self.calls))
 
     async def create_topic(
@@ -330,26 +357,28 @@ class AsyncGateway:
         schema: pa.Schema | None = None,
         merge_schema: bool = False,
     ) -> None:
-        """Make a topic, or change the retention of one that is there. What is not given is left to the gateway.
+        """Creates a topic, or changes the retention of an existing one; omitted settings are left to the gateway.
 
-        `merge_schema`: columns of `schema` that the topic does not have are added behind its own, for good; they are
-        null in every row before. Raises Refused when the topic is there with other partitions, another schema or,
-        merging, a column of another type: nothing was changed.
+        `merge_schema`: appends the columns of `schema` that the topic lacks, permanently; they are null in earlier
+        rows. Raises Refused if the topic exists with other partitions, another schema or, when merging, a column of
+        another type: nothing was changed.
         """
         settings = (partitions, retention_ms, retention_bytes, schema, merge_schema)
         await self.run(topics.create_topic(self.calls, topic, *settings))
 
     async def describe(self) -> dict[str, Any]:
-        """Look up the namespace's settings and counters, as the gateway's JSON has them. Raises NotFound."""
+        """Returns the namespace's settings and counters, as in the gateway's JSON. Raises NotFound."""
         return await self.run(self.calls.describe())
 
     async def limits(self) -> dict[str, Any]:
-        """Look up what the gateway takes at most, as its JSON has it."""
+        """Returns the gateway's limits, as in its JSON."""
         return await self.run(self.calls.limits())
 
     async def explain(self, *columns: Any, id_set: str = "") -> dict[str, Any]:
-        """Look up what is known of one id (several values: an id of several columns) of a set, as the JSON has it.
-        `id_set`: of rows that were produced, their topic's name."""
+        """Returns everything known of one id, as in the gateway's JSON.
+
+        `columns`: the id's values, one per column. `id_set`: dedup scope, for produced rows the name of their topic.
+        """
         return await self.run(self.calls.explain(*columns, id_set=id_set))
 
     async def create_namespace(
@@ -363,45 +392,50 @@ class AsyncGateway:
         shadow: bool | None = None,
         on_ledger_down: str | None = None,
     ) -> None:
-        """Make the namespace, or set up one that is there: what is left out stays as it is.
+        """Creates the namespace, or changes an existing one; omitted settings are unchanged.
 
-        `horizon_ms`: how long a free id stays known after it is done, 0 for ever. `record_headers`: records in Kafka
-        topics say who wrote them, which `RecordCheck` and `check_records` check; set before anything is written.
-        `lease_expiry`: what becomes of an id whose lease ran out, "takeover", "hold" or "fail". `id_time`: how ids
-        carry the time at which they were made, "event_id" (as `EventIds` makes them), "uuid7" or "none"; those that
-        are older than what is known are STALE. `shadow`: all is granted, and what it would have been told beside and
-        counted. `on_ledger_down`: "reject", or "pass_marked", which grants ids `unchecked` meanwhile.
+        Args:
+            horizon_ms: retention of ids: time for which a completed id is kept, 0 for ever
+            auto_create_topics: whether a write creates its topic
+            record_headers: records in Kafka topics carry their writer, for `RecordCheck` and `check_records`; set it
+                before the
+                first write
+            lease_expiry: effect of an expired lease: "takeover", "hold" or "fail"
+            id_time: encoding of the creation time in ids: "event_id" (by `EventIds`), "uuid7" or "none"; ids older than
+                the
+                retention are STALE
+            shadow: grants everything, and only records and counts the verdicts
+            on_ledger_down: "reject", or "pass_marked" to grant ids `unchecked` while the ledger is down
         """
         settings = (horizon_ms, auto_create_topics, record_headers, lease_expiry, id_time, shadow, on_ledger_down)
         await self.run(self.calls.create_namespace(*settings))
 
     async def delete_namespace(self, *, confirm: str = "") -> None:
-        """Delete the namespace: its name is free, and whoever makes it again begins with nothing.
+        """Deletes the namespace; its name is free afterwards, and a new namespace of that name is empty.
 
-        `confirm`: the namespace's name, to delete it whatever it holds: ids, rows, batches and producers are then
-        forgotten for good. The newest mark is brought with it, so that a repeat never ends a later namespace of the
-        same name, and is forgotten when it is done.
+        `confirm`: the namespace's name, required unless it is empty; its ids, rows, batches and producers are lost. The
+        request carries the newest ledger position, so that a repeat never deletes a later namespace of the same name.
 
-        Raises NotEmpty: it holds something, nothing was deleted; Refused: it is `default`, or `confirm` is another
-        name; NotFound: it is not there, perhaps since an earlier try deleted it; LedgerBehind: it was made anew since.
+        Raises NotEmpty (nothing was deleted); Refused for `default` and for a wrong `confirm`; NotFound if it does not
+        exist, perhaps because an earlier try deleted it; LedgerBehind if it was created again since.
         """
         await self.run(self.calls.delete_namespace(confirm))
 
     async def drain_spill(self) -> Drained:
-        """Send the rows that wait in the spill folder, the oldest first, unless another call does so just now.
+        """Sends the rows in the spill folder, oldest first, unless another call is sending them.
 
-        Each `produce` does so too. An error leaves its entry and those behind it, and says what to do.
+        Each `produce` does so too. An error keeps its entry and the later ones; its message has the remedy.
         """
         return Drained() if self._spilling is None else await self._spilling.drain()
 
     async def produced(self, steps: Steps[Written], rows: Callable[[str], SpillEntry]) -> Written:
-        """Take the steps of a produce of these rows, or lay them down, as `on_down` says."""
+        """Executes a produce of these rows, or spills them according to `on_down`."""
         if self._spilling is None:
             return await self.run(steps)
         return await self._spilling.produce(steps, rows(self.namespace))
 
     async def run(self, steps: Steps[T]) -> T:
-        """Take the steps of a call, one after another, to its end."""
+        """Executes the steps of a call and returns its result."""
         end: StepEnd = None
         while True:
             try:
@@ -411,7 +445,7 @@ class AsyncGateway:
             end = await self.step(taken)
 
     async def step(self, step: Step) -> StepEnd:
-        """Wait, or try once; return how it ended."""
+        """Executes one step: a pause or a try."""
         if isinstance(step, Pause):
             await self.clock.sleep_ms(step.duration_ms)
             return None

@@ -1,4 +1,4 @@
-"""Renewing a lease from a task while the work under it goes on."""
+"""Renews a lease from a task while the work under it runs."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ from oncegate_spark.protocol.calls.lease import ClaimLease, renewals
 
 @asynccontextmanager
 async def renewal(gateway: AsyncRunner, lease: ClaimLease | None) -> AsyncIterator[None]:
-    """Renew a lease while the block runs, from a task of its own, and wait for that task at the end."""
+    """Renews a lease from a task while the block runs, and waits for that task at the end."""
     twin = gateway.renewing
     task = asyncio.create_task(twin.run(renewals(twin.calls, lease)), name="oncegate-renew")
     try:
@@ -19,4 +19,4 @@ async def renewal(gateway: AsyncRunner, lease: ClaimLease | None) -> AsyncIterat
         task.cancel()
         await asyncio.wait([task])
         if not task.cancelled():
-            task.result()  # what is no answer of the gateway is a bug, and said
+            task.result()  # anything but an error of the gateway is a bug and is raised

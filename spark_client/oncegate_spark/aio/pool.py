@@ -1,8 +1,8 @@
-"""Connections for asyncio, opened when they are first needed and used again.
+"""Connection pool of the asyncio client.
 
-Over the standard library: what crosses is one request and one reply at a time, which http.client writes and reads here
-as it does in `sync.connection`; httpx or aiohttp would bring half a dozen packages to every executor and no rule that
-we lack.
+Uses the standard library: each exchange is one request and one reply, which http.client encodes and parses here as in
+`sync.connection`. httpx or aiohttp would add half a dozen packages to every executor and nothing that this client
+needs.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from oncegate_spark.protocol.address import GatewayAddress, with_key
 from oncegate_spark.protocol.calls.steps import Try
 from oncegate_spark.protocol.effort import Reply, Request, WireFailure, lower_names
 
-CONNECTIONS_MAX = 8  # of the largest bodies (32 MiB), as many as a gateway holds at once (256 MiB); more calls wait
-HEAD_BYTES_MAX = 1 << 16  # as http.client allows a line
+CONNECTIONS_MAX = 8  # with the largest bodies (32 MiB) as much as a gateway buffers at once (256 MiB)
+HEAD_BYTES_MAX = 1 << 16  # http.client's limit for a line
 _INTERIM = re.compile(rb"HTTP/1\.[01] 1\d\d\b")
 
 
 class Pool:
-    """At most `connections_max` exchanges at a time with one gateway, for one event loop.
+    """Performs at most `connections_max` concurrent exchanges with one gateway, for one event loop.
 
-    A connection whose exchange did not end in a whole reply (an error, a timeout, a cancellation) is closed, so that no
-    other call can read the rest of it.
+    A connection is closed unless its exchange ended with a complete reply, so that no other call reads the rest of a
+    reply after an error, a timeout or a cancellation.
     """
 
     def __init__(self, url: str, credentials: Credentials, clock: AsyncClock, connections_max: int) -> None:
@@ -42,7 +42,7 @@ class Pool:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def exchange(self, step: Try) -> Reply:
-        """Try once, as soon as a connection is free. Raises WireFailure."""
+        """Performs one try once a connection is free. Raises WireFailure."""
         self._check_loop()
         ends_ms = self._clock.monotonic_ms() + step.left_ms
         try:
@@ -56,7 +56,7 @@ class Pool:
             self._free.release()
 
     async def close(self) -> None:
-        """Close what is idle, and from now on every connection after its exchange."""
+        """Closes idle connections, and every other connection after its exchange."""
         self._kept = False
         idle, self._idle = self._idle, []
         for wire in idle:
@@ -87,10 +87,10 @@ class Pool:
         loop = asyncio.get_running_loop()
         self._loop = self._loop or loop
         if self._loop is not loop:
-            raise RuntimeError("an AsyncGateway belongs to one event loop: make one in each; nothing was sent")
+            raise RuntimeError("an AsyncGateway belongs to one event loop: create one per loop; nothing was sent")
 
     def _idle_wire(self) -> "_Wire | None":
-        """The one used last, which the gateway is least likely to close now."""
+        """Returns the most recently used connection, which the gateway is least likely to be closing."""
         while self._idle:
             wire = self._idle.pop()
             if not wire.ending:
@@ -106,17 +106,19 @@ class Pool:
 
 
 class Reading:
-    """A reply whose bytes come in as they like, read by http.client once they are there."""
+    """Collects the bytes of a reply and parses it with http.client once it is complete."""
 
     def __init__(self, method: str) -> None:
         self._method = method
         self._data = bytearray()
         self._head: http.client.HTTPResponse | None = None
         self._body_at = 0
-        self._body_end: int | None = None  # known where the head says a length
+        self._body_end: int | None = None  # known if the head has a Content-Length
 
     def feed(self, data: bytes) -> bool:
-        """True when the reply is whole. Raises HTTPException for what is no reply."""
+        """Appends received bytes; returns True once the reply is complete. Raises HTTPException for
+        an invalid reply.
+        """
         self._data += data
         if self._head is None:
             self._pass_interim()
@@ -133,26 +135,26 @@ class Reading:
         return self._body_end is not None and len(self._data) >= self._body_end
 
     def _pass_interim(self) -> None:
-        """Drops replies before the final one, which say nothing to us (RFC 9110, 15.2)."""
+        """Drops interim replies before the final one, which this client does not use (RFC 9110, 15.2)."""
         while _INTERIM.match(self._data) and (end := self._data.find(b"\r\n\r\n")) >= 0:
             del self._data[: end + 4]
 
     def ended(self) -> bool:
-        """The peer has closed; True when that was the reply's end."""
+        """Returns True if the peer's close ended the reply."""
         return self._head is not None and self._body_end is None and not self._head.chunked
 
     @property
     def last(self) -> bool:
-        """No other request may follow on this connection."""
+        """True if the connection cannot be reused."""
         behind = self._body_end is not None and len(self._data) > self._body_end
         return behind or self._head is None or self._head.will_close
 
     def reply(self, began_ms: int) -> Reply:
-        """The whole reply, once `feed` or `ended` has said that it is there. `began_ms`: when its try began."""
+        """Returns the complete reply, after `feed` or `ended` returned True. `began_ms`: start of its try."""
         assert self._head is not None
         whole = slice(self._body_at, self._body_end)
         body = self._chunked() if self._head.chunked else bytes(memoryview(self._data)[whole])
-        assert body is not None, "fed until it was whole"
+        assert body is not None, "the reply is complete"
         return Reply(self._head.status, lower_names(self._head.getheaders()), body, began_ms)
 
     def _chunked(self) -> bytes | None:
@@ -163,7 +165,7 @@ class Reading:
 
 
 class _Wire(asyncio.Protocol):
-    """One connection. `whole`: no exchange is under way on it; `ending`: no further one may begin."""
+    """One connection. `whole`: no exchange is in progress; `ending`: it cannot be reused."""
 
     def __init__(self) -> None:
         self.whole = True
@@ -174,9 +176,9 @@ class _Wire(asyncio.Protocol):
         self._done: asyncio.Future[None] | None = None
 
     async def exchange(self, request: Request, written: list[bytes | memoryview]) -> Reading:
-        """Sends a request as it is `written`, and reads its reply.
+        """Sends a request, encoded as `written`, and reads its reply.
 
-        Raises OSError and HTTPException; then, and when it is cancelled, the connection must be closed.
+        Raises OSError and HTTPException. The connection must then be closed, as after a cancellation.
         """
         self.whole, self._reading = False, Reading(request.method)
         self._done = asyncio.get_running_loop().create_future()
@@ -196,7 +198,7 @@ class _Wire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._reading is None or self._done is None or self._done.done():
-            self.abort()  # nobody asked for this: what belongs to whom is lost
+            self.abort()  # unrequested bytes: replies can no longer be matched to requests
             return
         try:
             if self._reading.feed(data):
@@ -213,11 +215,11 @@ class _Wire(asyncio.Protocol):
         if error is None and self._reading is not None and self._reading.ended():
             self._done.set_result(None)
         else:
-            self._done.set_exception(error or http.client.RemoteDisconnected("closed before the whole answer"))
+            self._done.set_exception(error or http.client.RemoteDisconnected("closed before the reply was complete"))
 
 
 class _Memory:
-    """A socket for http.client that keeps what is sent and gives what was received."""
+    """In-memory socket for http.client: records what is sent, and supplies what was received."""
 
     def __init__(self, received: bytes = b"") -> None:
         self.sent: list[bytes | memoryview] = []

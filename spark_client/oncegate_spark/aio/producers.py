@@ -1,11 +1,11 @@
-"""Writes one lane of a source in order, as a producer, under a driver that owns its retries.
+"""Writes one lane of a source in order, as a producer whose driver owns the retries.
 
 async with AsyncGateway("http://gateway:8080", namespace="mail") as gateway:
-    async with gateway.producer("events-3", driver="load") as producer:  # waits while another attempt's lease lives
-        claimed = await producer.claim([17, 18, 20])  # the next one says prev_sequence=20
+    async with gateway.producer("events-3", driver="load") as producer:  # waits for another attempt's live lease
+        claimed = await producer.claim([17, 18, 20])  # then prev_sequence=20
         await send(claimed.granted)  # returns when it is durable
         await producer.complete(claimed)
-    async with gateway.driver("load") as driver:  # once nobody retries them any more
+    async with gateway.driver("load") as driver:  # once these sequences are never retried
         await driver.ack({"events-3": 20})
 """
 
@@ -25,7 +25,7 @@ from oncegate_spark.protocol.sequences import Sequences
 
 
 class AsyncDriver:
-    """Owns the retries of its producers. The newest registration is the driver; an older one's acks are Fenced."""
+    """Owns the retries of its producers. The newest registration is the driver; acks of an older one raise Fenced."""
 
     def __init__(self, gateway: AsyncRunner, name: str, token: str | None = None) -> None:
         self.gateway = gateway
@@ -33,12 +33,12 @@ class AsyncDriver:
 
     @property
     def token(self) -> str:
-        """What the gateway knows this driver by: random, unless one was given."""
+        """Token by which the gateway knows this driver: random, unless the caller chose one."""
         return self._calls.token
 
     @property
     def epoch(self) -> int | None:
-        """The number of its registration, greater than any before; None before it is registered."""
+        """Number of its registration, greater than any before; None until registered."""
         return self._calls.epoch
 
     async def __aenter__(self) -> Self:
@@ -48,10 +48,10 @@ class AsyncDriver:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        """Nothing to end: a driver is one until the next registers."""
+        """Does nothing: a driver stays registered until the next one registers."""
 
     async def register(self) -> DriverEpoch:
-        """Become the driver of this name; an older one's acks are Fenced from then on."""
+        """Registers as the driver of this name; acks of an older driver raise Fenced from then on."""
         return await self.gateway.run(self._calls.register())
 
     async def ack(
@@ -61,27 +61,30 @@ class AsyncDriver:
         topic: str | None = None,
         source_offsets: str | None = None,
     ) -> Acked:
-        """Say that nobody retries these any more: they are STALE for ever, and forgotten.
+        """Acks sequences and batches that will never be retried: they become STALE permanently, and are forgotten.
 
-        `upto`: the last sequence of each producer.
+        Args:
+            upto: the last sequence of each producer
+            batch: ids claimed under this driver and this or an earlier batch are forgotten too
+            topic: the topic that is written to
+            source_offsets: any text from which the source can be resumed after all this; `source_offsets` of the
+                gateway
+                returns it. Omitting it clears the stored text
 
-        `batch`: ids that were claimed under this driver and batch (or an earlier one) are forgotten too. Each producer
-        and each batch is a part: what is claimed and not done is told in `refused`, and the others are acked. Raises
-        OlderBatch for a batch before the last, Fenced under an older driver: then nothing is acked.
-
-        `topic`, `source_offsets`: what is written to, and where its source is to be read on behind all this, any text;
-        the gateway's `source_offsets` gives it back. Without the text it is not known any more.
+        Each producer and each batch is acked on its own: parts with claimed but unfinished work are returned in
+        `refused`, and the others are acked. Raises OlderBatch for a batch before the last, and Fenced under an older
+        driver; then nothing is acked.
         """
         return await self.gateway.run(self._calls.ack(upto, batch, topic, source_offsets))
 
 
 class AsyncProducer:
-    """Writes one lane of a source in order, as one attempt, under a token and an epoch of its own.
+    """Writes one lane of a source in order, as one attempt with its own token and epoch.
 
-    As a context manager it registers, waiting while another attempt's lease lives, and closes: then the next attempt
-    need not wait for the lease. It completes nothing by itself, because only its user knows what was written.
+    Its context registers it, waiting while another attempt holds a live lease, and closes it, so that the next attempt
+    need not wait. It never completes a claim itself, since only the caller knows what was written.
 
-    A call that is cancelled is not undone: its effect is unknown.
+    The effect of a cancelled call is unknown.
     """
 
     def __init__(
@@ -100,17 +103,17 @@ class AsyncProducer:
 
     @property
     def name(self) -> str:
-        """The name it was made with: the same at every run, for one lane of one source."""
+        """Name of the producer: the same in every run, for one lane of one source."""
         return self._calls.name
 
     @property
     def token(self) -> str:
-        """The name of this attempt: 32 hexadecimal digits, unless one was given."""
+        """Token of this attempt: 32 hexadecimal digits, unless the caller chose one."""
         return self._calls.token
 
     @property
     def epoch(self) -> int | None:
-        """The number of its registration, greater than any before; None before it is registered."""
+        """Number of its registration, greater than any before; None until registered."""
         return self._calls.epoch
 
     async def __aenter__(self) -> Self:
@@ -123,47 +126,48 @@ class AsyncProducer:
         try:
             self._calls.left(error)
         finally:
-            with suppress(OncegateError):  # the lease ends by itself
+            with suppress(OncegateError):  # the lease expires by itself
                 await self.close()
 
     async def register(self) -> Registered:
-        """Become the producer of this name, under a new epoch; where it stands. Waits while another's lease lives.
+        """Registers as the producer of this name under a new epoch, and returns its progress. Waits for another live
+        lease.
 
-        Raises ProducerBusy when the other renews for longer than is waited for: lease + 50 % after its last renewal.
+        Raises ProducerBusy if the other attempt is still active at its lease + 50 % after its last renewal.
         """
         return await self.gateway.run(self._calls.register())
 
     async def claim(
         self, sequences: Sequences, *, prev_sequence: int | None = None, lease_ms: int | None = None
     ) -> ClaimedSequences:
-        """Ask which of these may be written; strictly increasing. What is dropped is done, by whomever.
+        """Claims strictly increasing sequences; dropped ones are done, whoever wrote them.
 
-        `prev_sequence` says that the source holds nothing between it and the first of these. Raises Gap when it was
-        never claimed itself, OutOfOrder for what lies below a claimed one and was never claimed, Fenced when a newer
-        attempt has the producer: nothing is granted then.
+        `prev_sequence`: the source has nothing between it and the first of these. Raises Gap if it was never claimed
+        itself, OutOfOrder for a sequence below a claimed one that was never claimed, and Fenced if a newer attempt owns
+        the producer; then nothing is granted.
         """
         return await self.gateway.run(self._calls.claim(sequences, prev_sequence, lease_ms))
 
     @asynccontextmanager
     async def holding(self, claimed: ClaimedSequences) -> AsyncIterator[None]:
-        """Renew the lease while the block runs, from a task, at a third of it and for ten leases at most."""
+        """Renews the lease from a task while the block runs: every third of it, for at most ten leases."""
         async with renewal(self.gateway, self._calls.held(claimed)):
             yield
 
     def held(self, claimed: ClaimedSequences) -> ClaimLease | None:
-        """What `holding` renews; None where nothing was granted."""
+        """Returns the lease that `holding` renews; None if nothing was granted."""
         return self._calls.held(claimed)
 
     async def complete(self, claimed: ClaimedSequences) -> None:
-        """Say that everything granted is written. Raises Fenced when a newer attempt has the producer."""
+        """Completes the claim: everything granted is written. Raises Fenced if a newer attempt owns the producer."""
         await self.gateway.run(self._calls.complete(claimed))
 
     async def settle(self, claimed: ClaimedSequences, verb: str) -> Settled | None:
-        """`verb` is renew, complete or release; None where nothing was granted."""
+        """Applies `verb`: "renew", "complete" or "release". Returns None if nothing was granted."""
         return await self.gateway.run(self._calls.settle(claimed, verb))
 
     async def release(self, claimed: ClaimedSequences) -> None:
-        """Say that nothing granted was, or ever will be, handed to the place it is written to."""
+        """Releases the claim: nothing granted was written, nor ever will be."""
         await self.settle(claimed, "release")
 
     async def produce(
@@ -177,18 +181,21 @@ class AsyncProducer:
         digest_cols: Columns = (),
         on_conflict: str = "fail",
     ) -> Produced:
-        """Append rows (an Arrow stream) to a topic; those whose sequence is GRANTED are written and done in one step.
+        """Appends rows (an Arrow stream) to a topic; those whose sequence is GRANTED are written and completed in one
+        step.
 
-        digest_cols: the columns that are the payload of a row's sequence. Sequences that are written with another one
-        raise PayloadConflict, until they are acked; with on_conflict="drop" they are logged and dropped.
+        `digest_cols`: columns of the payload of a row's sequence. Sequences written with another payload and not yet
+        acked raise PayloadConflict; with on_conflict="drop" they are logged and dropped.
         """
         arguments = (sequence_col, prev_sequence, key_col, digest_cols, on_conflict)
         return await self.gateway.run(self._calls.produce(topic, body, *arguments))
 
     async def close(self, timeout_ms: int | None = None) -> None:
-        """End the lease: the next attempt may register at once."""
+        """Ends the lease, so that the next attempt may register at once."""
         await self.gateway.run(self._calls.close(timeout_ms))
 
     async def explain(self) -> dict[str, Any]:
-        """What is known of the producer: epoch, holder, lease, watermark, what is claimed and done."""
+        """Returns everything known of the producer: epoch, holder, lease, watermark, claimed and
+        completed sequences.
+        """
         return await self.gateway.run(self._calls.explain())

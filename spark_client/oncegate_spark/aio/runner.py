@@ -1,4 +1,4 @@
-"""What an attempt, a producer and a lease need of the gateway they belong to."""
+"""Interface of a gateway for attempts, producers and leases."""
 
 from collections.abc import Callable
 from random import Random
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 class AsyncRunner(Protocol):
-    """Takes the steps of calls, over its own connections and clock. `AsyncGateway` is the one there is.
+    """Executes the steps of calls, over its own connections and clock; implemented by `AsyncGateway`.
 
-    A protocol, so that whoever needs a gateway does not import the module whose class makes it.
+    A protocol avoids an import cycle: `AsyncGateway` constructs the classes that use it.
     """
 
     clock: AsyncClock
@@ -25,16 +25,16 @@ class AsyncRunner(Protocol):
 
     @property
     def renewing(self) -> "AsyncRunner":
-        """The gateway that renews leases beside this one, over connections of its own."""
+        """The gateway that renews leases, over connections of its own."""
 
     async def produced(self, steps: Steps[Written], rows: Callable[[str], SpillEntry]) -> Written:
-        """Take the steps of a produce, or lay its rows down. `rows` makes of the namespace what would be laid down."""
+        """Executes a produce, or spills its rows; `rows` returns the entry to spill, given the namespace."""
 
     async def run(self, steps: Steps[T]) -> T:
-        """Take the steps of a call, one after another, to its end. Raises what the call raises."""
+        """Executes the steps of a call and returns its result. Raises what the call raises."""
 
     async def step(self, step: Step) -> StepEnd:
-        """Wait, or try once; return how it ended."""
+        """Executes one step: a pause or a try."""
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""

@@ -1,5 +1,5 @@
 # Generated from oncegate_spark/aio/attempt.py by scripts/unasync.py; do not edit.
-"""One try of some piece of work, and the claims it makes."""
+"""The attempt of the blocking client: the claims and writes of one execution of a task."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,10 +20,11 @@ from oncegate_spark.sync.runner import Runner
 
 
 class Attempt:
-    """Claims ids, and writes rows, under one random token: a retry inside is recognised, a re-run is another attempt.
+    """Claims ids and writes rows under one random token: the gateway recognises its retries, and a re-run is another
+    attempt.
 
-    As a context manager it says so when it is left with something open; it releases nothing by itself, because only
-    its user knows what was written.
+    Leaving its context with an open claim raises NotCompleted. It never releases a claim itself, since only the caller
+    knows what was written.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Attempt:
 
     @property
     def token(self) -> str:
-        """The name of this attempt: 32 hexadecimal digits, unless one was given."""
+        """Token of this attempt: 32 hexadecimal digits, unless the caller chose one."""
         return self._calls.token
 
     def __enter__(self) -> Self:
@@ -48,7 +49,7 @@ class Attempt:
         self._calls.left(error)
 
     def next_call(self) -> int:
-        """The number of the next request of this attempt; every try of that request repeats it."""
+        """Returns the number of the attempt's next request; all tries of that request share it."""
         return self._calls.next_call()
 
     def claim(
@@ -60,14 +61,19 @@ class Attempt:
         on_conflict: str = "fail",
         locate: bool = False,
     ) -> Claimed:
-        """Ask which of these may be written. Tuples, or a table of several columns, are ids of several columns.
+        """Claims ids, and returns which of them may be written.
 
-        payloads: what each id comes with, in the forms that ids have, null allowed. An id that is written with another
-        one raises PayloadConflict, and nothing is kept of what was granted; with on_conflict="drop" it is counted,
-        logged and not written. Raises BadId, BadOption before anything is asked.
+        Args:
+            ids: values, tuples for ids of several columns, or a table of the id columns
+            payloads: one payload per id, of the types that ids have, or null
+            on_conflict: with "fail" an id written with another payload raises PayloadConflict and the grants are
+                released;
+                with "drop" such ids are logged and dropped
+            locate: fills `places` and `results` of the result: where the gateway wrote the first row of each duplicate,
+                and the
+                result it was completed with, if known
 
-        locate: `places` and `results` of what is returned say of each duplicate where the gateway wrote its first, and
-        what that was completed with, as far as it knows.
+        Raises BadId and BadOption before anything is sent.
         """
         return self.gateway.run(self._calls.claim(ids, lease_ms, payloads, on_conflict, locate))
 
@@ -79,33 +85,32 @@ class Attempt:
         payloads: Sequence[pa.Array] = (),
         on_conflict: str = "fail",
     ) -> Claimed:
-        """As `claim`, for columns of ids, and of what they come with, of equal length."""
+        """Claims id columns with payload columns of equal length, like `claim`."""
         return self.gateway.run(self._calls.claim_columns(columns, lease_ms, ids, payloads, on_conflict))
 
     @contextmanager
     def holding(self, claimed: Claimed) -> Iterator[None]:
-        """Renew the claim while the block runs, from a thread, at a third of its lease and for ten leases at most."""
+        """Renews the claim from a thread while the block runs: every third of its lease, for at most ten leases."""
         with renewal(self.gateway, claim_lease(claimed)):
             yield
 
     def complete(self, claimed: Claimed, result: bytes | None = None) -> bytes | None:
-        """Say that everything granted is written.
+        """Completes the claim: everything granted is written.
 
-        result: up to 256 bytes for whoever is told that these ids are duplicates, and asks with `locate`. The first
-        complete of a claim decides it: the one that stands is returned, None where there is none, or none is known.
+        `result`: up to 256 bytes for later claims of these ids that set `locate`. The first completion of a claim
+        decides its result. Returns the stored result, or None if there is none or it is unknown.
 
-        Raises StillBusy when some ids were BUSY, or were taken over while they were being written: those are not this
-        attempt's, so the work is not done. Ask for them again in a new claim, or use
-        `oncegate_spark.spark.writers.claim_loop`.
+        Raises StillBusy if some ids were BUSY or were taken over during the write. Those are not this attempt's, so the
+        work is not done: claim them again, or use `oncegate_spark.spark.writers.claim_loop`.
         """
         return self.gateway.run(self._calls.complete(claimed, result))
 
     def settle(self, claimed: Claimed, verb: str) -> int:
-        """Complete or release a claim; how many of its ids another attempt has taken over meanwhile."""
+        """Completes or releases a claim; returns the number of ids that another attempt has taken over."""
         return self.gateway.run(self._calls.settle(claimed, verb))
 
     def release(self, claimed: Claimed) -> None:
-        """Say that nothing granted was, or ever will be, handed to the place it is written to."""
+        """Releases the claim: nothing granted was written, nor ever will be."""
         self.settle(claimed, "release")
 
     def produce(
@@ -119,23 +124,25 @@ class Attempt:
         on_conflict: str = "fail",
         locate: bool = False,
     ) -> Written:
-        """Append rows to a topic. With `id_col` each id is there once; without, at least once. `key_col`: which
-        columns choose the partition.
+        """Appends rows to a topic: each id once with `id_col`, at least once without.
 
-        Returns when every row is done: written now, or known to be written. Rows whose id another attempt has claimed
-        are asked for again, as long as that one lives. Raises BadId before anything is sent, StillBusy when the other
-        neither completes nor lets go. An error's outcome covers all of the rows: those of requests before the failing
-        one are written. With ids the same rows may be given again: what is there is not written twice.
+        Returns once every row is done: written now, or known to be written. Rows whose id another attempt holds are
+        claimed again until that attempt ends. An error's outcome covers all rows, and requests before the failing one
+        have written theirs; with ids the same rows may be passed again.
 
-        digest_cols: the columns that are the payload of a row's id. Rows whose id is written with another one raise
-        PayloadConflict, the others of their request are written; with on_conflict="drop" they are counted, logged and
-        not written.
+        Args:
+            id_col: columns of a row's id
+            key_col: columns that choose the partition
+            digest_cols: columns of the payload of a row's id
+            on_conflict: with "fail" rows whose id is written with another payload raise PayloadConflict, and the other
+                rows of
+                their request are written; with "drop" such rows are logged and dropped
+            locate: fills `places` and `results` of the result for each row whose id was written before
 
-        locate: `places` and `results` of what is returned say of each row whose id was written before where the gateway
-        wrote it first, and what its claim was completed with.
+        Raises BadId before anything is sent, and StillBusy if another attempt neither completes nor releases its ids.
 
-        Through a gateway with `on_down="spill"` rows may be `spilled` instead of written: they have an id, the attempt
-        is of no driver's batch, and no firsts are asked for. All else fails then while the gateway is down.
+        With `on_down="spill"` rows may be `spilled` instead of written. This needs ids, an attempt outside a driver's
+        batch, and no `locate`; other calls fail while the gateway is down.
         """
         columns = (column_names(id_col), column_names(key_col), column_names(digest_cols))
         rows = table_of(rows)

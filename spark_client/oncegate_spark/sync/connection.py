@@ -1,7 +1,6 @@
-"""One connection to the gateway over the standard library, opened when it is first needed.
+"""The blocking client's connection, over the standard library and opened on first use.
 
-Replies are read as http.client does, but for two kinds of bytes that it takes for replies: interim replies, and half a
-head.
+Replies are parsed by http.client, except interim replies and truncated heads, both of which it takes for replies.
 """
 
 import contextlib
@@ -17,19 +16,19 @@ from oncegate_spark.protocol.calls.steps import Try
 from oncegate_spark.protocol.effort import Reply, WireFailure, lower_names
 from oncegate_spark.sync.clock import Clock
 
-# An intermediary sends one or two (RFC 8297); a peer that sends nothing else has no reply.
+# A proxy sends one or two (RFC 8297); a peer that sends more never replies.
 INTERIM_MAX = 16
 
 
 class Response(http.client.HTTPResponse):
-    """A final reply whose head is whole; interim ones before it are passed over (RFC 9110, 15.2).
+    """A final reply with a complete head; interim replies before it are skipped (RFC 9110, 15.2).
 
-    http.client returns 102 and 103 as the reply, and leaves the real one to the next request on the connection; and it
-    takes the end of a connection in the middle of a head for the end of the head.
+    http.client returns 102 and 103 as the reply, and leaves the real one to the next request on the connection. It also
+    takes the end of the connection inside a head for the end of the head.
     """
 
     def begin(self) -> None:
-        """Reads the head. Raises HTTPException where the connection ends before it does."""
+        """Reads the head. Raises HTTPException if the connection ends inside it."""
         self._begin()
         for _ in range(INTERIM_MAX):
             if self.status >= http.client.OK:
@@ -37,7 +36,7 @@ class Response(http.client.HTTPResponse):
             unread: Any = None
             self.headers = self.msg = unread
             self._begin()
-        raise http.client.HTTPException(f"more than {INTERIM_MAX} interim replies and no other")
+        raise http.client.HTTPException(f"more than {INTERIM_MAX} interim replies and no final one")
 
     def _begin(self) -> None:
         reading, lines = self.fp, _Lines(self.fp)
@@ -52,7 +51,7 @@ class Response(http.client.HTTPResponse):
 
 
 class _Lines:
-    """What http.client reads a head from; keeps the last line, which is empty at the end of a whole one."""
+    """File from which http.client reads a head; keeps the last line, which is empty at the end of a complete head."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -70,7 +69,7 @@ READ_BYTES = 1 << 18
 
 
 class Connection:
-    """Sends one request at a time; for one thread. A connection inherited over a fork is dropped, not used."""
+    """Sends one request at a time, for one thread. A connection inherited through a fork is dropped, not used."""
 
     def __init__(self, url: str, credentials: Credentials, clock: Clock) -> None:
         self._address = GatewayAddress.of(url, credentials)
@@ -81,14 +80,14 @@ class Connection:
         self._owner = 0
 
     def exchange(self, step: Try) -> Reply:
-        """Tries the exchange once. Raises WireFailure, after which the connection is closed."""
+        """Performs one try. Raises WireFailure, after which the connection is closed."""
         request, timeout_ms = step.request, step.timeout_ms
         began_ms = self._clock.monotonic_ms()
         sent = False
         try:
             connection = self._connected(timeout_ms)
             sent = True
-            # A refusal may come before the whole body is sent; it is worth more than the broken pipe.
+            # The gateway may refuse a request before its body is sent; that reply is worth more than the broken pipe.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.request(
                     request.method,
@@ -105,7 +104,7 @@ class Connection:
             raise
 
     def close(self) -> None:
-        """Close the socket if one is open; the next exchange opens another."""
+        """Closes the socket if one is open; the next exchange opens another."""
         connection, self._open = self._open, None
         if connection is not None:
             with contextlib.suppress(OSError):
@@ -122,7 +121,6 @@ class Connection:
         return self._open
 
     def _closed(self, timeout_s: float) -> http.client.HTTPConnection:
-        """A connection that is not open yet."""
         host, port = self._address.host, self._address.port
         if self._address.secure:
             self._tls = self._tls or self._credentials.tls()

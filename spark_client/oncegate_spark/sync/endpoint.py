@@ -1,4 +1,4 @@
-"""The namespace of a gateway that tasks of a Spark job ask, as their driver hands it to them."""
+"""Address and settings of a gateway, which a Spark driver passes to its tasks."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,11 @@ from oncegate_spark.sync.gateway import Gateway
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Holds what a `Gateway` is opened with. It has no connection, so that it can be pickled; each task opens its own.
+    """Arguments of a `Gateway`. It holds no connection, so it can be pickled; each task opens its own.
 
-    timeout_ms   for a call with all its tries
+    timeout_ms   for a call with its retries
     credentials  files of the key and of certificates, at the same paths on each executor
-    on_down      while the gateway is down "block" tries for `timeout_ms`, "fail" gives up at once
+    on_down      while the gateway is down, "block" retries for `timeout_ms` and "fail" raises at once
     """
 
     url: str
@@ -27,26 +27,27 @@ class Endpoint:
     on_down: str = BLOCK
 
     def check(self, verb: str) -> None:
-        """Check on the driver what every task would find out otherwise; nothing is sent. `verb`: who asks, for errors.
+        """Raises on the driver what every task would raise otherwise; sends nothing. `verb`: names the caller in
+        errors.
 
-        Raises BadOption for an address, a time or an `on_down` that cannot be used, and for a key by itself, which
-        would travel with the plan of the job.
+        Raises BadOption for an invalid address, timeout or `on_down`, and for a key passed as text, which would become
+        part of the job's plan.
         """
         checked_timeout(self.timeout_ms)
         if self.credentials.api_key is not None:
             raise BadOption(
-                f"{verb} carries no key to tasks: name its file, Credentials(api_key_file=…); nothing was sent"
+                f"{verb} does not pass a key to tasks: name its file, Credentials(api_key_file=…); nothing was sent"
             )
         try:
             GatewayAddress.of(self.url, self.credentials)
         except BadOption as error:
             if str(error).startswith(repr(self.url)):
-                raise BadOption(f'gateway is {self.url!r}; give "http://gateway:8080"') from error
+                raise BadOption(f'gateway is {self.url!r}; write "http://gateway:8080"') from error
             raise
         check_without_rows(self.on_down)
 
     def open(self, writer: WriterId | None = None) -> Gateway:
-        """Return a gateway of its own, which connects with its first request; the caller closes it."""
+        """Returns a new gateway, which connects on its first request; the caller closes it."""
         return Gateway(
             self.url,
             self.namespace,

@@ -1,4 +1,4 @@
-"""Renewing a lease from a thread while the work under it goes on."""
+"""Renews a lease from a thread while the work under it runs."""
 
 import threading
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from oncegate_spark.protocol.calls.lease import ClaimLease, claim_lease, renewal
 from oncegate_spark.protocol.calls.steps import Pause, StepEnd
 from oncegate_spark.sync.runner import Runner
 
-START_MARGIN = 2  # a write starts only while 1/START_MARGIN of the lease is left
+START_MARGIN = 2  # a write starts only while at least 1/START_MARGIN of the lease is left
 
 
 class Holder:
-    """Renews one claim at a time from a thread of its own, while the work under it goes on."""
+    """Renews one claim at a time, from a thread of its own."""
 
     def __init__(self, gateway: Runner) -> None:
         self._gateway = gateway.renewing
@@ -23,27 +23,26 @@ class Holder:
         self._thread: threading.Thread | None = None
 
     def fresh(self, claimed: Claimed | ClaimedSequences) -> bool:
-        """Tell whether enough of the lease is left to begin a write: half of it."""
+        """True while at least half of the lease is left, enough to start a write."""
         lease_ms = claimed.verdicts.lease_ms
         return self._clock.monotonic_ms() - claimed.began_ms < lease_ms - lease_ms // START_MARGIN
 
     def renew(self, gateway: Runner, claimed: Claimed) -> int:
-        """Ask for a full lease from now on, before the work begins; how many ids another attempt has taken over."""
+        """Renews the lease before the work starts; returns the number of ids that another attempt has taken over."""
         assert claimed.claim is not None
         renewed = gateway.run(gateway.calls.settle(claimed.claim, "renew"))
         claimed.began_ms = renewed.began_ms
         return renewed.taken_over
 
     def holding(self, claimed: Claimed) -> AbstractContextManager[None]:
-        """Renew a claim while the block runs."""
         return self.renewal(claim_lease(claimed))
 
     @contextmanager
     def renewal(self, lease: ClaimLease | None) -> Iterator[None]:
-        """Renew a lease while the block runs; nothing to do for None."""
-        self.close()  # the thread of the block before may still wait for its last answer
+        """Renews a lease while the block runs; does nothing for None."""
+        self.close()  # the previous block's thread may still wait for its last reply
         over = threading.Event()
-        # In this thread's context: renewals are part of the trace that the work is part of.
+        # In this thread's context, so that renewals join the trace of the work.
         work = partial(copy_context().run, self._renewals, lease, over)
         self._thread = threading.Thread(target=work, name="oncegate-renew", daemon=True)
         self._thread.start()
@@ -53,7 +52,7 @@ class Holder:
             over.set()
 
     def close(self) -> None:
-        """Wait for the last renewal; bounded by a third of its lease."""
+        """Waits for the last renewal, which takes at most a third of its lease."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -75,7 +74,7 @@ class Holder:
 
 @contextmanager
 def renewal(gateway: Runner, lease: ClaimLease | None) -> Iterator[None]:
-    """Renew a lease while the block runs, from a thread of its own, and wait for that thread at the end."""
+    """Renews a lease from a thread while the block runs, and waits for that thread at the end."""
     holder = Holder(gateway)
     try:
         with holder.renewal(lease):

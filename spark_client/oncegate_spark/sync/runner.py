@@ -1,5 +1,5 @@
 # Generated from oncegate_spark/aio/runner.py by scripts/unasync.py; do not edit.
-"""What an attempt, a producer and a lease need of the gateway they belong to."""
+"""Interface of a gateway for attempts, producers and leases."""
 
 from collections.abc import Callable
 from random import Random
@@ -15,9 +15,9 @@ T = TypeVar("T")
 
 
 class Runner(Protocol):
-    """Takes the steps of calls, over its own connection and clock. `Gateway` is the one there is.
+    """Executes the steps of calls, over its own connection and clock; implemented by `Gateway`.
 
-    A protocol, so that whoever needs a gateway does not import the module whose class makes it.
+    A protocol avoids an import cycle: `Gateway` constructs the classes that use it.
     """
 
     clock: Clock
@@ -26,16 +26,16 @@ class Runner(Protocol):
 
     @property
     def renewing(self) -> "Runner":
-        """The gateway that renews leases beside this one, over a connection of its own."""
+        """The gateway that renews leases, over a connection of its own."""
 
     def produced(self, steps: Steps[Written], rows: Callable[[str], SpillEntry]) -> Written:
-        """Take the steps of a produce, or lay its rows down. `rows` makes of the namespace what would be laid down."""
+        """Executes a produce, or spills its rows; `rows` returns the entry to spill, given the namespace."""
 
     def run(self, steps: Steps[T]) -> T:
-        """Take the steps of a call, one after another, to its end. Raises what the call raises."""
+        """Executes the steps of a call and returns its result. Raises what the call raises."""
 
     def step(self, step: Step) -> StepEnd:
-        """Wait, or try once; return how it ended."""
+        """Executes one step: a pause or a try."""
 
     def close(self) -> None:
-        """Close the connection."""
+        """Closes the connection."""

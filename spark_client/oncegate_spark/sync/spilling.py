@@ -1,5 +1,5 @@
 # Generated from oncegate_spark/aio/spilling.py by scripts/unasync.py; do not edit.
-"""Rows that wait on this machine's disk while the gateway is down, and go through `produce` once it is back."""
+"""Spills rows to this machine's disk while the gateway is down, and produces them once it is back."""
 
 import logging
 
@@ -11,20 +11,22 @@ from oncegate_spark.spill import Spill, SpillEntry
 from oncegate_spark.spill.entry import check_namespace, check_none_stale, stopped
 from oncegate_spark.sync.runner import Runner
 
-RETRY_MS = 5_000  # between tries of what waits: a gateway that hangs costs a call seconds, and no more calls than this
+RETRY_MS = 5_000  # between attempts to send spilled rows, so that a hanging gateway costs each call only seconds
 
 log = logging.getLogger("oncegate_spark")
 
 
 class Spilling:
-    """What one gateway's calls do with a spill folder. Order: while anything waits there, rows go behind it."""
+    """Uses a spill folder for one gateway's calls. While entries wait there, later rows are appended to it, to keep the
+    order.
+    """
 
     def __init__(self, gateway: Runner, spill: Spill, namespace: str) -> None:
         self._gateway, self._spill, self._namespace = gateway, spill, namespace
         self._retry_ms = 0
 
     def produce(self, steps: Steps[Written], entry: SpillEntry) -> Written:
-        """Take the steps of a produce of these rows; where the gateway is down, lay the rows down. Raises SpillFull."""
+        """Executes a produce of these rows, or spills them if the gateway is down. Raises SpillFull."""
         failed: Unavailable | None = None
         if not self._spill.waiting:
             try:
@@ -35,7 +37,7 @@ class Spilling:
         return self._sent(number) or Written(spilled=entry.rows.num_rows)
 
     def drain(self) -> Drained:
-        """Send all that waits, the oldest first. Raises what stops it, which leaves that entry and those behind it."""
+        """Sends all entries, oldest first. Raises the error that stops it; its entry and the later ones are kept."""
         total = Drained()
         with self._spill.turn() as mine:
             while mine:
@@ -57,7 +59,9 @@ class Spilling:
         return number
 
     def _sent(self, number: int) -> Written | None:
-        """Send what waits, up to this entry and for a call's time; what became of it, None while it still waits."""
+        """Sends entries up to this one, for at most a call's timeout; returns its result, or None
+        while it still waits.
+        """
         now_ms = self._gateway.clock.monotonic_ms
         ends_ms = now_ms() + self._gateway.calls.tries.timeout_ms
         with self._spill.turn() as mine:
@@ -72,7 +76,9 @@ class Spilling:
         return None
 
     def _send_oldest(self) -> tuple[int, Written] | None:
-        """Send the next entry; its number and what became of it, None where nothing waits. Logs what stops it."""
+        """Sends the oldest entry; returns its number and result, or None if there is none. Logs the error that stops
+        it.
+        """
         try:
             oldest = self._spill.oldest()
             return None if oldest is None else (oldest[0], self._send(*oldest))
@@ -90,9 +96,9 @@ class Spilling:
             raise stopped(error, self._spill.folder, number) from error
 
     def _done(self, number: int, entry: SpillEntry) -> Written:
-        """Send one entry by the normal path, under a token of its own, and remove it when all its rows are done.
+        """Produces one entry under a token of its own, and removes it once all its rows are done.
 
-        The gateway is told since when it has waited: it counts the rows that it writes now, and tells operators.
+        The request carries the time of the spill: the gateway counts such rows, and operators see them.
         """
         check_namespace(entry, self._namespace)
         attempt = AttemptCalls(self._gateway.calls, id_set=entry.id_set, spilled_ms=entry.spilled_ms)

@@ -142,7 +142,7 @@ def test_a_gateway_belongs_to_one_event_loop() -> None:
             await gateway.close()
 
         asyncio.run(described())
-        with pytest.raises(RuntimeError, match="make one in each"):
+        with pytest.raises(RuntimeError, match="create one per loop"):
             asyncio.run(described())
 
 

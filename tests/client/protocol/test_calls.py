@@ -215,7 +215,7 @@ def test_a_column_name_that_cannot_be_sent_is_refused(connect: Connect, columns:
 def test_an_answer_that_cannot_be_read_is_never_taken_for_done(connect: Connect, body: bytes) -> None:
     with StubGateway(Answer(body=body)) as stub, connect(stub.url) as gateway:
         with pytest.raises(
-            Unreadable, match=r"complete of claim c: what .* unknown: whether the claim is completed"
+            Unreadable, match=r"complete of claim c: the reply .* unknown: whether the claim is completed"
         ) as e:
             gateway.settle("c", "complete")
         assert e.value.outcome is Outcome.UNKNOWN

@@ -139,7 +139,7 @@ def test_other_types_are_refused_with_the_types_to_cast_to(kind: pa.DataType) ->
 
 
 def test_a_null_id_is_refused_with_column_count_and_first_row() -> None:
-    with pytest.raises(BadId, match=r"column key: 2 of 4 rows .* null, the first is row 1,.*leave them out"):
+    with pytest.raises(BadId, match=r"column key: 2 of 4 rows .* null, the first is row 1;.*leave them out"):
         ids(key=pa.array(["a", None, "b", None]))
 
 

@@ -162,7 +162,7 @@ def test_ids_of_two_types_are_refused_with_first_that_differs(values: tuple[list
         ([("a", 1), ("b", None)], r"id column ids\[…\]\[1\]: 1 of 2 rows"),
         ("abc", r"ids must be a list, and 'abc' is a single id"),
         (bytearray(b"abc"), r"ids must be a list"),
-        ({"order": ["a"]}, r"a list of dict has its names"),
+        ({"order": ["a"]}, r"iterating over dict gives column names"),
         (5, r"ids must be a list, and this is of type int"),
         (None, r"ids must be a list, and this is of type NoneType"),
         (pa.table({}), r"ids is a table without columns"),
@@ -183,7 +183,7 @@ def test_dataframe_is_no_list_of_the_names_of_its_columns() -> None:
         def __iter__(self) -> Any:
             return iter(self.columns)
 
-    with pytest.raises(BadId, match=r"DataFrame has its names"):
+    with pytest.raises(BadId, match=r"DataFrame gives column names"):
         listed(DataFrame())
     with pytest.raises(BadOption, match=r"^payloads have the same types as ids: .*nothing was written$"):
         beside(2, {"a": 1, "b": 2})  # type: ignore[arg-type]

@@ -109,7 +109,7 @@ def test_locate_without_ids_is_refused_before_anything_is_sent(connect: Connect)
     with connect("http://127.0.0.1:9", "nobody") as client, client.attempt() as attempt:
         with pytest.raises(BadOption, match="locate returns the first row of each id: name the ids by id_col"):
             attempt.produce("t", pa.table({"id": ["x"]}), locate=True)
-        with pytest.raises(BadOption, match="locate asks"):
+        with pytest.raises(BadOption, match="locate returns the first row of each id"):
             client.produce("t", attempt.token, 0, b"", locate=True)
 
 

@@ -253,7 +253,7 @@ def test_a_connection_is_not_shared_with_a_forked_process(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("kind", [Gateway, AsyncGateway])
 def test_a_gateway_is_never_pickled(kind: Any) -> None:
-    with pytest.raises(TypeError, match="make one where it is used"):
+    with pytest.raises(TypeError, match="create one where it is used"):
         pickle.dumps(kind("http://127.0.0.1:1"))
 
 

@@ -220,7 +220,7 @@ def test_a_row_over_the_limit_behind_others_is_told_in_one_sentence(
         ([{"id": "a"}], "write pa.Table.from_pylist(rows)"),
         ({"id": ["a"]}, "write pa.table(rows)"),
         (SimpleNamespace(columns=["id"]), "write pa.Table.from_pandas(rows, preserve_index=False)"),
-        (None, "rows is of type NoneType; it is a pyarrow.Table"),
+        (None, "rows is of type NoneType; it must be a pyarrow.Table"),
     ],
 )
 def test_rows_without_types_are_refused_with_the_line_to_write(connect: Connect, rows: Any, line: str) -> None:
