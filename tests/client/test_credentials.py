@@ -127,7 +127,7 @@ def test_a_file_without_a_key_or_with_something_else_is_refused_before_anything_
     ("given", "told"),
     [
         ({"api_key": SECRET, "api_key_file": "f"}, "set only one"),
-        ({"certificate_key": "f"}, "goes with certificate"),
+        ({"certificate_key": "f"}, "needs certificate"),
     ],
 )
 def test_arguments_that_contradict_each_other_are_refused(given: dict[str, Any], told: str) -> None:
