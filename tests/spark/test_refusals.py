@@ -50,7 +50,7 @@ def test_what_a_write_would_be_refused_for_is_found_before_any_task(job: Job) ->
     refused_on_driver(job, "no namespace nowhere", **{**named, "namespace": "nowhere"})
     refused_on_driver(job, "topic is 'no such name'; a topic is named with", **{**named, "topic": "no such name"})
     secure = job.gateway.url.replace("http:", "https:")
-    refused_on_driver(job, "speaks no TLS: write http://", **{**named, "url": secure, "timeoutMs": "600000"})
+    refused_on_driver(job, "does not speak TLS: write http://", **{**named, "url": secure, "timeoutMs": "600000"})
     months = job.rows(1).selectExpr("id", "interval '1' year as lasts")
     refused_on_driver(job, r"lasts is of type interval year.*cast\(.string.\)", months, **named)
     job.write(months.selectExpr("id", "cast(lasts as string) lasts"), **{**named, "topic": "months"})
