@@ -55,6 +55,7 @@ from oncegate.core.producers import ProducerAsker as SequenceAsker
 from oncegate.core.verdicts import VERDICTS
 from scripts.reference_tables import (
     by_label,
+    calls,
     counters,
     metrics,
     settings,
@@ -315,6 +316,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "decisions.md": DECISIONS,
     "spark-options.md": {"options": spark_options, "habits": spark_habits},
     "spark-guide.md": {"promises": spark_promises},
+    "http-guide.md": {"calls": calls},
     "settings.md": {"settings": settings},
     "operations.md": {"counters": counters},
     "metrics.md": {

@@ -1,5 +1,6 @@
 """Tables of what a user can set: Spark options from the client, settings and counters from the service."""
 
+import json
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from oncegate.engine.metrics.families import METRICS, Metric
 from oncegate.settings import ProcessSettings, SemanticSettings
 from oncegate_spark.spark.options import habit_rows, option_rows, promise_rows
 
+OPENAPI = Path(__file__).parent.parent / "service/oncegate/transports/http/openapi/openapi.json"
 LIMITS_SOURCE = Path(__file__).parent.parent / "service/oncegate/engine/limits.py"
 _FIELD = re.compile(r"^    (\w+): ")
 _UNITS = {1 << 30: "GiB", 1 << 20: "MiB", 1 << 10: "KiB"}
@@ -39,6 +41,22 @@ def spark_promises() -> str:
     """Draws what each write mode keeps, and what it does not."""
     rows = [[f"`{mode}`", f"`{guarantee}`", keeps, unless] for mode, guarantee, keeps, unless in promise_rows()]
     return table(["`write=`", "`guarantee=`", "what is kept", "what is not"], rows)
+
+
+def calls() -> str:
+    """Draws every call of the OpenAPI document, with the first sentence of its description."""
+    paths = json.loads(OPENAPI.read_text())["paths"]
+    rows = [
+        [f"`{method.upper()} {path.replace('/v1/namespaces/{namespace}', '…')}`", _first_sentence(call["description"])]
+        for path, methods in paths.items()
+        for method, call in methods.items()
+    ]
+    return table(["call", "what it does"], rows)
+
+
+def _first_sentence(text: str) -> str:
+    sentence = re.split(r"(?<=[.;])\s", " ".join(text.split()), maxsplit=1)[0]
+    return sentence.rstrip(".;")
 
 
 def counters() -> str:
