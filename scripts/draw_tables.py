@@ -318,7 +318,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "spark-guide.md": {"promises": spark_promises},
     "http-guide.md": {"calls": calls},
     "settings.md": {"settings": settings},
-    "operations.md": {"counters": counters},
+    "operations/observe.md": {"counters": counters},
     "metrics.md": {
         "metrics": metrics,
         "verdicts": partial(by_label, "verdict"),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.report.figures import Figure, number
 from bench.report.report import quoted
-from scripts.page_kinds import FIRST_LINE
+from scripts.prose import GENERATED_BY
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs/figures"
@@ -42,7 +42,7 @@ class FigurePage:
     def text(self, result: str) -> str:
         """Returns the whole page around `result`."""
         picture = f"\n![{self.picture}]({self.name}.png)\n" if self.picture else ""
-        head = f"{FIRST_LINE.format('scripts/quote_figures.py')}\n# {self.title}\n\n{self.about}\n\n"
+        head = f"{GENERATED_BY.format('scripts/quote_figures.py')}# {self.title}\n\n{self.about}\n\n"
         return f"{head}{_MEASURED.format(self.name)}{result}{_END}\n{picture}"
 
 

@@ -105,11 +105,11 @@ def settings() -> str:
 OTHERS = {
     "ledger": (
         "where the data is: `log:FOLDER` on disk (`--data` is the short form), `kafka://…` "
-        "[on Kafka](operations.md#on-kafka), `redis://…` [on Redis](redis.md), `memory:` for tests"
+        "[on Kafka](operations/kafka.md), `redis://…` [on Redis](redis.md), `memory:` for tests"
     ),
     "witness": (
         "where the ledger's high-water mark is kept; beside the data folder if not given; "
-        "[on Redis](redis.md#the-witness) it has to be given"
+        "[on Redis](redis.md#the-rollback-check) it has to be given"
     ),
     "host": "an address; without `keys` a loopback one ([security](security.md))",
     "keys": "the file of `oncegate keys`: each call needs a key whose role allows it ([security](security.md))",
@@ -135,7 +135,7 @@ OTHERS = {
     "grpc_reflection": "whether tools may ask over gRPC what there is to call",
     "port_file": "the port is written here once the gateway is ready",
     "log_format": "`text` or `json`",
-    "standby": "wait until the owner of ledgers on servers is gone, then take over ([how](operations.md#a-standby))",
+    "standby": "wait until the owner of ledgers on servers is gone, then take over ([how](operations/standby.md))",
     "duplicates_topic": (
         "a topic of the ledger's brokers where duplicates are [told one by one](metrics.md#duplicates-one-by-one); "
         "of a ledger on Kafka only"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.docs.pages import ROOT
 from tests.matrix.catalogue import ROWS
-from tests.matrix.faults import NOT_SHOWN, PAGE, Fault, faults, page
+from tests.matrix.faults import NOT_SHOWN, PAGE, Fault, faults, page, properties
 
 FAULTS = faults()
 # What rows of the matrix also stand for: failpoints, and the check of the check.
@@ -14,12 +14,13 @@ OTHERS = re.compile(r"F\d+|O10")
 
 
 def test_the_page_is_what_the_list_and_the_matrix_say() -> None:
-    assert PAGE.read_text() == page(FAULTS), "write it anew: python -m tests.matrix.faults"
+    assert PAGE.read_text() == page(FAULTS), "run: python -m tests.matrix.faults"
 
 
 def test_every_fault_is_there_once() -> None:
     wanted = [f"X{number:02}" for number in range(1, 65)] + [f"K{number}" for number in range(1, 16)]
     wanted += [f"L{number}" for number in range(1, 6)]
+    wanted += ["D1", "D1a", "D1b", "D1c", "D2", "D2a", "D3", "D4", "D5", "D6", "D7", "D8", "D9"]
     assert [fault.name for fault in FAULTS] == wanted
 
 
@@ -46,3 +47,14 @@ def is_there(path: str, name: str) -> bool:
 def test_a_test_that_is_not_there_would_be_found() -> None:
     named = ("tests/docs/test_faults.py::test_nobody_wrote", "tests/docs/test_nowhere.py::test_x")
     assert missing(Fault("X99", "", "", named, ())) == list(named)
+
+
+def test_every_property_is_checked_by_a_model_or_a_fault_test() -> None:
+    sources = "\n".join(
+        path.read_text()
+        for folder in ("model", "faults", "matrix", "support")
+        for path in (ROOT / "tests" / folder).rglob("*.py")
+    )
+    names = [name for names, *_ in properties() for name in names.split(", ")]
+    assert len(names) > 30
+    assert [name for name in names if not re.search(rf"\b{name}\b", sources)] == []

@@ -30,6 +30,7 @@ def test_each_kind_of_prose_in_code_is_counted(source: str, kind: str) -> None:
 def test_tables_of_a_page_are_counted_and_generated_text_is_not() -> None:
     page = "| a | nobody |\n\n<!-- drawn: x -->\nnobody\n<!-- end -->\nThe end.\n"
     assert [(text.line, len(text.matches())) for text in prose.page("a.md", page)] == [(1, 0), (1, 1), (6, 0)]
+    assert list(prose.page("a.md", prose.GENERATED_BY.format("a.py") + page)) == []
 
 
 def test_a_pattern_or_a_path_is_no_message() -> None:

@@ -138,7 +138,7 @@ def test_what_users_of_the_old_client_had_holds_across_versions(
 def test_the_version_before_opens_what_this_one_wrote(
     old: Version, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A version whose entries the one before does not know has to change this, and what docs/operations.md promises."""
+    """A version with new entries has to change this test, and the promise in docs/operations/upgrade.md."""
     with GatewayProcess(tmp_path) as served, Gateway(served.url) as gateway:
         history.write(gateway)
         wanted = history.known(gateway)
