@@ -1,11 +1,25 @@
-"""Pairs of steps that must be done in one order, swapped: what is durable first, and who is told last."""
+"""Pairs of steps that must be done in one order, swapped: what is durable first, and who is told last.
 
-from tests.mutants.edits import swap
+Swaps of pairs that no test sees, and why:
+
+RedisLedger.keep_up       `witness.sync`, `_shorten`: what is deleted was replaced by a frame, which outlives it in the
+                          stream; the witness only ever has to lie between the first and the last frame that are kept
+RedisLedger._shorten      `trim` of frames, `trim` of states: the last compaction names neither; none before it is read
+RedisLedger._replace      `fold.adopt`, `witness.see`: the first one is in memory, and leaves the end as it is
+FrameWriter._decide       (Redis) `link.drop`, `_renewed`: a link that lost an answer has dropped its connection itself, and
+                          one whose replicas lag has nothing under way
+Election._lead            the beat of its own, removal of those of others: silence is counted from any change of a beat
+"""
+
+from tests.mutants.edits import move, swap
 from tests.mutants.mutant import Mutant, one
 
 _DELETED = "tests/faults/ledger/test_deleted_ledgers.py"
 _CREATED = "tests/faults/ledger/test_outputs.py::test_a_crash_while_a_namespace_is_made_leaves_it_whole_or_not_at_all"
 _CRASHES = "tests/client/test_crash_states.py"
+_REDIS = "oncegate.ledgers.redis"
+_REDIS_OPENING = f"{_REDIS}.shard.opening::open_place"
+_REDIS_DAMAGE = "tests/faults/redis/test_ledger_damage.py"
 _FLUSH, _FSYNC = "file.flush()", "os.fsync(file.fileno())"
 
 STEP_ORDER: tuple[Mutant, ...] = (
@@ -145,5 +159,68 @@ STEP_ORDER: tuple[Mutant, ...] = (
         "oncegate_spark.spark.sinks::FileSink.write",
         swap("self._file.flush()", "os.fsync(self._file.fileno())"),
         _CRASHES,
+    ),
+    one(
+        "a frame on Redis is seen by its witness before it is written",
+        f"{_REDIS}.shard.ledger::RedisLedger._append",
+        swap("await self._dying(self._writer.write(...))", "await self._dying(self._witness.see(self._fold.end))"),
+        f"{_REDIS_DAMAGE}::test_a_server_that_lost_its_last_appends_is_told_by_the_witness",
+    ),
+    one(
+        "a collection on Redis is seen by its witness before it is written",
+        f"{_REDIS}.shard.ledger::RedisLedger._replace",
+        swap("await self._dying(self._writer.write(...))", "await self._dying(self._witness.see(fold.end))"),
+        f"{_REDIS_DAMAGE}::test_a_server_that_lost_a_frame_without_an_append_is_seen_by_the_witness[collection]",
+    ),
+    one(
+        "an opening on Redis is seen by its witness before its entry of ownership is written",
+        _REDIS_OPENING,
+        swap("await writer.write(...)", "await witness.own(...)"),
+        f"{_REDIS_DAMAGE}::test_a_server_that_lost_a_frame_without_an_append_is_seen_by_the_witness[opening]",
+    ),
+    one(
+        "a ledger on Redis is fenced before its head is held against the witness",
+        _REDIS_OPENING,
+        move("require_witnessed(...)", after="head = await writer.own(head, lead)"),
+        f"{_REDIS_DAMAGE}::test_a_server_that_was_set_back_keeps_its_head_and_its_frames_as_they_are",
+    ),
+    one(
+        "a ledger on Redis has an entry of ownership before its key is looked at",
+        _REDIS_OPENING,
+        swap("require_key(...)", "await writer.write(...)"),
+        f"{_REDIS_DAMAGE}::test_a_ledger_whose_listed_key_is_another_is_refused_and_no_frame_is_written",
+    ),
+    one(
+        "the frames of a ledger on Redis are read before its former owner is fenced",
+        _REDIS_OPENING,
+        move("head = await writer.own(head, lead)", before="require_key(...)"),
+        (
+            "tests/faults/redis/test_ledger_ownership.py::"
+            "test_all_that_an_owner_appended_until_it_was_fenced_is_read_by_its_successor"
+        ),
+    ),
+    one(
+        "the fence of a ledger on Redis is raised before the holder is known",
+        f"{_REDIS}.shard.writer::FrameWriter.own",
+        swap("await lead()", "taken = await take(...)"),
+        "tests/faults/redis/test_standby_ledger.py::test_a_standby_keeps_its_promises[who_was_not_chosen_owns_nothing]",
+    ),
+    one(
+        "the witness of a ledger on Redis is closed before it is synced",
+        f"{_REDIS}.witnesses::Witness._close",
+        swap("writer.sync()", "writer.close()"),
+        "tests/faults/redis/test_witness_crashes.py::test_a_witness_that_is_closed_has_seen_what_it_was_given_last",
+    ),
+    one(
+        "a gateway says goodbye before it has stopped to beat",
+        "oncegate.ledgers.server.election::Election.close",
+        move("if self.leads:\n    ...", before="self._task.cancel()"),
+        "tests/faults/ledger/test_election.py::test_a_gateway_that_says_goodbye_looks_and_beats_no_more",
+    ),
+    one(
+        "the list of namespaces is closed before a gateway says goodbye",
+        "oncegate.ledgers.server.ledgers::ServerLedgers.close",
+        move("await self._list.close()", before="if self._keeper is not None:\n    ..."),
+        "tests/faults/redis/test_standby_ledger.py",
     ),
 )

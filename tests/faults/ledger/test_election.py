@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from oncegate.core.errors import LedgerFenced
@@ -23,6 +24,7 @@ class List:
         self.away = False
         self.looks = 0
         self.before_change: Callable[[], None] = lambda: None
+        self.at_goodbye: Callable[[], None] = lambda: None
         # Looks that had been made, all together, at each change.
         self.changes: list[int] = []
 
@@ -40,6 +42,8 @@ class List:
             self.listed.holder = holder
 
     async def beat(self, gateway: str, beat: Beat | None) -> None:
+        if beat is not None and beat.gone:
+            self.at_goodbye()
         if beat is None:
             del self.listed.beats[gateway]
         else:
@@ -100,6 +104,15 @@ async def test_a_time_in_which_nothing_could_be_heard_is_no_silence() -> None:
         assert await election.wait_for(WAIT_S)
 
 
+async def test_a_gateway_that_says_goodbye_looks_and_beats_no_more() -> None:
+    """A beat behind the goodbye would be taken for a word of a gateway that is there."""
+    listed, looking = List(), list[bool]()
+    listed.at_goodbye = lambda: looking.append("election" in {task.get_name() for task in asyncio.all_tasks()})
+    async with standing_by(listed) as (election, _):
+        assert await election.wait_for(WAIT_S)
+    assert looking == [False]
+
+
 async def test_a_standby_that_was_late_is_not_chosen() -> None:
     listed = List()
 
@@ -151,3 +164,22 @@ async def test_an_opener_that_was_followed_before_it_looked_is_told() -> None:
     await until(lambda: bool(followed))
     await election.close()
     assert "gateway next owns the ledgers now" in followed[0]
+
+
+def test_a_list_has_the_last_holder_and_the_last_beats_that_its_records_name() -> None:
+    listed = Holders()
+    for holder in (Holder("a", 1), Holder("b", 2)):
+        assert listed.take_of_gateways("o", "", msgspec.json.encode(holder))
+    for gateway, beat in (("a", Beat(3)), ("b", Beat(4)), ("a", Beat(5, gone=True))):
+        assert listed.take_of_gateways("b", gateway, msgspec.json.encode(beat))
+    assert (listed.holder, listed.beats) == (Holder("b", 2), {"a": Beat(5, gone=True), "b": Beat(4)})
+    assert listed.take_of_gateways("b", "a", None)
+    assert listed.take_of_gateways("b", "a", None)
+    assert (listed.holder, listed.beats) == (Holder("b", 2), {"b": Beat(4)})
+
+
+@pytest.mark.parametrize(("kind", "value"), [("o", None), ("n", None), ("n", b"{}"), ("", b"{}")])
+def test_a_record_that_is_of_no_gateway_changes_no_holder_and_no_beat(kind: str, value: bytes | None) -> None:
+    listed = Holders(Holder("a", 1), {"a": Beat(2)})
+    assert not listed.take_of_gateways(kind, "a", value)
+    assert listed == Holders(Holder("a", 1), {"a": Beat(2)})

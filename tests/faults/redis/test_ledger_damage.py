@@ -3,11 +3,13 @@
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, LedgerDown
 from oncegate.ledgers.redis.ledgers import open_redis
-from oncegate.testing.ledger_places import BIG, outputs_of, publish, range_of
+from oncegate.ledgers.redis.namespaces import RedisNamespace
+from oncegate.testing.ledger_places import BIG, outputs_of, publish, range_of, snapshot_of
 from tests.support.redis_ledger import Prefix, entries
 from tests.support.redis_proxy import RedisProxy
 from tests.support.redis_server import RedisServer
@@ -142,9 +144,14 @@ async def set_back(prefix: Prefix, server: RedisServer, tmp_path: Path) -> None:
         # What a copy of its files has while it runs: all that was written before.
         shutil.copytree(server.folder, tmp_path / "before")
         await opened.ledger.append([b"b"], [])
+    put_back(server, tmp_path / "before")
+
+
+def put_back(server: RedisServer, files: Path) -> None:
+    """Kills a server, and starts it again over a copy of its files."""
     server.kill()
     shutil.rmtree(server.folder)
-    shutil.copytree(tmp_path / "before", server.folder)
+    shutil.copytree(files, server.folder)
     server.start()
 
 
@@ -155,6 +162,45 @@ async def test_a_server_that_lost_its_last_appends_is_told_by_the_witness(
     await set_back(prefix, server, tmp_path)
     await is_damage(prefix, "its witness saw")
     await is_damage(prefix, "its witness saw")
+
+
+@pytest.mark.parametrize("last", ["opening", "collection"])
+async def test_a_server_that_lost_a_frame_without_an_append_is_seen_by_the_witness(
+    prefix: Prefix, server: RedisServer, tmp_path: Path, last: str
+) -> None:
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [])
+        shutil.copytree(server.folder, tmp_path / "before")
+        if last == "collection":
+            await opened.ledger.compact(1, snapshot_of(b"state"))
+    if last == "opening":
+        await appended(prefix)
+    put_back(server, tmp_path / "before")
+    await is_damage(prefix, "its witness saw")
+
+
+async def test_a_server_that_was_set_back_keeps_its_head_and_its_frames_as_they_are(
+    prefix: Prefix, server: RedisServer, tmp_path: Path
+) -> None:
+    await set_back(prefix, server, tmp_path)
+    before = server.run("HGETALL", prefix.key("head")), server.run("XLEN", prefix.key("frames"))
+    await is_damage(prefix, "its witness saw")
+    assert (server.run("HGETALL", prefix.key("head")), server.run("XLEN", prefix.key("frames"))) == before
+
+
+async def test_a_ledger_whose_listed_key_is_another_is_refused_and_no_frame_is_written(
+    prefix: Prefix, server: RedisServer
+) -> None:
+    await appended(prefix, b"a")
+    listed, field = f"{{{prefix.name}}}:namespaces", "n/default"
+    namespace = msgspec.json.decode(server.run("HGET", listed, field), type=RedisNamespace)
+    other = msgspec.structs.replace(namespace, key=namespace.key[:-1] + bytes([namespace.key[-1] ^ 1]))
+    server.run("HSET", listed, field, msgspec.json.encode(other))
+    before = server.run("XLEN", prefix.key("frames"))
+    with pytest.raises(KeyMismatch, match="another key than the list"):
+        async with prefix.opened():
+            pass
+    assert server.run("XLEN", prefix.key("frames")) == before
 
 
 async def test_a_server_that_lost_its_last_appends_is_told_by_who_wrote_them(
@@ -170,10 +216,7 @@ async def test_a_server_that_lost_its_last_appends_is_told_by_who_wrote_them(
         server.start()
         async with ledgers.open("default") as opened:
             await opened.ledger.append([b"b"], [])
-            server.kill()
-            shutil.rmtree(server.folder)
-            shutil.copytree(tmp_path / "before", server.folder)
-            server.start()
+            put_back(server, tmp_path / "before")
             with pytest.raises(LedgerDown, match="started anew"):
                 await opened.ledger.append([b"c"], [])
         with pytest.raises(LedgerDamaged, match="its witness saw"):

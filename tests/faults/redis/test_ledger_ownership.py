@@ -304,6 +304,26 @@ async def test_an_opening_that_comes_late_owns_nothing(prefix: Prefix, proxy: Re
         assert await entries(newer.ledger) == [b"a", b"b", b"c"]
 
 
+async def test_all_that_an_owner_appended_until_it_was_fenced_is_read_by_its_successor(
+    prefix: Prefix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The frames are read behind the fence: the last append before it is among them."""
+    take = writer.take
+
+    async def late(link: Link, place: RedisPlace, read: Head, holder: bytes) -> Head | None:
+        monkeypatch.undo()
+        await older.ledger.append([b"b"], [])
+        return await take(link, place, read, holder)
+
+    async with prefix.opened() as older:
+        await older.ledger.append([b"a"], [])
+        monkeypatch.setattr(writer, "take", late)
+        async with prefix.opened() as newer:
+            with pytest.raises(LedgerFenced):
+                await older.ledger.append([b"c"], [])
+            assert await entries(newer.ledger) == [b"a", b"b"]
+
+
 async def test_an_opening_whose_answer_is_lost_is_made_again(prefix: Prefix, proxy: RedisProxy) -> None:
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])

@@ -29,7 +29,9 @@ async def test_a_witness_that_was_synced_is_there_with_the_folder_that_was_made_
         await witness.see(end(serial))
         await witness.sync()
         disk.note(str(serial))
+    await witness.see(end(4))
     await witness.close()
+    disk.note("4")
     crashes, rng, synced, seen = Crashes(root), random.Random(0), 0, set[bytes]()
     for op in disk.ops:
         crashes.step(op)
@@ -41,5 +43,15 @@ async def test_a_witness_that_was_synced_is_there_with_the_folder_that_was_made_
             with left(state, root, tmp_path / "left") as there:
                 found = Witnesses(there / where, Disk()).of(NAME, LEDGER)
                 await found.begin()
-            assert synced <= (found.seen.serial if found.seen else 0) <= 3
+            assert synced <= (found.seen.serial if found.seen else 0) <= 4
     assert len(seen) > 20
+
+
+async def test_a_witness_that_is_closed_has_seen_what_it_was_given_last(tmp_path: Path) -> None:
+    witness = Witnesses(tmp_path).of(NAME, LEDGER)
+    await witness.own(1, end(1))
+    await witness.see(end(2))
+    await witness.close()
+    found = Witnesses(tmp_path).of(NAME, LEDGER)
+    await found.begin()
+    assert found.seen == end(2)
