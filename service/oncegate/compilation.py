@@ -7,7 +7,7 @@ read-only none of them can be written: `runtime/kernel_cache.py` names one more,
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
+from numba import config, njit
 
 # Every loop made machine code so far, or that will be with its first call.
 COMPILED: list[Any] = []
@@ -27,4 +27,4 @@ def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
 
 def is_kept(function: Any) -> bool:
     """Tells whether the machine code of a loop outlives this process."""
-    return function.stats.cache_path is not None
+    return not config.DISABLE_JIT and function.stats.cache_path is not None

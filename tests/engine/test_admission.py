@@ -30,6 +30,17 @@ def test_bytes_are_reserved_before_they_are_read() -> None:
             assert admission.size_bytes == 100
 
 
+def test_a_body_may_grow_until_all_the_room_is_taken_and_no_further() -> None:
+    admission = Admission(SMALL)
+    admission.enter(60)
+    admission.grow(60)
+    admission.grow(40)
+    assert admission.size_bytes == 100
+    with pytest.raises(Overloaded, match="100 bytes in flight, no room for 1 more"):
+        admission.grow(1)
+    assert admission.size_bytes == 100
+
+
 def test_a_body_over_the_limit_is_refused_for_good_and_not_for_now() -> None:
     admission = Admission(SMALL)
     with admission.hold(60), pytest.raises(TooLarge), admission.hold(61):

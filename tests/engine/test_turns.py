@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from itertools import pairwise
 
 from oncegate.engine.admission import ALONE_BYTES, DEBT_TURNS, REQUEST_BYTES, SHARED_BYTES, Turns
@@ -92,6 +93,16 @@ async def test_a_request_that_uses_its_credit_up_to_the_last_byte_leaves_none_fo
     assert asker.on == [("hot", 0)]
     await asker.pass_turns(2)
     assert len(asker.on) == 2
+
+
+async def test_requests_of_one_byte_are_as_few_in_each_turn_as_those_of_a_kilobyte() -> None:
+    asker = Asker()
+    for _ in range(300):
+        asker.ask("hot", 1)
+    await asker.pass_turns(6)
+    counts = Counter(asker.turns_of("hot"))
+    assert sum(counts.values()) == 300
+    assert counts[0] == max(counts.values()) == ALONE_BYTES // 1_024
 
 
 async def test_requests_of_one_namespace_keep_their_order() -> None:

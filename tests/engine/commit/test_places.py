@@ -6,14 +6,29 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Produced
 from oncegate.engine.commit import places as module
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.commit.places import Places, offsets_in
 from oncegate.engine.deadline import Deadline
+from oncegate.index.claims.firsts import Firsts, Unread
+from oncegate.index.claims.results import Located
 from oncegate.ports import Mark, Replayed, RowPlaces, RowRange
 from oncegate.testing import FakeClock
 from tests.support.index.driver import fingerprints, name
+
+
+class Entries:
+    """A ledger that has these entries, by their positions, and none before or between them."""
+
+    def __init__(self, bodies: dict[int, bytes]) -> None:
+        self._bodies = bodies
+
+    async def replay(self, position: int) -> Any:
+        for at in sorted(self._bodies):
+            if at >= position:
+                yield [Replayed(at, self._bodies[at], Mark(bytes(16), at, bytes(8)), None)]
 
 
 def entry(fresh: list[int], taken: list[int], taken_at: list[int]) -> Produced:
@@ -36,6 +51,19 @@ def test_each_id_is_where_its_row_was(seed: int) -> None:
 
 def test_what_is_not_in_the_entry_has_no_place() -> None:
     assert offsets_in(entry([5, 6], [], []), fingerprints([6, 7, 2_000])).tolist() == [101, -1, -1]
+
+
+def test_an_id_behind_all_those_of_an_entry_has_no_place() -> None:
+    last = np.full((1, 2), 2**64 - 1, np.uint64)
+    assert offsets_in(entry([5, 6], [], []), last).tolist() == [-1]
+
+
+async def test_an_entry_that_was_compacted_leaves_the_others_located() -> None:
+    ledger: Any = Entries({2: encode(entry([5], [], []))})
+    places = Places(ledger, Marks(bytes(16)))
+    unread = [Unread(position, name("c"), np.array([at]), fingerprints([5])) for at, position in enumerate((1, 2))]
+    located = await places.located(Firsts(Located.unknown(2), unread), Deadline(FakeClock()))
+    assert located.offset.tolist() == [-1, 100]
 
 
 def test_an_entry_that_does_not_say_its_order_gives_no_place() -> None:
