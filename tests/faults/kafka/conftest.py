@@ -1,4 +1,4 @@
-"""One broker for each module of tests, and a proxy in front of it that tests hold and lose requests at."""
+"""A broker for each test module, and a proxy in front of it with which tests hold and lose requests."""
 
 from collections.abc import AsyncIterator, Iterator
 

@@ -1,4 +1,4 @@
-"""What stands for a backup of a ledger on Kafka: the folders of all brokers, copied while all of them were stopped."""
+"""The substitute for a backup of a ledger on Kafka: copies of the folders of all brokers while all are stopped."""
 
 import shutil
 
@@ -9,7 +9,7 @@ from tests.support.kafka_ledger import Prefix, entries
 
 pytestmark = [
     pytest.mark.slow,
-    # A connection that aiokafka was making when its broker went away is closed by nobody but the garbage collector.
+    # Only the garbage collector closes a connection that aiokafka was opening when its broker went away.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 

@@ -1,4 +1,4 @@
-"""Certificates between a guard and brokers: whom each trusts, and what is said where it does not."""
+"""Certificates between a guard and brokers: which ones each accepts, and the errors for the others."""
 
 import asyncio
 import ssl
@@ -22,7 +22,7 @@ NO_CERTIFICATE: dict[str, str | None] = {"ssl_cafile": None, "ssl_certfile": Non
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A broker to which clients are who their certificate says."""
+    """A broker that identifies clients by their certificates."""
     access = Access(tls=True, client_certificates="required", acls=True)
     with one_broker(tmp_path_factory.mktemp("kafka"), access) as broker:
         yield broker
@@ -71,7 +71,7 @@ async def test_an_authority_that_is_not_the_brokers_is_told(broker: Broker, tmp_
 
 @pytest.mark.parametrize("protocol", ["SSL", "PLAINTEXT", "SASL_PLAINTEXT"])
 async def test_a_port_of_another_protocol_is_told(protocol: str, broker: Broker, tmp_path: Path) -> None:
-    """Whoever speaks plainly goes to the port of TLS, and the others to the one that asks nothing."""
+    """Plaintext clients connect to the TLS port, the others to the port without authentication."""
     (tmp_path / "password").write_text("secret")
     sasl = {"sasl_mechanism": "PLAIN", "sasl_username": "ann", "sasl_password_file": str(tmp_path / "password")}
     given = {"SSL": {}, "PLAINTEXT": NO_CERTIFICATE, "SASL_PLAINTEXT": NO_CERTIFICATE | sasl}[protocol]

@@ -1,4 +1,4 @@
-"""Rows that a gateway compresses by its setting: read by another client, and looked at in the broker's own file."""
+"""Rows that a gateway compresses: read by another client, and inspected in the broker's file."""
 
 import struct
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ from tests.support.staged_batches import Batch
 
 pytestmark = pytest.mark.slow
 _prefixes = count()
-# Base offset, length, leader's epoch, magic, checksum, attributes: the head of a record batch of Kafka's format 2.
+# The head of a record batch of Kafka's format 2: base offset, length, leader epoch, magic, checksum, attributes.
 _HEAD = struct.Struct(">qiibIh")
 _CODEC, _CONTROL = 0b111, 0b100000
 _BEFORE_LENGTH_ENDS = 12
 
 
 def codecs_on_disk(broker: Broker, topic: str) -> list[tuple[int, int]]:
-    """Codec and length of each batch of rows of a topic's first partition, as the broker's file has them."""
+    """Returns the codec and length of each batch of rows in the broker's file of a topic's first partition."""
     (file,) = broker.cluster.folder.rglob(f"{topic}-0/{0:020}.log")
     return [(attributes & _CODEC, length) for length, attributes in _heads(file) if not attributes & _CONTROL]
 
@@ -33,7 +33,7 @@ def _heads(file: Path) -> Iterator[tuple[int, int]]:
     while at + _HEAD.size <= len(data):
         _, length, _, magic, _, attributes = _HEAD.unpack_from(data, at)
         if not length:
-            return  # what the broker has set aside behind the last batch
+            return  # space that the broker has preallocated after the last batch
         assert magic == 2
         yield length, attributes
         at += _BEFORE_LENGTH_ENDS + length

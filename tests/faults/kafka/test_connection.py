@@ -1,4 +1,4 @@
-"""A connection sends the bytes that aiokafka would, batches from where they lie, and knows when it has ended."""
+"""A connection sends the bytes that aiokafka would, sends batches without copies, and notices when it has ended."""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ TOPICS = [("rows", [(0, bytearray(b"first")), (3, bytearray())]), ("ledger", [(0
 
 
 def asked(version: int) -> Any:
-    """A produce request as aiokafka prepares it for a broker of this version."""
+    """Returns a produce request as aiokafka prepares it for a broker of this version."""
     return ProduceRequest(None if version < 3 else "id", -1, 30_000, TOPICS).prepare({0: (version, version)})
 
 
@@ -34,7 +34,7 @@ def test_a_batch_is_not_copied_on_its_way_to_the_socket() -> None:
 
 
 class Unasked(Session):
-    """Connects to what answers nothing."""
+    """Connects to a server that answers nothing."""
 
     async def _do_version_lookup(self) -> None: ...
 

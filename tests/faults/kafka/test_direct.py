@@ -1,4 +1,5 @@
-"""Clients that write into Kafka themselves, on a real broker: each row once, whoever dies, sleeps or comes twice."""
+"""Clients that write into Kafka directly, on a real broker: each row is written once despite deaths, sleeps and
+replays."""
 
 import json
 import signal
@@ -72,7 +73,7 @@ def test_each_row_is_written_once_however_often_it_is_brought(gateway: Gateway, 
 def test_what_is_acked_is_known_by_one_number_after_a_restart_too(
     served: GatewayProcess, gateway: Gateway, broker: Broker, topic: str
 ) -> None:
-    holes = range(0, 60, 2)  # as transaction markers of the source make them
+    holes = range(0, 60, 2)  # as transaction markers of the source leave them
     assert writer(gateway, topic).write(rows(*holes)) == DirectWritten(30, 0)
     assert writer(gateway, topic).write(rows(60, 62), acked=58) == DirectWritten(2, 0)
     with pytest.raises(Refused, match="that is as high was written"):
@@ -85,7 +86,7 @@ def test_what_is_acked_is_known_by_one_number_after_a_restart_too(
 
 
 def lane(name: str, *sequences: int) -> pa.RecordBatch:
-    """Rows of one lane of a query."""
+    """Returns rows of one lane of a query."""
     values = pa.array([str(one).encode() for one in sequences])
     return pa.RecordBatch.from_pydict({"lane": [name] * len(sequences), "at": list(sequences), "value": values})
 
@@ -106,7 +107,7 @@ def test_a_query_acks_what_stands_in_its_commit_log_with_its_next_questions(
         before = ((0, first - 7),) if batch else ()
         assert gateway.ask_lane(topic, "a", 0, 200) == before + holes, "one interval, and those of the last batch"
         job.log(batch)
-    (tmp_path / "commits" / "5").unlink()  # as a driver that died before it wrote it down
+    (tmp_path / "commits" / "5").unlink()  # as if a driver had died before writing it
     again = job.write(5, lane("a", *range(100, 110, 2)), lane("b", 3))
     assert (again.written, again.suppressed) == (1, 5), "a batch that comes again is told, and not acked by itself"
     assert gateway.ask_lane(topic, "b", 0, 9) == ((3, 3),)
@@ -116,7 +117,7 @@ def test_a_query_acks_what_stands_in_its_commit_log_with_its_next_questions(
 def test_a_batch_that_may_come_again_is_not_acked_and_its_holes_may_be_filled(
     gateway: Gateway, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    """A task that saw less than its retry does, as behind a filter that reads something else by then."""
+    """A task that saw fewer rows than its retry, for example because a filter read other data."""
     job = query(gateway, topic, tmp_path)
     job.commit(0, job.write(0, lane("a", 1, 3)))
     job.log(0)
@@ -196,7 +197,7 @@ def test_a_row_that_no_broker_takes_is_refused_and_nothing_is_unknown(gateway: G
 
 
 def kill_a_writer(beside: ProxyBeside, fault: str, arguments: list[str]) -> None:
-    """Starts a process that writes, and kills it once the proxy has met the end of its transaction."""
+    """Starts a process that writes, and kills it once the proxy has seen the end of its transaction."""
     beside.do(fault, END_TXN)
     process = subprocess.Popen([sys.executable, "-m", "tests.support.direct_process", *arguments], cwd=ROOT)
     beside.wait_until_held()
@@ -220,7 +221,7 @@ def test_a_writer_killed_before_its_commit_has_written_nothing(
     with proxy_beside(broker) as beside:
         kill_a_writer(beside, "hold", [served.url, topic, broker.proxied_bootstrap])
         assert writer(gateway, topic).write(rows(*range(12))) == DirectWritten(12, 0)
-        beside.do("forget")  # its commit arrives behind its successor's
+        beside.do("forget")  # its commit arrives after its successor's
     assert written(broker, topic) == list(range(12))
 
 
@@ -238,7 +239,7 @@ def test_a_lost_commit_or_answer_leaves_each_row_once(gateway: Gateway, broker: 
 def test_another_lanes_open_transaction_holds_a_question_until_its_deadline(
     served: GatewayProcess, gateway: Gateway, broker: Broker, topic: str
 ) -> None:
-    """Lanes are dealt out over four partitions, so that the fifth stands where the first does."""
+    """Lanes are distributed over four partitions, so the fifth shares the first one's partition."""
     lanes = [gateway.open_lane(topic, f"p-{number}") for number in range(5)]
     first, fifth = lanes[0], lanes[4]
     assert first.partition == fifth.partition
@@ -281,7 +282,7 @@ def ask(connection: HTTPConnection, topic: str, producer: str = "p", **headers: 
 
 
 def test_an_owner_that_slept_while_it_was_followed_denies_nothing(broker: Broker, topic: str, tmp_path: Path) -> None:
-    """What it does not find was entered by its successor, and trimmed."""
+    """Its successor has entered and trimmed the records that it misses."""
     with serving(broker, tmp_path / "one", "slept-lanes") as first, Gateway(first.url) as client:
         lane = client.open_lane(topic, "p")
         assert client.ask_lane(topic, "p", 0, 9) == ()
@@ -302,7 +303,7 @@ def test_an_owner_that_slept_while_it_was_followed_denies_nothing(broker: Broker
 
 
 def lowest(broker: Broker, topic: str, partition: int) -> int:
-    """The first offset that is kept of a partition."""
+    """Returns the first retained offset of a partition."""
     consumer = Consumer({"bootstrap.servers": broker.cluster.bootstrap, "group.id": "test"})
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), 30)[0])

@@ -1,4 +1,4 @@
-"""Clients that write into Kafka themselves, at brokers that ask for rights: the plan's are enough, each is needed."""
+"""Clients that write into Kafka directly, at brokers with ACLs: the plan's rights suffice, and each is needed."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ KINDS = {"transactional-id": TRANSACTIONAL_ID, "topic": TOPIC}
 
 @dataclass
 class Scene:
-    """A gateway and a writer of its lanes, users of one broker with rights of their own."""
+    """A gateway and a writer of its lanes: users of one broker, each with its own rights."""
 
     broker: Broker
     rights: Rights
@@ -79,7 +79,7 @@ def scene(broker: Broker, served: str) -> Iterator[Scene]:
 
 
 def planned(scene: Scene) -> list[tuple[str, str, bool]]:
-    """What `oncegate kafka plan --writer` has a writer be given."""
+    """Returns the rights that `oncegate kafka plan --writer` lists for a writer."""
     options = ["--topic", scene.topic, "--writer", f"User:{SPARK}", "--format", "json", "--principal", f"User:{CLIENT}"]
     url = f"kafka://{scene.broker.cluster.bootstrap}/{PREFIX}?replication=1&min_insync=1&bare_key=yes"
     shown = CliRunner().invoke(app, ["kafka", "plan", "--ledger", url, *options])

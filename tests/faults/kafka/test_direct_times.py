@@ -25,7 +25,7 @@ def topic(broker: Broker) -> str:
 
 
 class Slow:
-    """A gateway's client whose clock a test turns."""
+    """A gateway's client with a manual clock."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway, self.clock, self.now_ms = gateway, self, 0
@@ -41,7 +41,7 @@ class Slow:
 def test_a_transaction_that_brokers_ended_since_it_was_too_slow_is_told_so_with_the_line_to_write(
     gateway: Gateway, broker: Broker, topic: str, open_ms: int
 ) -> None:
-    """The producer's epoch ends as it does after transaction.timeout.ms: brokers say the same of both."""
+    """Ends the producer's epoch. Brokers report the same error after transaction.timeout.ms."""
     slow = Slow(gateway)
     with transaction(slow, topic) as late:  # type: ignore[arg-type]
         late.start()
@@ -60,7 +60,7 @@ def test_a_transaction_that_brokers_ended_since_it_was_too_slow_is_told_so_with_
 def test_a_transaction_that_is_left_open_ends_when_a_producer_starts_under_its_id(
     gateway: Gateway, broker: Broker, topic: str
 ) -> None:
-    """The runbook's two lines; readers of committed records wait until then."""
+    """The two lines of the runbook. Readers of committed records wait until then."""
     with transaction(gateway, topic) as left:
         left.start()
         left.add(rows(*range(10)))
@@ -76,7 +76,7 @@ def test_a_transaction_that_is_left_open_ends_when_a_producer_starts_under_its_i
 
 
 def stable_end(broker: Broker, topic: str) -> int:
-    """Up to where a reader of committed records comes."""
+    """Returns the last stable offset."""
     consumer = Consumer({"bootstrap.servers": broker.cluster.bootstrap, "group.id": "t"})
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), 30)[1])

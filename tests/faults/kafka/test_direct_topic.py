@@ -1,4 +1,4 @@
-"""The topic of lanes: made with the others or at the next opening, missed when it is gone, read to its end."""
+"""The topic of lanes: created with the others or at the next opening, detected if it is missing, read to its end."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ async def test_records_that_are_gone_or_a_topic_made_anew_are_damage_and_a_close
 
 
 async def test_a_reading_that_comes_while_the_ledger_is_closed_is_refused(broker: Broker) -> None:
-    """It would open a connection that nothing closes."""
+    """A read would open a connection that nothing closes."""
     refused: list[LedgerFull] = []
     async with Prefix(broker).opened() as opened:
         direct: Any = opened.topics.direct

@@ -1,4 +1,4 @@
-"""Duplicates in a topic of a real broker: what another client reads there, and topics that cannot be it."""
+"""Duplicates in a topic of a real broker: the records that another client reads, and topics that are unsuitable."""
 
 import json
 from pathlib import Path

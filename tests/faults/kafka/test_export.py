@@ -1,4 +1,4 @@
-"""`oncegate export` of a ledger on Kafka: read from the brokers while its gateway goes on, and taken in elsewhere."""
+"""`oncegate export` of a ledger on Kafka: read from the brokers while its gateway runs, and imported elsewhere."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A ledger that wrote nothing for so long that the brokers have forgotten its producer."""
+"""A ledger that was idle for so long that the brokers have forgotten its producer."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,8 +14,8 @@ from tests.support.kafka_broker import Broker, one_broker
 from tests.support.kafka_ledger import Prefix, entries
 
 pytestmark = pytest.mark.slow
-# Kafka's own are seven days, one day, and checks each hour and each ten minutes. An append that takes longer than the
-# expiration on a busy machine is forgotten between two of its steps, and refused once more.
+# Kafka's defaults are seven days, one day, and checks every hour and every ten minutes. An append that takes longer
+# than the expiration on a busy machine is forgotten between two of its steps, and refused once more.
 HASTY = {
     "transactional_id_expiration_ms": "5000",
     "transaction_remove_expired_transaction_cleanup_interval_ms": "50",
@@ -32,7 +32,7 @@ def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 async def forgotten(broker: Broker, ledger: Any) -> None:
-    """Returns once the coordinator knows the id of the ledger's producer no more."""
+    """Returns once the coordinator has forgotten the id of the ledger's producer."""
     guard: Guard = ledger._writer._guard
     settings = {"bootstrap_servers": broker.cluster.bootstrap}
     async with brokers_of(settings, [Partition(f"{guard.transactional_id.split('/')[0]}.ledger", 0)]) as brokers:
@@ -41,7 +41,7 @@ async def forgotten(broker: Broker, ledger: Any) -> None:
 
 
 async def appended(ledger: Any, entry: bytes) -> int:
-    """How often it was refused, with nothing written, before it was taken."""
+    """Appends until the entry is accepted. Returns the number of refusals, none of which wrote anything."""
     for refusals in range(TRIES):
         try:
             await ledger.append([entry], [])

@@ -1,4 +1,4 @@
-"""The disk of a broker is full, where stages wait and all else lies: what is told, and what is there afterwards."""
+"""A full disk of a broker, under the stages and everything else: the errors, and the data that is there afterwards."""
 
 import os
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from tests.support.staged_batches import Batch
 
 pytestmark = pytest.mark.slow
 DISK_MIB = 256
-# Of a chunk: more than the room that a broker has made beforehand in its files.
+# Rows of a chunk: more than the space that a broker has preallocated in its files.
 ROWS = 10_000
 
 
@@ -44,7 +44,7 @@ def rows_of(first: int) -> Any:
 def test_a_full_disk_of_a_broker_leaves_no_half_of_a_stage_and_the_gateway_goes_on_when_there_is_room(
     broker: Broker, disk: Path, tmp_path: Path
 ) -> None:
-    """Apache Kafka's brokers end themselves where their only disk is full: somebody makes room and starts them."""
+    """Apache Kafka's brokers exit when their only disk is full. An operator makes room and restarts them."""
     topic = broker.topic()
     with (
         GatewayProcess(tmp_path, ledger=url(broker, "full")) as gateway,

@@ -1,4 +1,4 @@
-"""Only the disk that stages lie on is full: claims go on, and so do stages once there is room."""
+"""Only the disk of the stages is full: claims continue, and so do stages once there is room."""
 
 import os
 import struct
@@ -25,7 +25,7 @@ DISK_MIB = 48
 PREFIX = "stages"
 STAGES = f"{PREFIX}.default.stages"
 OTHERS = [f"{PREFIX}.{name}" for name in ("namespaces", "default.ledger", "default.states", "default.outputs")]
-# What is left of the full disk: some batches of a chunk are written, and then one is not.
+# Space left on the full disk: enough for some batches of a chunk, but not for all.
 LEFT_BYTES = 2_500_000
 CHUNK_ROWS = 10_000
 _ALTER_REPLICA_LOG_DIRS = 34, 1
@@ -39,7 +39,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def broker(disk: Path, tmp_path: Path) -> Iterator[Broker]:
-    """A broker with two folders, whose stages are to lie on the small disk, and all else elsewhere."""
+    """A broker with two folders: the stages are on the small disk, everything else is elsewhere."""
     folder = tmp_path / "kafka"
     own = folder / "broker-1"
     with Cluster(folder, more={"log.dirs": f"{own},{disk / 'logs'}"}) as cluster:
@@ -58,7 +58,7 @@ def text(value: object) -> bytes:
 
 
 def lay(broker: Broker, folder: Path, topic: str, number: int) -> None:
-    """Says where a partition is to lie that there is not yet."""
+    """Chooses the folder of a partition that does not exist yet."""
     with connected(broker.cluster.ports[0].clients) as stream:
         one = struct.pack(">i", 1)
         asked(stream, _ALTER_REPLICA_LOG_DIRS, one + text(folder) + one + text(topic) + one + struct.pack(">i", number))
@@ -72,7 +72,7 @@ def rows(first: int, count: int) -> pa.Table:
 def test_claims_go_on_while_only_the_stages_are_full_and_nothing_of_a_half_is_left(
     broker: Broker, disk: Path, tmp_path: Path
 ) -> None:
-    """Apache Kafka's brokers let go of the folder of a disk that is full, until somebody makes room and starts them."""
+    """Apache Kafka's brokers give up the folder of a full disk until an operator makes room and restarts them."""
     topic = broker.topic(name="topic")
     with (
         GatewayProcess(tmp_path, ledger=f"{url(broker, PREFIX)}&transaction_ms=12000") as gateway,

@@ -1,4 +1,4 @@
-"""Transactions of a guard on a real broker: refused batches, lost answers, newer producers, callers that go away."""
+"""Transactions of a guard on a real broker: refused batches, lost answers, newer producers, cancelled callers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -24,7 +24,7 @@ from tests.support.kafka_proxy import END_TXN, KafkaProxy
 from tests.support.memory_gateway import wait_until
 
 pytestmark = pytest.mark.slow
-# What the topic "small" takes of one batch, and what is more than that.
+# The largest batch that the topic "small" accepts, and a larger one.
 SMALL_BYTES = 2_000
 LARGE = b"x" * 3 * SMALL_BYTES
 LONG = Deadlines(start_ms=30_000, send_ms=3_000, commit_ms=10_000, transaction_ms=90_000)
@@ -56,7 +56,7 @@ async def test_what_is_committed_is_read_at_the_offsets_that_were_told(broker: B
     flights, delays = broker.topic(), broker.topic()
     async with started(broker.cluster.bootstrap, new_id()) as guard:
         assert await guard.commit([batch(flights, b"a", b"b"), batch(delays, b"c")]) == [0, 0]
-        # A marker of the first transaction has an offset of its own.
+        # The marker of the first transaction has an offset of its own.
         assert await guard.commit([batch(flights, b"d")]) == [3]
     assert (broker.committed(flights), broker.committed(delays)) == ([b"a", b"b", b"d"], [b"c"])
 
@@ -90,7 +90,7 @@ async def test_a_transaction_of_which_one_batch_is_refused_is_not_written_at_all
 
 
 async def test_aiokafka_alone_commits_the_rest_of_what_was_refused(broker: Broker) -> None:
-    """Why there is a guard. Where this fails, aiokafka has learnt it."""
+    """The reason for the guard. If this test fails, aiokafka has fixed it."""
     flights, small = broker.topic(), broker.topic(**{"max.message.bytes": str(SMALL_BYTES)})
     async with AIOKafkaProducer(bootstrap_servers=broker.cluster.bootstrap, transactional_id=new_id()) as producer:
         await producer.begin_transaction()
@@ -179,7 +179,7 @@ async def test_a_transaction_ends_before_the_broker_aborts_it_and_says_which_num
 
 
 async def apart(partition: Partition, values: Sequence[bytes], pause_ms: float) -> AsyncIterator[Batch]:
-    """A batch of each value, with so much time before it."""
+    """Yields a batch of each value, with a pause before it."""
     loop = asyncio.get_running_loop()
     for value in values:
         begins_s = loop.time() + pause_ms / 1_000

@@ -1,4 +1,4 @@
-"""The ids of topics are asked for once for all who ask meanwhile, and never before a request came."""
+"""Topic ids: concurrent questions share one request, and a question never gets an answer to an earlier request."""
 
 import asyncio
 import gc
@@ -11,7 +11,7 @@ OLD, NEW = bytes(15) + b"1", bytes(15) + b"2"
 
 
 class Brokers:
-    """Answers each question when a test lets it, as it was when the question came."""
+    """Answers each question when a test releases it, with the state at the time of the question."""
 
     def __init__(self) -> None:
         self.now = OLD

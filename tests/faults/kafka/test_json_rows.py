@@ -1,4 +1,4 @@
-"""Rows as JSON into a topic of a real broker: each column goes in, and another client reads it as it was."""
+"""Rows as JSON into a topic of a real broker: each column is accepted, and another client reads it unchanged."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ def gateway(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def produce(gateway: GatewayProcess, topic: str, records: list[dict[str, Any]], **more: Any) -> tuple[int, Any]:
-    """Status and answer."""
+    """Produces rows and returns the status and the answer."""
     message = {"token": "0123456789abcdef0123456789abcdef", "call": next(_calls), "records": records, **more}
     request = urllib.request.Request(
         f"{gateway.url}/v1/namespaces/default/topics/{topic}/records:produce",

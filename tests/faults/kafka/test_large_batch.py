@@ -1,4 +1,4 @@
-"""A batch much larger than what is held of it: staged and committed over Kafka, beside claims that go on."""
+"""A batch much larger than the part held in memory: staged and committed over Kafka, while claims continue."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from bench.cases.large_batch import CHUNK_MIB, CHUNK_ROWS, MIB, measured
 pytestmark = pytest.mark.slow
 BATCH_MIB = 256
 CACHE_MIB = 32
-# The cache, a chunk as it comes, decoded, encoded, and batches on their way: as much for 1,024 MiB.
+# The cache, a chunk as received, decoded and encoded, and batches in flight: the same for 1,024 MiB.
 RISE_MIB_MAX = 160 + CACHE_MIB
 
 

@@ -1,4 +1,4 @@
-"""Producers whose epochs are used up: the next start has another producer id, and each transaction its one end."""
+"""Producers whose epochs are exhausted: the next start gets another producer id, and each transaction ends once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -19,10 +19,10 @@ from tests.support.kafka_log import forget_markers
 
 pytestmark = [
     pytest.mark.slow,
-    # A connection that aiokafka was making when its broker died is closed by nobody but the garbage collector.
+    # Only the garbage collector closes a connection that aiokafka was opening when its broker died.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-# Of each transactional id, the epoch that its last start had.
+# The epoch of the last start of each transactional id.
 LAST_STARTS = {
     "committing": LAST_EPOCH - 2,
     "left open at the last": LAST_EPOCH - 1,
@@ -40,7 +40,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def prefix(broker: Broker) -> Prefix:
-    """A ledger that was opened once, whose ids have used up their epochs, as have those of `LAST_STARTS`."""
+    """A ledger that was opened once. Its ids and those of `LAST_STARTS` have exhausted their epochs."""
     prefix = Prefix(broker)
     asyncio.run(asyncio.wait_for(_open_once(broker, prefix), 60))
     own = dict.fromkeys((f"{prefix.name}.namespaces", f"{prefix.name}.default/1/1"), LAST_EPOCH)
@@ -63,7 +63,7 @@ async def state(broker: Broker, name: str) -> State:
 
 
 async def leave_open(guard: Guard, partition: Partition, value: bytes) -> None:
-    """Lets a guard write and dies before EndTxn."""
+    """Lets a guard write and die before EndTxn."""
 
     async def batches() -> AsyncIterator[Batch]:
         yield batch(partition, value)
@@ -74,7 +74,7 @@ async def leave_open(guard: Guard, partition: Partition, value: bytes) -> None:
 
 
 async def in_turn(broker: Broker, name: str, partition: Partition, ends: Sequence[bool]) -> list[bytes]:
-    """Starts the id once for each of `ends`, True: it commits, and returns what it committed."""
+    """Starts the id once for each of `ends`, and commits if it is True. Returns the committed values."""
     acknowledged = []
     for number, is_committed in enumerate(ends):
         async with started(broker.settings(), name) as guard:
@@ -138,7 +138,7 @@ async def test_a_ledger_whose_ids_have_no_epochs_left_goes_on(broker: Broker, pr
 
 @pytest.mark.usefixtures("prefix")
 async def test_a_marker_that_was_forgotten_at_the_last_epoch_is_told_and_never_guessed(broker: Broker) -> None:
-    """Another producer id says less than the next epoch does: what it followed is not known any more."""
+    """A new producer id reveals less than the next epoch would: the outcome of the earlier one is unknown."""
     partition = broker.topic()
     async with started(broker.settings(), "forgotten") as guard:
         await guard.commit([batch(partition, b"a")])

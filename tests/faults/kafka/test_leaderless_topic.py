@@ -1,4 +1,4 @@
-"""A user's topic whose one replica lies on a broker that is killed at a step of its transaction: it waits alone."""
+"""A user's topic whose only replica is on a broker that is killed during its transaction: only this topic waits."""
 
 import asyncio
 import http.client
@@ -33,7 +33,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 class Served:
-    """A gateway with failpoints over a prefix of its own, and one try of a request each."""
+    """A gateway with failpoints over its own prefix, with single attempts of requests."""
 
     def __init__(self, brokers: Broker, folder: Path, prefix: str) -> None:
         self.prefix = prefix
@@ -64,7 +64,8 @@ class Served:
         until("an id is claimed", lambda: self.post("ids:claim", ids=[uuid4().hex])[0] == 200)
 
     def until_refused(self, topic: str, words: str) -> None:
-        """Each answer until then is a refusal to retry that wrote nothing."""
+        """Produces until a refusal contains `words`; each answer before must be a retryable refusal that wrote
+        nothing."""
 
         def is_said() -> bool:
             status, told = self.produce(topic, "refused")
@@ -75,7 +76,7 @@ class Served:
 
 
 async def coordinator(brokers: Broker, prefix: str) -> int:
-    """The broker that decides the transactions of the one ledger of a prefix."""
+    """Returns the broker that coordinates the transactions of a prefix's one ledger."""
     settings = brokers.settings()
     listed, client = NamespaceTopic(settings, prefix, Deadlines()), AIOKafkaClient(**settings)
     try:
@@ -110,7 +111,7 @@ def test_a_topic_without_a_leader_waits_alone_and_heals_by_itself(
     served = Served(brokers, tmp_path, f"leaderless-{point.replace(' ', '-')}")
     gateway = served.gateway
     with gateway, ThreadPoolExecutor(1) as aside:
-        # Of a transaction whose coordinator dies too the commit may be late, and be aborted: that is not healed.
+        # If a transaction's coordinator dies too, its commit may be late and then aborted, which is not healed.
         node = asyncio.run(coordinator(brokers, served.prefix)) % len(brokers.cluster.nodes) + 1
         other = brokers.topic(name=f"{served.prefix}-other").topic
         lone = topic_on_one(brokers, f"{served.prefix}-lone", node)
@@ -133,14 +134,14 @@ def test_a_topic_without_a_leader_waits_alone_and_heals_by_itself(
         served.until_written(lone, "a", "b", "c")
         assert gateway.starts == 1
         for topic in (lone, other):
-            # A marker may come behind the answer: the coordinator writes it when the leader is back, or the owner does.
+            # A marker may follow the answer: the coordinator writes it when the leader is back, or the owner does.
             until(f"readers see {topic}", lambda topic=topic: is_seen(brokers, topic))  # type: ignore[misc]
 
 
 def test_readers_go_on_behind_an_abort_that_met_no_leader(brokers: Broker, tmp_path: Path) -> None:
-    """The owner is killed before EndTxn, and whoever follows it aborts while the topic has no leader.
+    """The owner is killed before EndTxn, and its successor aborts while the topic has no leader.
 
-    No frame has named the topic: where the transaction was under way is what its coordinator said.
+    No frame has named the topic; only its coordinator knows the partitions of the transaction.
     """
     served = Served(brokers, tmp_path, "aborted")
     gateway = served.gateway

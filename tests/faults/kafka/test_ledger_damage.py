@@ -1,4 +1,4 @@
-"""A ledger on Kafka that was cut, set back, made anew, or whose topics or keys are wrong never serves."""
+"""A ledger on Kafka that was truncated, set back or recreated, or whose topics or keys are wrong, never serves."""
 
 import asyncio
 import base64
@@ -34,7 +34,7 @@ async def appended(prefix: Prefix, *bodies: bytes) -> None:
 
 
 async def refused(prefix: Prefix, words: str, kind: type[OncegateError] = LedgerDamaged) -> None:
-    """Refused twice, so that a first opening has written nothing that the second one takes for right."""
+    """Checks two openings, so that the first refused one has written nothing that makes the second succeed."""
     for _ in range(2):
         with pytest.raises(kind, match=words):
             async with prefix.opened():
@@ -59,7 +59,7 @@ async def test_a_ledger_of_another_history_than_its_witness_saw_never_serves(pre
     await appended(prefix, b"a", b"b")
     other = {"serial": 2, "position": 1, "chain": base64.b64encode(bytes(16)).decode()}
     put(broker, f"{prefix.name}.namespaces", f"w/{prefix.name}.default/1/7", other)
-    # Of several witnesses that one is asked which saw most.
+    # Among several witnesses the one that saw most decides.
     await appended_nothing(prefix)
     other["serial"], other["position"] = 4, 3
     put(broker, f"{prefix.name}.namespaces", f"w/{prefix.name}.default/1/7", other)
@@ -157,7 +157,7 @@ async def test_a_topic_that_is_made_anew_under_an_owner_ends_its_ownership_with_
 
 
 async def appended_until_taken(ledger: Ledger) -> None:
-    """A broker may say for a moment that it does not know a topic that was made just now."""
+    """A broker may not know a new topic for a moment."""
     async with asyncio.timeout(WAIT_S):
         while True:
             with suppress(LedgerFull):
@@ -202,7 +202,7 @@ async def test_an_upkeep_that_fails_while_appends_succeed_ends_the_ownership(
         monkeypatch.setattr("oncegate.ledgers.kafka.namespaces.NamespaceTopic.witness", forbidden)
         await ledger.append([b"a"], [])
         await ledger.keep_up()
-        # Nothing was written since: it may be the brokers that are away, which the next append tells.
+        # Nothing has been written since. The brokers may be unavailable, which the next append will show.
         await ledger.keep_up()
         await ledger.append([b"b"], [])
         await ledger.keep_up()

@@ -1,4 +1,4 @@
-"""Appends of a ledger on Kafka whose end is lost or late, brokers that go away, and owners that follow each other."""
+"""Appends of a ledger on Kafka whose outcome is lost or late, brokers that go away, and successive owners."""
 
 import asyncio
 import gc
@@ -119,7 +119,7 @@ async def test_an_owner_in_doubt_that_was_followed_leaves_its_successor_alone(
         proxy.hold(END_TXN, cut=True)
         appending = asyncio.create_task(older.ledger.append([b"in doubt"], []))
         await proxy.held.wait()
-        # It asks what became of it, and is heard behind its successor.
+        # The older owner asks for the outcome, and its request arrives after its successor's.
         proxy.hold(INIT_PRODUCER_ID)
         async with prefix.opened() as newer:
             await newer.ledger.append([b"by the newer"], [])
@@ -137,7 +137,7 @@ async def test_a_gateway_that_slept_between_its_number_and_its_producer_owns_not
     """The list that it read before it started its own producer does not show later owners."""
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
-    # The list's own producer is started first, twice where the topics are new; then the one of the generation before.
+    # The list's producer is started first, twice if the topics are new; then the one of the previous generation.
     sleeping = asyncio.create_task(opened_and_appended(prefix))
     proxy.hold(INIT_PRODUCER_ID, after=2 - before_its_own)
     await proxy.held.wait()
@@ -157,7 +157,7 @@ async def opened_and_appended(prefix: Prefix) -> None:
 
 @pytest.fixture
 def collected() -> Iterator[None]:
-    """A connection that aiokafka was making when its broker died is closed by nobody but the garbage collector."""
+    """Only the garbage collector closes a connection that aiokafka was opening when its broker died."""
     yield
     gc.collect()
 
@@ -167,7 +167,7 @@ def collected() -> Iterator[None]:
 async def test_a_gateway_that_is_overtaken_while_it_takes_its_number_does_not_take_the_others(
     prefix: Prefix, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It reads the list after its own change, and finds the change of who came behind it."""
+    """The gateway reads the list after its own change, and finds the change of its successor."""
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
     change, others = NamespaceTopic.change, []
@@ -203,7 +203,7 @@ async def test_an_append_in_doubt_behind_a_frame_of_several_records_is_decided(
 async def test_what_a_newer_owner_has_replaced_and_deleted_is_no_damage(
     prefix: Prefix, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told by what is missing: nobody looks meanwhile who owns the ledgers."""
+    """Only the missing records reveal the newer owner: no check of ownership runs in the meantime."""
     monkeypatch.setattr(election, "LOOK_S", 600.0)
     async with prefix.opened() as first:
         await first.ledger.append([b"a"], [])
@@ -246,7 +246,7 @@ async def test_brokers_that_went_away_are_told_and_written_to_again_when_they_ar
 ) -> None:
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [range_of(1, 3)])
-        # Read, so that its markers are there: a broker that dies before it writes them may forget them.
+        # Read, so that its markers exist: a broker that dies before it writes them may forget them.
         assert await entries(opened.ledger) == [b"a"]
         assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == []
         broker.cluster.kill_node(1)
@@ -288,7 +288,8 @@ async def test_an_append_that_is_sent_again_over_another_connection_is_written_o
 
 
 async def test_a_late_copy_of_an_append_is_never_written(prefix: Prefix, proxy: KafkaProxy) -> None:
-    """Brokers refuse it, and may then refuse what this producer sends next: that is told, and the one after goes on."""
+    """Brokers refuse it, and may then refuse the producer's next batch; that is reported, and the next append
+    succeeds."""
     async with prefix.opened(proxied=True) as opened:
         proxy.hold(PRODUCE, cut=True)
         await opened.ledger.append([b"a"], [])
@@ -304,7 +305,7 @@ async def test_a_late_copy_of_an_append_is_never_written(prefix: Prefix, proxy: 
 async def test_an_opening_that_ends_before_its_witness_is_written_leaves_the_older_one(
     prefix: Prefix, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without either a ledger that is cut then would be taken for whole."""
+    """Without either, a truncated ledger would be taken for whole."""
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
     settings = {"bootstrap_servers": broker.cluster.bootstrap}
@@ -337,5 +338,5 @@ async def test_first_writes_to_the_list_at_once_leave_no_connection_behind(prefi
     listed = NamespaceTopic({"bootstrap_servers": broker.cluster.bootstrap}, prefix.name, Deadlines())
     await asyncio.gather(*(listed.beat(gateway, None) for gateway in "abc"))
     await listed.close()
-    # A producer that nobody closed says so, and that is an error of the test.
+    # An unclosed producer issues a warning when it is collected, and that fails the test.
     gc.collect()

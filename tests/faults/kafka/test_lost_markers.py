@@ -1,4 +1,4 @@
-"""Brokers that forget the markers of a transaction they have committed: an owner and an opener write them anew."""
+"""Brokers that forget the markers of a committed transaction: an owner and an opener write them again."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ from tests.support.kafka_topics import configure
 
 pytestmark = [
     pytest.mark.slow,
-    # A connection that aiokafka was making when its broker died is closed by nobody but the garbage collector.
+    # Only the garbage collector closes a connection that aiokafka was opening when its broker died.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
@@ -53,7 +53,7 @@ async def test_an_owner_that_slept_while_they_were_forgotten_takes_nothing_along
 ) -> None:
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
-        # The loop stands still meanwhile, as in a process that was stopped: no connection has been seen to end.
+        # The loop is blocked in the meantime, as in a stopped process, so it has not noticed the end of any connection.
         forget_markers(broker, prefix.frames)
         configure(broker, prefix.frames, "max.message.bytes", "1000")
         with pytest.raises(AppendRefused, match="is more than"):
@@ -66,7 +66,8 @@ async def test_an_owner_that_slept_while_they_were_forgotten_takes_nothing_along
 async def test_a_transaction_behind_a_broker_that_ends_meanwhile_is_not_begun(
     prefix: Prefix, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An owner that sees no end before it begins: what it sends first goes by another connection, or not at all."""
+    """An owner that has not noticed the end before it begins: its first request uses another connection, or is not
+    sent."""
     monkeypatch.setattr(Session, "has_ended", False)
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])

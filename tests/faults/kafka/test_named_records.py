@@ -1,4 +1,4 @@
-"""Frames prove of a record that none names it: where they would have to name it, and do not."""
+"""Frames prove that no frame names a record: it is missing in the frame that would have to name it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""One namespace's topics on a real broker that cannot be served: the others are, by its owner and by a standby."""
+"""A namespace whose topics on a real broker cannot be served: owner and standby serve the others."""
 
 import pytest
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 async def with_namespaces(prefix: Prefix) -> None:
-    """Makes `default` and `bad`, each with an entry of its owner."""
+    """Creates `default` and `bad`, each with an entry of its owner."""
     async with prefix.ledgers(create=True) as ledgers:
         await ledgers.create("bad")
         async with open_gateway(ledgers, MemoryRunFolders(), FakeClock(), Events()):
@@ -32,7 +32,7 @@ def stands_by_no_more(gateway: Gateway) -> bool:
 
 @pytest.mark.parametrize("standby", [False, True], ids=["owner", "standby"])
 async def test_a_topic_whose_settings_are_mended_serves_again_without_a_restart(broker: Broker, standby: bool) -> None:
-    """Until then the others serve, the gateway is ready, and the topic is named."""
+    """Until then the other namespaces serve, the gateway is ready, and the error names the topic."""
     prefix, clock = Prefix(broker), FakeClock()
     await with_namespaces(prefix)
     bad = f"{prefix.name}.bad.ledger"

@@ -1,4 +1,4 @@
-"""`oncegate kafka plan` on a broker with rights: who runs its lines has a gateway that serves and may make no topic."""
+"""`oncegate kafka plan` on a broker with ACLs: with its lines a gateway serves without the right to create topics."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def prepared(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The URL of a prefix for which an operator has run the lines."""
+    """Returns the URL of a prefix for which an operator has run the lines."""
     url = url_of(broker, "prepared")
     properties = admin_properties(broker, tmp_path_factory.mktemp("admin"))
     status, printed, _ = plan(url, "--format", "commands", "--topic", "flights", "--command-config", str(properties))
@@ -56,7 +56,7 @@ def plan(url: str, *options: str) -> tuple[int, str, str]:
 
 
 def checked(url: str) -> dict[str, str]:
-    """What is wrong with each item."""
+    """Returns the problems of each item."""
     status, printed, _ = plan(url, "--check", "--topic", "flights", "--format", "json")
     found = {one["item"]: "; ".join(one["wrong"]) for one in json.loads(printed)}
     assert status == any(found.values())
@@ -75,13 +75,13 @@ def test_who_runs_its_lines_has_a_gateway_that_serves_and_may_make_no_topic(
             gateway.start()
         assert sorted(broker.values("flights")) == [b"a", b"b", b"c"]
         assert gateway.stop() == 0
-    # Those of brokers: of transactional ids, and of the groups of who reads here.
+    # Topics of the brokers: of transactional ids, and of consumer groups of this test.
     assert set(broker.admin.list_topics().topics) - before <= {"__transaction_state", "__consumer_offsets"}
     assert asyncio.run(made_by_the_user(broker)) is TopicAuthorizationFailedError
 
 
 async def made_by_the_user(broker: Broker) -> type[Exception]:
-    """What the broker answers where the gateway's own user makes a topic below the prefix."""
+    """Returns the broker's error when the gateway's own user creates a topic below the prefix."""
     admin = AIOKafkaAdminClient(**broker.settings(CLIENT))
     await admin.start()
     try:
@@ -144,7 +144,7 @@ def test_a_check_names_the_setting_and_the_right_that_are_not_as_they_have_to_be
 
 
 def doctored(url: str) -> tuple[int, dict[str, str]]:
-    """What the doctor finds of the ledger, by its level."""
+    """Returns the exit status and the doctor's findings about the ledger, by level."""
     result = CliRunner().invoke(app, ["doctor", "--json", "--ledger", url, "--port", "0"])
     found: dict[str, str] = {}
     for one in map(json.loads, result.stdout.splitlines()):

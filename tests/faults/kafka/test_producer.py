@@ -1,4 +1,4 @@
-"""Batches that a producer has on their way while leaders change and answers come: each is written once, in order."""
+"""Batches in flight while leaders change and answers arrive: each is written once, in order."""
 
 import asyncio
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ ONE, OTHER = Partition("rows", 0), Partition("rows", 1)
 
 
 class Brokers:
-    """In place of a client: the test answers requests, and says who leads."""
+    """Replaces a client: the test answers requests and chooses the leader."""
 
     def __init__(self, *_: object) -> None:
         self.leader = 1
@@ -30,7 +30,7 @@ class Brokers:
         self.adding = asyncio.Event()
         self.adding.set()
         self.added = 0
-        # The error of each partition that is added.
+        # The error of each added partition.
         self.add_code = 0
 
     async def bootstrap(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Record batches that are encoded by columns: byte for byte those of aiokafka's builder, and taken by a broker."""
+"""Record batches encoded by columns: byte for byte those of aiokafka's builder, and accepted by a broker."""
 
 import os
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ Value = bytes | None
 def field_of(values: Sequence[Value]) -> Field:
     lengths = np.array([-1 if value is None else len(value) for value in values], np.int64)
     starts = np.cumsum(np.maximum(lengths, 0)) - np.maximum(lengths, 0)
-    # Bytes of nobody stand before.
+    # Unrelated bytes come first.
     data = np.frombuffer(b"??" + b"".join(value or b"" for value in values), np.uint8)
     return Field(data, starts + 2, lengths)
 
@@ -55,7 +55,7 @@ def row_headers_of(rows: Sequence[Sequence[tuple[str, Value]]]) -> RowHeaders:
 
 
 def random_headers(rng: np.random.Generator, rows: int) -> list[list[tuple[str, Value]]]:
-    """Names come twice in a row, and are empty; some rows have hundreds."""
+    """Returns headers with empty names and repeated ones; some rows have hundreds."""
     names = ["source", "höhe", "", "x" * 200]
     counts = np.where(rng.random(rows) < 0.01, rng.integers(60, 300, rows), rng.integers(0, 4, rows)).tolist()
     return [

@@ -1,4 +1,4 @@
-"""Headers of records that a gateway writes into topics of users: by whom and the how manyth, read by another client."""
+"""Headers of records that a gateway writes into users' topics: the writer and the sequence, read by another client."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,7 +47,7 @@ def messages_of(broker: Broker, topic: str, partitions: int) -> list[Any]:
 
 
 def told(messages: list[Any]) -> Told:
-    """Producer, epoch and sequence by value, where each value is there once."""
+    """Returns producer, epoch and sequence by value; each value must occur once."""
     found: Told = {}
     for message in messages:
         headers = dict(message.headers())
@@ -59,7 +59,7 @@ def told(messages: list[Any]) -> Told:
 
 
 def checked(messages: list[Any]) -> list[tuple[int, int, int]]:
-    """Records, duplicates and missing of each writer."""
+    """Returns the records, duplicates and missing ones of each writer."""
     check = RecordCheck()
     check.add(message.headers() for message in messages)
     return [(row["records"], row["duplicates"], row["missing"]) for row in check.findings().to_pylist()]

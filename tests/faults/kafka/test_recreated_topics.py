@@ -1,4 +1,4 @@
-"""A topic that was deleted and made again: what is known of it is refused, and both ways on are tried."""
+"""A topic that was deleted and recreated: its known records are refused, and both ways to continue are tested."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a client is told that lacks a right, has an old password, or writes too much at once: on a real broker."""
+"""The errors of a client without a right, with an old password, or over a quota, on a real broker."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ from tests.support.kafka_proxy import PRODUCE, proxied
 from tests.support.kafka_rights import DELETE, DESCRIBE, DESCRIBE_CONFIGS, READ, TOPIC, TRANSACTIONAL_ID, WRITE, Rights
 
 pytestmark = pytest.mark.slow
-# As many transactions as a change may take to be known everywhere in a broker.
+# Maximal number of transactions until a change is known everywhere in a broker.
 TRIES = 50
 
 
@@ -111,7 +111,7 @@ async def test_a_password_that_is_changed_in_its_file_counts_without_a_start(
     async with proxied(broker.proxy_port, broker.behind) as proxy, started(settings, name) as guard:
 
         def cut(_: list[int]) -> list[Batch]:
-            """Between two batches: behind a cut connection no transaction begins."""
+            """Between two batches: no transaction begins after a cut connection."""
             rights.let_in(user, "second")
             password.write_text("second")
             proxy.cut()
@@ -177,7 +177,8 @@ async def test_a_topic_that_has_not_answered_is_not_named_beside_one_that_refuse
         rights.allow(TOPIC, partition.topic, WRITE, DESCRIBE)
     settings = broker.settings() | {"bootstrap_servers": broker.proxied_bootstrap}
     async with proxied(broker.proxy_port, broker.behind) as proxy, started(settings, name) as guard:
-        await guard.commit([batch(small, b"a"), batch(other, b"a")])  # both topics are known: the next needs no answer
+        # both topics are known: the next commit needs no answer
+        await guard.commit([batch(small, b"a"), batch(other, b"a")])
         proxy.hold_answer(PRODUCE)
 
         async def batches() -> AsyncIterator[Batch]:

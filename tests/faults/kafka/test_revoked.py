@@ -1,4 +1,4 @@
-"""Rights and a user that are taken from a gateway while it serves: it says what is missing, and heals by itself."""
+"""Rights and a user are revoked while a gateway serves: it reports what is missing and recovers by itself."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -32,9 +32,9 @@ from tests.support.kafka_rights import (
 
 pytestmark = pytest.mark.slow
 PREFIX = "served"
-# A session of SASL ends after so long: the client has to show its password again.
+# A SASL session ends after this time: the client must present its password again.
 SESSION_MS = 8_000
-# As many claims as a change may take to be known everywhere in a broker, or a session to end.
+# Maximal number of claims until a change is known everywhere in a broker, or a session ends.
 TRIES = 500
 Change = Callable[[Broker, Rights], None]
 
@@ -88,7 +88,7 @@ def make_user(broker: Broker, rights: Rights) -> None:
 
 
 def claimed(gateway: GatewayProcess, one: str, timeout_ms: int = 60_000) -> int:
-    """How many of the ids were granted, by an attempt of its own, which completes them."""
+    """Claims an id in a new attempt and completes it. Returns the number of grants."""
     with Gateway(gateway.url, timeout_ms=timeout_ms) as client, client.attempt() as attempt:
         claim = attempt.claim([one])
         granted = len(list(claim.granted))
@@ -102,7 +102,7 @@ def claimed_until_refused(gateway: GatewayProcess, ids: Iterator[str]) -> None:
 
 
 def namespace(gateway: GatewayProcess) -> Any:
-    """What it says of its namespace, or why it says nothing: one whose last append is in doubt is opened anew."""
+    """Returns the state of the namespace, or the error; after an append in doubt the namespace is opened again."""
     return gateway.ask("GET", "/v1/namespaces/default")[1]
 
 
@@ -157,7 +157,7 @@ async def beating(listed: NamespaceTopic) -> None:
 
 
 async def beaten(listed: NamespaceTopic) -> None:
-    """Tries as the upkeep does, for as long as brokers do not know of the right yet."""
+    """Retries as the upkeep does, until brokers know of the right."""
     for _ in range(TRIES):
         with suppress(BrokersRefuse):
             return await listed.beat("gateway", Beat(TRIES))

@@ -1,4 +1,4 @@
-"""Rows with the columns of Spark's Kafka sink: what is read of them, what is refused, and where each row goes."""
+"""Rows with the columns of Spark's Kafka sink: values read from them, refusals, and the partition of each row."""
 
 import os
 from typing import Any
@@ -17,7 +17,7 @@ from oncegate.ledgers.kafka.rows.partitions import Share, murmur2, shares
 SEED = int(os.environ.get("ONCEGATE_SEED", "20261123"))
 NOW_MS = 1_795_000_000_000
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-# Hashes that Kafka's own tests name (UtilsTest.testMurmur2), there as signed numbers.
+# Hashes from Kafka's own tests (UtilsTest.testMurmur2), signed there.
 GOLDEN = {
     b"21": -973932308,
     b"foobar": -790332482,
@@ -31,14 +31,14 @@ GOLDEN = {
 def shared(
     columns: dict[str, Any], topic: str | None = "t", counts: dict[str, int] | None = None, turn: int = 0
 ) -> list[Share]:
-    """What each partition gets of a table that is cut into record batches of two rows."""
+    """Returns each partition's share of a table that is cut into record batches of two rows."""
     table = pa.table(columns)
     batches = table.to_batches(max_chunksize=2)
     return shares(columns_of(table.schema, batches, topic, NOW_MS), {"t": 1} if counts is None else counts, turn)
 
 
 def read(share: Share) -> list[tuple[Any, ...]]:
-    """Its records as aiokafka reads them."""
+    """Returns the records of a share as aiokafka reads them."""
     found = []
     for batch in encode(share.records):
         encoded = batch.of_producer(1, 0, 0)

@@ -1,4 +1,4 @@
-"""Headers that say who wrote a record: their bytes are those of the golden file, whatever the number of rows."""
+"""Headers that name the writer of a record: their bytes equal the golden file, whatever the number of rows."""
 
 import json
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_headers_that_only_look_like_the_gateways_pass() -> None:
 
 
 def test_headers_of_a_null_and_of_rows_that_were_cut_off_are_nobodys() -> None:
-    """Arrow may have items below a null, and around a slice."""
+    """Arrow may have items below a null, and outside a slice."""
     items = pa.array([("oncegate-seq", b"")] * 4 + [("own", b"")], ITEM)
     lists = pa.ListArray.from_arrays(
         pa.array([0, 1, 2, 2, 3, 5]), items, mask=pa.array([False, True, False, False, False])

@@ -1,4 +1,4 @@
-"""Each place in an answer is read from the broker, and has the row of the request."""
+"""The row offsets in answers point at the request's rows on the broker."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -27,7 +27,7 @@ def gateway(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def keyed(*numbers: int) -> list[Record]:
-    """Rows whose keys spread them over the partitions."""
+    """Returns rows whose keys spread them over the partitions."""
     return [{"key": f"k-{number}", "value": f"v-{number}"} for number in numbers]
 
 
@@ -36,7 +36,7 @@ def values(records: list[Record]) -> list[str]:
 
 
 def foreign(broker: Broker, topic: str, rows: int, partition: int = 0) -> None:
-    """Somebody else writes there too."""
+    """Writes rows of another producer to the topic."""
     producer = Producer({"bootstrap.servers": broker.cluster.bootstrap})
     for number in range(rows):
         producer.produce(topic, f"foreign-{number}".encode(), partition=partition)
@@ -190,7 +190,7 @@ def test_places_outlive_a_gateway(broker: Broker, tmp_path: Path, ends: str) -> 
 
 
 def batch_of(client: Gateway, topic: str, run: str, records: list[Record]) -> Batch:
-    """Two chunks, kept in stages until the commit."""
+    """Stages two chunks."""
     batch = Batch(client, topic, run)
     for part in (records[::2], records[1::2]):
         batch.stage(pa.Table.from_pylist(part))

@@ -1,4 +1,4 @@
-"""Rows in users' own topics on a real broker: read by both clients, in one transaction with what names them, or not."""
+"""Rows in users' topics on a real broker: read by both clients, and committed in one transaction with their frame."""
 
 import asyncio
 import contextlib
@@ -60,7 +60,7 @@ def table_of(rows: int, keys: int = 50) -> Any:
 
 
 def one_frame(partition: Partition, value: bytes) -> list[Batch]:
-    """What names the rows: a record of one value."""
+    """Returns a frame that names the rows: a record of one value."""
     one = np.ones(1, np.int64)
     none = Field(np.zeros(0, np.uint8), 0 * one, -one)
     (batch,) = encode(Records(NOW_MS * one, none, Field(np.frombuffer(value, np.uint8), 0 * one, len(value) * one)))
@@ -68,7 +68,7 @@ def one_frame(partition: Partition, value: bytes) -> list[Batch]:
 
 
 async def by_aiokafka(broker: Broker, partition: Partition) -> list[tuple[Any, ...]]:
-    """What aiokafka reads of a partition, committed, with sums checked."""
+    """Returns the committed records of a partition, as aiokafka reads them, with checksums verified."""
     place = TopicPartition(*partition)
     consumer = AIOKafkaConsumer(bootstrap_servers=broker.cluster.bootstrap, isolation_level="read_committed")
     await consumer.start()
@@ -162,7 +162,7 @@ async def test_the_frame_is_last_in_the_same_transaction_and_knows_the_offsets(b
         second = await commit_rows(guard, pieces_of(table), target, frame)
     assert seen == [first, second]
     for before, after in zip(first, second, strict=True):
-        # A marker of the first transaction stands between.
+        # A marker of the first transaction is in between.
         assert after.first_offset == before.records + 1
         offsets = [message.offset() for message in broker.messages(after.partition)]
         assert offsets[before.records :] == list(range(after.first_offset, after.first_offset + after.records))
@@ -241,7 +241,7 @@ async def test_two_hundred_mebibytes_are_one_transaction_in_bounded_memory(broke
         finally:
             tracemalloc.stop()
     assert sum(one.records for one in written) == 50 * 3_900
-    # Twice what is on its way, since a request is a copy; a piece, as bytes and as batches.
+    # Twice the data in flight, because a request is a copy; and a piece, as bytes and as batches.
     assert peak + pa.total_allocated_bytes() - arrow < 2 * limit + (32 << 20), f"{peak >> 20} MiB"
     assert len(broker.committed(ledger)) == 1
 
@@ -271,7 +271,7 @@ async def test_a_reader_finds_by_headers_what_was_doubled_and_what_is_missing(br
 
 
 def found_by(check: RecordCheck) -> tuple[int, int, list[tuple[int, int]]]:
-    """Records, duplicates, and from where to where some are missing, of the only writer there is."""
+    """Returns the records, duplicates and missing intervals of the only writer."""
     ((records, duplicates),) = [(row["records"], row["duplicates"]) for row in check.findings().to_pylist()]
     return records, duplicates, [(row["first"], row["last"]) for row in check.missing().to_pylist()]
 

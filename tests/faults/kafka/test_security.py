@@ -1,4 +1,4 @@
-"""A guard and brokers that ask who it is and what it may: each refusal says what to do, and ends when that was done."""
+"""A guard and brokers with authentication and ACLs: each refusal names its remedy, and ends after the remedy."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ from tests.support.kafka_proxy import END_TXN, SASL_AUTHENTICATE, proxied
 from tests.support.kafka_rights import DESCRIBE, TOPIC, TRANSACTIONAL_ID, WRITE, Rights
 
 pytestmark = pytest.mark.slow
-# What a quota's test waits for.
+# The deadlines of the quota test.
 HASTY = Deadlines(start_ms=60_000, send_ms=1_000, commit_ms=60_000, transaction_ms=90_000)
 TRIES = 100
 
@@ -44,7 +44,7 @@ def rights(broker: Broker) -> Rights:
 
 @pytest.fixture
 def shard(rights: Rights) -> str:
-    """A transactional id that may be used."""
+    """Returns a transactional id with all rights."""
     name = new_id()
     rights.allow(TRANSACTIONAL_ID, name, WRITE, DESCRIBE)
     return name
@@ -52,21 +52,21 @@ def shard(rights: Rights) -> str:
 
 @pytest.fixture
 def flights(broker: Broker, rights: Rights) -> Partition:
-    """A partition that may be written."""
+    """Returns a writable partition."""
     partition = broker.topic()
     rights.allow(TOPIC, partition.topic, WRITE, DESCRIBE)
     return partition
 
 
 def numbers(size_bytes: int = 1) -> list[bytes]:
-    """Values for as many transactions as a change may take to be known everywhere in a broker."""
+    """Returns values for as many transactions as a change may take to be known everywhere in a broker."""
     return [str(number).encode().zfill(size_bytes) for number in range(TRIES)]
 
 
 async def committed_until(
     guard: Guard, partition: Partition, values: list[bytes], written: list[bytes] | None = None
 ) -> list[bytes]:
-    """Commits a transaction a value until one is refused; adds to `written` what was committed."""
+    """Commits one transaction per value until one is refused. Adds the committed values to `written`."""
     written = [] if written is None else written
     for value in values:
         await guard.commit([batch(partition, value)])
@@ -203,7 +203,7 @@ async def test_transactions_need_no_right_on_the_cluster_and_what_does_is_told(
 
 @dataclass
 class User:
-    """A user of one test, behind the proxy; `settings` are of the password that its file has then."""
+    """A user of one test, which connects through the proxy. `settings` use the current password in its file."""
 
     broker: Broker
     rights: Rights
@@ -226,7 +226,7 @@ class User:
 
 @pytest.fixture
 def rotated(broker: Broker, rights: Rights, flights: Partition, tmp_path: Path) -> User:
-    """A user who may write as any other."""
+    """Returns a user with the usual rights."""
     shard = new_id()
     user = User(broker, rights, tmp_path / "password", f"user-of-{shard}", shard)
     user.let_in("first")
@@ -237,7 +237,7 @@ def rotated(broker: Broker, rights: Rights, flights: Partition, tmp_path: Path) 
 
 @asynccontextmanager
 async def started_again(user: User) -> AsyncIterator[Guard]:
-    """A guard that is started as often as it is refused: a broker may know of a change a moment later than it says."""
+    """Starts a guard, with retries while it is refused: a broker may apply a change a moment after it confirms it."""
     for _ in range(TRIES):
         with suppress(NotStarted):
             async with started(user.settings(), user.shard) as guard:
@@ -260,7 +260,7 @@ async def test_a_user_that_is_removed_is_told_when_its_connections_are_gone_and_
     async with proxied(broker.proxy_port, broker.behind) as proxy:
 
         def cut(_: list[int]) -> list[Batch]:
-            """Between two batches: behind a cut connection no transaction begins."""
+            """Between two batches: no transaction begins after a cut connection."""
             proxy.cut()
             return [batch(flights, b"never")]
 
@@ -299,7 +299,7 @@ async def test_a_start_that_is_refused_says_nothing_of_a_commit_in_doubt(
 async def test_a_session_that_ends_soon_is_begun_anew_before_a_transaction(
     broker: Broker, shard: str, flights: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It lasts a minute, none of which may be over: a broker that ends one meets a commit, which is in doubt then."""
+    """A session lasts a minute and must be renewed early: a broker that ends one during a commit leaves it in doubt."""
     monkeypatch.setattr(clients, "SESSION_PART", 0)
     plain = broker.settings(security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN", ssl_cafile=None)
     settings = {**plain, "bootstrap_servers": broker.proxied_bootstrap}
@@ -319,7 +319,7 @@ async def test_a_quota_that_is_too_small_is_told_with_what_to_raise(
     rights.quota("slow", 1_000)
     written: list[bytes] = []
     async with started(settings, shard, HASTY) as guard:
-        with pytest.raises(Throttled) as throttled:  # not by the first one: a broker is slow only afterwards
+        with pytest.raises(Throttled) as throttled:  # not by the first one: a broker throttles only later ones
             await committed_until(guard, flights, numbers(100_000), written)
     told = str(throttled.value)
     assert f"User:{CLIENT}, client id slow" in told

@@ -1,4 +1,4 @@
-"""How clients connect, from a ledger's URL: what contradicts itself is refused in one line, and shows no password."""
+"""Connection settings in a ledger's URL: contradictions are refused in one line that shows no password."""
 
 import logging
 from pathlib import Path
@@ -31,7 +31,7 @@ def password_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pems(tmp_path: Path) -> Path:
-    """A folder with an authority, and a client's key and certificate."""
+    """Writes an authority's certificate, and a client's key and certificate. Returns the folder."""
     authority = Authority()
     key, certificate = authority.signed("client")
     for name, pem in {"ca": authority.pem, "client": certificate, "client.key": key}.items():

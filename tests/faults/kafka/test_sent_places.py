@@ -1,4 +1,4 @@
-"""A ledger reports the places of the rows of an append after its commit, and its frames record them."""
+"""A ledger reports the row offsets of an append after its commit, and its frames record them."""
 
 import random
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ def prefix(broker: Broker) -> Prefix:
 
 
 async def send(opened: OpenLedger, topic: str, *values: str) -> list[RowPlaces]:
-    """Appends one entry with rows; returns the reported places."""
+    """Appends an entry with rows. Returns the reported row offsets."""
     told: list[RowPlaces] = []
     rows = range_of(*values)
     report = SendReport(opened.ledger.mark.position + 1, told.append)
@@ -34,7 +34,7 @@ async def send(opened: OpenLedger, topic: str, *values: str) -> list[RowPlaces]:
 
 
 async def kept(opened: OpenLedger) -> list[RowPlaces | None]:
-    """Returns the places in the frames, by entry."""
+    """Returns the row offsets in the frames, by entry."""
     return [one.places async for batch in opened.ledger.replay(1) for one in batch]
 
 

@@ -1,4 +1,4 @@
-"""Rows that a ledger sends to users' topics in the transaction of its frame, while faults strike."""
+"""Rows that a ledger sends to users' topics in the transaction of its frame, with faults."""
 
 import asyncio
 from typing import Any
@@ -72,8 +72,8 @@ async def test_a_topic_that_is_not_there_refuses_its_rows_and_no_others(prefix: 
             await opened.ledger.append([b"committed"], [sent("nowhere", staged)])
         assert isinstance(refused.value.refusal, NotFound)
         await opened.ledger.append([b"another"], [other, sent(there.topic, other)])
-        # What waits is still there, for the topic that is meant.
-        # The refusal, which a caller may still hold, holds nothing that reading needs.
+        # The waiting range is still there, for the right topic. The refusal, which a caller may still hold, holds
+        # nothing that reading needs.
         async with asyncio.timeout(WAIT_S):
             await opened.ledger.append([b"committed"], [sent(there.topic, staged)])
         assert refused.value.__cause__ is not None
@@ -94,7 +94,7 @@ async def test_rows_that_a_topic_takes_no_more_are_named_in_their_group_and_the_
             await opened.ledger.append([b"another", b"refused"], group)
         assert isinstance(refused.value.refusal, TooLarge)
         assert refused.value.first_output == 3
-        # It is asked about anew, and no more is begun with it.
+        # The topic is asked about again, and no further transaction uses it.
         with pytest.raises(TooLarge, match=r"max\.message\.bytes=2000"):
             await topics.check(small.topic, table_of("x").schema, table_of("x").to_batches())
         await topics.check(there.topic, table_of("x").schema, table_of("x").to_batches())

@@ -1,4 +1,4 @@
-"""`oncegate serve` over a ledger on Kafka: killed, started again, without brokers, and with a second gateway."""
+"""`oncegate serve` over a ledger on Kafka: killed, restarted, without brokers, and with a second gateway."""
 
 import itertools
 import json
@@ -28,7 +28,7 @@ def url(broker: Broker, prefix: str) -> str:
 
 
 def write(gateway: GatewayProcess, topic: str, ids: list[str], timeout_ms: int = 60_000) -> int:
-    """How many of the rows were new; they are written as they are claimed."""
+    """Produces rows by id and returns the number of new ones."""
     rows = pa.table({"key": ids, "value": ids})
     with Gateway(gateway.url, timeout_ms=timeout_ms) as client, client.attempt() as attempt:
         return attempt.produce(topic, rows, id_col="key").rows
@@ -57,7 +57,7 @@ def test_brokers_that_go_away_are_told_and_all_goes_on_by_itself(broker: Broker,
     topic = partition.topic
     with GatewayProcess(tmp_path, ledger=url(broker, "away")) as gateway:
         assert write(gateway, topic, ["a"]) == 1
-        # Read, so that the markers of what was written are there.
+        # Read, so that the markers of earlier transactions exist.
         for read in (partition, Partition("away.default.ledger", 0)):
             assert broker.committed(read)
         broker.cluster.kill_node(1)
@@ -109,7 +109,7 @@ def test_a_gateway_that_slept_while_it_was_followed_tells_nothing_that_it_rememb
 
 
 def ask(asked: HTTPConnection) -> None:
-    """Sends one and the same claim, and waits for nothing."""
+    """Sends the same claim each time, without waiting for the answer."""
     body = json.dumps({"token": "0" * 32, "call": 0, "ids": ["a"]})
     asked.request("POST", "/v1/namespaces/default/ids:claim", body, {"Content-Type": "application/json"})
 
@@ -148,7 +148,7 @@ def test_a_transaction_is_a_span_below_the_append_of_the_request_that_it_commits
 
 
 def posted_claim(gateway: GatewayProcess, **headers: str) -> int:
-    """The status of a claim of one id."""
+    """Claims one id and returns the status."""
     body = json.dumps({"token": "6f1c0000000000000000000000000001", "call": 0, "ids": ["a-1"]})
     with closing(HTTPConnection("127.0.0.1", gateway.port, timeout=60)) as connection:
         path = "/v1/namespaces/default/ids:claim"

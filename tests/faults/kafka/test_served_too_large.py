@@ -1,4 +1,4 @@
-"""A served gateway whose topics take smaller batches than before: who is told so, and who is answered beside them."""
+"""A running gateway whose topics accept smaller batches than before: its errors, and the other requests' answers."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 LARGE = "x" * 10_000
 LOWERED = 2_000
 Answer = tuple[int, dict[str, Any]]
-# Sends one request; made while all topics take what it holds.
+# Sends one request, built while all topics accept its content.
 Request = Callable[[], Answer]
 
 
@@ -32,7 +32,7 @@ def gateway(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def takes(broker: Broker, topic: str, size_bytes: int) -> None:
-    """From now on it takes batches of so many bytes."""
+    """Sets the largest batch that the topic accepts."""
     configure(broker, topic, "max.message.bytes", str(size_bytes))
 
 
@@ -42,7 +42,8 @@ def a_produce(gateway: GatewayProcess, _: Gateway, topic: str) -> Request:
 
 
 def plain(gateway: GatewayProcess, topic: str, value: str) -> Answer:
-    """Writes one row without an id: all else asks a broker for the topic's id first, which a paused one keeps."""
+    """Writes a row without an id: other writes first ask a broker for the topic's id, which a paused broker does not
+    answer."""
     path = f"topics/{topic}/records:produce"
     return post(gateway, path, token=uuid4().hex, call=0, records=[{"value": value}])
 
@@ -60,7 +61,8 @@ def a_commit(gateway: GatewayProcess, client: Gateway, topic: str) -> Request:
 
 
 def in_one_group(broker: Broker, gateway: GatewayProcess, *requests: Request) -> list[Answer]:
-    """Their answers, in order, where all wait behind one append that a paused broker does not answer."""
+    """Sends requests that wait for one append, which a paused broker does not answer. Returns their answers in
+    order."""
     with ThreadPoolExecutor(len(requests) + 1) as threads:
         broker.cluster.pause_node(1)
         try:
@@ -123,7 +125,7 @@ def test_what_was_refused_is_written_once_when_its_topic_takes_it(
 def test_a_topic_of_the_gateway_that_takes_less_is_named_and_all_goes_on_when_it_is_raised(
     broker: Broker, gateway: GatewayProcess
 ) -> None:
-    """The ledger's frames and the stages: each in its turn, without a restart."""
+    """The ledger's frames and the stages in turn, without a restart."""
     there = broker.topic()
     stages, frames = "large.default.stages", "large.default.ledger"
     with client_of(gateway) as client:

@@ -1,6 +1,7 @@
-"""Owners that sleep while they collect are followed, and wake: what they delete then is replaced by a commit of theirs.
+"""Owners that sleep during a compaction, are superseded, and wake: they then delete only records that their own commit
+replaced.
 
-Each has collected before, so that a deletion that comes too soon takes frames and the pieces of a snapshot alike.
+Each has compacted before, so that a deletion that comes too early would remove frames and pieces of a snapshot alike.
 """
 
 import asyncio
@@ -25,13 +26,13 @@ def prefix(broker: Broker) -> Prefix:
 
 
 async def keep_up(opened: OpenLedger) -> None:
-    """Deletes what a collection has replaced, as the upkeep does by itself."""
+    """Deletes the records that a compaction has replaced, as the upkeep does."""
     assert isinstance(opened.ledger, KafkaLedger)
     await opened.ledger.keep_up()
 
 
 async def collected_before(opened: OpenLedger) -> None:
-    """Leaves a snapshot, and an entry behind it that the next collection replaces together with it."""
+    """Leaves a snapshot, and an entry after it that the next compaction replaces together with it."""
     await opened.ledger.append([b"a"], [])
     await opened.ledger.compact(1, snapshot_of(b"first"))
     await keep_up(opened)
@@ -52,7 +53,7 @@ def lows(prefix: Prefix) -> tuple[int, int]:
 async def test_a_deletion_that_comes_behind_a_successor_takes_nothing_from_it(
     prefix: Prefix, proxy: KafkaProxy, collects: bool
 ) -> None:
-    """It waits on its way, as it does where the owner's process is stopped before it is sent."""
+    """The deletion waits in the proxy, as it would if the owner's process were stopped before sending it."""
     async with prefix.opened(proxied=True) as older:
         await collected_before(older)
         proxy.hold(DELETE_RECORDS)
@@ -74,7 +75,7 @@ async def test_a_deletion_that_comes_behind_a_successor_takes_nothing_from_it(
 async def test_nothing_is_deleted_before_the_frame_that_stands_for_it_is_committed(
     prefix: Prefix, proxy: KafkaProxy
 ) -> None:
-    """The upkeep goes on meanwhile; the collector is followed before its commit has come."""
+    """The upkeep continues in the meantime; the owner is superseded before its commit arrives."""
     async with prefix.opened(proxied=True) as older:
         await collected_before(older)
         before = lows(prefix)

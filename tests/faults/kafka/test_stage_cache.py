@@ -1,4 +1,4 @@
-"""Rows that wait for their commit, held in memory beside their topic: what is read back, and what is not held."""
+"""Staged rows in memory beside their topic: which ones are read back, and which are not cached."""
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -26,7 +26,7 @@ def cache_of(opened: OpenLedger) -> StageCache:
 
 
 def empty(broker: Broker, topic: str) -> None:
-    """Deletes all that a topic holds: nobody can read it any more."""
+    """Deletes all records of a topic."""
     end = TopicPartition(topic, 0, -1)
     broker.admin.delete_records([end])[end].result(WAIT_S)
 

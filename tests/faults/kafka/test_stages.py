@@ -1,4 +1,4 @@
-"""Rows that wait for their commit: where they lie, and when they go."""
+"""Staged rows: their topics, and their deletion."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 async def lowest(broker: Broker, topic: str, offset: int) -> None:
-    """Returns once the topic begins there, or behind it."""
+    """Returns once the topic begins at this offset or later."""
     async with asyncio.timeout(WAIT_S):
         while await asyncio.to_thread(broker.low, topic) < offset:
             await asyncio.to_thread(broker.committed, Partition(topic, 0))
@@ -57,7 +57,7 @@ async def test_a_stage_that_is_given_up_while_others_are_deleted_goes_with_the_n
 
 
 async def test_what_is_published_as_it_is_written_lies_apart(broker: Broker) -> None:
-    """Archives stay for long, and would keep every stage behind them."""
+    """Archives are kept for long, and would prevent the deletion of every later stage."""
     prefix = Prefix(broker)
     async with prefix.opened() as opened:
         await opened.ledger.append([b"archived"], [range_of(1, 5), publish(0, 1)])

@@ -1,4 +1,4 @@
-"""`oncegate serve --standby`: who waits takes over from an owner that is killed, stopped or paused, and nobody else."""
+"""`oncegate serve --standby`: a standby takes over from an owner that is killed, stopped or paused, and only then."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def test_who_stands_by_answers_nobody_and_takes_over_when_the_owner_is_killed(br
 
 
 def test_of_two_that_stand_by_one_serves_and_an_orderly_stop_hands_over(broker: Broker, tmp_path: Path) -> None:
-    # Nobody owns it, so one of them takes it over at once.
+    # There is no owner, so one of them takes over at once.
     three = [gateway(broker, tmp_path / name, "stopped") for name in ("one", "two", "three")]
     left = list(three)
     for one in three:

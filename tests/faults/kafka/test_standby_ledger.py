@@ -1,4 +1,4 @@
-"""Ledgers on Kafka that another process owns are followed: read on, never fenced, judged as they are taken over."""
+"""Standbys of ledgers on Kafka: they read continuously, never fence the owner, and check the ledger at the takeover."""
 
 import asyncio
 import base64
@@ -22,14 +22,14 @@ from tests.support.standby_checks import CHECKS, standing_by, waiting
 from tests.support.standing_by import WAIT_S, wait_until
 
 pytestmark = pytest.mark.slow
-# A busy machine leaves a holder no word for longer than a beat takes; and it beats for twice as long.
+# On a busy machine an owner may miss a beat for longer than usual; this test beats for twice as long.
 TAKEOVER_MS = 5_000
 BEATS = 12
 
 
 @pytest.fixture
 def prefix(broker: Broker) -> Prefix:
-    """A silence tells nothing in here: an owner that closes says so."""
+    """A long takeover time: an owner that closes announces it, and silence does not matter."""
     return Prefix(broker, "bare_key=yes&takeover_ms=600000")
 
 
@@ -39,7 +39,7 @@ async def test_a_standby_keeps_its_promises(prefix: Prefix, check) -> None:
 
 
 class Contender:
-    """A gateway that stands by, takes over, writes for as long as it owns the ledger, and stands by again."""
+    """A standby that takes over, writes while it owns the ledger, and becomes a standby again."""
 
     def __init__(self, prefix: Prefix) -> None:
         self._prefix = prefix
@@ -64,7 +64,7 @@ class Contender:
 
 
 async def test_two_standbys_do_not_take_the_ledger_from_each_other_in_turns(broker: Broker) -> None:
-    """One has it for several times as long as a standby waits for who is silent; the other one sees it beat."""
+    """An owner keeps the ledger for several takeover times, because the other gateway sees its beats."""
     prefix = Prefix(broker, f"bare_key=yes&takeover_ms={TAKEOVER_MS}")
     listed = NamespaceTopic({"bootstrap_servers": broker.cluster.bootstrap}, prefix.name, Deadlines())
     async with prefix.opened() as owner:
@@ -88,7 +88,7 @@ async def test_two_standbys_do_not_take_the_ledger_from_each_other_in_turns(brok
 async def test_of_two_gateways_that_start_at_once_the_first_takes_nothing_back(
     prefix: Prefix, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each opens one namespace after the other; the first is followed before it has looked who owns them."""
+    """Each opens one namespace after the other; the first is superseded before it has checked the owner."""
     monkeypatch.setattr(election, "LOOK_S", 2 * WAIT_S)
     async with open_kafka(prefix.place(), create=True) as first, open_kafka(prefix.place()) as second:
         await first.create("mail")

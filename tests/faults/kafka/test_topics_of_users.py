@@ -1,4 +1,4 @@
-"""Rows that a gateway writes into topics of users: by ids, plain and staged, read by another client."""
+"""Rows that a gateway writes into users' topics: by ids, plain and staged, read by another client."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -99,7 +99,7 @@ def test_a_topic_that_gets_more_partitions_keeps_what_was_written(broker: Broker
         with client.attempt() as attempt:
             assert attempt.produce(topic, rows_of(*names[:10]), id_col="key").rows == 10
         broker.admin.create_partitions([NewPartitions(topic, 4)])[topic].result(WAIT_S)
-        # How many there are is asked anew each half minute, and by who starts.
+        # The number of partitions is asked again every half minute, and at a start.
         gateway.kill()
         gateway.start()
         with client.attempt() as attempt:
@@ -170,7 +170,7 @@ def test_a_batch_goes_to_several_topics_at_once(broker: Broker, tmp_path: Path) 
     with GatewayProcess(tmp_path, ledger=url(broker, "several")) as gateway, client_of(gateway) as client:
         batch = Batch(client, "the-name-of-a-sink")
         batch.stage(table)
-        # Nothing but the rows themselves says which topics they go to.
+        # Only the rows themselves name the topics to which they go.
         gateway.kill()
         gateway.start()
         batch.commit()
@@ -227,7 +227,7 @@ def test_reading_back_says_where_the_rows_are(broker: Broker, gateway: GatewayPr
 
 
 def test_every_record_of_users_is_named_by_a_frame(broker: Broker, tmp_path: Path) -> None:
-    """By another client: the records of each transaction stand in the frame that was written with them."""
+    """Another client checks that each transaction's frame names its records."""
     topic = broker.topic(2).topic
     with (
         GatewayProcess(tmp_path, ledger=url(broker, "named")) as gateway,

@@ -1,4 +1,4 @@
-"""Answers of brokers with an error that no client knows, as newer brokers send them."""
+"""Answers of brokers with an unknown error code, as newer brokers send them."""
 
 import pytest
 from aiokafka.errors import KafkaError

@@ -1,10 +1,11 @@
-"""The gateway's own process is not the only one that uses aiokafka: a ledger leaves the library as it is."""
+"""A ledger leaves aiokafka unmodified: other code in the gateway's process uses it too."""
 
 import json
 import subprocess
 import sys
 
-# In a process of its own: here the ledger is imported already. Modules that only the ledger imports are there before.
+# In a process of its own, because the ledger is already imported here. It first imports the modules that only the
+# ledger uses.
 SCRIPT = """
 import importlib, json, pkgutil, sys
 import aiokafka

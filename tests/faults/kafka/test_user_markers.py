@@ -1,4 +1,4 @@
-"""Brokers that forget markers in users' topics: an owner and an opener write those of what was committed, no others."""
+"""Brokers that forget markers in users' topics: an owner and an opener write those of committed rows, and no others."""
 
 import asyncio
 from typing import Any
@@ -18,14 +18,14 @@ from tests.support.kafka_sends import range_of, sent
 
 pytestmark = [
     pytest.mark.slow,
-    # A connection that aiokafka was making when its broker died is closed by nobody but the garbage collector.
+    # Only the garbage collector closes a connection that aiokafka was opening when its broker died.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
-    """What a gateway compiles before it serves: the deadline of a transaction leaves no time for it."""
+    """Compiles the kernels as a gateway does before it serves: a transaction's deadline leaves no time for it."""
     partitions.warm_up()
 
 
@@ -46,7 +46,8 @@ async def send(prefix: Prefix, topic: str, *values: str) -> None:
 
 
 async def completed(opened: Any) -> None:
-    """Appends once more: a coordinator that still writes the markers before would write them again when it is back."""
+    """Appends once more: otherwise a coordinator still writing earlier markers would write them again after its
+    restart."""
     await opened.ledger.append([b"more"], [])
 
 
@@ -126,7 +127,7 @@ async def test_rows_of_an_aborted_transaction_are_never_shown(
 async def test_an_owner_gives_up_what_it_has_aborted_itself(
     prefix: Prefix, proxy: KafkaProxy, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # By itself no upkeep looks there before the marker is lost.
+    # No upkeep runs before the marker is lost.
     monkeypatch.setattr(ledgers, "KEEP_UP_S", 600.0)
     partition, kept, lost = broker.topic(), range_of("a"), range_of("b")
     async with prefix.opened(proxied=True) as opened:
@@ -163,8 +164,8 @@ async def test_what_frames_may_have_named_that_were_deleted_is_never_given_up(
 async def test_a_later_commit_shows_no_rows_that_were_aborted_before_it(
     prefix: Prefix, proxy: KafkaProxy, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A commit decides all that its transactional id has open: the id of an aborted transaction is not used again."""
-    # By itself no upkeep gives the rows up before that commit.
+    """A commit ends all open records of its transactional id, so an aborted transaction's id is not used again."""
+    # No upkeep drops the rows before that commit.
     monkeypatch.setattr(ledgers, "KEEP_UP_S", 600.0)
     partition, kept, lost, more = broker.topic(), range_of("a"), range_of("b"), range_of("c")
     async with prefix.opened(proxied=True) as opened:

@@ -1,4 +1,5 @@
-"""`oncegate verify --against`, and `audit`, of a users' topic on a real broker: planted, found, repaired."""
+"""`oncegate verify --against`, and `audit`, of a user's topic on a real broker: errors are planted, found and
+repaired."""
 
 import json
 from pathlib import Path
@@ -36,7 +37,7 @@ def table_of(*numbers: int) -> pa.Table:
 
 
 def produce_past_the_gateway(broker: Broker, topic: str, *numbers: int) -> None:
-    """What a plain producer of another library writes: the same records, and nobody is asked."""
+    """Writes the same records with a plain producer of another library, without the gateway."""
     producer = Producer({"bootstrap.servers": broker.cluster.bootstrap})
     for number in numbers:
         row = row_of(number)

@@ -1,4 +1,4 @@
-"""What is known of a client's connections: which refusals end a wait, and of which transaction they are told."""
+"""The state of a client's connections: the refusals that end a wait, and the transaction to which they belong."""
 
 import asyncio
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ REFUSED = SaslAuthenticationFailed("no such user")
 
 
 class Connection:
-    """One that is open until the test says otherwise."""
+    """A connection that is open until the test closes it."""
 
     wait_until = float("inf")
 
@@ -45,7 +45,7 @@ async def test_a_wait_ends_when_the_last_connection_is_gone(watch: Watch) -> Non
 
 
 async def refused_twice(watch: Watch, connection: Connection) -> None:
-    """Waits long, while a broker refuses before and after the connection to another one breaks."""
+    """Waits, while a broker refuses before and after the connection to another one breaks."""
     async with watch.until(far()):
         watch.not_connected(ONE, REFUSED)
         connection.is_open = False
@@ -66,7 +66,7 @@ async def test_no_answer_lets_a_wait_go_on_beyond_its_last_moment(watch: Watch) 
 
 
 async def answered(watch: Watch, last_s: float) -> None:
-    """Waits long, while a batch is answered."""
+    """Waits, while a batch is answered."""
     async with watch.until(far()):
         watch.goes_on(FAR_S, last_s)
         await asyncio.Event().wait()
@@ -79,7 +79,7 @@ async def test_refusals_that_go_on_do_not_put_the_end_off(watch: Watch, monkeypa
 
 
 async def refused_for_ever(watch: Watch) -> None:
-    """Waits long, while a broker refuses and refuses."""
+    """Waits, while a broker refuses continuously."""
     async with watch.until(far()):
         while True:
             watch.not_connected(ONE, REFUSED)
@@ -87,7 +87,7 @@ async def refused_for_ever(watch: Watch) -> None:
 
 
 async def refused_in_vain(watch: Watch) -> None:
-    """Waits long for what does not come, while a broker refuses."""
+    """Waits for something that never comes, while a broker refuses."""
     async with watch.until(far()):
         watch.not_connected(ONE, REFUSED)
         await asyncio.Event().wait()

@@ -1,5 +1,3 @@
-"""Fixtures of the ledger's fault tests."""
-
 import os
 import subprocess
 import tempfile
@@ -18,7 +16,7 @@ from tests.support.real_disks import make_ext4, shell
 
 @pytest.fixture
 def fast_folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory, where there is one: these tests look at thousands of ledgers."""
+    """A folder in memory if possible: these tests open thousands of ledgers."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else tmp_path) as folder:
         yield Path(folder)
@@ -26,7 +24,7 @@ def fast_folder(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three frames of a block each."""
+    """Segments of three frames of a block each."""
     monkeypatch.setattr(log_writer, "SEGMENT_BYTES", 4 * BLOCK_BYTES)
 
 
@@ -38,7 +36,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 async def source(data: Path) -> Path:
-    """A finished backup, with a state, rows that wait and rows that were published."""
+    """A finished backup with a snapshot, staged rows and published rows."""
     async with opened_at(data, create=True) as ledger:
         for number in range(6):
             await ledger.append(*produce(number))

@@ -1,4 +1,4 @@
-"""Backups of ledgers in use, what is made of them, and copies that are not whole."""
+"""Backups of ledgers in use, restored ledgers, and incomplete copies."""
 
 import asyncio
 import errno
@@ -36,7 +36,7 @@ from tests.support.ledger_tools import (
 
 
 def copy_of(data: Path, disk: Disk | None = None) -> Path:
-    """The data folder made of a backup."""
+    """Returns a data folder restored from a backup."""
     to = data.with_name("backup")
     backup(str(data), str(to), disk=disk or QuietDisk())
     restore(str(to), str(data.with_name("restored")), disk=QuietDisk())
@@ -91,7 +91,7 @@ class Meanwhile(QuietDisk):
 
 @pytest.mark.parametrize("number", range(1, 20))
 async def test_a_backup_beside_a_writer_that_drops_and_collects_is_whole(data, number) -> None:
-    """All of it happens just before the n-th read of the backup: the copy is as the ledger was at some moment."""
+    """Everything happens just before the n-th read of the backup: the copy is the ledger at one moment."""
     async with opened_at(data, create=True) as ledger:
         for n in range(6):
             await ledger.append(*produce(n))
@@ -171,7 +171,7 @@ async def test_a_backup_of_an_older_copy_is_refused(data) -> None:
 
 
 async def test_a_backup_of_a_ledger_that_its_witness_knows_longer_or_otherwise_is_refused(data) -> None:
-    """Within one segment too: what was acknowledged and is gone, and a history that went another way."""
+    """Within one segment too: lost acknowledged appends, and a different history."""
     async with opened_at(data, create=True) as ledger:
         await ledger.append(*produce(0))
         shutil.copytree(data, data.with_name("older"))
@@ -190,7 +190,7 @@ async def test_a_backup_of_a_ledger_that_its_witness_knows_longer_or_otherwise_i
 
 
 async def test_ledgers_of_a_backup_that_changed_places_are_refused(data) -> None:
-    """Empty ones end alike; with another's key every id would look new."""
+    """Empty ledgers end alike; with another ledger's key every id would look new."""
     async with open_log(str(data), create=True, disk=QuietDisk()) as ledgers:
         await ledgers.create("mail")
     to = data.with_name("backup")
@@ -202,7 +202,7 @@ async def test_ledgers_of_a_backup_that_changed_places_are_refused(data) -> None
 
 
 class Corrupting(QuietDisk):
-    """Writes another byte than it was told, into a file whose name ends so."""
+    """Flips a byte when it writes a file with this suffix."""
 
     def __init__(self, suffix: str) -> None:
         self._suffix = suffix

@@ -1,4 +1,4 @@
-"""Callers that are cancelled in the middle: nothing stays locked, nothing is half done."""
+"""Callers that are cancelled: nothing stays locked, and nothing is left half done."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ from tests.support.ledger_tools import FailingDisk, Seen, fill, look, produce, s
 
 
 class HeldDisk(FailingDisk):
-    """Stops at one kind of call until it is let go on."""
+    """Blocks at one kind of call until it is released."""
 
     def __init__(self, call: str, where: str) -> None:
         super().__init__(self._hold)

@@ -1,9 +1,9 @@
-"""The catalog as pieces: small ones, which make the same again."""
+"""The catalog as small pieces that reproduce it."""
 
 from oncegate.ledgers.catalog import Catalog, Location, Published, Wrote
 from tests.support.catalogs import RANGES, catalog_of
 
-# More would be a step in which nothing else is served.
+# Larger pieces would block other requests for too long.
 PIECE_BYTES_MAX = 300 << 10
 
 
@@ -45,7 +45,7 @@ def test_pieces_say_what_was_there_when_they_were_asked_for() -> None:
 
 
 def test_the_bytes_of_a_piece() -> None:
-    """Once for all: a change here is a new format."""
+    """Permanent: a change here is a new format."""
     pieces = list(catalog_of(1).pieces())
     ranges = b"".join(number.to_bytes(8, "little") for number in (0, 2, 1, 0, 4_096, 900)) + bytes(32)
     assert pieces == [b"\x91\x95\x06\xa2t0\x00\x00\xc4\x50" + ranges]

@@ -1,6 +1,7 @@
-"""The catalog against plain dictionaries: appends go on in a compaction, and the power may fail in any disk call.
+"""The catalog against plain dictionaries: appends continue during a compaction, and the power may fail in any disk
+call.
 
-A snapshot's thread waits in its disk call while the loop appends, so that a seed makes one walk.
+A snapshot's thread waits in its disk call while the loop appends, so that a seed gives one walk.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ from tests.support.memory_gateway import wait_until
 
 TOPICS = [("t", 0), ("t", 1), ("u", 0)]
 OPENINGS, COMPACTIONS, APPENDS = 3, 3, 12
-# Of the moments: all would be too many.
+# The fraction of moments that are checked: all would be too many.
 LOOKED_AT = 0.1
 BIG = 1 << 40
 
@@ -46,7 +47,7 @@ class Topic:
 
 @dataclass
 class Model:
-    """`waiting`: rows and bytes of each range that waits."""
+    """The expected catalog. `waiting`: the rows and bytes of each staged range."""
 
     waiting: dict[bytes, tuple[int, bytes]] = field(default_factory=dict)
     topics: dict[tuple[str, int], Topic] = field(default_factory=dict)
@@ -75,12 +76,12 @@ class Model:
         return topics, dict(self.waiting)
 
 
-# Of each topic with rows lowest offset, next offset, ranges; what waits.
+# Lowest offset, next offset and ranges of each topic with rows; the staged ranges.
 Seen = tuple[dict[tuple[str, int], tuple[int, int, tuple[tuple[int, int, bytes], ...]]], dict[bytes, tuple[int, bytes]]]
 
 
 def see(catalog: Catalog, read: Callable[[Any], bytes], ids: Sequence[bytes]) -> Seen:
-    """All that a catalog tells of these ids; it is of no use any more."""
+    """Returns everything that a catalog reports about these ids. The catalog cannot be used afterwards."""
     topics, waiting = {}, {}
     for name, partition, low, count in catalog.topics():
         found = catalog.find(name, partition, low, BIG, BIG)
@@ -109,13 +110,14 @@ def see(catalog: Catalog, read: Callable[[Any], bytes], ids: Sequence[bytes]) ->
 
 
 def see_at(data: Path, ids: Sequence[bytes]) -> Seen:
-    """What a process that starts now would find, once it has repaired it."""
+    """Returns the catalog that a new process would find after a repair."""
     with repaired(data) as (disk, paths, found):
         return see(found.scan.catalog, lambda at: read_range(disk, paths.outputs, at), ids)
 
 
 class MeetingDisk(RecordingDisk):
-    """Asks `meet` at each call that writes a snapshot, in whose thread it may wait, or fail where it is told so."""
+    """Calls `meet` before each call that writes a snapshot; it may block the snapshot's thread, or fail if
+    permitted."""
 
     meet: Callable[[bool], None] | None = None
 
@@ -154,7 +156,7 @@ class Walk:
         self.meetings = self.rounds = self.full = self.left = 0
 
     def changes(self) -> list[OutputChange]:
-        """What a gateway could ask now, a few at once."""
+        """Returns a few changes that a gateway could request now."""
         model, asked = copy.deepcopy(self.model), list[OutputChange]()
         for _ in range(self.rng.randrange(1, 5)):
             change = self._change(model)
@@ -189,7 +191,7 @@ class Walk:
         await settled(ledger)
 
     async def compact(self, ledger: LogLedger, end: str) -> None:
-        """A compaction, with appends in its disk calls. `end`: "full" or "left" after some of these, or "whole"."""
+        """Compacts with appends during its disk calls. `end`: "full" or "left" after some of these, or "whole"."""
         loop, calls, last = asyncio.get_running_loop(), 0, self.rng.randrange(2, 8)
         leave, many = asyncio.Event(), self.rng.randrange(4, 40)
 
@@ -294,7 +296,7 @@ def look_at_crashes(folder: Path, walk: Walk) -> int:
 
 
 def left_over(crashes: Crashes, rng: random.Random) -> list[State]:
-    """What was synced alone, and one of: some names too, everything."""
+    """Returns two states: only synced data, and one with some more names or everything."""
     pending = len(crashes._pending_names)
     synced = dict(crashes._contents)
     everything = {file: crashes._all(file) for file in synced}

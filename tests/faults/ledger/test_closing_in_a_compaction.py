@@ -1,4 +1,4 @@
-"""A ledger that is closed while its catalog is written down is closed at once: the compaction is not made."""
+"""A ledger that is closed while its catalog is being written closes at once and abandons the compaction."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -13,7 +13,7 @@ from tests.support.catalogs import RANGES, catalog_of
 
 
 class ClosedAt:
-    """A writer of snapshots; while it writes the piece of this number, its ledger begins to close."""
+    """A writer of snapshots. While it writes the piece with this number, its ledger begins to close."""
 
     def __init__(self, number: int, close: Callable[[], None]) -> None:
         self.written, self.abandoned = 0, False

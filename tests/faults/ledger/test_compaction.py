@@ -1,4 +1,4 @@
-"""A collection on disk: what goes and what stays, what is held, and what is refused."""
+"""Compaction on disk: deleted and retained files, files in use, and refusals."""
 
 import asyncio
 import random
@@ -43,7 +43,7 @@ from tests.support.ledger_tools import (
 
 
 async def fill_and_collect(data: Path) -> Seen:
-    """Ten appends in several segments, the first seven collected."""
+    """Makes ten appends in several segments and compacts the first seven."""
     async with opened_at(data, create=True) as ledger:
         for number in range(10):
             await ledger.append(*produce(number))
@@ -144,7 +144,7 @@ async def test_a_ledger_without_its_first_segments_that_was_never_collected_is_r
 
 
 async def test_a_first_segment_of_another_history_is_refused(fast_folder, small_segments) -> None:
-    """Two lives from one copy: number and first position agree, the chain does not."""
+    """Two ledgers from one copy: number and first position agree, the chain does not."""
     twins = [fast_folder / name for name in ("a", "b")]
     async with opened_at(twins[0], create=True) as ledger:
         await ledger.append([b"common"], [])
@@ -165,7 +165,7 @@ async def test_a_first_segment_of_another_history_is_refused(fast_folder, small_
 
 @pytest.mark.parametrize("wrong", [{"previous_chain": bytes(16)}, {"first_position": 1}, {"segment": 1}])
 async def test_a_collection_that_names_another_beginning_is_refused(fast_folder, small_segments, monkeypatch, wrong):
-    """The walk alone would not see it: each segment continues the one before."""
+    """The walk alone would not detect it: each segment continues the previous one."""
     data = fast_folder / "data"
     named = writer_module.Compacted
     monkeypatch.setattr(
@@ -222,7 +222,7 @@ async def test_a_replay_under_way_keeps_what_it_reads(tmp_path, small_segments, 
 
 
 async def test_files_that_are_held_are_removed_when_they_are_let_go(tmp_path, small_segments, monkeypatch) -> None:
-    """Also when nothing is appended any more."""
+    """Also without further appends."""
     monkeypatch.setattr(ledgers_module, "WITNESS_SYNC_S", 0.01)
     data = tmp_path / "data"
     async with opened_at(data, create=True) as ledger:
@@ -321,7 +321,7 @@ async def kept(ledger: LogLedger) -> list[Chunk]:
 
 
 async def test_a_catalog_larger_than_a_frame_is_compacted_and_found_again(tmp_path, monkeypatch) -> None:
-    """A frame that named each range held 22.8 million of them, and no collection came after that."""
+    """A frame that named each range was limited to 22.8 million ranges, after which compaction was impossible."""
     monkeypatch.setattr(frames, "BODY_BYTES_MAX", 1_000)
     data = tmp_path / "data"
     async with opened_at(data, create=True) as ledger:
@@ -370,7 +370,7 @@ async def test_what_changes_while_the_catalog_is_written_down_is_in_it(tmp_path,
 
 
 async def test_an_older_collection_whose_catalog_is_gone_is_not_needed(tmp_path) -> None:
-    """A crash after its file was removed, and before its segment was."""
+    """After a crash between the removal of its file and that of its segment."""
     data = tmp_path / "data"
     async with opened_at(data, create=True) as ledger:
         for number in range(3):

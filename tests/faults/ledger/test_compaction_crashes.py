@@ -1,4 +1,4 @@
-"""A collection that a crash or a failing disk cuts short, at each point, and damage to what it leaves."""
+"""A compaction that a crash or a failing disk interrupts at each point, and damage to its files."""
 
 import errno
 import random
@@ -42,11 +42,11 @@ class Collect:
 
 
 async def play(ledger: LogLedger, actions: Sequence[Append | Collect]) -> AsyncIterator[Seen]:
-    """What the ledger holds after each action."""
+    """Yields the content of the ledger after each action."""
     for action in actions:
         if isinstance(action, Collect):
             await ledger.compact(action.position, snapshot_of(*action.state))
-            # What goes, goes before anybody reads: a reader would keep it until the witness is synced again.
+            # Deletions finish before the ledger is read: a reader would delay them until the next sync of the witness.
             await settled(ledger)
         else:
             await ledger.append(*action)
@@ -67,7 +67,8 @@ RUN: list[Append | Collect] = [
 
 
 async def record(root: Path) -> tuple[list[Op], list[Seen]]:
-    """The operations of a life with two collections and of the next opening; what it held after each action."""
+    """Returns the operations of a run with two compactions and of the next opening, and the content after each
+    action."""
     root.mkdir()
     disk, data = RecordingDisk(root), str(root / "data")
     async with open_log(data, create=True, disk=disk) as ledgers, ledgers.open("default") as opened:
@@ -83,7 +84,7 @@ async def record(root: Path) -> tuple[list[Op], list[Seen]]:
 async def test_every_crash_state_of_a_collection_opens_to_before_or_after(
     fast_folder, small_segments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # What has to be synced is synced by the collection: on a slow machine a second could pass, and hide that it is not.
+    # The compaction must sync everything itself: on a slow machine a periodic sync could hide a missing one.
     monkeypatch.setattr("oncegate.ledgers.log.ledgers.WITNESS_SYNC_S", 3600.0)
     ops, seen = await record(fast_folder / "origin")
     crashes, rng = Crashes(fast_folder / "origin"), random.Random(SEED)
@@ -113,7 +114,7 @@ def open_quickly(folder: Path, state: State, *, create: bool = False) -> object:
 
 
 async def test_a_power_failure_between_any_two_steps_opens_and_goes_on(fast_folder, small_segments) -> None:
-    """Only what was synced is left, or all names too; and the ledger collects again."""
+    """Only synced data is left, or all names too; the ledger then compacts again."""
     ops, seen = await record(fast_folder / "origin")
     crashes, acknowledged, tried = Crashes(fast_folder / "origin"), 0, 0
     for number, op in enumerate(ops):
@@ -137,7 +138,7 @@ async def test_a_power_failure_between_any_two_steps_opens_and_goes_on(fast_fold
 
 
 async def test_an_opening_that_finishes_a_collection_pins_its_witness_first(fast_folder, small_segments) -> None:
-    """The last owner died between the frame and its witness: this one removes what the witness may still name."""
+    """The last owner died between the frame and its witness; this one removes files that the witness may still name."""
     trouble = Trouble("write", 1, errno.EIO, ".witness")
     root = fast_folder / "origin"
     async with opened_at(root / "data", create=True, disk=FailingDisk(trouble)) as ledger:
@@ -169,7 +170,7 @@ async def test_an_opening_that_finishes_a_collection_pins_its_witness_first(fast
 @pytest.mark.parametrize("call", ["create", "write", "sync", "sync_folder", "rename", "read"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO], ids=errno.errorcode.get)
 async def test_a_collection_on_a_failing_disk_took_place_or_did_not(tmp_path, small_segments, call, code) -> None:
-    """Each call of each kind fails once. LedgerFull means: nothing changed, and it goes on."""
+    """Each call of each kind fails once. After LedgerFull nothing has changed and the ledger continues."""
     said = set()
     for number in range(1, 8):
         data, trouble = tmp_path / str(number), Trouble(call, number, code)
@@ -202,7 +203,7 @@ async def test_a_collection_on_a_failing_disk_took_place_or_did_not(tmp_path, sm
 
 @pytest.mark.parametrize("left", [0, 1, 10**6])
 async def test_a_state_that_was_cut_short_leaves_no_file(fast_folder, small_segments, left) -> None:
-    """It may be large, and tells a person nothing."""
+    """The file may be large, and is useless to a person."""
     data, disk = fast_folder / "data", FailingDisk()
     disk.fails = lambda call, path: (
         errno.EIO if (call, path.suffix) == ("sync", ".tmp") and "out" in path.name else None

@@ -1,4 +1,4 @@
-"""Every state that a power failure can leave, after every operation: the ledger opens, to just before or just after.
+"""Every state that a power failure can leave after every operation: the ledger opens with the content before or after.
 
 Enumerated: each prefix of the recorded operations × pending names × the unsynced writes whole, absent or torn.
 """
@@ -38,7 +38,8 @@ OUTPUTS: list[Append] = [
 
 
 async def record(root: Path, appends: Sequence[Append]) -> tuple[list[Op], list[Seen]]:
-    """The operations of making a ledger, appending, closing and opening again; what it held after each append."""
+    """Returns the operations of creating, filling, closing and reopening a ledger, and the content after each
+    append."""
     root.mkdir()
     disk, data = RecordingDisk(root), str(root / "data")
     async with open_log(data, create=True, disk=disk) as ledgers, ledgers.open("default") as opened:
@@ -76,7 +77,7 @@ async def test_every_crash_state_opens_to_before_or_after(fast_folder, appends) 
 
 
 async def test_a_ledger_recovered_from_a_torn_append_goes_on(fast_folder) -> None:
-    """What was torn is gone for good: the next append is not mixed up with it, nor with its output file."""
+    """A torn append is permanently gone: neither the next append nor its output file is mixed up with it."""
     ops, _ = await record(fast_folder / "origin", OUTPUTS)
     crashes, rng, states, acknowledged = Crashes(fast_folder / "origin"), random.Random(SEED), {}, 0
     for op in ops:

@@ -1,8 +1,8 @@
-"""Bytes that change under us: a shortened or empty ledger never serves as if it were whole.
+"""Files that change under a ledger: a truncated or empty ledger never serves as if it were whole.
 
-Each case is refused with one clear line, or what is served equals the whole. What no single file can show, the
-lost end, its witness knows; the one blind spot left is the last second of appends after a power failure, when the
-witness lags: there a flip in the very last frame looks like an append that was never acknowledged.
+Each case is refused in one clear line, or the whole content is served. The witness detects a lost end, which no single
+file can show. One blind spot remains: after a power failure the witness lags by up to a second of appends, and there a
+flip in the very last frame looks like an append that was never acknowledged.
 """
 
 import itertools
@@ -31,7 +31,7 @@ LATER: list[Append] = [
 
 @pytest.fixture
 async def ledger(fast_folder, monkeypatch) -> tuple[Path, Seen]:
-    """Two lives, several full segments, outputs, a drop, a large entry; each file of it is damaged in some test."""
+    """Two runs, several full segments, outputs, a drop, a large entry. Some test damages each file of it."""
     monkeypatch.setattr(log_writer, "SEGMENT_BYTES", 5 * BLOCK_BYTES)
     await fill(fast_folder / "data", [produce(number) for number in range(8)])
     whole = await fill(fast_folder / "data", LATER)
@@ -42,7 +42,7 @@ async def ledger(fast_folder, monkeypatch) -> tuple[Path, Seen]:
 
 @pytest.fixture
 async def small_ledger(fast_folder) -> tuple[Path, Seen]:
-    """One life, three frames of a block each: for tests that look at it thousands of times."""
+    """A single run, three frames of a block each, for tests that open it thousands of times."""
     return fast_folder, await fill(
         fast_folder / "data", [produce(0), ([b"one before the last"], []), ([b"the last"], [])]
     )
@@ -53,7 +53,7 @@ def _last_segment(root: Path) -> Path:
 
 
 def _last_two_frames(data: bytes) -> int:
-    """Where the last frame but one begins."""
+    """Returns the beginning of the last frame but one."""
     starts = [at for at in range(BLOCK_BYTES, len(data), BLOCK_BYTES) if data[at : at + 4] == b"OGF1"]
     return starts[-2]
 
@@ -77,7 +77,7 @@ def _flipped(data: bytes, at: int, rng: random.Random) -> bytes:
 
 @pytest.mark.slow
 async def test_without_its_witness_only_a_flip_in_the_last_frame_goes_unseen(small_ledger) -> None:
-    """What the witness is for, exactly: header or body of the very last frame, when the witness lags behind it."""
+    """The exact purpose of the witness: header or body of the very last frame, when the witness has not seen it."""
     root, whole = small_ledger
     file = _last_segment(root)
     data = (root / file).read_bytes()
@@ -85,7 +85,7 @@ async def test_without_its_witness_only_a_flip_in_the_last_frame_goes_unseen(sma
     slots = sorted(
         (witness.read_bytes()[at : at + BLOCK_BYTES] for at in (0, BLOCK_BYTES)), key=lambda slot: slot[4:12]
     )
-    witness.write_bytes(slots[0].ljust(2 * BLOCK_BYTES, b"\0"))  # as it stood one append earlier
+    witness.write_bytes(slots[0].ljust(2 * BLOCK_BYTES, b"\0"))  # as one append earlier
     last = len(data) - BLOCK_BYTES
     body_end = last + 60 + len(b"the last") + 5
     verdicts, rng = Verdicts(root, whole), random.Random(SEED)
@@ -193,7 +193,7 @@ async def test_exchanged_segments_are_refused(ledger) -> None:
 
 
 async def test_a_refused_ledger_is_not_touched(ledger) -> None:
-    """All of it is still there for the person who repairs it."""
+    """Everything is still there for the person who repairs it."""
     root, _ = ledger
     data = copy_of(root)
     file = data.parent / _last_segment(root)

@@ -1,4 +1,4 @@
-"""The data folder: missing, in use, read-only, moved, exchanged, from an older copy, gone while somebody knows it."""
+"""The data folder: missing, in use, read-only, moved, exchanged, restored from an older copy, or removed."""
 
 import os
 import shutil
@@ -191,7 +191,7 @@ async def test_two_folders_cannot_share_a_witness(tmp_path) -> None:
 
 @pytest.mark.parametrize("moved", ["data", "data/default/0", "data.witness"])
 async def test_an_owner_whose_folder_was_exchanged_is_fenced(tmp_path, moved) -> None:
-    """Another process may own what has the name now; what this one writes goes to what has lost it."""
+    """Another process may own the folder that now has the name; this one's writes go to the moved folder."""
     data = tmp_path / "data"
     await fill(data, SOME)
     async with open_log(str(data)) as ledgers, ledgers.open("default") as opened:
@@ -235,7 +235,7 @@ async def test_an_older_copy_is_refused_with_both_positions(tmp_path) -> None:
 
 
 async def test_an_older_copy_that_went_on_is_refused(tmp_path) -> None:
-    """As long as what the witness saw, and another history: it was opened once with another witness."""
+    """The copy has the expected length, but another history: it was opened once with another witness."""
     data = tmp_path / "data"
     await fill(data, SOME)
     for name in ("data", "data.witness"):
@@ -290,7 +290,7 @@ async def test_a_lost_list_is_not_a_new_folder(tmp_path, gone) -> None:
 
 
 async def test_older_lists_make_nothing_new_of_a_namespace(tmp_path) -> None:
-    """Lists from before the namespace was made: making it again must not empty it."""
+    """Lists from before the namespace was created: creating it again must not empty it."""
     data = tmp_path / "data"
     await fill(data, [])
     for name in ("data", "data.witness"):

@@ -1,4 +1,4 @@
-"""A deleted ledger is moved aside whole; whatever a crash or a failing disk leaves, it is there or deleted."""
+"""A deleted ledger is moved aside whole; after a crash or a failing disk it exists or is deleted."""
 
 import asyncio
 import errno
@@ -23,7 +23,7 @@ OLD, NEW = b"of the old one", b"of the new one"
 
 
 async def make(data: Path, disk: RecordingDisk | None = None) -> bytes:
-    """A data folder with one namespace beside the default; the id of its ledger."""
+    """Creates a data folder with one namespace beside the default. Returns the id of its ledger."""
     async with open_log(str(data), create=True, disk=disk or QuietDisk()) as ledgers:
         await ledgers.create(NAME)
         async with ledgers.open(NAME) as opened:
@@ -32,7 +32,7 @@ async def make(data: Path, disk: RecordingDisk | None = None) -> bytes:
 
 
 async def held(data: Path) -> list[bytes] | None:
-    """The entries of the namespace; None: there is no such namespace."""
+    """Returns the entries of the namespace, or None if there is no such namespace."""
     async with open_log(str(data), disk=QuietDisk()) as ledgers:
         if NAME not in ledgers.names():
             return None
@@ -117,7 +117,7 @@ async def test_every_crash_leaves_the_ledger_whole_or_deleted_and_the_name_of_us
 
 
 async def delete_failing(data: Path, number: int, code: int) -> bool:
-    """Delete over a disk whose call of this number fails, and repeat it; False: it makes fewer calls."""
+    """Deletes over a disk whose n-th call fails, and repeats it. Returns False if there are fewer calls."""
     disk = FailingDisk()
     async with open_log(str(data), disk=disk) as ledgers:
         at = len(disk.calls) + number

@@ -1,4 +1,4 @@
-"""Of several gateways one is to own the ledgers below a prefix: who, and when another."""
+"""The election of the one gateway that owns the ledgers below a prefix, and its successors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +17,7 @@ WAIT_S = 60
 
 
 class List:
-    """A list of namespaces without servers. `before_change`: what somebody else does before a change is decided."""
+    """A list of namespaces without servers. `before_change`: another gateway's action before a change is decided."""
 
     def __init__(self, holder: str = "") -> None:
         self.listed = Holders(Holder(holder, 1 if holder else 0))
@@ -25,7 +25,7 @@ class List:
         self.looks = 0
         self.before_change: Callable[[], None] = lambda: None
         self.at_goodbye: Callable[[], None] = lambda: None
-        # Looks that had been made, all together, at each change.
+        # The total number of looks at each change.
         self.changes: list[int] = []
 
     async def refresh(self) -> Holders:
@@ -142,7 +142,7 @@ async def test_a_holder_that_was_followed_is_told_once_and_stands_by_again() -> 
 
 
 async def test_an_opener_that_was_followed_before_it_looked_does_not_become_the_holder_again() -> None:
-    """It has led if a term behind the one that it asked for is another's; its own may never have been written."""
+    """The opener has led if the term after its own is another's; its own may never have been written."""
     listed = List("another")
     election = Election(listed, 600_000, lambda _: None)
     for _ in range(2):

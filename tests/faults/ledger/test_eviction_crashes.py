@@ -1,7 +1,7 @@
-"""Eviction cut short at each point by a power failure: whatever is left, every id that was acknowledged is known.
+"""Eviction interrupted at each point by a power failure: every acknowledged id is still known.
 
-A gateway over the recording disk seals, merges and lets archives retire; then another is opened over what each moment
-could leave, and asked.
+A gateway over the recording disk seals, merges and retires archives. Another one is then opened over the states that
+each moment could leave, and asked.
 """
 
 import random
@@ -28,14 +28,14 @@ from tests.support.ledger_tools import SEED, QuietDisk
 from tests.support.memory_gateway import Events, id16, verdicts_of, wait_until
 
 FORGOTTEN_MS, BUCKET_MS, HORIZON_MS = 90_000, 3_600_000, 24 * 3_600_000
-# Half of the moments after one of these, which is which depends on the seed.
+# Half of the moments after one of these are checked, chosen by the seed.
 LOOKED_AT = ("write", "rename", "unlink", "sync_folder")
 LIMITS = Limits(hot_ids=4, seal_bytes=64, collect_bytes=2_000)
 
 
 @dataclass
 class Life:
-    """A gateway on a clock; `known`: after each acknowledgement, the ids that are done, and those that were ever."""
+    """A gateway on a clock. `known`: after each acknowledgement, the completed ids and all ids so far."""
 
     gateway: Gateway
     clock: FakeClock
@@ -80,7 +80,7 @@ async def living(folder: Path, disk: Disk, clock: FakeClock, create: bool = Fals
 
 
 async def record(root: Path) -> tuple[list[Op], list[set[str]]]:
-    """Rounds, merges, a collection, and a restart in between."""
+    """Runs rounds, merges, a compaction, and a restart in between."""
     root.mkdir()
     disk, clock = RecordingDisk(root), FakeClock()
     async with living(root, disk, clock, create=True) as life:
@@ -99,7 +99,7 @@ async def record(root: Path) -> tuple[list[Op], list[set[str]]]:
 
 
 def moments(crashes: Crashes, rng: random.Random) -> list[State]:
-    """What was synced, and one of the many other states."""
+    """Returns the synced state, and one of the many other states."""
     return [crashes.durable(), rng.choice(list(crashes.states(rng)))]
 
 
@@ -126,7 +126,7 @@ async def test_whatever_a_crash_leaves_of_a_round_every_acknowledged_id_is_known
 
 
 async def look(folder: Path, done: set[str], when: str) -> None:
-    """All that was done is DUPLICATE, all that never was is GRANTED, also when everything is sealed then."""
+    """Checks that completed ids are DUPLICATE and new ids GRANTED, also after everything is sealed."""
     async with living(folder, QuietDisk(), FakeClock(2_000_000, 1_800_000_000_000)) as life:
         asked, life.token = sorted(done), 1_000
         assert await life.claim(asked) == ["DUPLICATE"] * len(asked), when

@@ -1,8 +1,8 @@
-"""A disk that fails while it is written to: each operation of an append, each error.
+"""A disk that fails during writes: each operation of an append, each error.
 
-What must hold: an error is LedgerFull only when nothing was written and the ledger goes on; anything else is
-LedgerDown, for ever; a file whose sync failed is never written or synced again; opened anew, the ledger holds
-every acknowledged append, and the failed one whole or not at all.
+LedgerFull is raised only if nothing was written and the ledger continues; any other error is LedgerDown, permanently. A
+file whose sync failed is never written or synced again. Reopened, the ledger has every acknowledged append, and the
+failed one whole or not at all.
 """
 
 import errno
@@ -25,12 +25,13 @@ AFTER: Append = ([b"after"], [range_of(90), publish(2, 90)])
 
 
 def output_sizes(data: Path) -> dict[str, int]:
-    """By the blocks that files take: a stream goes on at the next one."""
+    """Returns the sizes in whole blocks: a stream continues at the next block."""
     return {path.name: padded(path.stat().st_size) for path in (data / "default" / "0" / "outputs").iterdir()}
 
 
 async def provoke(data: Path, trouble: Trouble, append: Append) -> tuple[Seen, OncegateError | None, FailingDisk]:
-    """Two good appends, then `append` with the trouble; what was acknowledged, and what the append said."""
+    """Makes two good appends, then `append` with the trouble. Returns the acknowledged content and the append's
+    error."""
     disk = FailingDisk(trouble)
     async with open_log(str(data), create=True, disk=disk) as ledgers, ledgers.open("default") as opened:
         ledger = opened.ledger
@@ -70,7 +71,7 @@ async def provoke(data: Path, trouble: Trouble, append: Append) -> tuple[Seen, O
 
 
 def required(call: str) -> int:
-    """How often an append with outputs makes this call."""
+    """Returns how often an append with outputs makes this call."""
     return {"sync": 3, "write": 5, "sync_folder": 1, "create": 1}[call]
 
 
@@ -80,7 +81,7 @@ def required(call: str) -> int:
 )
 @pytest.mark.parametrize("code", [errno.EIO, errno.EROFS], ids=errno.errorcode.get)
 async def test_any_error_of_an_append_takes_the_ledger_down(tmp_path, call, number, code) -> None:
-    """Segment, output, stage and witness; after it, another process finds the append whole or not at all."""
+    """Segment, output, stage and witness. Another process then finds the append whole or not at all."""
     trouble = Trouble(call, number, code)
     before, failed, _ = await provoke(tmp_path / "data", trouble, STAGE)
     assert isinstance(failed, LedgerDown), f"{trouble.hit}: {failed}"
@@ -91,7 +92,7 @@ async def test_any_error_of_an_append_takes_the_ledger_down(tmp_path, call, numb
 
 
 async def test_the_table_of_calls_is_complete(tmp_path) -> None:
-    """Without this a new sync could go untested."""
+    """Otherwise a new sync could go untested."""
     _, failed, disk = await provoke(tmp_path / "data", Trouble("none", 0, 0), STAGE)
     assert failed is None
     counts = Counter(call for call, _ in disk.calls if call != "read")
@@ -102,7 +103,7 @@ async def test_the_table_of_calls_is_complete(tmp_path) -> None:
 
 @pytest.mark.parametrize("where", [".seg", "outputs", ".witness"])
 async def test_a_file_whose_sync_failed_is_never_written_or_synced_again(tmp_path, monkeypatch, where) -> None:
-    """A second sync would say that all is well, with the bytes lost."""
+    """A second sync would succeed with the bytes lost."""
     monkeypatch.setattr(ledgers_module, "WITNESS_SYNC_S", 0.01)
     trouble = Trouble("sync", 1, errno.EIO, where)
     disk = FailingDisk(trouble)
@@ -121,9 +122,9 @@ async def test_a_file_whose_sync_failed_is_never_written_or_synced_again(tmp_pat
 
 
 async def test_what_is_served_after_a_failed_sync_survives_the_power_failing(tmp_path) -> None:
-    """The page cache still shows a frame whose sync failed, and recovery reads the page cache.
+    """After a failed sync the page cache still shows the frame, and recovery reads the page cache.
 
-    So recovery copies the last segment and syncs the copy: what it serves must be on the disk itself.
+    Recovery therefore copies the last segment and syncs the copy: everything it serves must be on the disk itself.
     """
     root = tmp_path / "0"
     root.mkdir()
@@ -147,7 +148,7 @@ async def test_what_is_served_after_a_failed_sync_survives_the_power_failing(tmp
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT], ids=errno.errorcode.get)
 @pytest.mark.parametrize("number", range(1, 5))
 async def test_a_full_disk_refuses_and_the_ledger_goes_on(tmp_path, number, code) -> None:
-    """Each of the writes (three ranges, the frame): half of it lands, all of it is taken back."""
+    """Each of the writes (three ranges, the frame): half of it lands, and all of it is undone."""
     seen, failed, _ = await provoke(tmp_path / "data", Trouble("write", number, code), STAGE)
     assert isinstance(failed, LedgerFull)
     assert seen.entries == (b"entry 0", b"begun", b"stage", b"after")

@@ -1,4 +1,4 @@
-"""The bytes on disk, once for all: a change here is a new version of the format, not an edit of this file."""
+"""The bytes on disk, permanently: a change here is a new version of the format, not an edit of this file."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""Many ledgers of one data folder: they share threads, and one that nobody writes to costs nothing."""
+"""Many ledgers of one data folder: they share threads, and an idle one costs nothing."""
 
 import asyncio
 import threading
@@ -14,7 +14,7 @@ from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.strands import WRITING_THREADS, Strand
 from oncegate.ports import Ledger
 
-# What is there without any ledger: the loop's own pool, and the test's thread.
+# Threads without any ledger: the loop's own pool, and the test's thread.
 OTHER_THREADS = 40
 
 

@@ -1,4 +1,4 @@
-"""The life of output files: who makes them, who may append, when they go."""
+"""The life of output files: creation, appends, removal."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ def files(data: Path, folder: str = "outputs") -> list[str]:
 
 
 async def settled(ledger) -> None:
-    """Files are removed by the writer after the answer; one more append waits for it."""
+    """Appends once more, because the writer removes files after the answer."""
     await ledger.append([b"-"], [])
 
 
@@ -51,7 +51,7 @@ async def test_a_stream_goes_on_in_a_new_file_once_one_is_full_to_the_last_block
 
 
 async def test_a_range_is_known_by_the_digest_that_came_with_it(tmp_path) -> None:
-    """Whoever holds rows against the digest that their sender gave has computed it: nobody does so again."""
+    """The receiver of rows has already checked the sender's digest, so it is not computed again."""
     told = hashlib.sha256(range_of(1).data).digest()
     data = tmp_path / "data"
     async with open_log(str(data), create=True, disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
@@ -83,7 +83,7 @@ async def test_a_file_goes_when_its_last_range_does(tmp_path) -> None:
 
 @pytest.mark.parametrize("first", ["trim", "write"])
 async def test_a_file_whose_last_range_goes_with_an_append_that_adds_one_stays(tmp_path, first: str) -> None:
-    """A trim and a write to the same stream, in one append and in either order: what was acknowledged is there."""
+    """A trim and a write to the same stream, in one append and in either order: acknowledged rows are there."""
     data = tmp_path / "data"
     async with open_log(str(data), create=True, disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
         ledger = opened.ledger
@@ -152,7 +152,7 @@ def test_a_stream_that_is_closed_is_counted_no_more_whatever_closed_it(tmp_path,
 
 
 async def test_streams_beyond_the_limit_start_new_files(tmp_path, monkeypatch) -> None:
-    """Descriptors are bounded; nothing that was written through a closed one is lost."""
+    """Descriptors are bounded; writes through a closed one are not lost."""
     monkeypatch.setattr(outputs, "STREAMS_OPEN_MAX", 2)
     monkeypatch.setattr(outputs, "FILE_BYTES", 3 * BLOCK_BYTES)
     data, rng = tmp_path / "data", random.Random(SEED)
@@ -200,7 +200,7 @@ async def test_a_fetch_that_meets_a_trim_is_told_so(tmp_path, monkeypatch) -> No
 
 
 async def test_a_crash_while_a_namespace_is_made_leaves_it_whole_or_not_at_all(fast_folder) -> None:
-    """And making it again works, after every operation and whatever of it is durable."""
+    """Creating it again works after a crash at every operation, whatever is durable."""
     origin = fast_folder / "origin"
     origin.mkdir()
     whole = await fill(origin / "data", [produce(0)])

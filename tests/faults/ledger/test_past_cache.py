@@ -1,4 +1,4 @@
-"""Large ranges go past the page cache: what is read back is what was written, whatever the file system can do."""
+"""Large ranges bypass the page cache: they are read back unchanged, on every file system."""
 
 import errno
 import fcntl
@@ -17,7 +17,7 @@ SIZES = [PAST_CACHE_BYTES, PAST_CACHE_BYTES + 1, PAST_CACHE_BYTES + BLOCK_BYTES 
 
 
 def aligned(size: int) -> memoryview:
-    """Random bytes that begin on a block boundary of memory."""
+    """Returns random bytes that begin on a block boundary of memory."""
     whole = np.zeros(size + BLOCK_BYTES, np.uint8)
     start = -whole.__array_interface__["data"][0] % BLOCK_BYTES
     whole[start : start + size] = np.frombuffer(random.Random(SEED + size).randbytes(size), np.uint8)
@@ -25,7 +25,7 @@ def aligned(size: int) -> memoryview:
 
 
 def written(path: Path, data: memoryview, offset: int) -> bytes:
-    """The file, in which other bytes stand before and behind the range."""
+    """Returns the file, with other bytes before and after the range."""
     disk = Disk()
     fd = disk.create(path)
     disk.write(fd, [b"before" * 1_000], 0)

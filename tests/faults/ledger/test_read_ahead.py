@@ -1,4 +1,4 @@
-"""What is read ahead comes as if it were not, and no thread is left behind."""
+"""Reading ahead changes no results, and leaves no thread running."""
 
 from collections.abc import AsyncIterator, Generator
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -14,7 +14,7 @@ from tests.support.memory_gateway import wait_until
 
 @pytest.fixture(params=["a thread", "a strand of shared threads"])
 async def thread(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Executor]:
-    """Batches of three items; and afterwards nothing is left for the thread to do."""
+    """Uses batches of three items, and checks that no work is left for the thread."""
     monkeypatch.setattr(module, "BATCH_BYTES", 3)
     with ThreadPoolExecutor(1) as pool:
         thread = pool if request.param == "a thread" else Strand(pool)
@@ -23,7 +23,7 @@ async def thread(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 
 class Counted(Executor):
-    """Counts the calls that a thread makes."""
+    """Counts the calls of a thread."""
 
     def __init__(self, good: Executor) -> None:
         self._good, self.calls = good, 0
@@ -75,7 +75,7 @@ async def test_an_error_comes_after_what_was_before_it(count: int, thread: Execu
 
 @pytest.mark.parametrize("taken", [0, 1, 7])
 async def test_whoever_stops_early_leaves_no_reader_behind(taken: int, thread: Executor) -> None:
-    """Of many more than are read ahead: what they come from is closed too."""
+    """The source has many more items than are read ahead; it is closed too."""
     closed: list[bool] = []
 
     def many() -> Generator[int, None, None]:

@@ -1,4 +1,4 @@
-"""Real file systems: one that becomes full, one that loses power. Root only; elsewhere the recorded disks must do."""
+"""Real file systems: one that becomes full, one that loses power. They need root; others rely on the recorded disks."""
 
 import asyncio
 import fcntl
@@ -18,12 +18,12 @@ from tests.support.ledger_tools import SEED, Seen, look, produce, see
 from tests.support.real_disks import make_ext4
 
 EXT4_IOC_SHUTDOWN = 0x8004587D
-NO_LOG_FLUSH = 2  # what is not yet in the journal is lost, as when the power fails
+NO_LOG_FLUSH = 2  # loses everything that is not in the journal yet, as a power failure does
 POWER_CUTS = 4
 
 
 async def append_until_full(ledger: Ledger, first: int, size_bytes: int) -> int:
-    """The number of the append that was refused."""
+    """Appends until one is refused, and returns its number."""
     for number in range(first, 10_000):
         try:
             await ledger.append(*produce(number, size_bytes=size_bytes))
@@ -79,7 +79,7 @@ asyncio.run(main())
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 async def test_no_acknowledged_append_is_lost_when_the_power_fails(tmp_path) -> None:
-    """A real journal, a real page cache: cut at random moments under load, mount, open, compare, go on."""
+    """A real journal and page cache: cut at random moments under load, mount, open, compare, continue."""
     image, mount, rng = tmp_path / "image", tmp_path / "mounted", random.Random(SEED)
     mount.mkdir()
     make_ext4(image, mount)
@@ -99,7 +99,8 @@ async def test_no_acknowledged_append_is_lost_when_the_power_fails(tmp_path) -> 
 
 
 def _write_until_cut(mount: Path, target: int) -> int:
-    """Run a writer, cut the power once `target` appends are acknowledged, and return how many were."""
+    """Runs a writer and cuts the power after `target` acknowledged appends. Returns the number of acknowledged
+    appends."""
     command = [sys.executable, "-c", WRITE, str(mount / "data")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as writer:
         assert writer.stdout is not None

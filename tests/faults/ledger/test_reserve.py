@@ -1,4 +1,4 @@
-"""Room that is kept on a disk: what it refuses while it is given back, and what is counted towards it."""
+"""Reserved disk space: refusals while it is released, and its accounting."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 class FullDisk(Disk):
-    """Has no room that can be kept until `has_room`."""
+    """Cannot reserve space until `has_room`."""
 
     has_room = False
 

@@ -1,4 +1,4 @@
-"""Sorted runs beside a log: crashes, failing disks, and the copies that they are no part of."""
+"""Sorted runs beside a log: crashes, failing disks, and copies that exclude them."""
 
 import errno
 import random
@@ -32,7 +32,7 @@ def held_by(runs: Runs) -> Held:
 
 
 async def runs_at(data: Path, disk: Disk | None = None) -> Held | OncegateError:
-    """What a process that starts now finds."""
+    """Returns the runs that a new process finds."""
     async with with_runs(data, disk=disk) as (_, runs):
         return held_by(runs)
 
@@ -44,7 +44,7 @@ async def filled(data: Path) -> None:
 
 
 async def record(disk: RecordingDisk, data: Path) -> list[Held]:
-    """What is there after each change that was acknowledged."""
+    """Returns the runs after each acknowledged change."""
     async with with_runs(data, create=True, disk=disk) as (_, runs):
         after = [Held()]
         for change in (
@@ -103,7 +103,7 @@ async def opened(folder: Path, state: State) -> Held:
 @pytest.mark.parametrize("call", ["create", "write", "sync", "rename", "sync_folder"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO], ids=errno.errorcode.get)
 async def test_a_run_on_a_failing_disk_was_written_or_not_and_the_ledger_goes_on(tmp_path, call, code) -> None:
-    """Each call of each kind fails once. LedgerFull means: nothing changed."""
+    """Each call of each kind fails once. After LedgerFull nothing has changed."""
     said = set()
     for number in range(1, 9):
         data, trouble = tmp_path / str(number), Trouble(call, number, code, "runs")
@@ -129,7 +129,7 @@ async def test_a_run_on_a_failing_disk_was_written_or_not_and_the_ledger_goes_on
 
 
 async def test_a_run_whose_sync_failed_is_never_shown(tmp_path) -> None:
-    """The bytes are lost, and a second sync would say that all is well."""
+    """The bytes are lost, and a second sync would succeed."""
     root = tmp_path / "root"
     root.mkdir()
     disk = LosingDisk(root)
@@ -160,7 +160,7 @@ async def test_runs_are_no_part_of_a_backup_nor_of_what_is_verified(tmp_path) ->
 
 
 async def test_an_older_copy_that_is_accepted_has_no_runs_of_what_it_lost(tmp_path) -> None:
-    """They would say of ids that they were written, and the ledger knows nothing of them."""
+    """The runs would report ids as written that the ledger does not know."""
     data = tmp_path / "data"
     await filled(data)
     shutil.copytree(data, tmp_path / "older")
@@ -195,7 +195,7 @@ async def test_a_data_folder_that_was_moved_is_not_written_to(tmp_path) -> None:
 
 
 class HeldDisk(Disk):
-    """Begins each removal and renaming, and ends it when the test says so."""
+    """Begins each removal and renaming, and ends it when the test releases it."""
 
     def __init__(self) -> None:
         self.begun, self.going_on = threading.Event(), threading.Event()
@@ -217,7 +217,7 @@ class HeldDisk(Disk):
 def test_a_change_of_names_that_is_under_way_has_ended_when_the_folder_is_let_go_of(
     tmp_path: Path, change: str
 ) -> None:
-    """The next owner of the folder gives the same names again."""
+    """The next owner of the folder uses the same names again."""
     disk = HeldDisk()
     runs = runs_module.LocalRuns(disk, tmp_path, 1, lambda: None)
     (tmp_path / "a").write_bytes(b"old")

@@ -1,4 +1,4 @@
-"""Sorted runs as they lie on a disk: found in by way of the map, damaged there, and where there is no room for them."""
+"""Sorted runs on a disk: read through memory maps, damaged, and without disk space."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,7 @@ def some_ids(seed: int, count: int, archive: int) -> np.ndarray:
 
 
 async def test_ids_are_found_in_what_lies_on_the_disk_merged_and_filtered(tmp_path) -> None:
-    """Written by one process, merged and saved again, opened by the next; what is open outlives its name."""
+    """Written by one process, merged and saved again, opened by the next. An open run outlives its name."""
     parts = [some_ids(number, 30_000, number) for number in range(3)]
     data = tmp_path / "data"
     async with with_runs(data, create=True) as (_, files):

@@ -1,4 +1,4 @@
-"""init, accept, dump."""
+"""The verbs init, accept and dump."""
 
 import random
 import shutil
@@ -38,7 +38,7 @@ async def test_init_refuses_what_is_not_empty(tmp_path) -> None:
 
 
 async def test_an_older_copy_can_be_accepted_knowingly(tmp_path) -> None:
-    """It serves what it has, under a new id: marks of what was lost are of another ledger."""
+    """The copy serves its content under a new id: ledger positions of the lost part belong to another ledger."""
     data = tmp_path / "data"
     older = await fill(data, [produce(0), produce(1)])
     shutil.copytree(data, tmp_path / "backup")

@@ -1,4 +1,4 @@
-"""Ranges that two threads read and verify: in their order, and the first that is damaged is what is told."""
+"""Ranges that two threads read and verify: in order, and with the error of the first damaged one."""
 
 import threading
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ FILE = (1, 1)
 
 
 def ranges(folder: Path, count: int) -> list[Location]:
-    """Ranges of growing length in one file."""
+    """Writes ranges of growing length to one file and returns their locations."""
     places, whole = [], b""
     for number in range(count):
         data = bytes([number]) * (1 + 5_000 * number)

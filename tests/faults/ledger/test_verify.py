@@ -1,4 +1,4 @@
-"""A data folder read from end to end: what verify returns of each ledger, and what it refuses."""
+"""`verify` of a data folder: the report of each ledger, and the refusals."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The rules of the walk, one by one, without the witness: what a segment file shows by itself."""
+"""The rules of the walk, one by one, without the witness: the errors that a segment file reveals by itself."""
 
 import shutil
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from oncegate.ledgers.log.files.segments import Walk
 from oncegate.ledgers.log.opening.scan import Scan
 from tests.support.ledger_tools import fill
 
-BODY = 100  # where a body certainly is, from the beginning of its frame
+BODY = 100  # an offset in a frame that is certainly in its body
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ async def test_a_later_whole_header_is_damage(shard) -> None:
 
 
 async def test_bytes_beyond_the_extent_of_the_first_bad_frame_are_damage(shard) -> None:
-    """The later header is gone too: only that something was written behind a whole extent still tells."""
+    """The later header is damaged too: only data after a whole extent reveals it."""
     damage(shard, 3, flip(2 * BLOCK_BYTES + BODY), flip(3 * BLOCK_BYTES))
     with pytest.raises(LedgerDamaged, match="is bad, and more was written behind it"):
         entries(shard)
@@ -99,7 +99,7 @@ async def test_padding_that_is_not_zero_is_damage(shard) -> None:
 
 
 async def test_a_frame_of_another_history_is_damage(shard, fast_folder) -> None:
-    """The same ledger, opened twice from one copy: each went on by itself, and their segments were mixed."""
+    """The same ledger, opened twice from one copy: each continued by itself, and their segments were mixed."""
     shutil.copytree(fast_folder / "data", fast_folder / "copy/data")
     shutil.copytree(fast_folder / "data.witness", fast_folder / "copy/data.witness")
     for folder in ("data", "copy/data"):

@@ -1,4 +1,4 @@
-"""The witness: what it has seen is on disk after the next sync, whatever comes while one runs."""
+"""The witness: the next sync writes everything seen before it, even during another sync."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ def end(position: int) -> End:
 
 
 class Meanwhile(Disk):
-    """Calls back when a sync of the witness begins, once; counts them."""
+    """Calls `then` when a sync of the witness begins, once; counts the syncs."""
 
     def __init__(self) -> None:
         self.then: Callable[[], None] | None = None
@@ -28,7 +28,7 @@ class Meanwhile(Disk):
 
 
 def test_what_is_seen_while_a_sync_runs_is_synced_by_the_next(tmp_path: Path) -> None:
-    """The keeper syncs each second in one thread, appends are seen in another: the power may fail a second later."""
+    """A thread syncs each second while appends are seen in another: the power may fail a second later."""
     disk, path = Meanwhile(), tmp_path / "default.witness"
     create_witness(disk, path, LEDGER, 1, end(0))
     writer, before = WitnessWriter(disk, path, LEDGER, 1, 0), disk.synced

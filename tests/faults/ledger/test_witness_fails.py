@@ -1,4 +1,4 @@
-"""The witness's disk fails: its callers get what the tables of `core.lifecycle` have, on the real log ledger."""
+"""The witness's disk fails: callers get the results in the tables of `core.lifecycle`, on the real log ledger."""
 
 import asyncio
 import errno
@@ -23,7 +23,7 @@ from tests.support.memory_gateway import Events, GatedLedgers, Served, verdicts_
 
 
 class Held:
-    """Holds the disk at one call until `goes_on`; then it returns the error, if there is one."""
+    """Blocks the disk at one call until `goes_on` is set, then returns the error, if any."""
 
     def __init__(self, call: str, suffix: str, error: int | None) -> None:
         self._call, self._suffix, self._error = call, suffix, error
@@ -64,7 +64,7 @@ async def begun(call: Coroutine[Any, Any, Any], served: Served, queued: int) -> 
 async def check_as_the_tables_have_it(
     served: Served, event: Event, in_flight: "asyncio.Task[Any]", waiting: "asyncio.Task[Any]"
 ) -> None:
-    """Compares what became of callers in flight, waiting, new, and of the ledger with the rows of an event."""
+    """Compares the fate of callers in flight, waiting and new, and of the ledger, with the rows of an event."""
     (owner,) = served.gateway.owners()
     after, end = AFTER[State.SERVING, event].effect, ENDS[event].effect
     await wait_until(lambda: in_flight.done() and waiting.done())

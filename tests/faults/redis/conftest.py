@@ -1,4 +1,4 @@
-"""One redis-server for each module of tests, and a proxy in front of it that tests hold and lose commands at."""
+"""A redis-server for each test module, and a proxy in front of it with which tests hold and lose commands."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.support.redis_server import RedisServer
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    # Written before each answer: what is killed leaves it. `always` takes long here, `everysec` puts writes off.
+    # Written before each answer, so a kill loses nothing. `always` is slow here, and `everysec` delays writes.
     with RedisServer(tmp_path_factory.mktemp("redis"), appendfsync="no") as server:
         yield server
 

@@ -1,4 +1,4 @@
-"""URLs of ledgers on Redis: what is misspelt, contradicts itself or would show a password is refused in one line."""
+"""URLs of ledgers on Redis: misspelt or contradictory ones are refused in one line that shows no password."""
 
 from pathlib import Path
 

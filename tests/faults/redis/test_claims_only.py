@@ -1,4 +1,4 @@
-"""A ledger on Redis with outputs=none keeps claims, refuses rows by name, and touches none that are there already."""
+"""A ledger on Redis with outputs=none keeps claims, refuses rows by name, and does not touch existing ones."""
 
 from collections.abc import Callable
 from pathlib import Path

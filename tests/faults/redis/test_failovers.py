@@ -1,4 +1,5 @@
-"""A replica takes the server's place while a gateway owns the ledgers and another stands by: who knows what is lost."""
+"""A replica replaces the server while a gateway owns the ledgers and another stands by: which of them notices a
+loss."""
 
 import signal
 from collections.abc import Callable
@@ -13,12 +14,12 @@ from tests.support.redis_proxy import RedisProxy
 from tests.support.redis_server import RedisServer
 from tests.support.standing_by import Standby
 
-# A silence tells nothing in here; nor is there a witness but what is read.
+# Without a takeover by silence, and with no witness except the entries that a standby has read.
 OPTIONS = "bare_key=yes&takeover_ms=600000"
 
 
 async def followed_to(ledgers: RedisLedgers, bodies: list[bytes], fail_over: Callable[[], None]) -> None:
-    """Reads these entries, until the server is another one."""
+    """Follows the ledger through these entries until the server is replaced."""
     async with ledgers.follow("default") as followed:
         standby = Standby(followed)
         await standby.has_read(*bodies)
@@ -28,7 +29,7 @@ async def followed_to(ledgers: RedisLedgers, bodies: list[bytes], fail_over: Cal
 
 
 def promotion(proxy: RedisProxy, replica: RedisServer) -> Callable[[], None]:
-    """What lets the replica take the server's place, for who connects through the proxy."""
+    """Returns a function that promotes the replica for clients of the proxy."""
 
     def promoted() -> None:
         proxy.server_port = replica.port
@@ -40,7 +41,7 @@ def promotion(proxy: RedisProxy, replica: RedisServer) -> Callable[[], None]:
 async def appended_to_both_and_to_the_server_alone(
     owner: OpenLedger, server: RedisServer, replica: RedisServer, *alone: bytes
 ) -> None:
-    """The replica has `a`, and nothing that comes after."""
+    """Appends `a` to both, and the rest only to the server."""
     await owner.ledger.append([b"a"], [])
     server.followed_by(replica)
     replica.run("REPLICAOF", "NO", "ONE")
@@ -51,7 +52,7 @@ async def appended_to_both_and_to_the_server_alone(
 async def test_a_standby_knows_what_a_failover_lost_though_its_owner_is_gone(
     server: RedisServer, replica: RedisServer, proxy: RedisProxy
 ) -> None:
-    """Row D1: it has read what the replica lacks, and no gateway but it is left that could tell."""
+    """Row D1: it has read entries that the replica lacks, and it is the only gateway left that knows."""
     prefix = Prefix(proxy, None, OPTIONS)
     async with open_redis(prefix.place(), create=True) as ledgers:
         async with prefix.opened() as owner:
@@ -65,7 +66,7 @@ async def test_a_standby_knows_what_a_failover_lost_though_its_owner_is_gone(
 async def test_a_standby_is_told_by_what_it_read_though_another_history_has_gone_on(
     server: RedisServer, replica: RedisServer, proxy: RedisProxy
 ) -> None:
-    """Row D1: a gateway that knew nothing of it has appended in place of what was lost."""
+    """Row D1: a gateway without that knowledge has appended in place of the lost entries."""
     prefix = Prefix(proxy, None, OPTIONS)
     async with open_redis(prefix.place(), create=True) as ledgers:
         async with prefix.opened() as owner:
@@ -82,7 +83,7 @@ async def test_a_standby_is_told_by_what_it_read_though_another_history_has_gone
 async def test_the_last_append_that_a_standby_has_read_proves_nothing(
     server: RedisServer, replica: RedisServer, proxy: RedisProxy
 ) -> None:
-    """Row D1, what is lost: nobody knows whether it was acknowledged, and no other append stands behind it."""
+    """Row D1, an undetectable loss: it may not have been acknowledged, and no other append follows it."""
     prefix = Prefix(proxy, None, OPTIONS)
     async with open_redis(prefix.place(), create=True) as ledgers:
         async with prefix.opened() as owner:
@@ -106,7 +107,7 @@ async def test_with_wait_replicas_a_standby_takes_over_all_that_was_acknowledged
         promotion(proxy, replica)()
 
     try:
-        # It waits for no replica: once it owns the ledger there is none left.
+        # Without wait_replicas: once it owns the ledger there is no replica left.
         async with open_redis(prefix.place(), create=True) as ledgers:
             async with prefix.opened(options=f"{OPTIONS}&wait_replicas=1&wait_ms=2000") as owner:
                 acknowledged = [b"a", b"b"]

@@ -1,4 +1,4 @@
-"""Servers that lost what they acknowledged: flushed, emptied, set back, followed by a replica that lacks something."""
+"""Servers that lost acknowledged entries: flushed, emptied, set back, replaced by an incomplete replica."""
 
 import shutil
 from pathlib import Path
@@ -30,7 +30,7 @@ async def is_damage(prefix: Prefix, says: str, at: RedisServer | RedisProxy | No
 async def test_a_flushed_server_is_told_by_the_next_append_and_by_each_opening(
     prefix: Prefix, server: RedisServer
 ) -> None:
-    """Row D3: its owner knows that it was there, and the witness does when the owner is gone."""
+    """Row D3: the running owner notices; after it has gone, the witness does."""
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
         server.run("FLUSHALL")
@@ -68,7 +68,7 @@ async def test_a_server_that_is_away_is_told_without_an_append(prefix: Prefix, s
 
 
 async def test_a_server_that_an_empty_one_replaced_is_told(prefix: Prefix, server: RedisServer) -> None:
-    """Row D3: the connection that finds it says nothing of what it holds before it was looked at whole."""
+    """Row D3: a new connection returns none of the server's content before all of it was checked."""
     witness = str(prefix.witness)
     async with open_redis(prefix.place(), create=True, witness=witness) as ledgers:
         async with ledgers.open("default") as opened:
@@ -97,7 +97,8 @@ async def test_a_list_that_others_made_on_an_emptied_server_is_refused_at_each_l
 async def test_an_emptied_server_that_nobody_has_seen_is_taken_for_a_new_one(
     server: RedisServer, tmp_path: Path
 ) -> None:
-    """Row D3, what cannot be seen: without a witness a start knows of nothing; it is told as new and empty."""
+    """Row D3, an undetectable case: without a witness a start knows nothing; the ledger is reported as new and
+    empty."""
     prefix = Prefix(server, None)
     await appended(prefix, b"a")
     server.run("FLUSHALL")
@@ -127,7 +128,7 @@ async def test_keys_that_were_deleted_one_by_one_are_damage(prefix: Prefix, serv
 async def test_a_ledger_that_others_have_changed_never_serves(
     server: RedisServer, tmp_path: Path, command: tuple[str | int, ...], says: str
 ) -> None:
-    """With and without a witness, but that the first who looks may be the witness."""
+    """With and without a witness. Without one, the first gateway that looks may become the witness."""
     for prefix in (Prefix(server, tmp_path / "witness"), Prefix(server, None)):
         await appended(prefix, b"a", b"b")
         verb, what, *rest = command
@@ -138,10 +139,10 @@ async def test_a_ledger_that_others_have_changed_never_serves(
 
 
 async def set_back(prefix: Prefix, server: RedisServer, tmp_path: Path) -> None:
-    """Appends a, then b, and gives the server back what it held before b."""
+    """Appends a, then b, and restores the server's state before b."""
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
-        # What a copy of its files has while it runs: all that was written before.
+        # A copy of its files while it runs: everything written before.
         shutil.copytree(server.folder, tmp_path / "before")
         await opened.ledger.append([b"b"], [])
     put_back(server, tmp_path / "before")
@@ -158,7 +159,7 @@ def put_back(server: RedisServer, files: Path) -> None:
 async def test_a_server_that_lost_its_last_appends_is_told_by_the_witness(
     prefix: Prefix, server: RedisServer, tmp_path: Path
 ) -> None:
-    """Row D5: what a power failure leaves of appendfsync everysec, an old RDB file, or a backup that was put back."""
+    """Row D5: as after a power failure with appendfsync everysec, an old RDB file, or a restored backup."""
     await set_back(prefix, server, tmp_path)
     await is_damage(prefix, "its witness saw")
     await is_damage(prefix, "its witness saw")
@@ -206,7 +207,7 @@ async def test_a_ledger_whose_listed_key_is_another_is_refused_and_no_frame_is_w
 async def test_a_server_that_lost_its_last_appends_is_told_by_who_wrote_them(
     server: RedisServer, tmp_path: Path
 ) -> None:
-    """Row D5: without a file too, as long as the gateway runs."""
+    """Row D5: also without a file, while the gateway runs."""
     prefix = Prefix(server, None)
     async with open_redis(prefix.place(), create=True) as ledgers:
         async with ledgers.open("default") as opened:
@@ -227,7 +228,8 @@ async def test_a_server_that_lost_its_last_appends_is_told_by_who_wrote_them(
 async def test_a_server_that_lost_its_last_appends_serves_where_nobody_knows_better(
     server: RedisServer, tmp_path: Path
 ) -> None:
-    """Row D5, what cannot be seen: without a witness, by a gateway that was not there. Clients' marks may tell it."""
+    """Row D5, an undetectable case: no witness, and a gateway that was not running. Clients' ledger positions may
+    reveal it."""
     prefix = Prefix(server, None)
     await set_back(prefix, server, tmp_path)
     async with prefix.opened() as opened:

@@ -1,4 +1,4 @@
-"""Appends of a ledger on Redis whose answer is lost or that come late, and owners that follow each other."""
+"""Appends of a ledger on Redis whose answer is lost or that arrive late, and successive owners."""
 
 import asyncio
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from tests.support.redis_server import RedisServer
 
 
 async def test_an_append_whose_answer_is_lost_is_found_written(prefix: Prefix, proxy: RedisProxy) -> None:
-    """Row D7: it was done, and is told as done, with its rows."""
+    """Row D7: the append was executed, and is reported as such, with its rows."""
     async with prefix.opened(proxy) as opened:
         await opened.ledger.append([b"a"], [range_of(1, 3)])
         proxy.lose_answer(APPEND)
@@ -76,7 +76,7 @@ async def test_an_owner_takes_one_fence_for_each_connection(
 
 
 async def test_a_late_copy_of_an_append_is_never_written(prefix: Prefix, proxy: RedisProxy) -> None:
-    """The server reads it behind the append that took its place: a connection's fence is over with the connection."""
+    """The server reads it after the append that replaced it: a connection's fence ends with the connection."""
     async with prefix.opened(proxy) as opened:
         proxy.hold(APPEND)
         await opened.ledger.append([b"a"], [range_of(1, 3)])
@@ -89,7 +89,7 @@ async def test_a_late_copy_of_an_append_is_never_written(prefix: Prefix, proxy: 
 
 
 async def test_a_late_copy_of_an_append_that_was_refused_is_never_written(prefix: Prefix, proxy: RedisProxy) -> None:
-    """It would still fit behind the last frame: the fence alone says that its time is over."""
+    """The copy would still fit after the last frame: only the fence rejects it."""
     async with prefix.opened(proxy) as opened:
         proxy.hold(APPEND)
         proxy.lose(APPEND, after=1)
@@ -182,7 +182,7 @@ async def test_an_owner_that_was_followed_learns_it_without_writing(prefix: Pref
 async def test_an_append_beside_a_look_at_the_head_does_not_make_an_honest_server_one_that_was_set_back(
     prefix: Prefix, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The look's answer left the server before the append did, and is read after it."""
+    """The answer about the head left the server before the append, and is read after it."""
     async with prefix.opened() as opened:
         read = writer.read_head
 
@@ -251,7 +251,7 @@ async def test_an_append_in_doubt_whose_owner_was_followed_is_told_as_what_it_is
 async def test_an_append_in_doubt_is_known_for_as_long_as_its_successor_keeps_the_frame(
     prefix: Prefix, proxy: RedisProxy, server: RedisServer, replaced: int, is_known: bool
 ) -> None:
-    """Kept as the very first frame it is known still; replaced by a snapshot it is unknown, and not refused."""
+    """Kept as the very first frame it is still known; replaced by a snapshot it is unknown, and not refused."""
     async with prefix.opened(proxy) as older:
         await older.ledger.append([b"a"], [])
         proxy.hold_answer(APPEND)
@@ -290,7 +290,7 @@ async def test_a_newer_owner_that_upkeep_finds_ends_a_ledger_behind_the_append_u
 
 
 async def test_an_opening_that_comes_late_owns_nothing(prefix: Prefix, proxy: RedisProxy) -> None:
-    """Who slept while it opened, and whose command the server reads behind another opening, fences nobody."""
+    """A gateway that slept during its opening, so that another opening was executed first, fences no owner."""
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
     proxy.hold(OWN)
@@ -351,7 +351,7 @@ async def test_of_two_gateways_that_open_at_once_one_owns_the_ledger(prefix: Pre
 
 
 async def test_a_witness_stays_with_the_later_owner(tmp_path: Path) -> None:
-    """Two gateways of one machine that open at once: who was followed leaves its file alone."""
+    """Two gateways of one machine that open at once: the superseded one does not touch the file."""
     path, ledger, end = tmp_path / "p.default.1.witness", bytes(16), End(3, 7, bytes(16))
     older, newer, next_start = (Witness(Disk(), path, ledger) for _ in range(3))
     await newer.own(2, end)

@@ -1,4 +1,4 @@
-"""One connection to a real Redis server: the answer of a command that was given up is never that of a later one."""
+"""A connection to a real Redis server: the answer to an abandoned command is never taken for that of a later one."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ from oncegate.ledgers.redis.address import parse_address
 from oncegate.ledgers.redis.connection import Link, Lost, Refused
 from tests.support.redis_server import RedisServer
 
-# The server answers it when somebody pushes to the key, and what was sent behind it only then.
+# The server answers it, and the commands sent after it, only after a push to the key.
 WAITS = ("BLPOP", "nobody-pushes-here", "0")
 
 
@@ -23,7 +23,7 @@ async def link(server: RedisServer) -> AsyncIterator[Link]:
 
 
 async def blocked(server: RedisServer, count: int) -> None:
-    """Returns once so many connections wait for a push."""
+    """Returns once `count` connections wait for a push."""
     async with asyncio.timeout(30):
         while server.run("INFO", "clients")["blocked_clients"] != count:
             await pause(0.01)

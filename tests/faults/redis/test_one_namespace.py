@@ -1,4 +1,4 @@
-"""One namespace's keys on a real server that are damaged or of another type: the others are served."""
+"""A namespace whose keys on a real server are damaged or of another type: the others are served."""
 
 from pathlib import Path
 
@@ -67,7 +67,7 @@ async def test_keys_that_are_put_back_are_served_again_without_a_restart(
 
 
 async def test_a_master_key_that_is_not_one_namespaces_refuses_that_one(server: RedisServer, tmp_path: Path) -> None:
-    """Namespaces that were wrapped by two keys: who has one of them serves what it can unwrap."""
+    """Namespaces that were wrapped with two keys: a gateway with one of them serves those that it can unwrap."""
     files = [tmp_path / name for name in ("first", "second")]
     for number, file in enumerate(files):
         file.write_bytes(bytes([number]) * 32)
@@ -85,7 +85,7 @@ async def test_a_master_key_that_is_not_one_namespaces_refuses_that_one(server: 
 async def test_a_namespace_whose_keys_could_not_be_made_is_made_at_the_next_try(
     prefix: Prefix, proxy: RedisProxy
 ) -> None:
-    """Listed as made without its keys it would be damage for ever."""
+    """If it were listed as created without its keys, it would be damaged permanently."""
     async with open_redis(prefix.place(proxy), create=True, witness=str(prefix.witness)) as ledgers:
         proxy.lose(MAKE)
         with pytest.raises(LedgerDown):

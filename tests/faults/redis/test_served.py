@@ -21,14 +21,14 @@ def gateway_at(server: RedisServer, prefix: str, folder: Path) -> GatewayProcess
 
 
 def write(gateway: GatewayProcess, ids: list[str], timeout_ms: int = 60_000) -> int:
-    """How many of the rows were new; they are written as they are claimed."""
+    """Produces rows by id and returns the number of new ones."""
     rows = pa.table({"key": ids, "value": ids})
     with Gateway(gateway.url, timeout_ms=timeout_ms) as client, client.attempt() as attempt:
         return attempt.produce("t", rows, id_col="key").rows
 
 
 def test_what_was_written_is_known_and_read_after_each_kill(server: RedisServer, tmp_path: Path) -> None:
-    """Of the gateway, of the server, and of both; the rows lie on the server too."""
+    """The gateway, the server, and both are killed; the rows are on the server too."""
     with gateway_at(server, "killed", tmp_path) as gateway:
         assert "NEW, EMPTY" in gateway.log
         assert "appendfsync no" in gateway.log

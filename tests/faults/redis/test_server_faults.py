@@ -1,4 +1,4 @@
-"""Servers that are full, paused, busy, read-only, evicting, or followed by a replica."""
+"""Servers that are full, paused, busy, read-only, evicting, or replaced by a replica."""
 
 import signal
 from pathlib import Path
@@ -16,14 +16,14 @@ from tests.support.redis_ledger import Prefix, entries
 from tests.support.redis_proxy import RedisProxy, proxied
 from tests.support.redis_server import RedisServer
 
-# Waits of tests whose server does not answer.
+# Timeouts of tests whose server does not answer.
 IMPATIENT = "bare_key=yes&reply_ms=500&wait_ms=200"
 
 
 async def test_a_full_server_refuses_appends_and_takes_them_again_by_itself(
     prefix: Prefix, server: RedisServer
 ) -> None:
-    """Row D4: nothing is written, its owner goes on, and the room that is left is told."""
+    """Row D4: nothing is written, the owner continues, and the free space is reported."""
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [range_of(1, 3)])
         server.run("CONFIG", "SET", "maxmemory", 1)
@@ -60,7 +60,7 @@ async def test_what_nothing_needs_is_deleted_after_a_deletion_that_failed(
 
 
 async def test_a_server_that_evicts_is_refused_before_anything_is_written(server: RedisServer) -> None:
-    """Row D4: ids that Redis forgets by itself would be new."""
+    """Row D4: ids that Redis forgets by itself would look new."""
     server.run("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     try:
         prefix = Prefix(server, None)
@@ -84,7 +84,7 @@ async def test_a_server_that_begins_to_evict_takes_nothing_more(prefix: Prefix, 
 
 
 async def test_a_server_without_the_replicas_that_it_wants_refuses_appends(prefix: Prefix, server: RedisServer) -> None:
-    """Row D2: a primary on the smaller side of a cut network stops, where its operator has set it so."""
+    """Row D2: a primary in the minority of a partitioned network stops, if its operator has configured that."""
     async with prefix.opened() as opened:
         server.run("CONFIG", "SET", "min-replicas-to-write", 1)
         try:
@@ -97,7 +97,7 @@ async def test_a_server_without_the_replicas_that_it_wants_refuses_appends(prefi
 
 
 async def test_two_primaries_are_two_histories_until_one_is_cut_off(server: RedisServer, replica: RedisServer) -> None:
-    """Row D2, what is not kept: a failover that leaves the old primary writable has two owners, who both append."""
+    """Row D2, not prevented: a failover that leaves the old primary writable has two owners, who both append."""
     prefix = Prefix(server, None)
     async with prefix.opened() as first:
         await first.ledger.append([b"a"], [])
@@ -118,8 +118,8 @@ async def test_two_primaries_are_two_histories_until_one_is_cut_off(server: Redi
 
 
 async def test_a_part_of_a_cluster_holds_no_ledger(tmp_path: Path) -> None:
-    """Row D6: it is refused before anything is asked that it could answer with MOVED or ASK."""
-    # Redis takes 10,000 more than its own port for the cluster's, and does not start where that is no port.
+    """Row D6: it is refused before any command to which it could answer MOVED or ASK."""
+    # Redis uses its port plus 10,000 for the cluster's, and does not start if that is not a valid port.
     with RedisServer(tmp_path, cluster_enabled="yes", cluster_port=str(free_port())) as server:
         with pytest.raises(LedgerDown, match="part of a cluster"):
             async with Prefix(server, None).opened():
@@ -130,7 +130,7 @@ async def test_a_part_of_a_cluster_holds_no_ledger(tmp_path: Path) -> None:
 async def test_a_server_that_does_not_answer_leaves_an_append_in_doubt_and_reads_it_once_at_most(
     prefix: Prefix, server: RedisServer
 ) -> None:
-    """Row D6: paused by SIGSTOP, it reads what was sent when it goes on."""
+    """Row D6: paused by SIGSTOP, it reads the sent commands when it continues."""
     async with prefix.opened(options=IMPATIENT) as opened:
         await opened.ledger.append([b"a"], [])
         server.signal(signal.SIGSTOP)
@@ -155,7 +155,7 @@ def answers(server: RedisServer) -> bool:
 
 
 async def test_a_server_that_runs_a_script_without_end_is_waited_for(prefix: Prefix, server: RedisServer) -> None:
-    """Row D6: it says so before it begins with anything else, so that nothing was written."""
+    """Row D6: it reports that before it executes anything else, so that nothing was written."""
     server.run("CONFIG", "SET", "busy-reply-threshold", 1)
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
@@ -178,7 +178,7 @@ async def test_a_server_that_runs_a_script_without_end_is_waited_for(prefix: Pre
 
 
 async def test_the_clock_of_the_server_decides_nothing(prefix: Prefix, server: RedisServer) -> None:
-    """Row D8: states are named by it, and go on in order also where it was ahead by years; no owner is."""
+    """Row D8: snapshots are named by its clock, and stay in order even if it was years ahead; owners are not."""
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
         server.run("XADD", prefix.key("states"), "9000000000000-0", "f", "of a clock that was ahead")
@@ -192,7 +192,7 @@ async def test_the_clock_of_the_server_decides_nothing(prefix: Prefix, server: R
 
 
 async def test_a_replica_holds_no_ledger(prefix: Prefix, server: RedisServer, replica: RedisServer) -> None:
-    """Row D9: what it answers may be old."""
+    """Row D9: its answers may be stale."""
     async with prefix.opened():
         pass
     server.followed_by(replica)
@@ -204,7 +204,7 @@ async def test_a_replica_holds_no_ledger(prefix: Prefix, server: RedisServer, re
 async def test_an_owner_whose_server_becomes_a_replica_writes_nothing_more(
     prefix: Prefix, server: RedisServer, replica: RedisServer
 ) -> None:
-    """Row D9: it is told before the command begins; once the server is a primary again, the ledger goes on."""
+    """Row D9: the error precedes the command; once the server is a primary again, the ledger continues."""
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
         server.run("REPLICAOF", "127.0.0.1", replica.port)
@@ -219,7 +219,7 @@ async def test_an_owner_whose_server_becomes_a_replica_writes_nothing_more(
 
 
 async def failed_over(prefix: Prefix, proxy: RedisProxy, server: RedisServer, replica: RedisServer) -> None:
-    """Appends a, which the replica has, and b, which it has not; then it takes the server's place."""
+    """Appends a, which the replica has, and b, which it lacks; then promotes the replica."""
     async with open_redis(prefix.place(proxy), create=True, witness=witness_of(prefix)) as ledgers:
         async with ledgers.open("default") as opened:
             await opened.ledger.append([b"a"], [])
@@ -242,7 +242,8 @@ def witness_of(prefix: Prefix) -> str | None:
 async def test_a_failover_that_lost_appends_is_told_and_nothing_serves(
     prefix: Prefix, server: RedisServer, replica: RedisServer
 ) -> None:
-    """Row D1: a replica whose link had stalled is promoted; who wrote what it lacks knows, then the witness."""
+    """Row D1: a replica whose link had stalled is promoted. The writer of the lost entries notices, later the
+    witness."""
     async with proxied(server.port) as proxy:
         await failed_over(prefix, proxy, server, replica)
         with pytest.raises(LedgerDamaged, match="its witness saw"):
@@ -253,7 +254,7 @@ async def test_a_failover_that_lost_appends_is_told_and_nothing_serves(
 async def test_a_failover_that_lost_appends_is_not_seen_by_a_gateway_that_was_not_there(
     server: RedisServer, replica: RedisServer
 ) -> None:
-    """Row D1, what cannot be seen: without a witness, by a process that has seen nothing of what is lost."""
+    """Row D1, an undetectable case: no witness, and a process that has not seen the lost entries."""
     prefix = Prefix(server, None)
     async with proxied(server.port) as proxy:
         await failed_over(prefix, proxy, server, replica)
@@ -264,7 +265,7 @@ async def test_a_failover_that_lost_appends_is_not_seen_by_a_gateway_that_was_no
 async def test_with_wait_replicas_nothing_is_acknowledged_that_a_failover_could_lose(
     prefix: Prefix, server: RedisServer, replica: RedisServer
 ) -> None:
-    """Row D1: what no replica has is in doubt, and told neither as written nor as refused."""
+    """Row D1: entries that no replica has are in doubt, and reported neither as written nor as refused."""
     options = "bare_key=yes&wait_replicas=1&wait_ms=4000"
     async with proxied(server.port) as proxy:
         server.followed_by(replica)

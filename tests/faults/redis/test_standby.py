@@ -1,4 +1,4 @@
-"""`oncegate serve --standby` on Redis: who waits takes over from an owner that is killed or paused, and nobody else."""
+"""`oncegate serve --standby` on Redis: a standby takes over from an owner that is killed or paused, and only then."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.support.standby_processes import take_over_from_a_killed_owner, wake_
 
 pytestmark = pytest.mark.slow
 TAKEOVER_S = 4
-# What a take-over may take beyond the silence that it waits for.
+# The longest takeover after the silence that it waits for.
 BEYOND_S = 2
 
 

@@ -1,4 +1,4 @@
-"""Ledgers on Redis that another process owns are followed: read on, never fenced, judged as they are taken over."""
+"""Standbys of ledgers on Redis: they read continuously, never fence the owner, and check the ledger at the takeover."""
 
 from contextlib import AsyncExitStack
 
@@ -16,7 +16,7 @@ from tests.support.standing_by import wait_until
 
 @pytest.fixture
 def prefix(server: RedisServer) -> Prefix:
-    """A silence tells nothing in here: an owner that closes says so. Nor is there a witness but what is read."""
+    """Without a takeover by silence, and with no witness except the entries that a standby has read."""
     return Prefix(server, None, "bare_key=yes&takeover_ms=600000")
 
 
@@ -46,7 +46,7 @@ async def test_rows_that_a_dead_owner_left_behind_are_deleted_by_its_successor(
         await standby.has_read(b"a")
         await owner.ledger.append([b"b"], [DropRanges((range_of(2, 3).range_id,))])
         await standby.has_read(b"a", b"b")
-        # Its owner deletes the rows with its next append, which never comes.
+        # Its owner would delete the rows with its next append, which never comes.
         assert server.run("XLEN", prefix.key("rows")) == 2
     opened = await standby.opened()
     await opened.ledger.append([b"c"], [])
@@ -57,7 +57,7 @@ async def test_rows_that_a_dead_owner_left_behind_are_deleted_by_its_successor(
 async def test_who_was_chosen_and_is_late_takes_no_fence_behind_the_next_holder(
     prefix: Prefix, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Chosen, it sleeps before it raises the fence; another becomes the holder, and owns the ledger."""
+    """The standby sleeps after its election, before it raises the fence; another is elected and owns the ledger."""
     lead, asked = RedisLedgers._lead, list[RedisLedgers]()
     async with AsyncExitStack() as next_holder, waiting(prefix) as (followed, _, going):
 

@@ -1,4 +1,4 @@
-"""A real server that goes away, and what passes unchecked meanwhile: of the gateway's answers, its ledger and log."""
+"""A real server that goes away, and the unchecked grants in between: in answers, in the ledger and in the log."""
 
 import signal
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The witness of a ledger on Redis after a power failure of the gateway's machine: what was synced is there."""
+"""The witness of a ledger on Redis after a power failure of the gateway's machine: synced data is there."""
 
 import random
 from pathlib import Path

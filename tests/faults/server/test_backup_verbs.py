@@ -1,4 +1,4 @@
-"""backup, restore and verify as verbs, beside a gateway that serves and for one that serves from the copy."""
+"""The verbs backup, restore and verify, beside a running gateway and for one that serves from the copy."""
 
 import asyncio
 import json
@@ -18,12 +18,12 @@ from tests.support.gateway_process import GatewayProcess
 
 
 def run(*arguments: object) -> Result:
-    """A verb, in this process."""
+    """Runs a verb in this process."""
     return CliRunner().invoke(app, list(map(str, arguments)), prog_name="oncegate")
 
 
 class Client:
-    """Claims and completes; brings back the newest mark it saw."""
+    """Claims and completes ids; sends the newest ledger position that it has seen."""
 
     def __init__(self, gateway: GatewayProcess) -> None:
         self.gateway = gateway
@@ -38,7 +38,7 @@ class Client:
             return json.loads(reply.read())
 
     def write(self, *ids: str) -> list[str]:
-        """The verdicts; what is granted is completed."""
+        """Claims ids, completes the granted ones, and returns the verdicts."""
         claimed = self.post("ids:claim", {"token": os.urandom(16).hex(), "call": 0, "ids": ids})
         if claimed["claim"]:
             self.post(f"claims/{claimed['claim']}:complete")
@@ -55,7 +55,8 @@ def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
 
 @pytest.mark.server
 def test_a_gateway_serves_from_a_restored_copy_and_tells_who_remembers_more(gateway, tmp_path: Path) -> None:
-    """What was completed before the backup is known, what came later is not; old marks are replaced, with a warning."""
+    """Ids completed before the backup are known, later ones are not; old ledger positions are replaced, with a
+    warning."""
     client = Client(gateway)
     assert client.write("a", "b") == ["GRANTED", "GRANTED"]
     copied = run("backup", "--data", gateway.data, "--to", tmp_path / "copy", "--json")
@@ -101,7 +102,7 @@ def test_damage_ends_a_verification_with_status_1_and_says_where(tmp_path: Path)
 
 
 def test_verify_reads_what_the_entries_mean(tmp_path: Path) -> None:
-    """Frames and chain are right, and the entry is none of ours."""
+    """Frames and chain are right, but the entry is not valid."""
 
     async def write() -> None:
         async with open_log(str(tmp_path / "data"), create=True) as ledgers, ledgers.open("default") as opened:

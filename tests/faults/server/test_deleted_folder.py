@@ -1,4 +1,4 @@
-"""A data folder that is moved or removed under a running gateway: one answer from then on, and it says what is true."""
+"""A data folder that is moved or removed under a running gateway: all later answers are the same, and true."""
 
 import asyncio
 import shutil

@@ -1,4 +1,4 @@
-"""A gateway whose process may open few files: what is beyond its share is refused, and it goes on serving."""
+"""A gateway whose process may open few files: connections beyond its share are refused, and it continues to serve."""
 
 import http.client
 import socket
@@ -49,7 +49,7 @@ def test_the_last_connection_within_the_limit_is_answered(gateway: GatewayProces
 
 
 def ask_until_admitted(gateway: GatewayProcess, method: str, path: str) -> tuple[int, dict[str, Any]]:
-    """Connections that were closed are noticed at the next turn of the gateway's loop."""
+    """Retries, because the gateway's loop notices closed connections only at its next iteration."""
     for _ in range(1_000):
         status, found = gateway.ask(method, path)
         if found.get("code") != "OVERLOADED":

@@ -1,4 +1,4 @@
-"""A disk that others fill: what was begun is ended, reads go on, and a start on it serves what it holds."""
+"""A disk that other programs fill: open claims can be completed, reads continue, and a restart serves its data."""
 
 import os
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def claim_something(gateway: Gateway) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def test_a_full_disk_lets_claims_end_and_serves_reads_also_after_a_restart(disk: Path, tmp_path: Path) -> None:
     process = GatewayProcess(tmp_path)
-    process.data = disk / "data"  # its log lies elsewhere
+    process.data = disk / "data"  # its log is elsewhere
     with process, Gateway(process.url, timeout_ms=3_000) as gateway:
         with gateway.attempt() as attempt, gateway.attempt() as other, gateway.attempt() as third:
             attempt.produce("topic", ROWS)
@@ -76,7 +76,8 @@ def test_a_full_disk_lets_claims_end_and_serves_reads_also_after_a_restart(disk:
 def test_a_start_with_too_little_room_says_how_much_is_missing_and_goes_on_once_it_is_there(
     disk: Path, tmp_path: Path
 ) -> None:
-    """Of the 64 MiB a 16th is kept, and a MiB must be free beside it: of these 5 MiB there are not quite 2."""
+    """A sixteenth of the 64 MiB is reserved, and one MiB must be free beside it: of these 5 MiB not quite 2 are
+    there."""
     process = GatewayProcess(tmp_path)
     process.data = disk / "data"
     with process:

@@ -1,4 +1,4 @@
-"""Floods of HTTP/2 at the door of gRPC: another connection's calls are answered, and memory stays where it is."""
+"""Floods of HTTP/2 at the gRPC port: another connection's calls are answered, and memory does not grow."""
 
 import asyncio
 import os
@@ -31,14 +31,14 @@ from tests.support.http2_frames import (
 pytestmark = pytest.mark.server
 CLAIM = "/oncegate.v1.ClaimService/Claim"
 RESETS, PINGS, HEADER_BYTES = 20_000, 20_000, 128 << 20
-# Without a bound of calls a connection the first of these took 50 MiB.
+# Without a limit on calls per connection the first flood took 50 MiB.
 GROWTH_BYTES = 32 << 20
-# Less than was sent: the library's allocator holds on to some 50 MiB, however much comes.
+# Less than was sent: the library's allocator keeps about 50 MiB in any case.
 HEAD_GROWTH_BYTES = 80 << 20
 
 
 class Door:
-    """A gateway in a process of its own, and its door of gRPC."""
+    """A gateway in a process of its own, and its gRPC port."""
 
     def __init__(self, process: GatewayProcess, port: int) -> None:
         self.port, self._process = port, psutil.Process(process.pid)
@@ -49,7 +49,7 @@ class Door:
         return found
 
     def claims(self, count: int) -> int:
-        """How many claims of one id, one after the other, are granted."""
+        """Claims one id after the other and returns the number of grants."""
         with grpc.insecure_channel(f"127.0.0.1:{self.port}") as channel:
             method = channel.unary_unary(CLAIM, None, pb.ClaimResponse.FromString)
             return sum(len(method(message(), timeout=60).verdicts) for _ in range(count))

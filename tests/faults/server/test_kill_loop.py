@@ -1,4 +1,4 @@
-"""kill -9 of the running server, again and again under load: nothing acknowledged is lost, nothing is there twice."""
+"""kill -9 of the running server, repeatedly under load: nothing acknowledged is lost, and nothing is duplicated."""
 
 import http.client
 import json
@@ -22,7 +22,7 @@ SEED = int(os.environ.get("ONCEGATE_SEED", "20261121"))
 
 
 def get(port: int, path: str, accept: str) -> tuple[bytes, dict[str, str]]:
-    """Read by other means than the writers' client."""
+    """Reads without the writers' client."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request("GET", path, headers={"Accept": accept})
     response = connection.getresponse()
@@ -46,7 +46,7 @@ def topic_rows(port: int, topic: str) -> list[tuple[bytes, bytes]]:
 
 
 def kill_often(server: GatewayProcess, journal: Journal, writers: list[threading.Thread], rng: random.Random) -> None:
-    """Each kill comes at a random moment after some work was acknowledged since the last one."""
+    """Kills the server at random moments, each after some newly acknowledged work."""
     for _ in range(KILLS):
         seen, wanted, end = journal.done, rng.randint(2, 20), time.monotonic() + 60
         while journal.done < seen + wanted and time.monotonic() < end and all(w.is_alive() for w in writers):
@@ -60,7 +60,7 @@ def kill_often(server: GatewayProcess, journal: Journal, writers: list[threading
 @pytest.mark.slow
 @pytest.mark.timeout(120 + KILLS * 40)
 def test_no_kill_loses_or_doubles_anything_acknowledged(tmp_path: Path) -> None:
-    """O1, O2 and O3 of the oracle, for claims into a sink of the writers' own and for staged batches."""
+    """O1, O2 and O3 of the oracle, for claims into the writers' own sink and for staged batches."""
     print(f"ONCEGATE_SEED={SEED} ONCEGATE_KILLS={KILLS}")
     rng, stop, journal, staged = random.Random(SEED), threading.Event(), Journal(), Journal()
     with GatewayProcess(tmp_path) as server, ExitStack() as clients:

@@ -1,4 +1,4 @@
-"""A real gateway over a data folder of which one namespace is damaged, gone or unreadable: the others serve."""
+"""A real gateway over a data folder with one namespace damaged, missing or unreadable: the others serve."""
 
 import json
 import os
@@ -16,12 +16,12 @@ from tests.support.gateway_process import GatewayProcess
 
 
 def run(*arguments: object) -> Result:
-    """A verb, in this process."""
+    """Runs a verb in this process."""
     return CliRunner().invoke(app, list(map(str, arguments)), prog_name="oncegate")
 
 
 def claimed(url: str, namespace: str, name: str) -> bool:
-    """Claims an id and completes it; whether it was granted."""
+    """Claims an id and completes it. Returns whether it was granted."""
     with Gateway(url, namespace, timeout_ms=5_000) as gateway, gateway.attempt() as attempt:
         claim = attempt.claim([name])
         attempt.complete(claim)
@@ -49,7 +49,7 @@ def folder(whole: Path, tmp_path: Path) -> Path:
 
 
 def flip(data: Path, name: str) -> None:
-    """One byte of the first frame of a segment that others follow."""
+    """Flips a byte of the first frame of a segment that is not the last."""
     for segment in sorted((data / name / "0").glob("*.seg")):
         content = bytearray(segment.read_bytes())
         if len(content) > 4_200:
@@ -184,7 +184,7 @@ def test_a_backup_leaves_a_damaged_ledger_out_names_it_and_can_be_restored(folde
 
 
 def test_accept_goes_on_with_one_namespace_and_leaves_the_others_as_they_are(folder: Path) -> None:
-    """A copy from a backup in place of a damaged folder is how one namespace is restored."""
+    """Copying a damaged folder's backup into its place is how one namespace is restored."""
     data = folder / "data"
     assert run("backup", "--data", data, "--to", folder / "copy").exit_code == 0
     flip(data, "bad")

@@ -1,4 +1,4 @@
-"""A gateway whose process was stopped for a while, as a machine that sleeps does: what waited meanwhile."""
+"""A gateway whose process was stopped for a while, like a suspended machine: the requests that waited meanwhile."""
 
 import json
 import signal
@@ -52,7 +52,7 @@ def test_what_waited_past_its_deadline_is_dropped_undecided_and_the_rest_is_serv
     waiting, unread = connected(sockets, gateway), connected(sockets, gateway)
     begun = claim("a", "waited")
     waiting.sendall(begun[:-1])
-    for _ in range(3):  # the gateway has read that head once it answers what came behind it
+    for _ in range(3):  # the gateway has read that head once it answers later requests
         assert gateway.is_ready()
     gateway.signal(signal.SIGSTOP)
     waiting.sendall(begun[-1:])

@@ -1,6 +1,6 @@
-"""A state machine over the engine and the log ledger, with kills, lost replies and leases that run out.
+"""A state machine over the engine and the log ledger, with kills, lost replies and expired leases.
 
-What the machine knows is what writers did and were told; it holds no rule of the gateway's.
+The machine knows only the writers' actions and answers; it contains no rule of the gateway.
 """
 
 import os
@@ -22,7 +22,7 @@ from tests.support.simulated_world import LEASE_MS, World
 
 IS_RANDOM = "ONCEGATE_RANDOM" in os.environ
 IDS = ["a", "b", "c"]
-# Two of the longest leases, which those of produced rows are: from then on nobody can name the claims.
+# Twice the longest lease, which is that of produced rows: afterwards the claims can no longer be named.
 SETTLED_MS = 2 * REPEATS_KNOWN_MS
 
 
@@ -66,7 +66,7 @@ class EngineAndLog(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 2), ids=st.lists(st.sampled_from(IDS), min_size=1, max_size=4), lost=st.booleans())
     def claim(self, which: int, ids: list[str], lost: bool) -> None:
-        """A claim; when its reply is lost, it is repeated, and only the repeat's answer counts."""
+        """Claims ids. If the reply is lost the claim is repeated, and only the repeat's answer counts."""
         attempt, call = self.next_call(which)
         if lost:
             self.world.claim(attempt.token, call, ids)
@@ -82,7 +82,7 @@ class EngineAndLog(RuleBasedStateMachine):
             attempt.holdings.append(Holding(claim, granted))
 
     def next_call(self, which: int) -> tuple[Attempt, int]:
-        """An attempt, and the number of its next request."""
+        """Returns an attempt and the number of its next request."""
         while len(self.attempts) <= which:
             self.attempts.append(Attempt(self.world.random.randbytes(16)))
         attempt = self.attempts[which]
@@ -90,12 +90,12 @@ class EngineAndLog(RuleBasedStateMachine):
         return attempt, attempt.calls - 1
 
     def copies_of(self, id_: str) -> int:
-        """In the writers' own sink, and in the topic of produced rows."""
+        """Returns the copies in the writers' own sink and in the topic of produced rows."""
         return self.copies[id_] + self.produced.count(id_)
 
     @rule(which=st.integers(0, 2), ids=st.lists(st.sampled_from(IDS), min_size=1, max_size=4), lost=st.booleans())
     def produce(self, which: int, ids: list[str], lost: bool) -> None:
-        """Rows written by the gateway, by their ids; a lost reply is asked for again."""
+        """Produces rows by their ids; repeats the request if the reply is lost."""
         attempt, call = self.next_call(which)
         if lost:
             self.world.produce(attempt.token, call, ids)
@@ -144,7 +144,7 @@ class EngineAndLog(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 2))
     def die(self, which: int) -> None:
-        """The attempt is gone, with whatever it held; another one starts in its place."""
+        """Replaces an attempt, which dies with everything that it holds."""
         if which < len(self.attempts):
             self.attempts[which] = Attempt(self.world.random.randbytes(16))
 
@@ -158,7 +158,7 @@ class EngineAndLog(RuleBasedStateMachine):
 
     @rule(torn_bytes=st.sampled_from([0, 0, 1, 100, 4096, 5000]))
     def kill(self, torn_bytes: int) -> None:
-        """The gateway is killed; its clients live on and repeat what they were not answered."""
+        """Kills the gateway; its clients repeat unanswered requests."""
         self.world.kill(torn_bytes)
 
     @rule(parts=st.integers(1, 3), lost=st.booleans())
@@ -179,7 +179,7 @@ class EngineAndLog(RuleBasedStateMachine):
     @precondition(lambda self: self.last is not None)
     @rule(parts=st.integers(1, 3))
     def replay_the_last_batch(self, parts: int) -> None:
-        """Another run writes the same batch under the same name, cut otherwise."""
+        """Lets another run write the same batch under the same name, partitioned differently."""
         assert self.last is not None
         name, rows, digest = self.last
         run = self.world.random.randbytes(4).hex()
@@ -207,7 +207,7 @@ class EngineAndLog(RuleBasedStateMachine):
 
 @pytest.mark.slow
 def test_the_engine_over_a_log_keeps_its_promises_when_it_is_killed() -> None:
-    """The same walks each time; other ones with ONCEGATE_RANDOM set, whose failures print how to repeat them."""
+    """The same walks each time. With ONCEGATE_RANDOM set they differ, and failures print how to repeat them."""
     limits = settings(
         max_examples=40,
         stateful_step_count=30,

@@ -1,6 +1,6 @@
-"""A state machine over one lane and the log ledger: attempts that come and go, acks, kills, lost replies, collections.
+"""A state machine over one lane and the log ledger, with attempts, acks, kills, lost replies and compactions.
 
-Rows go to a topic by the sequences of their source; whatever happens, the topic is the source, once and in order.
+Rows go to a topic by the sequences of their source. The topic must always equal the source, each row once and in order.
 """
 
 import os
@@ -27,10 +27,10 @@ DRIVER_TOKEN = bytes(16)
 
 
 class Lanes(World):
-    """One driver, one lane, one topic."""
+    """A single driver, lane and topic."""
 
     def drive(self) -> int:
-        """The driver's epoch: the same at each registration, for it is one process."""
+        """Returns the driver's epoch, which is the same at each registration of one process."""
         shard = self.gateway.shard("default")
         return self.runner.run(shard.drivers.register(DriverRequest("driver", DRIVER_TOKEN), self.deadline)).epoch
 
@@ -44,7 +44,7 @@ class Lanes(World):
             return error
 
     def write(self, token: bytes, epoch: int, call: int, numbers: range) -> list[Verdict] | OncegateError:
-        """Rows that are nothing but their sequence."""
+        """Produces rows that consist of their sequence."""
         shard = self.gateway.shard("default")
         batch = pa.record_batch([pa.array([str(n) for n in numbers])], names=["value"])
         rows = Rows(batch.schema, [batch], len(numbers), stream(batch.schema, [batch]))
@@ -72,7 +72,7 @@ class Lanes(World):
 
 @dataclass
 class Attempt:
-    """`at`: the first sequence that it was not told of yet."""
+    """An attempt. `at`: the first sequence whose answer is missing."""
 
     token: bytes
     epoch: int = 0
@@ -81,7 +81,7 @@ class Attempt:
 
 
 class LaneAndLog(RuleBasedStateMachine):
-    """Two attempts that take turns on the lane; `written`: how much of the source the topic has."""
+    """Two attempts that alternate on the lane. `written`: how much of the source the topic has."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,7 +100,8 @@ class LaneAndLog(RuleBasedStateMachine):
 
     @rule(back=st.integers(0, 6), lost=st.booleans())
     def an_attempt_comes(self, back: int, lost: bool) -> None:
-        """It has the lane under the next epoch, or is told who holds it; it begins some way back, as a replay does."""
+        """Registers an attempt under the next epoch, or is refused with the holder; it begins some way back, as a
+        replay does."""
         token = self.world.random.randbytes(16)
         if lost:
             self.world.register(token)
@@ -176,7 +177,7 @@ class LaneAndLog(RuleBasedStateMachine):
 
 @pytest.mark.slow
 def test_a_lane_over_a_log_is_written_once_and_in_order_whoever_is_killed() -> None:
-    """The same walks each time; other ones with ONCEGATE_RANDOM set, whose failures print how to repeat them."""
+    """The same walks each time. With ONCEGATE_RANDOM set they differ, and failures print how to repeat them."""
     LaneAndLog.TestCase.settings = settings(
         max_examples=30,
         stateful_step_count=30,
