@@ -13,7 +13,7 @@ from bench.load.mixed import ExpiryBuckets, Mixed
 JOB = {"port": 0, "ids": 20, "clients": 2, "seconds": 0.001, "stream": 7, "live": 50, "sha": "0" * 40}
 
 
-def test_an_id_is_the_same_whoever_makes_it_and_no_other_one_is() -> None:
+def test_an_id_does_not_depend_on_its_maker_and_every_id_differs() -> None:
     ids = bodies.numbered(3, 0, 10_000)
     assert (ids[500:600] == bodies.numbered(3, 500, 100)).all()
     assert len(np.unique(np.concatenate([ids, bodies.numbered(4, 0, 10_000)]), axis=0)) == 20_000
@@ -43,7 +43,7 @@ def test_each_door_gets_the_same_ids() -> None:
 
 
 @pytest.mark.parametrize("kind", ["packed", "arrow", "json"])
-def test_a_prepared_request_says_its_length_and_has_a_token_of_its_own(kind: str) -> None:
+def test_a_prepared_request_has_its_length_and_a_token_of_its_own(kind: str) -> None:
     requests = KINDS[kind](JOB).requests
     heads, contents = zip(*(request.split(b"\r\n\r\n", 1) for request in requests), strict=True)
     for head, content in zip(heads, contents, strict=True):

@@ -43,12 +43,12 @@ def test_what_nothing_was_asked_of_is_neither_reached_nor_missed() -> None:
     assert judged(Figure("other", 1.0, "ids/s"), [Reach("claim", None, 4e6)]).ok is None
 
 
-def test_what_was_asked_for_and_not_measured_is_named() -> None:
+def test_figures_that_were_requested_but_not_measured_are_named() -> None:
     reaches = [Reach("claim, *", None, 1), Reach("claim, *", "Lua", 1), Reach("pause", None, 1)]
     assert unanswered([Figure("claim, packed", 1.0, "ids/s")], reaches) == reaches[1:]
 
 
-def test_works_take_turns_and_the_median_of_each_member_is_told() -> None:
+def test_works_alternate_and_the_median_of_each_member_is_reported() -> None:
     order: list[str] = []
     rates = {"a": iter([1.0, 9.0, 2.0]), "b": iter([30.0, 10.0, 20.0])}
 
@@ -63,7 +63,7 @@ def test_works_take_turns_and_the_median_of_each_member_is_told() -> None:
     assert found["b"]["rate"] == 20.0
 
 
-def test_a_line_goes_through_points_that_lie_on_one() -> None:
+def test_a_line_goes_through_collinear_points() -> None:
     assert line([1.0, 2.0, 3.0], [5.0, 7.0, 9.0]) == pytest.approx((3.0, 2.0))
     assert extrapolated([1.0, 2.0, 3.0], [5.0, 7.0, 9.0], 10.0) == pytest.approx(23.0)
 
@@ -77,7 +77,7 @@ def test_what_another_part_wrote_down_is_read_with_its_ratio_the_right_way_round
     assert read({**of_bytes, "kind": "unknown"}).ratio == 0.5
 
 
-def test_a_figure_says_its_fixed_members_always_and_others_when_measured() -> None:
+def test_a_figure_always_shows_its_fixed_members_and_others_when_measured() -> None:
     plain = Figure("claim", 1_234_567.8, "ids/s").plain()
     assert plain == {
         **dict.fromkeys(("peer", "peer_value", "ratio", "reach", "ok")),

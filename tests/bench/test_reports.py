@@ -53,7 +53,7 @@ def run() -> list[Window]:
     return windows
 
 
-def test_memory_is_told_apart_by_where_an_id_is(run: list[Window]) -> None:
+def test_memory_is_reported_by_the_location_of_an_id(run: list[Window]) -> None:
     hot = hot_bytes(run)
     assert hot == pytest.approx(28)
     assert cold_bytes(run, hot) == pytest.approx((2, 0))
@@ -86,7 +86,7 @@ def test_a_billion_starts_as_long_as_its_filters_take_longer(run: list[Window]) 
     assert start.value == pytest.approx(5 + 2e-9 * (BILLION - 30_000_000 - 70_000_000))
 
 
-def test_a_short_run_says_nothing_of_a_billion(run: list[Window]) -> None:
+def test_a_short_run_reports_nothing_about_a_billion(run: list[Window]) -> None:
     assert not [figure for figure in figures(run[:20], 1.0) if "billion" in figure.name]
 
 
@@ -174,7 +174,7 @@ def assert_apart(texts: list[tuple[str, Any]]) -> None:
         assert box.y1 <= whole.height, text
 
 
-def test_no_text_of_the_picture_lies_on_another_or_outside() -> None:
+def test_no_text_of_the_picture_overlaps_another_or_leaves_it() -> None:
     texts = texts_of(report.quoted(report.before()))
     assert len(texts) > 60
     assert_apart(texts)
@@ -187,12 +187,12 @@ def test_both_forms_measure_the_point_that_the_open_loop_needs(plan: Plan) -> No
     assert list(sections(plan)) == list(sections(LONG))
 
 
-def test_what_a_page_quotes_is_read_again() -> None:
+def test_figures_quoted_by_a_page_are_read_again() -> None:
     figures = [Figure("claim", 4_500_000.0, "ids/s"), Figure("claim", 4_500_000.0, "ids/s").against("Lua", 900_000.0)]
     assert report.quoted(f"Text.\n\n{report.markdown(figures, 'make bench', 60.0)}\nMore text.\n") == figures
 
 
-def test_what_is_worse_than_in_the_run_before_is_named_with_both_numbers() -> None:
+def test_figures_worse_than_in_the_previous_run_are_named_with_both_numbers() -> None:
     before, now = [Figure("claim", 4e6, "ids/s")], [Figure("claim", 3e6, "ids/s")]
     assert "- claim: 3 M ids/s, before 4 M ids/s" in report.what_is_worse(now, before)
     assert "nothing" in report.what_is_worse(before, now)

@@ -20,7 +20,7 @@ def test_a_transactions_answer_is_as_long_as_is_reckoned_before() -> None:
     assert resp.transaction_answer_bytes(3, 2) == len(ANSWER)
 
 
-def test_a_transactions_answer_tells_what_was_new() -> None:
+def test_a_transactions_answer_reports_the_new_ids() -> None:
     assert resp.transaction_new(ANSWER).tolist() == [True, False, True]
 
 

@@ -21,7 +21,7 @@ def some_windows(count: int = 40) -> list[Done]:
     return [Done(MILLION, 50 * MILLION + (n % 3 == 0) * 300 * MILLION + n * MILLION) for n in range(count)]
 
 
-def test_the_prices_of_an_id_and_of_a_byte_are_told_apart() -> None:
+def test_the_prices_of_an_id_and_of_a_byte_are_fitted_separately() -> None:
     windows = some_windows()
     found = fitted(windows, [3e-7 * one.window_ids + 2e-10 * one.written_bytes for one in windows])
     assert (found.each_s, found.byte_s) == (pytest.approx(3e-7), pytest.approx(2e-10))

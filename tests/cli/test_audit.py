@@ -48,7 +48,7 @@ def orders(tmp_path: Path) -> Path:
     return tmp_path / "orders.parquet"
 
 
-def test_a_table_is_told_by_copies_ages_causes_and_horizons(orders: Path) -> None:
+def test_a_table_is_summarized_by_copies_ages_causes_and_horizons(orders: Path) -> None:
     found = audited(orders, "--id-col", "order", "--time-col", "at", "--attempt", "attempt", "--batch", "batch")
     names = "rows", "without_id", "ids", "duplicates", "repeated_ids", "most_copies"
     assert {name: found[name] for name in names} == {
@@ -59,7 +59,7 @@ def test_a_table_is_told_by_copies_ages_causes_and_horizons(orders: Path) -> Non
     assert found["caught"] == {"1h": 2, "6h": 2, "1d": 3, "7d": 3, "30d": 3}
 
 
-def test_what_the_rows_do_not_say_is_not_known_and_not_guessed(orders: Path) -> None:
+def test_facts_missing_from_the_rows_are_unknown_and_not_guessed(orders: Path) -> None:
     found = audited(orders, "--id-col", "order")
     assert (found["duplicates"], found["ages"], found["causes"], found["caught"]) == (3, None, None, None)
     assert audited(orders, "--id-col", "order", "--batch", "batch")["causes"] == {"UNKNOWN": 3}

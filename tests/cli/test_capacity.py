@@ -53,7 +53,7 @@ def grow(index: ClaimIndex, ids: int, batch: int, first: int = 0, payloads: bool
     return index
 
 
-def test_the_table_is_as_large_as_said_wherever_its_segments_stand() -> None:
+def test_the_table_has_its_documented_size_wherever_its_segments_are() -> None:
     index, batch = ClaimIndex(), 10_000
     for claims in range(5, 70, 5):
         grow(index, 5 * batch, batch, first=claims - 5)
@@ -61,7 +61,7 @@ def test_the_table_is_as_large_as_said_wherever_its_segments_stand() -> None:
         assert index.size_bytes == pytest.approx(said, rel=WITHIN), claims
 
 
-def test_payloads_digests_take_what_is_said() -> None:
+def test_payload_digests_have_their_documented_size() -> None:
     """In the table, in a saved index, in an entry."""
     index, batch = ClaimIndex(), 10_000
     work = sizing.Work(rate=1.0, horizon_s=1.0, filter_bytes=1.0, payload_digests=True)
@@ -75,7 +75,7 @@ def test_payloads_digests_take_what_is_said() -> None:
     assert sizing.entry_bytes(batch, 1, work.digest_bytes) == pytest.approx(len(entry) / batch, rel=WITHIN)
 
 
-def test_results_take_what_is_said() -> None:
+def test_results_have_their_documented_size() -> None:
     """In memory, beside their rows; in an entry."""
     index, claims = ClaimIndex(), 500
     for call in range(claims):
@@ -99,7 +99,7 @@ def test_ids_with_payloads_stay_in_memory() -> None:
     assert (found.cold_ids, found.memory["filters"]) == (0, 0)
 
 
-def test_a_claim_that_can_be_named_takes_what_is_said() -> None:
+def test_a_claim_that_can_be_named_has_its_documented_size() -> None:
     claims = 6_000
     grow(ClaimIndex(), 100, 1)
     tracemalloc.start()
@@ -122,7 +122,7 @@ def named(names: int) -> ShardIndex:
     return index
 
 
-def test_names_take_what_is_said_and_64_bytes_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_have_their_documented_size_and_64_bytes_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     names = 30_000
     tracemalloc.start()
     index = named(names)
@@ -137,7 +137,7 @@ def test_names_take_what_is_said_and_64_bytes_at_most(monkeypatch: pytest.Monkey
     assert sizing.NAME_BYTES <= 64
 
 
-def test_ranges_take_what_is_said() -> None:
+def test_ranges_have_their_documented_size() -> None:
     ranges, index, catalog = 30_000, TopicIndex(), Catalog()
     index.apply(1, TopicCreated("t", 1, b"", 0, 0, 0))
     tracemalloc.start()
@@ -220,7 +220,7 @@ async def test_ids_that_left_memory_take_as_much_memory_and_disk_as_said(tmp_pat
         assert outputs / found["cold_ids"] == pytest.approx(said.disk["archives"] / said.cold_ids, rel=WITHIN)
 
 
-def test_a_run_takes_what_is_said() -> None:
+def test_a_run_has_its_documented_size() -> None:
     records = np.zeros((100_000, 2), np.uint64)
     records[:, 0] = np.arange(len(records))
     size_bytes = sum(map(len, encode([records], {})))
@@ -243,7 +243,7 @@ def test_ids_stay_in_memory_while_their_claims_can_be_named_however_few_may_stay
 
 
 @pytest.mark.parametrize("zero", ["rate", "horizon_s", "batch", "clients", "hot_ids_max"])
-def test_what_is_not_above_zero_is_refused(zero: str) -> None:
+def test_values_that_are_not_above_zero_are_refused(zero: str) -> None:
     given = {"rate": 1.0, "horizon_s": 1.0, "filter_bytes": 1.0, zero: 0}
     with pytest.raises(ValueError, match="above zero"):
         sizing.sizes(sizing.Work(**given))  # type: ignore[arg-type]

@@ -69,7 +69,7 @@ def test_a_whole_installation_is_well_and_the_claim_leaves_no_namespace_and_no_f
     assert list(tmp_path.rglob("*doctor-*")) == []
 
 
-def test_a_drained_gateway_and_one_of_other_settings_are_told(tmp_path: Path) -> None:
+def test_a_drained_gateway_and_one_with_other_settings_are_reported(tmp_path: Path) -> None:
     with LocalGateway("memory:", lease_ms=1_000) as gateway:
         where = ("--url", gateway.url, "--data", str(tmp_path / "data"), "--port", "0")
         status, found = run(*where)
@@ -82,7 +82,7 @@ def test_a_drained_gateway_and_one_of_other_settings_are_told(tmp_path: Path) ->
         assert [one["why"] for one in found if one["check"] == "claim"] == ["writers are refused now as well"]
 
 
-def test_a_gateway_that_is_down_is_told_with_the_reason_and_what_to_do(tmp_path: Path) -> None:
+def test_a_gateway_that_is_down_is_reported_with_the_reason_and_a_remedy(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with GatewayProcess(tmp_path) as gateway:
         folder.rename(tmp_path / "elsewhere")
@@ -94,7 +94,9 @@ def test_a_gateway_that_is_down_is_told_with_the_reason_and_what_to_do(tmp_path:
     assert "opened again each minute" in " ".join(one["do"] for one in found if one["check"] == "gateway")
 
 
-def test_a_key_without_the_roles_for_it_is_told_which_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_without_the_needed_roles_is_reported_with_the_missing_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "keys.json"
     made = CliRunner().invoke(app, ["keys", "add", "job", "--role", "read", "--namespace", "*", "--keys", str(file)])
     monkeypatch.setenv("ONCEGATE_API_KEY", made.stdout.split()[-1])
@@ -117,7 +119,7 @@ def test_settings_that_cannot_be_used_are_the_one_finding() -> None:
     assert (status, len(found), "there is no setting lease_msec" in told(found, "settings", "wrong")) == (1, 1, True)
 
 
-def test_a_port_that_somebody_has_is_wrong(free_port: int) -> None:
+def test_a_port_in_use_is_an_error(free_port: int) -> None:
     with closing(socket.socket()) as one:
         one.bind(("127.0.0.1", free_port))
         one.listen(1)
@@ -126,7 +128,7 @@ def test_a_port_that_somebody_has_is_wrong(free_port: int) -> None:
     assert levels(machine.ports(load(port=free_port, host="0.0.0.0"), answers=False)) == ["wrong"]
 
 
-def test_one_folder_of_the_pair_alone_is_wrong_and_so_is_one_that_everybody_writes(tmp_path: Path) -> None:
+def test_a_missing_folder_of_the_pair_and_a_world_writable_one_are_errors(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     (folder / "default").mkdir(parents=True)
     found = list(data.folders(load(), str(folder), answers=False))
@@ -139,7 +141,7 @@ def test_one_folder_of_the_pair_alone_is_wrong_and_so_is_one_that_everybody_writ
     assert [one.do for one in found if one.level == "wrong"] == [f"chmod o-w {folder}"]
 
 
-def test_a_disk_without_room_and_a_clock_that_was_set_back_are_told(tmp_path: Path) -> None:
+def test_a_disk_without_room_and_a_clock_that_was_set_back_are_reported(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     (folder / "default" / "0").mkdir(parents=True)
     (tmp_path / "data.witness").mkdir()
@@ -157,7 +159,7 @@ def test_few_open_files_leave_room_for_few(monkeypatch: pytest.MonkeyPatch) -> N
     assert (found.level.value, "ulimit -n" in found.do) == ("warning", True)
 
 
-def test_keys_that_others_read_that_nobody_administers_or_that_are_none_are_told(tmp_path: Path) -> None:
+def test_readable_keys_and_unadministered_or_invalid_ones_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
     settings = load(keys=path)
     assert levels(secrets.key_file(settings)) == ["wrong"], "there is no such file"
@@ -170,7 +172,7 @@ def test_keys_that_others_read_that_nobody_administers_or_that_are_none_are_told
     assert levels(secrets.key_file(settings)) == ["ok"]
 
 
-def test_a_certificate_that_is_over_or_soon_and_one_of_another_key_are_told(
+def test_an_expired_or_expiring_certificate_and_one_of_another_key_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authority = Authority()
@@ -195,7 +197,7 @@ def test_brokers_and_servers_that_do_not_answer_are_wrong(free_port: int) -> Non
         assert (status, told(found, "ledger", "wrong") != "") == (1, True), found
 
 
-def test_redis_is_told_by_what_it_keeps(tmp_path: Path) -> None:
+def test_redis_is_reported_by_its_persistence(tmp_path: Path) -> None:
     server = RedisServer(tmp_path).start()
     try:
         place = f"redis://127.0.0.1:{server.port}/o?bare_key=yes"
@@ -221,7 +223,7 @@ def test_a_server_that_is_full_is_wrong_though_the_gateway_is_ready(tmp_path: Pa
         server.kill()
 
 
-def test_where_the_ledger_lies_on_servers_an_id_is_claimed_and_released_and_no_namespace_is_made(
+def test_with_a_ledger_on_servers_an_id_is_claimed_and_released_and_no_namespace_is_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with LocalGateway("memory:") as gateway:

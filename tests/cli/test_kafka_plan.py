@@ -25,7 +25,7 @@ def plan(*options: str, url: str = URL) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_it_names_topics_rights_and_transactional_ids_and_says_whose() -> None:
+def test_it_names_topics_rights_and_transactional_ids_with_their_owners() -> None:
     status, out, _ = plan("--format", "json", "--namespace", "mail", "--namespace", "orders")
     found = json.loads(out)
     assert status == 0
@@ -114,7 +114,7 @@ def test_brokers_that_ask_who_connects_are_reached_by_a_file_of_the_operators(tm
         (f"{URL}&security_protocol=SSL&ssl_certfile=%", (), "ssl_certfile"),
     ],
 )
-def test_what_cannot_be_planned_is_said_in_one_line(url: str, options: tuple[str, ...], words: str) -> None:
+def test_an_impossible_plan_is_refused_in_one_line(url: str, options: tuple[str, ...], words: str) -> None:
     status, out, err = plan(*options, url=url)
     assert (status, out) == (1, "")
     assert words in err

@@ -43,7 +43,7 @@ def test_a_key_is_shown_once_and_its_file_is_for_its_owner_alone(file: Path) -> 
     assert secret not in out + file.read_text()
 
 
-def test_a_key_counts_for_the_tenant_that_it_is_made_for_and_for_nobody_else_without_one(file: Path) -> None:
+def test_a_key_belongs_to_its_tenant_and_a_key_without_one_to_none(file: Path) -> None:
     run("add", "loader", "--role", "write", "--namespace", "orders", "--tenant", "acme", file=file)
     added("reader", file)
     assert [(key.name, key.tenant) for key in keys.read(file).values()] == [("loader", "acme"), ("reader", "")]
@@ -89,13 +89,13 @@ def test_a_name_that_no_namespace_can_have_makes_no_key(file: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("list",), ("revoke", "0" * 12)])
-def test_a_file_that_is_not_there_says_which_verb_makes_it(words: tuple[str, ...], file: Path) -> None:
+def test_a_missing_file_is_refused_with_the_verb_that_makes_it(words: tuple[str, ...], file: Path) -> None:
     status, _, err = run(*words, file=file)
     assert (status, "`oncegate keys add` makes it" in err) == (1, True)
     assert list(file.parent.iterdir()) == [], "nor a lock beside it"
 
 
-def test_a_full_disk_keeps_the_keys_that_are_there_and_is_told_by_their_file(tmp_path: Path) -> None:
+def test_a_full_disk_keeps_the_existing_keys_and_is_reported_with_their_file(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 1) as disk:
         file = disk / "keys.json"
         added("loader", file)

@@ -198,7 +198,7 @@ def test_a_verb_that_changes_something_is_misused_without_a_reason(url: str) -> 
         assert (status, "--reason" in err) == (2, True), words
 
 
-def test_a_claim_is_released_once_it_is_said_that_its_holder_is_gone(url: str) -> None:
+def test_a_claim_is_released_once_its_holder_is_declared_dead(url: str) -> None:
     with Gateway(url, namespace="releasing") as client:
         client.create_namespace()
         attempt = client.attempt()
@@ -248,7 +248,7 @@ def test_a_producer_is_fenced_and_its_next_attempt_need_not_wait(url: str) -> No
         assert (status, "there is no producer nobody" in err) == (1, True)
 
 
-def test_a_drain_of_a_gateway_that_is_started_anew_meanwhile_is_none(
+def test_a_drain_of_a_gateway_that_restarts_meanwhile_is_no_drain(
     gateway: LocalGateway, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Status 0 would say that it may be stopped, and it takes new work."""
@@ -262,7 +262,7 @@ def test_a_drain_of_a_gateway_that_is_started_anew_meanwhile_is_none(
         attempt.complete(claimed)
 
 
-def test_a_drain_names_a_claim_that_nobody_will_end(url: str) -> None:
+def test_a_drain_names_a_claim_that_is_never_settled(url: str) -> None:
     with Gateway(url, namespace="left") as client:
         client.create_namespace()
         claim = client.attempt().claim(["dead"], lease_ms=1_000).claim
@@ -286,7 +286,7 @@ def test_the_trail_is_whole_in_a_terminal_of_80_columns(url: str, monkeypatch: p
     assert (len(when), when[-1], claim in to, "…" in shown) == (len("2026-11-26T21:46:55Z"), "Z", True, False), shown
 
 
-def test_a_gateway_is_drained_when_nothing_is_open_and_says_what_is(url: str) -> None:
+def test_a_gateway_is_drained_when_nothing_is_open_and_otherwise_lists_what_is_open(url: str) -> None:
     with Gateway(url) as client:
         attempt = client.attempt()
         claimed = attempt.claim(["held"])

@@ -78,7 +78,9 @@ def test_kernels_of_a_folder_that_is_read_only_are_kept_beside_the_data(
     assert {path.stat().st_uid for path in (place / "data.kernels").rglob("*")} == {NOBODY}
 
 
-def test_a_start_that_can_keep_no_kernels_says_so_in_one_line_and_how_compiling_gets_on(open_path: Path) -> None:
+def test_a_start_that_cannot_keep_kernels_reports_that_in_one_line_with_the_progress_of_compiling(
+    open_path: Path,
+) -> None:
     sources = shutil.copytree(PACKAGE, open_path / "sources/oncegate", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("data", "witness"):
         (open_path / name).mkdir()

@@ -133,7 +133,7 @@ def test_row_that_the_topic_has_no_place_for_ends_it_before_anything_is_written(
     assert written(where) == ids(*range(ROWS // 2))
 
 
-def test_a_dry_run_says_what_would_be_written_and_writes_nothing(where: Where, tmp_path: Path) -> None:
+def test_a_dry_run_reports_the_rows_to_write_and_writes_nothing(where: Where, tmp_path: Path) -> None:
     source = write_input(tmp_path / "orders.parquet")
     half = ROWS // 2
     assert replayed(where, source, "--dry-run") == {"rows": ROWS, "written": half, "duplicates": half}
@@ -157,7 +157,7 @@ def test_a_row_whose_id_has_other_content_ends_it_or_is_left_out(where: Where, t
     assert "needs --digest-col" in refused(where, given[0], "--on-conflict", "drop")
 
 
-def test_rows_that_a_claim_holds_are_told_and_end_with_status_1(where: Where, tmp_path: Path) -> None:
+def test_rows_of_an_open_claim_are_reported_and_end_with_status_1(where: Where, tmp_path: Path) -> None:
     mark_written(where, 600, complete=False)
     status, out, err = run(where, write_input(tmp_path / "orders.parquet"))
     assert (status, "499 written, 500 dropped" in out) == (1, True)
@@ -165,7 +165,7 @@ def test_rows_that_a_claim_holds_are_told_and_end_with_status_1(where: Where, tm
     assert "run the same command again later" in err
 
 
-def test_what_is_wrong_is_told_in_one_line_and_leaves_no_word(
+def test_an_error_is_reported_in_one_line_without_a_traceback(
     where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = write_input(tmp_path / "orders.parquet")
@@ -217,7 +217,7 @@ def test_a_request_whose_reply_is_lost_is_sent_again_and_its_rows_count_as_writt
     assert written(where) == ids(*range(540))
 
 
-def test_nothing_is_written_where_none_of_the_rows_is_known_unless_one_says_so(where: Where, tmp_path: Path) -> None:
+def test_nothing_is_written_without_a_known_row_unless_an_option_allows_it(where: Where, tmp_path: Path) -> None:
     source = write_input(tmp_path / "orders.parquet")
     told = refused(where, source, "--id-set", "ordres")
     assert "none of the rows is known in the set 'ordres'" in told
@@ -235,7 +235,7 @@ def test_nothing_is_written_where_none_of_the_rows_is_known_unless_one_says_so(w
 
 @pytest.mark.server
 @pytest.mark.parametrize("after", [False, True], ids=["before it wrote", "before it answered"])
-def test_one_that_a_killed_gateway_broke_off_goes_on_and_writes_each_row_once(
+def test_a_replay_that_was_killed_continues_and_writes_each_row_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
     source, sent = write_input(tmp_path / "orders.parquet"), list[int]()

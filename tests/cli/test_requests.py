@@ -94,7 +94,7 @@ def speechless(request: pytest.FixtureRequest) -> Iterator[str]:
     thread.join()
 
 
-def test_what_was_sent_and_not_answered_is_unknown_and_what_only_asks_is_not(speechless: str) -> None:
+def test_requests_without_an_answer_are_unknown_and_reads_are_not(speechless: str) -> None:
     """Told that nobody is there, an operator would send it once more: a fence shuts out whoever has come since."""
     for words, told in (
         (("fence", "p", "--reason", "x"), "whether it was done is unknown; see what is there (`oncegate log`)"),

@@ -14,7 +14,7 @@ def run(*arguments: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_it_tells_memory_disk_and_start_up_part_by_part_and_in_all() -> None:
+def test_it_shows_memory_disk_and_startup_by_part_and_in_total() -> None:
     status, out, _ = run("--rate", "1000", "--horizon", "30d", "--json")
     found = json.loads(out)
     assert status == 0
@@ -58,7 +58,7 @@ def test_results_stay_within_their_budget() -> None:
     assert 64 << 20 < found["memory_bytes"]["results"] < 92 << 20, "the budget, and the rows of those claims"
 
 
-def test_names_and_ranges_are_counted_where_they_are_told() -> None:
+def test_names_and_ranges_are_counted_when_given() -> None:
     asked = ("--rate", "1", "--horizon", "1d", "--json")
     told = ("--names", "9460800", "--ranges", "1000000")
     without, found = (json.loads(run(*asked, *more)[1]) for more in ((), told))

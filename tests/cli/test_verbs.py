@@ -97,7 +97,7 @@ def test_a_completion_that_cannot_be_written_is_one_line() -> None:
     assert (told.returncode, told.stderr) == (1, "oncegate: /proc/nobody: No such file or directory\n")
 
 
-def test_config_tells_where_each_setting_comes_from(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_config_shows_where_each_setting_comes_from(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (empty_folder / "oncegate.toml").write_text("port = 1\nlease_ms = 2000\nbody_bytes = 3\n")
     monkeypatch.setenv("ONCEGATE_PORT", "11")
     monkeypatch.setenv("ONCEGATE_LEASE_MS", "12000")
@@ -124,7 +124,7 @@ def test_config_refuses_what_serve_would_refuse(empty_folder: Path) -> None:
     assert err.count("\n") == 1
 
 
-def test_explain_says_what_a_gateway_knows_of_an_id(empty_folder: Path) -> None:
+def test_explain_shows_what_a_gateway_knows_about_an_id(empty_folder: Path) -> None:
     with LocalGateway() as gateway:
         status, out, _ = run("explain", "a", "--url", gateway.url)
         assert (status, out.split(":")[0]) == (0, "ABSENT")
@@ -139,7 +139,7 @@ def test_explain_says_what_a_gateway_knows_of_an_id(empty_folder: Path) -> None:
         assert (status, "no namespace 'No Body': lower-case letters" in err, "create it" in err) == (1, True, False)
 
 
-def test_explain_says_that_an_id_came_with_a_payload(empty_folder: Path) -> None:
+def test_explain_shows_that_an_id_came_with_a_payload(empty_folder: Path) -> None:
     with LocalGateway() as gateway, Gateway(gateway.url) as client, client.attempt() as attempt:
         attempt.complete(attempt.claim(["a"], payloads=["x"]))
         attempt.complete(attempt.claim(["b"]))
@@ -147,7 +147,7 @@ def test_explain_says_that_an_id_came_with_a_payload(empty_folder: Path) -> None
     assert ["with another one it is told CONFLICT" in text for text in said] == [True, False]
 
 
-def test_resolve_clears_what_a_dead_task_left_and_says_how_much(empty_folder: Path) -> None:
+def test_resolve_clears_leftovers_of_a_dead_task_and_counts_them(empty_folder: Path) -> None:
     with LocalGateway() as gateway, Gateway(gateway.url) as client:
         producer = client.producer("events/3", driver="load")
         producer.register()
@@ -175,14 +175,14 @@ def test_explain_of_a_gateway_that_is_not_there_names_the_address() -> None:
     assert run("explain", "a", "--url", "gateway:8080")[2].startswith("oncegate: gateway:8080 is no address")
 
 
-def test_the_demo_outside_the_repository_says_where_it_is() -> None:
+def test_the_demo_outside_the_repository_reports_where_it_is() -> None:
     status, _, err = run("demo")
     assert status == 1
     assert "clone it, then `make demo`" in err
 
 
 @pytest.mark.parametrize("words", ["verify", "ledger dump", "ledger accept"])
-def test_a_verb_that_finds_no_ledger_says_so_in_one_line_and_shows_nothing(words: str) -> None:
+def test_a_verb_without_a_ledger_reports_that_in_one_line_without_a_traceback(words: str) -> None:
     status, out, said = run(*words.split(), "--data", "nowhere")
     assert (status, out, said.count("\n")) == (1, "", 1)
     assert "nowhere" in said

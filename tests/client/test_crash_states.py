@@ -83,7 +83,7 @@ def whole_files(folder: Path) -> dict[str, bytes]:
     ],
     ids=["mark", "acks"],
 )
-def test_what_is_kept_beside_a_checkpoint_is_the_old_or_the_new_and_the_new_once_it_is_acknowledged(
+def test_files_beside_a_checkpoint_are_old_or_new_and_new_once_acknowledged(
     recorded: RecordedFiles, tmp_path: Path, name: str, put: Callable[[Path, int], None]
 ) -> None:
     texts: list[bytes | None] = [None]

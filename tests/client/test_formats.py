@@ -257,7 +257,7 @@ def test_a_subject_without_a_schema_or_of_another_kind_is_refused(registry: Regi
 
 
 @pytest.mark.parametrize("schema", ["{", '"string"', '{"type": "record", "name": "R", "fields": [{"name": "f"}]}'])
-def test_what_is_no_avro_record_is_refused_before_it_is_registered(registry: Registry, schema: str) -> None:
+def test_an_invalid_avro_record_is_refused_before_it_is_registered(registry: Registry, schema: str) -> None:
     with pytest.raises(BadOption, match="Avro"):
         formats.avro(registry.url, SUBJECT, schema)
     assert registry.asked == []

@@ -55,7 +55,7 @@ def test_a_batch_that_is_there_once_and_whole_has_nothing_missing_and_nothing_do
     assert (check.missing().num_rows, check.duplicated().num_rows) == (0, 0)
 
 
-def test_what_is_missing_is_named_by_its_first_and_last_until_it_comes() -> None:
+def test_missing_records_are_named_by_their_first_and_last_until_they_arrive() -> None:
     check = checked(*map(headers, (2, 3, 7, 12)))
     assert spans(check.missing()) == [(0, 1), (4, 6), (8, 11)]
     assert counts(check) == [(1, 4, 0, 9)]
@@ -82,7 +82,7 @@ def test_a_sources_sequences_go_on_from_epoch_to_epoch_and_begin_anywhere() -> N
     assert (counts(check), spans(check.missing())) == ([(None, 4, 1, 3)], [(12, 14)])
 
 
-def test_writers_are_told_apart_by_namespace_producer_and_epoch() -> None:
+def test_writers_are_distinguished_by_namespace_producer_and_epoch() -> None:
     several = [
         (0, 1, BATCH, "a"),
         (0, 2, BATCH, "a"),
@@ -97,7 +97,7 @@ def test_writers_are_told_apart_by_namespace_producer_and_epoch() -> None:
     assert sum(row["duplicates"] + row["missing"] for row in rows_of(check)) == 0
 
 
-def test_names_that_run_into_one_another_are_told_apart() -> None:
+def test_names_that_concatenate_equally_are_distinguished() -> None:
     check = checked(headers(0, 1, "attempt:1 2"), headers(0, 1, "attempt:1", "flights 1"), headers(0, 11, "attempt:1"))
     assert [row["records"] for row in rows_of(check)] == [1, 1, 1]
 
@@ -152,24 +152,24 @@ def test_a_part_of_an_array_is_taken_alone() -> None:
 
 
 @pytest.mark.parametrize("given", [[1], [[("a", "b", "c")]], pa.array([1]), "x"])
-def test_what_is_no_header_is_refused(given: Any) -> None:
+def test_an_invalid_header_is_refused(given: Any) -> None:
     with pytest.raises(ValueError, match="headers of records are"):
         RecordCheck().add(given)
 
 
-def test_what_has_no_records_has_no_findings() -> None:
+def test_a_topic_without_records_has_no_findings() -> None:
     for check in (RecordCheck(), checked(), checked(None)):
         assert len(counts(check)) == len([row for row in rows_of(check) if row["producer"] is None])
         assert (check.missing().num_rows, check.duplicated().num_rows) == (0, 0)
 
 
-def test_numbers_up_to_the_highest_are_told_exactly() -> None:
+def test_numbers_up_to_the_highest_are_reported_exactly() -> None:
     check = checked(headers(2**64 - 2, 2**64 - 1), headers(0, 2**64 - 1), headers(2**63, 2**64 - 1))
     assert counts(check) == [(2**64 - 1, 3, 0, 2**64 - 4)]
     assert spans(check.missing()) == [(1, 2**63 - 1), (2**63 + 1, 2**64 - 3)]
 
 
-def test_planted_duplicates_and_losses_are_told_as_sets_tell_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_duplicates_and_losses_are_reported_as_sets_give_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oncegate_spark.kafka_records._PENDING", 150)
     walk = random.Random(SEED)
     check, seen = RecordCheck(), Counter[tuple[int, int]]()

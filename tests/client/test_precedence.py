@@ -55,7 +55,7 @@ def test_an_argument_of_a_client_is_taken_in_place_of_its_default() -> None:
         assert (other.namespace, other.timeout_ms) == ("n", TIMEOUT_MS + 1)
 
 
-def test_a_checkpoint_is_where_the_option_says_before_where_the_session_keeps_all_of_them() -> None:
+def test_the_option_names_a_checkpoint_before_the_session_does() -> None:
     session = {hadoop.CHECKPOINTS: "/session", "fs.defaultFS": "hdfs://cluster"}
     named = {**GIVEN, "queryName": "q"}
 

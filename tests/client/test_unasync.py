@@ -22,7 +22,7 @@ def unasync() -> ModuleType:
     return module
 
 
-def test_the_blocking_client_is_what_the_asyncio_one_says() -> None:
+def test_the_blocking_client_equals_the_converted_asyncio_one() -> None:
     subprocess.run([sys.executable, str(SCRIPT), "--check"], cwd=ROOT, check=True)
 
 
@@ -42,6 +42,6 @@ def test_a_stale_file_is_named(
     assert "sync/gateway.py is stale: make generate" in capsys.readouterr().out
 
 
-def test_a_line_may_say_how_it_reads_without_asyncio(unasync: ModuleType) -> None:
+def test_a_line_may_define_its_version_without_asyncio(unasync: ModuleType) -> None:
     source = "class AsyncOne:\n    a = 1  # sync: -\n    b = await two()  # sync: b = three()\n    c = await four()\n"
     assert unasync.without_asyncio(source, set()) == "class One:\n    b = three()\n    c = four()\n"

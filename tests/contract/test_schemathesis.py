@@ -19,7 +19,7 @@ EXAMPLES = os.environ.get("ONCEGATE_EXAMPLES", "5")
 SEED = os.environ.get("ONCEGATE_TEST_SEED", "7")
 
 
-def test_every_request_of_the_document_is_answered_as_the_document_says(tmp_path: Path) -> None:
+def test_every_request_of_the_document_gets_a_documented_answer(tmp_path: Path) -> None:
     folder = tmp_path / "gateway"
     folder.mkdir()
     with GatewayProcess(folder) as process:

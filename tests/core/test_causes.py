@@ -6,7 +6,7 @@ from oncegate.core.causes import CAUSES, KNOWN_FROM, RELATIONS, Cause, Relation,
 from oncegate.core.writers import WriterId, decode, encode
 
 
-def test_every_cause_says_what_it_is_known_from() -> None:
+def test_every_cause_names_its_evidence() -> None:
     assert list(KNOWN_FROM) == list(Cause)
 
 

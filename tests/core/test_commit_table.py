@@ -36,7 +36,7 @@ def test_a_commit_is_decided_by_the_row_that_its_story_asks_for(story: str) -> N
 
 
 @pytest.mark.parametrize("row", COMMIT, ids=lambda row: row.name)
-def test_every_row_is_reached_and_says_why(row: CommitRow) -> None:
+def test_every_row_is_reached_and_has_a_reason(row: CommitRow) -> None:
     assert any(scenario.row == row.name for scenario in SCENARIOS.values())
     assert row.reason
 

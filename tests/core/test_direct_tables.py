@@ -38,13 +38,13 @@ def test_no_cell_is_empty_each_has_its_rule_and_reason_and_every_effect_is_decid
     assert {cell.effect for cell in table.values()} == set(effects)
 
 
-def test_only_what_is_absent_behind_a_proof_is_told_so() -> None:
+def test_only_proven_absence_is_reported_as_absent() -> None:
     assert {cell for cell, found in ASK.items() if found.effect is QuestionOutcome.NOT_THERE} == {
         (RecordState.ABSENT, ReadProgress.PROVEN)
     }
 
 
-def test_only_what_is_entered_for_good_is_told_as_a_duplicate() -> None:
+def test_only_permanently_entered_sequences_are_reported_as_duplicates() -> None:
     told = {cell for cell, found in ASK.items() if found.effect is QuestionOutcome.DUPLICATE}
     assert told == set(product([RecordState.ENTERED], ReadProgress))
 

@@ -77,7 +77,7 @@ def test_bytes_are_those_of_the_golden_file(name: str) -> None:
 
 
 @given(entry=entries())
-def test_what_is_encoded_is_decoded_as_it_was(entry: Entry) -> None:
+def test_entries_are_decoded_as_they_were_encoded(entry: Entry) -> None:
     data = encode(entry)
     assert decode(data) == entry
     assert (data[0], data[1]) == (entry.KIND, VERSION)
@@ -154,7 +154,7 @@ def test_tags_that_come_twice_or_out_of_order_are_refused(pair: tuple[int, int])
         decode(data[:-1] + tagged(*((tag, b"") for tag in pair)))
 
 
-def test_a_tagged_field_that_says_its_default_or_too_much_is_refused() -> None:
+def test_a_tagged_field_with_a_default_or_extra_data_is_refused() -> None:
     """One encoding per entry: bytes that would decode to the same entry are no entry."""
     data = encode(SAMPLES["claimed"])
     with pytest.raises(EntryError, match="tag 1 says what is meant without it"):
@@ -168,7 +168,7 @@ def test_a_count_of_tags_that_is_too_large_is_refused() -> None:
         decode(encode(SAMPLES["probe"])[:-1] + b"\1")
 
 
-def test_what_is_not_said_costs_one_byte() -> None:
+def test_an_omitted_field_costs_one_byte() -> None:
     assert encode(SAMPLES["probe"])[-1:] == tagged()
     assert len(encode(SAMPLES["probe"])) == 2 + 8 + 1
 

@@ -138,7 +138,7 @@ def test_no_event_and_no_condition_leads_out_of_stopped_and_a_stop_ends_every_st
 
 
 @pytest.mark.parametrize("state", ENDED, ids=lambda one: one.name)
-def test_what_has_ended_serves_again_only_by_a_new_opening(state: State) -> None:
+def test_an_ended_ledger_serves_again_only_after_a_new_opening(state: State) -> None:
     assert not _reachable({state}, set(Event) - {Event.OPENED}) & set(SERVES)
     assert AFTER[state, Event.OPENED].effect is State.SERVING
 

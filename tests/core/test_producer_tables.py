@@ -89,7 +89,7 @@ def test_every_action_on_a_sequence_is_decided_somewhere() -> None:
 
 
 @pytest.mark.parametrize("expiry", LeaseExpiry)
-def test_what_is_left_behind_changes_no_other_cell_and_has_its_rule_and_reason(expiry: LeaseExpiry) -> None:
+def test_leftovers_change_no_other_cell_and_have_a_rule_and_reason(expiry: LeaseExpiry) -> None:
     changed = LEFT_BEHIND[expiry]
     assert set(changed) == (set() if expiry is LeaseExpiry.TAKEOVER else {(SequenceState.CLAIMED, ProducerAsker.NEWER)})
     assert all(cell.rule and cell.reason for cell in changed.values())
@@ -109,7 +109,7 @@ def test_an_empty_cell_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None
         actions(SEQUENCE)
 
 
-def test_only_whoever_registered_last_goes_on() -> None:
+def test_only_the_last_registered_producer_continues() -> None:
     for table in (PRODUCER, DRIVER):
         assert {standing for standing, cell in table.items() if cell.effect is Entrance.GO_ON} == {Standing.OWN}
 
@@ -143,7 +143,7 @@ def test_only_what_is_done_is_forgotten_by_an_ack() -> None:
     assert {state for state, cell in ACK.items() if cell.effect is AckEffect.COVER} == _DONE
 
 
-def test_no_batch_is_forgotten_that_may_hold_what_nobody_wrote() -> None:
+def test_no_batch_with_possibly_unwritten_rows_is_forgotten() -> None:
     assert {state for state, cell in ACK_BATCH.items() if cell.effect is BatchEffect.FORGET} == {BatchState.SETTLED}
 
 

@@ -50,7 +50,7 @@ def test_only_granted_may_be_written() -> None:
     assert all(row.may_write for row in VERDICTS if row.verdict is Verdict.GRANTED)
 
 
-def test_every_verdict_says_what_it_means_and_numbers_have_a_name() -> None:
+def test_every_verdict_has_a_meaning_and_numbers_have_a_name() -> None:
     assert all(row.meaning for row in VERDICTS)
     assert {row.number for row in VERDICTS} == {None, "of_index", "of_call", "lease_left_ms"}
 
@@ -66,7 +66,7 @@ def test_codes_of_errors_are_unique() -> None:
 
 
 @LEAVES
-def test_every_error_says_what_it_is_and_what_to_do(leaf: type[OncegateError]) -> None:
+def test_every_error_has_a_meaning_and_a_remedy(leaf: type[OncegateError]) -> None:
     assert re.fullmatch(r"[A-Z]+(_[A-Z]+)*", leaf.code)
     assert leaf.title
     assert leaf.title[0].isupper()
@@ -75,7 +75,7 @@ def test_every_error_says_what_it_is_and_what_to_do(leaf: type[OncegateError]) -
 
 
 @LEAVES
-def test_only_what_can_be_retried_says_when(leaf: type[OncegateError]) -> None:
+def test_only_retryable_errors_have_a_delay(leaf: type[OncegateError]) -> None:
     if not issubclass(leaf, Retryable):
         assert leaf.retry_after_ms is None
 
@@ -145,7 +145,7 @@ def test_what_becomes_of_a_lease_that_ran_out_changes_no_other_cell(expiry: Leas
 
 
 @pytest.mark.parametrize("expiry", [LeaseExpiry.HOLD, LeaseExpiry.FAIL])
-def test_where_nobody_takes_over_only_the_holder_s_own_repeat_is_granted_what_ran_out(expiry: LeaseExpiry) -> None:
+def test_without_takeovers_only_the_holders_own_repeat_is_granted_an_expired_id(expiry: LeaseExpiry) -> None:
     over = {
         (verb, asker): table[IdState.CLAIMED_OVER, asker].effect
         for verb, table in tables(expiry).items()

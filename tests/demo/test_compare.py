@@ -55,7 +55,7 @@ def test_duplicates_are_placed_in_time_where_the_later_copy_came(ran: Ran) -> No
     assert found.curve_rows.tolist() == [0, 1, 2, 2]
 
 
-def test_what_was_sent_twice_came_in_and_is_expected_once(ran: Ran) -> None:
+def test_a_record_sent_twice_arrives_twice_and_is_expected_once(ran: Ran) -> None:
     salted = replace(ran, salted_rows=2)
     found = compared(salted, [row(1), row(2), row(3)])
     assert (found.rows_in, found.rows_out, found.duplicated, found.lost) == (5, 3, 0, 0)

@@ -33,7 +33,7 @@ def test_every_fault_has_a_batch_of_its_own_and_the_first_batch_is_clean() -> No
     assert 0 not in batches
 
 
-def test_a_fault_nobody_injected_waits_even_if_its_traces_are_there() -> None:
+def test_a_fault_that_was_never_injected_waits_even_if_its_traces_are_there() -> None:
     assert told("task_error", attempt("task_error", attempt=1)) == "waiting"
 
 
@@ -106,7 +106,7 @@ def test_a_killed_server_counts_when_the_lost_request_came_again_while_it_was_de
     assert told(name, dead, asked, again, done) == "hit"
 
 
-def test_a_takeover_counts_when_a_gateway_serves_that_stood_by_as_the_owner_was_killed() -> None:
+def test_a_takeover_counts_when_the_standby_serves_after_the_owner_was_killed() -> None:
     name, again = "standby_takeover", {"kind": "gateway_serves_again", "standby": True}
     assert told(name, injected(name, stood_by=True, exit_status=-9)) == "injected"
     assert told(name, injected(name, stood_by=False, exit_status=-9), again) == "injected"

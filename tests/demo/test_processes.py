@@ -88,7 +88,7 @@ def test_events_said_later_are_added_to_those_already_read(tmp_path: Path) -> No
         assert [event["n"] for event in events.all()] == list(range(n + 1))
 
 
-def test_what_a_child_calls_temporary_goes_with_the_demo(tmp_path: Path) -> None:
+def test_temporary_folders_of_a_child_are_removed_with_the_demo(tmp_path: Path) -> None:
     makes = [sys.executable, "-c", "import tempfile; print(tempfile.mkdtemp())"]
     with temporary_files(tmp_path / "tmp"):
         made = Path(subprocess.run(makes, capture_output=True, text=True, check=True).stdout.strip())

@@ -87,7 +87,7 @@ def test_the_swallowed_answer_never_arrives_though_the_gateway_acted(proxy: Prox
     assert len(told.struck) == 1
 
 
-def test_a_trap_strikes_once_and_tells_of_the_repeat_of_that_very_request(proxy: Proxy) -> None:
+def test_a_trap_strikes_once_and_reports_the_repeat_of_that_very_request(proxy: Proxy) -> None:
     told = _Told("commit")
     proxy.arm(told.trap)
     path = "/v1/namespaces/n/batches:commit"
@@ -113,7 +113,7 @@ def test_a_trap_waits_for_its_batch_and_its_kind(proxy: Proxy) -> None:
         ask(proxy, "/v1/namespaces/n/ids:claim?x=1")
 
 
-def test_a_refusal_is_passed_on_and_the_trap_goes_on_waiting(proxy: Proxy) -> None:
+def test_a_refusal_is_passed_on_and_the_trap_keeps_waiting(proxy: Proxy) -> None:
     told = _Told("stage")
     proxy.arm(told.trap)
     _Echo.status = 503

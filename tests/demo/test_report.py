@@ -112,7 +112,7 @@ def grown(one: report.Judged) -> report.Judged:
     return report.Judged(one.plan, ran, compared)
 
 
-def test_no_label_of_a_fault_lies_on_another() -> None:
+def test_no_label_of_a_fault_overlaps_another() -> None:
     assert report.spread([1.0, 1.5, 2.0, 9.0], 2.0) == [1.0, 3.0, 5.0, 9.0]
     assert report.spread([], 2.0) == []
 

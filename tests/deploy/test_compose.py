@@ -73,7 +73,7 @@ def test_prometheus_scrapes_the_gateway_by_the_rules_that_are_tested_and_grafana
     assert source["url"] == f"http://{PROMETHEUS}"
 
 
-def test_grafana_reads_the_dashboards_where_it_is_told_that_they_are() -> None:
+def test_grafana_reads_the_dashboards_from_the_configured_folder() -> None:
     provider = yaml.safe_load((PROVISIONING / "dashboards/oncegate.yaml").read_text())["providers"][0]
     assert mounted("grafana")["/etc/grafana/provisioning"] == PROVISIONING
     assert mounted("grafana")[provider["options"]["path"]] == ROOT / "deploy/grafana/dashboards"

@@ -171,7 +171,7 @@ def test_everything_is_reached_by_the_keyboard_and_an_id_is_explained(browser: B
         page.screenshot(path=PICTURES / "explained.png", full_page=True)
 
 
-def test_what_a_key_may_not_see_is_said_and_the_rest_is_shown(browser: Browser, gateway: Any) -> None:
+def test_data_hidden_from_a_key_is_marked_and_the_rest_is_shown(browser: Browser, gateway: Any) -> None:
     served, texts = gateway
     with opened(browser, served.url, viewport={"width": 420, "height": 900}) as page:
         enter(page, texts["write"])
@@ -181,7 +181,7 @@ def test_what_a_key_may_not_see_is_said_and_the_rest_is_shown(browser: Browser, 
         page.screenshot(path=PICTURES / "narrow.png", full_page=True)
 
 
-def test_a_drained_gateway_is_said_and_one_that_is_gone_too(browser: Browser, tmp_path: Path) -> None:
+def test_a_drained_gateway_is_marked_and_a_vanished_one_too(browser: Browser, tmp_path: Path) -> None:
     with LocalGateway("memory:") as served, opened(browser, served.url) as page:
         expect(page.locator("#share-ever")).to_have_text("0.0 %")
         body = {"draining": True, "who": "ada", "why": "to upgrade"}

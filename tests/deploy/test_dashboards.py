@@ -125,7 +125,7 @@ def test_duplicates_come_first() -> None:
     assert (first["title"], first["type"], first["gridPos"]["y"]) == ("Duplicate share", "stat", 1)
 
 
-def test_grafana_is_told_of_the_one_copy_of_the_dashboards() -> None:
+def test_grafana_has_only_one_copy_of_the_dashboards() -> None:
     provisioning = ROOT / "deploy/grafana/provisioning"
     (source,) = read(provisioning / "datasources/prometheus.yaml")["datasources"]
     (provider,) = read(provisioning / "dashboards/oncegate.yaml")["providers"]

@@ -103,7 +103,7 @@ for name, text in files.items():
 """
 
 
-def test_what_the_dockerfile_imports_exists() -> None:
+def test_files_imported_by_the_dockerfile_exist() -> None:
     found = re.findall(r"from (oncegate[\w.]*) import (\w+)", DOCKERFILE)
     assert found, "the image compiles the kernels while it is built"
     for module, name in found:

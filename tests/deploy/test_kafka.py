@@ -74,7 +74,7 @@ def test_rows_outlive_their_only_broker(tmp_path: Path) -> None:
         assert read(cluster, 3) == ["a", "b", "c"], "started again over the same folder"
 
 
-def test_three_brokers_take_rows_while_one_is_dead_and_one_that_was_paused_goes_on(three: Cluster) -> None:
+def test_three_brokers_accept_rows_while_one_is_dead_and_a_paused_one_recovers(three: Cluster) -> None:
     make_topic(three, 3)
     write(three, "a")
     three.kill_node(1)
@@ -86,7 +86,7 @@ def test_three_brokers_take_rows_while_one_is_dead_and_one_that_was_paused_goes_
     assert read(three, 3) == ["a", "b", "c"]
 
 
-def test_a_broker_that_cannot_start_says_why_and_leaves_no_process(tmp_path: Path) -> None:
+def test_a_broker_that_cannot_start_reports_the_reason_and_leaves_no_process(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path, more={"log.segment.bytes": "1"})
     with pytest.raises(BrokerDied, match=r"log\.segment\.bytes"):
         cluster.start()
@@ -165,7 +165,7 @@ def test_options_that_do_nothing_alone_are_refused_in_one_line(options: str, tmp
     assert "Traceback" not in done.stderr
 
 
-def test_the_command_says_how_clients_connect(tmp_path: Path) -> None:
+def test_the_command_prints_how_clients_connect(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "deploy.kafka", "--port", "0", "--data", str(tmp_path), "--sasl", "--tls"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
@@ -177,7 +177,7 @@ def test_the_command_says_how_clients_connect(tmp_path: Path) -> None:
     assert (security.protocol, security.username) == ("SASL_SSL", "oncegate")
 
 
-def test_the_command_says_where_its_brokers_are_and_ends_them_with_itself(tmp_path: Path) -> None:
+def test_the_command_prints_where_its_brokers_are_and_ends_them_with_itself(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "deploy.kafka", "--port", "0", "--data", str(tmp_path)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None

@@ -121,7 +121,7 @@ def test_grafanas_packages_draw_every_panel_of_it(name: str, watched: Watched, t
     assert picture.stat().st_size > 20_000
 
 
-def test_a_panel_that_shows_nothing_is_told(watched: Watched, tools: Path, tmp_path: Path) -> None:
+def test_a_panel_without_data_is_reported(watched: Watched, tools: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.json"
     wrong.write_text((FOLDER / "ledger.json").read_text().replace("oncegate_recovery_seconds", "oncegate_recovered"))
     asked = [watched.prometheus.url, wrong, tmp_path / "wrong.png", watched.ended_s, 60, "5s", "flights"]

@@ -102,7 +102,7 @@ ALSO_SILENT = [
 ]
 
 
-def test_promtool_finds_nothing_to_say_of_the_rules() -> None:
+def test_promtool_accepts_the_rules() -> None:
     done = promtool("check", "rules", "--lint=all", "--lint-fatal", str(RULES))
     assert done.returncode == 0, done.stdout + done.stderr
     done = promtool("check", "config", str(RULES.with_name("prometheus.yaml")))
@@ -156,7 +156,7 @@ def test_a_rule_names_only_what_the_gateway_has(rule: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", alerts())
-def test_an_alert_has_a_runbook_that_says_where_to_look_and_what_to_do(name: str) -> None:
+def test_an_alert_has_a_runbook_with_where_to_look_and_what_to_do(name: str) -> None:
     rule = alerts()[name]
     assert rule["annotations"]["runbook"] == f"deploy/runbooks/{name}.md"
     text = (ROOT / rule["annotations"]["runbook"]).read_text()

@@ -71,7 +71,7 @@ def test_the_examples_of_the_python_guide_run(number: int, local: LocalGateway) 
     run(PYTHON.blocks("python")[number], local)
 
 
-def test_who_tries_one_page_after_the_other_sees_what_stands_there(local: LocalGateway) -> None:
+def test_trying_the_pages_in_order_gives_the_printed_results(local: LocalGateway) -> None:
     """Ids and tokens of one page are not those of another: all of them go to one namespace."""
     test_the_quick_start_is_granted_and_then_a_duplicate(local)
     test_the_answers_of_the_http_guide_are_the_gateways(local)

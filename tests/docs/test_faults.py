@@ -13,7 +13,7 @@ FAULTS = faults()
 OTHERS = re.compile(r"F\d+|O10")
 
 
-def test_the_page_is_what_the_list_and_the_matrix_say() -> None:
+def test_the_page_matches_the_list_and_the_matrix() -> None:
     assert PAGE.read_text() == page(FAULTS), "run: python -m tests.matrix.faults"
 
 
@@ -30,7 +30,7 @@ def test_every_row_of_the_matrix_is_about_a_fault_of_the_list() -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_what_shows_a_fault_is_there_and_where_nothing_does_it_is_said_why(fault: Fault) -> None:
+def test_evidence_of_a_fault_exists_and_its_absence_is_explained(fault: Fault) -> None:
     assert missing(fault) == []
     assert fault.is_shown or fault.promised.startswith(f"{NOT_SHOWN} ")
 

@@ -88,7 +88,7 @@ def test_the_recipes_name_the_files_of_every_kind_of_change() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_name_in_backticks_stands_in_the_source(page: Page) -> None:
+def test_every_name_in_backticks_is_in_the_source(page: Page) -> None:
     """Of classes, functions and constants: what looks like a name of ours and is a single word."""
     found = [text for text in page.code() if re.fullmatch(r"_?[A-Z]\w+(\.\w+)*|[a-z]+(_\w+)+(\(.*\))?", text)]
     unknown = [text for text in found if not set(re.sub(r"\(.*", "", text).split(".")) <= words() | KNOWN]
@@ -96,7 +96,7 @@ def test_every_name_in_backticks_stands_in_the_source(page: Page) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_a_name_stands_in_the_file_that_is_named_beside_it(page: Page) -> None:
+def test_a_name_is_in_the_file_that_is_named_beside_it(page: Page) -> None:
     """As in: `Limits.lease_of` (`service/…/limits.py`), or `Limits.lease_of` in `service/…/limits.py`."""
     for name, place in re.findall(r"`([\w.]+)`(?:[^`(]{0,20}\(|\s+in\s+)`([\w./]+\.py)`", page.prose):
         found = place_of(place)

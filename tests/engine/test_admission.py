@@ -41,7 +41,7 @@ def test_a_body_may_grow_until_all_the_room_is_taken_and_no_further() -> None:
     assert admission.size_bytes == 100
 
 
-def test_a_body_over_the_limit_is_refused_for_good_and_not_for_now() -> None:
+def test_a_body_over_the_limit_is_refused_permanently_and_not_temporarily() -> None:
     admission = Admission(SMALL)
     with admission.hold(60), pytest.raises(TooLarge), admission.hold(61):
         pass
@@ -123,7 +123,7 @@ def test_a_request_with_a_large_body_is_refused_while_its_caller_reads_nothing_a
     admission.answers.check("a", SMALL_ANSWER_BYTES + 1)
 
 
-async def test_who_waits_for_room_goes_on_when_there_is_some_and_keeps_no_other_caller_waiting() -> None:
+async def test_a_caller_that_waits_for_room_continues_when_there_is_some_and_keeps_no_other_caller_waiting() -> None:
     admission = answers_of(800)
     answers = admission.answers
     held = answers.hold("a", 100)
@@ -207,7 +207,7 @@ def test_without_a_deadline_a_request_waits_for_15_ms_or_behind_fewer_than_12_ot
     assert admission.refused == 2
 
 
-def test_a_request_that_would_wait_beyond_its_deadline_is_refused_and_told_when_to_come_again() -> None:
+def test_a_request_that_would_wait_beyond_its_deadline_is_refused_with_a_delay() -> None:
     admission, few = Admission(Limits()), backlog_of(3, 500)
     admission.queue(few, 3_000)
     with pytest.raises(Overloaded, match="for 1500 ms, and it has 2999 ms until the deadline") as refused:

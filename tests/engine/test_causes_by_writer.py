@@ -78,7 +78,7 @@ LATER = {
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("cause", LATER, ids=lambda cause: cause.name)
-async def test_each_verb_tells_each_cause(verb: str, cause: Cause) -> None:
+async def test_each_verb_reports_each_cause(verb: str, cause: Cause) -> None:
     first, again = VERBS[verb]
     async with serving() as served:
         write_as(TASK)
@@ -89,7 +89,7 @@ async def test_each_verb_tells_each_cause(verb: str, cause: Cause) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-async def test_what_is_known_without_a_writer_stays_known(verb: str) -> None:
+async def test_causes_known_without_a_writer_stay_known(verb: str) -> None:
     """Other owners' ids are another job's; of the rest nothing is known."""
     first, again = VERBS[verb]
     async with serving() as served:
@@ -99,7 +99,7 @@ async def test_what_is_known_without_a_writer_stays_known(verb: str) -> None:
         assert causes(served) == {"other_job" if verb == "take" else "unknown": 2}
 
 
-async def test_a_repeat_of_a_call_is_a_clients_retry_whoever_names_himself() -> None:
+async def test_a_repeat_of_a_call_is_a_clients_retry_whatever_the_writer() -> None:
     async with serving() as served:
         write_as(TASK)
         await produce(served, "a", token=1)
@@ -109,7 +109,7 @@ async def test_a_repeat_of_a_call_is_a_clients_retry_whoever_names_himself() -> 
         assert causes(served) == {"client_retry": 1, "upstream": 1}
 
 
-async def test_a_batch_scope_tells_a_task_retry_where_no_writer_does_and_yields_where_one_does() -> None:
+async def test_a_batch_scope_means_a_task_retry_unless_a_writer_is_named() -> None:
     async with serving() as served:
         await produce(served, "a", token=1, batch=7)
         write_as(TASK)
@@ -119,7 +119,7 @@ async def test_a_batch_scope_tells_a_task_retry_where_no_writer_does_and_yields_
         assert causes(served) == {"task_retry": 1, "batch_replay": 1}
 
 
-async def test_ids_of_one_request_are_told_each_by_its_own_first() -> None:
+async def test_each_id_of_a_request_has_the_cause_of_its_own_first_write() -> None:
     async with serving() as served:
         for token, writer in enumerate((TASK, None, LATER[Cause.OTHER_JOB]), 1):
             write_as(writer)
@@ -179,7 +179,7 @@ async def test_the_cause_survives_a_restart(compacted: bool) -> None:
         assert causes(served) == {"task_retry": 3, "unknown": 1, "zombie": 1}, "the order of runs too"
 
 
-async def test_sequences_are_told_by_the_writer_of_the_epoch_before() -> None:
+async def test_sequences_have_the_cause_by_the_writer_of_the_previous_epoch() -> None:
     ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         write_as(TASK)
@@ -198,7 +198,7 @@ async def test_sequences_are_told_by_the_writer_of_the_epoch_before() -> None:
         assert causes(lane.served) == {"batch_replay": 2}, "as it registered"
 
 
-async def test_rows_that_are_staged_beside_the_winners_are_told_by_the_later_of_both_attempts() -> None:
+async def test_rows_staged_beside_the_winners_have_the_cause_of_the_later_of_both_attempts() -> None:
     async with serving() as served:
         write_as(TASK)
         await served.stage(rows_of(1, 2, 3), token=1)
@@ -231,7 +231,7 @@ async def test_a_commit_by_an_older_run_than_the_one_that_committed_is_a_zombies
         assert causes(served) == {"batch_replay": 4, "zombie": 2}
 
 
-async def test_what_a_client_brings_is_counted_by_its_program_and_version() -> None:
+async def test_rows_of_a_client_are_counted_by_its_program_and_version() -> None:
     async with serving() as served:
         clients = served.gateway.clients
         CLIENT.set(clients.of("oncegate-spark/1.0.0 (x)"))

@@ -52,6 +52,6 @@ async def test_a_shard_shows_every_counter_of_the_table_in_its_order() -> None:
         assert list(served.shard.counters()) == [row.name for row in COUNTERS]
 
 
-def test_documents_tell_every_counter_with_its_unit_and_meaning() -> None:
+def test_documents_list_every_counter_with_its_unit_and_meaning() -> None:
     for row in COUNTERS:
         assert f"{row.name} ({row.unit}): {row.meaning}" in description()

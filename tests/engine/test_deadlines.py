@@ -104,7 +104,7 @@ ASKED_TOO_LATE: dict[str, Late] = {
 
 
 @pytest.mark.parametrize("asked", ASKED_TOO_LATE.values(), ids=ASKED_TOO_LATE)
-async def test_what_comes_too_late_has_no_effect(served: Served, asked: Late) -> None:
+async def test_late_requests_have_no_effect(served: Served, asked: Late) -> None:
     held = await served.claim("a")
     before, counters = len(served.disk.appends), served.shard.counters()
     with pytest.raises(DeadlinePassed):
@@ -165,7 +165,7 @@ async def test_a_completion_whose_caller_goes_away_is_done(served: Served) -> No
     assert (await served.settle(Verb.COMPLETE, held.claim)).state is ClaimState.DONE
 
 
-async def test_a_caller_that_goes_away_before_a_refusal_harms_nobody(served: Served) -> None:
+async def test_a_caller_that_disconnects_before_a_refusal_harms_no_other(served: Served) -> None:
     served.disk.hold()
     gone = await served.begin(served.claim("a"))
     gone.cancel()

@@ -71,7 +71,7 @@ async def test_a_namespace_that_holds_nothing_is_deleted_unasked() -> None:
     ("fill", "held"),
     [(with_ids, {"ids": 2}), (with_a_topic, {"topics": 1}), (with_a_driver, {"drivers": 1})],
 )
-async def test_a_namespace_that_holds_something_is_kept_until_its_name_is_said(fill: Any, held: dict[str, int]) -> None:
+async def test_a_non_empty_namespace_is_kept_until_its_name_is_given(fill: Any, held: dict[str, int]) -> None:
     async with serving() as served:
         await served.gateway.create(NAME)
         await fill(served)
@@ -85,7 +85,7 @@ async def test_a_namespace_that_holds_something_is_kept_until_its_name_is_said(f
         assert served.gateway.namespaces() == ["default"]
 
 
-async def test_what_was_released_is_not_held() -> None:
+async def test_released_ids_are_not_held() -> None:
     async with serving() as served:
         await served.gateway.create(NAME)
         granted = await claim(served, "a")
@@ -131,7 +131,7 @@ async def test_a_late_repeat_does_not_delete_what_was_made_since() -> None:
         assert served.gateway.namespaces() == ["default", NAME]
 
 
-async def test_what_is_under_way_is_answered_and_what_comes_then_is_refused() -> None:
+async def test_requests_under_way_are_answered_and_later_ones_refused() -> None:
     async with serving() as served:
         await served.gateway.create(NAME)
         shard = served.gateway.shard(NAME)
@@ -150,7 +150,7 @@ async def test_what_is_under_way_is_answered_and_what_comes_then_is_refused() ->
         assert verdicts_of(first.result()) == ["GRANTED"]
 
 
-async def test_what_is_not_yet_durable_counts_as_held() -> None:
+async def test_changes_that_are_not_durable_yet_count_as_held() -> None:
     async with serving() as served:
         await served.gateway.create(NAME)
         granted = await claim(served, "a")
@@ -167,7 +167,7 @@ async def test_what_is_not_yet_durable_counts_as_held() -> None:
         assert served.gateway.shard(NAME).journal.index.held() == {"ids": 1}
 
 
-async def test_whoever_goes_away_does_not_stop_a_deletion() -> None:
+async def test_a_disconnected_caller_does_not_stop_a_deletion() -> None:
     async with serving() as served:
         await served.gateway.create(NAME)
         await claim(served, "a")
@@ -225,7 +225,7 @@ async def test_deleted_namespaces_make_room_for_others() -> None:
             await delete(served)
 
 
-async def test_who_waits_for_a_namespace_that_opens_is_told_when_it_is_deleted() -> None:
+async def test_a_caller_that_waits_for_an_opening_namespace_gets_an_error_when_it_is_deleted() -> None:
     class Slow(GatedLedgers):
         gate = asyncio.Event()
 

@@ -23,7 +23,7 @@ def ages(served: Served) -> dict[int, int]:
     return {bound: count for bound, count in zip([*AGE_MS, 0], counts, strict=True) if count}
 
 
-def test_every_cause_says_what_it_is_known_from() -> None:
+def test_every_cause_names_its_evidence() -> None:
     assert list(KNOWN_FROM) == list(Cause)
 
 
@@ -45,7 +45,7 @@ async def test_a_repeat_is_one_also_when_its_claim_is_forgotten() -> None:
         assert causes(served) == {"client_retry": 1}
 
 
-async def test_what_one_attempt_brings_twice_its_source_has_twice() -> None:
+async def test_an_id_twice_in_one_attempt_is_twice_in_its_source() -> None:
     async with serving() as served:
         await done(served, "a")
         await served.claim("b", "c", "b", "b", call=2)
@@ -71,7 +71,7 @@ async def test_another_attempt_under_one_batch_scope_is_a_task_that_ran_again() 
         assert causes(served) == {"task_retry": 2, "unknown": 2}, "of another batch"
 
 
-async def test_what_an_owner_took_is_another_jobs() -> None:
+async def test_ids_taken_by_an_owner_are_another_jobs() -> None:
     async with serving() as served:
         await take(served, 1, "a")
         await take(served, 1, "a")

@@ -55,7 +55,7 @@ def outcomes(served: Served) -> dict[str, int]:
     return {name: count for name, count in served.gateway.duplicates.outcomes.items() if count}
 
 
-async def test_a_record_says_why_how_old_and_where_the_first_is_and_neither_id_nor_claim() -> None:
+async def test_a_record_has_cause_age_and_location_of_the_first_and_neither_id_nor_claim() -> None:
     topic = Topic()
     async with serving(duplicates=topic) as served:
         granted = await served.claim("private-id")
@@ -115,7 +115,7 @@ async def test_a_duplicate_of_the_same_millisecond_has_the_age_zero_and_not_none
         assert [one["age_ms"] for one in topic.told] == [0]
 
 
-async def test_nothing_is_told_of_an_answer_that_was_not_given() -> None:
+async def test_nothing_is_recorded_for_an_answer_that_was_not_given() -> None:
     topic = Topic()
     async with serving(duplicates=topic) as served:
         await done(served, "a")
@@ -178,7 +178,7 @@ async def test_requests_that_are_answered_at_once_fill_the_queue_no_further() ->
         topic.gate.set()
 
 
-async def test_what_the_topic_refuses_is_counted_and_told_once_and_later_records_are_written() -> None:
+async def test_records_refused_by_the_topic_are_counted_and_logged_once_and_later_records_are_written() -> None:
     topic = Topic()
     topic.refuses = 2
     async with serving(duplicates=topic) as served:
@@ -202,7 +202,7 @@ async def test_a_gateway_that_closes_writes_what_is_queued() -> None:
     assert logs.outcomes == {"written": 2, "left_out": 0, "failed": 0}
 
 
-async def test_a_large_request_is_written_in_pieces_and_keeps_no_more_than_is_told_of_it() -> None:
+async def test_a_large_request_is_written_in_pieces_and_keeps_no_more_than_it_reports() -> None:
     topic, clock = Topic(), FakeClock()
     logs = DuplicateLogs(topic, clock, Events(), QUEUED_MAX)
     seen = unknown(2 * WRITTEN_AT_ONCE + 1)

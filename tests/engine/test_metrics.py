@@ -82,7 +82,7 @@ async def test_a_counter_is_not_less_after_a_full_disk_took_back_what_it_counted
         assert state_of(found, "default") == ["FULL"]
 
 
-async def test_what_waits_and_what_an_append_took_is_told() -> None:
+async def test_waiting_changes_and_the_duration_of_an_append_are_exported() -> None:
     async with serving() as served:
         before = (await read(served))["append_seconds"]["default",]
         served.disk.hold()
@@ -100,7 +100,7 @@ async def test_what_waits_and_what_an_append_took_is_told() -> None:
         assert (sum(took.counts) - sum(before.counts), took.total) == (2, 300)
 
 
-async def test_namespaces_beyond_the_limit_are_told_together() -> None:
+async def test_namespaces_beyond_the_limit_are_exported_together() -> None:
     async with serving(namespaces_in_metrics=2) as served:
         reader = MetricsReader()
         for name in ("a", "b", "c", "d"):
@@ -111,7 +111,7 @@ async def test_namespaces_beyond_the_limit_are_told_together() -> None:
         assert found["namespaces"][()] == 5
 
 
-async def test_one_told_together_stays_there_and_what_it_counted_stays_when_it_is_deleted() -> None:
+async def test_a_namespace_exported_with_others_stays_there_and_its_counts_stay_when_it_is_deleted() -> None:
     async with serving(namespaces_in_metrics=1) as served:
         reader = MetricsReader()
         for name in ("a", "z"):
@@ -126,7 +126,7 @@ async def test_one_told_together_stays_there_and_what_it_counted_stays_when_it_i
         assert (await read(served, reader))["namespace_state"][OTHERS, "SERVING"] == 1, "default; what is gone is not"
 
 
-async def test_a_namespace_made_again_under_its_name_begins_anew() -> None:
+async def test_a_namespace_made_again_under_its_name_starts_from_zero() -> None:
     async with serving() as served:
         reader = MetricsReader()
         await served.gateway.create("a")
@@ -189,7 +189,7 @@ async def test_every_answered_claim_is_timed_once_whatever_way_it_went() -> None
         assert sum((await read(served))["claim_seconds"]["default",].counts) == 2, "it was refused, not answered"
 
 
-async def test_the_horizon_is_told() -> None:
+async def test_the_retention_of_ids_is_exported() -> None:
     async with serving() as served:
         assert (await read(served))["horizon_seconds"]["default",] == 0
         await served.shard.settings.configure(SettingsRequest(86_400_000), served.deadline(None))

@@ -28,7 +28,7 @@ def test_a_second_s_worth_passes_at_once_and_then_as_much_as_time_brings() -> No
     assert bucket.wait_ms() > 0
 
 
-def test_a_request_larger_than_a_second_passes_and_those_behind_it_wait_until_it_is_paid_for() -> None:
+def test_a_request_larger_than_a_second_passes_and_later_ones_wait_until_it_is_paid_for() -> None:
     clock = FakeClock()
     bucket = Bucket(10, clock)
     bucket.take(110)
@@ -45,7 +45,7 @@ def test_without_a_rate_nothing_waits() -> None:
     assert bucket.wait_ms() == 0
 
 
-def test_refusals_are_counted_by_quota_and_say_how_long_to_wait() -> None:
+def test_refusals_are_counted_by_quota_and_have_a_delay() -> None:
     counts, clock = Counts(), FakeClock()
     rates = Rates(Limits(ids_per_second=10, bytes_per_second=100), clock, counts.add)
     rates.take_ids(30)
@@ -59,7 +59,7 @@ def test_refusals_are_counted_by_quota_and_say_how_long_to_wait() -> None:
     assert [counts.shown(row, None) for row in (QUOTA_IDS, QUOTA_BYTES, QUOTA_CLAIMS, QUOTA_STAGES)] == [1, 1, 0, 0]
 
 
-async def test_what_was_claimed_can_be_claimed_again_completed_and_released_whatever_the_rate_says() -> None:
+async def test_claimed_ids_can_be_claimed_again_completed_and_released_whatever_the_rate() -> None:
     """A refusal has no effect: nothing stands in the ledger, and the same call is granted once there is room."""
     async with serving(ids_per_second=1) as served:
         granted = await served.claim("a", "b", "c")

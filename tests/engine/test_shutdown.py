@@ -13,7 +13,7 @@ from tests.support.index.claim_index import contents
 from tests.support.memory_gateway import Events, GatedLedgers, rows_of, run_ready_tasks, serving, verdicts_of
 
 
-async def test_what_was_taken_is_written_and_said_before_the_ledger_closes() -> None:
+async def test_accepted_requests_are_written_and_answered_before_the_ledger_closes() -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         served.disk.hold()
@@ -29,7 +29,7 @@ async def test_what_was_taken_is_written_and_said_before_the_ledger_closes() -> 
         assert verdicts_of(await served.claim("a", "b", token=3)) == ["BUSY", "BUSY"]
 
 
-async def test_what_was_taken_in_the_very_moment_of_closing_is_written() -> None:
+async def test_requests_accepted_at_the_moment_of_closing_are_written() -> None:
     async with serving() as served:
         # Too many ids to wait for another claim: decided in this turn.
         claim = served.start(served.claim(*map(str, range(IDS_MOST + 1))))

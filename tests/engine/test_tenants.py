@@ -42,7 +42,7 @@ async def test_of_many_claims_at_once_no_more_are_granted_than_the_tenant_may_ha
         assert served.shard.counters()["open_claims"] == 2
 
 
-def test_what_a_tenants_rate_refuses_takes_nothing_from_its_namespaces() -> None:
+def test_requests_refused_by_a_tenants_rate_consume_nothing_of_its_namespaces() -> None:
     clock, limits = (
         FakeClock(),
         Limits(ids_per_second=10, bytes_per_second=10, tenant_ids_per_second=1, tenant_bytes_per_second=1),
@@ -60,7 +60,7 @@ def test_what_a_tenants_rate_refuses_takes_nothing_from_its_namespaces() -> None
             take(NEVER_REFUSED_BYTES + 1)
 
 
-def test_what_a_namespaces_rate_refuses_takes_nothing_from_a_tenants() -> None:
+def test_requests_refused_by_a_namespaces_rate_consume_nothing_of_its_tenants() -> None:
     clock, limits = FakeClock(), Limits(ids_per_second=10, tenant_ids_per_second=10)
     full, empty = (Rates(limits, clock, Counts().add) for _ in range(2))
     tenant = Tenants(limits, clock, lambda _: 0).of(("a", HERE))
@@ -72,7 +72,7 @@ def test_what_a_namespaces_rate_refuses_takes_nothing_from_a_tenants() -> None:
     assert tenant.ids.wait_ms() == 0
 
 
-def test_without_quotas_of_tenants_nobody_is_remembered_and_with_them_so_many_are() -> None:
+def test_without_tenant_quotas_no_tenant_is_remembered_and_with_them_a_limited_number() -> None:
     assert Tenants(Limits(), FakeClock(), lambda _: 0).of(("a", HERE)) is None
     tenants = Tenants(Limits(tenant_ids_per_second=1), FakeClock(), lambda _: 0)
     assert tenants.of(None) is None

@@ -76,7 +76,7 @@ async def test_none_is_held_up_for_longer_than_a_few_turns_however_large_it_was(
     assert len(asker.turns_of("hot")) == 3
 
 
-async def test_a_namespace_that_is_alone_goes_on_in_every_turn() -> None:
+async def test_a_lone_namespace_continues_in_every_turn() -> None:
     asker = Asker()
     for _ in range(10):
         asker.ask("hot", ALONE_BYTES - 1)
@@ -125,7 +125,7 @@ async def test_what_settles_or_renews_a_claim_waits_for_no_claims_of_its_namespa
     assert asker.on == [("hot", 0), ("hot", 0)]
 
 
-async def test_who_goes_away_while_it_waits_holds_up_nobody() -> None:
+async def test_a_caller_that_disconnects_while_it_waits_blocks_no_other() -> None:
     asker = Asker()
     asker.ask("quiet", SMALL)
     for _ in range(4):

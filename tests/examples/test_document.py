@@ -17,7 +17,7 @@ READ_BY_PEOPLE = {"CapabilitiesReply", "WayMessage", "HealthReply", "VersionRepl
 
 
 @pytest.mark.parametrize("name", sorted(SCHEMAS.keys() - READ_BY_PEOPLE))
-def test_every_member_says_what_it_means(name: str) -> None:
+def test_every_member_has_a_description(name: str) -> None:
     mute = [member for member, schema in SCHEMAS[name]["properties"].items() if not said(schema)]
     assert [member for member in mute if member not in PLAIN] == [], "say it in openapi.yaml"
 
@@ -29,14 +29,14 @@ def said(schema: dict[str, Any]) -> bool:
     )
 
 
-def test_every_query_parameter_says_what_it_means() -> None:
+def test_every_query_parameter_has_a_description() -> None:
     for operations in DOCUMENT["paths"].values():
         for operation in operations.values():
             for parameter in operation.get("parameters", []):
                 assert parameter["description"] != parameter["name"], operation["operationId"]
 
 
-def test_every_verdict_says_what_to_do() -> None:
+def test_every_verdict_has_an_instruction() -> None:
     for row in VERDICTS:
         assert row.meaning in SCHEMAS["VerdictMessage"]["description"]
 
@@ -44,7 +44,7 @@ def test_every_verdict_says_what_to_do() -> None:
 @pytest.mark.parametrize(
     "promise", ["the very same request again", "counts what this attempt claims", "newest one back"]
 )
-def test_the_document_says_how_to_repeat_to_count_and_to_bring_a_mark_back(promise: str) -> None:
+def test_the_document_explains_how_to_repeat_to_count_and_to_return_a_ledger_position(promise: str) -> None:
     assert promise in " ".join(DOCUMENT["info"]["description"].split())
 
 

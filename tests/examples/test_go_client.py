@@ -184,7 +184,7 @@ def test_what_another_attempt_holds_is_waited_for(
     assert lines.written == Counter("ac")
 
 
-def test_what_a_dead_attempt_held_is_taken_over_and_counted(
+def test_ids_of_a_dead_attempt_are_taken_over_and_counted(
     lines: Lines, gateway: Gateway, gateway_process: GatewayProcess
 ) -> None:
     gateway.attempt().claim(["b"], lease_ms=1_000)
@@ -234,7 +234,7 @@ def test_a_request_that_is_to_be_mended_is_not_repeated(lines: Lines, gateway_pr
     assert not lines.written
 
 
-def test_an_unknown_effect_is_told_from_none_when_time_is_over(
+def test_an_unknown_effect_differs_from_none_when_time_is_over(
     lines: Lines, gateway: Gateway, gateway_process: GatewayProcess
 ) -> None:
     with FaultyProxy(gateway_process.port, lambda kind: Fault.LOSE_REPLY) as proxy:

@@ -30,7 +30,7 @@ def run(gateway: GatewayProcess, program: str, *given: str, killed: bool = False
     return done.stdout.strip()
 
 
-def test_a_worker_that_was_killed_behind_a_receipt_has_each_once(gateway: GatewayProcess, tmp_path: Path) -> None:
+def test_a_worker_killed_after_a_receipt_has_each_record_once(gateway: GatewayProcess, tmp_path: Path) -> None:
     def receipts() -> dict[str, tuple[str, int]]:
         """Their text, and the number of the file, which another file in its place would not have."""
         return {path.name: (path.read_text(), path.stat().st_ino) for path in (tmp_path / "receipts").glob("*.txt")}
@@ -47,7 +47,7 @@ def test_a_worker_that_was_killed_behind_a_receipt_has_each_once(gateway: Gatewa
     assert receipts()["a-1.txt"] == first["a-1.txt"]
 
 
-def test_payments_that_were_killed_behind_a_request_and_lost_an_answer_are_made_once(gateway: GatewayProcess) -> None:
+def test_payments_killed_after_a_request_or_with_a_lost_answer_are_made_once(gateway: GatewayProcess) -> None:
     with PaymentsServer() as server:
         run(gateway, "http_idempotency", "--payments", server.url, killed=True)
         assert sum(server.paid.values()) == 1

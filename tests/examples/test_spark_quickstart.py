@@ -45,7 +45,7 @@ def run(gateway: GatewayProcess) -> str:
     return done.stdout
 
 
-def test_what_is_delivered_twice_is_written_once_however_often_it_is_run(shown: list[str]) -> None:
+def test_rows_delivered_twice_are_written_once_however_often_it_is_run(shown: list[str]) -> None:
     for one in shown:
         assert "4 rows delivered, 3 rows in the topic" in one
         assert [one.count(order) for order in ("a-1", "a-2", "a-3")] == [1, 1, 1]

@@ -24,7 +24,7 @@ def test_the_first_sample_of_each_format_is_good(one: Format) -> None:
     assert one.read(one.samples()[0]) is not None
 
 
-def test_a_reader_that_stumbles_over_one_bit_is_found_and_its_bytes_are_told() -> None:
+def test_a_reader_that_fails_on_one_flipped_bit_is_found_and_its_bytes_are_reported() -> None:
     def careless(data: bytes) -> None:
         if len(data) < 4 or data[:2] != b"OG":
             raise ValueError("no magic")

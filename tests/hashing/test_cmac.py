@@ -103,7 +103,7 @@ def test_a_few_long_messages_among_short_ones_are_right() -> None:
     check(RFC_KEY, messages)
 
 
-def test_messages_may_lie_anywhere_and_overlap() -> None:
+def test_messages_may_be_anywhere_and_overlap() -> None:
     rng = random.Random(reference.SEED)
     for size in (5, 16, 400):
         data = rng.randbytes(size)

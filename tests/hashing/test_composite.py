@@ -41,7 +41,7 @@ def test_a_string_and_the_binary_of_its_bytes_differ() -> None:
 
 @settings(derandomize=True, deadline=None)
 @given(st.lists(st.lists(VALUE, min_size=1, max_size=4), min_size=2, max_size=30))
-def test_join_is_injective_and_what_the_reference_says(rows: list[list[str | bytes]]) -> None:
+def test_join_is_injective_and_matches_the_reference(rows: list[list[str | bytes]]) -> None:
     """Rows of one shape are joined as columns; two rows of any shapes have the same bytes only when equal."""
     shapes = defaultdict(list)
     for row in rows:

@@ -48,12 +48,12 @@ def test_uuids_of_version_7_are_read_as_text_and_as_bytes() -> None:
 @pytest.mark.parametrize(
     "wrong", ["", "00000000000-0000-1@h", "00000000000G-0000-1@h", "000000000001-0000-1@h\n", "000000000001_0000-1@h"]
 )
-def test_what_is_no_event_id_is_refused_with_its_place(wrong: str) -> None:
+def test_an_invalid_event_id_is_refused_with_its_position(wrong: str) -> None:
     with pytest.raises(BadRequest, match=r"1 ids do not carry.*event_id.*at places \[1\]"):
         of_event_ids(pa.array([event_id(5, random.Random(SEED)), wrong]))
 
 
-def test_what_is_no_uuid_of_version_7_is_refused_with_its_place() -> None:
+def test_an_invalid_uuid_of_version_7_is_refused_with_its_position() -> None:
     right, other = uuid7(5, random.Random(SEED)), uuid.UUID(int=2**127 + 4)
     for wrong in (str(other), str(right)[:-1], str(right).replace("-", "")):
         with pytest.raises(BadRequest, match=r"uuid7.*at places \[0\]"):

@@ -38,7 +38,7 @@ def test_the_golden_vectors_hold() -> None:
 
 
 @pytest.mark.parametrize("rows", [40, 41, 500])
-def test_many_rows_are_what_the_reference_says(rows: int) -> None:
+def test_many_rows_match_the_reference(rows: int) -> None:
     batch = many(rows)
     plain = batch.select(["text", "raw", "small", "yes", "nothing", "many", "both"])
     found = PRINTER.of_batch(plain)
@@ -110,7 +110,7 @@ def test_the_layout_does_not_count(layout: str) -> None:
     assert PRINTER.of_batch(other) == PRINTER.of_batch(batch)
 
 
-def test_what_an_ipc_stream_brings_has_the_print_of_what_was_sent() -> None:
+def test_an_ipc_stream_has_the_fingerprint_of_the_sent_rows() -> None:
     batch = many(90).slice(11)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:

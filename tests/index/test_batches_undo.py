@@ -208,7 +208,7 @@ def commit(version: int, write_id: str = "") -> Committed:
     return Committed(Name("a", str(version), "t", write_id), b"run", id16(version), (), b"d" * 32, id16(9), 0, (), 0)
 
 
-def test_of_names_beyond_a_thousand_what_tells_a_replay_stays_and_nothing_to_compare() -> None:
+def test_of_names_beyond_a_thousand_enough_stays_to_recognize_a_replay_and_nothing_to_compare() -> None:
     index, count = BatchIndex(), committed_names.NAMES_REMEMBERED + 3
     for version in range(count):
         index.apply(version + 1, commit(version))
@@ -260,7 +260,7 @@ def test_a_commit_that_made_the_oldest_name_forgotten_can_be_taken_back() -> Non
     assert fold.state() == before
 
 
-def test_what_says_nothing_about_batches_or_topics_changes_neither() -> None:
+def test_entries_without_batches_or_topics_change_neither() -> None:
     fold = Scan()
     before = fold.state()
     for entry in (Opened(1, 1, id16(1), 0), Completed(id16(1), 0), Probe(0)):

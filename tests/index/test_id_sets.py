@@ -30,7 +30,7 @@ def test_a_set_that_is_forgotten_leaves_the_topics_of_a_producer_and_an_app_of_i
     assert [index.topic_id(identified_by, "a", "t") for identified_by in IdentifiedBy] == [None, ONE, ONE, ONE]
 
 
-def test_what_is_undone_is_as_it_was() -> None:
+def test_undone_changes_restore_the_former_state() -> None:
     index, states, undos = IdSetIndex(), list[object](), list[object]()
     entries: list[Entry] = [
         SetWritten("a", "t", ONE, 0),

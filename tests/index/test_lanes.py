@@ -31,7 +31,7 @@ def index() -> LaneIndex:
     return found
 
 
-def test_spans_that_touch_are_one_and_a_question_is_told_its_part_of_them(index: LaneIndex) -> None:
+def test_adjacent_spans_are_merged_and_a_question_gets_its_part_of_them(index: LaneIndex) -> None:
     index.apply(2, written(1, 0, (3, 4), (8, 9)))
     index.apply(3, written(1, 2, (5, 7)))
     assert within(index, 0, 20) == [[3, 9]]

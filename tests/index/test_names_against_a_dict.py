@@ -231,7 +231,7 @@ def restored(steps: Iterator[list[Piece]], between: Callable[[], None]) -> Batch
     return index
 
 
-def test_what_is_told_of_a_name_is_what_a_dictionary_says_through_refusals_and_saves() -> None:
+def test_answers_about_a_name_match_a_dictionary_through_refusals_and_saves() -> None:
     print("seed", SEED)
     walk, saves = Walk(SEED), 0
     while walk.position < STEPS:

@@ -38,7 +38,7 @@ def test_a_packed_list_is_a_list_whatever_is_added_dropped_and_taken_back(walk: 
         assert PackedList(LAYOUT, b"".join(made.frozen())) == made
 
 
-def test_what_was_frozen_stays_as_it_was() -> None:
+def test_frozen_data_stays_unchanged() -> None:
     made = PackedList(LAYOUT)
     for number in range(BLOCK_RECORDS + 3):
         made.append(number, 0)

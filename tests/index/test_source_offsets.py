@@ -41,19 +41,19 @@ def test_an_entry_that_brings_none_makes_it_unknown() -> None:
     assert seen(told([acked(b"0"), acked(b"")]), "d", "t") is None
 
 
-def test_an_ack_without_a_topic_says_nothing_of_any() -> None:
+def test_an_ack_without_a_topic_has_no_source_offsets() -> None:
     index = told([acked(b"0"), acked(b"1", "u"), acked(b"", "")])
     assert (seen(index, "d", "t"), seen(index, "d", "u"), seen(index, "d", "")) == (b"0", b"1", None)
 
 
-def test_beyond_the_bytes_in_all_those_are_forgotten_that_were_told_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beyond_the_byte_limit_the_first_recorded_ones_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_offsets, "BYTES_IN_ALL", 1_000)
     entries: list[Entry] = [committed(0, b"x" * 20, f"t{number}") for number in range(3)]
     index = told([*entries, committed(1, b"y", "t0"), committed(0, b"z", "t3")])
     assert [seen(index, "a", f"t{number}") for number in range(4)] == [b"y", None, b"x" * 20, b"z"]
 
 
-def test_what_was_forgotten_for_an_entry_that_is_taken_back_is_known_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_source_offsets_forgotten_for_an_undone_entry_are_known_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_offsets, "BYTES_IN_ALL", 700)
     index = told([committed(0, b"0", "t0"), committed(0, b"1", "t1")])
     before = index.snapshot()

@@ -67,7 +67,7 @@ def test_the_oldest_lines_go_when_there_are_too_many_and_no_action_of_a_person_d
     assert spilled.rows == 12, "the sum keeps what the lines forget"
 
 
-def test_what_is_undone_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undone_changes_restore_the_former_state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spilled_rows, "LINES_MAX", 2)
     spilled = SpilledRows()
     for number, who in enumerate("ab"):
@@ -80,7 +80,7 @@ def test_what_is_undone_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     assert spilled.snapshot() == before
 
 
-def test_a_snapshot_knows_all_lines_and_the_next_entry_goes_on_with_them() -> None:
+def test_a_snapshot_has_all_lines_and_the_next_entry_continues_them() -> None:
     index, loaded = ShardIndex(), ShardIndex()
     for number, who in enumerate("aba"):
         index.spilled_rows.apply(number + 1, written(AT_MS + number, who=who))

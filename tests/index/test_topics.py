@@ -118,7 +118,7 @@ def test_an_offset_with_a_hole_or_twice_is_refused(first_offset: int, partition:
         told.tell(produced(partition, first_offset, 1))
 
 
-def test_what_is_trimmed_is_no_longer_kept_and_offsets_go_on() -> None:
+def test_trimmed_rows_are_no_longer_kept_and_offsets_continue() -> None:
     told = Told(created(), produced(0, 0, 5), produced(0, 5, 5, size_bytes=7), Trimmed("t", 0, 5, 40))
     assert told.topic.partitions[0] == PartitionState(
         low_offset=5, high_offset=10, size_bytes=7, kept=kept_of(5, 7, 20)
@@ -134,7 +134,7 @@ def test_a_partition_may_be_trimmed_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("before_offset", [4, 11], ids=["below the low end", "beyond the high end"])
-def test_what_is_not_there_cannot_be_trimmed(before_offset: int) -> None:
+def test_missing_rows_cannot_be_trimmed(before_offset: int) -> None:
     told = Told(created(), produced(0, 0, 5), produced(0, 5, 5), Trimmed("t", 0, 5, 40))
     with pytest.raises(AssertionError, match="was there"):
         told.tell(Trimmed("t", 0, before_offset, 50))

@@ -44,7 +44,7 @@ def runs() -> RunOrder:
     return order
 
 
-def test_each_case_of_the_table_is_told_as_the_table_has_it(runs: RunOrder) -> None:
+def test_each_case_of_the_table_is_answered_accordingly(runs: RunOrder) -> None:
     by_case = [(both(relations), relations, speculates) for relations, speculates in cases()]
     for (mine, first), relations, speculates in by_case:
         data = mine[:-1] + b',"speculation":true}' if speculates else mine
@@ -62,7 +62,7 @@ def test_nothing_is_known_of_what_has_no_writer(runs: RunOrder) -> None:
     assert causes_of(np.zeros((0, WORDS), np.uint32), named(), runs).tolist() == []
 
 
-def test_many_firsts_are_told_each_by_itself(runs: RunOrder) -> None:
+def test_many_firsts_are_reported_one_by_one(runs: RunOrder) -> None:
     firsts = [b"", named(batch="1"), named(job="y"), named(batch="2"), named(batch="1", run="new")]
     words = np.array([words_of(one) for one in firsts])
     mine = named(batch="1", run="old")
@@ -90,7 +90,7 @@ SPARK = {"run": "new", "batch": "7", "stage": 4, "task": 2}
         ((0, 10), (0, 10), Cause.UPSTREAM),
     ],
 )
-def test_the_order_of_all_attempts_tells_a_stage_that_ran_again(
+def test_the_order_of_all_attempts_reveals_a_repeated_stage(
     first: tuple[int, int], mine: tuple[int, int], cause: Cause, runs: RunOrder
 ) -> None:
     """(attempt, serial): within one attempt of a stage the former rises with the latter."""
@@ -162,7 +162,7 @@ def test_bytes_that_are_no_writer_are_nobodys_and_keep_no_ledger_from_being_read
     RunOrder().note(data)
 
 
-def test_words_cannot_be_changed_by_whoever_holds_them() -> None:
+def test_words_cannot_be_changed_by_their_holders() -> None:
     for data in (b"", named()):
         with pytest.raises(ValueError, match="read-only"):
             words_of(data)[0] = 1

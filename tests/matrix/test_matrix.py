@@ -49,7 +49,7 @@ def test_a_gateway_over_kafka_that_is_struck_loses_and_doubles_nothing(name: str
     assert (counted.verdict, counted.wrong) == ("holds", [])
 
 
-def test_a_writer_that_writes_each_try_anew_is_seen_to_double(struck: World) -> None:
+def test_a_writer_that_rewrites_each_attempt_is_seen_to_duplicate(struck: World) -> None:
     counted = run_one("control-kill", 0, struck)
     assert counted.verdict == "seen"
     assert counted.duplicated >= counted.hits > 0

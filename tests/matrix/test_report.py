@@ -27,7 +27,7 @@ GOOD = Counted(PLAIN, asked=50, runs=50, hits=48, seconds=61.2)
         (Counted(CONTROL, runs=3, hits=3), "no duplicates seen: the check is blind", False),
     ],
 )
-def test_a_verdict_says_what_a_row_shows(counted: Counted, verdict: str, is_good: bool) -> None:
+def test_a_verdict_describes_what_a_row_shows(counted: Counted, verdict: str, is_good: bool) -> None:
     assert (counted.verdict, counted.is_good) == (verdict, is_good)
 
 

@@ -32,7 +32,7 @@ def test_rows_and_runs_that_are_missing_are_named(tmp_path: Path) -> None:
     assert not any(one.is_good for one in missing)
 
 
-def test_what_was_counted_is_there_for_the_next_one_which_runs_the_rest(tmp_path: Path) -> None:
+def test_counted_results_are_there_for_the_next_run_which_runs_the_rest(tmp_path: Path) -> None:
     interrupted(tmp_path)
     results = Results(tmp_path, resumed=True)
     todo = results.ask([FIRST, SECOND, THIRD], 50)
@@ -55,13 +55,13 @@ def test_a_row_with_something_wrong_stays_so(tmp_path: Path) -> None:
     assert FIRST not in [one.row.name for one in Results(tmp_path, resumed=True).ask([FIRST, THIRD], 50)]
 
 
-def test_what_one_row_came_to_goes_through_json() -> None:
+def test_the_result_of_one_row_survives_json() -> None:
     assert of_plain(json.loads(json.dumps(HALF.plain()))) == HALF
     assert HALF.plain()["bound"] == 3 / 19
 
 
 @pytest.mark.parametrize("text", [None, "{", '[{"row": "of another version"}]'])
-def test_nothing_to_go_on_from_is_said(text: str | None, tmp_path: Path) -> None:
+def test_a_missing_basis_is_reported(text: str | None, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / "result.json").write_text(text)
     with pytest.raises(ValueError, match="leave --resume out"):

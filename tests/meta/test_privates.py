@@ -57,7 +57,7 @@ def test_every_exception_is_still_needed() -> None:
         assert set(private_reads((ROOT / name).read_text())) == members, name
 
 
-def test_a_private_read_is_seen_wherever_it_stands() -> None:
+def test_a_private_read_is_seen_wherever_it_is() -> None:
     source = "def f(a, self):\n    a.b._c = self._d\n    return a._e()._f, self.g._h, a._replace, a.__class__\n"
     assert sorted(private_reads(source)) == ["_c", "_e", "_f", "_h"]
 

@@ -86,7 +86,7 @@ def test_memory_and_disk_are_what_the_reasons_reckon() -> None:
     assert runs.BUFFERED_ROWS // runs.BUCKETS == 4_096
 
 
-def test_what_is_remembered_of_names_and_sources_is_as_many_as_the_reasons_count() -> None:
+def test_the_remembered_names_and_sources_match_the_documented_number() -> None:
     assert committed_names.NAMES_REMEMBERED_IN_ALL == 100 * committed_names.NAMES_REMEMBERED
     uuid_bytes = 36
     each = committed_names.ASKS_BYTES_IN_ALL / committed_names.NAMES_REMEMBERED_IN_ALL
@@ -99,7 +99,7 @@ def test_what_is_remembered_of_names_and_sources_is_as_many_as_the_reasons_count
     assert source_offsets.BYTES_IN_ALL / source_offsets._size_bytes(key, offsets) == pytest.approx(45_000, rel=0.1)
 
 
-def test_pieces_of_an_index_are_as_large_as_they_say_and_fit_what_carries_them() -> None:
+def test_pieces_of_an_index_have_their_documented_size_and_fit_their_carriers() -> None:
     assert snapshot._SLOTS_PER_PIECE * SLOT_BYTES == 1 * MIB
     kept_bytes = BLOCK_RECORDS * struct.calcsize(KEPT)
     assert topics_snapshot._BLOCKS_PER_PIECE * kept_bytes == pytest.approx(MIB // 2, rel=0.03)

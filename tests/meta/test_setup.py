@@ -114,7 +114,7 @@ def test_all_that_is_missing_is_asked_for_at_once_with_one_command(machine: Mach
 
 
 @pytest.mark.parametrize(("debian", "java"), [("13", "21"), ("12", "17"), ("sid", "21")])
-def test_before_its_first_update_apt_knows_no_package_and_the_system_says_which_java(
+def test_before_its_first_update_apt_knows_no_package_and_the_system_reports_which_java(
     whole: Machine, debian: str, java: str
 ) -> None:
     (whole.bin / "java").unlink()
@@ -147,7 +147,7 @@ def test_nothing_is_downloaded_where_it_would_not_fit(whole: Machine) -> None:
     assert not (whole.tree / ".venv").exists()
 
 
-def test_a_set_up_that_gets_no_packages_says_what_it_needs_and_leaves_the_environment_that_was_there(
+def test_a_setup_without_packages_names_them_and_keeps_the_former_environment(
     whole: Machine,
 ) -> None:
     assert whole.set_up()[0] == 0
@@ -160,7 +160,7 @@ def test_a_set_up_that_gets_no_packages_says_what_it_needs_and_leaves_the_enviro
     assert [(whole.tree / name).exists() for name in (".venv/mine", ".venv.before")] == [False, False]
 
 
-def test_a_second_set_up_makes_nothing_anew(whole: Machine) -> None:
+def test_a_second_setup_makes_nothing_again(whole: Machine) -> None:
     assert whole.set_up()[0] == 0
     (whole.tree / ".venv/mine").touch()
     assert whole.set_up(NO_NETWORK="1") == (0, "")
@@ -175,7 +175,7 @@ def test_an_environment_that_is_active_is_replaced_by_the_systems_python(whole: 
     assert whole.set_up(PATH=f"{own}:{own}:{whole.bin}") == (0, "setting up .venv (once; some minutes)\n")
 
 
-def test_a_set_up_goes_on_without_network_from_the_wheels_that_were_kept(whole: Machine) -> None:
+def test_a_setup_continues_without_network_from_the_kept_wheels(whole: Machine) -> None:
     (whole.tree / "wheels").mkdir()
     assert whole.set_up(NO_NETWORK="1")[0] == 0
     assert (whole.tree / ".venv/.stamp").exists()

@@ -24,7 +24,7 @@ def test_no_file_names_an_index() -> None:
             assert "pypi.org" not in text, path
 
 
-def test_the_tables_of_the_pages_are_what_the_code_says() -> None:
+def test_the_tables_of_the_pages_match_the_code() -> None:
     subprocess.run([sys.executable, "-m", "scripts.draw_tables", "--check"], cwd=ROOT, check=True)
 
 

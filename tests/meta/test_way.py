@@ -63,7 +63,7 @@ def test_a_function_that_is_one_call_with_its_own_arguments_is_a_forwarder(body:
     assert is_forwarder(function) is forwards
 
 
-def test_what_the_document_is_made_of_is_not_imported_to_serve() -> None:
+def test_the_modules_for_making_the_document_are_not_imported_to_serve() -> None:
     script = (
         "import sys, oncegate.app; print([name for name in sys.modules if '.openapi.' in name and 'oncegate' in name])"
     )

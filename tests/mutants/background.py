@@ -4,7 +4,7 @@ from tests.mutants.edits import delete, insert, replace, replace_statement, with
 from tests.mutants.mutant import Mutant, one
 
 _ANYWHERE = "tests/engine/recovery/test_raised_anywhere.py"
-_AT_ANY_WAIT = f"{_ANYWHERE}::test_an_error_at_any_wait_is_told_and_the_namespace_serves_again"
+_AT_ANY_WAIT = f"{_ANYWHERE}::test_an_error_at_any_wait_is_logged_and_the_namespace_serves_again"
 _LONG = "tests/engine/recovery/test_long_recovery.py"
 _RUNS = "tests/engine/maintenance/test_runs_of_another_history.py"
 _COMPACTION = "tests/faults/ledger/test_compaction.py"
@@ -57,7 +57,7 @@ BACKGROUND: tuple[Mutant, ...] = (
         "an upkeep that ends in silence",
         "oncegate.engine.gateway::Gateway._upkeep_ended",
         delete("upkeep.get_loop().call_later(...)"),
-        f"{_LONG}::test_upkeep_that_raised_is_told_and_goes_on",
+        f"{_LONG}::test_upkeep_that_raised_is_logged_and_continues",
     ),
     one(
         "a traceback keeps the index in its snapshot",
@@ -78,13 +78,13 @@ BACKGROUND: tuple[Mutant, ...] = (
         "a failed compaction that nobody is told of",
         "oncegate.engine.maintenance.scheduler::Scheduler._compacted",
         delete("self._journal.observer.event(...)"),
-        f"{_SNAPSHOTTER}::test_why_the_ledger_is_not_compacted_is_told_once_a_minute_and_shown",
+        f"{_SNAPSHOTTER}::test_the_reason_against_compacting_is_logged_once_a_minute_and_shown",
     ),
     one(
         "a shard that is dead and waits is told of when it has waited",
         "oncegate.engine.commit.group_commit::GroupCommit._report",
         delete("self.when_ended(...)"),
-        f"{_LONG}::test_a_shard_whose_append_hangs_after_its_end_is_unknown_is_told_of_at_once",
+        f"{_LONG}::test_a_shard_whose_append_hangs_after_an_unknown_outcome_is_logged_at_once",
     ),
     one(
         "an append under way is told as not written where its ledger is found to have ended",
@@ -104,7 +104,7 @@ BACKGROUND: tuple[Mutant, ...] = (
         "a long recovery told once",
         "oncegate.engine.recovery.owner::Owner._watch",
         replace("(now_ms, now_ms - self._recovering_ms)", "(2 * now_ms, now_ms - self._recovering_ms)"),
-        f"{_LONG}::test_whoever_recovers_for_a_minute_is_told_of_each_minute_with_the_reason",
+        f"{_LONG}::test_a_recovery_of_minutes_is_logged_each_minute_with_the_reason",
     ),
     one(
         "a close that waits for the whole catalog",
@@ -130,7 +130,7 @@ BACKGROUND: tuple[Mutant, ...] = (
         "an end without a last resort",
         "oncegate.app::serve.stopped",
         delete("end_within(...)"),
-        "tests/transports/http/test_serve.py::test_a_program_that_hangs_in_its_end_ends_in_its_time_and_its_log_says_so",
+        "tests/transports/http/test_serve.py::test_a_program_that_hangs_at_its_end_ends_in_its_time_and_its_log_records_that",
     ),
     one(
         "runs of another history are believed",
@@ -154,13 +154,13 @@ BACKGROUND: tuple[Mutant, ...] = (
         "an ack that is taken back leaves its rows off the list",
         "oncegate.index.claims.apply::undo",
         replace_statement("store.expiry.add_all(...)", "if change.scopes is None:\n    store.expiry.add_all(due)"),
-        "tests/index/claims/test_retirement.py::test_what_was_acked_and_taken_back_retires_all_the_same",
+        "tests/index/claims/test_retirement.py::test_acked_and_undone_ids_retire_all_the_same",
     ),
     one(
         "a kind of old ids is kept for ever",
         "oncegate.index.lsm.archives::ArchiveIndex.settle",
         delete("self._forget_kinds()"),
-        "tests/engine/maintenance/test_eviction_times.py::test_what_stands_for_an_owner_goes_with_the_last_of_its_ids",
+        "tests/engine/maintenance/test_eviction_times.py::test_an_owners_record_is_removed_with_the_last_of_its_ids",
     ),
     one(
         "the catalog is one frame again",

@@ -8,7 +8,7 @@ _ARRAYS = "tests/index/test_writers.py"
 _ENGINE = "tests/engine/test_causes_by_writer.py"
 _DOORS = "tests/transports/test_writers.py"
 _CLIENTS = "tests/client/protocol/test_writer_id.py"
-_EACH = f"{_ENGINE}::test_each_verb_tells_each_cause"
+_EACH = f"{_ENGINE}::test_each_verb_reports_each_cause"
 
 CAUSES: tuple[Mutant, ...] = (
     Mutant(
@@ -17,7 +17,7 @@ CAUSES: tuple[Mutant, ...] = (
             ("oncegate.core.causes::WriterField.BATCH", replace("BATCH", "RUN")),
             ("oncegate.core.causes::WriterField.RUN", replace("RUN", "BATCH")),
         ),
-        (f"{_ARRAYS}::test_each_case_of_the_table_is_told_as_the_table_has_it",),
+        (f"{_ARRAYS}::test_each_case_of_the_table_is_answered_accordingly",),
     ),
     one(
         "a task that ran in another batch is a replay",
@@ -53,7 +53,7 @@ CAUSES: tuple[Mutant, ...] = (
         "the same number of an attempt does not tell a stage that ran again",
         "oncegate.core.causes::STAGE_ATTEMPT",
         without("(Relation.NEWER, Relation.SAME)"),
-        f"{_ARRAYS}::test_the_order_of_all_attempts_tells_a_stage_that_ran_again",
+        f"{_ARRAYS}::test_the_order_of_all_attempts_reveals_a_repeated_stage",
     ),
     one(
         "an attempt that is newer in all ways is a stage's",
@@ -71,7 +71,7 @@ CAUSES: tuple[Mutant, ...] = (
                 "(Relation.OLDER, Relation.NEWER): Relation.OLDER}"
             ),
         ),
-        f"{_ARRAYS}::test_the_order_of_all_attempts_tells_a_stage_that_ran_again",
+        f"{_ARRAYS}::test_the_order_of_all_attempts_reveals_a_repeated_stage",
     ),
     one(
         "a run that writes again is the newest",
@@ -124,13 +124,13 @@ CAUSES: tuple[Mutant, ...] = (
         "a first without a writer makes a known cause unknown",
         "oncegate.index.claims.firsts::duplicates_of",
         replace("np.where(by_writer == Cause.UNKNOWN, causes, by_writer)", "by_writer"),
-        f"{_ENGINE}::test_a_batch_scope_tells_a_task_retry_where_no_writer_does_and_yields_where_one_does",
+        f"{_ENGINE}::test_a_batch_scope_means_a_task_retry_unless_a_writer_is_named",
     ),
     one(
         "ids of one request are all of its first one's writer",
         "oncegate.index.claims.firsts::_by_writer",
         replace("np.flatnonzero(np.diff(rows, prepend=-2))", "np.zeros(min(1, len(rows)), np.int64)"),
-        f"{_ENGINE}::test_ids_of_one_request_are_told_each_by_its_own_first",
+        f"{_ENGINE}::test_each_id_of_a_request_has_the_cause_of_its_own_first_write",
     ),
     one(
         "claims that are decided together keep no writer",
@@ -181,7 +181,7 @@ CAUSES: tuple[Mutant, ...] = (
         "a producer forgets who registered the epoch before",
         "oncegate.index.producers.apply::_register",
         replace("old.writer", "entry.writer"),
-        f"{_ENGINE}::test_sequences_are_told_by_the_writer_of_the_epoch_before",
+        f"{_ENGINE}::test_sequences_have_the_cause_by_the_writer_of_the_previous_epoch",
     ),
     Mutant(
         "a snapshot forgets who registered producers",
@@ -195,13 +195,13 @@ CAUSES: tuple[Mutant, ...] = (
                 replace("(writer, before)", "writer"),
             ),
         ),
-        (f"{_ENGINE}::test_sequences_are_told_by_the_writer_of_the_epoch_before",),
+        (f"{_ENGINE}::test_sequences_have_the_cause_by_the_writer_of_the_previous_epoch",),
     ),
     one(
         "a winner that is a retry makes its loser a zombie",
         "oncegate.engine.usecases.batches::Batches._causes",
         delete("cause = cause_between(stage.writer, winner, runs) if cause is Cause.ZOMBIE else cause"),
-        f"{_ENGINE}::test_rows_that_are_staged_beside_the_winners_are_told_by_the_later_of_both_attempts",
+        f"{_ENGINE}::test_rows_staged_beside_the_winners_have_the_cause_of_the_later_of_both_attempts",
     ),
     one(
         "every commit of a committed name is a replay",
@@ -237,7 +237,7 @@ CAUSES: tuple[Mutant, ...] = (
         "a client names its writer where it is not taken",
         "oncegate_spark.protocol.names::takes_writer",
         replace("path.rpartition(':')[2] in _VERBS and '/drivers/' not in path", "'/drivers/' not in path"),
-        f"{_CLIENTS}::test_what_claims_takes_or_writes_names_the_writer_and_what_does_not_says_nothing",
+        f"{_CLIENTS}::test_claims_takes_and_writes_name_the_writer_and_other_requests_do_not",
     ),
     one(
         "a driver that registers names its writer",

@@ -52,13 +52,13 @@ CHECKPOINTS: tuple[Mutant, ...] = (
         "oncegate_spark.spark.checkpoint.begun::begun",
         replace("options.checkpoint_url is not None or 'checkpointlocation' in options.raw", "False"),
         "tests/client/spark/test_datasource.py::test_a_checkpoint_without_offsets_is_no_micro_batch",
-        f"{_SPARK}::test_a_wrong_place_is_told_before_the_first_batch",
+        f"{_SPARK}::test_a_wrong_location_is_reported_before_the_first_batch",
     ),
     one(
         "another query's checkpoint is taken for its own",
         "oncegate_spark.spark.task_identity::input_of",
         replace("task.query and read.query and (read.query != task.query)", "False"),
-        "tests/client/spark/test_staged_commit.py::test_what_is_read_of_another_querys_checkpoint_stops_the_task",
+        "tests/client/spark/test_staged_commit.py::test_reading_another_querys_checkpoint_stops_the_task",
     ),
     one(
         "what stays unknown is said by nobody",
@@ -82,6 +82,6 @@ CHECKPOINTS: tuple[Mutant, ...] = (
         "an error tells the keys of an address",
         "oncegate_spark.spark.checkpoint.stores::open_url",
         replace("parts.netloc.rpartition('@')[2]", "parts.netloc"),
-        f"{_STORES}::test_no_error_tells_a_key",
+        f"{_STORES}::test_no_error_contains_a_key",
     ),
 )

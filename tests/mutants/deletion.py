@@ -7,14 +7,14 @@ _ENGINE = "tests/engine/test_deleted_namespaces.py"
 _LEDGER = "tests/faults/ledger/test_deleted_ledgers.py"
 _CRASHES = f"{_LEDGER}::test_every_crash_leaves_the_ledger_whole_or_deleted_and_the_name_of_use"
 _KEPT = f"{_LEDGER}::test_a_deleted_ledger_is_kept_byte_by_byte_beside_the_others"
-_UNDER_WAY = f"{_ENGINE}::test_what_is_under_way_is_answered_and_what_comes_then_is_refused"
+_UNDER_WAY = f"{_ENGINE}::test_requests_under_way_are_answered_and_later_ones_refused"
 
 DELETION: tuple[Mutant, ...] = (
     one(
         "a namespace that holds ids is deleted unasked",
         "oncegate.index.claims.parts::ClaimParts._count",
         without("'ids'"),
-        f"{_ENGINE}::test_a_namespace_that_holds_something_is_kept_until_its_name_is_said",
+        f"{_ENGINE}::test_a_non_empty_namespace_is_kept_until_its_name_is_given",
     ),
     Mutant(
         "what waits to become durable is not held",
@@ -25,13 +25,13 @@ DELETION: tuple[Mutant, ...] = (
                 delete("while group_commit.next_position - 1 > group_commit.mark.position:\n    ..."),
             ),
         ),
-        (f"{_ENGINE}::test_what_is_not_yet_durable_counts_as_held",),
+        (f"{_ENGINE}::test_changes_that_are_not_durable_yet_count_as_held",),
     ),
     one(
         "any text confirms a deletion",
         "oncegate.engine.gateway::Gateway.delete",
         replace("confirm is not None and confirm != namespace", "False"),
-        f"{_ENGINE}::test_a_namespace_that_holds_something_is_kept_until_its_name_is_said",
+        f"{_ENGINE}::test_a_non_empty_namespace_is_kept_until_its_name_is_given",
     ),
     one(
         "the default namespace is deleted",
@@ -75,13 +75,13 @@ DELETION: tuple[Mutant, ...] = (
             ("asyncio.shield(self._begin_deletion(self._delete(namespace, confirm == namespace, marks, deadline)))"),
             "self._begin_deletion(self._delete(namespace, confirm == namespace, marks, deadline))",
         ),
-        f"{_ENGINE}::test_whoever_goes_away_does_not_stop_a_deletion",
+        f"{_ENGINE}::test_a_disconnected_caller_does_not_stop_a_deletion",
     ),
     one(
         "who waits for a namespace that opens waits for ever when it is deleted",
         "oncegate.engine.recovery.owner::Owner.close",
         delete("self._end_opening(self.cause)"),
-        f"{_ENGINE}::test_who_waits_for_a_namespace_that_opens_is_told_when_it_is_deleted",
+        f"{_ENGINE}::test_a_caller_that_waits_for_an_opening_namespace_gets_an_error_when_it_is_deleted",
     ),
     one(
         "a ledger whose deletion failed is served no more",

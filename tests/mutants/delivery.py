@@ -13,7 +13,7 @@ DELIVERY: tuple[Mutant, ...] = (
         "what a dead writer may have written is written again, and the sink is not asked",
         "oncegate_spark.delivery.deliver::Delivery._written",
         without("*claimed.in_doubt"),
-        f"{_DELIVERY}::test_what_a_dead_writer_has_written_is_found_in_the_sink_and_not_written_again",
+        f"{_DELIVERY}::test_rows_of_a_dead_writer_are_found_in_the_sink_and_not_written_again",
     ),
     one(
         "a lost answer of the sink is taken for a failure, and all is written again",
@@ -37,7 +37,7 @@ DELIVERY: tuple[Mutant, ...] = (
         "a task writes again what a dead one may have written, and the sink is not asked",
         "oncegate_spark.spark.writers.settler::AskingSettler.hand_over",
         replace("doubt or record.id in self._handed", "record.id in self._handed"),
-        f"{_ASKING}::test_what_a_dead_task_has_written_is_found_and_the_rest_is_written",
+        f"{_ASKING}::test_rows_of_a_dead_task_are_found_and_the_rest_is_written",
     ),
     one(
         "a task looks an instant up by the text that it has in its session's time zone",
@@ -61,7 +61,7 @@ DELIVERY: tuple[Mutant, ...] = (
         "a task leaves what a sink has refused to its lease",
         "oncegate_spark.spark.writers.settler::AskingSettler.hand_over",
         delete("self.attempt.release(...)"),
-        f"{_ASKING}::test_a_refusal_frees_what_was_claimed_and_says_that_nothing_was_written",
+        f"{_ASKING}::test_a_refusal_frees_the_claimed_ids_and_reports_that_nothing_was_written",
     ),
     one(
         "a resolver frees what the sink has",
@@ -73,26 +73,26 @@ DELIVERY: tuple[Mutant, ...] = (
         "a resolver says nothing of what its namespace keeps for a dead writer",
         "oncegate_spark.delivery.deliver::Resolver._resolve",
         delete("total.held += claimed.verdicts.unsettled"),
-        f"{_DELIVERY}::test_a_resolver_tells_what_its_namespace_keeps_for_a_dead_writer",
+        f"{_DELIVERY}::test_a_resolver_reports_the_lease_expiry_of_its_namespace",
     ),
     one(
         "a transaction that the rows function has undone is told as written",
         "oncegate_spark.delivery.database::DatabaseSink.write",
         delete("self._check_open(...)"),
-        "tests/client/delivery/test_database.py::test_an_error_that_the_rows_function_catches_undoes_all_and_is_told",
+        "tests/client/delivery/test_database.py::test_an_error_that_the_rows_function_catches_undoes_everything_and_is_raised",
     ),
     one(
         "ids that stay where the rows failed are taken for written",
         "oncegate_spark.delivery.database::DatabaseSink.write",
         delete("is_entered = True"),
-        "tests/client/delivery/test_database.py::test_ids_that_stay_where_the_rows_failed_are_told_as_unknown",
+        "tests/client/delivery/test_database.py::test_ids_with_a_failed_rollback_are_reported_as_unknown",
     ),
     one(
         "a refusal says that nothing was written, of what an earlier request may have",
         "oncegate_spark.delivery.http_sink::HttpSink.write",
         replace("record.id not in doubtful", "True"),
         "tests/client/delivery/test_http.py::"
-        "test_a_refusal_of_what_an_earlier_request_may_have_paid_is_told_as_unknown_and_frees_nothing",
+        "test_a_refusal_after_a_request_that_may_have_paid_is_unknown_and_frees_nothing",
     ),
     one(
         "a record that Kafka's client refuses is told as in doubt",
@@ -107,7 +107,7 @@ DELIVERY: tuple[Mutant, ...] = (
         "a topic that brokers do not tell of is taken for an empty one",
         "oncegate_spark.delivery.kafka::_start_offsets",
         replace("described.error is not None", "described is None"),
-        f"{_KAFKA}::test_a_topic_that_brokers_do_not_tell_of_is_not_taken_for_an_empty_one",
+        f"{_KAFKA}::test_a_topic_unknown_to_the_brokers_is_not_taken_for_an_empty_one",
     ),
     one(
         "each request has a key of its own",
@@ -152,13 +152,13 @@ DELIVERY: tuple[Mutant, ...] = (
         "a topic is read only up to another writer's open transaction",
         "oncegate_spark.delivery.kafka::_end_offsets",
         cell("'isolation.level'", "'read_committed'"),
-        f"{_KAFKA}::test_what_stands_behind_another_writers_open_transaction_is_waited_for",
+        f"{_KAFKA}::test_records_after_another_writers_open_transaction_are_waited_for",
     ),
     one(
         "two processes of one machine have one number",
         "oncegate_spark.delivery.event_ids::EventIds.__init__",
         replace("gateway.driver(DRIVER + self.server).register().epoch", "1"),
-        "tests/client/delivery/test_event_ids.py::test_processes_of_one_machine_never_make_one_id_twice_whatever_their_clocks_say",
+        "tests/client/delivery/test_event_ids.py::test_processes_of_one_machine_never_make_the_same_id_twice_whatever_their_clocks",
     ),
     one(
         "ids go back with the clock",
@@ -176,7 +176,7 @@ DELIVERY: tuple[Mutant, ...] = (
         "a file that is there is not found",
         "oncegate_spark.delivery.folder::FolderSink.find",
         replace("{record_id for record_id in ids if self.path(record_id).exists()}", "set()"),
-        "tests/client/delivery/test_folder.py::test_what_a_dead_writer_has_written_is_found",
+        "tests/client/delivery/test_folder.py::test_rows_of_a_dead_writer_are_found",
     ),
     one(
         "a refused row leaves its transaction open",
@@ -194,25 +194,25 @@ DELIVERY: tuple[Mutant, ...] = (
         "a table that is there is not tried",
         "oncegate_spark.delivery.database::DatabaseSink._check_table",
         replace("self._fault(_ASCII) if wrong is None else wrong", "''"),
-        f"{_COLLATIONS}::test_table_that_does_not_tell_ids_apart_is_refused_and_stays_as_it_is",
+        f"{_COLLATIONS}::test_a_table_that_merges_distinct_ids_is_refused_and_stays_unchanged",
     ),
     one(
         "ids are tried without trailing blanks",
         "oncegate_spark.delivery.database::_ASCII",
         without("'a '"),
-        f"{_COLLATIONS}::test_table_that_does_not_tell_ids_apart_is_refused_and_stays_as_it_is",
+        f"{_COLLATIONS}::test_a_table_that_merges_distinct_ids_is_refused_and_stays_unchanged",
     ),
     one(
         "ids are tried without case",
         "oncegate_spark.delivery.database::_ASCII",
         without("'A'"),
-        f"{_COLLATIONS}::test_table_that_does_not_tell_ids_apart_is_refused_and_stays_as_it_is",
+        f"{_COLLATIONS}::test_a_table_that_merges_distinct_ids_is_refused_and_stays_unchanged",
     ),
     one(
         "a table without transactions is taken",
         "oncegate_spark.delivery.database::DatabaseSink._fault",
         replace("self._equal_to(cursor, ids[0])", "False"),
-        f"{_COLLATIONS}::test_table_that_does_not_tell_ids_apart_is_refused_and_stays_as_it_is",
+        f"{_COLLATIONS}::test_a_table_that_merges_distinct_ids_is_refused_and_stays_unchanged",
     ),
     one(
         "an id that is equal by a collation is there",

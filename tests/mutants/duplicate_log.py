@@ -19,13 +19,13 @@ DUPLICATE_LOG: tuple[Mutant, ...] = (
             "_seen(store, ids[at[few]], causes[few].copy(), rows, archive, wall_ms)",
             "_seen(store, ids[at][few], causes[few], rows, archive, wall_ms)",
         ),
-        f"{_TEST}::test_a_large_request_is_written_in_pieces_and_keeps_no_more_than_is_told_of_it",
+        f"{_TEST}::test_a_large_request_is_written_in_pieces_and_keeps_no_more_than_it_reports",
     ),
     one(
         "the first is where the duplicate is",
         "oncegate.index.claims.firsts::_seen",
         replace("rows.holders.position[found[held]]", "rows.holders.position.max()"),
-        f"{_TEST}::test_a_record_says_why_how_old_and_where_the_first_is_and_neither_id_nor_claim",
+        f"{_TEST}::test_a_record_has_cause_age_and_location_of_the_first_and_neither_id_nor_claim",
     ),
     one(
         "an id that left memory is as old as nothing",

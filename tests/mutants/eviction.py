@@ -24,13 +24,13 @@ SEALING: tuple[Mutant, ...] = (
         "a slot moves up past the beginning of its chain",
         "oncegate.index.table.delete::_close",
         replace("from_begin < from_hole", "from_begin < 0"),
-        f"{_DROPPING}::test_what_is_dropped_is_gone_and_every_other_id_is_found_with_its_row_and_digest",
+        f"{_DROPPING}::test_dropped_ids_are_gone_and_every_other_id_is_found_with_its_row_and_digest",
     ),
     one(
         "a digest stays where its slot was",
         "oncegate.index.table.delete::_close",
         delete("digests[base + hole] = digests[base + at]"),
-        f"{_DROPPING}::test_what_is_dropped_is_gone_and_every_other_id_is_found_with_its_row_and_digest",
+        f"{_DROPPING}::test_dropped_ids_are_gone_and_every_other_id_is_found_with_its_row_and_digest",
     ),
     one(
         "rounds leave no time for a collection",
@@ -139,13 +139,13 @@ SEALING: tuple[Mutant, ...] = (
         "payload digests left behind",
         "oncegate.index.claims.evict::pick",
         replace("(rows.beside[listed] & PAYLOADS == 0) & (rows.scoped[listed] == 0)", "rows.scoped[listed] == 0"),
-        f"{_WALKS}::test_what_is_still_asked_for_more_than_that_it_is_done_stays_in_the_table",
+        f"{_WALKS}::test_ids_with_more_than_their_completion_to_answer_stay_in_the_table",
     ),
     one(
         "an undo brings back how many left",
         "oncegate.index.claims.apply::undo",
         replace("ids_ever - store.evicted_ids", "ids_ever"),
-        f"{_WALKS}::test_no_answer_tells_whether_old_ids_were_sealed",
+        f"{_WALKS}::test_no_answer_reveals_whether_old_ids_were_sealed",
     ),
     one(
         "a damaged run is taken for an empty one",
@@ -163,7 +163,7 @@ SEALING: tuple[Mutant, ...] = (
         "trimmed with the first that retires",
         "oncegate.index.lsm.archives::ArchiveIndex.first_kept_offset",
         replace("next(offsets, self.high_offset)", "self.high_offset if self.archives else next(offsets)"),
-        f"{_ENGINE}::test_what_has_not_retired_can_be_made_again_from_the_ledger",
+        f"{_ENGINE}::test_ids_that_have_not_retired_can_be_rebuilt_from_the_ledger",
     ),
     one(
         "the owner of a sealed id",
@@ -175,6 +175,6 @@ SEALING: tuple[Mutant, ...] = (
         "a row that stands for sealed ids retires",
         "oncegate.index.claims.evict::NEVER_MS",
         replace("(1 << 63) - 1", "0"),
-        f"{_WALKS}::test_no_answer_tells_whether_old_ids_were_sealed",
+        f"{_WALKS}::test_no_answer_reveals_whether_old_ids_were_sealed",
     ),
 )

@@ -66,7 +66,7 @@ FIRSTS: tuple[Mutant, ...] = (
             "[index for index, is_open in zip(at, verdicts.open.to_pylist(), strict=True) if is_open]",
             "at[:rows.num_rows]",
         ),
-        "tests/client/sync/test_produce_by_id.py::test_places_of_rows_that_were_asked_for_again_stand_where_those_rows_were_given",
+        "tests/client/sync/test_produce_by_id.py::test_row_offsets_of_repeated_rows_are_at_the_positions_of_their_rows",
     ),
     one(
         "a result is lost by a restart",
@@ -161,7 +161,7 @@ FIRSTS: tuple[Mutant, ...] = (
         "offsets of an aborted try are told",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._append.changes_of",
         insert("ranges.report()", before="self._fold.sent_to.add(...)"),
-        f"{_SENT}::test_offsets_of_an_aborted_transaction_are_told_to_nobody",
+        f"{_SENT}::test_offsets_of_an_aborted_transaction_are_not_reported",
     ),
     one(
         "places in Kafka are those of the entry before",
@@ -233,6 +233,6 @@ FIRSTS: tuple[Mutant, ...] = (
         "a commit's places are those of the entry of its topics",
         "oncegate.engine.usecases.batches::Batches._publish",
         move("entries += met", after="spans, outputs = self._published(...)"),
-        f"{_ELSEWHERE}::test_a_commit_and_its_repeats_tell_where_the_batch_lies",
+        f"{_ELSEWHERE}::test_a_commit_and_its_repeats_return_the_offsets_of_the_batch",
     ),
 )

@@ -20,7 +20,7 @@ GRPC: tuple[Mutant, ...] = (
         "what a gRPC call held is kept",
         "oncegate.transports.grpc.calls::_answered",
         delete("admitted.release()"),
-        f"{_CLAIMS}::test_what_a_call_held_is_given_back_when_it_is_answered_or_refused",
+        f"{_CLAIMS}::test_resources_of_a_call_are_returned_when_it_is_answered_or_refused",
     ),
     one(
         "sets of ids lost over gRPC",
@@ -35,7 +35,7 @@ GRPC: tuple[Mutant, ...] = (
         "retries over gRPC are not asked for",
         "oncegate.transports.grpc.errors::details_of",
         replace("error.action == 'retry'", "error.action == 'fix'"),
-        f"{_CLAIMS}::test_without_room_a_call_is_told_when_to_come_again",
+        f"{_CLAIMS}::test_without_room_a_call_gets_a_retry_delay",
     ),
     one(
         "gRPC calls end with their callers",
@@ -62,13 +62,13 @@ GRPC: tuple[Mutant, ...] = (
         "reflection without the setting",
         "oncegate.transports.grpc.server::listening",
         replace("reflected", "True"),
-        f"{_DOOR}::test_tools_are_told_what_there_is_to_call_only_where_the_setting_says_so",
+        f"{_DOOR}::test_reflection_is_available_only_if_the_setting_allows_it",
     ),
     one(
         "keys not asked for over gRPC",
         "oncegate.transports.grpc.calls::_answered",
         replace("opened.access is not None", "False"),
-        f"{_MATRIX}::test_each_method_answers_each_of_those_who_may_ask_as_the_one_table_says",
+        f"{_MATRIX}::test_each_method_answers_each_role_according_to_the_one_table",
     ),
     one(
         "gRPC tells nobody how long another's lease lasts",
@@ -80,7 +80,7 @@ GRPC: tuple[Mutant, ...] = (
         "a refusal over gRPC quotes all that was sent",
         "oncegate.transports.grpc.errors::_DETAIL_BYTES",
         replace("1024", "1 << 20"),
-        f"{_CLAIMS}::test_a_refusal_that_quotes_long_names_says_what_it_is",
+        f"{_CLAIMS}::test_a_refusal_that_quotes_long_names_keeps_its_code",
     ),
     one(
         "payloads of rows lost over gRPC",
@@ -137,7 +137,7 @@ GRPC: tuple[Mutant, ...] = (
         "a stop waits for streams whose clients say nothing",
         "oncegate.transports.grpc.server::GrpcServer.drain",
         delete("stream.stop()"),
-        f"{_STREAMS}::test_a_stop_answers_what_was_read_and_says_so",
+        f"{_STREAMS}::test_a_stop_answers_requests_that_were_read_and_reports_itself",
     ),
     one(
         "streams take the places of calls",
@@ -149,7 +149,7 @@ GRPC: tuple[Mutant, ...] = (
         "one connection begins calls without end",
         "oncegate.transports.grpc.server::_options",
         without("('grpc.max_concurrent_streams', CALLS_PER_CONNECTION)"),
-        "tests/faults/server/test_http2_floods.py::test_calls_that_are_begun_and_cancelled_without_end_cost_nobody_else_a_call",
+        "tests/faults/server/test_http2_floods.py::test_calls_that_are_begun_and_cancelled_without_end_cost_no_other_client_a_call",
     ),
     one(
         "what a drained gateway refuses over gRPC keeps its place",

@@ -91,7 +91,7 @@ KAFKA: tuple[Mutant, ...] = (
         "a caller that goes away stops its transaction",
         "oncegate.ledgers.kafka.transactions.guard::Guard.commit",
         replace("uncancelled(self._commit(batches, then))", "self._commit(batches, then)"),
-        f"{_TESTS}::test_a_commit_goes_on_when_its_caller_goes_away",
+        f"{_TESTS}::test_a_commit_continues_when_its_caller_disconnects",
     ),
     one(
         "a fenced producer is told as one that may try again",
@@ -103,13 +103,13 @@ KAFKA: tuple[Mutant, ...] = (
         "what brokers refuse of a connection is told as a time that passed",
         "oncegate.ledgers.kafka.watch::Watch.refusal",
         replace("next(iter(self._refusing.values()), None)", "None"),
-        f"{_ASKED}::test_a_wrong_password_is_told_with_the_user_and_where_to_look",
+        f"{_ASKED}::test_a_wrong_password_is_reported_with_the_user_and_where_to_look",
     ),
     one(
         "a topic without a right is found out by its batch alone",
         "oncegate.ledgers.kafka.transactions.producer::Producer._add",
         delete("if refused:\n    ..."),
-        f"{_ASKED}::test_a_topic_without_a_right_is_told_alone_and_nothing_is_written",
+        f"{_ASKED}::test_a_topic_without_a_right_is_reported_alone_and_nothing_is_written",
     ),
     one(
         "a transactional id that a leader refuses is named as the topic",
@@ -133,19 +133,19 @@ KAFKA: tuple[Mutant, ...] = (
         "a quota is not told",
         "oncegate.ledgers.kafka.watch::Watch.answered",
         replace("getattr(answer, 'throttle_time_ms', 0)", "0"),
-        f"{_ASKED}::test_a_quota_that_is_too_small_is_told_with_what_to_raise",
+        f"{_ASKED}::test_a_quota_that_is_too_small_is_reported_with_what_to_raise",
     ),
     one(
         "a refusal of before is told of a later transaction",
         "oncegate.ledgers.kafka.watch::Watch.begin",
         replace("{}", "getattr(self, '_refusing', {})"),
-        "tests/faults/kafka/test_watch.py::test_a_refusal_of_before_is_not_told_of_what_fails_later",
+        "tests/faults/kafka/test_watch.py::test_an_earlier_refusal_is_not_reported_for_a_later_failure",
     ),
     one(
         "a quota of before is told of a later transaction",
         "oncegate.ledgers.kafka.watch::Watch.is_throttled",
         replace("self._began", "0"),
-        "tests/faults/kafka/test_watch.py::test_a_quota_that_was_over_before_the_transaction_began_is_not_told",
+        "tests/faults/kafka/test_watch.py::test_a_quota_that_ended_before_the_transaction_began_is_not_reported",
     ),
     one(
         "one broker that refuses ends what others would carry",
@@ -157,7 +157,7 @@ KAFKA: tuple[Mutant, ...] = (
         "a session that ends soon is used on",
         "oncegate.ledgers.kafka.watch::Watch.begin",
         replace("session.until <= self._began", "False"),
-        f"{_ASKED}::test_a_session_that_ends_soon_is_begun_anew_before_a_transaction",
+        f"{_ASKED}::test_a_session_that_ends_soon_is_renewed_before_a_transaction",
     ),
     one(
         "a password is logged",
@@ -186,7 +186,7 @@ KAFKA: tuple[Mutant, ...] = (
         "a producer's sequence turns negative",
         "oncegate.ledgers.kafka.record_batch::RecordBatch.of_producer",
         replace("sequence & _SEQUENCES", "sequence"),
-        f"{_BATCH_TESTS}::test_a_sequence_goes_on_from_0_behind_the_last",
+        f"{_BATCH_TESTS}::test_a_sequence_continues_from_0_after_the_last",
     ),
     one(
         "a batch is cut behind the room that it has",
@@ -216,13 +216,13 @@ KAFKA: tuple[Mutant, ...] = (
         "a key's hash is taken with its sign's bit",
         "oncegate.ledgers.kafka.rows.partitions::partitions_of",
         replace("murmur2(columns.keys) & 2147483647", "murmur2(columns.keys)"),
-        f"{_ROW_TESTS}::test_a_key_says_the_partition_and_rows_without_one_go_where_the_turn_says",
+        f"{_ROW_TESTS}::test_a_key_decides_the_partition_and_rows_without_one_follow_the_turn",
     ),
     one(
         "an empty key goes by turns",
         "oncegate.ledgers.kafka.rows.partitions::partitions_of",
         replace("columns.keys.lengths < 0", "columns.keys.lengths < 1"),
-        f"{_ROW_TESTS}::test_a_key_says_the_partition_and_rows_without_one_go_where_the_turn_says",
+        f"{_ROW_TESTS}::test_a_key_decides_the_partition_and_rows_without_one_follow_the_turn",
     ),
     one(
         "a partition that a topic has not is taken",
@@ -256,7 +256,7 @@ KAFKA: tuple[Mutant, ...] = (
         "a row's sequence is that of the row beside it",
         "oncegate.ledgers.kafka.rows.partitions::records_of",
         replace("_some(field, rows)", "_some(field, np.arange(len(rows)))"),
-        "tests/faults/kafka/test_row_marks.py::test_each_row_keeps_its_own_sequence_and_digest_behind_its_own_headers_wherever_it_goes",
+        "tests/faults/kafka/test_row_marks.py::test_each_row_keeps_its_own_sequence_and_digest_after_its_own_headers_wherever_it_goes",
     ),
     one(
         "a record's headers are written in this machine's order of bytes",
@@ -334,7 +334,7 @@ KAFKA: tuple[Mutant, ...] = (
         "a topic that was made anew is taken for a new ledger",
         "oncegate.ledgers.fold::Fold.require_whole",
         replace("proved and (not len(self._links))", "False"),
-        f"{_DAMAGE}::test_a_ledger_that_was_made_anew_never_serves",
+        f"{_DAMAGE}::test_a_recreated_ledger_never_serves",
     ),
     one(
         "a ledger without its first frames serves",
@@ -349,13 +349,13 @@ KAFKA: tuple[Mutant, ...] = (
         "rows that are still needed are deleted with what a collection replaced",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._shorten",
         replace("self._catalog.lowest_offset(OUTPUTS)", "self._fold.ledger_from"),
-        f"{_DAMAGE}::test_what_a_collection_replaced_is_deleted_and_the_rest_is_read",
+        f"{_DAMAGE}::test_compacted_records_are_deleted_and_the_rest_is_read",
     ),
     one(
         "a key is written bare although there is a master key",
         "oncegate.ledgers.keys::Keys.wrap",
         replace("_WRAPPED + aes_key_wrap(self._masters[0], key) if self._masters else _BARE + key", "_BARE + key"),
-        f"{_DAMAGE}::test_a_bare_key_stands_in_no_topic_of_a_ledger_with_a_master_key",
+        f"{_DAMAGE}::test_a_bare_key_is_in_no_topic_of_a_ledger_with_a_master_key",
     ),
     one(
         "the settings of topics are not asked",

@@ -14,7 +14,7 @@ KAFKA_HEADERS: tuple[Mutant, ...] = (
         "what a repeat writes begins at 0 again",
         "oncegate.engine.commit.origins::of_rows",
         replace("sum((span.rows for span in before))", "0"),
-        f"{_TOLD}::test_what_a_repeat_writes_goes_on_behind_what_its_call_has_written",
+        f"{_TOLD}::test_rows_of_a_repeat_continue_after_those_of_its_call",
     ),
     one(
         "rows of a producer are told with the sequences of the whole request",
@@ -40,7 +40,7 @@ KAFKA_HEADERS: tuple[Mutant, ...] = (
         "batches of two apps are told by one text",
         "oncegate.engine.commit.origins::of_batch",
         replace("json.dumps(named, ensure_ascii=False, separators=(',', ':'))", "','.join(named)"),
-        f"{_TOLD}::test_no_two_batches_are_told_alike",
+        f"{_TOLD}::test_no_two_batches_have_the_same_origin",
     ),
     one(
         "rows are checked without the headers that they will have",
@@ -55,7 +55,7 @@ KAFKA_HEADERS: tuple[Mutant, ...] = (
             "self._elsewhere is not None and bool(self.journal.index.settings.in_force.record_headers)",
             "self._elsewhere is not None",
         ),
-        f"{_TOLD}::test_without_the_setting_no_record_says_who_wrote_it",
+        f"{_TOLD}::test_without_the_setting_no_record_names_its_writer",
     ),
     one(
         "headers are begun in a namespace that holds records without",
@@ -120,7 +120,7 @@ KAFKA_HEADERS: tuple[Mutant, ...] = (
         replace(
             ("pc.if_else(pa.array(map(_is_source, keys), pa.bool_()), lowest, pa.scalar(0, pa.uint64()))"), "lowest"
         ),
-        f"{_CHECKED}::test_what_is_missing_is_named_by_its_first_and_last_until_it_comes",
+        f"{_CHECKED}::test_missing_records_are_named_by_their_first_and_last_until_they_arrive",
     ),
     one(
         "a reader forgets what it took in before",

@@ -28,25 +28,25 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
         "what nobody knows any more is taken for committed",
         "oncegate.ledgers.kafka.markers.healing::Healing._decide",
         replace("one.epoch + 1", "one.epoch + 9"),
-        f"{_MARKERS}::test_what_several_starts_have_hidden_is_told_and_never_served",
+        f"{_MARKERS}::test_outcomes_hidden_by_several_starts_are_reported_and_never_served",
     ),
     one(
         "what a producer of the last epoch left open is taken for committed",
         "oncegate.ledgers.kafka.markers.healing::Healing._decide",
         replace("state.producer_id != one.producer_id or state.epoch > one.epoch + 1", "state.epoch > one.epoch + 1"),
-        f"{_LAST}::test_a_marker_that_was_forgotten_at_the_last_epoch_is_told_and_never_guessed",
+        f"{_LAST}::test_a_marker_forgotten_at_the_last_epoch_is_reported_and_never_guessed",
     ),
     one(
         "what a producer of the last epoch left open is another's",
         "oncegate.ledgers.kafka.markers.brokers::State.has_followed",
         replace("self.producer_id != one.producer_id or self.epoch > one.epoch", "self.epoch > one.epoch"),
-        f"{_LAST}::test_a_marker_that_was_forgotten_at_the_last_epoch_is_told_and_never_guessed",
+        f"{_LAST}::test_a_marker_forgotten_at_the_last_epoch_is_reported_and_never_guessed",
     ),
     one(
         "an owner goes on with a producer that has lost its broker",
         "oncegate.ledgers.kafka.shard.writer::FrameWriter._ready",
         replace("self._guard.is_worn", "self._guard.closed"),
-        f"{_MARKERS}::test_an_owner_writes_them_before_it_goes_on",
+        f"{_MARKERS}::test_an_owner_writes_them_before_it_continues",
     ),
     one(
         "a start of a producer does not say what became of users' rows",
@@ -87,7 +87,7 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
         "what a producer came to is asked after its next start alone",
         "oncegate.ledgers.kafka.shard.ownership::Ownership._end_all",
         delete("self.user_partitions.ended(before)"),
-        f"{_USERS}::test_what_one_opener_has_left_undone_the_next_one_does",
+        f"{_USERS}::test_markers_left_open_by_one_opener_are_written_by_the_next",
     ),
     one(
         "rows that were aborted stay open where their marker was lost",

@@ -23,25 +23,25 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         "records of a frame are counted by its batches",
         "oncegate.ledgers.kafka.shard.blobs::Blobs.records",
         replace("sum((int(batch.encoded.record_count()) for batch in self.batches))", "len(self.batches)"),
-        f"{_OWNERS}::test_an_append_in_doubt_behind_a_frame_of_several_records_is_decided",
+        f"{_OWNERS}::test_an_append_in_doubt_after_a_frame_of_several_records_is_decided",
     ),
     one(
         "what a newer owner has deleted is told as damage",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._end_of",
         replace("followed", "False", nth=2),
-        f"{_OWNERS}::test_what_a_newer_owner_has_replaced_and_deleted_is_no_damage",
+        f"{_OWNERS}::test_records_replaced_and_deleted_by_a_newer_owner_are_no_damage",
     ),
     one(
         "an owner that was followed tells what it remembers",
         "oncegate.engine.commit.proven::answers.decorate.proven",
         replace("group_commit.fenced_by_appends and (not _stays_true(answer))", "False"),
-        f"{_OWNED}::test_an_owner_that_was_followed_tells_nothing_that_may_be_untrue_by_now",
+        f"{_OWNED}::test_a_superseded_owner_answers_nothing_that_may_be_outdated",
     ),
     one(
         "an owner that was followed denies what it does not know",
         "oncegate.engine.commit.proven::answers.decorate.proven",
         delete("await group_commit.owned(since)", nth=1),
-        f"{_OWNED}::test_an_owner_that_was_followed_tells_nothing_that_may_be_untrue_by_now",
+        f"{_OWNED}::test_a_superseded_owner_answers_nothing_that_may_be_outdated",
     ),
     one(
         "an append that began before a request proves who owns the ledger after it",
@@ -54,7 +54,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         "oncegate.ledgers.server.ledger::RemoteLedger",
         delete("fenced_by_appends = True"),
         "tests/faults/kafka/test_served.py::"
-        "test_a_gateway_that_slept_while_it_was_followed_tells_nothing_that_it_remembers",
+        "test_a_gateway_that_slept_while_it_was_superseded_answers_nothing_from_memory",
     ),
     one(
         "the mark of a ledger without its first frames is that of a frame without entries",
@@ -66,7 +66,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         "an owner goes on in a topic that was made anew below it",
         "oncegate.ledgers.kafka.shard.writer::FrameWriter.write",
         delete("self._require_grown(...)"),
-        f"{_DAMAGE}::test_a_topic_that_is_made_anew_under_an_owner_ends_its_ownership_with_the_next_append",
+        f"{_DAMAGE}::test_a_topic_recreated_under_an_owner_ends_its_ownership_with_the_next_append",
     ),
     one(
         "frames that are gone below an owner are found at the next start alone",
@@ -84,7 +84,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
             ),
             after="fold, since = (self._fold, self._taking.changes_since)",
         ),
-        f"{_SLEPT}::test_a_deletion_that_comes_behind_a_successor_takes_nothing_from_it[that goes on]",
+        f"{_SLEPT}::test_a_deletion_after_a_successor_removes_nothing_of_its_records[that goes on]",
     ),
     one(
         "a collector deletes a snapshot once another is written that no frame names yet",
@@ -93,7 +93,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
             "await shorten(self._place.settings, {self._place.states: places[0][0].offset})",
             after="fold, since = (self._fold, self._taking.changes_since)",
         ),
-        f"{_SLEPT}::test_a_deletion_that_comes_behind_a_successor_takes_nothing_from_it[that goes on]",
+        f"{_SLEPT}::test_a_deletion_after_a_successor_removes_nothing_of_its_records[that goes on]",
     ),
     one(
         "an upkeep deletes what a collection replaces that is not committed",
@@ -102,7 +102,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
             "fold.adopt(compacted, fold.last_offset)",
             after=("compacted = self._compacted(mark, places, states_from, self._place.keys.wrap(self.key))"),
         ),
-        f"{_SLEPT}::test_nothing_is_deleted_before_the_frame_that_stands_for_it_is_committed",
+        f"{_SLEPT}::test_nothing_is_deleted_before_the_frame_that_replaces_it_is_committed",
     ),
     one(
         "a list goes on with a producer of which a record was refused",
@@ -114,7 +114,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         "a partition is taken for the names of two topics",
         "oncegate.ledgers.kafka.refusals::_topic",
         replace("str | TopicPartition", "str"),
-        f"{_REFUSALS}::test_a_partition_that_may_not_be_read_is_told_by_its_topic",
+        f"{_REFUSALS}::test_a_partition_that_may_not_be_read_is_reported_with_its_topic",
     ),
     one(
         "a gateway that was followed opens its ledger again",
@@ -174,13 +174,13 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
             "self._shortened_to = compacted.position",
             after=("if compacted is None or compacted.position <= self._shortened_to or self._replays:\n    ..."),
         ),
-        f"{_OWNERS}::test_what_a_compaction_replaced_is_deleted_after_a_deletion_that_failed",
+        f"{_OWNERS}::test_compacted_records_are_deleted_after_a_deletion_that_failed",
     ),
     one(
         "an opener starts the ids before it before it heals what they wrote",
         "oncegate.ledgers.kafka.shard.ownership::Ownership._end_all",
         delete("await markers.heal(ids)", nth=1),
-        f"{_MARKERS}::test_what_was_forgotten_is_healed_also_behind_a_start_that_came_to_no_healing",
+        f"{_MARKERS}::test_forgotten_markers_are_healed_even_after_a_start_without_healing",
     ),
     one(
         "whoever changes the list starts its id before it heals it",

@@ -33,7 +33,7 @@ KAFKA_PLAN: tuple[Mutant, ...] = (
         "a reader is told the right of a writer",
         "oncegate.ledgers.kafka.reading::Reader.__init__",
         without("READING"),
-        f"{_REFUSALS}::test_a_reader_is_told_the_right_that_it_lacks",
+        f"{_REFUSALS}::test_a_reader_gets_an_error_with_the_missing_right",
     ),
     one(
         "files of passwords and keys are read once",
@@ -47,13 +47,13 @@ KAFKA_PLAN: tuple[Mutant, ...] = (
         "what aiokafka stumbles over in a login is let through",
         "oncegate.ledgers.kafka.client::Session._do_sasl_handshake",
         replace("(ValueError, LookupError, AssertionError)", "ZeroDivisionError"),
-        f"{_REFUSALS}::test_an_answer_to_a_password_that_is_none_is_told_in_one_line",
+        f"{_REFUSALS}::test_an_answer_to_an_invalid_password_is_reported_in_one_line",
     ),
     one(
         "a batch that is too large is told as any that is refused",
         "oncegate.ledgers.kafka.transactions.guard::Guard._not_written",
         replace("isinstance(error, MessageSizeTooLargeError)", "False"),
-        f"{_REFUSALS}::test_a_batch_that_a_topic_does_not_take_is_told_with_the_limit_and_the_others_are_taken",
+        f"{_REFUSALS}::test_a_batch_refused_by_a_topic_is_reported_with_the_limit_and_the_others_are_accepted",
     ),
     one(
         "a topic without an answer is named beside one that refuses a size",

@@ -36,7 +36,7 @@ KAFKA_ROWS: tuple[Mutant, ...] = (
         "an opener leaves open what its predecessor had begun",
         "oncegate.ledgers.kafka.shard.ownership::Ownership.begin",
         delete("await self._end_all(...)"),
-        "tests/faults/kafka/test_standby_ledger.py::test_a_transaction_that_its_owner_left_open_holds_nobody_up",
+        "tests/faults/kafka/test_standby_ledger.py::test_a_transaction_left_open_by_its_owner_blocks_no_reader",
     ),
     one(
         "a witness is written before the frame that it is of",

@@ -5,7 +5,7 @@ from tests.mutants.mutant import Mutant, one
 
 _TESTS = "tests/client/spark/test_records.py"
 _REFUSED = f"{_TESTS}::test_what_can_be_no_record_is_refused_with_the_line_to_write"
-_OPTIONS = f"{_TESTS}::test_options_that_say_nothing_of_records_are_refused"
+_OPTIONS = f"{_TESTS}::test_options_without_meaning_for_records_are_refused"
 
 KAFKA_SINK: tuple[Mutant, ...] = (
     one(
@@ -90,6 +90,6 @@ KAFKA_SINK: tuple[Mutant, ...] = (
         "a read waits for ever for a topic of Kafka's",
         "oncegate_spark.spark.readers.common::_check_here",
         replace("brokers", "False", nth=2),
-        f"{_TESTS}::test_a_read_says_how_kafka_is_read",
+        f"{_TESTS}::test_a_read_shows_how_kafka_is_read",
     ),
 )

@@ -16,19 +16,19 @@ KAFKA_STAGES: tuple[Mutant, ...] = (
             ),
             after="changes: list[CatalogChange] = []",
         ),
-        f"{_TESTS}::test_what_was_given_up_or_never_written_is_not_held",
+        f"{_TESTS}::test_dropped_or_unwritten_rows_are_not_cached",
     ),
     one(
         "what is held comes before what is read back",
         "oncegate.ledgers.kafka.shard.readback::Readback._found",
         replace("(*locations, None)", "(*sorted(locations, key=lambda at: self._cached(at) is None), None)"),
-        f"{_TESTS}::test_what_is_held_and_what_is_read_back_come_in_the_order_of_the_batch",
+        f"{_TESTS}::test_cached_and_read_back_rows_come_in_the_order_of_the_batch",
     ),
     one(
         "rows that were given up are held on",
         "oncegate.ledgers.kafka.shard.ledger::KafkaLedger._given_up",
         delete("self._place.stage_cache.drop(...)"),
-        f"{_TESTS}::test_what_was_given_up_or_never_written_is_not_held",
+        f"{_TESTS}::test_dropped_or_unwritten_rows_are_not_cached",
     ),
     one(
         "the cache has no bound",

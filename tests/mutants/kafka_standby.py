@@ -16,13 +16,13 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
             "True or now_s >= self._seen_s + self._takeover_s",
         ),
         f"{_LEDGERS}::test_a_standby_keeps_its_promises[a_standby_reads_on_and_fences_nobody]",
-        f"{_ELECTION}::test_who_beats_is_followed_by_nobody_and_who_is_silent_is",
+        f"{_ELECTION}::test_an_owner_that_beats_is_not_superseded_and_a_silent_one_is",
     ),
     one(
         "a goodbye is not heard",
         "oncegate.ledgers.server.election::Election.close",
         delete("await self._list.beat(...)"),
-        f"{_ELECTION}::test_where_nobody_is_or_the_last_one_said_goodbye_a_standby_is_next_at_once",
+        f"{_ELECTION}::test_without_an_owner_or_after_its_goodbye_a_standby_is_next_at_once",
     ),
     one(
         "a time in which nothing could be heard counts as silence",
@@ -67,7 +67,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
         "what a standby has read vouches for the topic",
         "oncegate.ledgers.kafka.shard.opening::_read_on",
         replace("last is None or last.end != warm.end", "False"),
-        f"{_LEDGERS}::test_what_a_standby_has_read_does_not_vouch_for_a_topic_that_lost_it",
+        f"{_LEDGERS}::test_the_entries_read_by_a_standby_do_not_vouch_for_a_topic_that_lost_them",
     ),
     one(
         "a standby is not held against the witness",
@@ -96,7 +96,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
                 replace("committed.stable_end", "committed.bounds"),
             ),
         ),
-        (f"{_LEDGERS}::test_a_transaction_that_its_owner_left_open_holds_nobody_up",),
+        (f"{_LEDGERS}::test_a_transaction_left_open_by_its_owner_blocks_no_reader",),
     ),
     one(
         "a standby makes namespaces",
@@ -108,12 +108,12 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
         "an owner that was followed is ready until it writes",
         "oncegate.engine.commit.group_commit::GroupCommit.ending",
         delete("if self._in_doubt_to is None:\n    ..."),
-        "tests/engine/recovery/test_standby.py::test_who_was_followed_stands_by_again_though_nothing_is_written",
+        "tests/engine/recovery/test_standby.py::test_a_superseded_owner_becomes_a_standby_even_if_nothing_is_written",
     ),
     one(
         "an owner that was fenced stays down though it could stand by",
         "oncegate.engine.recovery.owner::Owner._take",
         replace("self._state is State.SUPERSEDED and self._world.standbys is not None", "False"),
-        f"{_PROCESSES}::test_a_paused_owner_that_wakes_behind_its_successor_grants_nothing_and_stands_by",
+        f"{_PROCESSES}::test_a_paused_owner_that_wakes_after_its_successor_grants_nothing_and_becomes_a_standby",
     ),
 )

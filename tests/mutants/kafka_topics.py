@@ -59,7 +59,7 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         "a transaction begins behind a broker that was lost meanwhile",
         "oncegate.ledgers.kafka.watch::Watch.is_lost",
         replace("self._was_cut and self._is_beginning", "False"),
-        f"{_LOST}::test_a_transaction_behind_a_broker_that_ends_meanwhile_is_not_begun",
+        f"{_LOST}::test_a_transaction_on_a_broker_that_ends_meanwhile_is_not_begun",
     ),
     one(
         "an owner that slept does not look whether its broker is the same",
@@ -99,13 +99,13 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
             ("Target(send.topic, topics.counts, now_ms(), turn + number, topics.compression, send.origin)"),
             "Target(send.topic, topics.counts, now_ms(), turn + number, origin=send.origin)",
         ),
-        f"{_COMPRESSED}::test_rows_lie_in_batches_of_the_codec_that_the_setting_names",
+        f"{_COMPRESSED}::test_rows_are_in_batches_of_the_configured_codec",
     ),
     one(
         "a compression that nobody has is taken",
         "oncegate.ledgers.kafka.address::_compression",
         replace("value not in (known := get_args(Compression))", "(known := get_args(Compression)) == ()"),
-        "tests/faults/kafka/test_address.py::test_what_is_wrong_with_a_url_is_said",
+        "tests/faults/kafka/test_address.py::test_errors_in_a_url_are_reported",
     ),
     one(
         "a batch is compressed that becomes larger by it",
@@ -138,7 +138,7 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         "rows that are only counted are told as offsets",
         "oncegate.engine.usecases.produce::Records._earlier_ranges",
         replace("not self._places.elsewhere", "True"),
-        "tests/engine/usecases/test_places_elsewhere.py::test_the_first_answer_and_the_retry_s_tell_the_same_offsets",
+        "tests/engine/usecases/test_places_elsewhere.py::test_the_first_answer_and_the_retry_s_return_the_same_offsets",
     ),
     one(
         "a stage that waits is deleted with one behind it",
@@ -150,7 +150,7 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         "stages lie among archives",
         "oncegate.ledgers.kafka.shard.append_ranges::AppendRanges.__init__",
         replace("OUTPUTS if one.range_id in published else STAGES", "OUTPUTS"),
-        f"{_STAGES}::test_what_is_published_as_it_is_written_lies_apart",
+        f"{_STAGES}::test_rows_published_as_they_are_written_are_kept_apart",
     ),
     one(
         "first writes to the list of namespaces make a producer each, of which one is closed",

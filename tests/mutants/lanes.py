@@ -28,7 +28,7 @@ LANES: tuple[Mutant, ...] = (
         "a driver's token for each ack",
         "oncegate_spark.spark.acks::token_of",
         replace("hashlib.sha256(f'oncegate driver {run}'.encode()).hexdigest()[:32]", "os.urandom(16).hex()"),
-        f"{_ACKS}::test_an_older_run_that_still_acks_is_told_so_and_disturbs_nobody",
+        f"{_ACKS}::test_an_older_run_that_still_acks_gets_an_error_and_disturbs_no_other",
     ),
     one(
         "a failed ack forgotten",
@@ -40,7 +40,7 @@ LANES: tuple[Mutant, ...] = (
         "a refused part forgotten",
         "oncegate_spark.spark.acks::_ack",
         replace("left if acked.refused else None", "None"),
-        f"{_ACKS}::test_of_an_ack_that_is_refused_in_part_the_rest_is_done_with_and_told",
+        f"{_ACKS}::test_an_ack_refused_in_part_is_done_for_the_rest_and_reported",
     ),
     one(
         "a refused part keeps later batches from being acked",
@@ -72,7 +72,7 @@ LANES: tuple[Mutant, ...] = (
         "busy taken for success",
         "oncegate_spark.spark.writers.sequenced::all_ours",
         replace("verdicts.unsettled", "False", nth=1),
-        f"{_LANES}::test_a_task_that_is_told_to_wait_or_stop_never_reports_success",
+        f"{_LANES}::test_a_task_that_must_wait_or_stop_never_reports_success",
     ),
     one(
         "a lane's rows never completed",
@@ -129,7 +129,7 @@ LANES: tuple[Mutant, ...] = (
         "the sequence before lost in a header",
         "oncegate.transports.http.routes.producers::_request_of_raw",
         replace("call.number('Oncegate-Prev-Sequence')", "None"),
-        f"{_PRODUCERS}::test_a_gap_is_told_in_every_encoding",
+        f"{_PRODUCERS}::test_a_gap_is_reported_in_every_encoding",
     ),
     one(
         "a batch lost in a header",
@@ -144,7 +144,7 @@ LANES: tuple[Mutant, ...] = (
             "SequenceRequest(producer, epoch, token, call, found, asked.prev_sequence)",
             "SequenceRequest(producer, epoch, token, call, found)",
         ),
-        f"{_PRODUCERS}::test_a_gap_is_told_in_every_encoding",
+        f"{_PRODUCERS}::test_a_gap_is_reported_in_every_encoding",
     ),
     one(
         "rows of a topic that was made again are dropped as written",
@@ -156,7 +156,7 @@ LANES: tuple[Mutant, ...] = (
         "a producer from before sources were named is refused",
         "oncegate.index.source_offsets::SourceIds.known",
         replace("SourceKnown.FIRST", "SourceKnown.OTHER"),
-        f"{_SOURCES}::test_a_producer_from_before_sources_were_named_goes_on_and_is_completed",
+        f"{_SOURCES}::test_a_producer_from_before_source_names_continues_and_gets_its_name",
     ),
     one(
         "sources are forgotten by a snapshot",
@@ -170,7 +170,7 @@ LANES: tuple[Mutant, ...] = (
         replace(
             "max(producer.position, source_ids.position_of(self.journal, '', request.producer))", "producer.position"
         ),
-        f"{_SOURCES}::test_a_source_is_recorded_before_it_is_told",
+        f"{_SOURCES}::test_a_source_is_recorded_before_it_is_answered",
     ),
     one(
         "a lane of write=direct has no source",

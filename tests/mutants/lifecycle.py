@@ -18,8 +18,8 @@ LIFECYCLE: tuple[Mutant, ...] = (
         "oncegate.ledgers.server.ledger::RemoteLedger.end_beside",
         replace("isinstance(why, LedgerFenced) and self._one.locked()", "False"),
         "tests/faults/redis/test_ledger_ownership.py::"
-        "test_a_newer_owner_that_upkeep_finds_ends_a_ledger_behind_the_append_under_way",
-        "tests/faults/kafka/test_served.py::test_a_gateway_that_slept_while_it_was_followed_tells_nothing_that_it_remembers",
+        "test_a_newer_owner_found_by_upkeep_ends_a_ledger_after_the_append_under_way",
+        "tests/faults/kafka/test_served.py::test_a_gateway_that_slept_while_it_was_superseded_answers_nothing_from_memory",
     ),
     one(
         "an append whose end is unknown is reported as not written",
@@ -83,7 +83,7 @@ LIFECYCLE: tuple[Mutant, ...] = (
         "what has ended serves again without an opening",
         f"{_TABLE}::AFTER",
         replace("_FOLLOWS", "_SERVES"),
-        f"{_LIFE}::test_what_has_ended_serves_again_only_by_a_new_opening",
+        f"{_LIFE}::test_an_ended_ledger_serves_again_only_after_a_new_opening",
     ),
     one(
         "damage passes for another owner's ledger when it cannot be reached",
@@ -111,10 +111,10 @@ LIFECYCLE: tuple[Mutant, ...] = (
             "vars(self).setdefault('ending', Ending(event, error))",
             "vars(self).update(ending=Ending(event, error)) or self.ending",
         ),
-        f"{_ENDS}::test_of_several_ends_the_first_counts_and_is_told_once",
+        f"{_ENDS}::test_of_several_ends_the_first_counts_and_is_reported_once",
         f"{_LIFE}::test_the_first_end_that_is_written_counts_for_every_reader",
         "tests/engine/recovery/test_unchecked_claims.py::"
-        "test_a_ledger_that_its_upkeep_has_ended_lets_nothing_pass_by_the_append_that_is_told_so",
+        "test_a_ledger_ended_by_its_upkeep_lets_nothing_pass_after_the_append_that_gets_the_error",
     ),
     one(
         "an append under way is told the end that was found beside it",

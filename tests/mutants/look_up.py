@@ -10,8 +10,8 @@ LOOK_UP: tuple[Mutant, ...] = (
         "a claim whose lease is over is told as a free id",
         "oncegate.core.claims::LOOK_UP",
         replace("_IS_LEFT", "_IS_FREE"),
-        f"{_HTTP}::test_a_claim_whose_lease_is_over_is_told_from_a_free_id",
-        "tests/index/claims/test_cells.py::test_a_look_up_grants_nothing_and_says_the_same_to_whoever_asks",
+        f"{_HTTP}::test_a_claim_with_an_expired_lease_is_distinguished_from_a_free_id",
+        "tests/index/claims/test_cells.py::test_a_look_up_grants_nothing_and_has_the_same_answer_for_every_caller",
     ),
     one(
         "a look-up is counted as if it had asked to write",
@@ -38,6 +38,6 @@ LOOK_UP: tuple[Mutant, ...] = (
         "ids are looked up in the set of claims whatever set is named",
         "oncegate.transports.http.routes.claims::_look_up_request",
         replace("call.shard.fingerprints(id_set, CLAIMED)", "call.shard.fingerprints(None, CLAIMED)"),
-        f"{_HTTP}::test_known_held_and_free_ids_are_told_apart_in_every_encoding",
+        f"{_HTTP}::test_known_held_and_free_ids_are_distinguished_in_every_encoding",
     ),
 )

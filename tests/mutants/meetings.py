@@ -28,13 +28,13 @@ MEETINGS: tuple[Mutant, ...] = (
         "an older name commits again",
         "oncegate.index.committed_names::CommittedNames.get",
         replace("self.older.get(name)", "None"),
-        f"{_COMMITS}::test_an_older_name_never_commits_again_and_its_replay_is_told_by_its_input",
+        f"{_COMMITS}::test_an_older_name_never_commits_again_and_its_replay_is_judged_by_its_input",
     ),
     one(
         "an older name is told by the first bytes of its nonce",
         "oncegate.index.committed_names::short_nonce",
         replace("hashlib.sha256(nonce).digest()", "nonce"),
-        f"{_COMMITS}::test_an_older_name_never_commits_again_and_its_replay_is_told_by_its_input",
+        f"{_COMMITS}::test_an_older_name_never_commits_again_and_its_replay_is_judged_by_its_input",
     ),
     one(
         "who asks for an older name is forgotten at once",
@@ -101,7 +101,7 @@ MEETINGS: tuple[Mutant, ...] = (
         "a snapshot of the catalog is of a later moment",
         "oncegate.ledgers.catalog::Catalog._changing",
         delete("if self._saved is not None:\n    ..."),
-        "tests/faults/ledger/test_catalog.py::test_pieces_say_what_was_there_when_they_were_asked_for",
+        "tests/faults/ledger/test_catalog.py::test_pieces_hold_the_catalog_at_the_time_of_the_request",
     ),
     one(
         "a snapshot of producers is of a later moment",
@@ -131,7 +131,7 @@ MEETINGS: tuple[Mutant, ...] = (
         "rows without keys are bound to a layout",
         "oncegate.engine.usecases.batches::Batches.stage",
         replace("0 if request.keys is None else partitions", "partitions"),
-        "tests/engine/usecases/test_partitioning.py::test_what_was_staged_without_keys_may_lie_anywhere",
+        "tests/engine/usecases/test_partitioning.py::test_rows_staged_without_keys_may_be_in_any_partition",
     ),
     one(
         "a lane's write on a lease that is half spent",
@@ -182,7 +182,7 @@ MEETINGS: tuple[Mutant, ...] = (
                 move("await self.journal.group_commit.durable(...)", after="if topic is None:\n    ..."),
             ),
         ),
-        ("tests/engine/usecases/test_topics.py::test_no_offset_is_told_of_what_came_while_it_waited",),
+        ("tests/engine/usecases/test_topics.py::test_offsets_do_not_include_rows_that_came_while_waiting",),
     ),
     one(
         "one note for all writes of a batch",
@@ -194,13 +194,13 @@ MEETINGS: tuple[Mutant, ...] = (
         "what the witness saw during a sync forgotten",
         "oncegate.ledgers.witness::WitnessWriter.sync",
         swap("self._dirty = False", "try:\n    ...\nexcept OSError as error:\n    ..."),
-        "tests/faults/ledger/test_witness.py::test_what_is_seen_while_a_sync_runs_is_synced_by_the_next",
+        "tests/faults/ledger/test_witness.py::test_positions_seen_during_a_sync_are_synced_by_the_next",
     ),
     one(
         "a row that leaves memory is shared",
         "oncegate.index.claims.row_sharing::RowSharing._shared",
         replace("(holders.remembered[done] == 0) & (holders.pins[done] == 0)", "holders.remembered[done] == 0"),
-        f"{_SHARING}::test_a_row_that_is_leaving_memory_takes_in_no_more_ids",
+        f"{_SHARING}::test_a_row_that_is_leaving_memory_accepts_no_more_ids",
     ),
     one(
         "a shared row that retired meanwhile",
@@ -218,7 +218,7 @@ MEETINGS: tuple[Mutant, ...] = (
         "room kept for whoever went away",
         "oncegate.transports.incoming::admit",
         replace("BaseException", "Exception"),
-        f"{_INCOMING}::test_whoever_goes_away_while_its_body_is_read_gives_its_room_back",
+        f"{_INCOMING}::test_a_client_that_disconnects_while_its_body_is_read_returns_its_room",
     ),
     one(
         "a body that is here already takes no room",
@@ -233,13 +233,13 @@ MEETINGS: tuple[Mutant, ...] = (
             "gateway.admission.enter(size_bytes)",
             after="if size_bytes > head.bytes_max:\n    ...",
         ),
-        f"{_INCOMING}::test_of_several_refusals_the_first_of_the_order_is_told_and_nothing_stays_reserved",
+        f"{_INCOMING}::test_of_several_refusals_the_first_of_the_order_is_returned_and_nothing_stays_reserved",
     ),
     one(
         "a body over the limit asks for its namespace first",
         "oncegate.transports.incoming::admit",
         delete("if size_bytes > head.bytes_max:\n    ..."),
-        f"{_INCOMING}::test_of_several_refusals_the_first_of_the_order_is_told_and_nothing_stays_reserved",
+        f"{_INCOMING}::test_of_several_refusals_the_first_of_the_order_is_returned_and_nothing_stays_reserved",
     ),
     one(
         "a name's length counted in characters",
@@ -268,12 +268,12 @@ MEETINGS: tuple[Mutant, ...] = (
             "f\"the ledger leaves out {', '.join(missing)}\" if missing else None",
             "f\"the ledger leaves out {', '.join(missing)}\" if leaving_out else None",
         ),
-        "tests/testing/test_abilities.py::test_a_ledger_without_it_passes_the_rest_and_is_told_what_was_skipped",
+        "tests/testing/test_abilities.py::test_a_ledger_without_an_ability_passes_the_rest_and_gets_a_list_of_what_was_skipped",
     ),
     one(
         "an ability that may be left out in silence",
         "oncegate.ports.ledger::LEAVING_OUT",
         replace("Ability.NAMESPACES", "Ability.OUTPUTS"),
-        "tests/testing/test_abilities.py::test_each_ability_that_may_be_left_out_says_what_becomes_of_it",
+        "tests/testing/test_abilities.py::test_each_ability_that_may_be_left_out_has_its_consequence_described",
     ),
 )

@@ -48,7 +48,7 @@ METRICS: tuple[Mutant, ...] = (
         "a label for every namespace",
         "oncegate.engine.metrics.reader::MetricsReader._assign",
         replace("len(self._alone) < most", "len(self._alone) >= 0"),
-        f"{_READ}::test_namespaces_beyond_the_limit_are_told_together",
+        f"{_READ}::test_namespaces_beyond_the_limit_are_exported_together",
     ),
     one(
         "a version in Accept that nobody else takes",
@@ -66,7 +66,7 @@ METRICS: tuple[Mutant, ...] = (
         "every duplicate of one's own is a retry",
         "oncegate.index.claims.firsts::duplicates_of",
         replace("Cause.UPSTREAM", "Cause.CLIENT_RETRY"),
-        f"{_CAUSES}::test_what_one_attempt_brings_twice_its_source_has_twice",
+        f"{_CAUSES}::test_an_id_twice_in_one_attempt_is_twice_in_its_source",
     ),
     one(
         "a retry is known by the claim that is remembered alone",
@@ -90,7 +90,7 @@ METRICS: tuple[Mutant, ...] = (
         "a taken id has no other job",
         "oncegate.index.claims.firsts::duplicates_of",
         delete("causes[held & is_taken | asked.takes] = Cause.OTHER_JOB"),
-        f"{_CAUSES}::test_what_an_owner_took_is_another_jobs",
+        f"{_CAUSES}::test_ids_taken_by_an_owner_are_another_jobs",
     ),
     one(
         "duplicates of claims that are batched have no cause",

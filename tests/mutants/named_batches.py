@@ -70,13 +70,13 @@ NAMED_BATCHES: tuple[Mutant, ...] = (
         "a version is skipped for one that is not durable",
         "oncegate.engine.usecases.batches::Batches._skip",
         delete("await journal.group_commit.all_durable()"),
-        f"{_COMMITS}::test_a_skipped_version_is_told_once_the_higher_one_is_durable",
+        f"{_COMMITS}::test_a_skipped_version_is_reported_once_the_higher_one_is_durable",
     ),
     one(
         "what follows a batch that was read again is another history",
         "oncegate.engine.usecases.batches::Batches._commit",
         replace("request.digest or b'' if is_same and facts.digests is not DigestMatch.EQUAL else b''", "b''"),
-        f"{_COMMITS}::test_a_restored_checkpoint_goes_on_where_it_reads_the_same",
+        f"{_COMMITS}::test_a_restored_checkpoint_continues_if_it_reads_the_same",
     ),
     one(
         "what older names read is not kept",
@@ -88,7 +88,7 @@ NAMED_BATCHES: tuple[Mutant, ...] = (
         "offsets are equal rows",
         "oncegate_spark.spark.checkpoint.reads::Reads.digest_with",
         replace("self.is_whole", "True"),
-        f"{_READS}::test_where_offsets_do_not_say_which_rows_they_were_the_rows_count_too",
+        f"{_READS}::test_without_offsets_of_the_rows_their_number_is_compared_too",
     ),
     one(
         "a batch reads one file too many",

@@ -47,13 +47,13 @@ ON_DOWN: tuple[Mutant, ...] = (
         "later rows overtake those that wait",
         "oncegate_spark.sync.spilling::Spilling.produce",
         replace("not self._spill.waiting", "True"),
-        f"{_DOWN}::test_rows_that_the_gateway_refuses_hold_those_behind_them_until_they_are_set_aside",
+        f"{_DOWN}::test_rows_refused_by_the_gateway_block_later_ones_until_they_are_set_aside",
     ),
     one(
         "rows are removed before they are done",
         "oncegate_spark.sync.spilling::Spilling._done",
         insert("self._spill.done(number)", after="check_namespace(...)"),
-        f"{_DOWN}::test_rows_that_the_gateway_refuses_hold_those_behind_them_until_they_are_set_aside",
+        f"{_DOWN}::test_rows_refused_by_the_gateway_block_later_ones_until_they_are_set_aside",
     ),
     one(
         "rows that wait are sent without their ids",
@@ -83,7 +83,7 @@ ON_DOWN: tuple[Mutant, ...] = (
         "two processes send one folder",
         "oncegate_spark.spill.folder::_locked",
         replace("fcntl.LOCK_EX", "fcntl.LOCK_SH"),
-        f"{_OWNERSHIP}::test_another_process_is_refused_until_the_first_lets_go",
+        f"{_OWNERSHIP}::test_another_process_is_refused_until_the_first_releases_the_folder",
     ),
     one(
         "a folder grows without bound",
@@ -97,7 +97,7 @@ ON_DOWN: tuple[Mutant, ...] = (
         "what was set aside is overwritten by what is set aside later",
         "oncegate_spark.spill.folder::Spill._found",
         without("ASIDE"),
-        f"{_FOLDER}::test_a_damaged_entry_stops_those_behind_it_until_a_person_sets_it_aside",
+        f"{_FOLDER}::test_a_damaged_entry_stops_later_ones_until_a_person_sets_it_aside",
     ),
     one(
         "rows of another namespace are sent",
@@ -111,13 +111,13 @@ ON_DOWN: tuple[Mutant, ...] = (
         replace_statement(
             ("raise SpillFull(f'{full}; before that: {failed}', outcome=failed.outcome) from failed"), "raise"
         ),
-        f"{_DOWN}::test_a_full_folder_says_what_is_unknown_of_a_request_whose_reply_was_lost",
+        f"{_DOWN}::test_a_full_folder_reports_the_unknown_outcome_of_a_request_whose_reply_was_lost",
     ),
     one(
         "rows that are told STALE are removed unwritten",
         "oncegate_spark.sync.spilling::Spilling._done",
         delete("check_none_stale(...)"),
-        f"{_DOWN}::test_rows_that_are_stale_by_the_time_they_are_sent_are_kept_and_stop_those_behind_them",
+        f"{_DOWN}::test_rows_that_are_stale_when_sent_are_kept_and_block_later_ones",
     ),
     one(
         "an entry is set aside while it is sent",
@@ -137,7 +137,7 @@ ON_DOWN: tuple[Mutant, ...] = (
         replace_statement(
             "self._path(number).unlink(...)", "with suppress(OSError):\n    self._path(number).unlink(missing_ok=True)"
         ),
-        f"{_FOLDER}::test_an_entry_that_cannot_be_removed_is_told_as_written_and_waits_on",
+        f"{_FOLDER}::test_an_entry_that_cannot_be_removed_is_reported_as_written_and_kept",
     ),
     one(
         "each local user reads the rows that wait",
@@ -212,7 +212,7 @@ ON_DOWN: tuple[Mutant, ...] = (
         "a gateway of the version before stops what waits",
         "oncegate_spark.protocol.calls.attempt::produce_spilled",
         replace("SPILLED_MS not in str(error)", "SPILLED_MS in str(error)"),
-        f"{_COUNTED}::test_a_gateway_of_the_version_before_is_sent_the_rows_and_a_log_says_that_nobody_counts_them",
+        f"{_COUNTED}::test_a_gateway_of_the_previous_version_gets_the_rows_and_a_log_line_reports_that_they_are_not_counted",
     ),
     one(
         "what is refused for good is sent once more, as if it had not waited",
@@ -227,7 +227,7 @@ ON_DOWN: tuple[Mutant, ...] = (
             "not isinstance(entry, Produced) or not entry.spilled_ms or not entry.rows",
             "not isinstance(entry, Produced) or not entry.rows",
         ),
-        f"{_COUNTED}::test_rows_that_go_behind_others_that_wait_are_told_too_and_those_that_never_waited_are_not",
+        f"{_COUNTED}::test_rows_queued_after_waiting_ones_are_reported_too_and_rows_that_never_waited_are_not",
         f"{_LINES}::test_rows_that_had_not_waited_have_no_line",
     ),
     one(
@@ -258,19 +258,19 @@ ON_DOWN: tuple[Mutant, ...] = (
         "a refused append leaves a line that has grown",
         "oncegate.index.spilled_rows::SpilledRows.apply.undo",
         replace("at is not None and before is not None", "False"),
-        f"{_ENGINE}::test_rows_that_a_full_disk_refuses_are_neither_counted_nor_told",
+        f"{_ENGINE}::test_rows_refused_by_a_full_disk_are_neither_counted_nor_logged",
     ),
     one(
         "rows that were refused stay in the sum",
         "oncegate.index.spilled_rows::SpilledRows.apply.undo",
         delete("self.rows -= entry.rows"),
-        f"{_ENGINE}::test_rows_that_a_full_disk_refuses_are_neither_counted_nor_told",
+        f"{_ENGINE}::test_rows_refused_by_a_full_disk_are_neither_counted_nor_logged",
     ),
     one(
         "what had waited is forgotten by a compaction",
         "oncegate.index.shard::ShardIndex._in_order",
         replace("spilled.restore", "bool"),
-        f"{_LINES}::test_a_snapshot_knows_all_lines_and_the_next_entry_goes_on_with_them",
+        f"{_LINES}::test_a_snapshot_has_all_lines_and_the_next_entry_continues_them",
     ),
     one(
         "a client's clock that is ahead is taken as it is",
@@ -288,13 +288,13 @@ ON_DOWN: tuple[Mutant, ...] = (
         "nobody says whose rows had waited",
         "oncegate.transports.incoming::admit",
         replace("principal.name", "''"),
-        f"{_DOORS}::test_every_door_counts_them_and_tells_operators_whose_they_are",
+        f"{_DOORS}::test_every_transport_counts_them_and_shows_operators_whose_they_are",
     ),
     one(
         "JSON's word that rows had waited is passed over",
         "oncegate.transports.http.routes.topics::_request_of_rows",
         replace("message.spilled_ms", "None"),
-        f"{_DOORS}::test_every_door_counts_them_and_tells_operators_whose_they_are",
+        f"{_DOORS}::test_every_transport_counts_them_and_shows_operators_whose_they_are",
     ),
     one(
         "a named batch waits for a gateway that is down, whatever its job says",
@@ -306,18 +306,18 @@ ON_DOWN: tuple[Mutant, ...] = (
         "a read waits for a gateway that is down, whatever its option says",
         "oncegate_spark.spark.readers.options::ReadOptions.gateway",
         without("on_down="),
-        "tests/spark/test_source_readers.py::test_a_gateway_that_cannot_be_reached_is_said_on_the_driver",
+        "tests/spark/test_source_readers.py::test_an_unreachable_gateway_is_reported_on_the_driver",
     ),
     one(
         "whoever asks where a source goes on waits for a gateway that is down, whatever they say",
         "oncegate_spark.spark.committed_offsets::committed_offsets",
         without("on_down="),
-        "tests/client/spark/test_committed_offsets.py::test_a_gateway_that_is_down_is_waited_for_or_not_as_on_down_says",
+        "tests/client/spark/test_committed_offsets.py::test_a_gateway_that_is_down_is_waited_for_according_to_on_down",
     ),
     one(
         "a helper of Spark takes spill, and lays nothing down",
         "oncegate_spark.protocol.outage::check_without_rows",
         replace("(BLOCK, FAIL)", "ON_DOWN"),
-        "tests/client/spark/test_committed_offsets.py::test_a_gateway_that_is_down_is_waited_for_or_not_as_on_down_says",
+        "tests/client/spark/test_committed_offsets.py::test_a_gateway_that_is_down_is_waited_for_according_to_on_down",
     ),
 )

@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant, one
 _OTHERS = "tests/engine/recovery/test_others_serve.py"
 _FOLDER = "tests/faults/server/test_one_damaged.py"
 _LIFE = "tests/core/test_lifecycle.py"
-_MENDED = f"{_OTHERS}::test_what_is_down_is_opened_again_each_minute_and_serves_once_it_is_mended"
+_MENDED = f"{_OTHERS}::test_a_namespace_that_is_down_is_reopened_each_minute_and_serves_once_repaired"
 _STARTS = f"{_OTHERS}::test_one_namespace_that_cannot_be_opened_is_down_and_the_others_serve"
 
 ONE_NAMESPACE: tuple[Mutant, ...] = (
@@ -56,13 +56,13 @@ ONE_NAMESPACE: tuple[Mutant, ...] = (
         "who asks for a namespace that is down waits for the next opening",
         "oncegate.engine.recovery.owner::Owner.started",
         delete("if (cause := self.cause) is not None:\n    ..."),
-        f"{_OTHERS}::test_while_it_is_opened_again_it_is_down_and_says_why_at_once",
+        f"{_OTHERS}::test_while_it_is_reopened_it_is_down_with_the_reason_at_once",
     ),
     one(
         "the error of a namespace that is down keeps the frames of its opening",
         "oncegate.engine.recovery.owner::Owner._take",
         replace("without_frames(error)", "error"),
-        f"{_OTHERS}::test_what_is_kept_of_an_error_holds_no_frame_of_the_opening",
+        f"{_OTHERS}::test_a_kept_error_holds_no_frame_of_the_opening",
     ),
     one(
         "a crash in the upkeep of one namespace ends that of all",
@@ -134,15 +134,13 @@ ONE_NAMESPACE: tuple[Mutant, ...] = (
         "anybody learns which namespaces there are by a probe of one",
         "oncegate.transports.http.routes.service::ready",
         replace("namespace is not None and access is not None", "False"),
-        "tests/transports/http/test_access_matrix.py"
-        "::test_whether_one_namespace_serves_is_told_to_who_has_a_role_there",
+        "tests/transports/http/test_access_matrix.py::test_the_state_of_a_namespace_is_reported_to_roles_in_it",
     ),
     one(
         "anybody learns which namespaces there are by a probe over gRPC",
         "oncegate.transports.grpc.server::_probe.check",
         replace("slash and server.access is not None", "False"),
-        "tests/transports/grpc/test_access_matrix.py"
-        "::test_whether_one_namespace_serves_is_told_to_who_has_a_role_there",
+        "tests/transports/grpc/test_access_matrix.py::test_the_state_of_a_namespace_is_reported_to_roles_in_it",
     ),
     one(
         "one folder that is gone refuses the whole data folder",
@@ -163,13 +161,13 @@ ONE_NAMESPACE: tuple[Mutant, ...] = (
         "a folder that is gone cannot be deleted",
         "oncegate.ledgers.log.deleted::set_aside",
         replace("not (root / namespace).exists()", "False"),
-        f"{_FOLDER}::test_a_namespace_whose_folder_is_gone_for_good_is_deleted_by_its_name",
+        f"{_FOLDER}::test_a_namespace_whose_folder_is_permanently_gone_is_deleted_by_its_name",
     ),
     one(
         "an accepted ledger is listed alone",
         "oncegate.ledgers.log.admin.init::_accepted",
         replace("{**data.ledgers, namespace: new}", "{namespace: new}"),
-        f"{_FOLDER}::test_accept_goes_on_with_one_namespace_and_leaves_the_others_as_they_are",
+        f"{_FOLDER}::test_accept_continues_with_one_namespace_and_leaves_the_others_unchanged",
     ),
     one(
         "a verification ends at the first damaged ledger",

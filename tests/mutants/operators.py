@@ -13,7 +13,7 @@ OPERATORS = (
         "one id of many is forgotten",
         "oncegate.engine.usecases.operations.actions::Actions.forget",
         replace("known.tobytes", "known[:1].tobytes"),
-        f"{_ENGINE}::test_what_is_forgotten_is_granted_to_whoever_asks_next_and_nothing_else_is",
+        f"{_ENGINE}::test_forgotten_ids_are_granted_to_the_next_caller_and_no_others_are",
     ),
     one(
         "ids forgotten under a live claim",
@@ -37,19 +37,19 @@ OPERATORS = (
         "an action without a word in the ledger",
         "oncegate.engine.usecases.operations.trail::Trail.submit",
         without("told"),
-        f"{_ENGINE}::test_who_is_fenced_is_told_so_and_the_next_attempt_waits_for_no_lease",
+        f"{_ENGINE}::test_a_fenced_attempt_gets_the_error_and_the_next_attempt_waits_for_no_lease",
     ),
     one(
         "the next attempt waits for a fenced one's lease",
         "oncegate.engine.usecases.operations.actions::Actions.fence",
         delete("journal.index.producers.producers[name].lease_until_ms = journal.clock.monotonic_ms()"),
-        f"{_ENGINE}::test_who_is_fenced_is_told_so_and_the_next_attempt_waits_for_no_lease",
+        f"{_ENGINE}::test_a_fenced_attempt_gets_the_error_and_the_next_attempt_waits_for_no_lease",
     ),
     one(
         "the trail ends with a compaction",
         "oncegate.index.shard::ShardIndex._in_order",
         replace("audit.snapshot", "list"),
-        f"{_ENGINE}::test_the_trail_tells_the_newest_first_page_by_page_also_after_a_restart_and_a_collection",
+        f"{_ENGINE}::test_the_trail_lists_the_newest_first_page_by_page_also_after_a_restart_and_a_compaction",
     ),
     one(
         "a refused action pushes the oldest out of the trail",
@@ -64,7 +64,7 @@ OPERATORS = (
             "f'{caller} ({who})' if caller and who and (who != caller) else caller or who or ''",
             "f'{caller} ({who})' if False else who or caller or ''",
         ),
-        f"{_DOOR}::test_the_name_in_the_trail_is_the_credentials_and_what_a_caller_says_stands_beside_it",
+        f"{_DOOR}::test_the_name_in_the_trail_is_the_credentials_and_the_callers_text_is_beside_it",
     ),
     one(
         "a drained gateway grants on hot routes",
@@ -88,13 +88,13 @@ OPERATORS = (
         "a drain is over when the gateway was started anew",
         "oncegate.cli.drain::drain",
         replace("not state['draining']", "False"),
-        "tests/cli/test_operating.py::test_a_drain_of_a_gateway_that_is_started_anew_meanwhile_is_none",
+        "tests/cli/test_operating.py::test_a_drain_of_a_gateway_that_restarts_meanwhile_is_no_drain",
     ),
     one(
         "what an operator sent and nobody answered was not done",
         "oncegate.cli.requests::RunningGateway.text",
         replace("request.get_method() == 'GET'", "True"),
-        "tests/cli/test_requests.py::test_what_was_sent_and_not_answered_is_unknown_and_what_only_asks_is_not",
+        "tests/cli/test_requests.py::test_requests_without_an_answer_are_unknown_and_reads_are_not",
     ),
     one(
         "a verb asks about the default namespace, whichever is named",
@@ -115,7 +115,7 @@ OPERATORS = (
             ("{'outcome': 'not_done', 'verb': 'release', 'holder_gone': holder_gone, **note(reason, who)}"),
             "{'outcome': 'not_done', 'holder_gone': holder_gone, **note(reason, who)}",
         ),
-        "tests/cli/test_operating.py::test_a_claim_is_released_once_it_is_said_that_its_holder_is_gone",
+        "tests/cli/test_operating.py::test_a_claim_is_released_once_its_holder_is_declared_dead",
     ),
     one(
         "a drained gateway says that it recovers",
@@ -154,7 +154,7 @@ OPERATORS = (
         "a lag without the first sequence",
         "oncegate.engine.usecases.operations.overview::Overview.producers",
         replace("-1 if one.watermark is None else one.watermark", "0 if one.watermark is None else one.watermark"),
-        f"{_DOOR}::test_producers_are_listed_by_their_last_activity_and_say_how_far_acks_are_behind",
+        f"{_DOOR}::test_producers_are_listed_by_their_last_activity_with_the_lag_of_acks",
     ),
     one(
         "a console that any script may change",
@@ -171,7 +171,7 @@ OPERATORS = (
                 "form-action 'none'; frame-ancestors 'none'\""
             ),
         ),
-        f"{_DOOR}::test_the_console_is_a_page_for_everybody_that_may_ask_nobody_but_its_gateway",
+        f"{_DOOR}::test_the_console_is_a_public_page_that_may_call_only_its_gateway",
     ),
     one(
         "a set is forgotten by whoever has no terminal",

@@ -12,7 +12,7 @@ _ARRIVE = "tests/transports/http/test_refusals_arrive.py"
 _OVERLOAD = "tests/transports/http/test_overload.py"
 _ACCEPTOR = "tests/transports/http/test_acceptor.py"
 _SHEDDING = "tests/transports/http/test_shedding.py"
-_LEFT = f"{_SHEDDING}::test_what_is_not_plainly_refused_is_left_to_the_usual_way"
+_LEFT = f"{_SHEDDING}::test_requests_that_are_not_plainly_refused_are_left_to_the_usual_way"
 _READ_BEFORE = f"{_SHEDDING}::test_a_request_that_is_read_before_its_connection_is_made_is_answered_as_any_other"
 _INCOMING, _INCOMING_FILE = "tests/transports/test_incoming.py", "service/oncegate/transports/incoming.py"
 
@@ -47,7 +47,7 @@ OVERLOAD: tuple[Mutant, ...] = (
                 "    turn.set_result(self.hold(caller, size_bytes))"
             ),
         ),
-        f"{_ADMISSION}::test_who_waits_for_room_goes_on_when_there_is_some_and_keeps_no_other_caller_waiting",
+        f"{_ADMISSION}::test_a_caller_that_waits_for_room_continues_when_there_is_some_and_keeps_no_other_caller_waiting",
     ),
     one(
         "room of an answer that is dropped is lost",
@@ -143,7 +143,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         "gRPC speaks TLS 1.2",
         "oncegate.transports.grpc",
         delete("os.environ['GRPC_SSL_CIPHER_SUITES'] = 'ECDHE-PSK-CHACHA20-POLY1305'"),
-        "tests/transports/test_tls.py::test_both_doors_speak_tls_1_3_alone_and_no_session_goes_on_in_a_later_connection",
+        "tests/transports/test_tls.py::test_http_and_grpc_speak_tls_1_3_alone_and_no_session_continues_in_a_later_connection",
     ),
     one(
         "a session over gRPC goes on in a later connection",
@@ -152,7 +152,7 @@ OVERLOAD: tuple[Mutant, ...] = (
             "grpc.dynamic_ssl_server_credentials(newest(), newest, tls.asks_callers)",
             "grpc.dynamic_ssl_server_credentials(newest(), lambda: None, tls.asks_callers)",
         ),
-        "tests/transports/test_tls.py::test_both_doors_speak_tls_1_3_alone_and_no_session_goes_on_in_a_later_connection",
+        "tests/transports/test_tls.py::test_http_and_grpc_speak_tls_1_3_alone_and_no_session_continues_in_a_later_connection",
     ),
     one(
         "a refusal is followed by a reset",
@@ -166,7 +166,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         replace_statement(
             "self._lingering = self.loop.call_later(closing.LINGER_S, transport.abort)", "self._refuse(self._full)"
         ),
-        f"{_ARRIVE}::test_who_connects_beyond_the_limit_is_told_so_once_it_has_asked",
+        f"{_ARRIVE}::test_a_connection_beyond_the_limit_gets_its_refusal_after_its_request",
     ),
     one(
         "a refused connection is kept until its caller closes it",
@@ -203,13 +203,13 @@ OVERLOAD: tuple[Mutant, ...] = (
         "what is answered at its deadline is refused",
         "oncegate.engine.admission::Admission.queue",
         shift("DEADLINE_WAITS * wait_ms <= left_ms"),
-        f"{_ADMISSION}::test_a_request_that_would_wait_beyond_its_deadline_is_refused_and_told_when_to_come_again",
+        f"{_ADMISSION}::test_a_request_that_would_wait_beyond_its_deadline_is_refused_with_a_delay",
     ),
     one(
         "a deadline is as far off as the wait, and the answer comes after it",
         "oncegate.engine.admission::DEADLINE_WAITS",
         replace("2", "1"),
-        f"{_ADMISSION}::test_a_request_that_would_wait_beyond_its_deadline_is_refused_and_told_when_to_come_again",
+        f"{_ADMISSION}::test_a_request_that_would_wait_beyond_its_deadline_is_refused_with_a_delay",
     ),
     one(
         "a deadline counts for nothing",
@@ -221,7 +221,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         "who is refused for its wait is not told how long it is",
         "oncegate.engine.admission::Admission.queue",
         without("retry_after_ms="),
-        f"{_ADMISSION}::test_a_request_that_would_wait_beyond_its_deadline_is_refused_and_told_when_to_come_again",
+        f"{_ADMISSION}::test_a_request_that_would_wait_beyond_its_deadline_is_refused_with_a_delay",
     ),
     one(
         "time without requests is counted as service",
@@ -252,7 +252,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         "oncegate.transports.incoming::admit",
         replace("head.call not in SETTLING", "True"),
         f"{_INCOMING}::test_what_settles_something_is_not_refused_for_its_wait",
-        f"{_OVERLOAD}::test_what_a_claim_is_settled_by_is_not_refused_at_either_door",
+        f"{_OVERLOAD}::test_settling_a_claim_is_not_refused_over_http_or_grpc",
     ),
     one(
         "who goes away is waited for",
@@ -363,25 +363,25 @@ OVERLOAD: tuple[Mutant, ...] = (
         "connections are checked for ever",
         "oncegate.transports.http.server.shedding::Shedding.refusal",
         delete("admission.early_checks -= 1"),
-        f"{_SHEDDING}::test_connections_are_checked_after_a_refusal_until_so_many_have_come",
+        f"{_SHEDDING}::test_connections_are_checked_after_a_refusal_until_a_fixed_number_has_come",
     ),
     one(
         "one connection more is checked",
         "oncegate.transports.http.server.shedding::Shedding.is_on",
         shift("gateway.admission.early_checks > 0"),
-        f"{_SHEDDING}::test_connections_are_checked_after_a_refusal_until_so_many_have_come",
+        f"{_SHEDDING}::test_connections_are_checked_after_a_refusal_until_a_fixed_number_has_come",
     ),
     one(
         "no connection is checked after a refusal",
         "oncegate.engine.admission::Admission.queue",
         delete("self.early_checks = EARLY_CHECKS"),
-        f"{_SHEDDING}::test_connections_are_checked_after_a_refusal_until_so_many_have_come",
+        f"{_SHEDDING}::test_connections_are_checked_after_a_refusal_until_a_fixed_number_has_come",
     ),
     one(
         "what was read of a connection is lost by its acceptor",
         "oncegate.transports.http.server.acceptor::Acceptor._made",
         replace("partial(self._protocol, begun)", "partial(self._protocol, b'')"),
-        f"{_ACCEPTOR}::test_what_was_read_of_a_connection_that_is_not_shed_is_given_to_its_protocol",
+        f"{_ACCEPTOR}::test_bytes_read_from_a_connection_that_is_not_shed_are_given_to_its_protocol",
     ),
     one(
         "what was read of a connection is lost by its protocol",
@@ -393,6 +393,6 @@ OVERLOAD: tuple[Mutant, ...] = (
         "what is shed is made all the same",
         "oncegate.transports.http.server.acceptor::Acceptor._accept",
         replace_statement("if begun and (refusal := self._shed(begun)) is not None:\n    ...", "self._shed(begun)"),
-        f"{_ACCEPTOR}::test_what_is_shed_is_answered_whole_and_its_connection_never_made",
+        f"{_ACCEPTOR}::test_a_shed_connection_is_answered_whole_and_never_made",
     ),
 )

@@ -22,7 +22,7 @@ POLICIES: tuple[Mutant, ...] = (
             ),
             ("{(IdState.CLAIMED_OVER, Asker.SAME_TOKEN): CLAIM[IdState.CLAIMED_LIVE, Asker.SAME_TOKEN]}"),
         ),
-        f"{_CELLS}::test_an_id_is_answered_as_its_cell_says_where_nobody_takes_over",
+        f"{_CELLS}::test_an_id_is_answered_according_to_its_cell_without_takeovers",
     ),
     one(
         "produce takes over what is in doubt",
@@ -35,19 +35,19 @@ POLICIES: tuple[Mutant, ...] = (
                 "{(IdState.CLAIMED_OVER, asker): _IN_DOUBT for asker in Asker}}"
             ),
         ),
-        f"{_EXPIRY}::test_nobody_is_granted_what_ran_out_on_any_way",
+        f"{_EXPIRY}::test_an_expired_id_is_not_granted_by_any_verb",
     ),
     one(
         "what is in doubt is told as a duplicate",
         "oncegate.index.claims.store::_VERDICTS",
         cell("Action.IN_DOUBT", "Verdict.DUPLICATE"),
-        f"{_DOORS}::test_every_door_tells_what_ran_out_as_the_namespace_is_set",
+        f"{_DOORS}::test_every_transport_answers_expired_ids_by_the_namespaces_setting",
     ),
     one(
         "a later epoch takes over what is held",
         "oncegate.index.shard::ShardIndex._let_expire",
         delete("self.producers.let_expire(...)"),
-        f"{_EXPIRY}::test_what_an_older_epoch_left_is_granted_to_nobody_and_a_person_resolves_it",
+        f"{_EXPIRY}::test_leftovers_of_an_older_epoch_are_not_granted_and_a_person_resolves_them",
     ),
     one(
         "a snapshot forgets what becomes of leases",
@@ -71,26 +71,26 @@ POLICIES: tuple[Mutant, ...] = (
         "an id that is past is new",
         "oncegate.index.table.kernels::_is_past",
         replace("made_ms[i] <= np.uint64(past_ms)", "made_ms[i] < 0 * np.uint64(past_ms)"),
-        f"{_CELLS}::test_an_id_is_answered_as_its_cell_says",
+        f"{_CELLS}::test_an_id_is_answered_according_to_its_cell",
         f"{_TIMES}::test_in_any_order_of_events_nothing_done_is_granted_again_and_nothing_young_is_stale",
     ),
     one(
         "what is known is stale as well, once it is old",
         "oncegate.index.table.kernels::decide",
         replace("state == _ABSENT and _is_past(made_ms, past_ms, i)", "_is_past(made_ms, past_ms, i)"),
-        f"{_TIMES}::test_what_is_known_is_told_as_what_it_is_however_old",
+        f"{_TIMES}::test_known_ids_are_answered_by_their_state_however_old",
     ),
     one(
         "claims that are decided together ask for no time",
         "oncegate.index.table.kernels::claim_each",
         replace("made_ms[whole] if made_ms.size > 0 else made_ms", "made_ms[:0]"),
-        f"{_TIMES}::test_every_way_tells_it_and_none_writes_it",
+        f"{_TIMES}::test_every_verb_reports_stale_ids_and_writes_none",
     ),
     one(
         "a longer horizon makes new what is forgotten",
         "oncegate.index.settings::NamespaceSettings.apply",
         replace("max(self.in_force.known_from_ms, entry.before_wall_ms)", "0"),
-        f"{_TIMES}::test_what_is_forgotten_is_never_new_whatever_is_set",
+        f"{_TIMES}::test_forgotten_ids_are_never_new_whatever_the_settings",
     ),
     one(
         "clocks of writers are trusted to the millisecond",
@@ -102,7 +102,7 @@ POLICIES: tuple[Mutant, ...] = (
         "ids over gRPC carry no time",
         "oncegate.transports.grpc.claims::_claim_request",
         without("made_ms="),
-        f"{_DOORS}::test_every_door_tells_an_id_stale_that_is_older_than_the_horizon",
+        f"{_DOORS}::test_every_transport_answers_stale_for_an_id_older_than_the_retention_of_ids",
     ),
     one(
         "the hour of an event id is read as minutes",
@@ -114,7 +114,7 @@ POLICIES: tuple[Mutant, ...] = (
         "shadow mode tells the verdict as it is",
         "oncegate.engine.policies.shadow::_granted",
         replace("np.full(len(verdicts), told, np.uint8)", "verdicts"),
-        f"{_DOORS}::test_every_door_grants_all_in_shadow_mode_and_says_what_it_would_have_said",
+        f"{_DOORS}::test_every_transport_grants_all_in_shadow_mode_with_the_would_be_verdict",
     ),
     one(
         "in shadow mode rows of known ids are told as written, and are not",
@@ -141,7 +141,7 @@ POLICIES: tuple[Mutant, ...] = (
         "what was taken over in shadow mode is to be asked for again",
         "oncegate.engine.policies.shadow::settled",
         without("taken_over="),
-        f"{_SHADOW}::test_what_was_taken_over_is_told_as_settled_for_it_was_written",
+        f"{_SHADOW}::test_ids_taken_over_are_reported_as_settled_because_they_were_written",
     ),
     one(
         "who holds nothing cannot settle",
@@ -159,7 +159,7 @@ POLICIES: tuple[Mutant, ...] = (
         "shadow mode counts nothing",
         "oncegate.engine.policies.shadow::_granted",
         delete("counts.add(...)"),
-        f"{_DOORS}::test_every_door_grants_all_in_shadow_mode_and_says_what_it_would_have_said",
+        f"{_DOORS}::test_every_transport_grants_all_in_shadow_mode_with_the_would_be_verdict",
     ),
     one(
         "capabilities promise each namespace what one of no settings does",

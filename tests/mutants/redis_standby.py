@@ -27,7 +27,7 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
                 "    read = await read_head(self._link, self._place)"
             ),
         ),
-        f"{_LEDGERS}::test_who_was_chosen_and_is_late_takes_no_fence_behind_the_next_holder",
+        f"{_LEDGERS}::test_a_late_elected_gateway_raises_no_fence_after_the_next_holder",
     ),
     one(
         "what a standby has read vouches for the stream",
@@ -36,7 +36,7 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
             ("first is None or first > max(warm.ledger_from, 1) or last is None or (last.end != warm.end)"),
             "False or last is None or last.end != warm.end",
         ),
-        f"{_LEDGERS}::test_what_a_standby_has_read_does_not_vouch_for_a_stream_that_lost_it",
+        f"{_LEDGERS}::test_the_entries_read_by_a_standby_do_not_vouch_for_a_stream_that_lost_them",
     ),
     one(
         "a standby on Redis serves without what came after its last look",
@@ -69,7 +69,7 @@ REDIS_STANDBY: tuple[Mutant, ...] = (
             ("end.serial > seen.serial and fold.chain_before(seen.serial + 1) in (None, seen.chain)"),
             "end.serial > seen.serial",
         ),
-        f"{_FAILOVERS}::test_a_standby_is_told_by_what_it_read_though_another_history_has_gone_on",
+        f"{_FAILOVERS}::test_a_standby_detects_lost_entries_though_another_history_has_continued",
     ),
     one(
         "a standby on Redis makes namespaces",

@@ -4,7 +4,7 @@ from tests.mutants.edits import delete, insert, replace, replace_statement
 from tests.mutants.mutant import Mutant, one
 
 _PART = "tests/engine/commit/test_refused_part.py"
-_ALONE = f"{_PART}::test_the_request_that_is_refused_is_told_so_and_all_others_are_written_once"
+_ALONE = f"{_PART}::test_the_refused_request_gets_the_error_and_all_others_are_written_once"
 _SENT = "tests/faults/kafka/test_sent_rows.py"
 _SERVED = "tests/faults/kafka/test_served_too_large.py"
 
@@ -13,7 +13,7 @@ REFUSED_PART: tuple[Mutant, ...] = (
         "a change that the ledger refuses takes its whole group along",
         "oncegate.engine.commit.group_commit::GroupCommit._refuse_part",
         replace("len(group) > 1", "len(group) > 99"),
-        f"{_PART}::test_what_came_before_the_refused_one_keeps_its_decision",
+        f"{_PART}::test_changes_before_the_refused_one_keep_their_decision",
     ),
     one(
         "what was refused stays in the index",
@@ -37,7 +37,7 @@ REFUSED_PART: tuple[Mutant, ...] = (
         "a change that nobody alone submitted is decided for ever",
         "oncegate.engine.commit.group_commit::GroupCommit._refuse_part",
         replace("culprit is not None", "1"),
-        f"{_PART}::test_a_change_of_several_claims_is_told_to_be_sent_again_for_nobody_can_be_named",
+        f"{_PART}::test_after_a_refused_change_of_several_claims_all_retry_because_none_can_be_blamed",
     ),
     one(
         "a group that is refused in part is appended in the wrong order",
@@ -49,7 +49,7 @@ REFUSED_PART: tuple[Mutant, ...] = (
         "what is undone with others is told to retry at once",
         "oncegate.engine.commit.proven::answers.decorate.proven",
         replace("DECIDED_AGAIN", "0"),
-        f"{_PART}::test_who_is_undone_with_one_after_another_is_told_to_retry_in_the_end",
+        f"{_PART}::test_a_change_that_is_undone_with_several_others_is_finally_answered_with_retry",
     ),
     one(
         "a ledger on Kafka is full where a topic takes no row so large",
@@ -67,7 +67,7 @@ REFUSED_PART: tuple[Mutant, ...] = (
         "who is found in a group is told other than who is refused alone",
         "oncegate.ledgers.kafka.rows.user_topics::UserTopics._require_room",
         replace("TooLarge", "BadRequest"),
-        f"{_SERVED}::test_who_brings_what_its_topic_takes_no_more_is_told_413_and_all_others_in_its_group_200",
+        f"{_SERVED}::test_a_request_too_large_for_its_topic_gets_413_and_all_others_in_its_group_200",
     ),
     Mutant(
         "a group on Kafka goes with the request that is too large",
@@ -78,7 +78,7 @@ REFUSED_PART: tuple[Mutant, ...] = (
             ),
             ("oncegate.engine.commit.group_commit::GroupCommit._refuse_part", delete("return")),
         ),
-        (f"{_SERVED}::test_who_brings_what_its_topic_takes_no_more_is_told_413_and_all_others_in_its_group_200",),
+        (f"{_SERVED}::test_a_request_too_large_for_its_topic_gets_413_and_all_others_in_its_group_200",),
     ),
     one(
         "a gateway's own topic that takes less is not named",
@@ -96,12 +96,12 @@ REFUSED_PART: tuple[Mutant, ...] = (
                 "the brokers counts), or write smaller records; what is written without it is taken'"
             ),
         ),
-        f"{_SERVED}::test_a_topic_of_the_gateway_that_takes_less_is_named_and_all_goes_on_when_it_is_raised",
+        f"{_SERVED}::test_a_topic_of_the_gateway_with_a_lower_limit_is_named_and_everything_continues_when_it_is_raised",
     ),
     one(
         "a ledger that took no frame so large takes none any more",
         "oncegate.engine.commit.group_commit::GroupCommit._refuse_part",
         insert("self.write_end(Event.UNKNOWN, unknown_end('the ledger', error))", after="self._undo(...)"),
-        f"{_SERVED}::test_a_topic_of_the_gateway_that_takes_less_is_named_and_all_goes_on_when_it_is_raised",
+        f"{_SERVED}::test_a_topic_of_the_gateway_with_a_lower_limit_is_named_and_everything_continues_when_it_is_raised",
     ),
 )

@@ -25,7 +25,7 @@ SECURITY: tuple[Mutant, ...] = (
         "a key of one namespace sees the metrics of all",
         "oncegate.transports.access.principal::Principal.may",
         replace("right.everywhere", "False"),
-        f"{_ACCESS}::test_what_is_about_all_namespaces_needs_a_key_for_all",
+        f"{_ACCESS}::test_requests_about_all_namespaces_need_a_key_for_all",
     ),
     one(
         "any secret under a known id",
@@ -43,7 +43,7 @@ SECURITY: tuple[Mutant, ...] = (
         "wrong keys fill the memory",
         "oncegate.transports.access.access::Access._remember",
         replace("len(self._checked) >= REMEMBERED_MAX", "False"),
-        f"{_ACCESS}::test_what_is_remembered_of_credentials_is_bounded",
+        f"{_ACCESS}::test_remembered_credentials_are_bounded",
     ),
     one(
         "a key costs scrypt each time",

@@ -61,7 +61,7 @@ SERVING: tuple[Mutant, ...] = (
         "oncegate.engine.usecases.claim_batching::ClaimBatcher.decide",
         replace("bool((decision.actions == Action.BUSY).any())", "not len(decision.actions)"),
         "tests/engine/commit/test_durable_before_said.py"
-        "::test_a_repeat_is_told_busy_of_what_was_its_own_only_once_the_takeover_is_durable",
+        "::test_a_repeat_gets_busy_for_its_former_ids_only_once_the_takeover_is_durable",
     ),
     one(
         "another answer kept open",
@@ -96,7 +96,7 @@ SERVING: tuple[Mutant, ...] = (
         "a save without a rest",
         "oncegate.engine.maintenance.snapshotter::Snapshotter._step",
         replace("ended_ms + SNAPSHOT_RESTS * (ended_ms - began_ms)", "ended_ms"),
-        "tests/engine/maintenance/test_snapshot_under_load.py::test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_asks",
+        "tests/engine/maintenance/test_snapshot_under_load.py::test_a_step_of_saving_is_followed_by_three_times_as_long_for_requests",
     ),
     one(
         "a claim that waits for others without end",
@@ -146,7 +146,7 @@ SERVING: tuple[Mutant, ...] = (
         "granted claim_batch, said at once",
         "oncegate.engine.usecases.claim_batching::ClaimBatcher._answer",
         replace("group_commit.wait(rests_on, one.waiter, one.span)", "one.waiter.set_result(None)"),
-        f"{_GATHERING}::test_nothing_is_said_before_it_is_durable",
+        f"{_GATHERING}::test_nothing_is_answered_before_it_is_durable",
     ),
     one(
         "taken back oldest first",
@@ -194,7 +194,7 @@ SERVING: tuple[Mutant, ...] = (
         "a page of somebody on the way says that it is done",
         "oncegate_spark.protocol.calls.steps::nothing_of",
         replace("'html' in reply.headers.get('content-type', '')", "'xhtml' in reply.headers.get('content-type', '')"),
-        f"{_REPLIES}::test_a_page_of_somebody_on_the_way_does_not_say_that_it_is_done",
+        f"{_REPLIES}::test_an_intermediate_proxys_page_is_not_taken_for_success",
     ),
     one(
         "what was written is said by each of its tellers",
@@ -218,7 +218,7 @@ SERVING: tuple[Mutant, ...] = (
         "a probe takes what is kept",
         "oncegate.engine.commit.group_commit::GroupCommit._probe",
         replace("self.ending() is None and self.room.measure()", "self.ending() is None"),
-        f"{_FULL}::test_nothing_is_probed_while_the_disk_says_that_only_kept_room_is_left",
+        f"{_FULL}::test_nothing_is_probed_while_only_reserved_room_is_left",
     ),
     one(
         "room that is kept and never given back",
@@ -260,13 +260,13 @@ SERVING: tuple[Mutant, ...] = (
         "a full disk is told with the room that was missing first",
         "oncegate.engine.commit.room::Room.measure",
         replace("1 - free_bytes", "self._missing_bytes or 1 - free_bytes"),
-        f"{_FULL}::test_a_full_disk_says_how_much_room_is_missing_as_of_its_last_probe",
+        f"{_FULL}::test_a_full_disk_reports_the_missing_room_as_of_its_last_probe",
     ),
     one(
         "a connection that ends with a large body",
         "oncegate.transports.http.server.filling::Filling.buffer_updated",
         delete("self._wire.parser = httptools.HttpRequestParser(self._wire)"),
-        f"{_FILLING}::test_a_connection_goes_on_after_such_a_body_with_what_came_behind_it",
+        f"{_FILLING}::test_a_connection_continues_after_such_a_body_with_the_later_requests",
     ),
     one(
         "a part of a large body taken for all of it",
@@ -278,19 +278,19 @@ SERVING: tuple[Mutant, ...] = (
         "a refused body that is forgotten by the parser",
         "oncegate.transports.http.server.filling::Filling.stop",
         delete("self._wire.data_received(...)"),
-        f"{_FILLING}::test_such_a_body_is_refused_where_there_is_no_room_for_more_and_the_connection_goes_on",
+        f"{_FILLING}::test_such_a_body_is_refused_without_room_for_more_and_the_connection_continues",
     ),
     one(
         "a range's last bytes lost past the page cache",
         "oncegate.ledgers.disk::_written_whole",
         delete("last[:len(data) - whole] = data[whole:]"),
-        f"{_PAST_CACHE}::test_a_large_range_is_read_back_and_what_lies_around_it_is_as_it_was",
+        f"{_PAST_CACHE}::test_a_large_range_is_read_back_and_its_surroundings_are_unchanged",
     ),
     one(
         "a part of a range taken for all of it",
         "oncegate.ledgers.disk::_written_whole",
         replace("os.pwritev(fd, parts, offset) == padded(len(data))", "os.pwritev(fd, parts, offset) > 0"),
-        f"{_PAST_CACHE}::test_what_was_taken_in_part_or_not_at_all_is_written_again",
+        f"{_PAST_CACHE}::test_partial_and_missing_writes_are_repeated",
     ),
     one(
         "a part of a chunk known by the digest of all of it",

@@ -18,7 +18,7 @@ SOURCE_OFFSETS: tuple[Mutant, ...] = (
         "what was forgotten stays so when its entry is taken back",
         "oncegate.index.source_offsets::SourceOffsets._set",
         replace("gone.append((oldest, self._take(oldest)))", "self._take(oldest)"),
-        f"{_INDEX}::test_what_was_forgotten_for_an_entry_that_is_taken_back_is_known_again",
+        f"{_INDEX}::test_source_offsets_forgotten_for_an_undone_entry_are_known_again",
     ),
     one(
         "compacted without where sources go on",
@@ -30,13 +30,13 @@ SOURCE_OFFSETS: tuple[Mutant, ...] = (
         "where a source goes on told before it is durable",
         "oncegate.engine.usecases.batches::Batches.source_offsets",
         delete("await self.journal.group_commit.durable(...)"),
-        f"{_ENGINE}::test_it_is_told_once_its_batch_is_durable_and_never_where_the_batch_was_refused",
+        f"{_ENGINE}::test_source_offsets_are_returned_once_their_batch_is_durable_and_never_for_a_refused_batch",
     ),
     one(
         "an ack that only moves its source is none",
         "oncegate.engine.usecases.drivers::Drivers.ack",
         replace("is_news or self._moves_source(request)", "is_news"),
-        f"{_ENGINE}::test_an_ack_says_it_for_its_driver_also_where_nothing_else_is_news",
+        f"{_ENGINE}::test_an_ack_records_source_offsets_for_its_driver_even_without_other_news",
     ),
     one(
         "a refused part sets its source back",
@@ -45,7 +45,7 @@ SOURCE_OFFSETS: tuple[Mutant, ...] = (
             "replace(noted, upto=upto, is_scoped=is_scoped, topic=None, source_offsets=None)",
             "replace(noted, upto=upto, is_scoped=is_scoped)",
         ),
-        f"{_CLIENT}::test_an_ack_that_is_refused_in_part_tells_them_and_its_next_try_does_not_set_them_back",
+        f"{_CLIENT}::test_a_partly_refused_ack_is_reported_and_its_next_attempt_does_not_set_others_back",
     ),
     one(
         "an older batch sets its source back",
@@ -66,6 +66,6 @@ SOURCE_OFFSETS: tuple[Mutant, ...] = (
         "the first of several sources",
         "oncegate_spark.spark.committed_offsets::committed_offsets",
         replace("len(sources) != 1", "not sources"),
-        f"{_CLIENT}::test_what_is_not_one_source_of_kafka_is_refused",
+        f"{_CLIENT}::test_inputs_other_than_one_kafka_source_are_refused",
     ),
 )

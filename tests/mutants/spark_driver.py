@@ -30,7 +30,7 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         "a table's options are taken by a read that says where",
         "oncegate_spark.spark.options.tables::of_a_read",
         delete("if not _says_nothing(options):\n    ..."),
-        f"{_HABITS}::test_a_read_that_says_where_takes_nothing_of_a_table",
+        f"{_HABITS}::test_a_read_with_a_location_ignores_the_tables_options",
     ),
     one(
         "a write takes its target from the columns' table",
@@ -68,13 +68,13 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         "a stream waits for a namespace that nobody made",
         "oncegate_spark.spark.readers.common::look",
         delete("_check_here(gateway, topic)", nth=1),
-        f"{_WAITING}::test_what_cannot_be_waited_for_is_said",
+        f"{_WAITING}::test_waiting_for_an_impossible_condition_is_reported",
     ),
     one(
         "a topic that was read and is gone is waited for",
         "oncegate_spark.spark.readers.stream::StreamReader.latestOffset",
         replace("self._ends() if start else self._ends_if_there()", "self._ends_if_there()"),
-        f"{_WAITING}::test_what_cannot_be_waited_for_is_said",
+        f"{_WAITING}::test_waiting_for_an_impossible_condition_is_reported",
     ),
     one(
         "a write of no rows makes no topic",
@@ -95,7 +95,7 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         "a write begins without a question",
         "oncegate_spark.spark.writers.target::planned_writer",
         replace("check_target(options, schema)", "AS_THEY_COME"),
-        f"{_TARGET}::test_a_namespace_that_nobody_made_is_found_before_any_task",
+        f"{_TARGET}::test_a_missing_namespace_is_found_before_any_task",
     ),
     one(
         "a topic of other columns is found by the tasks",
@@ -229,14 +229,14 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         "oncegate.index.committed_names::CommittedNames.is_first",
         replace("self._by_app[name.app, name.topic] == (name in self.last)", "True"),
         "tests/engine/usecases/test_commits.py::"
-        "test_the_first_commit_of_an_app_to_a_topic_says_so_and_so_does_its_repeat",
+        "test_the_first_commit_of_an_app_to_a_topic_is_marked_and_so_is_its_repeat",
     ),
     one(
         "a name that is one of the last no more counts on for its app",
         "oncegate.index.committed_names::CommittedNames._take_out",
         delete("self._by_app[name.app, name.topic] -= 1"),
         "tests/index/test_names_against_a_dict.py::"
-        "test_what_is_told_of_a_name_is_what_a_dictionary_says_through_refusals_and_saves",
+        "test_answers_about_a_name_match_a_dictionary_through_refusals_and_saves",
     ),
     one(
         "an audit takes rows without an id for duplicates",
@@ -254,37 +254,37 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         "a batch of which nothing is written passes in silence",
         "oncegate_spark.spark.writers.by_id::ByIdWriter.record",
         replace("total.row_count and total.suppressed == total.row_count", "False"),
-        "tests/client/spark/test_ids_writer.py::test_a_write_of_which_nothing_is_new_warns_and_says_why",
+        "tests/client/spark/test_ids_writer.py::test_a_write_without_new_rows_warns_with_the_reason",
     ),
     one(
         "a replay of a staged batch passes in silence",
         "oncegate_spark.spark.writers.staged::_tell",
         replace("done.outcome == 'DUPLICATE' and done.suppressed_rows", "False"),
-        "tests/client/spark/test_staged_commit.py::test_one_line_per_batch_tells_what_became_of_its_rows",
+        "tests/client/spark/test_staged_commit.py::test_one_line_per_batch_explains_the_results_of_its_rows",
     ),
     one(
         "counts of an older run are taken for those of a replay",
         "oncegate_spark.spark.observe.counts::collect",
         replace("left['run'] == run and (upto is None or batch <= upto)", "upto is None or batch <= upto"),
-        f"{_OBSERVE}::test_the_counts_of_a_batch_are_those_of_its_run_and_are_told_once",
+        f"{_OBSERVE}::test_the_counts_of_a_batch_are_those_of_its_run_and_are_reported_once",
     ),
     one(
         "counts of a batch that is not done are told with the one before",
         "oncegate_spark.spark.observe.counts::collect",
         replace("upto is None or batch <= upto", "True"),
-        f"{_OBSERVE}::test_the_counts_of_a_batch_are_those_of_its_run_and_are_told_once",
+        f"{_OBSERVE}::test_the_counts_of_a_batch_are_those_of_its_run_and_are_reported_once",
     ),
     one(
         "of two writes of a batch only the last is told",
         "oncegate_spark.spark.observe.counts::collect",
         replace("(*counts.get(batch, ()), WriteCounts(**left['counts']))", "WriteCounts(**left['counts'])"),
-        f"{_OBSERVE}::test_the_counts_of_a_batch_are_those_of_its_run_and_are_told_once",
+        f"{_OBSERVE}::test_the_counts_of_a_batch_are_those_of_its_run_and_are_reported_once",
     ),
     one(
         "a staged replay is counted as written",
         "oncegate_spark.spark.writers.staged::_counts",
         replace("rows if is_new else 0", "rows"),
-        f"{_OBSERVE}::test_a_staged_replay_counts_as_suppressed_and_a_named_write_says_its_name",
+        f"{_OBSERVE}::test_a_staged_replay_counts_as_suppressed_and_a_named_write_shows_its_name",
     ),
     one(
         "tasks do not know who observes them",
@@ -328,7 +328,7 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         "oncegate_spark.spark.readers.common::_after_the_lost",
         shift("error.low_offset <= left.start"),
         "tests/spark/test_source_readers.py::"
-        "test_an_answer_that_offsets_are_trimmed_which_it_says_are_kept_fails_the_task",
+        "test_an_answer_that_contradicts_itself_about_trimmed_offsets_fails_the_task",
     ),
     one(
         "a promise that a namespace lowers is not warned of",

@@ -32,7 +32,7 @@ STARTING: tuple[Mutant, ...] = (
         "a probe does not say why a namespace is down",
         "oncegate.transports.health::_because",
         replace("f' ({reason})' if reason else ''", "''"),
-        f"{_AWAY}::test_a_ledger_that_is_away_is_told_and_serves_again_without_a_new_opening",
+        f"{_AWAY}::test_a_ledger_that_is_away_is_reported_and_serves_again_without_a_new_opening",
     ),
     one(
         "a password in an error is told to who probes",
@@ -41,19 +41,19 @@ STARTING: tuple[Mutant, ...] = (
             "_PASSWORDS.sub('***', ' '.join(str(error).split()) or repr(error))",
             "' '.join(str(error).split()) or repr(error)",
         ),
-        f"{_AWAY}::test_a_ledger_that_is_away_is_told_and_serves_again_without_a_new_opening",
+        f"{_AWAY}::test_a_ledger_that_is_away_is_reported_and_serves_again_without_a_new_opening",
     ),
     one(
         "a folder that was moved is told by the next append alone",
         "oncegate.ledgers.log.ledger::LogLedger.look",
         delete("self.end.write_beside(error)"),
-        f"{_MOVED}::test_an_append_that_is_under_way_when_its_folder_is_moved_tells_its_own_end",
+        f"{_MOVED}::test_an_append_under_way_when_its_folder_is_moved_reports_its_own_outcome",
     ),
     one(
         "a look at the folder tells that an append was not written which is under way",
         "oncegate.ledgers.log.ledger::LogLedger.look",
         replace("self._appending or self.end.ending is not None", "self.end.ending is not None"),
-        f"{_MOVED}::test_an_append_that_is_under_way_when_its_folder_is_moved_tells_its_own_end",
+        f"{_MOVED}::test_an_append_under_way_when_its_folder_is_moved_reports_its_own_outcome",
     ),
     one(
         "a password in the URL of brokers is shown",

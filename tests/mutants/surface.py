@@ -63,7 +63,7 @@ SURFACE: tuple[Mutant, ...] = (
         "what closes more than it opens hides how deep it goes",
         "oncegate.transports.decode.json_scan::_count",
         replace("max(depth - 1, 0)", "depth - 1"),
-        f"{_SCAN}::test_closing_what_nobody_opened_hides_no_depth",
+        f"{_SCAN}::test_unmatched_closing_brackets_hide_no_depth",
     ),
     one(
         "a member without a name may be there twice",
@@ -89,13 +89,13 @@ SURFACE: tuple[Mutant, ...] = (
         "rows are read beyond the bytes of an answer",
         "oncegate.transports.decode.records::_within",
         replace("piece.nbytes <= size_bytes", "True"),
-        f"{_CONTENT}::test_a_read_has_as_many_bytes_as_it_may_and_goes_on_where_it_ended",
+        f"{_CONTENT}::test_a_read_has_as_many_bytes_as_it_may_and_continues_where_it_ended",
     ),
     one(
         "a type without a body excuses what is not taken",
         "oncegate.transports.http.parameters::Parameters.__init__",
         replace("'' if '' in kinds else None", "None"),
-        f"{_TAKING}::test_what_is_not_taken_is_refused_beside_a_type_without_a_body",
+        f"{_TAKING}::test_unknown_fields_are_refused_beside_a_type_without_a_body",
     ),
     one(
         "every parameter is for every body",
@@ -133,13 +133,13 @@ SURFACE: tuple[Mutant, ...] = (
         "one good head stands for all",
         "oncegate.transports.http.parameters::Gate.refusal",
         replace("fields == self._let_in", "self._let_in is not None"),
-        f"{_GATE}::test_a_good_head_stands_for_no_other",
+        f"{_GATE}::test_a_good_head_vouches_for_no_other",
     ),
     one(
         "one good head of a route stands for all",
         "oncegate.transports.http.parameters::Parameters.checked",
         replace("fields != self._good.get(kind)", "kind not in self._good"),
-        f"{_GATE}::test_a_good_head_stands_for_no_other",
+        f"{_GATE}::test_a_good_head_vouches_for_no_other",
     ),
     one(
         "pages of other ports are its own",
@@ -325,13 +325,13 @@ SURFACE: tuple[Mutant, ...] = (
         "a read answers after its deadline",
         "oncegate.engine.deadline::Deadline.reading",
         replace("left_ms <= 0", "not task.done()"),
-        f"{_READS}::test_an_old_id_that_slow_runs_tell_too_late_is_told_to_nobody",
+        f"{_READS}::test_an_old_id_reported_too_late_by_slow_runs_is_not_answered",
     ),
     one(
         "the target's host is passed over",
         "oncegate.transports.http.server.protocol::Protocol.on_headers_complete",
         delete("self._believe_target()"),
-        f"{_GATE}::test_a_target_in_absolute_form_says_the_host_and_the_header_counts_for_nothing",
+        f"{_GATE}::test_a_target_in_absolute_form_gives_the_host_and_the_header_is_ignored",
     ),
     one(
         "a charset is passed over",
@@ -374,7 +374,7 @@ SURFACE: tuple[Mutant, ...] = (
         "the log of a bug has the variables, keys among them",
         "oncegate.runtime.logging::_TRACEBACKS",
         without("show_locals="),
-        "tests/transports/traces/test_logs.py::test_a_traceback_of_a_bug_says_where_and_not_what_variables_held",
+        "tests/transports/traces/test_logs.py::test_a_traceback_of_a_bug_shows_where_and_not_what_variables_held",
     ),
     one(
         "a verb that is terminated leaves what it has half made",

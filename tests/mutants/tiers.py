@@ -41,7 +41,7 @@ TIERS: tuple[Mutant, ...] = (
             "fences[block] == tag and words[1] & _LOW > home",
             "fences[block] == tag and words[1] & _LOW > home and (block < 0)",
         ),
-        f"{_RUNS}::test_what_was_put_in_is_found_and_nothing_else",
+        f"{_RUNS}::test_inserted_ids_are_found_and_no_others",
     ),
     one(
         "the newest archive wins",
@@ -78,13 +78,13 @@ TIERS: tuple[Mutant, ...] = (
         "a full filter denies",
         "oncegate.index.lsm.bloom_blocked::BlockedFilter.sound",
         replace("self.ids <= self.capacity", "True"),
-        f"{_FILTERS}::test_a_filter_that_took_in_more_than_it_can_says_maybe_to_everything",
+        f"{_FILTERS}::test_an_overfull_filter_answers_maybe_to_everything",
     ),
     one(
         "a full pybloom denies",
         "oncegate.index.lsm.bloom_pybloom::PybloomFilter.add",
         delete("self.sound = False"),
-        f"{_FILTERS}::test_a_filter_that_took_in_more_than_it_can_says_maybe_to_everything",
+        f"{_FILTERS}::test_an_overfull_filter_answers_maybe_to_everything",
     ),
     Mutant(
         "soundness lost in saving",
@@ -95,7 +95,7 @@ TIERS: tuple[Mutant, ...] = (
                 replace("(head['ids'], head['sound'])", "head['ids']"),
             ),
         ),
-        (f"{_FILTERS}::test_a_filter_that_took_in_more_than_it_can_says_maybe_to_everything",),
+        (f"{_FILTERS}::test_an_overfull_filter_answers_maybe_to_everything",),
     ),
     one(
         "words filled evenly",

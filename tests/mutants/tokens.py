@@ -44,7 +44,7 @@ TOKENS: tuple[Mutant, ...] = (
         "a token that is remembered never ends",
         "oncegate.transports.access.access::Access._principal",
         replace("found.until_ms is not None and self._clock.wall_ms() >= found.until_ms", "False"),
-        f"{_TOKENS}::test_a_token_that_is_remembered_ends_when_it_says",
+        f"{_TOKENS}::test_a_remembered_token_ends_at_its_expiry",
     ),
     one(
         "clocks may differ by twice the leeway",
@@ -125,12 +125,12 @@ TOKENS: tuple[Mutant, ...] = (
         "a key that nobody could ask for is told to be none",
         "oncegate.transports.access.issuer_keys::IssuerKeys._may_be_new",
         replace("self._has_failed", "False"),
-        f"{_DISCOVERY}::test_while_the_issuer_is_down_known_keys_count_and_unknown_ones_are_told_to_come_again",
+        f"{_DISCOVERY}::test_while_the_issuer_is_down_known_keys_count_and_unknown_ones_get_a_retry",
     ),
     one(
         "a reading that never ends is waited for for ever",
         "oncegate.transports.access.issuer_keys::IssuerKeys._is_reading",
         replace("self._clock.monotonic_ms() - self._asked_at_ms >= READING_MS", "False"),
-        f"{_DISCOVERY}::test_an_issuer_that_never_ends_its_answer_is_given_up_and_asked_anew",
+        f"{_DISCOVERY}::test_an_issuer_that_never_ends_its_answer_is_abandoned_and_asked_again",
     ),
 )

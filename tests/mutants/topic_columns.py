@@ -24,7 +24,7 @@ TOPIC_COLUMNS: tuple[Mutant, ...] = (
         "columns are added without being asked for",
         "oncegate.engine.usecases.topics::Topics._schema_of",
         replace("not request.merges", "False"),
-        "tests/transports/http/test_topics.py::test_columns_are_added_when_asked_for_and_by_nobody_else",
+        "tests/transports/http/test_topics.py::test_columns_are_added_only_on_request",
     ),
     one(
         "merging drops the columns that are left out",
@@ -45,7 +45,7 @@ TOPIC_COLUMNS: tuple[Mutant, ...] = (
         "rows behind a new column are read under the columns before",
         "oncegate.transports.decode.records::read",
         replace("batches and schema != batches[0].schema", "False"),
-        f"{_TOPICS}::test_columns_added_while_somebody_reads_begin_the_next_answer",
+        f"{_TOPICS}::test_columns_added_during_a_read_begin_the_next_answer",
     ),
     one(
         "an older gateway passes over that a schema has grown",

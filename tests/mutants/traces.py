@@ -30,14 +30,14 @@ TRACES: tuple[Mutant, ...] = (
         "a span is named by its path",
         "oncegate.transports.http.tracing::note_route",
         replace("getattr(scope.get('route'), 'path', '')", "scope['path'] + '?' + scope['query_string'].decode()"),
-        f"{_REQUESTS}::test_what_the_framework_serves_is_named_by_its_route_and_no_query_is_recorded",
-        f"{_LOGS}::test_no_log_span_or_metric_says_an_id_a_payload_or_a_token",
+        f"{_REQUESTS}::test_requests_served_by_the_framework_are_named_by_their_route_and_no_query_is_recorded",
+        f"{_LOGS}::test_no_log_span_or_metric_contains_an_id_a_payload_or_a_token",
     ),
     one(
         "a refusal's text is in its span",
         "oncegate.transports.tracing::note_refusal",
         replace("{'oncegate.code': error.code}", "{'oncegate.code': error.code, 'oncegate.detail': error.detail}"),
-        f"{_LOGS}::test_no_log_span_or_metric_says_an_id_a_payload_or_a_token",
+        f"{_LOGS}::test_no_log_span_or_metric_contains_an_id_a_payload_or_a_token",
     ),
     one(
         "a collector that refuses is a line for each batch",
@@ -49,7 +49,7 @@ TRACES: tuple[Mutant, ...] = (
         "a task that a request began goes on in its trace",
         "oncegate.ports.tracing::current_as",
         delete("cell.span = None"),
-        f"{_LOGS}::test_what_a_request_began_is_in_its_trace_no_longer_than_the_request",
+        f"{_LOGS}::test_work_begun_by_a_request_is_in_its_trace_no_longer_than_the_request",
     ),
     one(
         "a thread of ours is part of no trace",
@@ -67,7 +67,7 @@ TRACES: tuple[Mutant, ...] = (
         "whatever the environment says is sent as a trace",
         "oncegate_spark.tracing::of_environment",
         replace("_TRACEPARENT.fullmatch(parent)", "parent"),
-        "tests/client/traces/test_headers.py::test_what_is_no_trace_in_the_environment_is_passed_over",
+        "tests/client/traces/test_headers.py::test_an_invalid_trace_in_the_environment_is_ignored",
     ),
     one(
         "spans that found the queue full were never there",

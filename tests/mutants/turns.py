@@ -42,7 +42,7 @@ TURNS: tuple[Mutant, ...] = (
         "a namespace that is alone is slowed down as beside others",
         "oncegate.engine.admission::Turns._next",
         replace("SHARED_BYTES if is_shared else ALONE_BYTES", "SHARED_BYTES"),
-        f"{_TURNS}::test_a_namespace_that_is_alone_goes_on_in_every_turn",
+        f"{_TURNS}::test_a_lone_namespace_continues_in_every_turn",
     ),
     one(
         "a claim's completion waits behind the claims of its namespace",
@@ -56,7 +56,7 @@ TURNS: tuple[Mutant, ...] = (
         replace_statement(
             "if not turn.done():\n    ...", "self.pay(cost_bytes)\nif not turn.done():\n    turn.set_result(None)"
         ),
-        f"{_TURNS}::test_who_goes_away_while_it_waits_holds_up_nobody",
+        f"{_TURNS}::test_a_caller_that_disconnects_while_it_waits_blocks_no_other",
     ),
     one(
         "a namespace at rest is kept for ever",

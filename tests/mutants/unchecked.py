@@ -25,7 +25,7 @@ UNCHECKED: tuple[Mutant, ...] = (
         "an id that nobody looked up is granted as if somebody had",
         "oncegate.engine.policies.unchecked::_PASSED",
         replace("Verdict.GRANTED | Flag.UNCHECKED", "Verdict.GRANTED"),
-        f"{_UNCHECKED}::test_what_is_known_and_what_is_new_alike_is_granted_and_marked_and_nothing_is_held",
+        f"{_UNCHECKED}::test_known_and_new_ids_alike_are_granted_and_marked_and_nothing_is_held",
     ),
     one(
         "claims pass unchecked though nobody has set it so",
@@ -52,7 +52,7 @@ UNCHECKED: tuple[Mutant, ...] = (
         "what was passed unchecked is not noted in the ledger",
         "oncegate.engine.recovery.unchecked_claims::UncheckedClaims.end",
         replace_statement("self.note(...)", "self._tally = Tally()"),
-        f"{_UNCHECKED}::test_what_was_passed_is_noted_once_with_how_many_when_and_whose",
+        f"{_UNCHECKED}::test_unchecked_grants_are_recorded_once_with_number_time_and_caller",
     ),
     one(
         "a note that the ledger has lost is not made again",
@@ -76,7 +76,7 @@ UNCHECKED: tuple[Mutant, ...] = (
         "claims pass unchecked by what was set before another gateway was stood by for",
         "oncegate.engine.recovery.owner::Owner._open",
         delete("self._unchecked_claims.stop()"),
-        f"{_UNCHECKED_CLAIMS}::test_who_has_stood_by_since_lets_nothing_pass_when_following_breaks",
+        f"{_UNCHECKED_CLAIMS}::test_a_gateway_that_was_a_standby_lets_nothing_pass_when_following_breaks",
     ),
     one(
         "claims pass unchecked by what was set before another owner was met",
@@ -94,7 +94,7 @@ UNCHECKED: tuple[Mutant, ...] = (
         "a bug in the upkeep of a ledger on Kafka ends nothing",
         "oncegate.ledgers.server.ledgers::ServerLedgers._keep_one_up",
         delete("ledger.end_beside(LedgerDown(why))"),
-        "tests/faults/kafka/test_ledger_damage.py::test_an_upkeep_that_raises_is_told_by_the_next_append",
+        "tests/faults/kafka/test_ledger_damage.py::test_an_upkeep_that_raises_is_reported_by_the_next_append",
     ),
     one(
         "an upkeep that fails for long ends nothing",
@@ -122,25 +122,25 @@ UNCHECKED: tuple[Mutant, ...] = (
         "long names of callers are longer than a note takes",
         "oncegate.engine.policies.unchecked::Tally.note",
         replace("cut_name(', '.join(named), max(0, name_bytes - len(counted)))", "', '.join(named)"),
-        f"{_UNCHECKED_CLAIMS}::test_what_was_passed_is_noted_whatever_callers_are_named",
+        f"{_UNCHECKED_CLAIMS}::test_unchecked_grants_are_recorded_whatever_callers_are_named",
     ),
     one(
         "names of callers are kept without an end",
         "oncegate.engine.policies.unchecked::Tally._know",
         replace("sorted(callers - self.callers)[:room]", "sorted(callers)[:max(room, 1)]"),
-        f"{_UNCHECKED_CLAIMS}::test_no_more_names_are_kept_than_may_be_told",
+        f"{_UNCHECKED_CLAIMS}::test_no_more_names_are_kept_than_may_be_reported",
     ),
     one(
         "what was passed is forgotten when its note fails as nobody expects",
         "oncegate.engine.recovery.unchecked_claims::UncheckedClaims._note",
         replace("Exception", "OSError"),
-        f"{_UNCHECKED_CLAIMS}::test_a_note_that_fails_for_what_nobody_expects_is_told_once_and_made_again",
+        f"{_UNCHECKED_CLAIMS}::test_a_record_that_fails_unexpectedly_is_logged_once_and_written_again",
     ),
     one(
         "in shadow mode an unchecked claim is told what it would have been",
         "oncegate.engine.policies.unchecked::Unchecked.claim",
         replace("self.in_shadow", "not self.limits"),
-        f"{_UNCHECKED}::test_in_shadow_mode_every_id_passes_and_is_told_what_it_would_have_been",
+        f"{_UNCHECKED}::test_in_shadow_mode_every_id_passes_and_gets_its_would_be_verdict",
     ),
     one(
         "JSON in shadow mode does not say that nobody looked",
@@ -149,13 +149,13 @@ UNCHECKED: tuple[Mutant, ...] = (
             ("messages.VerdictMessage(**messages.verdict_members(BY_BYTE[told]), shadow_verdict=row.verdict.name)"),
             ("messages.VerdictMessage(verdict=Verdict.GRANTED.name, shadow_verdict=row.verdict.name)"),
         ),
-        f"{_DOORS}::test_every_door_grants_all_unchecked_in_shadow_mode_and_says_what_it_would_have_said",
+        f"{_DOORS}::test_every_transport_grants_all_unchecked_in_shadow_mode_with_the_would_be_verdict",
     ),
     one(
         "an id that stands twice is told apart by half of its fingerprint",
         "oncegate.engine.policies.unchecked::_firsts",
         replace("(ids[some[1:]] != ids[some[:-1]]).any(axis=1)", "ids[some[1:], 0] != ids[some[:-1], 0]"),
-        f"{_UNCHECKED}::test_ids_of_any_request_are_told_apart_as_a_dict_does",
+        f"{_UNCHECKED}::test_ids_of_any_request_are_distinguished_as_by_a_dict",
     ),
     one(
         "whole rows of a large unchecked claim are sorted on the event loop",
@@ -170,13 +170,13 @@ UNCHECKED: tuple[Mutant, ...] = (
         "claims pass unchecked beside another owner who has served since",
         "oncegate.engine.policies.unchecked::Unchecked.require",
         delete("self.marks.require(...)"),
-        f"{_UNCHECKED}::test_what_a_shard_refuses_is_refused",
+        f"{_UNCHECKED}::test_requests_refused_by_a_shard_are_refused",
     ),
     one(
         "the client takes an unchecked grant for a checked one",
         "oncegate_spark.protocol.packed::_UNCHECKED",
         replace("_those('GRANTED', unchecked=True)", "b''"),
-        "tests/client/protocol/test_codecs.py::test_what_nobody_looked_up_is_granted_and_said_to_be_unchecked",
+        "tests/client/protocol/test_codecs.py::test_unchecked_ids_are_granted_and_marked_as_unchecked",
     ),
     one(
         "a delivery writes what nobody looked up without asking its sink",
@@ -188,13 +188,13 @@ UNCHECKED: tuple[Mutant, ...] = (
         "a Spark task counts what nobody looked up as checked",
         "oncegate_spark.spark.writers.claim_loop::Settler._written",
         delete("self.progress.unchecked += claimed.verdicts.unchecked_count"),
-        f"{_SPARK}::test_rows_that_nobody_looked_up_are_written_and_counted_apart_and_the_driver_warns",
+        f"{_SPARK}::test_unchecked_rows_are_written_and_counted_separately_and_the_driver_warns",
     ),
     one(
         "a Spark task writes what nobody looked up without asking a sink that can be asked",
         "oncegate_spark.spark.writers.settler::AskingSettler.hand_over",
         replace("pc.or_(verdicts.in_doubt, verdicts.unchecked)", "verdicts.in_doubt"),
-        f"{_SPARK}::test_a_sink_that_can_be_asked_is_asked_for_what_nobody_looked_up",
+        f"{_SPARK}::test_a_sink_that_can_be_asked_is_asked_about_unchecked_rows",
     ),
     Mutant(
         "the index of a shard that is lost stays in memory beside the next one",

@@ -33,7 +33,7 @@ VERIFIER: tuple[Mutant, ...] = (
         "a repair goes round the ledger: rows are produced without their ids",
         "oncegate.verifier.sources.gateway::GatewayClient.produce",
         cell("'id_set'", "token"),
-        f"{_TOPICS}::test_what_the_ledger_knows_as_written_is_refused_and_not_doubled",
+        f"{_TOPICS}::test_rows_that_the_ledger_knows_as_written_are_refused_and_not_doubled",
     ),
     one(
         "a repair that goes on sends its rows under another call",
@@ -45,7 +45,7 @@ VERIFIER: tuple[Mutant, ...] = (
         "a run does not keep what it has read of the output",
         "oncegate.verifier.run::ComparisonRun.read_output",
         delete("if runs.is_full:\n    ..."),
-        f"{_INTERRUPTED}::test_what_was_read_is_not_read_again",
+        f"{_INTERRUPTED}::test_rows_that_were_read_are_not_read_again",
     ),
     one(
         "a run that has done nothing leaves its folder",
@@ -57,7 +57,7 @@ VERIFIER: tuple[Mutant, ...] = (
         "a column that is misspelt is found when the folder of the run is there",
         "oncegate.verifier.verify::verify",
         delete("source.check(...)"),
-        f"{_TOPICS}::test_what_is_misspelt_is_one_line_at_once_and_leaves_no_folder",
+        f"{_TOPICS}::test_a_misspelt_argument_is_one_line_at_once_and_leaves_no_folder",
     ),
     one(
         "a backup that finds no room leaves what it copied",
@@ -81,7 +81,7 @@ VERIFIER: tuple[Mutant, ...] = (
         "what was written past the ledger is called well",
         "oncegate.verifier.run::ComparisonRun._ask_again",
         replace("at[standings == Standing.KNOWN]", "at"),
-        f"{_TOPICS}::test_what_was_written_past_the_ledger_is_told_from_what_is_ok",
+        f"{_TOPICS}::test_rows_written_past_the_ledger_are_distinguished_from_ok_ones",
     ),
     one(
         "a schema registry's number before JSON is taken for no JSON",
@@ -107,13 +107,13 @@ VERIFIER: tuple[Mutant, ...] = (
         "a Protobuf value is read as the first message of its file",
         "oncegate.verifier.sources.protobuf_ids::reader_of.read",
         replace("head.message_indexes or []", "[0]"),
-        f"{_REGISTERED}::test_ids_are_found_in_the_message_that_a_protobuf_value_says_it_is",
+        f"{_REGISTERED}::test_ids_are_found_in_the_message_type_named_by_a_protobuf_value",
     ),
     one(
         "a field of Protobuf that is not set has the id of its default",
         "oncegate.verifier.sources.protobuf_ids::_ids_of.ids",
         replace("field.has_presence and (not row.HasField(field.name))", "field is None"),
-        f"{_REGISTERED}::test_ids_are_found_in_the_message_that_a_protobuf_value_says_it_is",
+        f"{_REGISTERED}::test_ids_are_found_in_the_message_type_named_by_a_protobuf_value",
     ),
     one(
         "a registry that fails is taken for one that knows no such schema",
@@ -131,13 +131,13 @@ VERIFIER: tuple[Mutant, ...] = (
         "a Spark comparison reads the output before it has asked the ledger",
         "oncegate_spark.spark.verify::verify",
         delete("looked_up.count()"),
-        f"{_SPARK_TESTS}::test_what_is_written_between_the_ledgers_answer_and_the_reading_is_asked_for_again",
+        f"{_SPARK_TESTS}::test_rows_written_between_the_ledgers_answer_and_the_reading_are_asked_for_again",
     ),
     one(
         "a Spark comparison takes what was written meanwhile for unrecorded",
         "oncegate_spark.spark.verify::_compared",
         replace("F.when(F.col(STATE) == KNOWN, OK).otherwise", "F.lit"),
-        f"{_SPARK_TESTS}::test_what_is_written_between_the_ledgers_answer_and_the_reading_is_asked_for_again",
+        f"{_SPARK_TESTS}::test_rows_written_between_the_ledgers_answer_and_the_reading_are_asked_for_again",
     ),
     one(
         "a Spark comparison takes a number and its text for two ids",
@@ -164,7 +164,7 @@ VERIFIER: tuple[Mutant, ...] = (
         "a look-up tells what a claim holds as free",
         "oncegate_spark.protocol.packed::_HELD",
         replace("_BUSY + _those('FREE', takeover=True)", "_those('FREE', takeover=True)"),
-        "tests/client/sync/test_firsts.py::test_a_look_up_tells_what_is_written_and_what_is_held_and_grants_nothing",
+        "tests/client/sync/test_firsts.py::test_a_look_up_reports_written_and_held_ids_and_grants_nothing",
     ),
     one(
         "whole numbers of text lose their zeros",

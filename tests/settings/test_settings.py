@@ -152,7 +152,9 @@ def test_both_halves_are_frozen() -> None:
         settings.semantic.lease_ms = 5
 
 
-def test_a_filter_whose_library_is_not_there_is_told_before_anything_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_filter_whose_library_is_missing_is_reported_before_anything_is_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(bloom_pybloom, "_libraries", lambda: None)
     with pytest.raises(SettingsError, match=r"pip install 'oncegate\[pybloom\]'"):
         load(cold_filter="pybloom")

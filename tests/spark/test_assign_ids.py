@@ -124,7 +124,7 @@ def test_rows_that_were_multiplied_have_no_place_of_their_own(spark: Any, files:
             assign_ids(multiplied, "source")
 
 
-def test_what_was_multiplied_before_the_plan_begins_is_refused(spark: Any, files: str, job: Job) -> None:
+def test_rows_multiplied_before_the_plan_begins_are_refused(spark: Any, files: str, job: Job) -> None:
     """A plan that was cut off shows one leaf, whatever stood above it: copies would share an id, all but one lost."""
     told = r"sees no source here: LogicalRDD.*before foreachBatch, on the stream.*by=\"content\""
     twice = spark.read.parquet(files).select("n", F.explode(F.array(F.lit(1), F.lit(2))).alias("part"))
@@ -226,7 +226,7 @@ def test_the_id_is_the_hash_of_scope_and_text_and_the_number(spark: Any) -> None
         assert made == f"{hashlib.sha256(text.encode()).hexdigest()}-0"
 
 
-def test_what_one_setting_prints_in_another_way_has_the_same_content(spark: Any) -> None:
+def test_content_printed_differently_by_one_setting_is_the_same(spark: Any) -> None:
     values = [(decimal.Decimal("0.0000001"), datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC), -0.0, 1e-3)]
     df = spark.createDataFrame(values, "d decimal(20,12), t timestamp, z double, x double")
 

@@ -42,7 +42,7 @@ def test_copies_distances_and_rows_without_an_id_are_counted(spark: Any) -> None
     assert "give time_col" in str(untimed)
 
 
-def test_the_files_of_a_path_tell_when_they_were_written(spark: Any, tmp_path: Path) -> None:
+def test_the_files_of_a_path_have_their_write_times(spark: Any, tmp_path: Path) -> None:
     """As a job leaves them that died after its sink and before its commit: the batch is there twice."""
     for number, ids in enumerate([range(10), range(10, 20), range(10, 20)]):
         folder = tmp_path / f"batch-{number}"

@@ -50,7 +50,7 @@ def test_a_batch_that_a_new_run_of_the_query_replays_is_a_batch_replay(job: Job,
     assert causes(job) == {"batch_replay": 20}
 
 
-def test_what_a_source_has_twice_is_its_own_in_one_batch_and_in_two(job: Job, by_id: Options) -> None:
+def test_rows_twice_in_a_source_have_their_own_cause_in_one_batch_and_in_two(job: Job, by_id: Options) -> None:
     job.add_file(1, 2, 3)
     job.add_file(3, 4)
     job.run(job.stream().coalesce(1), "oncegate_faulty", **by_id(fault="none"))
@@ -61,7 +61,7 @@ def test_what_a_source_has_twice_is_its_own_in_one_batch_and_in_two(job: Job, by
     assert causes(job) == {"upstream": 3}, "a row in each of two tasks of one stage"
 
 
-def test_rows_of_another_job_are_another_jobs_also_where_nobody_names_it(job: Job, by_id: Options) -> None:
+def test_rows_of_another_job_are_another_jobs_even_without_a_writer_name(job: Job, by_id: Options) -> None:
     job.add_file(1, 2)
     job.run(job.stream().coalesce(1), "oncegate_faulty", **by_id(fault="none"))
     job.write(job.rows(1, 2, 3), "oncegate_faulty", **by_id(fault="none"))
@@ -102,7 +102,7 @@ def test_a_write_inside_foreach_batch_is_known_by_its_query(job: Job) -> None:
     assert causes(job) == {"batch_replay": 3}
 
 
-def test_a_batch_that_is_staged_twice_or_committed_twice_is_told_as_its_rows_are(job: Job) -> None:
+def test_a_batch_staged_or_committed_twice_has_the_cause_of_its_rows(job: Job) -> None:
     job.spark.dataSource.register(FaultySource)
     job.add_file(*range(20))
     options = job.options(fault="kill_after_write", faultFolder=str(job.folder))

@@ -110,7 +110,7 @@ def test_the_sessions_place_of_checkpoints_is_found_with_the_querys_name(job: Jo
     assert "DUPLICATE rows=10" in job.log()
 
 
-def test_what_stays_unknown_is_said_before_the_first_batch(job: Job) -> None:
+def test_unknown_facts_are_logged_before_the_first_batch(job: Job) -> None:
     job.add_file(1)
     job.add_file(2)
     job.run(job.stream(), **job.options(checkpointUrl="webhdfs://127.0.0.1:1/checkpoint"))
@@ -121,7 +121,7 @@ def test_what_stays_unknown_is_said_before_the_first_batch(job: Job) -> None:
     assert job.published() == {1: 1, 2: 1}
 
 
-def test_a_wrong_place_is_told_before_the_first_batch(job: Job) -> None:
+def test_a_wrong_location_is_reported_before_the_first_batch(job: Job) -> None:
     job.add_file(1)
     (job.folder / "empty").mkdir()
     with pytest.raises(Exception, match=r"/empty holds no offsets.*checkpointUrl.*nothing was written"):

@@ -60,7 +60,7 @@ def test_rows_of_another_order_a_narrower_type_or_fewer_columns_are_written(job:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_columns_are_added_for_good_with_merge_schema(job: Job, way: str) -> None:
+def test_columns_are_added_permanently_with_merge_schema(job: Job, way: str) -> None:
     job.write(one(job, "'a' id"), **given(job, way, "1"))
     wider = one(job, "map('k', 1) counts, 'b' id, date'2026-11-20' day")
     with pytest.raises(Exception, match=r"the topic has no counts, day: .*mergeSchema"):

@@ -24,7 +24,7 @@ def guarded(tmp_path: Path) -> Iterator[GatewayProcess]:
         yield process
 
 
-def test_a_job_shows_its_key_to_the_gateway_and_to_nobody_else(
+def test_a_job_shows_its_key_only_to_the_gateway(
     job: Job, guarded: GatewayProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark_log: Path
 ) -> None:
     monkeypatch.delenv("ONCEGATE_API_KEY", raising=False)

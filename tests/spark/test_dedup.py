@@ -44,7 +44,7 @@ def test_another_job_gets_only_what_is_new_and_a_re_run_the_same_again(job: Job)
     assert numbers(again) == dict.fromkeys(range(20), 1)
 
 
-def test_an_observation_tells_what_became_of_every_row(job: Job) -> None:
+def test_an_observation_reports_the_result_of_every_row(job: Job) -> None:
     assert once(job, job.rows(1, 2), "monday").count() == 2
     seen, nothing = Observation(), Observation("none came")
     assert once(job, job.rows(1, 2, 3, 4, 4, 4), "tuesday", observation=seen).count() == 2
@@ -70,7 +70,7 @@ def test_a_job_killed_after_it_took_its_ids_gets_them_again_by_its_key_and_no_ot
     assert numbers(once(job, job.rows(*range(40), partitions=3), "monday")) == dict.fromkeys(range(40), 1)
 
 
-def test_what_is_written_in_the_same_set_is_dropped_and_what_is_taken_is_not_written_there(job: Job) -> None:
+def test_ids_written_in_the_same_scope_are_dropped_and_taken_ones_are_not_written_there(job: Job) -> None:
     job.write(job.rows(1, 2), **job.claim_options(idSet="t"))
     job.write(job.rows(3), **job.options(write="ids", idCol="id"))
     assert numbers(once(job, job.rows(*range(6)), id_set="t")) == {0: 1, 4: 1, 5: 1}
@@ -78,7 +78,7 @@ def test_what_is_written_in_the_same_set_is_dropped_and_what_is_taken_is_not_wri
     assert job.published() == {3: 1, 6: 1}
 
 
-def test_what_a_job_took_is_new_to_every_topic(job: Job) -> None:
+def test_ids_taken_by_a_job_are_new_to_every_topic(job: Job) -> None:
     assert numbers(once(job, job.rows(1, 2))) == {1: 1, 2: 1}
     for topic in ("t", "u"):
         job.write(job.rows(1, 2), **job.options(write="ids", idCol="id", topic=topic))
@@ -87,7 +87,7 @@ def test_what_a_job_took_is_new_to_every_topic(job: Job) -> None:
         assert sorted(table.column("n").to_pylist()) == [1, 2]
 
 
-def test_an_id_that_somebody_is_writing_is_waited_for(job: Job) -> None:
+def test_an_id_that_another_is_writing_is_waited_for(job: Job) -> None:
     """Nobody completes it: its lease runs out, and it is this job's."""
     with job.gateway.attempt(id_set="dedup") as other:
         claimed = other.claim(["id-1"], lease_ms=1_000)
@@ -137,7 +137,7 @@ def test_a_row_without_an_id_fails_the_job_before_anything_is_taken(job: Job, ba
         ({"on_down": "spill"}, BadOption, "here it is block or fail"),
     ],
 )
-def test_what_is_missing_is_said_on_the_driver(job: Job, given: dict[str, Any], error: type, told: str) -> None:
+def test_missing_options_are_reported_on_the_driver(job: Job, given: dict[str, Any], error: type, told: str) -> None:
     df = job.rows(1).withColumns({"x": F.lit(0.5), "c": F.col("id").cast("string collate UTF8_LCASE")})
     with pytest.raises(error, match=told):
         once(job, df, **given)
@@ -147,7 +147,7 @@ def test_what_is_missing_is_said_on_the_driver(job: Job, given: dict[str, Any], 
         once(job, df.select("id", "id"))
 
 
-def test_without_a_gateway_the_task_says_where_and_that_nothing_is_lost(job: Job) -> None:
+def test_without_a_gateway_the_task_reports_where_and_that_nothing_is_lost(job: Job) -> None:
     where = r"(?s)dedup as k through http://127.0.0.1:9, partition "
     for on_down, how in (("block", ""), ("fail", "on_down allows no further retries, after 1 tries")):
         asked = {"gateway": "http://127.0.0.1:9", "timeout_ms": 1_000, "on_down": on_down}

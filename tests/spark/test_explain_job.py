@@ -23,7 +23,7 @@ def stream(spark: Any, source: str = "rate") -> Any:
     return spark.readStream.format(source).option("host", "127.0.0.1").option("port", "1").load()
 
 
-def test_a_stream_with_its_checkpoint_is_effectively_once_and_says_what_that_rests_on(spark: Any) -> None:
+def test_a_stream_with_its_checkpoint_is_effectively_once_and_shows_its_conditions(spark: Any) -> None:
     told = explain_job(stream(spark), **TARGET, checkpointLocation="/data/checkpoint")
     assert (told.write, told.guarantee) == ("staged", "effectively_once")
     assert "a replayed batch is compared by its input, in the checkpoint /data/checkpoint" in told.because
@@ -32,7 +32,7 @@ def test_a_stream_with_its_checkpoint_is_effectively_once_and_says_what_that_res
     assert str(told).splitlines()[0] == f"write=staged, effectively_once: {told.keeps}"
 
 
-def test_a_stream_whose_checkpoint_is_not_named_is_told_what_a_replay_does(spark: Any) -> None:
+def test_a_stream_without_a_named_checkpoint_shows_the_effect_of_a_replay(spark: Any) -> None:
     told = explain_job(stream(spark), **TARGET)
     assert [one for one in told.unless if one.startswith("no checkpoint is named here") and "BATCH_CONFLICT" in one]
 
@@ -54,7 +54,7 @@ def test_a_source_that_cannot_be_read_again_is_named(spark: Any) -> None:
     assert not [one for one in explain_job(stream(spark), **TARGET).unless if "cannot be read again" in one]
 
 
-def test_a_batch_job_without_a_name_is_told_so(spark: Any) -> None:
+def test_a_batch_job_without_a_name_gets_a_warning(spark: Any) -> None:
     unnamed = explain_job(spark.range(3), **TARGET)
     assert [one for one in unnamed.unless if "txnAppId and txnVersion" in one]
     named = explain_job(spark.range(3), **TARGET, txnAppId="load", txnVersion="1")
@@ -62,7 +62,7 @@ def test_a_batch_job_without_a_name_is_told_so(spark: Any) -> None:
     assert not [one for one in named.unless if "txnVersion" in one]
 
 
-def test_what_the_write_would_be_refused_for_is_refused_here(spark: Any) -> None:
+def test_reasons_to_refuse_the_write_are_reported_here(spark: Any) -> None:
     with pytest.raises(BadOption, match="cannot take back"):
         explain_job(spark.range(3), **TARGET, guarantee="effectively_once", sink="a:b")
     with pytest.raises(BadId, match="idCol names nowhere"):
@@ -71,7 +71,7 @@ def test_what_the_write_would_be_refused_for_is_refused_here(spark: Any) -> None
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_kafka_source_that_reads_uncommitted_rows_is_told_so_with_the_line_to_write(tmp_path: Path) -> None:
+def test_a_kafka_source_that_reads_uncommitted_rows_gets_a_warning_with_the_line_to_write(tmp_path: Path) -> None:
     """With the real connector, in a process of its own: its jars have to be there before Spark starts."""
     command = [sys.executable, "-m", "tests.spark.jobs.uncommitted"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ROOT})

@@ -143,7 +143,7 @@ def in_thread(job: Job, **options: str) -> Fn:
     return fn
 
 
-def test_a_thread_inside_has_no_identity_and_is_told_the_line_to_add(job: Job) -> None:
+def test_a_thread_inside_has_no_identity_and_gets_the_line_to_add(job: Job) -> None:
     job.add_file(1, 2)
     told = r'nothing names this write.*option\("txnAppId".*option\("txnVersion".*nothing was written by this task'
     with pytest.raises(Exception, match=told):
@@ -156,7 +156,7 @@ def test_a_thread_inside_has_no_identity_and_is_told_the_line_to_add(job: Job) -
     assert job.published() == {1: 1, 2: 1}
 
 
-def test_two_writes_in_threads_of_one_batch_are_told_apart_by_the_run(job: Job) -> None:
+def test_two_writes_in_threads_of_one_batch_are_distinguished_by_the_run(job: Job) -> None:
     """Both digests are equal there; without the run the second would pass for a replay and be dropped."""
     one = in_thread(job, txnAppId="departures", txnVersion="{batch}")
 

@@ -30,7 +30,7 @@ def once(*numbers: int) -> dict[int, int]:
     return dict.fromkeys(numbers, 1)
 
 
-def test_what_an_upstream_sends_twice_takes_effect_once(job: Job, by_id: Options) -> None:
+def test_rows_sent_twice_by_an_upstream_take_effect_once(job: Job, by_id: Options) -> None:
     """Within a partition, across partitions, and across batches."""
     job.add_file(*range(20), *range(10))
     job.add_file(*range(5, 30))
@@ -156,14 +156,14 @@ def test_an_id_may_have_several_columns_and_a_key_chooses_the_partition(job: Job
     assert job.published() == once(*range(60))
 
 
-def test_a_null_id_fails_the_job_and_says_which_rows_to_leave_out(job: Job, by_id: Options) -> None:
+def test_a_null_id_fails_the_job_with_the_rows_to_leave_out(job: Job, by_id: Options) -> None:
     rows = job.rows(1, 2, 3, partitions=1).selectExpr("case when n < 3 then null else id end id", "n")
     with pytest.raises(Exception, match=r"(?s)id column id: 2 of 3 rows .* null.*df\.where.*nothing was written by"):
         job.write(rows, **by_id())
     assert job.published() == {}
 
 
-def test_a_run_of_which_nothing_is_new_says_so_where_spark_counts_output(job: Job) -> None:
+def test_a_run_without_new_rows_reports_that_where_spark_counts_output(job: Job) -> None:
     options = job.options(write="ids", idCol="id")
     job.write(job.rows(1, 2), **options)
     assert "are suppressed" not in job.log()

@@ -79,7 +79,7 @@ def test_each_committed_record_is_written_once_through_a_kill_a_replay_and_anoth
     assert source.written("s") == everything
 
 
-def test_a_restored_checkpoint_goes_on_where_it_reads_the_same_and_stops_where_it_does_not(
+def test_a_restored_checkpoint_continues_if_it_reads_the_same_and_otherwise_stops(
     broker: Broker, gateway: Gateway, tmp_path: Path
 ) -> None:
     """Also where the topic was made again, and so has other rows at the same offsets."""

@@ -97,7 +97,7 @@ def test_the_same_rows_make_the_same_records_by_sparks_sink_and_by_the_gateway(
         assert by_us.total() == rows
 
 
-def test_a_query_whose_driver_is_killed_goes_on_with_each_row_once(
+def test_a_query_whose_driver_is_killed_continues_with_each_row_once(
     broker: Broker, process: GatewayProcess, job: Job
 ) -> None:
     for number in range(2):
@@ -336,7 +336,7 @@ def test_what_makes_no_record_is_refused_before_any_task(broker: Broker, job: Jo
     assert numbers(broker, topic) == {}
 
 
-def test_a_topic_that_rows_name_and_nobody_made_fails_the_task(broker: Broker, job: Job) -> None:
+def test_a_topic_named_by_rows_that_does_not_exist_fails_the_task(broker: Broker, job: Job) -> None:
     topic = broker.topic(PARTITIONS).topic
     rows = job.rows(1, 2).selectExpr(*RECORD, f"case n when 1 then '{topic}' else 'missing' end as topic")
     with pytest.raises(Exception, match="no Kafka topic 'missing'"):
@@ -344,7 +344,7 @@ def test_a_topic_that_rows_name_and_nobody_made_fails_the_task(broker: Broker, j
     assert numbers(broker, topic) == {}
 
 
-def test_a_read_says_how_such_a_topic_is_read(broker: Broker, job: Job) -> None:
+def test_a_read_explains_how_such_a_topic_is_read(broker: Broker, job: Job) -> None:
     topic = broker.topic(PARTITIONS).topic
     job.write(job.rows(1).selectExpr(*RECORD), **named(job, topic))
     told = rf'(?s)format\("kafka"\).*{broker.cluster.bootstrap}.*{topic}.*kafka\.isolation\.level.*read_committed'

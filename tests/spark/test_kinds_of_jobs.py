@@ -107,7 +107,7 @@ def each_row(given: Input) -> Iterator[str]:
     return (f"id-{n}" for n in given.all_numbers())
 
 
-def test_a_restored_checkpoint_of_the_same_files_goes_on(job: Job) -> None:
+def test_a_restored_checkpoint_of_the_same_files_continues(job: Job) -> None:
     """The offset log's entry carries a time, so it is another one, though what the batch reads is the same."""
 
     def stream() -> Any:
@@ -128,7 +128,7 @@ def test_a_restored_checkpoint_of_the_same_files_goes_on(job: Job) -> None:
     assert job.counters()["duplicate_commits"] == 2
 
 
-def test_a_query_of_a_client_that_did_not_tell_what_batches_read_goes_on(job: Job) -> None:
+def test_a_query_of_a_client_that_did_not_report_its_input_continues(job: Job) -> None:
     """What it has committed is known by the entries of its offset log alone, which a replay has again."""
     job.spark.dataSource.register(OlderSource)
     job.add_file(1, 2)

@@ -64,7 +64,7 @@ def standing(job: Job, partition: int, write: str = "ids") -> tuple[int | None, 
 
 
 @pytest.mark.parametrize("write", ["claim", "ids"])
-def test_a_batch_replayed_before_its_commit_was_logged_writes_nothing_twice_and_one_behind_it_is_acked(
+def test_a_batch_replayed_before_its_commit_was_logged_writes_nothing_twice_and_a_later_one_is_acked(
     job: Job, events: Events, log: Path, write: str
 ) -> None:
     """The driver dies after the sink and before Spark's commit log; then again with the commit log written."""
@@ -87,7 +87,7 @@ def test_a_batch_replayed_before_its_commit_was_logged_writes_nothing_twice_and_
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_driver_killed_before_the_commit_log_is_acked_up_to_the_batch_before_and_its_successor_goes_on(
+def test_a_driver_killed_before_the_commit_log_is_acked_up_to_the_previous_batch_and_its_successor_continues(
     job: Job, events: Events, log: Path
 ) -> None:
     """SIGKILL of the JVM and the driver's Python, when the gateway and the sink have all of batch 1."""
@@ -123,7 +123,7 @@ def test_an_attempt_that_dies_its_twin_and_a_failed_driver_leave_each_row_once(
     assert job.counters()["takeovers"] == 0
 
 
-def test_the_last_batch_is_acked_when_its_progress_is_told(job: Job, events: Events, log: Path) -> None:
+def test_the_last_batch_is_acked_when_its_progress_is_reported(job: Job, events: Events, log: Path) -> None:
     stream = assign_sequences(events())
     hold(log, p0=20)
     listener = acknowledger(str(job.checkpoint))
@@ -149,7 +149,7 @@ def until(is_so: Callable[[], bool]) -> None:
     raise AssertionError("it never came")
 
 
-def test_a_lane_that_was_shuffled_behind_the_look_at_the_plan_fails_and_is_not_green(
+def test_a_lane_that_was_shuffled_after_the_check_of_the_plan_fails_and_is_not_green(
     job: Job, events: Events, log: Path
 ) -> None:
     stream = assign_sequences(events()).repartition(2)

@@ -66,7 +66,7 @@ def test_of_a_hundred_rows_of_which_52_are_written_48_are_written_and_a_replay_w
 
 
 @pytest.mark.parametrize("write", ["staged", "claim"])
-def test_a_replay_is_told_again_by_each_way_to_write(job: Job, told: Told, write: str) -> None:
+def test_a_replay_is_reported_again_by_each_way_to_write(job: Job, told: Told, write: str) -> None:
     options = job.claim_options() if write == "claim" else job.options()
     job.add_file(*range(30))
     job.run(job.stream(), **options)
@@ -76,7 +76,7 @@ def test_a_replay_is_told_again_by_each_way_to_write(job: Job, told: Told, write
 
 
 @pytest.mark.parametrize("fault", ["fail_before_commit", "fail_after_commit"])
-def test_a_batch_that_a_failed_run_has_written_in_part_tells_what_its_next_run_writes(
+def test_a_batch_partly_written_by_a_failed_run_reports_what_its_next_run_writes(
     job: Job, told: Told, caplog: pytest.LogCaptureFixture, fault: str
 ) -> None:
     """The first run writes 52 rows of the batch, and its driver fails; the next one brings all 100."""
@@ -93,7 +93,7 @@ def test_a_batch_that_a_failed_run_has_written_in_part_tells_what_its_next_run_w
     assert ("is not done, and comes again: rows=52 written=52" in caplog.text) == (fault == "fail_after_commit")
 
 
-def test_a_batch_whose_driver_was_killed_is_told_by_the_next_driver_with_what_that_one_writes(
+def test_a_batch_whose_driver_was_killed_is_reported_by_the_next_driver_with_its_own_writes(
     job: Job, told: Told
 ) -> None:
     """The first driver writes 52 of the 100 rows and leaves its counts, and is killed before Spark's commit log."""
@@ -112,7 +112,9 @@ def test_a_batch_whose_driver_was_killed_is_told_by_the_next_driver_with_what_th
     assert job.published() == dict.fromkeys(range(100), 1)
 
 
-def test_two_writes_of_one_batch_are_told_together_and_what_a_crash_left_is_not_counted(job: Job, told: Told) -> None:
+def test_two_writes_of_one_batch_are_reported_together_and_leftovers_of_a_crash_are_not_counted(
+    job: Job, told: Told
+) -> None:
     crashes = [True]
 
     def fn(df: Any, batch: int) -> None:
@@ -137,7 +139,7 @@ def test_two_writes_of_one_batch_are_told_together_and_what_a_crash_left_is_not_
     assert told.nothing_more()
 
 
-def test_two_queries_side_by_side_are_told_apart(job: Job, told: Told) -> None:
+def test_two_concurrent_queries_are_distinguished(job: Job, told: Told) -> None:
     job.add_file(1, 2)
     queries = {}
     for topic in ("t", "u"):
@@ -162,7 +164,7 @@ def test_a_listener_that_is_closed_leaves_nothing_and_hears_nothing(job: Job, to
     assert told.nothing_more()
 
 
-def test_inside_foreach_batch_an_observation_tells_what_dedup_dropped(job: Job) -> None:
+def test_inside_foreach_batch_an_observation_reports_the_ids_dropped_by_dedup(job: Job) -> None:
     seen: list[dict[str, int]] = []
 
     def fn(df: Any, batch: int) -> None:

@@ -24,7 +24,7 @@ def test_an_id_with_another_payload_fails_the_write_by_claim_before_anything_of_
     assert job.written() == {1: 1, 2: 1, 3: 1}
 
 
-def test_with_on_conflict_drop_a_stream_by_ids_goes_on_and_tells_how_many(job: Job) -> None:
+def test_with_on_conflict_drop_a_stream_by_ids_continues_and_reports_how_many(job: Job) -> None:
     options = job.options(write="ids", idCol="id", digestCols="n", onConflict="drop")
     job.add_file(1, 2)
     job.run(job.stream(), **options)

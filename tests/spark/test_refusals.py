@@ -45,7 +45,7 @@ def test_without_a_gateway_the_driver_fails_after_its_deadline_and_starts_no_tas
     refused_on_driver(job, rf"before any task: .*{url}.*ConnectionRefusedError.*nothing was written", **options)
 
 
-def test_what_a_write_would_be_refused_for_is_found_before_any_task(job: Job) -> None:
+def test_reasons_to_refuse_a_write_are_found_before_any_task(job: Job) -> None:
     named = job.options(txnAppId="a", txnVersion="1")
     refused_on_driver(job, "no namespace nowhere", **{**named, "namespace": "nowhere"})
     refused_on_driver(job, "topic is 'no such name'; a topic is named with", **{**named, "topic": "no such name"})

@@ -57,7 +57,7 @@ def test_the_first_output_of_a_plan_that_is_not_deterministic_wins(job: Job) -> 
     assert "WARNING oncegate_spark" in job.log()
 
 
-def test_another_output_stops_the_job_when_the_input_is_unknown_and_the_first_wins_when_told(job: Job) -> None:
+def test_another_output_stops_the_job_when_the_input_is_unknown_and_the_first_wins_on_request(job: Job) -> None:
     def write(df: Any, batch: int, **more: str) -> None:
         job.write(df, **job.options(**more))
 
@@ -89,7 +89,7 @@ def test_a_restored_checkpoint_with_another_input_stops_the_job(job: Job) -> Non
     assert job.published() == {1: 1, 2: 1, 3: 1, 4: 1, 5: 1}
 
 
-def test_a_named_application_goes_on_with_a_new_checkpoint_where_it_reads_the_same_files(job: Job) -> None:
+def test_a_named_application_continues_with_a_new_checkpoint_if_it_reads_the_same_files(job: Job) -> None:
     options = job.options(txnAppId="departures")
     job.add_file(1, 2)
     job.run(job.stream(), **options)

@@ -137,7 +137,7 @@ def test_a_stream_reads_what_is_new_since_its_last_run_in_batches_of_a_size(job:
     assert collected.run(stream(job, maxRowsPerBatch="10")) == [[25, 26]]
 
 
-def test_a_stream_begins_where_it_is_told_and_its_checkpoint_holds_it(job: Job) -> None:
+def test_a_stream_begins_at_its_configured_offset_and_its_checkpoint_keeps_it(job: Job) -> None:
     produce(job.gateway, 0, 1, 2, 3)
     collected = Collected(job)
     assert collected.run(stream(job, startingOffsets='{"0": 2}')) == [[2, 3]]
@@ -159,13 +159,13 @@ def test_a_replayed_batch_brings_the_very_rows_it_brought(job: Job) -> None:
     assert again == [list(range(5, 8)), [8, 9]]
 
 
-def test_a_topic_that_is_not_there_is_said_on_the_driver(job: Job) -> None:
+def test_a_missing_topic_is_reported_on_the_driver(job: Job) -> None:
     for read in (batch, stream):
         with pytest.raises(Exception, match=r"(?s)look at topic t .*NOT_FOUND.*no topic t in namespace"):
             read(job)
 
 
-def test_a_wrong_option_is_said_on_the_driver(job: Job) -> None:
+def test_a_wrong_option_is_reported_on_the_driver(job: Job) -> None:
     produce(job.gateway, 1)
     with pytest.raises(Exception, match=r"failOnDataLoss is 'perhaps'"):
         batch(job, failOnDataLoss="perhaps")
@@ -187,7 +187,7 @@ def test_what_retention_took_is_counted_and_named(job: Job) -> None:
     assert [row["n"] for row in batch(job).collect()] == [3]
 
 
-def test_trimmed_rows_stop_a_stream_until_it_is_told_to_go_on(job: Job) -> None:
+def test_trimmed_rows_stop_a_stream_until_it_is_configured_to_continue(job: Job) -> None:
     topic = StubTopic([0, 0], [4, 2])
     with topic.gateway() as stub:
         url, collected = {"url": stub.url}, Collected(job)

@@ -66,7 +66,7 @@ def test_an_offset_that_is_not_there_is_refused(asked: dict[int, int], told: str
         offsets.resolve("startingOffsets", asked, ENDS, "t")
 
 
-def test_what_was_read_beyond_the_end_is_an_older_ledger() -> None:
+def test_offsets_read_beyond_the_end_are_those_of_an_older_ledger() -> None:
     offsets.check_known({0: 30, 1: 5}, ENDS, "t")
     with pytest.raises(LedgerBehind, match=r"partition 1 was read up to 6 and ends at 5.*older copy of its ledger"):
         offsets.check_known({0: 30, 1: 6}, ENDS, "t")
@@ -75,7 +75,7 @@ def test_what_was_read_beyond_the_end_is_an_older_ledger() -> None:
             offsets.check_known(other, ENDS, "t")
 
 
-def test_lost_rows_are_counted_and_fail_the_read_unless_told_otherwise() -> None:
+def test_lost_rows_are_counted_and_fail_the_read_unless_configured_otherwise() -> None:
     span = OffsetSpan(0, 4, 30)
     with pytest.raises(
         Stopped, match=r'6 rows of topic t.*offsets 4 to 9 .*option\("failOnDataLoss", "false"\)'
@@ -89,7 +89,7 @@ def test_lost_rows_are_counted_and_fail_the_read_unless_told_otherwise() -> None
     assert (begin, str(lost)[:17]) == (30, "26 rows of topic ")
 
 
-def test_a_limit_is_kept_and_used_up_and_nobody_starves() -> None:
+def test_a_limit_is_kept_and_used_up_and_no_partition_starves() -> None:
     rng = random.Random(11)
     for _ in range(2_000):
         start = {p: rng.randrange(10) for p in range(rng.randint(1, 6))}

@@ -90,7 +90,7 @@ def test_trimmed_offsets_fail_the_plan_with_what_was_lost(read: Read) -> None:
         read.batch(startingOffsets='{"0": 0, "1": 0}').partitions()
 
 
-def test_trimmed_offsets_are_passed_over_and_told_when_data_may_be_lost(
+def test_trimmed_offsets_are_skipped_and_reported_when_data_may_be_lost(
     read: Read, caplog: pytest.LogCaptureFixture
 ) -> None:
     read.topic.low = [4, 0]
@@ -117,7 +117,7 @@ def test_rows_that_are_trimmed_while_a_task_reads_are_treated_alike(
 
 
 @pytest.mark.parametrize("low", [0, 3])
-def test_an_answer_that_offsets_are_trimmed_which_it_says_are_kept_fails_the_task(
+def test_an_answer_that_contradicts_itself_about_trimmed_offsets_fails_the_task(
     read: Read, monkeypatch: pytest.MonkeyPatch, low: int
 ) -> None:
     """Asked again for ever, it would never fail: the offset to go on from is the one that was asked for, or before."""
@@ -130,7 +130,7 @@ def test_an_answer_that_offsets_are_trimmed_which_it_says_are_kept_fails_the_tas
     assert told.value.code == "OFFSET_TRIMMED"
 
 
-def test_a_stream_takes_at_most_its_limit_and_goes_on_where_it_ended(read: Read) -> None:
+def test_a_stream_reads_at_most_its_limit_and_continues_where_it_ended(read: Read) -> None:
     reader = read.stream(maxRowsPerBatch="4")
     limit = reader.getDefaultReadLimit()
     assert limit == ReadMaxRows(4)
@@ -159,13 +159,13 @@ def test_available_now_ends_where_the_topic_ended_when_the_run_began(read: Read)
     assert lenient.latestOffset({"0": 0, "1": 3}, ReadMaxRows(1)) == {"0": 7, "1": 3}
 
 
-def test_what_was_trimmed_uses_up_no_limit(read: Read) -> None:
+def test_trimmed_rows_use_up_no_limit(read: Read) -> None:
     read.topic.low, read.topic.high = [1_000, 0], [1_010, 3]
     end = read.stream(failOnDataLoss="false").latestOffset({"0": 0, "1": 3}, ReadMaxRows(4))
     assert end == {"0": 1_004, "1": 3}
 
 
-def test_a_stream_begins_where_it_is_told(read: Read) -> None:
+def test_a_stream_begins_at_its_configured_offset(read: Read) -> None:
     assert read.stream().initialOffset() == {"0": 0, "1": 0}
     assert read.stream(startingOffsets="latest").initialOffset() == {"0": 7, "1": 3}
     assert read.stream(startingOffsets='{"0": 3, "1": 1}').initialOffset() == {"0": 3, "1": 1}
@@ -234,7 +234,7 @@ def test_a_schema_that_the_topic_has_not_is_refused_on_the_driver(read: Read) ->
             stream.initialOffset()
 
 
-def test_a_gateway_that_cannot_be_reached_is_said_on_the_driver(read: Read) -> None:
+def test_an_unreachable_gateway_is_reported_on_the_driver(read: Read) -> None:
     for on_down, how in (("block", ""), ("fail", "on_down allows no further retries, after 1 tries")):
         given = {"url": "http://127.0.0.1:1", "topic": "t", "timeoutMs": "1000", "onDown": on_down}
         source = OncegateSource(given)

@@ -56,7 +56,7 @@ def test_with_available_now_a_stream_ends_where_there_is_no_topic(read: Waits) -
     assert stream.latestOffset({}, ReadAllAvailable()) == {}
 
 
-def test_what_cannot_be_waited_for_is_said(read: Waits) -> None:
+def test_waiting_for_an_impossible_condition_is_reported(read: Waits) -> None:
     with pytest.raises(BadOption, match=r'waitForTopic goes with spark.readStream.schema\("<column> <type>'):
         read.source(waitForTopic="true").schema()
     with pytest.raises(BadOption, match="startingOffsets names offsets, and topic t, which is waited for, has no row"):
@@ -68,7 +68,7 @@ def test_what_cannot_be_waited_for_is_said(read: Waits) -> None:
         read.stream().initialOffset()
 
 
-def test_a_read_that_does_not_wait_is_told_how_to(read: Waits) -> None:
+def test_a_read_that_does_not_wait_explains_how_to(read: Waits) -> None:
     for source in (read.source(), read.source(waitForTopic="false")):
         with pytest.raises(NotFound, match=r'schema\(.*\)\.option\("waitForTopic", "true"\)'):
             source.schema()

@@ -103,7 +103,7 @@ def test_ids_of_each_type_are_asked_for_as_the_ledger_knows_them(job: Job) -> No
         found.rows.unpersist()
 
 
-def test_what_is_written_between_the_ledgers_answer_and_the_reading_is_asked_for_again(
+def test_rows_written_between_the_ledgers_answer_and_the_reading_are_asked_for_again(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(job.gateway, 1)

@@ -133,7 +133,7 @@ spark.stop()
 """
 
 
-def test_an_environment_that_is_not_activated_is_told_what_to_export_and_then_needs_no_register(
+def test_an_environment_that_is_not_activated_names_the_variables_to_export_and_then_needs_no_register(
     place: Place, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver has the package, and Spark's workers are the path's python3, which does not."""

@@ -37,24 +37,26 @@ LACKING: dict[Ability, MakePlace] = {
 }
 
 
-def test_each_ability_that_may_be_left_out_says_what_becomes_of_it() -> None:
+def test_each_ability_that_may_be_left_out_has_its_consequence_described() -> None:
     assert set(LEAVING_OUT) == set(Ability)
     assert set().union(*CHECKS.values()) == set(Ability)
 
 
-async def test_whoever_leaves_nothing_out_is_checked_in_everything() -> None:
+async def test_a_ledger_that_leaves_nothing_out_is_checked_in_everything() -> None:
     assert await check_ledger(memory_place) == {}
 
 
 @pytest.mark.parametrize("ability", LACKING)
-async def test_a_ledger_without_it_passes_the_rest_and_is_told_what_was_skipped(ability: Ability) -> None:
+async def test_a_ledger_without_an_ability_passes_the_rest_and_gets_a_list_of_what_was_skipped(
+    ability: Ability,
+) -> None:
     skipped = await check_ledger(LACKING[ability], {ability})
     assert set(skipped) == {check.__name__ for check, needs in CHECKS.items() if ability in needs}
     assert set(skipped.values()) == {f"the ledger leaves out {ability}"}
 
 
 @pytest.mark.parametrize("ability", LACKING)
-async def test_a_ledger_that_does_not_say_what_it_leaves_out_fails(ability: Ability) -> None:
+async def test_a_ledger_that_does_not_declare_what_it_leaves_out_fails(ability: Ability) -> None:
     with pytest.raises((AssertionError, LedgerFull)):
         await check_ledger(LACKING[ability])
 

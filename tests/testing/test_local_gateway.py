@@ -87,7 +87,7 @@ def test_a_wrong_setting_is_refused_before_anything_is_opened(wrong: dict[str, i
         LocalGateway(**wrong)  # type: ignore[arg-type]
 
 
-def test_a_gateway_that_cannot_start_says_why_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_gateway_that_cannot_start_reports_the_reason_and_leaves_nothing_behind(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     with LocalGateway(f"log:{tmp_path / 'data'}"):
         second = LocalGateway(f"log:{tmp_path / 'data'}")

@@ -76,7 +76,9 @@ ORDER: list[tuple[type[OncegateError], str, Mend]] = [
 ]
 
 
-async def test_of_several_refusals_the_first_of_the_order_is_told_and_nothing_stays_reserved(served: Served) -> None:
+async def test_of_several_refusals_the_first_of_the_order_is_returned_and_nothing_stays_reserved(
+    served: Served,
+) -> None:
     sent = Sent(61, "nowhere", "no mark", b"half", writers=("{}", "{}"))
     with served.gateway.admission.hold(50):
         for kind, text, mend in ORDER:
@@ -98,7 +100,7 @@ async def test_a_body_that_is_here_already_is_reserved_as_one_that_is_read(serve
     assert reserved(served) == (0, 0)
 
 
-async def test_whoever_goes_away_while_its_body_is_read_gives_its_room_back(served: Served) -> None:
+async def test_a_client_that_disconnects_while_its_body_is_read_returns_its_room(served: Served) -> None:
     task = await served.begin(let_in(Sent(body=None), served))
     assert reserved(served) == (1, 2), "room is taken as the body comes"
     task.cancel()

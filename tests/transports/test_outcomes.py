@@ -13,7 +13,7 @@ def test_every_error_of_the_tree_has_a_row_and_no_row_is_left_over() -> None:
     assert set(OUTCOMES) == set(all_errors())
 
 
-def test_every_kind_has_a_status_of_its_own_and_stands_for_an_error() -> None:
+def test_every_kind_has_a_status_of_its_own_and_maps_to_an_error() -> None:
     assert set(problems.STATUS) == set(OutcomeKind)
     assert len(set(problems.STATUS.values())) == len(OutcomeKind)
     assert {outcome_of(kind).kind for kind in public_errors()} == set(OutcomeKind)

@@ -38,7 +38,9 @@ async def left(doors: Both, *ids: str) -> bytes:
 @pytest.mark.parametrize(
     ("setting", "told"), [("hold", "BUSY"), ("fail", "IN_DOUBT"), ("takeover", "GRANTED+TAKEOVER")]
 )
-async def test_every_door_tells_what_ran_out_as_the_namespace_is_set(doors: Both, setting: str, told: str) -> None:
+async def test_every_transport_answers_expired_ids_by_the_namespaces_setting(
+    doors: Both, setting: str, told: str
+) -> None:
     assert (await put(doors, {"lease_expiry": setting}))["lease_expiry"] == setting
     ids = dict(zip(DOORS, (letter * 16 for letter in "abcdef"), strict=True))
     await left(doors, *ids.values())
@@ -78,7 +80,7 @@ def uuid7(ago_ms: int, number: int) -> uuid.UUID:
     return uuid.UUID(bytes=made_ms.to_bytes(6, "big") + b"\x70\x00\x80" + number.to_bytes(7, "big"))
 
 
-async def test_every_door_tells_an_id_stale_that_is_older_than_the_horizon(doors: Both) -> None:
+async def test_every_transport_answers_stale_for_an_id_older_than_the_retention_of_ids(doors: Both) -> None:
     settings = await put(doors, {"horizon_ms": HOUR_MS, "id_time": "uuid7"})
     assert (settings["horizon_ms"], settings["id_time"]) == (HOUR_MS, "uuid7")
     for call, (name, ask) in enumerate(DOORS.items()):
@@ -107,7 +109,7 @@ async def test_ids_without_their_time_are_refused_at_every_door(doors: Both) -> 
         assert (refused.code, refused.action, refused.effect) == ("BAD_REQUEST", "fix", "none")
 
 
-async def test_every_door_grants_all_in_shadow_mode_and_says_what_it_would_have_said(doors: Both) -> None:
+async def test_every_transport_grants_all_in_shadow_mode_with_the_would_be_verdict(doors: Both) -> None:
     known, held = "k" * 16, "h" * 16
     done = await doors.claim(known.encode(), token=TOKEN)
     await GrpcDoor(doors).ask("complete", {"claim": done.claim})
@@ -219,7 +221,7 @@ async def test_every_door_grants_all_unchecked_while_the_ledger_is_down_and_all_
     assert 'oncegate_unchecked_ids_total{namespace="default"} 12' in metrics, "also while it is down"
 
 
-async def test_every_door_grants_all_unchecked_in_shadow_mode_and_says_what_it_would_have_said(
+async def test_every_transport_grants_all_unchecked_in_shadow_mode_with_the_would_be_verdict(
     doors: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await put(doors, {"on_ledger_down": "pass_marked", "shadow": True})

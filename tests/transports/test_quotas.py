@@ -24,7 +24,7 @@ MANY = b"".join(n.to_bytes(16, "big") for n in range(1_000))
         ({"open_claims": 1}, {"packed": b"a" * 16}),
     ],
 )
-async def test_who_brings_more_than_a_quota_is_refused_before_any_effect_and_told_when_to_come_back(
+async def test_a_request_over_a_quota_is_refused_before_any_effect_with_a_retry_delay(
     door: Any, limit: dict[str, int], asked: dict[str, Any]
 ) -> None:
     async with opened(**limit) as doors:
@@ -51,7 +51,7 @@ def bytes_of(answer: dict[str, Any]) -> bytes:
     return claim_bytes(answer["claim"])
 
 
-async def test_what_one_namespace_brings_is_taken_from_no_other() -> None:
+async def test_one_namespaces_requests_consume_no_others_quota() -> None:
     async with opened(ids_per_second=1) as doors:
         await doors.http.program.gateway.create("theirs")
         for name, status in (("default", 200), ("default", 429), ("theirs", 200), ("theirs", 429)):

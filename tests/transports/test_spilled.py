@@ -75,7 +75,7 @@ async def doors(tmp_path: Path) -> AsyncIterator[Doors]:
         yield Doors(found, write, admin)
 
 
-async def test_every_door_counts_them_and_tells_operators_whose_they_are(doors: Doors) -> None:
+async def test_every_transport_counts_them_and_shows_operators_whose_they_are(doors: Doors) -> None:
     for number, door in enumerate(TOKENS):
         new, known = f"of {door}", "known to all"
         assert await doors.produce(door, new, known, spilled_ms=AT_MS) == ("1" if number else "2")
@@ -84,7 +84,7 @@ async def test_every_door_counts_them_and_tells_operators_whose_they_are(doors: 
     assert await doors.trail() == [("write spilled rows", "loader", 4)]
 
 
-async def test_rows_that_come_at_once_are_not_told(doors: Doors) -> None:
+async def test_rows_that_come_at_once_are_not_reported(doors: Doors) -> None:
     for door in TOKENS:
         assert await doors.produce(door, f"of {door}") == "1"
     assert (await doors.counted(), await doors.trail()) == (0, [])

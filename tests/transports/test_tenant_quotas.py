@@ -94,7 +94,7 @@ async def gateway(folder: Path, **limits: int) -> AsyncIterator[Gateway]:
 @pytest.mark.parametrize(
     ("limit", "quota"), [("tenant_ids_per_second", "tenant_ids"), ("tenant_bytes_per_second", "tenant_bytes")]
 )
-async def test_what_a_tenant_brings_to_one_namespace_is_taken_from_its_others_and_from_nobody_elses(
+async def test_a_tenants_requests_to_one_namespace_consume_only_that_tenants_quota(
     ask: Any, limit: str, quota: str, tmp_path: Path
 ) -> None:
     async with gateway(tmp_path, **{limit: 1}) as served:
@@ -202,7 +202,7 @@ async def test_a_tenant_makes_no_more_namespaces_than_it_may_have(tmp_path: Path
         assert "new-3" not in served.doors.http.program.gateway.namespaces()
 
 
-async def test_nothing_but_the_credential_says_whose_a_request_is(tmp_path: Path) -> None:
+async def test_only_the_credential_decides_whose_a_request_is(tmp_path: Path) -> None:
     """Headers and metadata that name a tenant are refused, or nobody's."""
     async with gateway(tmp_path, tenant_ids_per_second=1) as served:
         assert (await served.over_http("acme-1", MANY, 1)).code == "OK"

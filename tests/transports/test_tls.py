@@ -142,7 +142,9 @@ def test_both_doors_take_only_callers_of_the_authority_that_their_files_name_now
 
 @pytest.mark.parametrize("asks", [False, True], ids=["server's alone", "mutual"])
 @pytest.mark.server
-def test_both_doors_speak_tls_1_3_alone_and_no_session_goes_on_in_a_later_connection(files: Files, asks: bool) -> None:
+def test_http_and_grpc_speak_tls_1_3_alone_and_no_session_continues_in_a_later_connection(
+    files: Files, asks: bool
+) -> None:
     grpc_port = free_port()
     with gateway(files, "--grpc-port", str(grpc_port), asks=asks) as process:
         for port, protocol, first in ((process.port, "http/1.1", LIVE), (grpc_port, "h2", PREFACE)):

@@ -73,7 +73,7 @@ def token(doors: Doors, *roles: str, namespaces: tuple[str, ...] = FIRST) -> str
     return doors.issuer.token(oncegate_roles=[*roles], oncegate_namespaces=[*namespaces])
 
 
-async def test_over_http_a_token_is_let_in_where_its_claims_say_and_nowhere_else(doors: Doors) -> None:
+async def test_over_http_a_token_is_accepted_only_where_its_claims_allow_it(doors: Doors) -> None:
     assert (await doors.claim(token(doors, "write"))).status == 200
     assert (await doors.claim(doors.key)).status == 200
     (await doors.claim(None)).problem(401, "UNAUTHENTICATED")

@@ -42,7 +42,7 @@ def test_a_right_program_passes(name: str, told: dict[str, set[tuple[int, str]]]
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_line_is_told_with_its_reason(name: str, told: dict[str, set[tuple[int, str]]]) -> None:
+def test_a_wrong_line_is_reported_with_its_reason(name: str, told: dict[str, set[tuple[int, str]]]) -> None:
     lines = enumerate((PROGRAMS / name).read_text().splitlines(), 1)
     expected = {(number, mark[1]) for number, line in lines if (mark := MARK.search(line))}
     assert expected
@@ -50,5 +50,5 @@ def test_a_wrong_line_is_told_with_its_reason(name: str, told: dict[str, set[tup
 
 
 @pytest.mark.parametrize("package", ["oncegate", "oncegate_spark"])
-def test_each_package_says_that_it_is_typed(package: str) -> None:
+def test_each_package_is_marked_as_typed(package: str) -> None:
     assert files(package).joinpath("py.typed").is_file()

@@ -37,7 +37,7 @@ def expected(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_each_id_is_of_the_kind_that_a_dictionary_says(seed: int) -> None:
+def test_each_id_is_of_the_kind_that_a_dictionary_gives(seed: int) -> None:
     random = Random(seed)
     # Few words, so that ids share their first one, their second one, and meet.
     some = [(random.randrange(4), random.randrange(4)) for _ in range(random.randrange(60))]

@@ -51,7 +51,7 @@ def plant(where: Where) -> None:
     mark_written(where, 997)
 
 
-def test_what_was_written_once_is_ok_and_nothing_else_is_said(where: Where, given: Path) -> None:
+def test_rows_written_once_are_ok_and_nothing_else_is_reported(where: Where, given: Path) -> None:
     write_by_id(where, *range(ROWS))
     status, report = verify(where, given)
     assert (status, report["ok"], report["ids"]["ok"]) == (0, True, ROWS)
@@ -117,7 +117,7 @@ def test_a_repair_writes_what_is_not_written_and_a_second_verify_finds_nothing(w
     assert report["repaired"] == {"written": 0, "refused": 0, "held": 0}
 
 
-def test_what_the_ledger_knows_as_written_is_refused_and_not_doubled(where: Where, given: Path) -> None:
+def test_rows_that_the_ledger_knows_as_written_are_refused_and_not_doubled(where: Where, given: Path) -> None:
     plant(where)
     status, report = verify(where, given, "--repair")
     assert (status, report["repaired"]) == (1, {"written": 2, "refused": 1, "held": 0})
@@ -125,7 +125,7 @@ def test_what_the_ledger_knows_as_written_is_refused_and_not_doubled(where: Wher
     assert (status, wrong(report)) == (1, {"missing": 1, "doubled": 1, "held": 1, "foreign": 1})
 
 
-def test_what_was_written_past_the_ledger_is_told_from_what_is_ok(where: Where, given: Path) -> None:
+def test_rows_written_past_the_ledger_are_distinguished_from_ok_ones(where: Where, given: Path) -> None:
     write_by_id(where, *range(1, ROWS))
     write_past_the_ledger(where, 0)
     status, report = verify(where, given)
@@ -183,7 +183,7 @@ def test_what_does_not_go_together_is_refused_in_one_line(
         ({"--picture": "none/orders.svg"}, "--picture none/orders.svg"),
     ],
 )
-def test_what_is_misspelt_is_one_line_at_once_and_leaves_no_folder(
+def test_a_misspelt_argument_is_one_line_at_once_and_leaves_no_folder(
     changed: dict[str, str], said: str, where: Where, given: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_by_id(where, 0)

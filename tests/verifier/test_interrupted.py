@@ -77,7 +77,7 @@ def interrupted(where: Where, given: Path, *more: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "call"), [("look_up", 6), ("fetch", 6)])
-def test_what_was_read_is_not_read_again(
+def test_rows_that_were_read_are_not_read_again(
     url: str, given: Path, method: str, call: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where = place(url, f"read-{method}".replace("_", "-"))

@@ -137,7 +137,7 @@ def shop_file(imported: str) -> Any:
     return lambda name: message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 
 
-def test_ids_are_found_in_the_message_that_a_protobuf_value_says_it_is(registry: Registry) -> None:
+def test_ids_are_found_in_the_message_type_named_by_a_protobuf_value(registry: Registry) -> None:
     message = shop_file("shop/buyers.proto")
     orders = formats.protobuf(registry.url, "orders", message("shop.Order"))
     lines = formats.protobuf(registry.url, "orders", message("shop.Order.Line"))
@@ -220,7 +220,7 @@ def test_a_message_without_the_field_is_named(registry: Registry) -> None:
         find(registry, "protobuf:id", [value])
 
 
-def test_a_number_that_the_registry_does_not_know_is_told(registry: Registry) -> None:
+def test_a_number_unknown_to_the_registry_is_reported(registry: Registry) -> None:
     with pytest.raises(
         BadRequest, match=r"offset 17 .*answers 404 for schema 9 .*is it the registry of those who wrote"
     ):
@@ -246,7 +246,7 @@ def test_a_registry_that_goes_away_later_keeps_what_was_read(
     assert found([Record(values[0])]).column(0).to_pylist() == [b"7"]
 
 
-def test_credentials_are_sent_from_the_environment_and_a_wrong_one_is_told(
+def test_credentials_are_sent_from_the_environment_and_a_wrong_one_is_reported(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = avro_values(registry, ORDER, [order(7)])
@@ -287,7 +287,7 @@ def test_a_registry_that_is_not_asked_and_a_file_that_is_no_certificate_are_refu
             ids_of("avro:id", SchemaRegistry("https://127.0.0.1:1", tmp_path / name))
 
 
-def test_a_server_that_is_no_registry_is_told_at_once() -> None:
+def test_a_server_that_is_no_registry_is_reported_at_once() -> None:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_error(404)

@@ -52,9 +52,7 @@ def read(path: Path, schema: pa.Schema | None = None, columns: list[str] | None 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=12))
-def test_text_is_the_file_s_own_whatever_stands_around_it_and_wherever_blocks_end(
-    tmp_path: Path, texts: list[str]
-) -> None:
+def test_text_is_the_file_s_own_whatever_surrounds_it_and_wherever_blocks_end(tmp_path: Path, texts: list[str]) -> None:
     rows = [[one, str(number)] for number, one in enumerate(texts)]
     source, lines = csv_of(tmp_path / "a.csv", ["id", "n"], rows), [json.dumps({"id": one}) for one in texts]
     ndjson = json_of(tmp_path / "a.ndjson", *lines)

@@ -206,12 +206,12 @@ def test_a_reply_without_a_length_ends_with_its_connection() -> None:
 
 
 @pytest.mark.parametrize("data", [b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n", b"x" * (HEAD_BYTES_MAX + 1)])
-def test_what_is_no_reply_is_never_taken_for_one(data: bytes) -> None:
+def test_malformed_replies_are_never_accepted(data: bytes) -> None:
     with pytest.raises(http.client.HTTPException):
         Reading("GET").feed(data)
 
 
-def test_bytes_behind_a_reply_are_not_part_of_it() -> None:
+def test_bytes_after_a_reply_are_not_part_of_it() -> None:
     reading = Reading("GET")
     assert reading.feed(REPLIES["length"] + b"HTTP/1.1 500 Of another\r\n")
     assert reading.reply(0).body == b"hello"

@@ -95,7 +95,7 @@ async def says_more(server: Server, reader: asyncio.StreamReader, writer: asynci
     writer.write(answer(b"late"))
 
 
-async def test_an_answer_that_nobody_asked_for_ends_its_connection_and_answers_no_later_request() -> None:
+async def test_an_unsolicited_answer_ends_its_connection_and_answers_no_later_request() -> None:
     failed = list[dict[str, Any]]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context))
     async with pool_of(says_more) as (pool, server):
@@ -111,7 +111,7 @@ async def says_goodbye(server: Server, reader: asyncio.StreamReader, writer: asy
     writer.write(answer(await head(reader)).replace(b"\r\n", b"\r\nconnection: close\r\n", 1))
 
 
-async def test_a_connection_whose_last_answer_says_so_is_used_for_no_other_request() -> None:
+async def test_a_connection_whose_last_answer_closes_it_is_not_reused() -> None:
     async with pool_of(says_goodbye) as (pool, server):
         for opened, path in enumerate(("/first", "/second"), 1):
             assert (await pool.exchange(asked(path))).body == path.encode()

@@ -100,7 +100,7 @@ OTHER_TABLES = {
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_table_that_does_not_tell_ids_apart_is_refused_and_stays_as_it_is(
+def test_a_table_that_merges_distinct_ids_is_refused_and_stays_unchanged(
     gateway: Gateway, place: Place, number: int, request: pytest.FixtureRequest
 ) -> None:
     tables = OTHER_TABLES[request.node.callspec.params["place"]]

@@ -131,7 +131,7 @@ def test_rows_that_the_database_refuses_leave_no_id_and_are_free(gateway: Gatewa
     sink.close()
 
 
-def test_an_error_that_the_rows_function_catches_undoes_all_and_is_told(
+def test_an_error_that_the_rows_function_catches_undoes_everything_and_is_raised(
     gateway: Gateway, postgres: PostgresServer
 ) -> None:
     """PostgreSQL undoes the whole transaction by any error, and answers the commit that follows as if it were one."""
@@ -150,7 +150,7 @@ def test_an_error_that_the_rows_function_catches_undoes_all_and_is_told(
     assert orders(postgres) == [("o-1", 1200), ("o-2", 350)]
 
 
-def test_ids_that_stay_where_the_rows_failed_are_told_as_unknown(gateway: Gateway, postgres: PostgresServer) -> None:
+def test_ids_with_a_failed_rollback_are_reported_as_unknown(gateway: Gateway, postgres: PostgresServer) -> None:
     def hasty(cursor: Any, records: Sequence[Record]) -> None:
         cursor.connection.commit()
         insert(cursor, records)

@@ -66,7 +66,7 @@ def test_each_record_is_written_once_and_then_known(gateway: Gateway) -> None:
     assert (shelf.held, shelf.asked) == (["a", "b", "c", "d"], [])
 
 
-def test_what_a_dead_writer_has_written_is_found_in_the_sink_and_not_written_again(gateway: Gateway) -> None:
+def test_rows_of_a_dead_writer_are_found_in_the_sink_and_not_written_again(gateway: Gateway) -> None:
     shelf = Shelf()
     died(gateway, "a", "b")
     shelf.held.append("a")
@@ -111,7 +111,7 @@ def test_a_sink_that_cannot_be_asked_leaves_them_in_doubt_and_nothing_is_release
     assert Delivery(gateway, shelf.sink()).deliver(records("a")) == Delivered(written=1)
 
 
-def test_what_a_sink_refuses_is_free_at_once(gateway: Gateway) -> None:
+def test_rows_refused_by_a_sink_are_free_at_once(gateway: Gateway) -> None:
     shelf = Shelf(refused)
     delivery = Delivery(gateway, shelf.sink())
     with pytest.raises(SinkRefused, match="no such account") as caught:
@@ -134,7 +134,7 @@ def test_a_refusal_after_a_lost_answer_or_beside_what_is_there_frees_nothing(gat
     assert {gateway.explain(one)["state"] for one in "bc"} == {"CLAIMED_LIVE"}
 
 
-def test_what_was_taken_over_while_it_was_written_is_asked_for_again_until_it_is_done() -> None:
+def test_ids_taken_over_during_the_write_are_asked_for_again_until_they_are_done() -> None:
     """Whoever took it over fenced this writer and asked the sink: what became of it is for that one to say."""
     verdicts = iter([b"\x01\x01", b"\x02\x22"])  # both granted; then one another's, and one done by this attempt
 
@@ -178,7 +178,7 @@ def test_a_resolver_completes_what_the_sink_has_and_frees_what_it_has_not(gatewa
     assert gateway.attempt().claim(["b"]).in_doubt == []
 
 
-def test_a_resolver_tells_what_its_namespace_keeps_for_a_dead_writer(gateway: Gateway) -> None:
+def test_a_resolver_reports_the_lease_expiry_of_its_namespace(gateway: Gateway) -> None:
     gateway.create_namespace(lease_expiry="hold")
     died(gateway, "kept", "kept too")
     while gateway.explain("kept")["state"] != "CLAIMED_OVER":

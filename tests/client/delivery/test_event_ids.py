@@ -43,7 +43,7 @@ def test_a_millisecond_with_more_events_than_numbers_borrows_from_the_next(gatew
     assert time_ms_of(made[-1]) == NOW_MS + 1
 
 
-def test_processes_of_one_machine_never_make_one_id_twice_whatever_their_clocks_say(gateway: Gateway) -> None:
+def test_processes_of_one_machine_never_make_the_same_id_twice_whatever_their_clocks(gateway: Gateway) -> None:
     """Also not a process that was paused while others came: no lease makes the number its own."""
     processes = [EventIds(gateway, "host-1", wall_ms=WallClock()) for _ in range(3)]
     made = [ids.next() for _ in range(2) for ids in processes]

@@ -29,7 +29,7 @@ def test_a_writer_that_wakes_up_late_replaces_nothing(gateway: Gateway, tmp_path
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_what_a_dead_writer_has_written_is_found(gateway: Gateway, tmp_path: Path) -> None:
+def test_rows_of_a_dead_writer_are_found(gateway: Gateway, tmp_path: Path) -> None:
     sink = FolderSink(tmp_path)
     gateway.attempt().claim([record.id for record in TWO], 1_000)
     sink.write(TWO[:1])

@@ -23,7 +23,7 @@ def test_a_request_without_an_answer_is_sent_again_under_its_key_and_paid_once(g
     assert (server.paid, server.keys) == (ONCE, ['"o-1"', '"o-1"', '"o-2"'])
 
 
-def test_what_a_dead_writer_may_have_sent_is_sent_again_under_its_key_and_paid_once(gateway: Gateway) -> None:
+def test_requests_a_dead_writer_may_have_sent_are_repeated_under_their_key_and_paid_once(gateway: Gateway) -> None:
     with PaymentsServer() as server:
         sink = HttpSink(server.url)
         gateway.attempt().claim(["o-1"], 1_000)
@@ -51,7 +51,7 @@ def test_a_server_that_only_fails_leaves_the_record_in_doubt(gateway: Gateway) -
     assert gateway.explain("o-1")["state"] == "CLAIMED_LIVE"
 
 
-def test_what_the_server_refuses_or_never_got_is_free_at_once(gateway: Gateway) -> None:
+def test_requests_refused_or_not_received_by_the_server_are_free_at_once(gateway: Gateway) -> None:
     with PaymentsServer(422) as server, closing(HttpSink(server.url)) as sink, pytest.raises(SinkRefused, match="422"):
         Delivery(gateway, sink).deliver(TWO)
     with pytest.raises(SinkRefused, match="nothing was sent"):
@@ -59,7 +59,7 @@ def test_what_the_server_refuses_or_never_got_is_free_at_once(gateway: Gateway) 
     assert {gateway.explain(record.id)["state"] for record in TWO} == {"ABSENT"}
 
 
-def test_a_refusal_of_what_an_earlier_request_may_have_paid_is_told_as_unknown_and_frees_nothing(
+def test_a_refusal_after_a_request_that_may_have_paid_is_unknown_and_frees_nothing(
     gateway: Gateway,
 ) -> None:
     with PaymentsServer("lose", 401) as server, closing(HttpSink(server.url)) as sink:

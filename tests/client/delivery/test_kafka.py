@@ -69,7 +69,7 @@ def test_a_dead_writers_committed_records_are_found_and_its_open_transaction_is_
     sink.close()
 
 
-def test_what_stands_behind_another_writers_open_transaction_is_waited_for(gateway: Gateway, broker: Broker) -> None:
+def test_records_after_another_writers_open_transaction_are_waited_for(gateway: Gateway, broker: Broker) -> None:
     """Who reads committed records sees nothing behind it: not found there would be written twice."""
     topic = broker.topic().topic
     other = opened(broker, f"{topic}-other", topic, b"x")
@@ -127,7 +127,7 @@ def test_a_resolver_settles_by_the_topic_from_a_time_on(gateway: Gateway, broker
 
 
 @pytest.mark.parametrize("since_ms", [None, 1])
-def test_a_topic_that_brokers_do_not_tell_of_is_not_taken_for_an_empty_one(
+def test_a_topic_unknown_to_the_brokers_is_not_taken_for_an_empty_one(
     gateway: Gateway, broker: Broker, since_ms: int | None
 ) -> None:
     """As one that is misspelt, or that this user may not see: what is free there would be written twice."""

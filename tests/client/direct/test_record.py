@@ -36,7 +36,7 @@ def test_sequences_that_follow_each_other_are_one_span() -> None:
         (((7, 7),), [1, 2, 3]),
     ],
 )
-def test_rows_that_are_told_as_written_are_left_out(written: tuple[tuple[int, int], ...], left: list[int]) -> None:
+def test_rows_reported_as_written_are_left_out(written: tuple[tuple[int, int], ...], left: list[int]) -> None:
     found = missing([DirectRow(one, b"") for one in (1, 2, 3, 7)], written)
     assert [row.sequence for row in found] == left
 

@@ -47,7 +47,7 @@ def test_both_clients_have_the_same_names_with_the_same_arguments(one: type, oth
         )
 
 
-def test_take_names_its_owner_and_tells_what_is_its_own(connect: Connect) -> None:
+def test_take_names_its_owner_and_reports_its_own_ids(connect: Connect) -> None:
     answer = Answer(body=packed([GRANTED, DUPLICATE, SAME, BUSY]))
     with StubGateway(LOST, answer) as stub, connect(stub.url) as gateway:
         taken = gateway.take("Müller & Söhne", (name for name in ["a", "b", "a", "c"]))
@@ -77,7 +77,7 @@ def test_ids_of_several_columns_may_come_as_a_table(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("ids", ["abc", b"abc", [("a", "b"), "cd"], [("a", "b"), ("c",)]])
-def test_what_is_no_list_of_ids_is_refused_before_it_is_sent(connect: Connect, ids: Any) -> None:
+def test_an_invalid_list_of_ids_is_refused_before_it_is_sent(connect: Connect, ids: Any) -> None:
     """A text is a list of its characters, and a claim of those would be granted."""
     with StubGateway() as stub, connect(stub.url) as gateway, gateway.attempt() as attempt:
         for ask in (attempt.claim, lambda ids: gateway.take("owner", ids)):
@@ -137,9 +137,7 @@ def test_a_namespace_is_deleted_with_its_name_if_that_was_said_and_its_mark_is_b
 
 
 @pytest.mark.parametrize(("code", "wanted"), [("TOO_MANY_NAMESPACES", TooManyNamespaces), ("NOT_EMPTY", NotEmpty)])
-def test_what_is_refused_of_a_namespace_has_an_error_of_its_own(
-    connect: Connect, code: str, wanted: type[Refused]
-) -> None:
+def test_refusals_of_a_namespace_have_an_error_of_their_own(connect: Connect, code: str, wanted: type[Refused]) -> None:
     refusing = StubGateway(problem(409, code, "fix", holds={"ids": 2}))
     with refusing as stub, connect(stub.url, "mail") as gateway, pytest.raises(wanted) as refused:
         gateway.delete_namespace()
@@ -154,7 +152,7 @@ def topic(low: list[int], high: list[int], schema: pa.Schema | None = SCHEMA) ->
     return said(topic="t", partitions=len(low), schema="", schema_ipc=ipc, **ends)
 
 
-def test_a_topic_is_told_with_its_schema_and_ends(connect: Connect) -> None:
+def test_a_topic_is_described_with_its_schema_and_ends(connect: Connect) -> None:
     with StubGateway(topic([0, 3], [7, 9]), topic([0], [0], None)) as stub, connect(stub.url) as gateway:
         assert gateway.topic("t") == Topic("t", SCHEMA, (0, 3), (7, 9), 5, 0)
         assert gateway.topic("t").schema is None
@@ -181,7 +179,7 @@ def test_reading_a_topic_goes_through_every_partition_up_to_its_end_as_it_was(co
     ]
 
 
-def test_reading_a_topic_goes_on_behind_what_retention_takes_meanwhile(connect: Connect) -> None:
+def test_reading_a_topic_continues_after_rows_removed_by_retention(connect: Connect) -> None:
     gone = problem(410, "OFFSET_TRIMMED", "fix", low_offset=4)
     with StubGateway(topic([0], [6]), gone, rows(4, 2, 6)) as stub, connect(stub.url) as gateway:
         assert gateway.read("t").column("n").to_pylist() == [4, 5]

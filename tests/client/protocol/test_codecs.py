@@ -47,7 +47,7 @@ def test_an_answer_is_read_into_masks_and_counts() -> None:
     assert verdicts.claim == claim_text(CLAIM)
 
 
-def test_what_nobody_looked_up_is_granted_and_said_to_be_unchecked() -> None:
+def test_unchecked_ids_are_granted_and_marked_as_unchecked() -> None:
     verdicts = Verdicts.read(packed([0x81, 1, 0x11, 0x81], [], bytes(16)), 4)
     assert verdicts.may_write.to_pylist() == [True] * 4
     assert verdicts.unchecked.to_pylist() == [True, False, False, True]
@@ -190,7 +190,7 @@ def test_empty_batches_make_no_chunk() -> None:
     assert list(codecs.chunks([rows(0), rows(0)])) == []
 
 
-def test_what_a_plan_can_prove_about_nulls_does_not_change_the_schema() -> None:
+def test_inferred_nullability_does_not_change_the_schema() -> None:
     strict = pa.schema([pa.field("n", pa.int64(), nullable=False)])
     (body, _), *_ = codecs.chunks([pa.RecordBatch.from_pydict({"n": [1]}, schema=strict)])
     assert read(body).schema.field("n").nullable

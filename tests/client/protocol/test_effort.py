@@ -132,7 +132,7 @@ def test_a_ledger_that_failed_while_writing_leaves_it_unknown() -> None:
 
 
 @pytest.mark.parametrize("code", sorted(DOWN_WHEN_ANSWERED))
-def test_an_impatient_request_ends_with_the_first_answer_that_says_the_gateway_is_down(code: str) -> None:
+def test_an_impatient_request_ends_with_the_first_answer_that_reports_the_gateway_down(code: str) -> None:
     one = effort(patient=False)
     one.begin(0)
     with pytest.raises((TurnedAway, Unanswered), match=f"on_down allows no further retries, after 1 tries.*{code}"):
@@ -237,7 +237,7 @@ def test_waiting_for_a_silent_holder_ends_half_a_lease_after_its_lease() -> None
     assert 45_000 <= now_ms <= 46_100
 
 
-def test_waiting_goes_on_as_long_as_the_holder_renews() -> None:
+def test_waiting_continues_while_the_holder_renews() -> None:
     """Else a twin beside a healthy owner burns the attempts that Spark allows a task."""
     watch, now_ms, renewed_ms = BusyWatch(30_000, Random(2)), 0, 0
     while now_ms < 600_000:
@@ -277,14 +277,14 @@ def test_a_random_schedule_of_ends_never_outlasts_its_deadline() -> None:
 
 
 @pytest.mark.parametrize("detail", ["full; nothing was written", "full. Nothing was written", "full", None])
-def test_what_was_written_is_said_once_however_often_the_gateway_says_it(detail: str | None) -> None:
+def test_a_written_row_is_reported_once_however_often_the_gateway_reports_it(detail: str | None) -> None:
     reply = refusal("NO_SUCH", "fix", title="The ledger has no room; nothing was written", detail=detail)
     error = until_given_up(effort(), reply)
     assert str(error).lower().count("nothing was written") == 1
     assert str(error).endswith("; nothing was written")
 
 
-def test_a_refusal_after_a_lost_answer_does_not_say_that_nothing_was_written() -> None:
+def test_a_refusal_after_a_lost_answer_does_not_claim_that_nothing_was_written() -> None:
     one = effort()
     one.begin(0)
     one.failed(NO_ANSWER, 0)

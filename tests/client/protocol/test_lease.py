@@ -77,7 +77,9 @@ def test_work_that_takes_ten_leases_is_stuck_and_no_longer_renewed(caplog: pytes
         Reply(409, {}, problem(409, "UNKNOWN_CLAIM", "stop").body),
     ],
 )
-def test_a_renewal_that_fails_is_told_and_the_next_one_tried(end: StepEnd, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_renewal_that_fails_is_reported_and_the_next_one_tried(
+    end: StepEnd, caplog: pytest.LogCaptureFixture
+) -> None:
     clock = SteppedClock()
     start_ms = clock.now_ms
     done = list(walk(clock, claimed_at(start_ms), end))

@@ -29,7 +29,7 @@ def test_a_call_to_a_gateway_that_is_down_warns_at_once_and_then_each_half_minut
     assert len(clock.slept_ms) > 20, "each of these waits followed a try that was refused"
 
 
-def test_a_call_that_gives_up_at_once_says_that_it_tries_no_more(
+def test_a_call_that_gives_up_at_once_reports_that_it_does_not_retry(
     connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     with connect(f"http://127.0.0.1:{free_port()}", on_down="fail") as gateway, pytest.raises(Unreachable):
@@ -47,7 +47,7 @@ def said_at(caplog: pytest.LogCaptureFixture, *ends: tuple[int, Reply | WireFail
     return said
 
 
-def test_the_next_outage_is_told_at_once_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_next_outage_is_reported_at_once_again(caplog: pytest.LogCaptureFixture) -> None:
     answered = Reply(200, {}, b"")
     ends = [(0, REFUSED), (10, REFUSED), (20, answered), (30, REFUSED), (29 + SAY_EACH_MS, REFUSED)]
     assert said_at(caplog, *ends, (30 + SAY_EACH_MS, REFUSED)) == [0, 30, 30 + SAY_EACH_MS]
@@ -58,7 +58,7 @@ def test_a_connection_that_was_made_and_lost_is_no_outage(caplog: pytest.LogCapt
     assert said_at(caplog, (0, WireFailure("no TLS", sent=False, fix="write http://"))) == [], "raised at once"
 
 
-def test_unchecked_grants_are_told_at_once_and_then_each_half_minute_with_how_many_there_were(
+def test_unchecked_grants_are_reported_at_once_and_then_each_half_minute_with_their_number(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     outage = Outage("http://g")

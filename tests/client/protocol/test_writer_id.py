@@ -49,7 +49,7 @@ def test_a_writer_that_the_gateway_would_refuse_is_refused_where_it_is_made(wron
     assert WriterId(job="j", task=2**31 - 1)
 
 
-def test_what_claims_takes_or_writes_names_the_writer_and_what_does_not_says_nothing(connect: Connect) -> None:
+def test_claims_takes_and_writes_name_the_writer_and_other_requests_do_not(connect: Connect) -> None:
     with StubGateway() as stub, connect(stub.url, writer=WRITER) as gateway:
         settled = said(claim="c", state="DONE", settled=1, taken_over=0, lease_ms=0)
         stub.answers += [granted(), granted(), granted(), settled]

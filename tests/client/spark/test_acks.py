@@ -60,7 +60,7 @@ def test_a_replay_before_the_commit_log_writes_nothing_twice_and_is_acked_once(q
     assert (again.standing(), again.noted) == ((2, []), 0)
 
 
-def test_what_was_acked_is_stale_for_whoever_comes_late(query: Query) -> None:
+def test_acked_rows_are_stale_for_late_attempts(query: Query) -> None:
     query.commit(0, query.write(0, lane("a", 1, 2)))
     query.log(0)
     query.begin()
@@ -68,7 +68,7 @@ def test_what_was_acked_is_stale_for_whoever_comes_late(query: Query) -> None:
     assert (late.written, late.suppressed) == (1, 2)
 
 
-def test_an_older_run_that_still_acks_is_told_so_and_disturbs_nobody(
+def test_an_older_run_that_still_acks_gets_an_error_and_disturbs_no_other(
     query: Query, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "oncegate_spark")
@@ -126,7 +126,7 @@ def leave(query: Query, name: str, *at: int) -> None:
     dead.close()
 
 
-def test_of_an_ack_that_is_refused_in_part_the_rest_is_done_with_and_told(
+def test_an_ack_refused_in_part_is_done_for_the_rest_and_reported(
     query: Query, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A task whose rows differ from those of the attempt before it: somebody must look, and nothing is forgotten."""
@@ -239,7 +239,7 @@ def test_where_the_offset_log_is_written_late_nothing_is_written_or_committed(qu
     assert query.noted == 0
 
 
-def test_without_a_checkpoint_here_it_is_said_that_nothing_will_be_acked(
+def test_without_a_checkpoint_here_the_log_warns_that_nothing_will_be_acked(
     query: Query, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = {"url": query.gateway.url, "namespace": query.gateway.namespace, "checkpointLocation": "s3://b/c", **LANES}

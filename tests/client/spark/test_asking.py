@@ -78,7 +78,7 @@ def died(gateway: Gateway, *ids: str) -> None:
     Attempt(gateway).claim(list(ids), 1_000)
 
 
-def test_what_a_dead_task_has_written_is_found_and_the_rest_is_written(gateway: Gateway) -> None:
+def test_rows_of_a_dead_task_are_found_and_the_rest_is_written(gateway: Gateway) -> None:
     shelf = Shelf()
     died(gateway, "a", "b", "c")
     shelf.held.append(Record("b"))
@@ -90,7 +90,9 @@ def test_what_a_dead_task_has_written_is_found_and_the_rest_is_written(gateway: 
     assert (done.row_count, done.written, done.suppressed, done.takeovers, done.open) == (3, 2, 1, 0, 0)
 
 
-def test_rows_that_nobody_held_are_written_unasked_and_their_body_is_the_column(gateway: Gateway) -> None:
+def test_rows_without_an_earlier_holder_are_written_without_asking_and_their_body_is_the_column(
+    gateway: Gateway,
+) -> None:
     shelf = Shelf()
     for _ in range(2):
         with settler(gateway, shelf) as one:
@@ -139,7 +141,7 @@ def test_an_answer_that_was_lost_is_looked_up_before_anything_is_written_again(g
     assert shelf.asked == [["a", "b"]]
 
 
-def test_a_refusal_frees_what_was_claimed_and_says_that_nothing_was_written(gateway: Gateway) -> None:
+def test_a_refusal_frees_the_claimed_ids_and_reports_that_nothing_was_written(gateway: Gateway) -> None:
     shelf = Shelf(refused)
     with pytest.raises(SinkRefused, match="no such account"), settler(gateway, shelf) as one:
         one.settle(rows("a"))
@@ -177,7 +179,7 @@ def test_a_claim_that_came_late_and_holds_what_is_in_doubt_is_not_released(
     assert shelf.ids == ["a"]
 
 
-def test_so_many_rows_share_a_claim_as_the_sink_writes_together(gateway: Gateway) -> None:
+def test_a_claim_has_as_many_rows_as_the_sink_writes_together(gateway: Gateway) -> None:
     sizes: list[int] = []
     shelf = Shelf(*[lambda shelf, records: sizes.append(len(records))] * 3)
     with settler(gateway, shelf, records_max=2) as one:

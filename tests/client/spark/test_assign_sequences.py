@@ -92,7 +92,7 @@ def test_whatever_may_split_or_shuffle_a_lane_is_refused(plan: Any, told: str) -
     ("level", "is_uncommitted"),
     [(None, True), ("read_uncommitted", True), ("READ_COMMITTED", False), ("read_committed", False), ("x", True)],
 )
-def test_a_kafka_source_reads_uncommitted_rows_unless_it_is_told_otherwise(
+def test_a_kafka_source_reads_uncommitted_rows_unless_configured_otherwise(
     level: str | None, is_uncommitted: bool
 ) -> None:
     given = {} if level is None else {"kafka.isolation.level": level}
@@ -114,7 +114,7 @@ def test_other_sources_have_no_isolation_level() -> None:
         ("events-3#AbCdEfGhIjKlMnOpQr_-u", "events-3#AbCdEfGhIjKlMnOpQr_-u", None),
     ],
 )
-def test_a_lane_is_known_by_its_name_and_its_source_by_what_stands_behind_it(
+def test_a_lane_is_identified_by_its_name_and_its_source_by_its_origin(
     lane: str, name: str, source_id: str | None
 ) -> None:
     assert source_of(lane) == (name, source_id)

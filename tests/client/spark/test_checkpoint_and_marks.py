@@ -79,7 +79,7 @@ def test_a_folder_is_named_as_spark_names_it_with_nothing_escaped(named: str, fo
         ("file:/a", "/a"),
     ],
 )
-def test_what_a_place_leaves_out_is_the_default_file_systems(named: str, whole: str) -> None:
+def test_parts_missing_in_a_location_come_from_the_default_file_system(named: str, whole: str) -> None:
     assert str(CheckpointLocation.of(named).within("hdfs://cluster")) == whole
 
 
@@ -106,7 +106,7 @@ def test_where_the_sources_go_on_is_read_with_the_batchs_input(tmp_path: Path) -
         ('v1\n{}\n"' + "x" * (64 << 10) + '"', "more than 65536 bytes"),
     ],
 )
-def test_source_offsets_that_cannot_be_told_are_unknown_and_the_log_says_why_once(
+def test_unreadable_source_offsets_are_unknown_and_the_log_explains_it_once(
     entry: str, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     offset_log._unknown.cache_clear()
@@ -115,7 +115,7 @@ def test_source_offsets_that_cannot_be_told_are_unknown_and_the_log_says_why_onc
     assert [why in line for line in caplog.messages] == [True]
 
 
-def test_an_entry_without_sources_says_nothing_of_any() -> None:
+def test_an_entry_without_sources_has_no_source_offsets() -> None:
     assert [offset_log.source_offsets(entry) for entry in (b"v1", b"v1\n{}", b"v1\n{}\n")] == [None] * 3
 
 

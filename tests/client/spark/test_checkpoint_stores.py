@@ -78,7 +78,7 @@ def test_an_address_of_pyarrow_names_the_place_by_itself(server: S3, checkpoint:
     assert find_input(None, {}, checkpoint.as_uri()) == FOUND
 
 
-def test_a_place_without_offsets_is_told_from_one_that_nobody_could_look_into(server: S3) -> None:
+def test_a_location_without_offsets_differs_from_an_unreadable_one(server: S3) -> None:
     with pytest.raises(NoOffsets, match=r"s3a://bucket/elsewhere \(at 127.0.0.1:\d+\) holds no offsets"):
         find_input("s3a://bucket/elsewhere", server.settings())
     with pytest.raises(OutOfReach, match=r"cannot be read: .*bucket does not exist"):
@@ -91,7 +91,7 @@ def test_a_place_without_offsets_is_told_from_one_that_nobody_could_look_into(se
         find_input(None)
 
 
-def test_no_error_tells_a_key() -> None:
+def test_no_error_contains_a_key() -> None:
     with pytest.raises(BadOption, match="checkpointUrl s4://bucket/c is no address") as told:
         find_input(None, {}, "s4://name:secret@bucket/c?access=secret")
     assert "secret" not in str(told.value)
@@ -116,7 +116,7 @@ def test_hdfs_is_read_by_its_rest_interface(checkpoint: Path, spelling: str) -> 
         assert find_input(None, {}, f"{active.url(urllib.parse.quote(ODD))}?user.name=me") == FOUND
 
 
-def test_hdfs_with_kerberos_is_out_of_reach_and_says_so(checkpoint: Path) -> None:
+def test_hdfs_with_kerberos_is_refused_as_unsupported(checkpoint: Path) -> None:
     with webhdfs(checkpoint, kerberos=True) as server, pytest.raises(OutOfReach, match="asks for Kerberos"):
         find_input(server.url("c"))
 
@@ -168,7 +168,7 @@ def test_of_several_folders_of_settings_the_first_that_names_one_counts(
     assert hadoop.of_environment() == {}
 
 
-def test_a_session_of_spark_connect_tells_its_own_settings_alone() -> None:
+def test_a_session_of_spark_connect_reads_only_its_own_settings() -> None:
     told = {"spark.hadoop.fs.s3a.endpoint": "http://minio:9000", "spark.app.name": "a", hadoop.CHECKPOINTS: "/c"}
     session = type("Session", (), {"__module__": "pyspark.sql.connect.session", "conf": SimpleNamespace(getAll=told)})()
     assert hadoop.of_session(session) == {"fs.s3a.endpoint": "http://minio:9000", hadoop.CHECKPOINTS: "/c"}

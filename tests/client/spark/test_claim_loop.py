@@ -75,7 +75,7 @@ class WhenWaiting(SystemClock):
         super().sleep_ms(duration_ms)
 
 
-def test_what_is_granted_is_written_and_completed_before_waiting_for_what_is_busy(gateway: Gateway) -> None:
+def test_granted_ids_are_written_and_completed_before_busy_ones_are_waited_for(gateway: Gateway) -> None:
     """Opposite orders would otherwise wait for each other until a lease ends."""
     states: list[str] = []
     with gateway.attempt() as other:
@@ -106,7 +106,7 @@ def test_a_row_is_done_only_after_its_write_has_returned(gateway: Gateway) -> No
     assert states == ["CLAIMED_LIVE", "DONE"]
 
 
-def test_what_was_taken_over_is_written_again_when_the_taker_dies(
+def test_ids_taken_over_are_written_again_when_the_new_holder_dies(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A green task means that every row is done, not that its own writes returned."""
@@ -160,9 +160,7 @@ def test_a_slow_write_keeps_its_lease(gateway: Gateway) -> None:
     assert counters(gateway)["takeovers"] == 0
 
 
-def test_what_was_taken_over_while_it_was_written_is_asked_for_again(
-    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ids_taken_over_during_the_write_are_asked_for_again(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     """No renewals here, as when the network is away: another attempt takes over, writes and completes one of three."""
     monkeypatch.setattr("oncegate_spark.sync.lease.Holder._renewals", lambda *_: None)
     taken = Place()
@@ -265,7 +263,7 @@ def test_two_attempts_in_opposite_orders_need_no_takeover(gateway: Gateway) -> N
     assert counters(gateway)["takeovers"] == 0
 
 
-def test_in_shadow_mode_every_row_is_written_as_if_nobody_had_been_asked(gateway: Gateway) -> None:
+def test_in_shadow_mode_every_row_is_written_as_if_without_claims(gateway: Gateway) -> None:
     gateway.create_namespace(shadow=True)
     place = Place()
     for _ in range(2):

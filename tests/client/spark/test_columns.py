@@ -109,7 +109,7 @@ def test_a_first_write_makes_a_topic_that_knows_no_sessions_zone_and_no_plans_nu
     assert (found.field("at").type.tz, found.field("tags").type.value_field.nullable) == ("UTC", True)
 
 
-def test_what_is_inside_of_columns_is_fitted_too(gateway: Gateway, way: dict[str, str]) -> None:
+def test_nested_columns_are_fitted_too(gateway: Gateway, way: dict[str, str]) -> None:
     def inside(whole: pa.DataType, **more: pa.DataType) -> pa.DataType:
         return pa.list_(pa.struct([*more.items(), ("n", whole)]))
 

@@ -65,7 +65,7 @@ def test_each_write_of_a_batch_has_its_own(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("sources", [(), (EVENTS, EVENTS), (51,), ({"0": 17},), ({},), ({"events": {"0": "x"}},)])
-def test_what_is_not_one_source_of_kafka_is_refused(gateway: Gateway, sources: tuple[Any, ...]) -> None:
+def test_inputs_other_than_one_kafka_source_are_refused(gateway: Gateway, sources: tuple[Any, ...]) -> None:
     staged(gateway, read(4, *sources))
     with pytest.raises(Refused, match=r"something else than one Kafka source.*Gateway\.source_offsets"):
         offsets(gateway)
@@ -96,7 +96,7 @@ def test_by_sequence_they_come_with_the_ack_and_never_before(gateway: Gateway, t
     assert offsets(gateway, topic=target) == {"events": {"0": 20}}
 
 
-def test_an_ack_that_is_refused_in_part_tells_them_and_its_next_try_does_not_set_them_back(
+def test_a_partly_refused_ack_is_reported_and_its_next_attempt_does_not_set_others_back(
     gateway: Gateway, tmp_path: Path
 ) -> None:
     query = Lanes(gateway, tmp_path)
@@ -127,9 +127,7 @@ def test_an_ack_of_a_batch_that_a_later_one_has_followed_does_not_set_them_back(
     assert offsets(gateway, topic=query.options.target) == EVENTS
 
 
-def test_with_scope_retry_another_app_goes_on_there_and_what_was_not_acked_is_dropped(
-    gateway: Gateway, tmp_path: Path
-) -> None:
+def test_with_scope_retry_another_app_continues_and_unacked_rows_are_dropped(gateway: Gateway, tmp_path: Path) -> None:
     scoped = {"write": "ids", "idCol": "lane", "topic": "t", "scope": "retry"}
     query = Lanes(gateway, tmp_path / "old", txnAppId="etl", **scoped)
     query.folder.mkdir()
@@ -165,7 +163,7 @@ def test_an_ack_has_them_with_the_topic_or_not_at_all(gateway: Gateway) -> None:
         offsets(gateway)
 
 
-def test_a_gateway_that_is_down_is_waited_for_or_not_as_on_down_says() -> None:
+def test_a_gateway_that_is_down_is_waited_for_according_to_on_down() -> None:
     where: dict[str, Any] = {"gateway": f"http://127.0.0.1:{free_port()}", "timeout_ms": 1_000}
     with pytest.raises(Unreachable, match="on_down allows no further retries, after 1 tries"):
         committed_offsets("q", "t", **where, on_down="fail")

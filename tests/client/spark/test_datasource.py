@@ -111,7 +111,7 @@ def test_a_message_that_is_missing_stops_the_commit_and_not_the_abort() -> None:
     assert recorder.calls == [("abort", ["a"]), ("abort", []), ("commit", ["a", "b"], 7)]
 
 
-def test_lines_are_shown_where_nobody_configured_logging(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_lines_are_shown_without_a_logging_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     log = logging.getLogger("oncegate_spark")
     monkeypatch.setattr(log, "hasHandlers", lambda: False)
     monkeypatch.setattr(log, "handlers", [])

@@ -38,7 +38,7 @@ def test_only_what_is_busy_is_asked_for_again_and_each_row_keeps_its_own_answer(
         assert {asked.headers["oncegate-owner"] for asked in stub.asked} == {"load"}
 
 
-def test_a_holder_that_neither_completes_nor_lets_go_is_not_waited_for_for_ever(
+def test_a_holder_that_never_completes_nor_releases_is_not_waited_for_forever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys.modules[IdTaker.__module__], "LEASE_MS", 1_000)

@@ -26,7 +26,7 @@ def test_an_option_of_another_connector_is_answered_in_one_line(habit: Habit) ->
         assert "\n" not in told
 
 
-def test_what_is_recommended_in_place_of_it_is_an_option_of_ours() -> None:
+def test_each_recommended_replacement_is_an_option_of_ours() -> None:
     ours = {option.name for option in OPTIONS}
     for habit in HABITS:
         for named in habit.here.split('.option("')[1:]:
@@ -42,7 +42,7 @@ def test_with_claim_they_are_the_users_sinks() -> None:
     assert Options.read({**CLAIM, "kafka.bootstrap.servers": "k", "dbtable": "d"}).raw["dbtable"] == "d"
 
 
-def test_a_read_takes_what_says_the_same() -> None:
+def test_a_read_accepts_options_with_the_same_meaning() -> None:
     read = ReadOptions.read({"url": "http://x", "subscribe": " t ", "maxOffsetsPerTrigger": "50"})
     assert (read.topic, read.max_rows) == ("t", 50)
     again = ReadOptions.read({"url": "http://x", "subscribe": "t", "topic": "t"})
@@ -64,7 +64,7 @@ def test_what_contradicts_itself_is_refused(given: dict[str, str], told: str) ->
         ReadOptions.read({"url": "http://x", **given})
 
 
-def test_the_options_of_a_table_travel_with_its_columns_and_are_taken_where_nothing_else_is_said() -> None:
+def test_the_options_of_a_table_travel_with_its_columns_and_are_the_defaults() -> None:
     made = tables.of_create_table({"provider": "oncegate", "owner": "me", "option.url": "http://x", "url": "http://x"})
     assert made == {"url": "http://x"}
     kept = tables.remembered(COLUMNS, {"url": "http://x", "topic": "t"})
@@ -78,7 +78,7 @@ def test_the_options_of_a_table_travel_with_its_columns_and_are_taken_where_noth
 
 
 @pytest.mark.parametrize("given", [{"url": "http://y"}, {"Topic": "u"}, {"path": "u"}, {"namespace": "n"}])
-def test_a_read_that_says_where_takes_nothing_of_a_table(given: dict[str, Any]) -> None:
+def test_a_read_with_a_location_ignores_the_tables_options(given: dict[str, Any]) -> None:
     assert tables.of_a_read(given, tables.remembered(COLUMNS, {"url": "http://x", "topic": "t"})) == given
 
 
@@ -88,7 +88,7 @@ def test_a_location_of_a_table_is_refused() -> None:
     assert tables.of_create_table({"url": "http://x"}) is None
 
 
-def test_a_read_and_a_write_that_say_nothing_are_told_what_to_write() -> None:
+def test_a_read_and_a_write_without_options_name_the_missing_ones() -> None:
     with pytest.raises(BadOption, match=r"load\('<topic>'\).*CREATE TEMPORARY VIEW"):
         tables.check_read({"startingoffsets": "latest"})
     with pytest.raises(BadOption, match=r"save\('<topic>'\) in place of insertInto.*INSERT INTO <table> WITH"):

@@ -31,7 +31,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codecs, "CHUNK_BYTES", 1)
 
 
-def test_rows_take_effect_once_and_the_log_tells_what_became_of_each(
+def test_rows_take_effect_once_and_the_log_explains_each_result(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "oncegate_spark")
@@ -47,7 +47,7 @@ def test_rows_take_effect_once_and_the_log_tells_what_became_of_each(
     ]
 
 
-def test_a_write_of_which_nothing_is_new_warns_and_says_why(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_write_without_new_rows_warns_with_the_reason(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
     """Spark counts what it handed over: without this line 100 rows of output may be none."""
     write = by_id(gateway)
     write.writer.commit([write.task(1, 2)], 7)
@@ -112,7 +112,7 @@ def test_what_another_attempt_claimed_is_waited_for_and_counted_when_it_is_taken
     assert published(gateway) == {1: 1, 2: 1, 3: 1}
 
 
-def test_what_was_claimed_and_completed_in_the_same_set_is_not_written(gateway: Gateway) -> None:
+def test_rows_claimed_and_completed_in_the_same_scope_are_not_written(gateway: Gateway) -> None:
     with gateway.attempt(id_set="t") as other:
         other.complete(other.claim(["id-2"]))
     assert by_id(gateway).task(1, 2).suppressed == 1
@@ -152,7 +152,7 @@ def test_a_bad_id_fails_the_task_before_any_row_of_its_batch_is_written(
     assert published(gateway) == {1: 1}
 
 
-def test_an_error_says_what_was_written_and_what_is_unknown(gateway: Gateway, small_chunks: None) -> None:
+def test_an_error_reports_what_was_written_and_what_is_unknown(gateway: Gateway, small_chunks: None) -> None:
     refused, first = problem(413, "TOO_LARGE", "fix"), produced([GRANTED], (0, 0, 1))
     cases = [
         ([refused], "nothing was written by this task", Outcome.NOT_WRITTEN),

@@ -42,7 +42,7 @@ def test_a_batch_is_acked_once_the_commit_log_names_it_and_never_before(tmp_path
     assert acked.known(options(tmp_path)) == {"a": 9, "b": 7}
 
 
-def test_what_the_tasks_and_writes_of_one_batch_met_is_one_note(tmp_path: Path) -> None:
+def test_the_results_of_one_batchs_tasks_and_writes_are_one_note(tmp_path: Path) -> None:
     acked.note(options(tmp_path), str(tmp_path), 3, [{"a": 5}, {"a": 9, "b": 1}, {"a": 7}])
     note(tmp_path, 3, b=2)
     note(tmp_path, 3, a=1)
@@ -80,7 +80,7 @@ def test_of_a_batch_that_was_set_back_before_the_next_one_only_its_own_note_is_d
     assert acked.known(options(tmp_path)) == {"a": 0}
 
 
-def test_a_note_that_cannot_be_read_or_kept_is_told_and_fails_nothing(
+def test_a_note_that_cannot_be_read_or_kept_is_reported_and_fails_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "oncegate_spark")
@@ -97,7 +97,7 @@ def test_a_note_that_cannot_be_read_or_kept_is_told_and_fails_nothing(
     assert "cannot be kept" in caplog.text
 
 
-def test_without_a_checkpoint_here_it_is_said_that_no_lane_is_acked(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_checkpoint_here_the_log_warns_that_no_lane_is_acked(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "oncegate_spark")
     acked.note(options("s3://b/c"), "s3://b/c", 4, [{"a": 1}])
     assert "batch 4: its lanes are not acked" in caplog.text

@@ -76,7 +76,7 @@ def test_a_replay_of_a_committed_batch_is_not_written_again(job: Job) -> None:
     assert len(job.called) == 1
 
 
-def test_who_asks_for_replays_is_told_that_it_is_committed(gateway: Gateway, tmp_path: Path) -> None:
+def test_a_job_that_asks_for_replays_sees_the_batch_as_committed(gateway: Gateway, tmp_path: Path) -> None:
     job = Job(gateway, tmp_path, replays=True)
     job.run(0)
     job.run(0)

@@ -55,7 +55,9 @@ def run_batch(gateway: Gateway, folder: Path, *numbers: int, run: str = RUN, **o
     return [one for writes in collect(folder, run, None).values() for one in writes]
 
 
-def test_a_staged_replay_counts_as_suppressed_and_a_named_write_says_its_name(gateway: Gateway, tmp_path: Path) -> None:
+def test_a_staged_replay_counts_as_suppressed_and_a_named_write_shows_its_name(
+    gateway: Gateway, tmp_path: Path
+) -> None:
     first = run_batch(gateway, tmp_path, 1, 2, 3, writeId="w")
     assert first == [WriteCounts(mode="staged", target="t", write_id="w", rows=3, written=3)]
     again = run_batch(gateway, tmp_path, 1, 2, 3, run=NEXT_RUN, writeId="w")
@@ -99,7 +101,7 @@ def test_a_write_of_no_known_batch_leaves_nothing_and_a_thread_knows_it_by_its_n
     assert list(collect(tmp_path, RUN, None)) == [READ.number]
 
 
-def test_the_counts_of_a_batch_are_those_of_its_run_and_are_told_once(listening: Listening) -> None:
+def test_the_counts_of_a_batch_are_those_of_its_run_and_are_reported_once(listening: Listening) -> None:
     for run, rows in ((NEXT_RUN, 5), (RUN, 3), (RUN, 4)):
         listening.leave(7, WriteCounts(mode="ids", target="t", rows=rows, written=1, suppressed=rows - 1), run)
     listening.leave(8)
@@ -127,7 +129,7 @@ def test_each_batch_is_one_line_of_the_log_with_every_number(
     assert line == (f"batch 0 of {QUERY}: rows=200 written=80 suppressed=104 own=10 takeovers=4 conflicts=6 writes=2")
 
 
-def test_what_a_run_leaves_of_a_batch_that_is_not_done_is_in_the_log_alone(
+def test_the_counts_of_an_unfinished_batch_are_only_in_the_log(
     listening: Listening, caplog: pytest.LogCaptureFixture
 ) -> None:
     listening.leave(3)
@@ -139,7 +141,7 @@ def test_what_a_run_leaves_of_a_batch_that_is_not_done_is_in_the_log_alone(
     assert listening.told[0].rows == 3
 
 
-def test_a_callback_that_raises_is_logged_and_the_next_batch_is_told(
+def test_a_callback_that_raises_is_logged_and_the_next_batch_is_reported(
     listening: Listening, caplog: pytest.LogCaptureFixture
 ) -> None:
     def on_batch(counts: BatchCounts) -> None:
@@ -168,7 +170,7 @@ def test_counts_that_cannot_be_left_are_logged_and_a_folder_that_is_gone_gets_no
     assert "batch 0: its counts cannot be left" in caplog.text
 
 
-def test_through_spark_connect_observe_says_where_the_counts_are() -> None:
+def test_through_spark_connect_observe_explains_where_the_counts_are() -> None:
     session = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(BadOption, match=r"Spark Connect.*Spark's log.*describe\(\)"):
         observe(session)

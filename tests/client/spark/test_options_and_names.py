@@ -145,7 +145,7 @@ def test_what_every_write_mode_takes_is_taken(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", sorted(BY_MODE.keys() - {"claim"}))
-def test_an_option_that_nobody_takes_is_refused_with_those_there_are(mode: str) -> None:
+def test_an_unknown_option_is_refused_with_the_known_ones(mode: str) -> None:
     read = ReadOptions.read if mode == "read" else Options.read
     with pytest.raises(BadOption, match=r"no option kafkaservers (on a|with write=).*there are .*namespace.*url"):
         read({**BY_MODE[mode], "kafkaServers": "k"})
@@ -203,11 +203,11 @@ def refuses(option: Option, call: str) -> bool:
 
 @pytest.mark.parametrize("option", READABLE, ids=lambda option: option.name)
 @pytest.mark.parametrize("call", ["spark.read", "spark.readStream"])
-def test_the_table_says_which_reads_take_an_option(option: Option, call: str) -> None:
+def test_the_table_lists_which_reads_accept_an_option(option: Option, call: str) -> None:
     assert refuses(option, call) == (call not in option.calls)
 
 
-def test_the_table_of_options_is_complete_and_each_row_says_something() -> None:
+def test_the_table_of_options_is_complete_and_each_row_has_a_text() -> None:
     assert len({option.key for option in OPTIONS}) == len(OPTIONS)
     for row in option_rows():
         assert all(row), row

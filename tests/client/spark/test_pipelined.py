@@ -52,7 +52,7 @@ def test_after_an_error_of_the_work_no_more_of_it_is_done() -> None:
     assert (done, tried) == ([0], [0, 1])
 
 
-def test_nothing_is_under_way_for_whoever_goes_away_in_between() -> None:
+def test_nothing_is_in_flight_for_a_caller_that_stops_in_between() -> None:
     tried: list[int] = []
     for item, _ in pipelined(tried.append, range(9)):
         assert tried == list(range(item + 1))

@@ -94,13 +94,13 @@ def test_kafkas_offsets_count_from_where_to_where_and_not_by_their_bytes(checkpo
     assert digest(checkpoint.reads(1, before, entry({"events": {"0": 6, "1": 7}}))) != second
 
 
-def test_the_watermark_counts_since_it_says_what_is_too_late(checkpoint: Checkpoint) -> None:
+def test_the_watermark_is_part_of_the_digest_because_it_decides_which_rows_are_late(checkpoint: Checkpoint) -> None:
     source = {"events": {"0": 5}}
     first, second = (checkpoint.reads(0, None, entry(source, watermark_ms=ms)) for ms in (0, 1))
     assert digest(first) != digest(second)
 
 
-def test_where_offsets_do_not_say_which_rows_they_were_the_rows_count_too(checkpoint: Checkpoint) -> None:
+def test_without_offsets_of_the_rows_their_number_is_compared_too(checkpoint: Checkpoint) -> None:
     offsets, (files, kafka) = Reads("a" * 64, False), (Reads("a" * 64, True), Reads("b" * 64, False))
     assert offsets.digest_with(3, 17) == offsets.digest_with(3, 17) != "a" * 64
     others = {offsets.digest_with(*some) for some in ((3, 17), (4, 17), (3, 18))} | {kafka.digest_with(3, 17)}
@@ -108,7 +108,7 @@ def test_where_offsets_do_not_say_which_rows_they_were_the_rows_count_too(checkp
     assert files.digest_with(3, 17) == files.digest_with(4, 18) == "a" * 64
 
 
-def test_sources_are_told_apart_by_their_order(checkpoint: Checkpoint) -> None:
+def test_sources_are_distinguished_by_their_order(checkpoint: Checkpoint) -> None:
     one, other = {"a": {"0": 1}}, {"b": {"0": 1}}
     assert digest(checkpoint.reads(0, None, entry(one, other))) != digest(checkpoint.reads(0, None, entry(other, one)))
     assert checkpoint.reads(0, None, entry("-", other)) is not None, "one that had nothing yet"

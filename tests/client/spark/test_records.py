@@ -91,7 +91,7 @@ def test_a_topic_column_that_is_part_of_the_id_does_not_decide() -> None:
     assert fit.renamed(options(listed, **given), columns(listed).names).id_names == ("topic_of_row_", "topic_of_row")
 
 
-def test_what_a_write_needs_besides_is_taken() -> None:
+def test_extra_columns_that_a_write_needs_are_accepted() -> None:
     assert sent("id bigint, value string", **BY_ID) == ["id", "value"]
     assert sent("id bigint, n int, value string", **BY_ID, digestCols="n") == ["id", "n", "value"]
     assert records(options("source string, at bigint, value string", **LANES), columns("value string")).used_up == ()
@@ -131,7 +131,7 @@ def test_a_topic_of_another_type_is_refused_where_it_decides() -> None:
     assert "topic is of type bigint" in refused("topic bigint, value string", topic="")
 
 
-def test_options_that_say_nothing_of_records_are_refused() -> None:
+def test_options_without_meaning_for_records_are_refused() -> None:
     assert "keyCol does nothing where topics lie in Kafka" in refused("key string, value string", keyCol="key")
     assert "mergeSchema does nothing" in refused("value string", mergeSchema="true")
 
@@ -209,7 +209,7 @@ def test_a_write_of_no_rows_makes_no_topic_there() -> None:
         assert not any(line.startswith("PUT") for line in gateway.asked())
 
 
-def test_a_read_says_how_kafka_is_read() -> None:
+def test_a_read_shows_how_kafka_is_read() -> None:
     gateway = Gateway()
     with gateway.stub:
         for given in ({}, {"waitForTopic": "true"}):

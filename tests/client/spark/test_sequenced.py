@@ -105,7 +105,7 @@ def test_rows_of_a_topic_that_was_made_again_are_refused_and_a_name_of_its_own_t
     assert [sequence for _, sequence in Kept.rows] == [1, 2, 3, 1, 2]
 
 
-def test_what_a_dead_attempt_left_is_taken_over_and_counted(gateway: Gateway, kept: Any) -> None:
+def test_rows_of_a_dead_attempt_are_taken_over_and_counted(gateway: Gateway, kept: Any) -> None:
     dead = gateway.producer("a@sink", driver="q")
     dead.register()
     dead.claim([1, 2])
@@ -192,7 +192,7 @@ def settled() -> Answer:
     ],
     ids=["BUSY", "FENCED", "GAP", "OUT_OF_ORDER"],
 )
-def test_a_task_that_is_told_to_wait_or_stop_never_reports_success(
+def test_a_task_that_must_wait_or_stop_never_reports_success(
     kept: Any, answer: Answer, kind: type[OncegateError]
 ) -> None:
     """Spark takes the first success: an empty one would kill the attempt that does the work."""
@@ -249,7 +249,7 @@ def test_a_source_goes_to_two_targets_whole(gateway: Gateway, kept: Any) -> None
     assert Kept.rows == [("a", 1), ("a", 2)] * 2
 
 
-def test_outside_a_stream_somebody_must_be_named_who_owns_the_retries(gateway: Gateway, kept: Any) -> None:
+def test_outside_a_stream_an_owner_of_the_retries_must_be_named(gateway: Gateway, kept: Any) -> None:
     given = {"url": gateway.url, "namespace": gateway.namespace, **LANES}
     writer: Any = writer_of(Options.read(given), None)
     with pytest.raises(TaskFailed, match=r'option\("txnAppId"') as raised:

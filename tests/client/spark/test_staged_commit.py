@@ -99,7 +99,7 @@ def test_empty_partitions_are_part_of_the_batch(gateway: Gateway) -> None:
     assert published(gateway) == {1: 1}
 
 
-def test_what_a_raising_task_has_staged_is_dropped_at_once(gateway: Gateway) -> None:
+def test_the_stages_of_a_raising_task_are_dropped_at_once(gateway: Gateway) -> None:
     def broken() -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"n": ["x" * 5_000_000]}).slice(0, 0)
         yield from batches(1)
@@ -111,7 +111,7 @@ def test_what_a_raising_task_has_staged_is_dropped_at_once(gateway: Gateway) -> 
     assert gateway.describe()["counters"]["stage_bytes"] == 0
 
 
-def test_a_task_goes_on_sending_when_its_batch_is_committed_so_that_rows_can_be_compared(gateway: Gateway) -> None:
+def test_a_task_keeps_sending_after_its_batch_is_committed_so_that_rows_can_be_compared(gateway: Gateway) -> None:
     first = Write(gateway, None)
     first.writer.commit([first.task(1, 2)], 4)
     same, other = Write(gateway, None), Write(gateway, None)
@@ -125,7 +125,7 @@ def test_a_task_goes_on_sending_when_its_batch_is_committed_so_that_rows_can_be_
     assert published(gateway) == {1: 1, 2: 1}
 
 
-def test_a_second_write_of_one_run_says_what_to_add(gateway: Gateway) -> None:
+def test_a_second_write_of_one_run_names_the_option_to_add(gateway: Gateway) -> None:
     write, second = Write(gateway), Write(gateway)
     write.writer.commit([write.task(1)], 4)
     with pytest.raises(SecondWrite, match=r'option\("writeId"'):
@@ -135,7 +135,9 @@ def test_a_second_write_of_one_run_says_what_to_add(gateway: Gateway) -> None:
     assert published(gateway) == {1: 1, 2: 1}
 
 
-def test_one_line_per_batch_tells_what_became_of_its_rows(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_line_per_batch_explains_the_results_of_its_rows(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "oncegate_spark")
     for run in ("r", "s"):
         write = Write(gateway)
@@ -183,7 +185,7 @@ def test_an_unknown_input_is_warned_of_once(gateway: Gateway, caplog: pytest.Log
     assert "unknown" not in caplog.text
 
 
-def test_what_is_read_of_another_querys_checkpoint_stops_the_task(gateway: Gateway) -> None:
+def test_reading_another_querys_checkpoint_stops_the_task(gateway: Gateway) -> None:
     write = Write(gateway, replace(READ, query="another"))
     with pytest.raises(TaskFailed, match=r"that of query another, and this is query q.*nothing was written"):
         write.task(1)
@@ -192,7 +194,7 @@ def test_what_is_read_of_another_querys_checkpoint_stops_the_task(gateway: Gatew
     assert known.task(1).read == replace(READ, query="q")
 
 
-def test_what_is_read_for_a_write_of_no_batch_counts_for_its_version_alone(gateway: Gateway) -> None:
+def test_a_checkpoint_read_outside_a_batch_counts_only_for_its_version(gateway: Gateway) -> None:
     """A thread inside foreachBatch knows no batch; a df.write may name a checkpoint to keep its mark there."""
     for version, read in (("4", READ), ("5", None), ("2026-11-20", None)):
         write = Write(gateway, READ, txnAppId="daily", txnVersion=version)

@@ -53,7 +53,7 @@ def refused(gateway: Gateway, schema: StructType = ROWS, **given: str) -> Oncega
     return raised.value
 
 
-def test_a_namespace_that_nobody_made_is_found_before_any_task(gateway: Gateway) -> None:
+def test_a_missing_namespace_is_found_before_any_task(gateway: Gateway) -> None:
     for given in ({}, {"write": "claim", "idCol": "id", "sink": "a:b", "topic": ""}):
         error = refused(gateway, namespace="nowhere", **given)
         assert isinstance(error, NotFound)

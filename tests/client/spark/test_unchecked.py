@@ -28,7 +28,7 @@ def stub() -> Iterator[StubGateway]:
         yield stub
 
 
-def test_rows_that_nobody_looked_up_are_written_and_counted_apart_and_the_driver_warns(
+def test_unchecked_rows_are_written_and_counted_separately_and_the_driver_warns(
     stub: StubGateway, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = {"sink": "oncegate_spark.spark.sinks:files", "sinkPath": str(tmp_path)}
@@ -41,7 +41,7 @@ def test_rows_that_nobody_looked_up_are_written_and_counted_apart_and_the_driver
     assert {asked.path.rpartition("/")[2] for asked in stub.asked} == {"ids:claim"}, "there is nothing to complete"
 
 
-def test_a_sink_that_can_be_asked_is_asked_for_what_nobody_looked_up(stub: StubGateway) -> None:
+def test_a_sink_that_can_be_asked_is_asked_about_unchecked_rows(stub: StubGateway) -> None:
     there, written = {"a"}, []
 
     def write(records: Sequence[Record]) -> None:

@@ -48,7 +48,7 @@ class BrokenSink:
         pass
 
 
-def test_a_sinks_error_says_what_is_written_and_what_is_unknown(
+def test_a_sinks_error_reports_what_is_written_and_what_is_unknown(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sinks, "files", BrokenSink)
@@ -116,7 +116,9 @@ def test_claimed_rows_are_counted_over_all_tasks(
 
 
 @pytest.mark.parametrize("mode", ["staged", "ids", "claim", "plain"])
-def test_without_a_gateway_each_writer_says_nothing_was_written(gateway: Gateway, mode: str, tmp_path: Path) -> None:
+def test_without_a_gateway_each_writer_reports_that_nothing_was_written(
+    gateway: Gateway, mode: str, tmp_path: Path
+) -> None:
     more = {"idCol": "id"} if mode in ("ids", "claim") else {}
     if mode == "claim":
         more |= {"sink": "oncegate_spark.spark.sinks:files", "sinkPath": str(tmp_path)}
@@ -128,7 +130,7 @@ def test_without_a_gateway_each_writer_says_nothing_was_written(gateway: Gateway
     assert raised.value.outcome is Outcome.NOT_WRITTEN
 
 
-def test_plain_says_what_it_has_written_and_what_is_unknown(gateway: Gateway) -> None:
+def test_plain_reports_what_it_has_written_and_what_is_unknown(gateway: Gateway) -> None:
     answers = [Answer(body=b'{"rows": 1, "offsets": []}'), problem(413, "TOO_LARGE", "fix")]
     with StubGateway(*answers, otherwise=lambda asked: LOST) as stub:
         write = Write(gateway, None, write="plain", timeoutMs="1000")
@@ -140,7 +142,7 @@ def test_plain_says_what_it_has_written_and_what_is_unknown(gateway: Gateway) ->
 
 
 @pytest.mark.parametrize("mode", ["staged", "ids", "plain"])
-def test_a_row_over_the_limit_is_told_with_one_statement_of_what_is_written(gateway: Gateway, mode: str) -> None:
+def test_a_row_over_the_limit_is_reported_with_one_statement_of_what_is_written(gateway: Gateway, mode: str) -> None:
     write = Write(gateway, None, write=mode, **({"idCol": "id"} if mode == "ids" else {}))
     rows = [pa.RecordBatch.from_pydict({"id": [f"{n}"], "v": ["x" * size]}) for n, size in enumerate([9, 33 * 2**20])]
     with pytest.raises(TaskFailed, match=r"one row takes .*GET /v1/limits .*split the row;  ") as raised:

@@ -74,7 +74,7 @@ def test_a_folder_that_is_drained_is_one_line_of_the_trail_with_since_when_its_r
     assert counted(gateway) == 6
 
 
-def test_rows_that_go_behind_others_that_wait_are_told_too_and_those_that_never_waited_are_not(
+def test_rows_queued_after_waiting_ones_are_reported_too_and_rows_that_never_waited_are_not(
     gateway: Gateway, connect: Connect, tmp_path: Path
 ) -> None:
     with spill_at(tmp_path) as spill:
@@ -104,7 +104,7 @@ def test_an_entry_whose_reply_is_lost_is_counted_once(gateway: Gateway, connect:
     assert (counted(gateway), [changed for *_, changed in told(gateway)]) == (2, [2])
 
 
-def test_a_gateway_of_the_version_before_is_sent_the_rows_and_a_log_says_that_nobody_counts_them(
+def test_a_gateway_of_the_previous_version_gets_the_rows_and_a_log_line_reports_that_they_are_not_counted(
     gateway: Gateway, connect: Connect, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def older(asked: Asked) -> Answer:

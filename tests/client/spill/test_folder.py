@@ -40,7 +40,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, ignored)
 
 
-def test_what_is_laid_down_comes_back_whole_and_in_order_in_a_later_process(tmp_path: Path) -> None:
+def test_spilled_rows_come_back_complete_and_in_order_in_a_later_process(tmp_path: Path) -> None:
     given = entry("a", "b", key_col=("id",), digest_cols=("id",), on_conflict="drop", id_set="s")
     with Spill(tmp_path, wall_ms=lambda: 4_711) as spill:
         for one in (given, entry("c"), entry("d")):
@@ -73,7 +73,7 @@ def test_an_entry_is_synced_before_it_has_its_name_and_its_name_before_it_counts
     assert synced == [(".half", [".half"]), (tmp_path.suffix, [".rows"])]
 
 
-def test_what_a_dead_process_left_half_written_is_dropped_for_it_was_never_acknowledged(tmp_path: Path) -> None:
+def test_rows_half_spilled_by_a_dead_process_are_dropped_because_they_were_never_acknowledged(tmp_path: Path) -> None:
     whole = entry("a").encode()
     (tmp_path / f"{0:020d}.rows").write_bytes(whole)
     (tmp_path / f"{1:020d}.half").write_bytes(whole[:-7])
@@ -83,7 +83,7 @@ def test_what_a_dead_process_left_half_written_is_dropped_for_it_was_never_ackno
 
 
 @pytest.mark.parametrize("at", [0, 17, 21, 40, -1])
-def test_a_damaged_entry_stops_those_behind_it_until_a_person_sets_it_aside(tmp_path: Path, at: int) -> None:
+def test_a_damaged_entry_stops_later_ones_until_a_person_sets_it_aside(tmp_path: Path, at: int) -> None:
     with Spill(tmp_path) as spill:
         spill.append(entry("a"))
         spill.append(entry("b"))
@@ -141,7 +141,7 @@ def test_only_the_oldest_entry_is_set_aside_by_its_number_and_never_while_it_is_
         assert waiting(spill) == [["b"]]
 
 
-def test_an_entry_that_cannot_be_removed_is_told_as_written_and_waits_on(tmp_path: Path) -> None:
+def test_an_entry_that_cannot_be_removed_is_reported_as_written_and_kept(tmp_path: Path) -> None:
     with Spill(tmp_path) as spill:
         number = spill.append(entry("a"))
         path = tmp_path / f"{number:020d}.rows"
@@ -177,7 +177,7 @@ def test_the_number_of_a_refused_entry_whose_file_stays_is_given_to_no_other(
         assert waiting(later) == [["a"], ["b"]]
 
 
-def test_a_folder_that_cannot_be_made_is_told_before_anything_is_sent(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported_before_anything_is_sent(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadOption, match="cannot be used"):
         Spill(tmp_path / "file")

@@ -190,7 +190,7 @@ def test_rows_that_a_process_sent_and_died_before_it_removed_them_are_written_on
     assert topic(gateway) == ["a", "b"]
 
 
-def test_rows_that_the_gateway_refuses_hold_those_behind_them_until_they_are_set_aside(
+def test_rows_refused_by_the_gateway_block_later_ones_until_they_are_set_aside(
     gateway: Gateway, nobody: str, connect: Connect, spill: Spill, caplog: pytest.LogCaptureFixture
 ) -> None:
     gateway.attempt().produce("t", rows("a"), id_col="id")
@@ -207,7 +207,7 @@ def test_rows_that_the_gateway_refuses_hold_those_behind_them_until_they_are_set
     assert topic(gateway) == ["a", "c"]
 
 
-def test_rows_that_are_stale_by_the_time_they_are_sent_are_kept_and_stop_those_behind_them(
+def test_rows_that_are_stale_when_sent_are_kept_and_block_later_ones(
     gateway: Gateway, nobody: str, connect: Connect, spill: Spill, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The age of their ids counts, so rows that waited for a moment are as good as rows that waited for hours."""
@@ -231,7 +231,9 @@ def test_rows_that_are_stale_by_the_time_they_are_sent_are_kept_and_stop_those_b
     assert topic(gateway) == [young, uuid7(now_ms, 1)]
 
 
-def test_a_full_folder_says_what_is_unknown_of_a_request_whose_reply_was_lost(connect: Connect, tmp_path: Path) -> None:
+def test_a_full_folder_reports_the_unknown_outcome_of_a_request_whose_reply_was_lost(
+    connect: Connect, tmp_path: Path
+) -> None:
     with (
         Spill(tmp_path, bytes_max=1) as spill,
         StubGateway(LOST, LOST) as stub,
@@ -253,7 +255,7 @@ def test_rows_of_another_namespace_are_not_sent(gateway: Gateway, nobody: str, c
     assert spill.waiting == 1
 
 
-def test_a_spark_task_fails_at_once_where_its_job_says_so(gateway: Gateway, nobody: str) -> None:
+def test_a_spark_task_fails_at_once_if_its_job_is_configured_so(gateway: Gateway, nobody: str) -> None:
     """Without it the task would hold its executor for timeoutMs, which is two minutes here."""
     write = Write(gateway, write="ids", idCol="id", onDown="fail")
     write.writer.options = replace(write.options, url=nobody)

@@ -25,7 +25,7 @@ def opened(folder: Path) -> list[int]:
     return [int(name) for name, one in links.items() if one.is_symlink() and one.readlink() == folder]
 
 
-def test_another_process_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:
+def test_another_process_is_refused_until_the_first_releases_the_folder(tmp_path: Path) -> None:
     opens = f"from oncegate_spark import Spill; Spill({str(tmp_path)!r})"
     with Spill(tmp_path) as spill:
         other = subprocess.run([sys.executable, "-c", opens], capture_output=True, text=True, check=False)

@@ -45,7 +45,7 @@ def client(connect: Connect) -> Client:
     return made
 
 
-def test_granted_dropped_and_busy_are_told_apart_in_order(client: Client) -> None:
+def test_granted_dropped_and_busy_are_separated_in_order(client: Client) -> None:
     stub, gateway = client(Script([G, D, S, T, B]))
     with stub, gateway, gateway.attempt() as attempt:
         claimed = attempt.claim(["a", "b", "a", "c", "d"])
@@ -92,7 +92,7 @@ def test_busy_is_never_success(client: Client) -> None:
             attempt.complete(claimed)
 
 
-def test_what_was_taken_over_is_not_success_either(client: Client) -> None:
+def test_ids_taken_over_are_no_success_either(client: Client) -> None:
     stub, gateway = client(Script([G, G], taken_over=1))
     with stub, gateway, gateway.attempt() as attempt, pytest.raises(StillBusy, match="took over 1"):
         attempt.complete(attempt.claim(["a", "b"]))
@@ -105,7 +105,7 @@ def left_open(gateway: Any, error: Exception | None = None) -> None:
             raise error
 
 
-def test_leaving_with_an_open_claim_releases_nothing_and_says_so(client: Client) -> None:
+def test_leaving_with_an_open_claim_releases_nothing_and_warns(client: Client) -> None:
     stub, gateway = client(Script([G]))
     with stub, gateway:
         with pytest.raises(NotCompleted, match="1 granted ids neither completed nor released; unknown") as raised:
@@ -114,7 +114,7 @@ def test_leaving_with_an_open_claim_releases_nothing_and_says_so(client: Client)
         assert len(stub.asked) == 1
 
 
-def test_an_error_inside_is_not_replaced_but_told_what_was_left_open(client: Client) -> None:
+def test_an_error_inside_is_not_replaced_but_lists_the_open_claims(client: Client) -> None:
     stub, gateway = client(Script([G]))
     with stub, gateway, pytest.raises(ZeroDivisionError) as raised:
         left_open(gateway, ZeroDivisionError())

@@ -44,7 +44,7 @@ def test_a_duplicate_brings_the_result_of_the_first(client: Any) -> None:
 
 
 @server
-def test_the_result_that_stands_is_returned(client: Any) -> None:
+def test_the_first_result_is_returned(client: Any) -> None:
     with client.attempt() as attempt:
         claimed = attempt.claim(["a"])
         assert attempt.complete(claimed, RESULT) == RESULT
@@ -63,7 +63,7 @@ def test_a_result_that_is_no_bytes_or_too_long_is_refused_and_the_claim_stays(cl
 
 
 @server
-def test_a_look_up_tells_what_is_written_and_what_is_held_and_grants_nothing(client: Any) -> None:
+def test_a_look_up_reports_written_and_held_ids_and_grants_nothing(client: Any) -> None:
     rows = pa.table({"id": ["a", "b"]})
     with client.attempt() as attempt:
         attempt.produce("t", rows, id_col="id")
@@ -76,7 +76,7 @@ def test_a_look_up_tells_what_is_written_and_what_is_held_and_grants_nothing(cli
 
 
 @server
-def test_places_are_told_to_who_claims_and_to_who_takes(client: Any) -> None:
+def test_claims_and_takes_return_row_offsets(client: Any) -> None:
     rows = pa.table({"id": ["x", "y", "z"]})
     with client.attempt(id_set="t") as attempt:
         attempt.produce("t", rows, id_col="id")
@@ -87,7 +87,7 @@ def test_places_are_told_to_who_claims_and_to_who_takes(client: Any) -> None:
 
 
 @server
-def test_places_are_told_to_who_produces_row_by_row_over_several_requests(
+def test_producing_row_by_row_returns_row_offsets_over_several_requests(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codecs, "IDS_MAX", 2)
@@ -114,14 +114,14 @@ def test_locate_without_ids_is_refused_before_anything_is_sent(connect: Connect)
 
 
 @server
-def test_a_repeat_of_a_request_tells_where_the_first_wrote(client: Any) -> None:
+def test_a_repeated_request_returns_the_row_offsets_of_the_first(client: Any) -> None:
     token, body = new_token(), stream(pa.table({"id": ["x", "y"]}).to_batches())
     first, again = [client.produce("t", token, 0, body, id_col="id") for _ in range(2)]
     assert (first.offsets, first.before) == ((ProducedOffsets(0, 0, 2),), ())
     assert (again.offsets, again.before) == ((), (ProducedOffsets(0, 0, 2),))
 
 
-def test_what_was_written_adds_up_with_what_a_lost_reply_had_written() -> None:
+def test_written_rows_add_up_with_those_of_a_lost_reply() -> None:
     written = Written()
     written.add(Produced(1, (ProducedOffsets(0, 5, 1),), None, (ProducedOffsets(0, 0, 2),)))
     assert (written.offsets, written.before) == ([ProducedOffsets(0, 5, 1)], [ProducedOffsets(0, 0, 2)])
@@ -133,7 +133,7 @@ def test_firsts_that_cannot_be_read_are_no_answer(body: bytes) -> None:
         FirstPlaces.read(body, [True])
 
 
-def test_an_answer_with_firsts_that_nobody_asked_for_is_refused() -> None:
+def test_an_answer_with_unrequested_firsts_is_refused() -> None:
     body = bytes(16) + bytes(4) + b"\1\0\0\0" + b"\2" + bytes(8)
     with pytest.raises(Refused):
         Verdicts.read(body, 1)

@@ -112,7 +112,7 @@ def test_a_peer_that_sends_interim_replies_alone_has_not_answered(gateway: Conne
         assert len(stub.asked) == 2
 
 
-def test_a_page_of_somebody_on_the_way_does_not_say_that_it_is_done(gateway: Connect) -> None:
+def test_an_intermediate_proxys_page_is_not_taken_for_success(gateway: Connect) -> None:
     page = Answer(body=b"<html>Welcome to our network</html>", headers={"Content-Type": "text/html"})
     with StubGateway(page, page) as stub, gateway(stub) as client:
         for call in (client.create_namespace, client.delete_namespace):
@@ -138,7 +138,7 @@ def test_a_connection_that_the_gateway_closed_meanwhile_is_opened_again(gateway:
         assert stub.connections == 3
 
 
-def test_a_gateway_that_was_followed_is_left_for_the_one_behind_the_same_name(gateway: Connect) -> None:
+def test_a_superseded_gateway_is_left_for_another_one_at_the_same_name(gateway: Connect) -> None:
     """The reply closes the connection, so that the retry is routed again."""
     followed = replace(problem(503, "LEDGER_FENCED", "retry", retry_after_ms=1), headers={"Connection": "close"})
     with StubGateway(followed, granted()) as stub, gateway(stub) as client:
@@ -147,7 +147,7 @@ def test_a_gateway_that_was_followed_is_left_for_the_one_behind_the_same_name(ga
         assert stub.asked[0].body == stub.asked[1].body
 
 
-def test_without_a_gateway_nothing_was_written_and_the_error_says_so(connect: Connect) -> None:
+def test_without_a_gateway_nothing_was_written_and_the_error_reports_that(connect: Connect) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
@@ -193,7 +193,9 @@ def test_a_gateway_that_is_overloaded_to_the_end_has_written_nothing(gateway: Co
         (problem(409, "LEDGER_BEHIND", "stop"), LedgerBehind),
     ],
 )
-def test_what_the_gateway_refuses_is_not_asked_again(answer: Answer, kind: type[Exception], gateway: Connect) -> None:
+def test_requests_refused_by_the_gateway_are_not_repeated(
+    answer: Answer, kind: type[Exception], gateway: Connect
+) -> None:
     with StubGateway(answer) as stub, gateway(stub) as client:
         with pytest.raises(kind, match="so it is"):
             client.commit(NAME, {})
@@ -261,12 +263,12 @@ def test_a_gateway_is_never_pickled(kind: Any) -> None:
     "url",
     ["", "127.0.0.1:8080", "ftp://x", "http://", "http://x?y", "http://h:abc", "http://h:99999", "http://[", None],
 )
-def test_what_is_no_address_is_refused_at_once(url: Any, connect: Connect) -> None:
+def test_an_invalid_address_is_refused_at_once(url: Any, connect: Connect) -> None:
     with pytest.raises(BadOption, match="http://gateway:8080"):
         connect(url)
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, None, "1000", 1.5, True])
-def test_what_is_no_time_is_refused_at_once_with_the_argument_to_write(timeout_ms: Any, connect: Connect) -> None:
+def test_an_invalid_time_is_refused_at_once_with_the_right_argument(timeout_ms: Any, connect: Connect) -> None:
     with pytest.raises(BadOption, match=r"timeout_ms is .*: write timeout_ms=120_000"):
         connect("http://127.0.0.1:1", timeout_ms=timeout_ms)

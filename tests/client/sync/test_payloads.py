@@ -54,9 +54,7 @@ def test_the_same_payload_is_a_duplicate_and_another_stops_the_attempt(client: A
 
 
 @server
-def test_conflicts_are_dropped_where_that_is_asked_for_told_and_counted(
-    client: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_conflicts_are_dropped_on_request_reported_and_counted(client: Any, caplog: pytest.LogCaptureFixture) -> None:
     done(client, ["a"], ["1"])
     with client.attempt() as attempt, caplog.at_level(logging.WARNING, "oncegate_spark"):
         claimed = attempt.claim(["a", "b", "a"], payloads=["9", "2", "1"], on_conflict="drop")
@@ -83,7 +81,7 @@ def topic_of(client: Any) -> dict[str, int]:
 
 
 @server
-def test_rows_that_are_written_with_another_payload_are_told_and_the_others_written(client: Any) -> None:
+def test_rows_written_with_another_payload_are_reported_and_the_others_written(client: Any) -> None:
     def produce(rows: dict[str, list[Any]], **more: str) -> Any:
         with client.attempt() as attempt:
             return attempt.produce("t", pa.table(rows), id_col="id", digest_cols="n", **more)
@@ -108,7 +106,7 @@ def test_a_claim_and_a_produce_know_the_same_payload(client: Any) -> None:
     assert (written.rows, written.suppressed, written.conflicts) == (0, 1, 1)
 
 
-def test_a_conflict_is_told_also_when_the_release_beside_it_fails(connect: Connect) -> None:
+def test_a_conflict_is_also_reported_when_the_release_fails(connect: Connect) -> None:
     answers = Answer(body=packed([GRANTED, CONFLICT], claim=True)), problem(404, "UNKNOWN_CLAIM", "stop")
     with (
         StubGateway(*answers) as stub,
@@ -235,7 +233,7 @@ class Kept:
 
 @server
 @pytest.mark.parametrize("way", [{"write": "ids", "idCol": "id", "digestCols": "n"}, SINK], ids=["ids", "claim"])
-def test_a_task_fails_on_a_conflict_and_says_column_count_and_ids(gateway: Gateway, way: dict[str, str]) -> None:
+def test_a_task_fails_on_a_conflict_with_column_count_and_ids(gateway: Gateway, way: dict[str, str]) -> None:
     written = Write(gateway, **way)
     written.writer.commit([written.task(1, 2)], 4)
     other = Write(gateway, **{**way, "digestCols": "id"})
@@ -247,7 +245,7 @@ def test_a_task_fails_on_a_conflict_and_says_column_count_and_ids(gateway: Gatew
 
 @server
 @pytest.mark.parametrize("way", [{"write": "ids", "idCol": "id", "digestCols": "n"}, SINK], ids=["ids", "claim"])
-def test_conflicts_that_are_dropped_are_told_when_the_batch_ends(
+def test_dropped_conflicts_are_reported_at_the_end_of_the_batch(
     gateway: Gateway, way: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     first = Write(gateway, **way)

@@ -33,7 +33,7 @@ def produce(connect: Connect, stub: StubGateway, table: pa.Table, clock: Stepped
         return attempt.produce("t", table, id_col="id")
 
 
-def test_what_is_granted_is_written_and_the_rest_dropped_and_counted(connect: Connect) -> None:
+def test_granted_rows_are_written_and_the_rest_dropped_and_counted(connect: Connect) -> None:
     answer = produced([GRANTED, TAKEOVER, DUPLICATE, OWN, SAME], (0, 7, 1), (2, 40, 1))
     with StubGateway(answer) as stub:
         written = produce(connect, stub, rows("a", "b", "c", "d", "a"))
@@ -68,7 +68,7 @@ def located(answer: Answer, *offsets: int) -> Answer:
     return replace(answer, body=answer.body + struct.pack("<II", 1, 1) + b"t" + places + results)
 
 
-def test_places_of_rows_that_were_asked_for_again_stand_where_those_rows_were_given(connect: Connect) -> None:
+def test_row_offsets_of_repeated_rows_are_at_the_positions_of_their_rows(connect: Connect) -> None:
     answers = [
         located(produced([GRANTED, BUSY, DUPLICATE, BUSY, BUSY], (0, 0, 1)), 40),
         located(produced([BUSY, GRANTED, DUPLICATE], (0, 1, 1)), 41),
@@ -96,7 +96,7 @@ def test_rows_that_another_holds_are_waited_for_until_it_is_done(connect: Connec
     assert clock.slept_ms == sorted(clock.slept_ms)
 
 
-def test_a_holder_that_neither_completes_nor_lets_go_is_not_waited_for_for_ever(
+def test_a_holder_that_never_completes_nor_releases_is_not_waited_for_forever(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("oncegate_spark.protocol.calls.attempt.LEASE_MS", 1_000)
@@ -127,7 +127,7 @@ def test_a_lost_reply_is_asked_for_again_with_the_same_call_and_its_rows_are_not
     assert (written.rows, written.own, written.suppressed) == (0, 1, 1)
 
 
-def test_a_refusal_after_rows_that_were_written_does_not_say_that_nothing_was(
+def test_a_refusal_after_written_rows_does_not_claim_that_nothing_was_written(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codecs, "IDS_MAX", 2)
@@ -202,7 +202,7 @@ def test_a_row_over_the_gateways_limit_is_refused(connect: Connect, monkeypatch:
         produce(connect, stub, rows("x" * 2_000))
 
 
-def test_a_row_over_the_limit_behind_others_is_told_in_one_sentence(
+def test_a_row_over_the_limit_after_others_is_reported_in_one_sentence(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codecs, "BODY_BYTES_MAX", 1_000)

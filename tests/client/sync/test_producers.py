@@ -60,7 +60,7 @@ def test_a_producer_is_registered_claims_under_its_epoch_and_closes(connect: Con
     assert members(close) == {"token": "ab" * 16, "epoch": 7}
 
 
-def test_registering_tells_where_the_producer_stands(connect: Connect) -> None:
+def test_registering_returns_the_state_of_the_producer(connect: Connect) -> None:
     with StubGateway(registered(watermark=9), CLOSED) as stub, connect(stub.url) as gateway:
         producer = gateway.producer("a/b", driver="load", lease_ms=5_000)
         standing = producer.register()
@@ -90,7 +90,7 @@ def busy(left_ms: int) -> Answer:
     return problem(409, "PRODUCER_BUSY", "retry", lease_left_ms=left_ms, retry_after_ms=1_000)
 
 
-def test_what_was_acked_is_dropped_and_counted_as_suppressed(connect: Connect) -> None:
+def test_acked_rows_are_dropped_and_counted_as_suppressed(connect: Connect) -> None:
     with StubGateway(registered(), Answer(body=packed([5, 5, GRANTED]))) as stub, connect(stub.url) as gateway:
         producer = gateway.producer("p", driver="d")
         producer.register()
@@ -162,7 +162,7 @@ def left_open(gateway: Any) -> None:
         producer.claim([1])
 
 
-def test_leaving_a_producer_with_an_open_claim_says_so_and_closes(connect: Connect) -> None:
+def test_leaving_a_producer_with_an_open_claim_warns_and_closes(connect: Connect) -> None:
     with StubGateway(registered(), Answer(body=packed([GRANTED])), CLOSED) as stub, connect(stub.url) as gateway:
         with pytest.raises(NotCompleted, match="1 granted sequences neither completed nor released"):
             left_open(gateway)
@@ -187,7 +187,7 @@ def test_what_names_nothing_is_refused(connect: Connect, name: Any) -> None:
 
 
 @pytest.mark.parametrize("sequences", [[2, 1], [1, 1], [-1], [None], ["a"], [2**64], [1.5]])
-def test_what_is_no_order_of_whole_numbers_is_refused_before_it_is_sent(connect: Connect, sequences: Any) -> None:
+def test_an_unordered_list_of_numbers_is_refused_before_it_is_sent(connect: Connect, sequences: Any) -> None:
     with StubGateway(registered()) as stub, connect(stub.url) as gateway:
         producer = gateway.producer("p", driver="d")
         producer.register()
@@ -222,7 +222,7 @@ def test_a_driver_acks_under_its_own_token_and_epoch(connect: Connect) -> None:
     assert members(ack) == {"token": "cd" * 16, "epoch": 2, "upto": upto, "batch": 4}
 
 
-def test_parts_of_an_ack_that_are_refused_are_told_and_no_error(connect: Connect) -> None:
+def test_refused_parts_of_an_ack_are_reported_without_an_error(connect: Connect) -> None:
     refused = [
         {"code": "NOT_DONE", "action": "stop", "detail": "so it is", "producer": "b", "not_done": [[3, 4]]},
         {"code": "NOT_DONE", "action": "stop", "detail": "and so", "batch": 2, "open_ids": 1, "claims": ["2pge"]},
@@ -237,12 +237,12 @@ def test_parts_of_an_ack_that_are_refused_are_told_and_no_error(connect: Connect
         )
 
 
-def test_registering_a_driver_tells_the_batch_that_was_acked(connect: Connect) -> None:
+def test_registering_a_driver_returns_the_acked_batch(connect: Connect) -> None:
     with StubGateway(answering(driver="load", epoch=5, batch=17)) as stub, connect(stub.url) as gateway:
         assert gateway.driver("load").register() == DriverEpoch(5, 17)
 
 
-def test_the_lease_is_renewed_while_the_work_goes_on() -> None:
+def test_the_lease_is_renewed_during_the_work() -> None:
     """At a third of it: a real clock, since the renewals come from a thread."""
     answers = [
         registered(),
@@ -260,7 +260,7 @@ def test_the_lease_is_renewed_while_the_work_goes_on() -> None:
         assert members(renewal) == {"token": producer.token, "epoch": 7, "call": 0}
 
 
-async def test_the_lease_is_renewed_while_the_work_goes_on_awaited() -> None:
+async def test_the_lease_is_renewed_during_awaited_work() -> None:
     import asyncio
 
     answers = [registered(), Answer(body=packed([GRANTED], lease_ms=60))]
@@ -283,7 +283,7 @@ def waited_for(stub: StubGateway, end: str) -> None:
     raise AssertionError(f"nobody asked for {end}")
 
 
-def test_a_producer_says_that_its_source_has_no_gaps(connect: Connect) -> None:
+def test_a_producer_declares_that_its_source_has_no_gaps(connect: Connect) -> None:
     with StubGateway(registered(), CLOSED) as stub, connect(stub.url) as gateway:
         gateway.producer("p", driver="d", gaps="refuse").register()
         assert members(stub.asked[0])["gaps"] == "refuse"

@@ -50,7 +50,7 @@ def test_a_claim_is_completed_and_then_known(client: Any) -> None:
         assert attempt.claim(["a", "b"]).dropped == ["a", "b"]
 
 
-def test_what_is_released_is_anothers_to_have(client: Any) -> None:
+def test_released_ids_can_be_claimed_by_others(client: Any) -> None:
     with client.attempt() as attempt:
         attempt.release(attempt.claim(["a"]))
     with client.attempt() as other:
@@ -58,7 +58,7 @@ def test_what_is_released_is_anothers_to_have(client: Any) -> None:
     assert client.explain("a")["state"] == "DONE"
 
 
-def test_a_namespace_is_deleted_by_name_and_the_same_client_makes_it_anew(client: Any) -> None:
+def test_a_namespace_is_deleted_by_name_and_the_same_client_makes_it_again(client: Any) -> None:
     with client.attempt() as attempt:
         attempt.complete(attempt.claim(["a"]))
     with pytest.raises(NotEmpty) as refused:
@@ -76,13 +76,13 @@ def left_open(client: Any) -> None:
         attempt.claim(["a"])
 
 
-def test_leaving_an_attempt_with_an_open_claim_says_so_and_releases_nothing(client: Any) -> None:
+def test_leaving_an_attempt_with_an_open_claim_warns_and_releases_nothing(client: Any) -> None:
     with pytest.raises(NotCompleted):
         left_open(client)
     assert client.explain("a")["state"] == "CLAIMED_LIVE"
 
 
-def test_rows_with_ids_are_there_once_whoever_produces_them_again(client: Any) -> None:
+def test_rows_with_ids_are_written_once_however_often_they_are_produced(client: Any) -> None:
     with client.attempt() as attempt:
         first = attempt.produce("t", rows("a", "b", "a"), id_col="id")
         again = attempt.produce("t", rows("b", "c"), id_col="id")
@@ -207,7 +207,7 @@ def test_a_topic_may_be_made_without_saying_anything_of_it(client: Any) -> None:
     assert (client.topic("t").schema, client.topic("t").partitions, client.read("t")) == (None, 1, None)
 
 
-def test_topics_are_made_by_their_first_write_unless_the_namespace_says_no(client: Any, connect: Connect) -> None:
+def test_topics_are_made_by_their_first_write_unless_the_namespace_forbids_it(client: Any, connect: Connect) -> None:
     with pytest.raises(NotFound):
         client.read("t")
     with connect(client.url, f"{client.namespace}-strict", timeout_ms=20_000) as strict:
@@ -216,7 +216,7 @@ def test_topics_are_made_by_their_first_write_unless_the_namespace_says_no(clien
             attempt.produce("t", rows("a"))
 
 
-def test_taken_ids_belong_to_their_owner_for_good(client: Any) -> None:
+def test_taken_ids_belong_to_their_owner_permanently(client: Any) -> None:
     with client.attempt() as attempt:
         attempt.complete(attempt.claim(["done"]))
     assert client.take("mine", ["done"]).granted == ["done"]

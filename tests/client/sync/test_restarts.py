@@ -22,7 +22,7 @@ def process(tmp_path: Path) -> Iterator[GatewayProcess]:
         yield process
 
 
-def test_a_gateway_killed_between_claim_and_complete_is_told_when_it_is_back(process: GatewayProcess) -> None:
+def test_a_gateway_killed_between_claim_and_complete_is_reported_when_it_is_back(process: GatewayProcess) -> None:
     """Nothing is granted twice: the claim is in the ledger, and its lease begins anew."""
     written: list[str] = []
 

@@ -41,7 +41,7 @@ def test_a_conflict_is_raised_with_its_sequence_and_what_mends_it(
         assert "digest_col=n" in stub.asked[-1].path
 
 
-def test_a_conflict_is_dropped_where_the_caller_says_so(connect: Connect) -> None:
+def test_a_conflict_is_dropped_at_the_callers_request(connect: Connect) -> None:
     answer = produced([GRANTED, CONFLICT, DUPLICATE], (0, 4, 1))
     with StubGateway(registered(), answer) as stub, connect(stub.url) as gateway:
         producer = gateway.producer("events-3", driver="load")

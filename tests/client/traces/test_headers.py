@@ -27,7 +27,7 @@ def test_without_a_trace_nothing_is_added(monkeypatch: pytest.MonkeyPatch) -> No
     assert with_key(HERE, {"A": "b"}) == {"A": "b"}
 
 
-def test_what_the_environment_says_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environments_trace_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACEPARENT", PARENT)
     monkeypatch.setenv("TRACESTATE", "vendor=1")
     assert with_key(HERE, {}) == {"traceparent": PARENT, "tracestate": "vendor=1"}
@@ -36,13 +36,13 @@ def test_what_the_environment_says_is_passed_on(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     "parent", ["what", PARENT + "\r\nAuthorization: x", PARENT.upper(), f"00-{'0' * 32}-{CALLER}-01", "ff" + PARENT[2:]]
 )
-def test_what_is_no_trace_in_the_environment_is_passed_over(monkeypatch: pytest.MonkeyPatch, parent: str) -> None:
+def test_an_invalid_trace_in_the_environment_is_ignored(monkeypatch: pytest.MonkeyPatch, parent: str) -> None:
     monkeypatch.setenv("TRACEPARENT", parent)
     monkeypatch.setenv("TRACESTATE", "vendor=1")
     assert with_key(HERE, {}) == {}
 
 
-def test_a_current_span_comes_before_what_the_environment_says(monkeypatch: pytest.MonkeyPatch, tracer: object) -> None:
+def test_a_current_span_takes_precedence_over_the_environment(monkeypatch: pytest.MonkeyPatch, tracer: object) -> None:
     monkeypatch.setenv("TRACEPARENT", PARENT)
     with tracer.start_as_current_span("work") as span:  # type: ignore[attr-defined]
         sent = with_key(HERE, {})["traceparent"]

@@ -33,7 +33,7 @@ def test_a_good_matrix_has_no_failures() -> None:
         ("plain", {"duplicated": 0}, "task_error, plain: no duplicates, so the fault proves nothing for the others"),
     ],
 )
-def test_what_is_not_shown_is_told_by_fault_and_way(way: str, change: dict[str, int], told: str) -> None:
+def test_missing_evidence_is_reported_by_fault_and_way(way: str, change: dict[str, int], told: str) -> None:
     shown = good()
     shown["task_error"][way] = replace(shown["task_error"][way], **change)
     assert report.failures(shown) == [told]
@@ -51,7 +51,7 @@ def test_a_cell_adds_up_its_runs() -> None:
     assert report.cells(counted) == {"task_error": {"claim": Cell(2, 1, 4, 2, 5)}}
 
 
-def test_the_table_says_what_was_duplicated_and_lost_and_how_often_the_fault_was_hit(tmp_path: Path) -> None:
+def test_the_table_shows_duplicates_losses_and_how_often_the_fault_was_hit(tmp_path: Path) -> None:
     shown = {"task_error": {"plain": Cell(2, 2, 9, 0, 0), "claim": Cell(2, 1, 2, 0, 3)}}
     report.write(tmp_path, shown, [], "make spark-matrix", 90)
     lines = (tmp_path / "result.md").read_text().splitlines()

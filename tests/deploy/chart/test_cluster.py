@@ -83,7 +83,7 @@ def test_the_pod_of_helm_test_is_let_in_too(cluster: Cluster, namespace: str) ->
     assert done[0].returncode == 0, done[0].stderr
 
 
-def test_settings_that_change_start_the_one_pod_anew_and_a_rollback_does_too(cluster: Cluster, namespace: str) -> None:
+def test_changed_settings_restart_the_single_pod_and_a_rollback_does_too(cluster: Cluster, namespace: str) -> None:
     (first,) = installed(cluster, namespace, "embedded")
     cluster.set_pod_status(first, True)
     values = ("--values", str(scenarios()["embedded"]))
@@ -143,7 +143,7 @@ def standbys(cluster: Cluster, namespace: str, owner: dict[str, Any]) -> list[di
     return [pod for pod in cluster.pods(namespace) if pod["metadata"]["uid"] != owner["metadata"]["uid"]]
 
 
-def test_a_release_keeps_its_ledger_until_somebody_accepts_another(cluster: Cluster, namespace: str) -> None:
+def test_a_release_keeps_its_ledger_until_another_is_accepted(cluster: Cluster, namespace: str) -> None:
     installed(cluster, namespace, "embedded")
     values = ("--values", str(scenarios()["redis"]))
     done = cluster.release("upgrade", namespace, *values)

@@ -28,7 +28,7 @@ def helm() -> Path:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_what_is_committed_is_what_helm_makes(name: str) -> None:
+def test_the_committed_files_are_those_helm_renders(name: str) -> None:
     done = render("--values", scenarios()[name])
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (GOLDEN / f"{name}.yaml").read_text(), "python -m deploy.k8s --render"
@@ -145,7 +145,7 @@ def test_what_loses_ids_or_would_be_left_out_is_refused_in_one_line(given: tuple
         (*KAFKA, "--set", "kafka.options.replication=1,kafka.options.min_insync=1"),
     ],
 )
-def test_what_loses_ids_is_taken_from_whoever_accepts_it(given: tuple[str, ...]) -> None:
+def test_losing_ids_requires_explicit_acceptance(given: tuple[str, ...]) -> None:
     assert rendered(*given, "--set", "acceptDataLoss=true")
 
 

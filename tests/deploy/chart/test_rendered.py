@@ -83,7 +83,7 @@ def test_the_three_probes_ask_three_things(name: str) -> None:
 
 
 @EACH
-def test_what_was_begun_is_finished_before_the_pod_is_killed(name: str) -> None:
+def test_begun_requests_finish_before_the_pod_is_killed(name: str) -> None:
     found = objects(name)
     before_s = gateway(found)["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert pod(found)["spec"]["terminationGracePeriodSeconds"] > before_s + settings(found)["shutdown_ms"] / 1_000
@@ -101,7 +101,7 @@ def test_a_ledger_without_standbys_has_one_pod_that_ends_before_the_next_one_beg
 
 
 @pytest.mark.parametrize("name", KAFKA)
-def test_pods_on_kafka_stand_by_and_a_rollout_waits_for_none_of_them_to_be_ready(name: str) -> None:
+def test_pods_on_kafka_are_standbys_and_a_rollout_does_not_wait_for_them_to_be_ready(name: str) -> None:
     one = workload(objects(name))
     assert one["kind"] == "Deployment"
     assert one["spec"]["replicas"] >= 2
@@ -166,7 +166,7 @@ def test_a_secret_is_mounted_whole_so_that_a_change_is_seen(name: str) -> None:
 
 
 @EACH
-def test_no_secret_stands_in_an_object_and_none_is_made(name: str) -> None:
+def test_no_object_contains_or_creates_a_secret(name: str) -> None:
     assert not of_kind(objects(name), "Secret")
     assert "password=" not in str(settings(objects(name)))
 
@@ -264,6 +264,6 @@ def test_loops_are_copied_to_where_they_can_be_written() -> None:
     assert {"name": "kernels", "mountPath": "/kernels"} in gateway(found)["volumeMounts"]
 
 
-def test_a_change_of_settings_starts_pods_anew() -> None:
+def test_a_change_of_settings_restarts_pods() -> None:
     sums = {pod(objects(name))["metadata"]["annotations"]["checksum/config"] for name in SCENARIOS}
     assert len(sums) == len(SCENARIOS)

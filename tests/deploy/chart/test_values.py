@@ -26,7 +26,7 @@ PATHS = [value.path for value in values()]
 BY_THE_CHART = {"master_key", "old_master_key", "bare_key", "runs", "no_witness", "user", "password_file"}
 
 
-def test_the_schema_and_the_table_of_the_readme_are_what_the_values_say() -> None:
+def test_the_schema_and_the_table_of_the_readme_match_the_values() -> None:
     assert list(stale()) == []
 
 

@@ -105,7 +105,7 @@ async def test_a_takeover_waits_for_its_entry(served: Served) -> None:
     assert verdicts_of(taken.result()) == ["GRANTED+TAKEOVER"]
 
 
-async def test_what_a_release_under_way_freed_is_granted_after_it(served: Served) -> None:
+async def test_ids_freed_by_a_release_under_way_are_granted_after_it(served: Served) -> None:
     claimed = await served.claim("a")
     served.disk.hold()
     release = await served.begin(served.settle(Verb.RELEASE, claimed.claim))
@@ -114,7 +114,7 @@ async def test_what_a_release_under_way_freed_is_granted_after_it(served: Served
     assert verdicts_of(granted.result()) == ["GRANTED"]
 
 
-async def test_busy_is_said_at_once(served: Served) -> None:
+async def test_busy_is_answered_at_once(served: Served) -> None:
     served.disk.hold()
     first = await served.begin(served.claim("a"))
     busy = await served.begin(served.claim("a", token=2))
@@ -133,7 +133,7 @@ async def test_verdicts_on_durable_entries_are_said_at_once(served: Served) -> N
     assert (await served.begin(served.settle(Verb.COMPLETE, done.claim))).result().state is ClaimState.DONE
 
 
-async def test_explain_waits_for_what_it_tells(served: Served) -> None:
+async def test_explain_waits_for_the_durability_of_its_answer(served: Served) -> None:
     served.disk.hold()
     await served.begin(served.claim("a"))
     fingerprint = served.disk.appends[0][0].fresh  # type: ignore[union-attr]
@@ -255,7 +255,7 @@ async def test_a_batch_is_refused_for_the_one_before_it_only_once_that_is_commit
 
 
 @pytest.mark.parametrize("end", ["full", "lost"])
-async def test_a_repeat_is_told_busy_of_what_was_its_own_only_once_the_takeover_is_durable(
+async def test_a_repeat_gets_busy_for_its_former_ids_only_once_the_takeover_is_durable(
     served: Served, end: str
 ) -> None:
     """Told before, it would complete with its claim what it was told to leave alone, if the takeover were refused."""

@@ -70,7 +70,7 @@ async def test_what_no_append_had_begun_when_the_ledger_ended_is_not_in_doubt() 
         await waiting
 
 
-async def test_of_several_ends_the_first_counts_and_is_told_once() -> None:
+async def test_of_several_ends_the_first_counts_and_is_reported_once() -> None:
     commit, told = made(Ledger()), list[OncegateError]()
     commit.when_ended = lambda ending: told.append(ending.error)
     first = LedgerDown("the first")
@@ -82,7 +82,7 @@ async def test_of_several_ends_the_first_counts_and_is_told_once() -> None:
         commit.check()
 
 
-async def test_an_append_that_ends_after_the_ledger_was_given_up_answers_nobody() -> None:
+async def test_an_append_that_ends_after_the_ledger_was_given_up_answers_no_caller() -> None:
     ledger = Ledger()
     commit = made(ledger)
     ledger.gate.clear()

@@ -36,7 +36,7 @@ async def fill(served: Served) -> None:
         await served.claim("the last straw", token=99)
 
 
-async def test_everything_that_waited_is_undone_and_told(served: Served) -> None:
+async def test_all_waiting_changes_are_undone_and_answered(served: Served) -> None:
     served.disk.hold()
     first = await served.begin(served.claim("a"))
     second = await served.begin(served.claim("b", token=2))
@@ -50,7 +50,7 @@ async def test_everything_that_waited_is_undone_and_told(served: Served) -> None
 
 
 @pytest.mark.parametrize(("free_bytes", "missing"), [(0, "1 MiB"), (1 - (1 << 20), "1 MiB"), (-(1 << 20), "2 MiB")])
-async def test_a_refusal_says_how_much_room_is_missing_to_the_last_byte(
+async def test_a_refusal_reports_the_missing_room_to_the_last_byte(
     served: Served, free_bytes: int, missing: str
 ) -> None:
     served.disk.free_bytes = (free_bytes, 1 << 30)
@@ -63,7 +63,7 @@ async def test_a_refusal_says_how_much_room_is_missing_to_the_last_byte(
     assert verdicts_of(await served.claim("a")) == ["GRANTED"]
 
 
-async def test_what_was_done_before_is_still_a_duplicate_while_full(served: Served) -> None:
+async def test_ids_completed_before_are_still_duplicates_while_full(served: Served) -> None:
     claimed = await served.claim("a")
     await served.settle(Verb.COMPLETE, claimed.claim)
     await fill(served)
@@ -108,7 +108,7 @@ async def test_room_is_probed_for_also_while_ends_keep_coming(served: Served) ->
     assert served.gateway.readiness() == {"default": "SERVING"}
 
 
-async def test_nothing_is_probed_while_the_disk_says_that_only_kept_room_is_left(served: Served) -> None:
+async def test_nothing_is_probed_while_only_reserved_room_is_left(served: Served) -> None:
     await fill(served)
     served.disk.free_bytes = (0, 1_000)
     await reopen(served)
@@ -119,7 +119,7 @@ async def test_nothing_is_probed_while_the_disk_says_that_only_kept_room_is_left
     assert served.gateway.readiness() == {"default": "SERVING"}
 
 
-async def test_a_full_disk_says_how_much_room_is_missing_as_of_its_last_probe(served: Served) -> None:
+async def test_a_full_disk_reports_the_missing_room_as_of_its_last_probe(served: Served) -> None:
     mib = 1 << 20
     served.disk.free_bytes = (-5 * mib, 100 * mib)
     await fill(served)
@@ -241,7 +241,7 @@ async def test_an_abort_on_a_full_ledger_is_not_said_by_the_probe(served: Served
     assert (await served.abort(1)).removed == 1
 
 
-async def test_what_is_swept_during_a_commit_that_is_refused_is_still_swept_later(served: Served) -> None:
+async def test_rows_swept_during_a_refused_commit_are_still_swept_later(served: Served) -> None:
     staged = winner(await served.stage(rows_of(1)))
     served.disk.hold()
     commit = await served.begin(served.commit(staged))

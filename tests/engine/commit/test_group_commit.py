@@ -16,7 +16,7 @@ async def served() -> AsyncIterator[Served]:
         yield served
 
 
-async def test_what_comes_during_an_append_is_one_group_after_it(served: Served) -> None:
+async def test_changes_submitted_during_an_append_form_one_group_after_it(served: Served) -> None:
     served.disk.hold()
     tasks = [served.start(served.claim(f"id {n}", token=n)) for n in range(1, 6)]
     await run_ready_tasks()
@@ -28,7 +28,7 @@ async def test_what_comes_during_an_append_is_one_group_after_it(served: Served)
     assert all(task.done() for task in tasks + later)
 
 
-async def test_the_first_group_is_said_while_the_second_is_written(served: Served) -> None:
+async def test_the_first_group_is_answered_while_the_second_is_written(served: Served) -> None:
     served.disk.hold()
     first = await served.begin(served.claim("a"))
     second = await served.begin(served.claim("b", token=2))

@@ -85,7 +85,7 @@ class Succeeding(GatedLedgers):
             yield replace(opened, history=replace(opened.history, predecessors=self.predecessors))
 
 
-async def test_a_mark_of_the_predecessor_is_told_and_replaced() -> None:
+async def test_a_ledger_position_of_the_predecessor_is_answered_with_a_warning_and_replaced() -> None:
     """A restored copy knowingly lacks what came later; its clients go on, and the operator is told which came late."""
     ledgers = Succeeding()
     async with serving(ledgers) as served:

@@ -78,7 +78,7 @@ async def test_rows_by_id_are_numbered_as_they_are_written_and_not_as_they_came(
     assert told(second) == ("default", f"attempt:{id16(1).hex()}", 5, 0)
 
 
-async def test_what_a_repeat_writes_goes_on_behind_what_its_call_has_written() -> None:
+async def test_rows_of_a_repeat_continue_after_those_of_its_call() -> None:
     ledgers = SendingLedgers()
     async with telling(ledgers) as (served, _):
         held = await served.claim("2", token=9)
@@ -94,7 +94,7 @@ async def test_what_a_repeat_writes_goes_on_behind_what_its_call_has_written() -
     assert [told(one)[2:] for one in ledgers.origins()] == [(1, 0), (1, 1)]
 
 
-async def test_what_was_refused_and_comes_again_is_told_the_same() -> None:
+async def test_a_refused_request_that_comes_again_gets_the_same_answer() -> None:
     async with telling() as (served, ledgers):
         served.disk.faults = ["full"]
         with pytest.raises(LedgerFull):
@@ -107,7 +107,7 @@ async def test_what_was_refused_and_comes_again_is_told_the_same() -> None:
     assert told(origin) == ("default", f"attempt:{id16(1).hex()}", 1, 0)
 
 
-async def test_a_repeat_of_rows_without_ids_is_told_the_same_so_that_a_reader_knows_it_again() -> None:
+async def test_a_repeat_of_rows_without_ids_gets_the_same_origin_so_that_a_reader_recognizes_it() -> None:
     async with telling() as (served, ledgers):
         for _ in range(2):
             await served.produce(rows_of(1, 2))
@@ -176,7 +176,7 @@ def test_a_version_is_the_epoch_where_it_is_a_number_and_else_a_part_of_the_name
         assert told(origin)[:3] == golden("a batch whose version is no number")
 
 
-def test_no_two_batches_are_told_alike() -> None:
+def test_no_two_batches_have_the_same_origin() -> None:
     parts = ["", "a", '"', '","', "\\", 'a","b', "\n", "é", "\\u00e9", "0"]
     names = [Name(app, version, "t", write) for app in parts for version in ("0", "1", *parts) for write in parts]
     assert len({told(of_batch("n", name)) for name in names}) == len(set(names))
@@ -192,7 +192,7 @@ async def test_rows_are_checked_with_the_headers_that_they_will_have() -> None:
     assert checked == [attempt, attempt, 'batch:["query","topic",""]']
 
 
-async def test_without_the_setting_no_record_says_who_wrote_it() -> None:
+async def test_without_the_setting_no_record_names_its_writer() -> None:
     ledgers = SendingLedgers()
     async with serving(ledgers) as served:
         await produce(served, 1)

@@ -45,7 +45,7 @@ FROM_MEMORY: dict[str, Ask] = {
 
 
 @pytest.mark.parametrize("ask", FROM_MEMORY.values(), ids=FROM_MEMORY)
-async def test_an_owner_that_was_followed_tells_nothing_that_may_be_untrue_by_now(served: Served, ask: Ask) -> None:
+async def test_a_superseded_owner_answers_nothing_that_may_be_outdated(served: Served, ask: Ask) -> None:
     claim = await asked(served)
     served.disk.faults = ["fenced"]
     with pytest.raises(LedgerFenced):
@@ -53,7 +53,7 @@ async def test_an_owner_that_was_followed_tells_nothing_that_may_be_untrue_by_no
     assert served.disk.kinds() == [["Probe"]]
 
 
-async def test_what_stays_true_is_told_without_an_append(served: Served) -> None:
+async def test_permanent_facts_are_answered_without_an_append(served: Served) -> None:
     claim = await asked(served)
     assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
     await served.settle(Verb.COMPLETE, claim)
@@ -70,7 +70,7 @@ async def test_what_writes_is_proved_by_its_own_append(served: Served) -> None:
     assert not [kinds for kinds in served.disk.kinds() if "Probe" in kinds]
 
 
-async def test_what_a_write_asks_of_its_topic_is_proved_by_the_write_alone(served: Served) -> None:
+async def test_a_writes_own_questions_about_its_topic_are_proved_by_the_write_alone(served: Served) -> None:
     await served.produce(rows_of(1))
     served.disk.appends.clear()
     assert (await served.shard.topics.remembered("topic")).schema.names == ["n"]
@@ -99,7 +99,7 @@ async def test_all_who_wait_share_one_probe(served: Served) -> None:
     assert served.disk.kinds() == [["Claimed"], ["Probe"]]
 
 
-async def test_a_probe_that_was_refused_is_told_as_not_known_and_the_next_one_may_succeed(served: Served) -> None:
+async def test_a_refused_probe_is_reported_as_unknown_and_the_next_one_may_succeed(served: Served) -> None:
     claim = await asked(served)
     served.disk.faults = ["full"]
     with pytest.raises(LedgerFull):

@@ -49,7 +49,7 @@ def test_each_id_is_where_its_row_was(seed: int) -> None:
     assert offsets_in(written, fingerprints(asked)).tolist() == [100 + rows.index(one) for one in asked]
 
 
-def test_what_is_not_in_the_entry_has_no_place() -> None:
+def test_a_row_missing_in_the_entry_has_no_row_offset() -> None:
     assert offsets_in(entry([5, 6], [], []), fingerprints([6, 7, 2_000])).tolist() == [101, -1, -1]
 
 
@@ -66,7 +66,7 @@ async def test_an_entry_that_was_compacted_leaves_the_others_located() -> None:
     assert located.offset.tolist() == [-1, 100]
 
 
-def test_an_entry_that_does_not_say_its_order_gives_no_place() -> None:
+def test_an_entry_without_an_order_gives_no_row_offset() -> None:
     assert offsets_in(entry([5, 6], [7], []), fingerprints([5, 6, 7])).tolist() == [-1, -1, -1]
 
 
@@ -99,7 +99,7 @@ async def test_the_oldest_ranges_are_forgotten_and_read_again_where_they_are_too
         assert ledger.positions == reads
 
 
-async def test_compacted_entries_are_not_read_and_the_first_one_behind_them_is() -> None:
+async def test_compacted_entries_are_not_read_and_the_first_one_after_them_is() -> None:
     ledger: Any = Read()
     places = Places(ledger, Marks(bytes(16), compacted=2), elsewhere=True)
     for position, ranges in ((1, ()), (2, ()), (3, ranges_at(3).ranges)):

@@ -33,9 +33,7 @@ def test_a_group_of_exactly_the_most_bytes_is_one_append(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("first_output", "before"), [(0, 1), (1, 1), (2, 2), (3, 2)])
-def test_what_comes_before_the_change_whose_output_is_refused_is_appended_without_it(
-    first_output: int, before: int
-) -> None:
+def test_changes_before_the_one_with_the_refused_output_are_appended_without_it(first_output: int, before: int) -> None:
     """Its own outputs are the third and the fourth of the group."""
     changes = [change(), change(outputs=2), change(outputs=2), change()]
     queue = queued(*changes)

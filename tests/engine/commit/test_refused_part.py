@@ -76,9 +76,7 @@ async def behind_an_append(served: Served, *asked: Any) -> "list[asyncio.Task[An
 
 
 @pytest.mark.parametrize("place", range(5))
-async def test_the_request_that_is_refused_is_told_so_and_all_others_are_written_once(
-    served: Served, place: int
-) -> None:
+async def test_the_refused_request_gets_the_error_and_all_others_are_written_once(served: Served, place: int) -> None:
     numbers = [1, 2, 3, 4]
     numbers.insert(place, LARGE)
     asked = [served.produce(rows_of(number), call=number) for number in numbers]
@@ -91,7 +89,7 @@ async def test_the_request_that_is_refused_is_told_so_and_all_others_are_written
     assert served.gateway.readiness() == {"default": "SERVING"}, "one request is no full ledger"
 
 
-async def test_what_came_before_the_refused_one_keeps_its_decision(served: Served) -> None:
+async def test_changes_before_the_refused_one_keep_their_decision(served: Served) -> None:
     claim, *_ = told = await ends(
         served,
         *(
@@ -120,7 +118,7 @@ async def test_what_rests_on_the_refused_one_is_decided_without_it(served: Serve
     assert kinds.count("TopicCreated") == 1
 
 
-async def test_nothing_is_said_of_a_group_that_was_refused_before_it_is_written(served: Served) -> None:
+async def test_a_refused_group_is_not_answered_before_it_is_written(served: Served) -> None:
     tasks = await behind_an_append(served, served.produce(rows_of(LARGE)), served.produce(rows_of(1), call=2))
     served.disk.gate.set()
     while not served.disk.refused:  # type: ignore[attr-defined]
@@ -140,7 +138,7 @@ async def test_a_refused_commit_leaves_its_stages_and_the_index_as_the_ledger_ha
     assert (await served.commit(staged)).outcome == "COMMITTED"
 
 
-async def test_a_change_of_several_claims_is_told_to_be_sent_again_for_nobody_can_be_named() -> None:
+async def test_after_a_refused_change_of_several_claims_all_retry_because_none_can_be_blamed() -> None:
     async with serving(ChoosyLedgers()) as served:
         served.ledgers.choosy.refused_kinds = "Claimed"  # type: ignore[attr-defined]
         tasks = [served.start(served.claim(str(n), token=n)) for n in range(1, 4)]
@@ -151,7 +149,7 @@ async def test_a_change_of_several_claims_is_told_to_be_sent_again_for_nobody_ca
         assert verdicts_of(await served.claim("1")) == ["GRANTED"]
 
 
-async def test_who_is_undone_with_one_after_another_is_told_to_retry_in_the_end() -> None:
+async def test_a_change_that_is_undone_with_several_others_is_finally_answered_with_retry() -> None:
     """Nothing is decided for ever: the client's own retry goes on."""
     async with serving(ChoosyLedgers()) as served:
         group_commit, tries = served.shard.group_commit, []

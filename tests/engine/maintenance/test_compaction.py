@@ -27,7 +27,7 @@ def test_the_newest_runs_become_one_when_there_are_as_many_as_there_may_be(
     assert (gone and sizes[gone]) == merged
 
 
-def test_a_run_of_which_most_is_forgotten_is_written_anew_by_itself() -> None:
+def test_a_mostly_forgotten_run_is_rewritten_by_itself() -> None:
     assert to_merge([(10, 10), (4, 10), (1, 1)]) == slice(1, 2)
     assert to_merge([(10, 10), (5, 10)]) is None
 
@@ -46,7 +46,7 @@ def test_each_id_is_written_a_few_times_however_many_rounds_there_are(rounds: in
     assert written / rounds < times
 
 
-def test_numbers_are_told_as_spans() -> None:
+def test_numbers_are_reported_as_spans() -> None:
     rng = random.Random(7)
     for _ in range(100):
         numbers = sorted(rng.sample(range(40), rng.randrange(20)))

@@ -8,7 +8,7 @@ from oncegate.engine.maintenance.snapshotter import EntryStream
 from tests.support.memory_gateway import run_ready_tasks
 
 
-async def test_what_is_given_is_taken_at_once_in_order_and_not_held() -> None:
+async def test_entries_are_taken_at_once_in_order_and_not_retained() -> None:
     stream, taken = EntryStream(), []
 
     async def take() -> None:

@@ -90,7 +90,7 @@ async def test_a_restart_drops_what_was_sealed_and_answers_alike(kind: str) -> N
 
 
 @pytest.mark.parametrize("refused", [0, 1, 2])
-async def test_a_full_ledger_ends_a_round_where_it_is_and_the_next_one_goes_on(refused: int) -> None:
+async def test_a_full_ledger_ends_a_round_where_it_is_and_the_next_one_continues(refused: int) -> None:
     async with eviction() as served:
         await done(served, *names(0, 20))
         await take(served, 7, "taken")
@@ -126,7 +126,7 @@ async def test_a_crash_between_archive_and_run_loses_nothing_and_retires_nothing
         await answers_as_before(served)
 
 
-async def test_a_run_that_found_no_room_is_made_later_and_only_then_the_table_lets_go() -> None:
+async def test_a_run_without_room_is_made_later_and_only_then_the_table_drops_the_ids() -> None:
     async with eviction() as served:
         with without_room(served):
             await filled(served)
@@ -156,7 +156,7 @@ async def test_a_run_whose_filter_found_no_room_is_no_file_that_is_left() -> Non
 
 
 @pytest.mark.parametrize("what", ["run gone", "run damaged", "run cut", "filter gone", "filter damaged", "all gone"])
-async def test_what_is_missing_or_damaged_at_a_start_is_made_again(what: str) -> None:
+async def test_missing_or_damaged_runs_are_rebuilt_at_a_start(what: str) -> None:
     ledgers = GatedLedgers()
     async with eviction(ledgers) as served:
         await filled(served)
@@ -360,7 +360,7 @@ async def test_at_each_step_of_their_way_out_ids_are_known(monkeypatch: pytest.M
         assert all(verdicts == {Verdict.DUPLICATE} for verdicts in asked)
 
 
-async def test_what_has_not_retired_can_be_made_again_from_the_ledger() -> None:
+async def test_ids_that_have_not_retired_can_be_rebuilt_from_the_ledger() -> None:
     ledgers = GatedLedgers()
     async with eviction(ledgers) as served:
         await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
@@ -377,7 +377,7 @@ async def test_what_has_not_retired_can_be_made_again_from_the_ledger() -> None:
 
 
 @pytest.mark.parametrize("end", ["lost", "kept"])
-async def test_an_append_of_unknown_end_in_a_round_opens_the_ledger_anew_and_nothing_is_lost(end: str) -> None:
+async def test_an_append_of_unknown_outcome_in_a_round_reopens_the_ledger_and_nothing_is_lost(end: str) -> None:
     async with eviction() as served:
         await done(served, *names(0, 20))
         await take(served, 7, "taken")

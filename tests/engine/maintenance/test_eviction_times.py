@@ -38,7 +38,7 @@ async def test_nothing_is_collected_in_the_middle_of_a_round() -> None:
         await wait_until(lambda: "compaction" in served.events.names())
 
 
-async def test_what_stands_for_an_owner_goes_with_the_last_of_its_ids() -> None:
+async def test_an_owners_record_is_removed_with_the_last_of_its_ids() -> None:
     """An owner is a job, and each run of a job may name another."""
     async with eviction(hot_ids=0) as served:
         await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())

@@ -73,7 +73,7 @@ async def test_runs_whose_binding_cannot_be_read_are_made_again(left: bytes) -> 
         await answers_as_before(served)
 
 
-async def test_a_compaction_is_put_off_and_told_where_runs_cannot_be_bound_to_what_it_keeps() -> None:
+async def test_a_compaction_is_postponed_and_reported_if_runs_cannot_be_bound_to_its_snapshot() -> None:
     ledgers = GatedLedgers()
     async with eviction(ledgers) as served:
         await filled(served)

@@ -120,7 +120,7 @@ async def test_buckets_go_on_after_a_restart_and_time_in_between_does_not_count(
         assert verdicts_of(await served.claim("a", token=3)) == ["GRANTED"]
 
 
-async def test_another_horizon_begins_to_count_anew(served: Served) -> None:
+async def test_another_retention_of_ids_restarts_the_count(served: Served) -> None:
     await done(served, "a", token=1)
     await pass_hours(served, 20)
     await served.shard.settings.configure(SettingsRequest(2 * HORIZON_MS), served.deadline())

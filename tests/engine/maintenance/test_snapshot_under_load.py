@@ -68,7 +68,7 @@ async def test_claims_are_answered_while_the_index_is_saved(monkeypatch: pytest.
         assert verdicts_of(await served.claim("meanwhile 0", "meanwhile 1", token=9)) == ["DUPLICATE", "BUSY"]
 
 
-async def test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_asks(served: Served) -> None:
+async def test_a_step_of_saving_is_followed_by_three_times_as_long_for_requests(served: Served) -> None:
     held = await served.claim(*(f"old {n}" for n in range(50)), token=1)
     await served.settle(Verb.COMPLETE, held.claim)
     snapshotter, steps = served.shard.snapshotter, []

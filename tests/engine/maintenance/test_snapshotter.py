@@ -96,7 +96,7 @@ async def test_what_waited_when_the_index_was_saved_is_in_it_and_durable_before(
         assert await look(served) == before
 
 
-async def test_what_is_refused_while_the_index_is_saved_is_not_kept_by_it() -> None:
+async def test_refused_changes_are_not_in_a_snapshot_saved_meanwhile() -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         await work(served)
@@ -117,7 +117,7 @@ async def test_what_is_refused_while_the_index_is_saved_is_not_kept_by_it() -> N
         assert verdicts_of(await served.claim("refused", token=22)) == ["GRANTED"]
 
 
-async def test_a_ledger_without_room_for_the_state_goes_on_with_what_it_has(served: Served) -> None:
+async def test_a_ledger_without_room_for_the_snapshot_keeps_its_entries(served: Served) -> None:
     await work(served)
     served.disk.collect_faults = ["full"]
     await compact(served)
@@ -138,7 +138,7 @@ async def test_what_found_no_room_is_collected_a_minute_later(served: Served) ->
     assert served.shard.journal.size_bytes < size_bytes
 
 
-async def test_a_collection_of_unknown_end_opens_the_ledger_anew(served: Served) -> None:
+async def test_a_compaction_of_unknown_outcome_reopens_the_ledger(served: Served) -> None:
     await work(served)
     before = await look(served)
     served.disk.collect_faults = ["lost"]
@@ -204,7 +204,7 @@ async def test_no_second_snapshot_is_accepted_while_the_first_waits_for_its_appe
     assert served.events.names().count("compaction") == 1
 
 
-async def test_why_the_ledger_is_not_compacted_is_told_once_a_minute_and_shown(served: Served) -> None:
+async def test_the_reason_against_compacting_is_logged_once_a_minute_and_shown(served: Served) -> None:
     await work(served)
     served.disk.collect_faults = ["full"] * 3
     for minute in range(3):

@@ -183,7 +183,7 @@ async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_mo
 
 
 @pytest.mark.slow
-async def test_what_a_collected_ledger_knows_is_what_its_entries_knew(world: World) -> None:
+async def test_a_compacted_ledger_has_the_knowledge_of_its_entries(world: World) -> None:
     await world.pass_days(80)
     assert "compaction" in world.events.names()
     before = contents(world.shard.journal.index.claims)

@@ -33,7 +33,7 @@ class Away(MemoryLedgers, Storage):
         return self.unreached
 
 
-async def test_a_ledger_that_is_away_is_told_and_serves_again_without_a_new_opening() -> None:
+async def test_a_ledger_that_is_away_is_reported_and_serves_again_without_a_new_opening() -> None:
     ledgers, clock, events = Away(), FakeClock(), Events()
     async with open_gateway(ledgers, MemoryRunFolders(), clock, events) as gateway:
 

@@ -26,7 +26,7 @@ async def pass_ms(served: Served, duration_ms: int) -> None:
     await run_ready_tasks()
 
 
-async def test_whoever_recovers_for_a_minute_is_told_of_each_minute_with_the_reason(served: Served) -> None:
+async def test_a_recovery_of_minutes_is_logged_each_minute_with_the_reason(served: Served) -> None:
     served.disk.refuse_to_open = OSError(5, "Input/output error")
     served.disk.faults = ["lost"]
     with pytest.raises(LedgerDown):
@@ -39,7 +39,7 @@ async def test_whoever_recovers_for_a_minute_is_told_of_each_minute_with_the_rea
             await pass_ms(served, EVICTION_MS)
 
 
-async def test_nothing_is_told_of_a_namespace_that_serves(served: Served) -> None:
+async def test_nothing_is_logged_for_a_namespace_that_serves(served: Served) -> None:
     served.disk.faults = ["lost"]
     with pytest.raises(LedgerDown):
         await served.claim("a")
@@ -50,7 +50,7 @@ async def test_nothing_is_told_of_a_namespace_that_serves(served: Served) -> Non
     assert told(served) == []
 
 
-async def test_a_shard_whose_append_hangs_after_its_end_is_unknown_is_told_of_at_once(served: Served) -> None:
+async def test_a_shard_whose_append_hangs_after_an_unknown_outcome_is_logged_at_once(served: Served) -> None:
     """The owner itself waits for the append, for an hour perhaps."""
     served.disk.hold()
     claim = await served.begin(served.claim("a"))
@@ -68,7 +68,7 @@ async def test_a_shard_whose_append_hangs_after_its_end_is_unknown_is_told_of_at
     assert served.events.names().count("ledger_lost") == 1
 
 
-async def test_upkeep_that_raised_is_told_and_goes_on(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_upkeep_that_raised_is_logged_and_continues(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(duration_ms: int) -> None:
         raise RuntimeError("planted here")
 

@@ -123,7 +123,7 @@ async def test_a_gateway_starts_where_one_is_damaged_and_the_other_is_opened_aga
         assert not health.ready(served.gateway).ok
 
 
-async def test_what_is_down_is_opened_again_each_minute_and_serves_once_it_is_mended() -> None:
+async def test_a_namespace_that_is_down_is_reopened_each_minute_and_serves_once_repaired() -> None:
     ledgers = await with_namespaces("b", "default")
     ledgers.refused["b"] = DAMAGED
     async with serving(ledgers) as served:
@@ -147,7 +147,7 @@ async def test_what_is_down_is_opened_again_each_minute_and_serves_once_it_is_me
         assert await served.gateway.create("b") is False
 
 
-async def test_while_it_is_opened_again_it_is_down_and_says_why_at_once() -> None:
+async def test_while_it_is_reopened_it_is_down_with_the_reason_at_once() -> None:
     ledgers = await with_namespaces("b", "default")
     ledgers.refused["b"] = DAMAGED
     async with serving(ledgers) as served:
@@ -262,7 +262,7 @@ async def test_a_crash_in_the_upkeep_of_one_namespace_leaves_that_of_others_alon
         assert set(failed) == {"a"}
 
 
-async def test_what_is_kept_of_an_error_holds_no_frame_of_the_opening() -> None:
+async def test_a_kept_error_holds_no_frame_of_the_opening() -> None:
     ledgers = await with_namespaces("b", "default")
     error = LedgerDown("it cannot be used")
     error.__cause__ = _raised(OSError(errno.EACCES, "Permission denied"))

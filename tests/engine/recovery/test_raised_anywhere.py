@@ -138,7 +138,7 @@ async def outlives(folder: Path, saboteur: Saboteur) -> None:
 
 
 @pytest.mark.parametrize("work", WORK)
-async def test_an_error_at_any_wait_is_told_and_the_namespace_serves_again(
+async def test_an_error_at_any_wait_is_logged_and_the_namespace_serves_again(
     work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for wait in itertools.count(1):
@@ -152,7 +152,7 @@ async def test_an_error_at_any_wait_is_told_and_the_namespace_serves_again(
 
 
 @pytest.mark.parametrize("work", WORK)
-async def test_an_error_in_any_function_is_told_and_the_namespace_serves_again(
+async def test_an_error_in_any_function_is_logged_and_the_namespace_serves_again(
     work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest = Saboteur(RuntimeError())

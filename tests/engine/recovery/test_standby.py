@@ -57,7 +57,7 @@ async def passing(clock: FakeClock, so: Callable[[], bool]) -> None:
             await run_ready_tasks()
 
 
-async def test_a_standby_serves_nobody_before_the_ledger_is_its_own() -> None:
+async def test_a_standby_answers_no_request_before_it_owns_the_ledger() -> None:
     ledgers = Followable()
     async with standing_by(ledgers) as (gateway, _):
         await wait_until(lambda: gateway.readiness() == {"default": "STANDBY"})
@@ -72,7 +72,7 @@ async def test_a_standby_serves_nobody_before_the_ledger_is_its_own() -> None:
         assert gateway.shard("default").mark.position == 1
 
 
-async def test_who_was_followed_stands_by_again_though_nothing_is_written() -> None:
+async def test_a_superseded_owner_becomes_a_standby_even_if_nothing_is_written() -> None:
     ledgers = Followable()
     ledgers.gone.set()
     ledgers.owned.set()

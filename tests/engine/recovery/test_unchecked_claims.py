@@ -78,7 +78,7 @@ async def standby() -> AsyncIterator[tuple[Followable, Served]]:
         yield ledgers, served
 
 
-async def test_who_has_stood_by_since_lets_nothing_pass_when_following_breaks(
+async def test_a_gateway_that_was_a_standby_lets_nothing_pass_when_following_breaks(
     standby: tuple[Followable, Served],
 ) -> None:
     """The owner has served meanwhile, and an operator may have set it otherwise."""
@@ -190,7 +190,7 @@ async def test_a_ledger_that_cannot_be_opened_for_a_bug_or_for_want_of_memory_le
             await ask(served, "a")
 
 
-async def test_a_ledger_that_its_upkeep_has_ended_lets_nothing_pass_by_the_append_that_is_told_so() -> None:
+async def test_a_ledger_ended_by_its_upkeep_lets_nothing_pass_after_the_append_that_gets_the_error() -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.shard.settings.configure(PASS, served.deadline())
@@ -213,7 +213,7 @@ async def test_a_ledger_that_its_upkeep_has_ended_lets_nothing_pass_by_the_appen
         ["job-\ud800"],
     ],
 )
-async def test_what_was_passed_is_noted_whatever_callers_are_named(served: Served, callers: list[str]) -> None:
+async def test_unchecked_grants_are_recorded_whatever_callers_are_named(served: Served, callers: list[str]) -> None:
     await go_down(served)
     for caller in callers:
         await ask(served, "a", caller=caller)
@@ -251,7 +251,7 @@ async def test_the_log_has_the_count_at_once_and_each_minute_while_it_grows(serv
     assert await told_after(EVICTION_MS) == [2, 3, 1], "the next outage has a count of its own"
 
 
-async def test_no_more_names_are_kept_than_may_be_told(served: Served) -> None:
+async def test_no_more_names_are_kept_than_may_be_reported(served: Served) -> None:
     await go_down(served)
     for number in range(CALLERS_KNOWN_MAX + 20):
         await ask(served, "a", caller=f"token-{number:03}")
@@ -262,7 +262,7 @@ async def test_no_more_names_are_kept_than_may_be_told(served: Served) -> None:
     assert record.who.endswith(f" and {CALLERS_KNOWN_MAX - 5} others or more")
 
 
-async def test_a_note_that_fails_for_what_nobody_expects_is_told_once_and_made_again(
+async def test_a_record_that_fails_unexpectedly_is_logged_once_and_written_again(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object) -> None:

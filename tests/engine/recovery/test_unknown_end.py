@@ -31,7 +31,7 @@ async def serve_again(served: Served, after_ms: int = REOPEN_MS) -> None:
     await wait_until(lambda: served.gateway.readiness()["default"] != "RECOVERING")
 
 
-async def test_everyone_who_waited_is_told_that_it_is_unknown(served: Served) -> None:
+async def test_all_waiting_callers_get_an_unknown_outcome(served: Served) -> None:
     served.disk.hold()
     tasks = [await served.begin(served.claim(name, token=token)) for token, name in enumerate(["a", "b"], 1)]
     served.disk.faults = ["lost"]
@@ -67,7 +67,7 @@ async def test_a_request_that_held_the_poisoned_shard_is_not_answered_by_it(serv
             await shard.claims.settle(verb, claim or b"", served.deadline())
 
 
-async def test_what_was_not_written_is_free_after_the_rebuild(served: Served) -> None:
+async def test_unwritten_ids_are_free_after_the_rebuild(served: Served) -> None:
     served.disk.faults = ["lost"]
     with pytest.raises(LedgerDown):
         await served.claim("a")
@@ -75,7 +75,7 @@ async def test_what_was_not_written_is_free_after_the_rebuild(served: Served) ->
     assert verdicts_of(await served.claim("a", token=2)) == ["GRANTED"]
 
 
-async def test_what_was_written_all_the_same_is_held_after_the_rebuild(served: Served) -> None:
+async def test_ids_written_nevertheless_are_held_after_the_rebuild(served: Served) -> None:
     served.disk.faults = ["kept"]
     with pytest.raises(LedgerDown):
         await served.claim("a")

@@ -82,7 +82,7 @@ async def test_a_gateway_starts_while_one_of_its_ledgers_cannot_be_opened_for_no
         assert verdicts_of(await served.claim("a")) == ["GRANTED"]
 
 
-async def test_a_ledger_that_a_person_must_mend_is_told_at_once() -> None:
+async def test_a_ledger_that_needs_a_person_is_reported_at_once() -> None:
     ledgers = GatedLedgers()
     ledgers.disk.refuse_to_open = OSError(errno.EACCES, "Permission denied")
     with pytest.raises(OSError, match="Permission denied"):

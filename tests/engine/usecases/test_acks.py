@@ -23,7 +23,7 @@ async def lane() -> AsyncIterator[Lanes]:
         yield found
 
 
-async def test_what_was_acked_is_stale_for_ever_also_after_a_restart() -> None:
+async def test_acked_rows_are_stale_permanently_also_after_a_restart() -> None:
     ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await lane.claim(0, [1, 2, 3])
@@ -90,20 +90,20 @@ async def test_a_part_that_is_refused_is_still_refused_after_a_restart() -> None
         assert await refusals(lane.ack([("p", 1)], batch=3)) == []
 
 
-async def test_what_was_released_holds_an_ack_up_as_well(lane: Lanes) -> None:
+async def test_released_sequences_block_an_ack_as_well(lane: Lanes) -> None:
     await lane.claim(0, [1])
     await lane.settle(Verb.RELEASE, 0)
     assert await refusals(lane.ack([("p", 1)])) == [("NOT_DONE", {"producer": "p", "not_done": [[1, 1]]})]
 
 
-async def test_what_an_older_epoch_left_holds_an_ack_up_as_well(lane: Lanes) -> None:
+async def test_leftovers_of_an_older_epoch_block_an_ack_as_well(lane: Lanes) -> None:
     await lane.claim(0, [1])
     await lane.close()
     await lane.register(token=2)
     assert await refusals(lane.ack([("p", 3)])) == [("NOT_DONE", {"producer": "p", "not_done": [[1, 1]]})]
 
 
-async def test_an_ack_of_a_batch_before_the_last_is_refused_whole_and_told_that_one(lane: Lanes) -> None:
+async def test_an_ack_of_an_earlier_batch_is_refused_whole_with_the_last_one(lane: Lanes) -> None:
     await lane.claim(0, [1])
     await lane.complete(0)
     await lane.ack(batch=7)

@@ -131,7 +131,7 @@ async def test_a_batch_that_is_held_back_is_so_after_a_restart_a_collection_and_
         assert verdicts_of(await lane.claim_ids("a", batch=3, token=2)) == ["STALE"]
 
 
-async def test_what_a_later_batch_took_over_is_the_later_batchs(lane: Lanes) -> None:
+async def test_ids_taken_over_by_a_later_batch_belong_to_it(lane: Lanes) -> None:
     await lane.claim_ids("a", batch=3)
     lane.served.clock.advance(30_000)
     taken = await lane.claim_ids("a", batch=4, token=2)
@@ -141,7 +141,7 @@ async def test_what_a_later_batch_took_over_is_the_later_batchs(lane: Lanes) -> 
     assert states(lane, "a") == [IdState.DONE]
 
 
-async def test_what_was_acked_is_swept_and_its_rows_are_used_again(lane: Lanes) -> None:
+async def test_acked_ids_are_swept_and_their_rows_are_used_again(lane: Lanes) -> None:
     await done(lane, "a", batch=1)
     await lane.ack(batch=1)
     claims = lane.shard.journal.index.claims

@@ -21,7 +21,7 @@ async def served() -> AsyncIterator[Served]:
         yield served
 
 
-async def test_a_chunk_is_kept_and_nobody_reads_it_yet(served: Served) -> None:
+async def test_a_chunk_is_kept_and_cannot_be_read_yet(served: Served) -> None:
     answer = await served.stage(rows_of(1, 2, 3))
     assert (answer.committed, answer.rows) == (False, 3)
     assert served.shard.journal.index.topics.names() == []
@@ -62,7 +62,7 @@ async def test_the_fingerprint_is_that_of_the_rows_in_any_order_and_cut(served: 
     assert (await served.stage(rows_of(1, 2, 2), token=4)).fingerprint != whole.fingerprint
 
 
-async def test_a_committed_name_stores_nothing_more_but_tells_the_fingerprint(served: Served) -> None:
+async def test_a_committed_name_stores_nothing_more_but_returns_the_fingerprint(served: Served) -> None:
     staged = await served.stage(rows_of(1, 2))
     await served.commit(winner(staged))
     appends = len(served.disk.appends)
@@ -142,7 +142,7 @@ async def test_an_abort_of_another_batch_removes_nothing(served: Served) -> None
     assert BATCH in served.shard.journal.index.batches.stages
 
 
-async def test_an_abort_of_a_committed_name_says_so_and_removes_nothing(served: Served) -> None:
+async def test_an_abort_of_a_committed_name_reports_that_and_removes_nothing(served: Served) -> None:
     await served.commit(winner(await served.stage(rows_of(1))))
     assert (await served.abort(1)).committed
     assert await served.read() == [1]

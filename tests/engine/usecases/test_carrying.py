@@ -54,7 +54,7 @@ async def test_done_is_done_and_taken_is_its_owners_also_after_a_restart() -> No
         assert [(one.action, one.changed, one.who, one.why) for one in trail] == [("import", 4, "ada", "moved")]
 
 
-async def test_what_is_listed_of_one_index_is_what_another_takes_in() -> None:
+async def test_ids_listed_by_one_index_are_imported_by_another() -> None:
     async with serving() as there, serving() as here:
         claimed = await there.claim("a", "b")
         await there.settle(Verb.COMPLETE, claimed.claim)
@@ -75,7 +75,7 @@ async def refused(served: Served, error: type[Exception], told: str, **owners: b
     assert (await served.shard.claims.explain(known(served, fine=NOBODY).ids.tobytes())).state.name == "ABSENT"
 
 
-async def test_what_a_claim_holds_and_what_is_anothers_refuse_all_of_it() -> None:
+async def test_ids_of_a_claim_and_of_others_refuse_the_whole_import() -> None:
     async with serving() as served:
         held = await served.claim("held")
         await refused(served, LeaseLive, "1 of these ids are held", held=NOBODY)
@@ -104,7 +104,7 @@ async def test_an_id_with_two_owners_too_many_ids_and_a_full_disk_change_nothing
             assert (await served.shard.claims.explain(fingerprint.tobytes())).state.name == "ABSENT"
 
 
-def test_the_table_has_a_cell_for_whatever_is_told() -> None:
+def test_the_table_has_a_cell_for_every_answer() -> None:
     asked = {
         (cell.effect, verb == "take")
         for expiry in LeaseExpiry

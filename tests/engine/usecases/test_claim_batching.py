@@ -76,7 +76,7 @@ async def test_no_claim_waits_longer_than_that(served: Served, together: list[in
     assert max(together) <= WAIT_MS + 2, "the turn that is under way, and those of the time before"
 
 
-async def test_what_was_granted_together_is_settled_repeated_and_explained_as_anything_else(served: Served) -> None:
+async def test_claims_granted_together_are_settled_repeated_and_explained_like_any_other(served: Served) -> None:
     answers = await asyncio.gather(*(served.claim(f"id {n}", token=n, lease_ms=5_000) for n in range(1, 6)))
     again = await served.claim("id 3", token=3)
     assert (again.claim, again.lease_ms, verdicts_of(again)) == (answers[2].claim, 5_000, ["GRANTED"])
@@ -91,7 +91,7 @@ async def test_what_was_granted_together_is_settled_repeated_and_explained_as_an
         await served.claim("other", token=3)
 
 
-async def test_nothing_is_said_before_it_is_durable(served: Served) -> None:
+async def test_nothing_is_answered_before_it_is_durable(served: Served) -> None:
     served.disk.hold()
     tasks = [served.start(served.claim(f"id {n}", token=n)) for n in range(1, 6)]
     await run_ready_tasks()
@@ -270,7 +270,7 @@ def in_order(turn: list[Step], decided: set[tuple[bytes, int]]) -> list[int]:
 
 
 @pytest.mark.parametrize("walk", range(4))
-async def test_claims_of_one_turn_are_told_what_claims_one_after_the_other_are(
+async def test_claims_of_one_turn_are_answered_like_claims_one_after_the_other(
     walk: int, together: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     print(f"ONCEGATE_SEED={SEED}")

@@ -56,7 +56,7 @@ async def test_offsets_go_on_without_holes(served: Served) -> None:
     assert (later.spans[0].first_offset, (await served.shard.topics.view("topic")).high_offsets[0]) == (2, 3)
 
 
-async def test_the_first_commit_of_an_app_to_a_topic_says_so_and_so_does_its_repeat(served: Served) -> None:
+async def test_the_first_commit_of_an_app_to_a_topic_is_marked_and_so_is_its_repeat(served: Served) -> None:
     """Whatever its version and write_id: rows that it found in the topic are not of the same query."""
     named = Name("query", "5", "topic", "named")
     first = await served.commit(await staged(served, 1, name=named), name=named)
@@ -83,7 +83,7 @@ async def test_a_missing_stage_publishes_nothing_and_keeps_the_others(served: Se
     assert (await served.commit(there)).outcome == "COMMITTED"
 
 
-async def test_one_token_twice_among_the_winners_is_refused_and_the_shard_goes_on(served: Served) -> None:
+async def test_one_token_twice_among_the_winners_is_refused_and_the_shard_continues(served: Served) -> None:
     once = await staged(served, 1)
     with pytest.raises(BadRequest, match="twice"):
         await served.commit(once, once)
@@ -158,7 +158,9 @@ async def test_jobs_without_a_run_are_never_second_writes(served: Served) -> Non
     assert (await served.commit(await staged(served, 1, token=2), run=None, nonce=2)).outcome == "DUPLICATE"
 
 
-async def test_other_input_is_a_conflict_that_tells_what_is_there_and_the_one_way_on(served: Served) -> None:
+async def test_other_input_is_a_conflict_that_shows_the_existing_input_and_the_one_way_to_continue(
+    served: Served,
+) -> None:
     await served.commit(await staged(served, 1, 2), digest=INPUT)
     for first_wins in (False, True):
         with pytest.raises(
@@ -196,7 +198,7 @@ async def test_a_batch_that_follows_another_history_is_a_conflict(served: Served
     assert (await served.commit(later, name=LATER, nonce=3, digest=b"n" * 32, previous=INPUT)).outcome == "COMMITTED"
 
 
-async def test_a_forgotten_batch_says_so(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_forgotten_batch_is_reported_as_forgotten(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committed_names, "NAMES_REMEMBERED", 1)
     await served.commit(await staged(served, 1))
     await served.commit(await staged(served, 2, name=LATER), name=LATER, nonce=2)
@@ -204,7 +206,7 @@ async def test_a_forgotten_batch_says_so(served: Served, monkeypatch: pytest.Mon
         await served.commit(await staged(served, 1, token=3), run="2", nonce=3, first_wins=True)
 
 
-async def test_an_older_name_never_commits_again_and_its_replay_is_told_by_its_input(
+async def test_an_older_name_never_commits_again_and_its_replay_is_judged_by_its_input(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committed_names, "NAMES_REMEMBERED", 1)
@@ -257,7 +259,7 @@ async def test_a_lower_version_of_another_job_topic_or_write_is_published(served
         assert (done.outcome, done.higher_version) == ("COMMITTED", None)
 
 
-async def test_a_skipped_version_is_told_once_the_higher_one_is_durable() -> None:
+async def test_a_skipped_version_is_reported_once_the_higher_one_is_durable() -> None:
     async with serving() as served:
         low, high = Name("load", "9", "topic"), Name("load", "10", "topic")
         brought = await staged(served, 1, name=high)
@@ -273,7 +275,7 @@ async def test_a_skipped_version_is_told_once_the_higher_one_is_durable() -> Non
             await second
 
 
-async def test_a_restored_checkpoint_goes_on_where_it_reads_the_same(served: Served) -> None:
+async def test_a_restored_checkpoint_continues_if_it_reads_the_same(served: Served) -> None:
     """Batch 5 is read again under another entry of the offset log, which batch 6 names as the one before it."""
     read, entry, later_entry = b"r" * 32, b"a" * 32, b"b" * 32
     await served.commit(await staged(served, 1), digest=entry, reads=read)

@@ -30,7 +30,7 @@ async def lane() -> AsyncIterator[DirectLanes]:
         yield found
 
 
-async def test_a_lane_is_the_same_for_ever_and_says_with_what_it_is_written(lane: DirectLanes) -> None:
+async def test_a_lane_is_permanent_and_names_how_it_is_written(lane: DirectLanes) -> None:
     opened = await lane.open()
     assert (opened.lane, opened.place.partition) == (1, 1)
     assert opened.place.transactional_id == "p.default/1/direct/1"
@@ -38,20 +38,20 @@ async def test_a_lane_is_the_same_for_ever_and_says_with_what_it_is_written(lane
     assert ((await lane.open(producer="q")).lane, (await lane.open("u")).lane) == (2, 3)
 
 
-async def test_what_was_committed_is_a_duplicate_and_the_rest_is_not_there(lane: DirectLanes) -> None:
+async def test_committed_sequences_are_duplicates_and_the_rest_is_absent(lane: DirectLanes) -> None:
     lane.records.commit(1, (10, 14), (17, 17))
     assert await lane.ask(12, 20) == [[12, 14], [17, 17]]
     assert await lane.ask(10, 14) == [[10, 14]]
 
 
-async def test_what_lanes_hold_and_what_was_told_of_them_is_counted(lane: DirectLanes) -> None:
+async def test_records_of_lanes_and_their_answers_are_counted(lane: DirectLanes) -> None:
     lane.records.commit(1, (10, 14), (17, 17))
     await lane.ask(12, 20)
     await lane.open(producer="q")
     assert lane.counted("lanes", "lane_rows", "lane_duplicates", "lane_doubles") == [2, 6, 4, 0]
 
 
-async def test_a_duplicate_is_told_once_its_entry_is_durable(lane: DirectLanes) -> None:
+async def test_a_duplicate_is_answered_once_its_entry_is_durable(lane: DirectLanes) -> None:
     lane.records.commit(1, (1, 5))
     lane.disk.hold()
     asked = await lane.served.begin(lane.ask(1, 5))
@@ -63,7 +63,7 @@ async def test_a_duplicate_is_told_once_its_entry_is_durable(lane: DirectLanes) 
     assert (await asked, await later) == ([[1, 5]], [[2, 3]])
 
 
-async def test_what_is_known_as_written_needs_no_reading_and_no_append(lane: DirectLanes) -> None:
+async def test_sequences_known_as_written_need_no_reading_and_no_append(lane: DirectLanes) -> None:
     lane.records.commit(1, (1, 5))
     await lane.ask(1, 5)
     lane.disk.appends.clear()
@@ -72,7 +72,7 @@ async def test_what_is_known_as_written_needs_no_reading_and_no_append(lane: Dir
     assert (lane.disk.appends, lane.records.reads) == ([], [])
 
 
-async def test_an_absence_is_told_behind_an_append_that_began_after_the_reading(lane: DirectLanes) -> None:
+async def test_an_absence_is_answered_after_an_append_that_began_after_the_reading(lane: DirectLanes) -> None:
     lane.records.gate.clear()
     asked = await lane.served.begin(lane.ask(1, 5))
     await lane.open(producer="q")
@@ -101,7 +101,7 @@ async def test_an_owner_that_misses_what_its_successor_has_trimmed_is_not_damage
         await lane.ask(1, 5)
 
 
-async def test_records_that_somebody_else_has_trimmed_are_damage(lane: DirectLanes) -> None:
+async def test_records_trimmed_by_another_are_damage(lane: DirectLanes) -> None:
     lane.records.low[1] = 3
     with pytest.raises(LedgerDamaged, match="are gone"):
         await lane.ask(1, 5)
@@ -149,7 +149,7 @@ async def test_all_who_ask_while_a_partition_is_read_share_the_next_reading(lane
     assert lane.records.reads == [(1, 0), (1, 0)]
 
 
-async def test_what_a_refused_append_takes_back_is_read_again(lane: DirectLanes) -> None:
+async def test_records_undone_by_a_refused_append_are_read_again(lane: DirectLanes) -> None:
     """Also by who had asked: his reading found it, and the index has it no more when he looks."""
     lane.records.commit(1, (1, 3))
     lane.disk.faults = ["full"]
@@ -214,7 +214,7 @@ async def test_a_record_that_is_no_lanes_holds_its_partition_and_is_named(lane: 
     assert await lane.ask(1, 5, producer="q") == []
 
 
-async def test_what_was_written_twice_is_told_and_said_in_the_log(lane: DirectLanes) -> None:
+async def test_sequences_written_twice_are_reported_and_logged(lane: DirectLanes) -> None:
     lane.records.commit(1, (1, 5))
     lane.records.commit(1, (5, 6))
     assert await lane.ask(1, 9) == [[1, 6]]
@@ -223,7 +223,7 @@ async def test_what_was_written_twice_is_told_and_said_in_the_log(lane: DirectLa
     assert lane.counted("lane_doubles", "lane_rows", "lane_duplicates") == [1, 6, 6]
 
 
-async def test_what_is_written_again_later_is_said_in_the_log(lane: DirectLanes) -> None:
+async def test_sequences_written_again_later_are_logged(lane: DirectLanes) -> None:
     lane.records.commit(1, (1, 5))
     await lane.ask(1, 5)
     lane.records.commit(1, (0, 0), (5, 6))
@@ -238,7 +238,7 @@ async def test_neighbours_are_not_written_twice(lane: DirectLanes) -> None:
     assert "lane_written_twice" not in lane.served.events.names()
 
 
-async def test_what_is_acked_is_one_interval_and_its_holes_are_told_as_written(lane: DirectLanes) -> None:
+async def test_acked_sequences_are_one_interval_and_its_gaps_are_reported_as_written(lane: DirectLanes) -> None:
     lane.records.commit(1, (1, 1), (3, 3), (5, 5), (9, 9))
     assert await lane.ask(10, 12, acked=7) == []
     assert lane.disk.kinds()[-1] == ["LaneWritten"], "the ack is durable before anything is told"
@@ -258,7 +258,7 @@ async def test_an_ack_that_comes_again_is_no_append(lane: DirectLanes) -> None:
     assert lane.disk.appends == []
 
 
-async def test_what_was_not_written_is_not_acked(lane: DirectLanes) -> None:
+async def test_unwritten_sequences_are_not_acked(lane: DirectLanes) -> None:
     with pytest.raises(BadRequest, match="no sequence of producer p in topic t that is as high was written"):
         await lane.ask(5, 9, acked=4)
     lane.records.commit(1, (1, 3))
@@ -278,7 +278,7 @@ async def test_a_record_that_was_not_read_yet_is_no_copy_of_what_is_acked(lane: 
     assert "lane_written_twice" not in lane.served.events.names()
 
 
-async def test_an_ack_that_the_ledger_refuses_is_undone_and_told(lane: DirectLanes) -> None:
+async def test_an_ack_refused_by_the_ledger_is_undone_and_reported(lane: DirectLanes) -> None:
     lane.records.commit(1, (1, 1), (3, 3))
     await lane.ask(1, 3)
     lane.disk.faults = ["full"]
@@ -289,7 +289,7 @@ async def test_an_ack_that_the_ledger_refuses_is_undone_and_told(lane: DirectLan
     assert known.within(0, 3).tolist() == [[1, 1], [3, 3]]
 
 
-async def test_a_lane_with_too_many_holes_goes_on_once_they_are_acked() -> None:
+async def test_a_lane_with_too_many_gaps_continues_once_they_are_acked() -> None:
     async with direct_lanes(intervals=SPANS_MAX + 2) as lane:
         lane.records.commit(1, (1, 1), (3, 3), (5, 5))
         await lane.ask(1, 5)
@@ -341,7 +341,7 @@ async def test_where_the_ledger_has_no_place_for_lanes_they_are_refused() -> Non
             await served.shard.direct.open("t", "p", served.deadline())
 
 
-async def test_a_reading_that_brokers_refuse_is_told_and_tried_again(lane: DirectLanes) -> None:
+async def test_a_reading_refused_by_brokers_is_reported_and_repeated(lane: DirectLanes) -> None:
     lane.records.full = True
     with pytest.raises(LedgerFull):
         await lane.ask(1, 5)

@@ -85,7 +85,7 @@ async def test_a_retry_of_rows_in_several_partitions_gets_the_offsets_of_each(se
     assert spans((await produce(served, *range(20), keys=True)).before) == sorted(spans(first.spans))
 
 
-async def test_a_retry_that_writes_more_is_told_of_both_by_the_next(served: Served) -> None:
+async def test_a_retry_that_writes_more_adds_both_to_the_next_answer(served: Served) -> None:
     held = await claim(served, 1, token=9, locate=False)
     assert verdicts_of(await produce(served, 1, 2)) == ["BUSY", "GRANTED"]
     await served.shard.claims.settle(Verb.RELEASE, held.claim, served.deadline())
@@ -118,7 +118,7 @@ async def with_three_rows(ledgers: GatedLedgers, compacted: bool) -> AsyncIterat
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-async def test_offsets_are_told_after_a_restart_and_after_a_compaction(compacted: bool) -> None:
+async def test_offsets_are_returned_after_a_restart_and_after_a_compaction(compacted: bool) -> None:
     ledgers = GatedLedgers()
     async with with_three_rows(ledgers, compacted):
         pass
@@ -147,7 +147,7 @@ async def test_a_duplicate_names_the_place_of_its_first(served: Served) -> None:
     assert places(answer) == [("topic", 0, 3), None, ("topic", 0, 1), None, ("topic", 0, 0)]
 
 
-async def test_takes_and_produces_are_told_places_too(served: Served) -> None:
+async def test_takes_and_produces_return_row_offsets_too(served: Served) -> None:
     await produce(served, 1, 2)
     taken = await served.shard.claims.take(TakeRequest(id16(3), ids_of(served, [2, 8]), locate=True), served.deadline())
     assert places(taken) == [("topic", 0, 1), None]
@@ -209,7 +209,7 @@ async def test_an_entry_of_another_claim_is_no_place(served: Served) -> None:
     assert places(await claim(served, 1, 2)) == [None, None]
 
 
-async def test_no_more_entries_are_read_than_the_limit_says() -> None:
+async def test_the_number_of_entries_read_is_limited() -> None:
     async with serving(located_entries=2) as served:
         for token in range(1, 5):
             await produce(served, 10 * token, 10 * token + 1, token=token)
@@ -233,7 +233,7 @@ async def test_without_ids_there_is_nothing_to_locate(served: Served) -> None:
         await served.shard.records.produce(ask, served.deadline())
 
 
-async def test_a_duplicate_is_told_the_result_of_the_first(served: Served) -> None:
+async def test_a_duplicate_gets_the_result_of_the_first(served: Served) -> None:
     settled = await done(served, 1, 2, result=FLIGHT)
     assert (settled.state, settled.result, settled.other_result) == (ClaimState.DONE, FLIGHT, False)
     await done(served, 3, result=b"another", token=2)
@@ -242,7 +242,7 @@ async def test_a_duplicate_is_told_the_result_of_the_first(served: Served) -> No
     assert sorted(answer.located.results) == [b"another", FLIGHT]
 
 
-async def test_the_first_result_stands_and_the_answer_says_so(served: Served) -> None:
+async def test_the_first_result_is_kept_and_the_answer_shows_it(served: Served) -> None:
     answer = await claim(served, 1, token=1, locate=False)
     await complete(served, answer.claim, FLIGHT)
     again = await complete(served, answer.claim, b"other")
@@ -288,7 +288,7 @@ async def test_ids_that_were_taken_over_have_the_result_of_who_wrote_them(served
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-async def test_results_are_told_after_a_restart(compacted: bool) -> None:
+async def test_results_are_returned_after_a_restart(compacted: bool) -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         await done(served, 7, result=b"seven", token=3)
@@ -300,7 +300,7 @@ async def test_results_are_told_after_a_restart(compacted: bool) -> None:
         assert results(await claim(served, 7, 2, 1, 4)) == [b"seven", FLIGHT, FLIGHT, None]
 
 
-async def test_a_result_that_the_disk_refused_is_not_told(served: Served) -> None:
+async def test_a_result_refused_by_the_disk_is_not_returned(served: Served) -> None:
     answer = await claim(served, 1, token=1, locate=False)
     served.disk.faults.append("full")
     with pytest.raises(LedgerFull):
@@ -319,7 +319,7 @@ async def test_the_oldest_results_are_forgotten_for_memory_and_counted() -> None
         assert (counters["results_forgotten"], counters["results_bytes"] <= 600) == (1, True)
 
 
-async def test_only_an_entry_with_a_result_has_one_and_only_a_mixed_one_says_its_order(served: Served) -> None:
+async def test_only_an_entry_with_a_result_has_one_and_only_a_mixed_one_has_an_order(served: Served) -> None:
     await done(served, 1, result=None)
     await done(served, 2, result=FLIGHT, token=2)
     await produce(served, 3, 4, token=3)

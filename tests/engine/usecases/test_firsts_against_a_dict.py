@@ -275,7 +275,7 @@ def ids_of_claim(truth: Truth, claim: bytes) -> list[int]:
     return [number for number, one in truth.done.items() if one == claim]
 
 
-async def test_told_places_and_results_are_those_of_the_first_and_are_unknown_only_where_that_is_said() -> None:
+async def test_returned_offsets_and_results_are_those_of_the_first_and_are_unknown_only_where_marked() -> None:
     print("seed", SEED)
     walk, ledgers = Walk(SEED), GatedLedgers()
     ledgers._stores["default"].key = bytes(32)

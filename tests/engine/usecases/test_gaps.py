@@ -30,7 +30,7 @@ async def claim(lane: Lanes, call: int, *sequences: int, prev: int | None = None
     [((8,), None), ((7, 9), None), ((6, 9), 5), ((3, 8), 2), ((8, 9), 7), ((1, 8), None)],
     ids=["the next is passed over", "among these", "among these, vouched", "repeats", "vouched in vain", "known, new"],
 )
-async def test_what_is_passed_over_is_a_gap_where_there_are_none(
+async def test_skipped_sequences_are_a_gap_where_gaps_are_refused(
     lane: Lanes, sequences: tuple[int, ...], prev: int | None
 ) -> None:
     await claim(lane, 0, 1, 2, 3, 4, 5, 6)

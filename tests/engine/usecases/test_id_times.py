@@ -51,7 +51,7 @@ async def test_an_id_is_past_to_the_millisecond_a_minute_before_the_horizon() ->
         assert served.shard.counters()["past_horizon"] == 1
 
 
-async def test_every_way_tells_it_and_none_writes_it() -> None:
+async def test_every_verb_reports_stale_ids_and_writes_none() -> None:
     async with serving() as served:
         await served.shard.settings.configure(TIMED, served.deadline())
         old = pa.array([made(served, HORIZON_MS)])
@@ -70,7 +70,7 @@ async def test_every_way_tells_it_and_none_writes_it() -> None:
         assert served.shard.journal.index.claims.known_ids == 4
 
 
-async def test_what_is_known_is_told_as_what_it_is_however_old() -> None:
+async def test_known_ids_are_answered_by_their_state_however_old() -> None:
     async with serving(lease_ms=10_000) as served:
         await served.shard.settings.configure(SettingsRequest(id_time=IdTime.EVENT_ID), served.deadline())
         done, held = made(served, HORIZON_MS, 1), made(served, HORIZON_MS, 2)
@@ -91,7 +91,7 @@ async def test_ids_that_do_not_carry_their_time_are_refused_and_nothing_is_writt
 
 
 @pytest.mark.parametrize("then", ["a longer horizon", "none", "a clock that was set back"])
-async def test_what_is_forgotten_is_never_new_whatever_is_set(then: str) -> None:
+async def test_forgotten_ids_are_never_new_whatever_the_settings(then: str) -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         await served.shard.settings.configure(TIMED, served.deadline())

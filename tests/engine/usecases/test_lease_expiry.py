@@ -42,7 +42,7 @@ async def take(served: Served) -> list[str]:
 
 
 @no_takeover
-async def test_nobody_is_granted_what_ran_out_on_any_way(expiry: LeaseExpiry) -> None:
+async def test_an_expired_id_is_not_granted_by_any_verb(expiry: LeaseExpiry) -> None:
     async with expired(expiry) as (served, _):
         told = [TOLD[expiry]]
         assert verdicts_of(await served.claim("a", token=2)) == told
@@ -55,14 +55,14 @@ async def test_nobody_is_granted_what_ran_out_on_any_way(expiry: LeaseExpiry) ->
 
 
 @no_takeover
-async def test_claims_that_are_decided_together_are_told_as_one_alone_is(expiry: LeaseExpiry) -> None:
+async def test_claims_decided_together_are_answered_like_one_alone(expiry: LeaseExpiry) -> None:
     async with expired(expiry) as (served, _):
         together = [served.start(served.claim("a", f"new {n}", token=n)) for n in range(2, 6)]
         assert [verdicts_of(await one) for one in together] == [[TOLD[expiry], "GRANTED"]] * 4
 
 
 @no_takeover
-async def test_a_holder_that_was_only_slow_goes_on_as_ever(expiry: LeaseExpiry) -> None:
+async def test_a_holder_that_was_only_slow_continues_as_before(expiry: LeaseExpiry) -> None:
     async with expired(expiry) as (served, held):
         assert verdicts_of(await served.claim("a")) == ["GRANTED"], "the repeat of its own claim"
         served.clock.advance(LEASE_MS)
@@ -123,7 +123,7 @@ async def test_other_settings_leave_it_as_it_is_and_takeover_brings_takeovers_ba
 
 
 @no_takeover
-async def test_what_an_older_epoch_left_is_granted_to_nobody_and_a_person_resolves_it(expiry: LeaseExpiry) -> None:
+async def test_leftovers_of_an_older_epoch_are_not_granted_and_a_person_resolves_them(expiry: LeaseExpiry) -> None:
     async with lanes(lease_ms=LEASE_MS) as lane:
         await lane.shard.settings.configure(SettingsRequest(lease_expiry=expiry), lane.served.deadline())
         await lane.claim(0, [1, 2])

@@ -35,7 +35,7 @@ async def test_a_renewal_gives_a_full_lease_from_now(served: Served) -> None:
     assert verdicts_of(await served.claim("a", token=2)) == ["BUSY"]
 
 
-async def test_a_late_renewal_holds_what_nobody_took(served: Served) -> None:
+async def test_a_late_renewal_keeps_ids_that_were_not_taken_over(served: Served) -> None:
     held = await served.claim("a", "b")
     served.clock.advance(LEASE_MS)
     await served.claim("b", token=2)
@@ -84,7 +84,7 @@ async def test_claims_that_are_not_known_or_were_released_stop_their_caller(serv
             await served.settle(verb, id16(77))
 
 
-async def test_counters_tell_what_was_answered(served: Served) -> None:
+async def test_counters_match_the_answers(served: Served) -> None:
     held = await served.claim("a", "b", "a")
     await served.claim("a", token=2)
     await served.settle(Verb.COMPLETE, held.claim)

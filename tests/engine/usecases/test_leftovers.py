@@ -56,7 +56,7 @@ def refused(answer: Any) -> list[Any]:
     return [error.extra["not_done"] for error in answer.refused]
 
 
-async def test_what_was_found_done_is_a_duplicate_and_lets_acks_pass(lane: Lanes) -> None:
+async def test_leftovers_resolved_as_done_are_duplicates_and_let_acks_pass(lane: Lanes) -> None:
     await left(lane)
     assert refused(await lane.ack([("p", 7)])) == [[[3, 4], [7, 7]]]
     assert await clear(lane, DONE) == 3
@@ -65,7 +65,7 @@ async def test_what_was_found_done_is_a_duplicate_and_lets_acks_pass(lane: Lanes
     assert (answer.refused, answer.watermarks) == ((), (("p", 7),))
 
 
-async def test_what_was_found_not_done_lets_acks_pass_and_is_granted_until_then(lane: Lanes) -> None:
+async def test_leftovers_resolved_as_not_done_let_acks_pass_and_are_granted_until_then(lane: Lanes) -> None:
     await left(lane)
     assert await clear(lane, NOT_DONE) == 3
     view = await lane.shard.producers.explain("p")
@@ -103,7 +103,7 @@ async def test_nothing_is_cleared_over_a_live_lease(lane: Lanes) -> None:
     assert [await clear(lane, DONE), await clear_claim(lane, claimed.claim, DONE)] == [2, 1]
 
 
-async def test_the_holder_of_what_was_cleared_is_told_what_became_of_it(lane: Lanes) -> None:
+async def test_the_holder_of_cleared_ids_gets_their_new_state(lane: Lanes) -> None:
     """A zombie whose lease is over, and whom nobody has followed: it must not take its call for completed."""
     await lane.claim(0, [1, 2])
     await lane.claim(1, [5])
@@ -137,7 +137,7 @@ async def test_a_span_that_ends_before_it_begins_is_a_mistake_and_no_word_that_n
     assert await clear(lane, DONE, 3, 3) == 1
 
 
-async def test_who_and_why_stand_in_the_ledger_and_in_the_log(lane: Lanes) -> None:
+async def test_name_and_reason_are_in_the_ledger_and_in_the_log(lane: Lanes) -> None:
     await left(lane)
     claimed = await lane.served.claim("a", token=5)
     lane.served.clock.advance(LEASE_MS)
@@ -154,7 +154,7 @@ async def test_who_and_why_stand_in_the_ledger_and_in_the_log(lane: Lanes) -> No
     assert [(fields["who"], fields["done"]) for fields in told] == [("ada", False), ("ada", True)]
 
 
-async def test_what_was_cleared_is_so_after_a_restart_and_a_collection() -> None:
+async def test_cleared_ids_stay_so_after_a_restart_and_a_compaction() -> None:
     ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await left(lane)
@@ -191,7 +191,7 @@ async def test_a_full_disk_takes_it_back(lane: Lanes) -> None:
         (ResolveRequest(True, "ada", "x" * 513), TooLarge),
     ],
 )
-async def test_nobody_clears_anything_without_a_name_and_a_reason(
+async def test_nothing_is_cleared_without_a_name_and_a_reason(
     lane: Lanes, request_: ResolveRequest, kind: type[Exception]
 ) -> None:
     claimed = await lane.served.claim("a", token=5)

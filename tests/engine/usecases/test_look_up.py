@@ -36,7 +36,7 @@ async def test_an_answer_waits_until_what_it_rests_on_is_durable(served: Served)
     await releasing
 
 
-async def test_what_a_full_disk_refused_is_not_told(served: Served) -> None:
+async def test_ids_refused_by_a_full_disk_are_not_reported(served: Served) -> None:
     held = await claimed(served, 1)
     served.disk.hold()
     served.disk.faults.append("full")
@@ -55,6 +55,6 @@ async def test_more_ids_than_the_limit_are_refused_by_the_engine_itself(served: 
         await look_up(served, 1, 2, 3, 4)
 
 
-async def test_no_ids_are_told_nothing_and_nothing_is_written(served: Served) -> None:
+async def test_a_look_up_without_ids_returns_nothing_and_writes_nothing(served: Served) -> None:
     assert verdicts_of(await look_up(served)) == []
     assert served.disk.appends == []

@@ -49,7 +49,7 @@ def restored(index: ShardIndex) -> ShardIndex:
     return loaded
 
 
-async def test_what_is_forgotten_is_granted_to_whoever_asks_next_and_nothing_else_is() -> None:
+async def test_forgotten_ids_are_granted_to_the_next_caller_and_no_others_are() -> None:
     ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await done(lane.served, "a", "b", "c")
@@ -100,7 +100,7 @@ async def test_a_full_disk_forgets_nothing(lane: Lanes) -> None:
     assert verdicts_of(await lane.served.claim("a", token=3)) == ["DUPLICATE"]
 
 
-async def test_who_is_fenced_is_told_so_and_the_next_attempt_waits_for_no_lease(lane: Lanes) -> None:
+async def test_a_fenced_attempt_gets_the_error_and_the_next_attempt_waits_for_no_lease(lane: Lanes) -> None:
     await lane.claim(0, [1, 2])
     assert await lane.shard.operations.actions.fence("p", NOTE, lane.served.deadline()) == 2
     for asked in (lane.complete(0), lane.claim(1, [3]), lane.register()):
@@ -142,7 +142,7 @@ EVERY = [
 ]
 
 
-async def test_the_trail_tells_the_newest_first_page_by_page_also_after_a_restart_and_a_collection() -> None:
+async def test_the_trail_lists_the_newest_first_page_by_page_also_after_a_restart_and_a_compaction() -> None:
     ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await every_action(lane)
@@ -172,7 +172,7 @@ async def test_the_oldest_actions_go_when_there_are_too_many_and_come_back_where
 
 
 @pytest.mark.parametrize("note", [Note("", "why"), Note("ada", ""), Note("ada", "x" * 513)])
-async def test_nobody_does_anything_without_a_name_and_a_reason(lane: Lanes, note: Note) -> None:
+async def test_no_action_is_possible_without_a_name_and_a_reason(lane: Lanes, note: Note) -> None:
     await done(lane.served, "a")
     lane.served.disk.appends.clear()
     actions, deadline = lane.shard.operations.actions, lane.served.deadline()

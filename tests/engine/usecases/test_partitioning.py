@@ -41,7 +41,7 @@ def of_both(*staged: StageResult, token: int = 1) -> Winner:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-async def test_what_was_staged_by_key_before_its_topic_had_partitions_is_written_again(restarted: bool) -> None:
+async def test_rows_staged_by_key_before_their_topic_had_partitions_are_written_again(restarted: bool) -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         first = await stage(served, 1, 0)
@@ -66,7 +66,7 @@ async def refused(served: Served, winner: Winner) -> None:
     assert (await served.shard.topics.view("topic")).high_offsets == [0] * 4
 
 
-async def test_what_was_staged_without_keys_may_lie_anywhere(served: Served) -> None:
+async def test_rows_staged_without_keys_may_be_in_any_partition(served: Served) -> None:
     first = await stage(served, 1, 0, by_key=False)
     await make_topic(served, 4)
     done = await served.commit(of_both(first, await stage(served, 2, 1, by_key=False)))
@@ -74,7 +74,7 @@ async def test_what_was_staged_without_keys_may_lie_anywhere(served: Served) -> 
 
 
 @pytest.mark.parametrize("made", ["before", "with one partition", "never"])
-async def test_what_was_staged_by_the_layout_that_still_holds_is_published(served: Served, made: str) -> None:
+async def test_rows_staged_in_the_current_layout_are_published(served: Served, made: str) -> None:
     if made == "before":
         await make_topic(served, 4)
     first = await stage(served, 1, 0)

@@ -44,7 +44,7 @@ async def produce(served: Served, ids: str, payloads: str | None, token: int = 1
     return await served.shard.records.produce(ask, served.deadline())
 
 
-async def test_another_payload_is_told_and_counted_the_same_is_a_duplicate(served: Served) -> None:
+async def test_another_payload_is_reported_and_counted_and_the_same_is_a_duplicate(served: Served) -> None:
     await done(served, "abc", "xyz")
     assert verdicts_of(await claim(served, "abcd", "xqzq", token=2)) == [
         "DUPLICATE",

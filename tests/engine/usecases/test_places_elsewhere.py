@@ -58,7 +58,7 @@ def ranges(told: Any) -> list[tuple[str, int, int, int]]:
 ALL = [("topic", 0, 0, 2), ("topic", 1, 100, 1), ("topic", 2, 200, 1)]
 
 
-async def test_the_first_answer_and_the_retry_s_tell_the_same_offsets(served: Served) -> None:
+async def test_the_first_answer_and_the_retry_s_return_the_same_offsets(served: Served) -> None:
     first = await produce(served, 1, 2, 3, 4, locate=False)
     await produce(served, 9, token=2)
     again = await produce(served, 1, 2, 3, 4, locate=False)
@@ -66,7 +66,7 @@ async def test_the_first_answer_and_the_retry_s_tell_the_same_offsets(served: Se
     assert (again.rows, again.spans, ranges(again.before)) == (0, (), ALL)
 
 
-async def test_each_row_is_located_for_its_writer_and_for_everybody_later(served: Served) -> None:
+async def test_each_row_is_located_for_its_writer_and_for_later_callers(served: Served) -> None:
     first = await produce(served, 1, 2, 3, 4)
     own, other = await produce(served, 1, 2, 3, 4), await produce(served, 4, 2, 5, token=2)
     assert places(first) == places(own) == FIRST
@@ -91,7 +91,7 @@ async def test_places_outlive_a_restart(ledgers: SendingLedgers) -> None:
 
 
 @pytest.mark.parametrize("why", ["a ledger from before", "a compaction"])
-async def test_what_the_ledger_does_not_tell_is_not_known_and_never_guessed(ledgers: SendingLedgers, why: str) -> None:
+async def test_offsets_missing_in_the_ledger_are_unknown_and_never_guessed(ledgers: SendingLedgers, why: str) -> None:
     async with gateway(ledgers, collect_bytes=1) as served:
         await produce(served, 1, 2, 3, 4)
         await produce(served, 7, token=3)
@@ -129,7 +129,7 @@ async def test_a_read_that_takes_too_long_leaves_places_unknown(
         assert ranges((await produce(served, 1, 2, 3, 4)).before) == ALL
 
 
-async def test_a_commit_and_its_repeats_tell_where_the_batch_lies(ledgers: SendingLedgers) -> None:
+async def test_a_commit_and_its_repeats_return_the_offsets_of_the_batch(ledgers: SendingLedgers) -> None:
     async with gateway(ledgers) as served:
         task = winner(await served.stage(rows_of(1, 2, 3, 4), token=1), 1)
         first, again = await served.commit(task), await served.commit(task)
@@ -150,7 +150,7 @@ async def test_an_explanation_names_the_row_s_own_place_or_none(ledgers: Sending
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-async def test_a_repeat_of_rows_of_which_a_broker_did_not_tell_all_offsets_tells_none(
+async def test_a_repeat_of_rows_with_an_offset_missing_at_a_broker_returns_none(
     ledgers: SendingLedgers, restarted: bool
 ) -> None:
     ledgers.partitions.ends[1] = -1

@@ -47,7 +47,7 @@ async def test_a_repeat_gets_the_first_answer_s_offsets(kind: Ledgers) -> None:
         assert ranges(repeat.before) == ranges(first.spans)
 
 
-async def test_rows_in_several_partitions_are_told_of_each() -> None:
+async def test_rows_in_several_partitions_have_the_offsets_of_each() -> None:
     ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         await lane.shard.topics.create(TopicRequest("topic", 4), lane.served.deadline())
@@ -62,7 +62,7 @@ async def test_rows_in_several_partitions_are_told_of_each() -> None:
 
 @EVERYWHERE
 @pytest.mark.parametrize("restarted", [False, True])
-async def test_what_another_call_or_epoch_wrote_is_not_told_as_this_one_s(kind: Ledgers, restarted: bool) -> None:
+async def test_rows_of_another_call_or_epoch_are_not_reported_as_this_one_s(kind: Ledgers, restarted: bool) -> None:
     ledgers = kind()
     async with lanes(ledgers) as lane:
         await lane.produce(0, [1, 2])
@@ -82,7 +82,7 @@ async def test_what_another_call_or_epoch_wrote_is_not_told_as_this_one_s(kind: 
 
 @EVERYWHERE
 @pytest.mark.parametrize("restarted", [False, True])
-async def test_a_call_that_was_claimed_and_completed_elsewhere_tells_no_rows(kind: Ledgers, restarted: bool) -> None:
+async def test_a_call_claimed_and_completed_elsewhere_returns_no_rows(kind: Ledgers, restarted: bool) -> None:
     ledgers = kind()
     async with lanes(ledgers) as lane:
         await lane.produce(0, [1, 2])
@@ -109,7 +109,7 @@ async def test_a_compaction_makes_them_unknown(kind: Ledgers) -> None:
         assert (verdicts_of(again), again.before) == (["DUPLICATE+OWN"] * 2, ())
 
 
-async def test_an_entry_of_a_version_before_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_entry_of_a_previous_version_has_no_row_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(producers, "replace", lambda entry, **_: entry)
     ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:

@@ -33,7 +33,7 @@ async def explained(served: Served, number: int) -> Any:
     return await served.shard.claims.explain(served.shard.fingerprints().of_array(pa.array([str(number)])).tobytes())
 
 
-async def test_what_is_new_is_written_and_what_came_before_is_not(served: Served) -> None:
+async def test_new_rows_are_written_and_earlier_ones_are_not(served: Served) -> None:
     first = await produce(served, 1, 2, 1)
     assert (verdicts_of(first), first.rows) == (["GRANTED", "GRANTED", "SAME"], 2)
     second = await produce(served, 2, 3, token=2)
@@ -47,7 +47,7 @@ async def test_claim_done_and_output_are_one_append(served: Served) -> None:
     assert (await explained(served, 1)).state is IdState.DONE
 
 
-async def test_a_repeat_after_a_lost_reply_is_told_own_and_writes_nothing(served: Served) -> None:
+async def test_a_repeat_after_a_lost_reply_gets_own_and_writes_nothing(served: Served) -> None:
     await produce(served, 1, 2)
     again = await produce(served, 1, 2)
     assert (verdicts_of(again), again.rows) == (["DUPLICATE+OWN"] * 2, 0)
@@ -56,7 +56,7 @@ async def test_a_repeat_after_a_lost_reply_is_told_own_and_writes_nothing(served
     assert served.shard.counters()["own_duplicates"] == 2
 
 
-async def test_a_repeat_after_a_restart_is_told_own_too() -> None:
+async def test_a_repeat_after_a_restart_gets_own_too() -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await produce(served, 1, 2)
@@ -64,7 +64,7 @@ async def test_a_repeat_after_a_restart_is_told_own_too() -> None:
         assert verdicts_of(await produce(served, 1, 2)) == ["DUPLICATE+OWN"] * 2
 
 
-async def test_the_answer_waits_until_the_rows_are_durable_and_so_does_everybody_elses(served: Served) -> None:
+async def test_the_answer_and_later_answers_wait_until_the_rows_are_durable(served: Served) -> None:
     served.disk.hold()
     first = await served.begin(produce(served, 1))
     second = await served.begin(produce(served, 1, token=2))
@@ -93,7 +93,7 @@ async def test_a_late_copy_of_a_busy_answer_writes_a_row_once(served: Served) ->
     assert await served.read() == [2, 1]
 
 
-async def test_an_expired_claim_is_taken_over_counted_and_its_holder_told(served: Served) -> None:
+async def test_an_expired_claim_is_taken_over_and_counted_and_its_holder_gets_an_error(served: Served) -> None:
     held = await served.claim("1", token=9)
     served.clock.advance(30_000)
     assert verdicts_of(await produce(served, 1)) == ["GRANTED+TAKEOVER"]
@@ -102,7 +102,7 @@ async def test_an_expired_claim_is_taken_over_counted_and_its_holder_told(served
     assert (late.state, late.settled, late.taken_over) == (ClaimState.DONE, 0, 1)
 
 
-async def test_produced_ids_are_duplicates_to_whoever_claims_them(served: Served) -> None:
+async def test_produced_ids_are_duplicates_for_claims(served: Served) -> None:
     await produce(served, 1)
     assert verdicts_of(await served.claim("1", "2", token=9)) == ["DUPLICATE", "GRANTED"]
 
@@ -146,7 +146,7 @@ async def test_after_an_unknown_end_the_same_request_again_writes_each_row_once(
         assert await served.read() == [1, 2]
 
 
-async def test_rows_of_one_key_lie_in_one_partition_each_under_offsets_without_holes(served: Served) -> None:
+async def test_rows_of_one_key_are_in_one_partition_each_under_offsets_without_gaps(served: Served) -> None:
     await served.shard.topics.create(TopicRequest("keyed", partitions=3), served.deadline())
     numbers = list(range(40))
     first = await produce(served, *numbers, topic="keyed", keys=True)
@@ -171,7 +171,7 @@ async def test_without_a_key_requests_take_turns_among_the_partitions(served: Se
     assert [(span.partition, span.first_offset) for span in spans] == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
 
 
-async def test_an_id_says_where_it_was_written(served: Served) -> None:
+async def test_an_id_has_the_offset_of_its_row(served: Served) -> None:
     await served.shard.topics.create(TopicRequest("turns", partitions=2), served.deadline())
     await produce(served, 1, 2, topic="turns")
     await produce(served, 3, token=2, topic="turns")
@@ -188,7 +188,7 @@ async def test_rows_of_another_schema_are_refused_before_their_ids_are_done(serv
     assert (await explained(served, 2)).state is IdState.ABSENT
 
 
-async def test_a_namespace_that_makes_no_topics_says_how_to_make_one(served: Served) -> None:
+async def test_a_namespace_that_makes_no_topics_explains_how_to_make_one(served: Served) -> None:
     await served.shard.settings.configure(SettingsRequest(auto_create_topics=False), served.deadline())
     with pytest.raises(NotFound, match=r"auto_create_topics=false.*PUT /v1/namespaces/default/topics/topic"):
         await produce(served, 1)
@@ -196,7 +196,7 @@ async def test_a_namespace_that_makes_no_topics_says_how_to_make_one(served: Ser
     assert verdicts_of(await produce(served, 1)) == ["GRANTED"]
 
 
-async def test_an_owner_keeps_what_it_took_and_nobody_else_gets_it(served: Served) -> None:
+async def test_an_owner_keeps_its_taken_ids(served: Served) -> None:
     async def take(owner: int, *ids: str) -> list[str]:
         prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
         return verdicts_of(await served.shard.claims.take(TakeRequest(id16(100 + owner), prints), served.deadline()))

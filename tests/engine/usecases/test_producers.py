@@ -41,7 +41,7 @@ async def test_the_same_token_has_the_same_epoch_and_writes_nothing_more(lane: L
     assert lane.served.disk.appends == []
 
 
-async def test_a_live_lease_is_respected_and_the_answer_says_how_long(lane: Lanes) -> None:
+async def test_a_live_lease_is_respected_and_the_answer_has_its_remaining_time(lane: Lanes) -> None:
     lane.served.clock.advance(10_000)
     with pytest.raises(ProducerBusy) as refused:
         await lane.register(token=2)
@@ -51,13 +51,13 @@ async def test_a_live_lease_is_respected_and_the_answer_says_how_long(lane: Lane
     assert (await lane.register(token=2)).epoch == 2
 
 
-async def test_whoever_closes_makes_way_at_once(lane: Lanes) -> None:
+async def test_closing_frees_the_producer_at_once(lane: Lanes) -> None:
     await lane.close()
     assert (await lane.register(token=2)).epoch == 2
 
 
 @pytest.mark.parametrize("by", ["claim", "renew", "register"])
-async def test_whoever_is_still_at_it_keeps_the_lease(lane: Lanes, by: str) -> None:
+async def test_an_active_producer_keeps_the_lease(lane: Lanes, by: str) -> None:
     await lane.claim(0, [1])
     lane.served.clock.advance(LEASE_MS - 1)
     if by == "claim":
@@ -71,7 +71,7 @@ async def test_whoever_is_still_at_it_keeps_the_lease(lane: Lanes, by: str) -> N
         await lane.register(token=2)
 
 
-async def test_a_claim_that_is_told_what_it_knows_keeps_the_lease_too(lane: Lanes) -> None:
+async def test_a_claim_without_news_keeps_the_lease_too(lane: Lanes) -> None:
     await lane.claim(0, [1])
     lane.served.clock.advance(LEASE_MS - 1)
     assert verdicts_of(await lane.claim(0, [1])) == ["GRANTED"]
@@ -132,7 +132,7 @@ async def test_an_older_epoch_never_completes(lane: Lanes) -> None:
     assert lane.shard.counters()["takeovers"] == 2
 
 
-async def test_registering_tells_where_to_go_on(lane: Lanes) -> None:
+async def test_registering_returns_where_to_continue(lane: Lanes) -> None:
     await lane.claim(0, [1, 2, 3])
     await lane.complete(0)
     await lane.claim(1, [4, 5])
@@ -146,7 +146,7 @@ async def test_registering_tells_where_to_go_on(lane: Lanes) -> None:
     assert (found.done.tolist(), found.truncated) == ([[3, 3], [6, 7]], False)
 
 
-async def test_of_very_many_intervals_the_newest_are_told(lane: Lanes) -> None:
+async def test_of_very_many_intervals_the_newest_are_returned(lane: Lanes) -> None:
     await lane.claim(0, range(0, 2 * DONE_INTERVALS_MAX + 2, 2))
     await lane.complete(0)
     found = await lane.register()
@@ -155,7 +155,7 @@ async def test_of_very_many_intervals_the_newest_are_told(lane: Lanes) -> None:
     assert found.resume_after == 2 * DONE_INTERVALS_MAX
 
 
-async def test_what_was_skipped_stops_the_lane_and_changes_nothing(lane: Lanes) -> None:
+async def test_skipped_sequences_stop_the_lane_and_change_nothing(lane: Lanes) -> None:
     await lane.claim(0, [10, 11])
     with pytest.raises(Gap, match="is 15, and the highest that was ever claimed of producer p is 11") as gap:
         await lane.claim(1, [16], prev=15)
@@ -168,7 +168,7 @@ async def test_what_was_skipped_stops_the_lane_and_changes_nothing(lane: Lanes) 
     assert verdicts_of(await lane.claim(1, [12], prev=11)) == ["GRANTED"]
 
 
-async def test_the_first_claim_of_a_lane_may_begin_anywhere_unless_it_says_what_came_before(lane: Lanes) -> None:
+async def test_the_first_claim_of_a_lane_may_begin_anywhere_unless_it_names_the_previous_one(lane: Lanes) -> None:
     with pytest.raises(Gap, match="is nothing"):
         await lane.claim(0, [100], prev=99)
     assert verdicts_of(await lane.claim(0, [100])) == ["GRANTED"]
@@ -260,7 +260,7 @@ async def test_a_call_with_other_sequences_is_refused(lane: Lanes) -> None:
         await lane.claim(0, [1, 2])
 
 
-async def test_explain_tells_what_is_known(lane: Lanes) -> None:
+async def test_explain_returns_what_is_known(lane: Lanes) -> None:
     await lane.claim(0, [1, 2])
     await lane.complete(0)
     await lane.claim(1, [3, 5])
@@ -288,7 +288,7 @@ async def test_after_a_restart_the_holder_has_a_full_lease_and_its_claims() -> N
         assert (await lane.complete(0)).settled == 2
 
 
-async def test_what_a_ledger_was_collected_to_is_the_same_producers(lane: Lanes) -> None:
+async def test_a_compacted_ledger_has_the_same_producers(lane: Lanes) -> None:
     await lane.claim(0, [1, 2])
     await lane.complete(0)
     await lane.claim(1, [3])

@@ -72,7 +72,7 @@ async def test_a_verb_and_its_repeat_wait_for_one_entry(lane: Lanes, verb: str) 
 
 
 @each_write
-async def test_what_the_ledger_refused_never_was_and_may_be_asked_again(lane: Lanes, verb: str) -> None:
+async def test_requests_refused_by_the_ledger_had_no_effect_and_may_be_repeated(lane: Lanes, verb: str) -> None:
     await prepared(lane)
     ask, kinds = WRITES[verb]
     before = contents(lane.shard.journal.index.claims)
@@ -131,7 +131,7 @@ async def test_stale_waits_for_the_ack_it_rests_on(lane: Lanes) -> None:
     assert verdicts_of(ids.result()) == ["STALE"]
 
 
-async def test_where_an_ack_is_refused_nobody_is_told_stale(lane: Lanes) -> None:
+async def test_a_refused_ack_makes_nothing_stale(lane: Lanes) -> None:
     await prepared(lane)
     lane.served.disk.hold()
     ack = await lane.served.begin(lane.ack([("p", 2)], batch=1))
@@ -156,7 +156,7 @@ async def test_the_next_attempt_waits_for_the_registration_that_fences_the_one_b
     assert isinstance(fenced.exception(), Fenced)
 
 
-async def test_a_registration_that_was_refused_fences_nobody(lane: Lanes) -> None:
+async def test_a_refused_registration_fences_no_producer(lane: Lanes) -> None:
     await lane.claim(0, [1])
     await lane.close()
     lane.served.disk.faults = ["full"]
@@ -192,14 +192,14 @@ async def test_a_batch_that_is_held_back_waits_for_the_claim_that_holds_it(lane:
     assert [error.extra["open_ids"] for error in again.result().refused] == [2]
 
 
-async def test_busy_is_said_at_once(lane: Lanes) -> None:
+async def test_busy_is_answered_at_once(lane: Lanes) -> None:
     lane.served.disk.hold()
     await lane.served.begin(lane.claim(0, [1]))
     busy = await lane.served.begin(lane.register(token=2))
     assert isinstance(busy.exception(), ProducerBusy)
 
 
-async def test_rows_with_sequences_are_written_once_whoever_sends_them() -> None:
+async def test_rows_with_sequences_are_written_once_whatever_the_sender() -> None:
     ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
         first = await lane.produce(0, [1, 2, 3])
@@ -227,7 +227,7 @@ async def test_rows_that_an_older_epoch_had_claimed_are_written_and_counted(lane
     assert (await lane.served.read(), lane.shard.counters()["takeovers"]) == ([1, 2, 3], 2)
 
 
-async def test_who_completes_what_a_person_found_done_is_told_once_that_is_durable(lane: Lanes) -> None:
+async def test_a_complete_of_leftovers_resolved_as_done_is_answered_once_that_is_durable(lane: Lanes) -> None:
     """Else a completion was told, and after a crash its sequences are granted again."""
     await lane.claim(0, [1, 2])
     lane.served.clock.advance(LEASE_MS)
@@ -239,7 +239,7 @@ async def test_who_completes_what_a_person_found_done_is_told_once_that_is_durab
     assert (clearing.result(), completing.result().state) == (2, ClaimState.DONE)
 
 
-async def test_a_renewal_that_was_told_counts_though_a_claim_before_it_is_refused(lane: Lanes) -> None:
+async def test_an_answered_renewal_counts_though_an_earlier_claim_is_refused(lane: Lanes) -> None:
     """The claim gives back what it was granted, and nothing of the lease: the renewal came after it."""
     await lane.claim(0, [1])
     lane.served.clock.advance(LEASE_MS - 1)

@@ -53,7 +53,7 @@ async def test_the_ledger_and_the_counters_are_those_of_a_namespace_without_it()
     assert counters[0] == counters[1]
 
 
-async def test_what_was_taken_over_is_told_as_settled_for_it_was_written() -> None:
+async def test_ids_taken_over_are_reported_as_settled_because_they_were_written() -> None:
     async with serving(lease_ms=LEASE_MS) as served:
         await shadow(served)
         held = await served.claim("a", "b")
@@ -106,7 +106,7 @@ async def test_rows_of_which_all_are_known_are_written_too() -> None:
         assert await served.read() == [0, 0]
 
 
-async def test_an_owner_is_told_that_all_ids_are_its_own_and_takes_the_free_ones() -> None:
+async def test_an_owner_gets_all_ids_as_its_own_and_takes_the_free_ones() -> None:
     async with serving() as served:
         await served.claim("a")
         await shadow(served)

@@ -35,7 +35,7 @@ async def test_a_source_that_was_made_again_is_refused_and_nothing_changes() -> 
         assert (await lanes.register(producer="again-p", token=2, source_id=SECOND)).claimed_to is None
 
 
-async def test_a_producer_from_before_sources_were_named_goes_on_and_is_completed() -> None:
+async def test_a_producer_from_before_source_names_continues_and_gets_its_name() -> None:
     async with producing() as lanes:
         await lanes.register()
         await lanes.claim(0, [0, 1, 2])
@@ -68,7 +68,7 @@ def test_a_source_is_known_after_a_compaction_and_one_that_was_refused_is_not() 
     assert (known("t", "p", FIRST), known("", "p", None)) == (SourceKnown.FIRST, SourceKnown.UNNAMED)
 
 
-async def test_a_source_is_recorded_before_it_is_told() -> None:
+async def test_a_source_is_recorded_before_it_is_answered() -> None:
     async with producing() as lanes:
         await lanes.register()
         lanes.served.disk.hold()

@@ -23,7 +23,7 @@ async def offsets(served: Served, app: str = "query", write_id: str = "") -> byt
     return await served.shard.batches.source_offsets(app, "topic", write_id)
 
 
-async def test_the_newest_batch_says_where_its_source_goes_on_and_a_replay_changes_nothing() -> None:
+async def test_the_newest_batch_has_the_source_offsets_and_a_replay_changes_nothing() -> None:
     async with serving() as served:
         await commit(served, 0, b"behind 0")
         await commit(served, 1, b"behind 1")
@@ -38,7 +38,7 @@ async def test_the_newest_batch_says_where_its_source_goes_on_and_a_replay_chang
             await offsets(served)
 
 
-async def test_it_is_told_once_its_batch_is_durable_and_never_where_the_batch_was_refused() -> None:
+async def test_source_offsets_are_returned_once_their_batch_is_durable_and_never_for_a_refused_batch() -> None:
     async with serving() as served:
         await commit(served, 0, b"behind 0")
         served.disk.hold()
@@ -53,7 +53,7 @@ async def test_it_is_told_once_its_batch_is_durable_and_never_where_the_batch_wa
         assert await offsets(served) == b"behind 1"
 
 
-async def test_an_ack_says_it_for_its_driver_also_where_nothing_else_is_news() -> None:
+async def test_an_ack_records_source_offsets_for_its_driver_even_without_other_news() -> None:
     async with lanes() as lane:
         await lane.claim(0, [1, 2])
         await lane.complete(0)
@@ -92,7 +92,7 @@ async def acked(lane: Lanes) -> None:
     await lane.ack(topic="topic", source_offsets=b"behind 2")
 
 
-async def test_what_is_too_long_is_refused_before_any_effect() -> None:
+async def test_source_offsets_that_are_too_long_are_refused_before_any_effect() -> None:
     async with lanes(source_offsets_bytes=8) as lane:
         with pytest.raises(TooLarge, match="source_offsets of 9 bytes; at most 8 are kept"):
             await commit(lane.served, 0, b"x" * 9)

@@ -38,7 +38,7 @@ def counted(served: Served) -> int:
     return int(served.shard.counters()["spilled_rows"])
 
 
-async def test_rows_that_had_waited_are_counted_and_told_by_the_append_that_writes_them(served: Served) -> None:
+async def test_rows_that_had_waited_are_counted_and_logged_by_the_append_that_writes_them(served: Served) -> None:
     await produce(served, 1, token=9, waited_ms=None)
     assert (counted(served), await trail(served)) == (0, [])
     served.disk.appends.clear()
@@ -51,7 +51,7 @@ async def test_rows_that_had_waited_are_counted_and_told_by_the_append_that_writ
     assert counted(served) == 2
 
 
-async def test_rows_that_come_again_are_not_counted_again_whoever_brings_them(served: Served) -> None:
+async def test_rows_that_come_again_are_not_counted_again_whatever_the_sender(served: Served) -> None:
     await produce(served, 1, 2)
     assert verdicts_of(await produce(served, 1, 2)) == ["DUPLICATE+OWN"] * 2, "its reply was lost"
     assert verdicts_of(await produce(served, 1, 2, token=2)) == ["DUPLICATE"] * 2, (
@@ -61,7 +61,7 @@ async def test_rows_that_come_again_are_not_counted_again_whoever_brings_them(se
     assert (told.changed, counted(served)) == (2, 2)
 
 
-async def test_rows_that_a_full_disk_refuses_are_neither_counted_nor_told(served: Served) -> None:
+async def test_rows_refused_by_a_full_disk_are_neither_counted_nor_logged(served: Served) -> None:
     await produce(served, 1)
     before = await trail(served)
     served.disk.faults = ["full"]
@@ -89,7 +89,9 @@ async def test_a_clients_clock_that_is_ahead_counts_as_now_and_a_long_name_is_cu
     assert told.who == "x" * 512
 
 
-async def test_who_needs_no_credential_is_told_as_that_and_a_clock_that_was_never_set_is_taken(served: Served) -> None:
+async def test_a_sender_without_a_credential_is_recorded_as_such_and_a_clock_that_was_never_set_is_accepted(
+    served: Served,
+) -> None:
     await produce(served, 1, waited_ms=served.clock.wall_ms(), who="")
     (told,) = await trail(served)
     assert (told.who, told.subject.split()[6]) == ("callers without a key", "1970-01-01T00:00:00.001Z")

@@ -56,7 +56,7 @@ async def test_an_older_run_never_drops_its_successors(served: Served) -> None:
     assert kept(served) == {("5", "run:1"), ("5", "run:2")}
 
 
-async def test_runs_are_told_apart_by_age_also_after_a_restart() -> None:
+async def test_runs_are_distinguished_by_age_also_after_a_restart() -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.stage(rows_of(1), token=1, owner="run:1")
@@ -137,7 +137,7 @@ async def test_of_a_large_disk_no_more_than_disk_free_bytes_stay_free() -> None:
         assert (await served.stage(rows_of(1))).rows == 1
 
 
-async def test_what_nobody_calls_for_is_dropped_after_its_time_to_live(served: Served) -> None:
+async def test_unused_stages_are_dropped_after_their_time_to_live(served: Served) -> None:
     staged = await served.stage(rows_of(1))
     await run_ready_tasks()
     served.clock.advance(served.gateway.limits.stage_ttl_ms - 1)

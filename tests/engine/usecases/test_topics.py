@@ -143,7 +143,7 @@ async def test_a_batch_staged_before_columns_were_added_is_committed_and_its_rep
     assert await everything(served) == [{"n": 0, "who": None}, {"n": 1, "who": None}]
 
 
-async def test_columns_added_while_somebody_reads_begin_the_next_answer(served: Served) -> None:
+async def test_columns_added_during_a_read_begin_the_next_answer(served: Served) -> None:
     """The rows before them were read under the columns that there were."""
     await served.produce(table_of(n=[1]))
     shard, fetch = served.shard, served.shard.topics.fetch
@@ -200,7 +200,7 @@ async def test_offsets_and_counts_are_checked(served: Served, partition: int, of
         await served.shard.topics.fetch("topic", partition, offset, max_rows, ALL)
 
 
-async def test_what_was_never_written_is_not_found(served: Served) -> None:
+async def test_rows_that_were_never_written_are_not_found(served: Served) -> None:
     await served.produce(rows_of(1))
     for topic, partition in (("nothing", 0), ("topic", 1)):
         with pytest.raises(NotFound):
@@ -233,7 +233,7 @@ async def test_produced_and_committed_rows_share_one_topic_and_survive_a_restart
         assert served.shard.journal.index.topics.names() == ["topic"]
 
 
-async def test_no_offset_is_told_of_what_came_while_it_waited(served: Served) -> None:
+async def test_offsets_do_not_include_rows_that_came_while_waiting(served: Served) -> None:
     """The answer rests on what it was made from, and waits for just that: what comes later may be refused."""
     disk = served.disk
     disk.hold()

@@ -48,7 +48,7 @@ def counted(served: Served) -> int:
     return served.shard.counters()["unchecked_ids"]
 
 
-async def test_what_is_known_and_what_is_new_alike_is_granted_and_marked_and_nothing_is_held(served: Served) -> None:
+async def test_known_and_new_ids_alike_are_granted_and_marked_and_nothing_is_held(served: Served) -> None:
     done = await served.claim("done")
     await served.settle(Verb.COMPLETE, done.claim)
     await served.claim("held", token=2)
@@ -62,7 +62,7 @@ async def test_what_is_known_and_what_is_new_alike_is_granted_and_marked_and_not
     assert counted(served) == 4
 
 
-async def test_ids_of_one_request_are_told_apart_without_a_ledger(served: Served) -> None:
+async def test_ids_of_one_request_are_distinguished_without_a_ledger(served: Served) -> None:
     await go_down(served)
     digests = np.array([1, 2, 0, 1, 5], np.uint32)
     answer = await ask(served, "a", "b", "a", "a", "b", digests=digests)
@@ -118,7 +118,7 @@ async def test_a_full_ledger_is_no_ledger_that_is_down(served: Served) -> None:
         await ask(served, "b")
 
 
-async def test_what_was_passed_is_noted_once_with_how_many_when_and_whose(served: Served) -> None:
+async def test_unchecked_grants_are_recorded_once_with_number_time_and_caller(served: Served) -> None:
     await go_down(served)
     await ask(served, "a", "b", caller="job-2")
     served.clock.advance(REOPEN_MS // 2)
@@ -167,7 +167,7 @@ async def test_a_note_that_is_made_again_names_the_whole_time(served: Served) ->
     assert record.subject == f"ids of 2 claims from {text_of(begun_ms)} until {text_of(last_ms)}"
 
 
-async def test_a_stop_before_the_ledger_is_back_tells_what_it_will_never_know() -> None:
+async def test_a_stop_before_the_ledger_is_back_reports_what_will_never_be_known() -> None:
     async with serving() as served:
         await served.shard.settings.configure(PASS, served.deadline())
         await go_down(served)
@@ -194,7 +194,7 @@ async def test_only_the_claim_that_names_nothing_can_be_settled(served: Served) 
         await claims.settle(Verb.COMPLETE, held.claim or b"", served.deadline())
 
 
-async def test_what_a_shard_refuses_is_refused(served: Served) -> None:
+async def test_requests_refused_by_a_shard_are_refused(served: Served) -> None:
     mark = served.shard.mark
     await go_down(served)
     with pytest.raises(TooLarge):
@@ -234,7 +234,7 @@ async def test_the_index_of_a_shard_that_is_lost_is_let_go_while_claims_pass(ser
     assert index() is None
 
 
-async def test_in_shadow_mode_every_id_passes_and_is_told_what_it_would_have_been() -> None:
+async def test_in_shadow_mode_every_id_passes_and_gets_its_would_be_verdict() -> None:
     async with serving() as served:
         set_up = SettingsRequest(on_ledger_down=OnLedgerDown.PASS_MARKED, shadow=True)
         await served.shard.settings.configure(set_up, served.deadline())
@@ -249,7 +249,7 @@ async def test_in_shadow_mode_every_id_passes_and_is_told_what_it_would_have_bee
         assert (counted["unchecked_ids"], counted["shadowed_ids"]) == (4, 2)
 
 
-def test_ids_of_any_request_are_told_apart_as_a_dict_does() -> None:
+def test_ids_of_any_request_are_distinguished_as_by_a_dict() -> None:
     seed = 20_261_126
     print("seed", seed)
     random = np.random.default_rng(seed)

@@ -57,12 +57,12 @@ def test_a_url_names_brokers_prefix_and_how_topics_are_kept(tmp_path: Path) -> N
         ("//localhost:9092/p?bare_key=yes&ssl_ca=/x", "did you mean ssl_cafile"),
     ],
 )
-def test_what_is_wrong_with_a_url_is_said(place: str, words: str) -> None:
+def test_errors_in_a_url_are_reported(place: str, words: str) -> None:
     with pytest.raises(BadRequest, match=words):
         parse_address(place)
 
 
-def test_runs_lie_in_a_folder_of_the_prefix_or_in_memory(tmp_path: Path) -> None:
+def test_runs_are_in_a_folder_of_the_prefix_or_in_memory(tmp_path: Path) -> None:
     (file := tmp_path / "file").touch()
     url = "kafka://localhost:9092/p?bare_key=yes"
     assert isinstance(run_folders(url), MemoryRunFolders)
@@ -72,7 +72,7 @@ def test_runs_lie_in_a_folder_of_the_prefix_or_in_memory(tmp_path: Path) -> None
         run_folders(f"{url}&runs={file}")
 
 
-def test_what_a_connection_needs_stands_in_the_url_and_its_password_in_a_file(tmp_path: Path) -> None:
+def test_connection_settings_are_in_the_url_and_the_password_in_a_file(tmp_path: Path) -> None:
     (password := tmp_path / "password").write_text("secret\n")
     asked = "security_protocol=SASL_PLAINTEXT&sasl_mechanism=PLAIN&sasl_username=oncegate"
     found = parse_address(f"//localhost:9092/p?bare_key=yes&{asked}&sasl_password_file={password}")

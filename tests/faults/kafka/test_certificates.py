@@ -39,7 +39,7 @@ async def test_a_clients_certificate_is_who_it_is(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("shown", ["none", "another authority's"])
-async def test_a_broker_that_wants_a_certificate_says_so(shown: str, broker: Broker, tmp_path: Path) -> None:
+async def test_a_broker_that_requires_a_certificate_is_reported(shown: str, broker: Broker, tmp_path: Path) -> None:
     changed: dict[str, str | None] = {"ssl_certfile": None, "ssl_keyfile": None}
     if shown != "none":
         (tmp_path / "client.pem").write_bytes(b"".join(Authority().signed(CLIENT)))
@@ -62,7 +62,7 @@ async def test_a_certificate_that_is_changed_in_its_file_counts_without_a_start(
     assert broker.committed(flights) == [b"a"]
 
 
-async def test_an_authority_that_is_not_the_brokers_is_told(broker: Broker, tmp_path: Path) -> None:
+async def test_an_authority_other_than_the_brokers_is_reported(broker: Broker, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_bytes(Authority().pem)
     told = await refused_at_start(broker.settings(ssl_cafile=str(tmp_path / "ca.pem")))
     assert "certificate: not trusted" in told
@@ -70,7 +70,7 @@ async def test_an_authority_that_is_not_the_brokers_is_told(broker: Broker, tmp_
 
 
 @pytest.mark.parametrize("protocol", ["SSL", "PLAINTEXT", "SASL_PLAINTEXT"])
-async def test_a_port_of_another_protocol_is_told(protocol: str, broker: Broker, tmp_path: Path) -> None:
+async def test_a_port_of_another_protocol_is_reported(protocol: str, broker: Broker, tmp_path: Path) -> None:
     """Plaintext clients connect to the TLS port, the others to the port without authentication."""
     (tmp_path / "password").write_text("secret")
     sasl = {"sasl_mechanism": "PLAIN", "sasl_username": "ann", "sasl_password_file": str(tmp_path / "password")}
@@ -86,7 +86,7 @@ async def test_a_port_of_another_protocol_is_told(protocol: str, broker: Broker,
     ("hosts", "until", "mend"),
     [(("elsewhere",), UNTIL, "all their names"), (("127.0.0.1",), datetime(2021, 1, 1, tzinfo=UTC), "renew it")],
 )
-async def test_a_certificate_for_another_host_or_past_its_time_is_told(
+async def test_a_certificate_for_another_host_or_out_of_date_is_reported(
     hosts: tuple[str, ...], until: datetime, mend: str, tmp_path: Path
 ) -> None:
     authority = Authority()

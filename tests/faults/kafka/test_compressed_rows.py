@@ -40,9 +40,7 @@ def _heads(file: Path) -> Iterator[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(("setting", "codec"), [("", 0), ("&compression=lz4", 3), ("&compression=zstd", 4)])
-def test_rows_lie_in_batches_of_the_codec_that_the_setting_names(
-    broker: Broker, tmp_path: Path, setting: str, codec: int
-) -> None:
+def test_rows_are_in_batches_of_the_configured_codec(broker: Broker, tmp_path: Path, setting: str, codec: int) -> None:
     topic, rows = broker.topic().topic, 2_000
     table = pa.table(
         {"key": [f"k-{row}" for row in range(rows)], "value": [f'{{"row": {row}}}' for row in range(rows)]}

@@ -70,7 +70,7 @@ def test_each_row_is_written_once_however_often_it_is_brought(gateway: Gateway, 
     assert sorted(one.value() for one in others) == [b"16", b"17", b"18", b"19", b"20"]
 
 
-def test_what_is_acked_is_known_by_one_number_after_a_restart_too(
+def test_acked_sequences_are_known_by_one_number_after_a_restart_too(
     served: GatewayProcess, gateway: Gateway, broker: Broker, topic: str
 ) -> None:
     holes = range(0, 60, 2)  # as transaction markers of the source leave them
@@ -95,7 +95,7 @@ def query(gateway: Gateway, topic: str, folder: Path) -> Query:
     return Query(gateway, folder, write="direct", topic=topic, producerCol="lane", sequenceCol="at")
 
 
-def test_a_query_acks_what_stands_in_its_commit_log_with_its_next_questions(
+def test_a_query_acks_the_batches_in_its_commit_log_with_its_next_questions(
     gateway: Gateway, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     job = query(gateway, topic, tmp_path)
@@ -169,7 +169,7 @@ def test_a_twin_that_starts_later_fences_the_one_before(gateway: Gateway, broker
     assert gateway.ask_lane(topic, "p", 0, 99) == ((0, 9),)
 
 
-def test_a_twin_that_starts_once_the_other_has_committed_is_told_so(gateway: Gateway, topic: str) -> None:
+def test_a_twin_that_starts_after_the_others_commit_gets_an_error(gateway: Gateway, topic: str) -> None:
     with transaction(gateway, topic) as first, transaction(gateway, topic) as second:
         first.start()
         first.add(rows(*range(10)))
@@ -205,7 +205,7 @@ def kill_a_writer(beside: ProxyBeside, fault: str, arguments: list[str]) -> None
     process.wait()
 
 
-def test_a_writer_killed_between_its_commit_and_the_answer_has_written_and_is_told_so(
+def test_a_writer_killed_between_its_commit_and_the_answer_has_written_and_is_answered_so(
     served: GatewayProcess, gateway: Gateway, broker: Broker, topic: str
 ) -> None:
     with proxy_beside(broker) as beside:
@@ -328,9 +328,7 @@ def test_records_are_trimmed_once_entered_and_known_after_a_restart(
         assert client.ask_lane(topic, "p", 0, 9_999) == ((0, TRIM_RECORDS - 2), (5_000, 5_000))
 
 
-def test_a_record_of_somebody_else_holds_its_partition_and_is_named(
-    served: GatewayProcess, broker: Broker, topic: str
-) -> None:
+def test_a_foreign_record_blocks_its_partition_and_is_named(served: GatewayProcess, broker: Broker, topic: str) -> None:
     with Gateway(served.url, "foreign") as client:
         client.create_namespace()
         lane = client.open_lane(topic, "p")

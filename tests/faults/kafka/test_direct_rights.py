@@ -107,7 +107,7 @@ def test_a_writer_needs_each_right_of_the_plan_and_no_other(scene: Scene, missin
     assert scene.values() == [b"1", b"2"]
 
 
-def test_a_wrong_password_is_told_and_not_waited_for_again(scene: Scene) -> None:
+def test_a_wrong_password_is_reported_and_not_retried(scene: Scene) -> None:
     scene.rights.let_in(SPARK, "another")
     with pytest.raises(Refused, match=f"brokers do not know {SPARK} by these credentials"):
         scene.write(1, timeout_ms=2_000)

@@ -38,7 +38,7 @@ class Slow:
 
 
 @pytest.mark.parametrize("open_ms", [TRANSACTION_MS - 1, TRANSACTION_MS])
-def test_a_transaction_that_brokers_ended_since_it_was_too_slow_is_told_so_with_the_line_to_write(
+def test_a_transaction_ended_by_brokers_for_being_slow_is_reported_with_the_line_to_write(
     gateway: Gateway, broker: Broker, topic: str, open_ms: int
 ) -> None:
     """Ends the producer's epoch. Brokers report the same error after transaction.timeout.ms."""

@@ -46,7 +46,7 @@ async def test_a_namespace_may_be_called_as_anothers_topic_of_lanes(broker: Brok
             assert opened.topics.direct.place(1, 0).topic == f"{prefix.name}.orders.direct"
 
 
-async def test_records_that_are_gone_or_a_topic_made_anew_are_damage_and_a_closed_ledger_reads_nothing(
+async def test_missing_records_or_a_recreated_topic_are_damage_and_a_closed_ledger_reads_nothing(
     broker: Broker,
 ) -> None:
     prefix = Prefix(broker)

@@ -51,7 +51,7 @@ async def appended(ledger: Any, entry: bytes) -> int:
     raise AssertionError("it was never taken")
 
 
-async def test_the_append_that_meets_it_is_refused_at_most_once_and_the_ledger_goes_on(forgetful: Broker) -> None:
+async def test_the_append_that_meets_it_is_refused_at_most_once_and_the_ledger_continues(forgetful: Broker) -> None:
     prefix = Prefix(forgetful)
     async with prefix.opened() as opened:
         await appended(opened.ledger, b"a")

@@ -41,7 +41,7 @@ def rows_of(first: int) -> Any:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
-def test_a_full_disk_of_a_broker_leaves_no_half_of_a_stage_and_the_gateway_goes_on_when_there_is_room(
+def test_a_full_disk_of_a_broker_leaves_no_half_stage_and_the_gateway_continues_when_there_is_room(
     broker: Broker, disk: Path, tmp_path: Path
 ) -> None:
     """Apache Kafka's brokers exit when their only disk is full. An operator makes room and restarts them."""

@@ -52,7 +52,7 @@ def batch(partition: Partition, *values: bytes) -> Batch:
     return Batch(partition, encoded)
 
 
-async def test_what_is_committed_is_read_at_the_offsets_that_were_told(broker: Broker) -> None:
+async def test_committed_records_are_read_at_the_returned_offsets(broker: Broker) -> None:
     flights, delays = broker.topic(), broker.topic()
     async with started(broker.cluster.bootstrap, new_id()) as guard:
         assert await guard.commit([batch(flights, b"a", b"b"), batch(delays, b"c")]) == [0, 0]
@@ -147,7 +147,7 @@ async def test_a_newer_producer_of_the_same_id_fences_an_older_one(broker: Broke
     assert broker.committed(flights) == [b"a", b"c"]
 
 
-async def test_a_commit_goes_on_when_its_caller_goes_away(broker: Broker, proxy: KafkaProxy) -> None:
+async def test_a_commit_continues_when_its_caller_disconnects(broker: Broker, proxy: KafkaProxy) -> None:
     flights = broker.topic()
     async with started(broker.proxied_bootstrap, new_id(), Deadlines()) as guard:
         proxy.hold(END_TXN)
@@ -169,7 +169,7 @@ async def test_a_transaction_is_sent_for_as_long_as_its_batches_are_answered(bro
     assert broker.committed(flights) == values
 
 
-async def test_a_transaction_ends_before_the_broker_aborts_it_and_says_which_number_counts(broker: Broker) -> None:
+async def test_a_transaction_ends_before_the_broker_aborts_it_and_names_the_deciding_timeouts(broker: Broker) -> None:
     flights = broker.topic()
     short = replace(LONG, send_ms=1_500, transaction_ms=LONG.commit_ms + 2_000)
     async with started(broker.cluster.bootstrap, new_id(), short) as guard:

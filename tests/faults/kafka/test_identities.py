@@ -43,7 +43,7 @@ async def test_a_request_that_comes_while_brokers_are_asked_has_an_answer_from_a
     assert await asyncio.gather(*later) == [{"a": NEW}, {"b": NEW}, {}]
 
 
-async def test_a_question_that_its_caller_gave_up_fails_for_nobody_and_the_next_one_is_asked() -> None:
+async def test_an_abandoned_question_fails_no_other_caller_and_the_next_one_is_asked() -> None:
     unheard: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
     answers: list[asyncio.Future[Mapping[str, bytes]]] = []

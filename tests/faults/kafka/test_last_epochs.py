@@ -96,7 +96,7 @@ async def in_turn(broker: Broker, name: str, partition: Partition, ends: Sequenc
     ],
 )
 @pytest.mark.usefixtures("prefix")
-async def test_the_start_behind_the_last_epoch_takes_another_producer_id_and_ends_what_is_open(
+async def test_a_start_after_the_last_epoch_takes_another_producer_id_and_ends_what_is_open(
     broker: Broker, name: str, ends: list[bool]
 ) -> None:
     partition, before = broker.topic(), await state(broker, name)
@@ -126,7 +126,7 @@ async def test_a_producer_of_the_last_epoch_that_was_followed_writes_nothing_mor
     assert broker.committed(partition) == [b"by the newer", b"and on"]
 
 
-async def test_a_ledger_whose_ids_have_no_epochs_left_goes_on(broker: Broker, prefix: Prefix) -> None:
+async def test_a_ledger_whose_ids_have_no_epochs_left_continues(broker: Broker, prefix: Prefix) -> None:
     for entry in (b"a", b"b"):
         async with prefix.opened() as opened:
             await opened.ledger.append([entry], [])
@@ -137,7 +137,7 @@ async def test_a_ledger_whose_ids_have_no_epochs_left_goes_on(broker: Broker, pr
 
 
 @pytest.mark.usefixtures("prefix")
-async def test_a_marker_that_was_forgotten_at_the_last_epoch_is_told_and_never_guessed(broker: Broker) -> None:
+async def test_a_marker_forgotten_at_the_last_epoch_is_reported_and_never_guessed(broker: Broker) -> None:
     """A new producer id reveals less than the next epoch would: the outcome of the earlier one is unknown."""
     partition = broker.topic()
     async with started(broker.settings(), "forgotten") as guard:

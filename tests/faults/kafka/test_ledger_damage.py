@@ -71,7 +71,7 @@ async def appended_nothing(prefix: Prefix) -> None:
         pass
 
 
-async def test_a_ledger_that_was_made_anew_never_serves(prefix: Prefix, broker: Broker) -> None:
+async def test_a_recreated_ledger_never_serves(prefix: Prefix, broker: Broker) -> None:
     await appended(prefix, b"a")
     remove(broker, prefix.frames)
     await refused(prefix, "are missing")
@@ -85,7 +85,7 @@ async def test_records_of_others_in_its_topic_are_refused(prefix: Prefix, broker
     await refused(prefix, "no frame begins there")
 
 
-async def test_a_list_that_is_gone_is_not_made_anew(prefix: Prefix, broker: Broker) -> None:
+async def test_a_missing_list_is_not_recreated(prefix: Prefix, broker: Broker) -> None:
     await appended(prefix, b"a")
     remove(broker, f"{prefix.name}.namespaces")
     await refused(prefix, "put the list back")
@@ -101,9 +101,7 @@ async def test_topics_that_the_list_does_not_know_are_not_taken_over(prefix: Pre
         assert ledgers.names() == ["default"]
 
 
-async def test_topics_that_somebody_has_made_for_a_namespace_are_taken_while_they_are_empty(
-    prefix: Prefix, broker: Broker
-) -> None:
+async def test_foreign_topics_of_a_namespace_are_accepted_while_they_are_empty(prefix: Prefix, broker: Broker) -> None:
     await appended(prefix, b"a")
     make(broker, f"{prefix.name}.other.states", unclean_leader_election_enable="false", retention_bytes="-1")
     async with open_kafka(prefix.place()) as ledgers:
@@ -141,7 +139,7 @@ async def test_settings_that_change_under_an_owner_end_its_ownership(
             await appended_until_refused(opened.ledger)
 
 
-async def test_a_topic_that_is_made_anew_under_an_owner_ends_its_ownership_with_the_next_append(
+async def test_a_topic_recreated_under_an_owner_ends_its_ownership_with_the_next_append(
     prefix: Prefix, broker: Broker
 ) -> None:
     async with prefix.opened() as opened:
@@ -212,7 +210,7 @@ async def test_an_upkeep_that_fails_while_appends_succeed_ends_the_ownership(
             opened.require_owner()  # no append has failed
 
 
-async def test_an_upkeep_that_raises_is_told_by_the_next_append(
+async def test_an_upkeep_that_raises_is_reported_by_the_next_append(
     prefix: Prefix, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object) -> None:
@@ -228,7 +226,7 @@ async def test_an_upkeep_that_raises_is_told_by_the_next_append(
         monkeypatch.undo()
 
 
-async def test_fewer_replicas_than_the_setting_says_are_refused(prefix: Prefix) -> None:
+async def test_fewer_replicas_than_configured_are_refused(prefix: Prefix) -> None:
     await appended(prefix, b"a")
     place = prefix.place().replace("replication=1", "replication=3").replace("min_insync=1", "min_insync=2")
     with pytest.raises(LedgerDamaged, match=r"min\.insync\.replicas=1, less than 2.* 1 replicas, not 3"):
@@ -242,7 +240,7 @@ async def test_without_a_list_there_is_nothing_to_open(prefix: Prefix) -> None:
             pass
 
 
-async def test_what_a_collection_replaced_is_deleted_and_the_rest_is_read(prefix: Prefix, broker: Broker) -> None:
+async def test_compacted_records_are_deleted_and_the_rest_is_read(prefix: Prefix, broker: Broker) -> None:
     async with prefix.opened() as opened:
         ledger = opened.ledger
         await ledger.append([b"a"], [range_of(1, 3), publish(0, 1, topic="u")])
@@ -288,7 +286,7 @@ async def test_another_master_key_is_refused_before_anything_is_written(broker: 
     await refused(prefix, "another master key", KeyMismatch)
 
 
-async def test_a_bare_key_stands_in_no_topic_of_a_ledger_with_a_master_key(broker: Broker, masters: list[Path]) -> None:
+async def test_a_bare_key_is_in_no_topic_of_a_ledger_with_a_master_key(broker: Broker, masters: list[Path]) -> None:
     prefix = Prefix(broker, f"master_key={masters[0]}")
     async with prefix.opened() as opened:
         key = opened.key

@@ -188,7 +188,7 @@ async def test_a_gateway_that_is_overtaken_while_it_takes_its_number_does_not_ta
         assert await entries(opened.ledger) == [b"a", b"b"]
 
 
-async def test_an_append_in_doubt_behind_a_frame_of_several_records_is_decided(
+async def test_an_append_in_doubt_after_a_frame_of_several_records_is_decided(
     prefix: Prefix, proxy: KafkaProxy
 ) -> None:
     """Two of them fit in one batch."""
@@ -200,7 +200,7 @@ async def test_an_append_in_doubt_behind_a_frame_of_several_records_is_decided(
         assert await entries(opened.ledger) == [large, b"b"]
 
 
-async def test_what_a_newer_owner_has_replaced_and_deleted_is_no_damage(
+async def test_records_replaced_and_deleted_by_a_newer_owner_are_no_damage(
     prefix: Prefix, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the missing records reveal the newer owner: no check of ownership runs in the meantime."""
@@ -228,7 +228,7 @@ async def test_a_mark_stays_what_it_was_once_the_frame_that_gave_it_was_deleted(
         assert await entries(again.ledger) == [b"state", b"b"]
 
 
-async def test_what_a_compaction_replaced_is_deleted_after_a_deletion_that_failed(
+async def test_compacted_records_are_deleted_after_a_deletion_that_failed(
     prefix: Prefix, broker: Broker, proxy: KafkaProxy
 ) -> None:
     async with prefix.opened(proxied=True) as opened:
@@ -241,7 +241,7 @@ async def test_what_a_compaction_replaced_is_deleted_after_a_deletion_that_faile
         assert broker.low(prefix.frames) > 0
 
 
-async def test_brokers_that_went_away_are_told_and_written_to_again_when_they_are_back(
+async def test_unavailable_brokers_are_reported_and_written_to_again_when_they_are_back(
     prefix: Prefix, broker: Broker
 ) -> None:
     async with prefix.opened() as opened:

@@ -39,7 +39,7 @@ async def test_an_opener_writes_the_markers_of_what_was_acknowledged(prefix: Pre
     assert len(broker.values(prefix.frames)) == 5, "three entries, and that of each owner"
 
 
-async def test_an_owner_writes_them_before_it_goes_on(prefix: Prefix, broker: Broker) -> None:
+async def test_an_owner_writes_them_before_it_continues(prefix: Prefix, broker: Broker) -> None:
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [range_of(1, 3), publish(0, 1)])
         await asyncio.to_thread(forget_markers, broker, prefix.frames, prefix.outputs)
@@ -63,7 +63,7 @@ async def test_an_owner_that_slept_while_they_were_forgotten_takes_nothing_along
         assert await entries(opened.ledger) == [b"a", b"c"]
 
 
-async def test_a_transaction_behind_a_broker_that_ends_meanwhile_is_not_begun(
+async def test_a_transaction_on_a_broker_that_ends_meanwhile_is_not_begun(
     prefix: Prefix, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An owner that has not noticed the end before it begins: its first request uses another connection, or is not
@@ -92,9 +92,7 @@ async def test_the_list_of_namespaces_is_healed_as_well(prefix: Prefix, broker: 
         assert ledgers.names() == ["default", "other"]
 
 
-async def test_what_was_forgotten_is_healed_also_behind_a_start_that_came_to_no_healing(
-    prefix: Prefix, broker: Broker
-) -> None:
+async def test_forgotten_markers_are_healed_even_after_a_start_without_healing(prefix: Prefix, broker: Broker) -> None:
     """The last gateway died right after its start: the epoch is evidence until another one starts."""
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
@@ -106,7 +104,7 @@ async def test_what_was_forgotten_is_healed_also_behind_a_start_that_came_to_no_
         await opened.ledger.append([b"b"], [])
 
 
-async def test_what_several_starts_have_hidden_is_told_and_never_served(prefix: Prefix, broker: Broker) -> None:
+async def test_outcomes_hidden_by_several_starts_are_reported_and_never_served(prefix: Prefix, broker: Broker) -> None:
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
     forget_markers(broker, prefix.frames)

@@ -153,7 +153,7 @@ def doctored(url: str) -> tuple[int, dict[str, str]]:
     return result.exit_code, found
 
 
-def test_a_doctor_says_of_a_ledger_what_a_check_says(broker: Broker, prepared: str, rights: Rights) -> None:
+def test_a_doctor_reports_about_a_ledger_what_a_check_reports(broker: Broker, prepared: str, rights: Rights) -> None:
     status, found = doctored(prepared)
     assert (status, list(found)) == (0, ["ok"]), found
     status, found = doctored(url_of(broker, "nowhere"))

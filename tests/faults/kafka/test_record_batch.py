@@ -126,12 +126,12 @@ def test_no_records_make_no_batch() -> None:
     assert encode(records_of([], [], [])) == []
 
 
-def test_a_sequence_goes_on_from_0_behind_the_last() -> None:
+def test_a_sequence_continues_from_0_after_the_last() -> None:
     (batch,) = encode(records_of([1], [b"k"], [b"v"]))
     assert DefaultRecordBatch(bytes(batch.of_producer(1, 0, (1 << 31) + 4))).base_sequence == 4
 
 
-def test_what_is_sent_twice_is_the_same() -> None:
+def test_a_batch_sent_twice_is_the_same() -> None:
     (batch,) = encode(records_of([1, 2], [b"k", None], [b"v", b""]))
     assert built(batch) == built(batch)
     assert DefaultRecordBatch(built(batch)).validate_crc()

@@ -154,7 +154,7 @@ def refused_sequences(gateway: GatewayProcess, topic: str, producer: str, *seque
     assert (found.value.code, found.value.outcome) == ("TOPIC_REPLACED", Outcome.NOT_WRITTEN), found.value
 
 
-def test_sequences_of_a_topic_that_was_made_again_are_refused_and_another_producer_goes_on(
+def test_sequences_of_a_recreated_topic_are_refused_and_another_producer_continues(
     broker: Broker, gateway: GatewayProcess
 ) -> None:
     partition = broker.topic()
@@ -226,7 +226,7 @@ def refused_lane(writer: DirectWriter, *sequences: int) -> None:
     assert (found.value.code, found.value.outcome) == ("TOPIC_REPLACED", Outcome.NOT_WRITTEN), found.value
 
 
-def test_rows_of_a_lane_whose_topic_was_made_again_are_refused_and_another_producer_goes_on(
+def test_rows_of_a_lane_whose_topic_was_recreated_are_refused_and_another_producer_continues(
     broker: Broker, gateway: GatewayProcess
 ) -> None:
     partition = broker.topic()

@@ -59,7 +59,7 @@ async def first_record(settings: dict[str, Any], partition: Partition) -> bytes 
     return None
 
 
-async def test_a_reader_is_told_the_right_that_it_lacks(broker: Broker, rights: Rights) -> None:
+async def test_a_reader_gets_an_error_with_the_missing_right(broker: Broker, rights: Rights) -> None:
     flights, name = broker.topic(), new_id()
     rights.allow(TRANSACTIONAL_ID, name, WRITE, DESCRIBE)
     rights.allow(TOPIC, flights.topic, WRITE, DESCRIBE)
@@ -72,14 +72,16 @@ async def test_a_reader_is_told_the_right_that_it_lacks(broker: Broker, rights: 
     assert await first_record(broker.settings(), flights) == b"a"
 
 
-async def test_who_may_not_make_a_topic_is_told_how_it_is_made(broker: Broker) -> None:
+async def test_a_client_that_may_not_make_a_topic_gets_an_error_with_how_it_is_made(broker: Broker) -> None:
     address = address_of(broker, "unmade")
     async with topics_of(address) as topics:
         with pytest.raises(BrokersRefuse, match=rf"topic unmade\.x is missing: .* allow User:{CLIENT} to CREATE"):
             await topics.make(["unmade.x"], KEPT)
 
 
-async def test_who_may_not_see_settings_or_shorten_is_told_that_right(broker: Broker, rights: Rights) -> None:
+async def test_a_client_that_may_not_see_settings_or_truncate_gets_an_error_with_that_right(
+    broker: Broker, rights: Rights
+) -> None:
     topic = broker.topic().topic
     rights.allow(TOPIC, topic, DESCRIBE)
     async with topics_of(address_of(broker, "p")) as topics:
@@ -89,7 +91,7 @@ async def test_who_may_not_see_settings_or_shorten_is_told_that_right(broker: Br
         await shorten(broker.settings(), {Partition(topic, 0): 0})
 
 
-async def test_an_opening_that_is_refused_says_what_to_do(broker: Broker, tmp_path: Path) -> None:
+async def test_a_refused_opening_names_the_remedy(broker: Broker, tmp_path: Path) -> None:
     (tmp_path / "wrong").write_text("wrong")
     with pytest.raises(LedgerDown, match=f"user {CLIENT}: .* sasl_password_file"):
         async with open_kafka(place_of(broker, "refused", sasl_password_file=f"{tmp_path}/wrong"), create=True):
@@ -143,7 +145,7 @@ async def test_a_ledger_outlives_a_change_of_its_password(broker: Broker, rights
             assert opened.ledger.mark.position == 2
 
 
-async def test_an_answer_to_a_password_that_is_none_is_told_in_one_line(broker: Broker) -> None:
+async def test_an_answer_to_an_invalid_password_is_reported_in_one_line(broker: Broker) -> None:
     settings = broker.settings() | {"bootstrap_servers": broker.proxied_bootstrap}
     async with proxied(broker.proxy_port, broker.behind) as proxy:
         proxy.spoil_answers(b"i=4096", b"i=none")
@@ -153,7 +155,7 @@ async def test_an_answer_to_a_password_that_is_none_is_told_in_one_line(broker: 
     assert "\n" not in told
 
 
-async def test_a_batch_that_a_topic_does_not_take_is_told_with_the_limit_and_the_others_are_taken(
+async def test_a_batch_refused_by_a_topic_is_reported_with_the_limit_and_the_others_are_accepted(
     broker: Broker, rights: Rights
 ) -> None:
     small, name = broker.topic(max_message_bytes="1000"), new_id()
@@ -192,7 +194,7 @@ async def test_a_topic_that_has_not_answered_is_not_named_beside_one_that_refuse
     assert refused.value.culprits == (small,)
 
 
-def test_a_partition_that_may_not_be_read_is_told_by_its_topic() -> None:
+def test_a_partition_that_may_not_be_read_is_reported_with_its_topic() -> None:
     for named in ("flights", ["flights"], TopicPartition("flights", 0), [TopicPartition("flights", 0)]):
         told = refusal_of(TopicAuthorizationFailedError(named), Caller(user="u"))
         assert str(told) == "topic flights: allow User:u to DESCRIBE and WRITE"

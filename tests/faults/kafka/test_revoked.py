@@ -114,7 +114,7 @@ def namespace(gateway: GatewayProcess) -> Any:
         (remove_user, make_user, "user oncegate"),
     ],
 )
-def test_what_is_taken_from_a_gateway_that_serves_is_told_and_all_goes_on_when_it_is_given_back(
+def test_rights_revoked_from_a_serving_gateway_are_reported_and_everything_continues_when_they_are_restored(
     broker: Broker, rights: Rights, gateway: GatewayProcess, take: Change, give: Change, words: str
 ) -> None:
     ids = (f"{take.__name__}-{number}" for number in count())

@@ -151,7 +151,7 @@ def test_keys_have_the_hashes_of_kafkas_own_tests() -> None:
     assert murmur2(field).astype(np.uint32).view(np.int32).tolist() == list(GOLDEN.values())
 
 
-def test_a_key_says_the_partition_and_rows_without_one_go_where_the_turn_says() -> None:
+def test_a_key_decides_the_partition_and_rows_without_one_follow_the_turn() -> None:
     keys = [b"21", None, b"foobar", None, b""]
     found = shared({"key": keys, "value": ["v"] * 5}, counts={"t": 7}, turn=12)
     of_rows = {row: share.partition.number for share in found for row in share.rows.tolist()}

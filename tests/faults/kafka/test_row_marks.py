@@ -83,7 +83,7 @@ def columns_of_headers(column: Any) -> Any:
     return columns_of(table.schema, table.to_batches(), "t", 0)
 
 
-def test_each_row_keeps_its_own_sequence_and_digest_behind_its_own_headers_wherever_it_goes() -> None:
+def test_each_row_keeps_its_own_sequence_and_digest_after_its_own_headers_wherever_it_goes() -> None:
     rows = 300
     headers = pa.array(
         [[("own", str(row).encode())] * (row % 2) for row in range(rows)],

@@ -43,7 +43,7 @@ def foreign(broker: Broker, topic: str, rows: int, partition: int = 0) -> None:
     producer.flush(WAIT_S)
 
 
-def test_rows_of_one_request_are_at_the_offsets_that_their_answer_and_its_repeat_tell(
+def test_rows_of_one_request_are_at_the_offsets_of_its_answer_and_of_its_repeat(
     broker: Broker, gateway: GatewayProcess
 ) -> None:
     topic, records, token = broker.topic(5).topic, keyed(*range(200)), next(_tokens)
@@ -74,7 +74,7 @@ def test_each_row_is_located_when_it_is_written_and_when_anybody_brings_it_again
     assert lying.located(other) == values(records)[::-1]
 
 
-def test_a_request_that_writes_some_of_its_rows_tells_of_all(broker: Broker, gateway: GatewayProcess) -> None:
+def test_a_request_that_writes_some_of_its_rows_returns_all(broker: Broker, gateway: GatewayProcess) -> None:
     topic, mine = broker.topic(3).topic, keyed(*range(40))
     produce(gateway, topic, mine[::3], next(_tokens))
     foreign(broker, topic, 5)
@@ -87,7 +87,7 @@ def test_a_request_that_writes_some_of_its_rows_tells_of_all(broker: Broker, gat
     assert sorted(lying.in_ranges(topic, again["offsets_before"])) == sorted(granted)
 
 
-def test_rows_that_name_their_topics_are_told_with_them(broker: Broker, gateway: GatewayProcess) -> None:
+def test_rows_that_name_their_topics_are_returned_with_them(broker: Broker, gateway: GatewayProcess) -> None:
     one, other = broker.topic(2).topic, broker.topic(2).topic
     records = [{"key": f"k-{n}", "value": f"{one}-{n}", "topic": (one, other)[n % 2]} for n in range(20)]
     token = next(_tokens)
@@ -115,7 +115,7 @@ def test_a_partition_that_needs_several_batches_has_a_range_of_each_stretch(
     assert lying.located(first) == lying.located(again) == values(records)
 
 
-def test_rows_without_ids_are_told_where_they_went(broker: Broker, gateway: GatewayProcess) -> None:
+def test_rows_without_ids_are_returned_with_their_offsets(broker: Broker, gateway: GatewayProcess) -> None:
     topic, records = broker.topic(3).topic, keyed(*range(30))
     answer = produce(gateway, topic, records, next(_tokens), id_col=None)
     assert sorted(CommittedRecords(broker, {topic: 3}).in_ranges(topic, answer["offsets"])) == sorted(values(records))
@@ -133,7 +133,7 @@ def test_the_python_client_reads_offsets_topics_and_places(broker: Broker, gatew
     assert [lying.at(vars(place)) for place in again.places if place is not None] == list("abcdef")
 
 
-def test_explain_tells_the_row_s_own_place(broker: Broker, gateway: GatewayProcess) -> None:
+def test_explain_returns_the_row_s_own_offset(broker: Broker, gateway: GatewayProcess) -> None:
     topic = broker.topic(4).topic
     produce(gateway, topic, keyed(*range(50)), next(_tokens))
     lying = CommittedRecords(broker, {topic: 4})
@@ -142,7 +142,7 @@ def test_explain_tells_the_row_s_own_place(broker: Broker, gateway: GatewayProce
         assert lying.values[told["topic"], told["partition"], told["first_offset"]] == f"v-{number}"
 
 
-def test_a_repeat_by_sequence_tells_the_first_answer_s_offsets(broker: Broker, tmp_path: Path) -> None:
+def test_a_repeat_by_sequence_returns_the_first_answer_s_offsets(broker: Broker, tmp_path: Path) -> None:
     topic = broker.topic(3).topic
     records = [{**record, "n": number} for number, record in enumerate(keyed(*range(40)))]
     with GatewayProcess(tmp_path, ledger=url(broker, "places-of-sequences")) as gateway:
@@ -197,7 +197,7 @@ def batch_of(client: Gateway, topic: str, run: str, records: list[Record]) -> Ba
     return batch
 
 
-def test_a_commit_and_each_repeat_of_it_tell_where_its_rows_lie(broker: Broker, tmp_path: Path) -> None:
+def test_a_commit_and_each_repeat_return_the_offsets_of_its_rows(broker: Broker, tmp_path: Path) -> None:
     topic, records = broker.topic(4).topic, keyed(*range(120))
     foreign(broker, topic, 3, partition=2)
     with GatewayProcess(tmp_path, ledger=url(broker, "places-of-batches")) as gateway:

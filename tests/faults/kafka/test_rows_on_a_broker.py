@@ -119,7 +119,7 @@ async def test_both_clients_read_what_was_written_in_every_compression(
     assert len(keyed) == 20_000 - 2_858
 
 
-async def test_what_was_compressed_is_smaller_on_the_broker(broker: Broker) -> None:
+async def test_compressed_rows_are_smaller_on_the_broker(broker: Broker) -> None:
     batches = encode(
         Records(np.zeros(9, np.int64), *[Field(np.zeros(99, np.uint8), np.zeros(9, np.int64), np.full(9, 99))] * 2)
     )
@@ -291,7 +291,7 @@ def test_rows_are_checked_before_any_effect(columns: dict[str, Any], topic: str 
         check_rows(table, Target(topic, {"t": 4}, NOW_MS))
 
 
-async def test_a_stream_goes_on_to_its_end_when_its_caller_goes_away(broker: Broker) -> None:
+async def test_a_stream_continues_to_its_end_when_its_caller_disconnects(broker: Broker) -> None:
     partition = broker.topic()
     target = Target(partition.topic, {partition.topic: 1}, NOW_MS)
     loop, begun = asyncio.get_running_loop(), asyncio.Event()

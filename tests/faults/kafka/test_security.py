@@ -84,7 +84,7 @@ async def test_a_guard_commits_over_tls_with_a_user_and_password(
     assert broker.committed(flights) == [b"a", b"b", b"c"]
 
 
-async def test_a_wrong_password_is_told_with_the_user_and_where_to_look(broker: Broker, tmp_path: Path) -> None:
+async def test_a_wrong_password_is_reported_with_the_user_and_where_to_look(broker: Broker, tmp_path: Path) -> None:
     (tmp_path / "wrong").write_text("wrong\n")
     for mechanism in ("SCRAM-SHA-512", "PLAIN"):
         settings = broker.settings(sasl_password_file=str(tmp_path / "wrong"), sasl_mechanism=mechanism)
@@ -94,18 +94,18 @@ async def test_a_wrong_password_is_told_with_the_user_and_where_to_look(broker: 
         assert "sasl_password_file" in told
 
 
-async def test_a_mechanism_that_is_not_offered_is_told_by_its_name(broker: Broker) -> None:
+async def test_a_mechanism_that_is_not_offered_is_reported_by_its_name(broker: Broker) -> None:
     told = await refused_at_start(broker.settings(sasl_mechanism="SCRAM-SHA-256"))
     assert "sasl_mechanism SCRAM-SHA-256" in told
 
 
-async def test_a_port_that_asks_for_a_user_hangs_up_on_who_is_none_and_that_is_told(broker: Broker) -> None:
+async def test_a_port_that_requires_a_user_hangs_up_on_clients_without_one_and_that_is_reported(broker: Broker) -> None:
     guard = Guard({"bootstrap_servers": f"127.0.0.1:{broker.behind}"}, "shard", PATIENT)
     with pytest.raises(KafkaError, match="check that security_protocol is the port's"):
         await guard.start()
 
 
-async def test_no_password_is_logged_or_told_whatever_is_logged(
+async def test_no_password_is_logged_or_raised_whatever_is_logged(
     broker: Broker, shard: str, flights: Partition, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -120,7 +120,7 @@ async def test_no_password_is_logged_or_told_whatever_is_logged(
 
 
 @pytest.mark.parametrize("held", [(), (DESCRIBE,)])
-async def test_a_transactional_id_without_a_right_is_told_and_heals(
+async def test_a_transactional_id_without_a_right_is_reported_and_recovers(
     held: tuple[Any, ...], broker: Broker, rights: Rights, flights: Partition
 ) -> None:
     name = new_id()
@@ -135,7 +135,7 @@ async def test_a_transactional_id_without_a_right_is_told_and_heals(
 
 
 @pytest.mark.parametrize("held", [(), (DESCRIBE,)])
-async def test_a_topic_without_a_right_is_told_alone_and_nothing_is_written(
+async def test_a_topic_without_a_right_is_reported_alone_and_nothing_is_written(
     held: tuple[Any, ...], broker: Broker, rights: Rights, shard: str, flights: Partition
 ) -> None:
     closed, open_too = broker.topic(), broker.topic()
@@ -153,7 +153,7 @@ async def test_a_topic_without_a_right_is_told_alone_and_nothing_is_written(
     assert [broker.committed(one) for one in (flights, closed, open_too)] == [[b"d"], [b"e"], []]
 
 
-async def test_a_right_that_is_taken_between_transactions_is_told_and_heals(
+async def test_a_right_revoked_between_transactions_is_reported_and_recovers(
     broker: Broker, rights: Rights, shard: str, flights: Partition
 ) -> None:
     async with started(broker.settings(), shard) as guard:
@@ -186,7 +186,7 @@ async def test_a_transactional_id_that_loses_its_right_before_the_commit_is_not_
     assert broker.committed(flights) == [b"b"]
 
 
-async def test_transactions_need_no_right_on_the_cluster_and_what_does_is_told(
+async def test_transactions_need_no_right_on_the_cluster_and_a_client_that_does_gets_an_error(
     broker: Broker, rights: Rights, shard: str, flights: Partition, tmp_path: Path
 ) -> None:
     async with started(broker.settings(), shard) as guard:
@@ -253,7 +253,7 @@ async def started_until(user: User, shard: str) -> None:
             pass
 
 
-async def test_a_user_that_is_removed_is_told_when_its_connections_are_gone_and_heals(
+async def test_a_removed_user_is_reported_when_its_connections_are_gone_and_recovers(
     broker: Broker, rights: Rights, rotated: User, flights: Partition
 ) -> None:
     rights.allow(TRANSACTIONAL_ID, other := new_id(), WRITE, DESCRIBE, user=rotated.name)
@@ -279,7 +279,7 @@ async def test_a_user_that_is_removed_is_told_when_its_connections_are_gone_and_
     assert broker.committed(flights) == [*written, b"after"]
 
 
-async def test_a_start_that_is_refused_says_nothing_of_a_commit_in_doubt(
+async def test_a_refused_start_reports_no_commit_in_doubt(
     broker: Broker, rights: Rights, rotated: User, flights: Partition
 ) -> None:
     async with proxied(broker.proxy_port, broker.behind) as proxy:
@@ -296,7 +296,7 @@ async def test_a_start_that_is_refused_says_nothing_of_a_commit_in_doubt(
             assert broker.committed(flights) == [b"a"]
 
 
-async def test_a_session_that_ends_soon_is_begun_anew_before_a_transaction(
+async def test_a_session_that_ends_soon_is_renewed_before_a_transaction(
     broker: Broker, shard: str, flights: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session lasts a minute and must be renewed early: a broker that ends one during a commit leaves it in doubt."""
@@ -312,7 +312,7 @@ async def test_a_session_that_ends_soon_is_begun_anew_before_a_transaction(
     assert logins[0] < logins[1] < logins[2]
 
 
-async def test_a_quota_that_is_too_small_is_told_with_what_to_raise(
+async def test_a_quota_that_is_too_small_is_reported_with_what_to_raise(
     broker: Broker, rights: Rights, shard: str, flights: Partition
 ) -> None:
     settings = {**broker.settings(), "client_id": "slow"}

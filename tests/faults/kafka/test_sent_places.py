@@ -46,7 +46,7 @@ def values_at(broker: Broker, partition: Partition, places: RowPlaces) -> list[b
 
 
 @pytest.mark.slow
-async def test_places_of_a_commit_without_answer_are_those_where_the_rows_lie(
+async def test_offsets_of_a_commit_without_an_answer_are_those_of_the_rows(
     prefix: Prefix, proxy: KafkaProxy, broker: Broker
 ) -> None:
     partition = broker.topic()
@@ -58,7 +58,7 @@ async def test_places_of_a_commit_without_answer_are_those_where_the_rows_lie(
 
 
 @pytest.mark.slow
-async def test_offsets_of_an_aborted_transaction_are_told_to_nobody(prefix: Prefix, broker: Broker) -> None:
+async def test_offsets_of_an_aborted_transaction_are_not_reported(prefix: Prefix, broker: Broker) -> None:
     good, small = broker.topic(), broker.topic()
     async with prefix.opened() as opened:
         first = range_of("warm")
@@ -83,7 +83,7 @@ async def test_offsets_of_an_aborted_transaction_are_told_to_nobody(prefix: Pref
 
 
 @pytest.mark.slow
-async def test_a_compaction_and_an_opening_leave_places_of_what_is_behind_it(prefix: Prefix, broker: Broker) -> None:
+async def test_a_compaction_and_an_opening_keep_the_offsets_of_later_rows(prefix: Prefix, broker: Broker) -> None:
     async def snapshot():  # type: ignore[no-untyped-def]
         yield b"all before"
 
@@ -103,13 +103,13 @@ def frame_of(changes: list[object]) -> Frame:
     return Frame(0, 1, 5, 3, bytes(16), bytes(32), bytes(32), body)
 
 
-def test_a_frame_of_a_version_before_tells_no_places() -> None:
+def test_a_frame_of_a_previous_version_has_no_row_offsets() -> None:
     old = [18, "t", 0, 7, 2]
     assert [one.places for one in entries_of(frame_of([old]))] == [None] * 3
     assert frame_of([old]).body.changes == [Sent("t", 0, 7, 2)]
 
 
-def test_a_frame_tells_the_places_of_each_of_its_entries() -> None:
+def test_a_frame_has_the_row_offsets_of_each_of_its_entries() -> None:
     one = RowPlaces((RowRange("t", 1, 7, 2), RowRange("t", 1, 12, 1), RowRange("u", 0, 0, 1)), bytes([0, 1, 0, 0]))
     other = RowPlaces((RowRange("t", 1, 13, 2),))
     found = entries_of(frame_of([*_sent(one, 5), *_sent(other, 7)]))
@@ -138,7 +138,7 @@ def test_each_row_is_where_its_partition_s_records_put_it(partitions: int) -> No
     assert [ranges[number].partition for number in found[0].tolist()] == rows
 
 
-def test_rows_whose_offset_no_broker_told_have_none() -> None:
+def test_rows_whose_offset_no_broker_reported_have_none() -> None:
     places = RowPlaces((RowRange("t", 0, 5, 2), RowRange("t", 0, -1, 3)))
     found = places.of_rows()
     assert found is not None

@@ -34,7 +34,7 @@ def write(gateway: GatewayProcess, topic: str, ids: list[str], timeout_ms: int =
         return attempt.produce(topic, rows, id_col="key").rows
 
 
-def test_what_was_written_is_known_and_read_after_each_kill(broker: Broker, tmp_path: Path) -> None:
+def test_written_rows_are_known_and_read_after_each_kill(broker: Broker, tmp_path: Path) -> None:
     partition = broker.topic()
     topic = partition.topic
     with GatewayProcess(tmp_path, ledger=url(broker, "killed")) as gateway:
@@ -52,7 +52,7 @@ def test_what_was_written_is_known_and_read_after_each_kill(broker: Broker, tmp_
         assert gateway.stop() == 0
 
 
-def test_brokers_that_go_away_are_told_and_all_goes_on_by_itself(broker: Broker, tmp_path: Path) -> None:
+def test_unavailable_brokers_are_reported_and_everything_continues_by_itself(broker: Broker, tmp_path: Path) -> None:
     partition = broker.topic()
     topic = partition.topic
     with GatewayProcess(tmp_path, ledger=url(broker, "away")) as gateway:
@@ -74,7 +74,7 @@ def test_brokers_that_go_away_are_told_and_all_goes_on_by_itself(broker: Broker,
         assert "ledger_has_room" in gateway.log
 
 
-def test_a_gateway_that_was_followed_says_so_and_answers_nothing_more(broker: Broker, tmp_path: Path) -> None:
+def test_a_superseded_gateway_reports_that_and_answers_nothing_more(broker: Broker, tmp_path: Path) -> None:
     for folder in (older := tmp_path / "older", newer := tmp_path / "newer"):
         folder.mkdir()
     ledger, topic = url(broker, "followed"), broker.topic().topic
@@ -87,7 +87,7 @@ def test_a_gateway_that_was_followed_says_so_and_answers_nothing_more(broker: Br
             assert write(second, topic, ["a", "b"]) == 1
 
 
-def test_a_gateway_that_slept_while_it_was_followed_tells_nothing_that_it_remembers(
+def test_a_gateway_that_slept_while_it_was_superseded_answers_nothing_from_memory(
     broker: Broker, tmp_path: Path
 ) -> None:
     for folder in (older := tmp_path / "older", newer := tmp_path / "newer"):

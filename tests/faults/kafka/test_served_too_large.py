@@ -78,7 +78,7 @@ def in_one_group(broker: Broker, gateway: GatewayProcess, *requests: Request) ->
         return [one.result() for one in asked]
 
 
-def test_who_brings_what_its_topic_takes_no_more_is_told_413_and_all_others_in_its_group_200(
+def test_a_request_too_large_for_its_topic_gets_413_and_all_others_in_its_group_200(
     broker: Broker, gateway: GatewayProcess
 ) -> None:
     small, there = broker.topic(), broker.topic()
@@ -106,7 +106,7 @@ def test_who_brings_what_its_topic_takes_no_more_is_told_413_and_all_others_in_i
 
 
 @pytest.mark.parametrize("kind", [a_produce, a_commit])
-def test_what_was_refused_is_written_once_when_its_topic_takes_it(
+def test_refused_rows_are_written_once_when_their_topic_accepts_them(
     broker: Broker, gateway: GatewayProcess, kind: Callable[..., Request]
 ) -> None:
     topic = broker.topic()
@@ -122,7 +122,7 @@ def test_what_was_refused_is_written_once_when_its_topic_takes_it(
     assert broker.committed(topic) == [*before, LARGE.encode()]
 
 
-def test_a_topic_of_the_gateway_that_takes_less_is_named_and_all_goes_on_when_it_is_raised(
+def test_a_topic_of_the_gateway_with_a_lower_limit_is_named_and_everything_continues_when_it_is_raised(
     broker: Broker, gateway: GatewayProcess
 ) -> None:
     """The ledger's frames and the stages in turn, without a restart."""

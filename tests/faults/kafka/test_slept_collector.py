@@ -50,7 +50,7 @@ def lows(prefix: Prefix) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("collects", [False, True], ids=["that goes on", "that collects too"])
-async def test_a_deletion_that_comes_behind_a_successor_takes_nothing_from_it(
+async def test_a_deletion_after_a_successor_removes_nothing_of_its_records(
     prefix: Prefix, proxy: KafkaProxy, collects: bool
 ) -> None:
     """The deletion waits in the proxy, as it would if the owner's process were stopped before sending it."""
@@ -72,7 +72,7 @@ async def test_a_deletion_that_comes_behind_a_successor_takes_nothing_from_it(
         assert await entries(again.ledger) == [*there, b"d"]
 
 
-async def test_nothing_is_deleted_before_the_frame_that_stands_for_it_is_committed(
+async def test_nothing_is_deleted_before_the_frame_that_replaces_it_is_committed(
     prefix: Prefix, proxy: KafkaProxy
 ) -> None:
     """The upkeep continues in the meantime; the owner is superseded before its commit arrives."""

@@ -71,7 +71,7 @@ async def test_a_commit_reads_nothing_back_that_is_held(broker: Broker) -> None:
 
 
 @pytest.mark.slow
-async def test_what_is_held_and_what_is_read_back_come_in_the_order_of_the_batch(broker: Broker) -> None:
+async def test_cached_and_read_back_rows_come_in_the_order_of_the_batch(broker: Broker) -> None:
     partition, ranges = broker.topic(), [range_of(str(number) * 400_000) for number in range(4)]
     async with Prefix(broker, "bare_key=yes&stage_cache_mib=1").opened() as opened:
         for one in ranges:
@@ -84,7 +84,7 @@ async def test_what_is_held_and_what_is_read_back_come_in_the_order_of_the_batch
 
 
 @pytest.mark.slow
-async def test_what_was_given_up_or_never_written_is_not_held(broker: Broker, proxy: KafkaProxy) -> None:
+async def test_dropped_or_unwritten_rows_are_not_cached(broker: Broker, proxy: KafkaProxy) -> None:
     dropped, refused, kept = range_of("dropped"), range_of("refused"), range_of("kept")
     async with Prefix(broker, CACHED).opened(proxied=True) as opened:
         await opened.ledger.append([b"staged"], [dropped])

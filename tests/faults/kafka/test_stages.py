@@ -56,7 +56,7 @@ async def test_a_stage_that_is_given_up_while_others_are_deleted_goes_with_the_n
         assert second < broker.low(stages) <= last
 
 
-async def test_what_is_published_as_it_is_written_lies_apart(broker: Broker) -> None:
+async def test_rows_published_as_they_are_written_are_kept_apart(broker: Broker) -> None:
     """Archives are kept for long, and would prevent the deletion of every later stage."""
     prefix = Prefix(broker)
     async with prefix.opened() as opened:

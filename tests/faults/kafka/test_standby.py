@@ -22,11 +22,11 @@ def gateway(broker: Broker, folder: Path, prefix: str, *arguments: str) -> Gatew
     return GatewayProcess(folder, "--standby", *arguments, ledger=url(broker, prefix))
 
 
-def test_who_stands_by_answers_nobody_and_takes_over_when_the_owner_is_killed(broker: Broker, tmp_path: Path) -> None:
+def test_a_standby_answers_no_request_and_takes_over_when_the_owner_is_killed(broker: Broker, tmp_path: Path) -> None:
     take_over_from_a_killed_owner(lambda name: gateway(broker, tmp_path / name, "killed"))
 
 
-def test_of_two_that_stand_by_one_serves_and_an_orderly_stop_hands_over(broker: Broker, tmp_path: Path) -> None:
+def test_one_of_two_standbys_serves_and_an_orderly_stop_hands_over(broker: Broker, tmp_path: Path) -> None:
     # There is no owner, so one of them takes over at once.
     three = [gateway(broker, tmp_path / name, "stopped") for name in ("one", "two", "three")]
     left = list(three)
@@ -48,7 +48,7 @@ def test_of_two_that_stand_by_one_serves_and_an_orderly_stop_hands_over(broker: 
             one.__exit__()
 
 
-def test_a_paused_owner_that_wakes_behind_its_successor_grants_nothing_and_stands_by(
+def test_a_paused_owner_that_wakes_after_its_successor_grants_nothing_and_becomes_a_standby(
     broker: Broker, tmp_path: Path
 ) -> None:
     wake_after_a_successor(lambda name: gateway(broker, tmp_path / name, "paused"))

@@ -115,7 +115,7 @@ async def test_a_standby_holds_the_ledger_against_its_witness(prefix: Prefix, br
             await anext(followed.batches)
 
 
-async def test_a_transaction_that_its_owner_left_open_holds_nobody_up(prefix: Prefix, broker: Broker) -> None:
+async def test_a_transaction_left_open_by_its_owner_blocks_no_reader(prefix: Prefix, broker: Broker) -> None:
     async with prefix.opened() as owner:
         await owner.ledger.append([b"a"], [])
         dying = AIOKafkaProducer(
@@ -135,7 +135,9 @@ async def test_a_transaction_that_its_owner_left_open_holds_nobody_up(prefix: Pr
         await dying.stop()
 
 
-async def test_what_a_standby_has_read_does_not_vouch_for_a_topic_that_lost_it(prefix: Prefix, broker: Broker) -> None:
+async def test_the_entries_read_by_a_standby_do_not_vouch_for_a_topic_that_lost_them(
+    prefix: Prefix, broker: Broker
+) -> None:
     async with waiting(prefix) as (followed, _, going):
         remove(broker, prefix.frames)
         make(broker, prefix.frames)

@@ -53,7 +53,7 @@ def wanted(*names: str) -> Counter[bytes]:
     return Counter(f"value of {name}".encode() for name in names)
 
 
-def test_rows_with_ids_are_written_once_whoever_writes_them(broker: Broker, gateway: GatewayProcess) -> None:
+def test_rows_with_ids_are_written_once_whatever_the_writer(broker: Broker, gateway: GatewayProcess) -> None:
     topic = broker.topic(3).topic
     with client_of(gateway) as client:
         for names in (["a", "b", "c"], ["b", "c", "d"], ["d"]):
@@ -149,7 +149,7 @@ def test_a_stage_without_its_first_chunk_is_missing(broker: Broker, gateway: Gat
     assert values(broker, topic) == Counter()
 
 
-def test_what_was_staged_survives_the_gateway(broker: Broker, tmp_path: Path) -> None:
+def test_staged_rows_survive_the_gateway(broker: Broker, tmp_path: Path) -> None:
     topic = broker.topic(2).topic
     with GatewayProcess(tmp_path, ledger=url(broker, "survives")) as gateway, client_of(gateway) as client:
         batch = Batch(client, topic)
@@ -216,7 +216,7 @@ def test_a_topic_that_takes_just_the_batches_that_are_written_is_written(
         assert attempt.produce(topic, rows_of("a")).rows == 1
 
 
-def test_reading_back_says_where_the_rows_are(broker: Broker, gateway: GatewayProcess) -> None:
+def test_reading_back_names_where_the_rows_are(broker: Broker, gateway: GatewayProcess) -> None:
     topic = broker.topic().topic
     with client_of(gateway) as client:
         with client.attempt() as attempt:

@@ -79,7 +79,7 @@ async def test_an_owner_writes_them_without_an_append(prefix: Prefix, broker: Br
     assert broker.committed(partition) == [b"a", b"b"]
 
 
-async def test_what_one_opener_has_left_undone_the_next_one_does(prefix: Prefix, broker: Broker) -> None:
+async def test_markers_left_open_by_one_opener_are_written_by_the_next(prefix: Prefix, broker: Broker) -> None:
     partition = broker.topic()
     await send(prefix, partition.topic, "a")
     forget_markers(broker, partition.topic)

@@ -93,7 +93,7 @@ def test_the_id_is_found_beside_or_in_a_value_that_a_registry_knows(
         assert (counted["ids"], counted["duplicates"], counted["without_id"]) == (ROWS - 1, 1, 0)
 
 
-def test_a_registry_that_fails_meanwhile_costs_no_input_and_the_same_command_goes_on(
+def test_a_registry_that_fails_meanwhile_costs_no_input_and_the_same_command_continues(
     broker: Broker, gateway: GatewayProcess, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("oncegate.verifier.sources.registry.RETRIES", 0)
@@ -119,7 +119,7 @@ def test_a_registry_that_fails_meanwhile_costs_no_input_and_the_same_command_goe
     assert not (tmp_path / "state").exists()
 
 
-def test_brokers_that_want_more_than_the_address_says_are_named(
+def test_brokers_that_require_more_than_the_address_has_are_named(
     broker: Broker, gateway: GatewayProcess, tmp_path: Path
 ) -> None:
     topic = broker.topic().topic

@@ -118,7 +118,7 @@ async def test_a_broker_that_takes_the_client_after_all_gives_a_wait_its_time_ba
         await wait_until(lambda: asyncio.get_running_loop().time() > ends_s + 0.1)
 
 
-async def test_a_refusal_of_before_is_not_told_of_what_fails_later(watch: Watch) -> None:
+async def test_an_earlier_refusal_is_not_reported_for_a_later_failure(watch: Watch) -> None:
     watch.not_connected(ONE, REFUSED)
     assert watch.refusal(TimeoutError()) is not None
     watch.begin()
@@ -131,7 +131,7 @@ async def test_a_broker_that_takes_the_client_again_refuses_it_no_more(watch: Wa
     assert watch.refusal(TimeoutError()) is None
 
 
-async def test_an_error_that_says_what_it_is_is_no_refusal(watch: Watch) -> None:
+async def test_an_error_with_its_own_meaning_is_no_refusal(watch: Watch) -> None:
     watch.not_connected(ONE, REFUSED)
     assert watch.refusal(MessageSizeTooLargeError()) is None
     assert watch.refusal(KafkaConnectionError("Unable to bootstrap")) is not None
@@ -144,7 +144,7 @@ async def test_a_connection_that_only_broke_ends_no_wait(watch: Watch) -> None:
     assert watch.refusal(TimeoutError()) is None
 
 
-async def test_a_quota_that_was_over_before_the_transaction_began_is_not_told(watch: Watch) -> None:
+async def test_a_quota_that_ended_before_the_transaction_began_is_not_reported(watch: Watch) -> None:
     watch.answered(SimpleNamespace(throttle_time_ms=1))
     assert watch.is_throttled
     over_s = asyncio.get_running_loop().time() + 0.001
@@ -157,7 +157,7 @@ async def test_a_quota_that_was_over_before_the_transaction_began_is_not_told(wa
     assert "for 60000 ms at a time" in watch.quota()
 
 
-async def test_an_answer_without_a_quota_says_nothing(watch: Watch) -> None:
+async def test_an_answer_without_a_quota_reports_nothing(watch: Watch) -> None:
     for answer in (SimpleNamespace(), SimpleNamespace(throttle_time_ms=0)):
         watch.answered(answer)
     assert not watch.is_throttled

@@ -43,7 +43,7 @@ def copy_of(data: Path, disk: Disk | None = None) -> Path:
     return data.with_name("restored")
 
 
-async def test_a_restored_copy_holds_all_and_goes_on_under_a_new_id(data) -> None:
+async def test_a_restored_copy_has_everything_and_continues_under_a_new_id(data) -> None:
     whole = await fill(data, [produce(number) for number in range(8)])
     copied = backup(str(data), str(data.with_name("backup")))
     restored = restore(str(data.with_name("backup")), str(data.with_name("new")))
@@ -116,7 +116,7 @@ async def test_a_backup_beside_a_writer_that_drops_and_collects_is_whole(data, n
     assert await look(data) == seen[-1]
 
 
-async def test_what_a_backup_held_back_is_removed_after_it(data, monkeypatch) -> None:
+async def test_files_kept_for_a_backup_are_removed_after_it(data, monkeypatch) -> None:
     monkeypatch.setattr(ledgers_module, "WITNESS_SYNC_S", 0.01)
     async with opened_at(data, create=True) as ledger:
         for n in range(9):
@@ -221,7 +221,7 @@ class Corrupting(QuietDisk):
 
 
 @pytest.mark.parametrize("suffix", [".seg", "-00000001.out", "-00000002.out", "key.tmp"])
-async def test_what_was_copied_wrongly_is_never_given_its_name(data, source, suffix) -> None:
+async def test_wrong_copies_are_never_given_their_name(data, source, suffix) -> None:
     with pytest.raises((LedgerDamaged, LedgerDown)):
         restore(str(source), str(data.with_name("new")), disk=Corrupting(suffix))
     assert not data.with_name("new").exists()
@@ -290,7 +290,7 @@ async def test_a_file_missing_from_a_backup_is_refused(data, source) -> None:
             shutil.rmtree(left)
 
 
-async def test_what_is_not_empty_is_never_restored_or_backed_up_into(data, source) -> None:
+async def test_a_non_empty_folder_is_never_restored_or_backed_up_into(data, source) -> None:
     before = everything(data.parent)
     with pytest.raises(BadRequest, match="exists and is not empty"):
         restore(str(source), str(data), str(data.with_name("w")))

@@ -36,7 +36,7 @@ def test_many_topics_and_ranges_that_wait_are_small_pieces_too() -> None:
     assert list(found.topics()) == list(catalog.topics())
 
 
-def test_pieces_say_what_was_there_when_they_were_asked_for() -> None:
+def test_pieces_hold_the_catalog_at_the_time_of_the_request() -> None:
     catalog = catalog_of(3)
     pieces = catalog.pieces()
     catalog.apply(Wrote(b"later" * 3 + b".", 1, Location(2, 1, 0, 1, bytes(32))))

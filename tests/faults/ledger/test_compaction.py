@@ -69,7 +69,7 @@ async def test_whole_segments_are_given_back_and_the_old_state_is(tmp_path, smal
     assert names(data, "aside") == []
 
 
-async def test_a_state_that_comes_to_no_end_leaves_no_file_and_the_ledger_goes_on(tmp_path) -> None:
+async def test_a_snapshot_that_never_ends_leaves_no_file_and_the_ledger_continues(tmp_path) -> None:
     async def broken() -> AsyncIterator[bytes]:
         for number in range(5):
             yield bytes([number]) * PIECE_BYTES
@@ -256,7 +256,7 @@ async def test_files_that_are_held_while_it_opens_stay_and_the_next_opening_remo
     assert "00000001.seg" not in names(copy, suffix=".seg")
 
 
-async def test_what_was_moved_aside_goes_some_openings_later(tmp_path) -> None:
+async def test_files_moved_aside_are_removed_some_openings_later(tmp_path) -> None:
     data = tmp_path / "data"
     async with opened_at(data, create=True) as ledger:
         await ledger.append(*produce(0))

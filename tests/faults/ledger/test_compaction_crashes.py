@@ -113,7 +113,7 @@ def open_quickly(folder: Path, state: State, *, create: bool = False) -> object:
         shutil.rmtree(here)
 
 
-async def test_a_power_failure_between_any_two_steps_opens_and_goes_on(fast_folder, small_segments) -> None:
+async def test_a_power_failure_between_any_two_steps_opens_and_continues(fast_folder, small_segments) -> None:
     """Only synced data is left, or all names too; the ledger then compacts again."""
     ops, seen = await record(fast_folder / "origin")
     crashes, acknowledged, tried = Crashes(fast_folder / "origin"), 0, 0

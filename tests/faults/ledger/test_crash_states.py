@@ -76,7 +76,7 @@ async def test_every_crash_state_opens_to_before_or_after(fast_folder, appends) 
     assert hits["after"] >= len(appends)
 
 
-async def test_a_ledger_recovered_from_a_torn_append_goes_on(fast_folder) -> None:
+async def test_a_ledger_recovered_from_a_torn_append_continues(fast_folder) -> None:
     """A torn append is permanently gone: neither the next append nor its output file is mixed up with it."""
     ops, _ = await record(fast_folder / "origin", OUTPUTS)
     crashes, rng, states, acknowledged = Crashes(fast_folder / "origin"), random.Random(SEED), {}, 0

@@ -76,7 +76,7 @@ async def test_a_new_folder_whose_witness_cannot_be_leaves_nothing_and_one_that_
 
 
 @pytest.mark.parametrize("inside", ["data/new", "data.witness/new", "data/default/0/new"])
-async def test_a_new_folder_does_not_lie_in_another_one(tmp_path, inside) -> None:
+async def test_a_new_folder_is_not_inside_another_one(tmp_path, inside) -> None:
     assert await look(tmp_path / "data", create=True) == Seen((), ())
     before = names_of(tmp_path)
     found = await look(tmp_path / inside, create=True)
@@ -105,7 +105,7 @@ async def test_an_empty_volume_is_as_good_as_no_folder(tmp_path) -> None:
     assert await look(tmp_path / "data", create=True) == Seen((), ())
 
 
-async def test_the_witness_may_not_lie_in_what_it_watches(tmp_path) -> None:
+async def test_the_witness_may_not_be_in_the_folder_that_it_guards(tmp_path) -> None:
     with pytest.raises(BadRequest, match="what takes one would take both"):
         async with open_log(str(tmp_path / "data"), create=True, witness=str(tmp_path / "data/w")):
             pass
@@ -268,7 +268,7 @@ async def test_another_key_is_refused(tmp_path) -> None:
 @pytest.mark.parametrize(
     "gone", ["data", "data/default", "data/default/0", "data.witness", "data.witness/default.witness"]
 )
-async def test_what_somebody_still_knows_is_never_begun_anew(tmp_path, gone, create) -> None:
+async def test_a_ledger_that_is_still_known_elsewhere_is_never_recreated(tmp_path, gone, create) -> None:
     data = tmp_path / "data"
     await fill(data, SOME)
     shutil.rmtree(tmp_path / gone) if (tmp_path / gone).is_dir() else (tmp_path / gone).unlink()

@@ -148,7 +148,7 @@ async def test_wherever_the_disk_fails_a_repeat_or_a_start_ends_it(fast_folder: 
     assert number > 15, "the disk failed at each call"
 
 
-async def test_a_full_disk_refuses_before_anything_is_moved_and_says_so(tmp_path: Path) -> None:
+async def test_a_full_disk_refuses_before_anything_is_moved_and_reports_that(tmp_path: Path) -> None:
     await make(tmp_path / "data")
     disk = FailingDisk()
     async with open_log(str(tmp_path / "data"), disk=disk) as ledgers:
@@ -187,7 +187,7 @@ def broken(*_: object) -> None:
     raise OSError(errno.EIO, "injected")
 
 
-async def test_what_is_deleted_while_it_is_copied_or_verified_is_left_out(
+async def test_a_ledger_deleted_during_a_copy_or_verification_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tmp_path / "data"

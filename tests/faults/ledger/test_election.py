@@ -69,7 +69,7 @@ async def until(so: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("holder", ["", "another"])
-async def test_where_nobody_is_or_the_last_one_said_goodbye_a_standby_is_next_at_once(holder: str) -> None:
+async def test_without_an_owner_or_after_its_goodbye_a_standby_is_next_at_once(holder: str) -> None:
     listed = List(holder)
     listed.listed.beats = {holder: Beat(7, gone=True)} if holder else {}
     async with standing_by(listed, 600_000) as (election, _):
@@ -79,7 +79,7 @@ async def test_where_nobody_is_or_the_last_one_said_goodbye_a_standby_is_next_at
     assert listed.listed.beats[election.gateway].gone
 
 
-async def test_who_beats_is_followed_by_nobody_and_who_is_silent_is() -> None:
+async def test_an_owner_that_beats_is_not_superseded_and_a_silent_one_is() -> None:
     listed = List("another")
     async with standing_by(listed) as (election, _):
         for number in range(4):
@@ -128,7 +128,7 @@ async def test_a_standby_that_was_late_is_not_chosen() -> None:
         assert election.described() == "gateway first owns the ledgers"
 
 
-async def test_a_holder_that_was_followed_is_told_once_and_stands_by_again() -> None:
+async def test_a_superseded_holder_is_notified_once_and_becomes_a_standby() -> None:
     listed = List()
     async with standing_by(listed, 600_000) as (election, followed):
         assert await election.wait_for(WAIT_S)
@@ -155,7 +155,7 @@ async def test_an_opener_that_was_followed_before_it_looked_does_not_become_the_
             election.lead(listed.listed)
 
 
-async def test_an_opener_that_was_followed_before_it_looked_is_told() -> None:
+async def test_an_opener_superseded_before_it_looked_gets_an_error() -> None:
     listed, followed = List(), list[str]()
     election = Election(listed, 600_000, lambda error: followed.append(error.detail))
     assert election.lead(listed.listed)

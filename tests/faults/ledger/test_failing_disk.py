@@ -121,7 +121,7 @@ async def test_a_file_whose_sync_failed_is_never_written_or_synced_again(tmp_pat
     assert isinstance(await look(tmp_path / "data"), Seen)
 
 
-async def test_what_is_served_after_a_failed_sync_survives_the_power_failing(tmp_path) -> None:
+async def test_data_served_after_a_failed_sync_survives_a_power_failure(tmp_path) -> None:
     """After a failed sync the page cache still shows the frame, and recovery reads the page cache.
 
     Recovery therefore copies the last segment and syncs the copy: everything it serves must be on the disk itself.
@@ -147,7 +147,7 @@ async def test_what_is_served_after_a_failed_sync_survives_the_power_failing(tmp
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT], ids=errno.errorcode.get)
 @pytest.mark.parametrize("number", range(1, 5))
-async def test_a_full_disk_refuses_and_the_ledger_goes_on(tmp_path, number, code) -> None:
+async def test_a_full_disk_refuses_and_the_ledger_continues(tmp_path, number, code) -> None:
     """Each of the writes (three ranges, the frame): half of it lands, and all of it is undone."""
     seen, failed, _ = await provoke(tmp_path / "data", Trouble("write", number, code), STAGE)
     assert isinstance(failed, LedgerFull)
@@ -218,7 +218,7 @@ async def test_an_error_while_opening_loses_nothing(tmp_path, call) -> None:
             assert await look(data) == seen
 
 
-async def test_an_unreadable_range_is_told_from_a_damaged_one(tmp_path) -> None:
+async def test_an_unreadable_range_differs_from_a_damaged_one(tmp_path) -> None:
     trouble = Trouble("read", 1, errno.EIO, "outputs")
     disk = FailingDisk(trouble)
     async with open_log(str(tmp_path / "data"), create=True, disk=disk) as ledgers, ledgers.open("default") as opened:

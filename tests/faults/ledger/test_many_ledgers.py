@@ -77,7 +77,7 @@ def test_a_strand_makes_its_calls_in_order_one_at_a_time_and_strands_side_by_sid
         assert made == [list(range(200))] * 3
 
 
-def test_a_call_that_raises_is_told_to_who_waits_and_the_strand_goes_on() -> None:
+def test_a_call_that_raises_is_reported_to_its_caller_and_the_strand_continues() -> None:
     with ThreadPoolExecutor(1) as pool:
         strand = Strand(pool)
         with pytest.raises(ZeroDivisionError):

@@ -41,7 +41,7 @@ async def test_a_stream_shares_a_file_and_ranges_begin_on_blocks(tmp_path) -> No
     ]
 
 
-async def test_a_stream_goes_on_in_a_new_file_once_one_is_full_to_the_last_block(tmp_path, monkeypatch) -> None:
+async def test_a_stream_continues_in_a_new_file_once_one_is_full_to_the_last_block(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(outputs, "FILE_BYTES", 2 * BLOCK_BYTES)
     data = tmp_path / "data"
     async with open_log(str(data), create=True, disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
@@ -183,7 +183,7 @@ async def test_entries_are_replayed_from_any_position_over_many_segments(tmp_pat
         assert [one.body async for batch in begun for one in batch][:33] == [one.body for one in every]
 
 
-async def test_a_fetch_that_meets_a_trim_is_told_so(tmp_path, monkeypatch) -> None:
+async def test_a_fetch_that_meets_a_trim_gets_an_error(tmp_path, monkeypatch) -> None:
     data = tmp_path / "data"
     async with open_log(str(data), create=True, disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
         ledger = opened.ledger

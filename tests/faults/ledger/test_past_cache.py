@@ -48,7 +48,7 @@ def check(path: Path, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_large_range_is_read_back_and_what_lies_around_it_is_as_it_was(tmp_path: Path, size: int) -> None:
+def test_a_large_range_is_read_back_and_its_surroundings_are_unchanged(tmp_path: Path, size: int) -> None:
     check(tmp_path / "file", size)
 
 
@@ -68,9 +68,7 @@ def test_a_file_system_that_cannot_do_without_its_cache_is_written_through_it(
 
 
 @pytest.mark.parametrize("taken", [0, BLOCK_BYTES, "EINVAL"])
-def test_what_was_taken_in_part_or_not_at_all_is_written_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: Any
-) -> None:
+def test_partial_and_missing_writes_are_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: Any) -> None:
     real, refused = os.pwritev, []
 
     def partly(fd: int, parts: Any, offset: int) -> int:
@@ -86,7 +84,7 @@ def test_what_was_taken_in_part_or_not_at_all_is_written_again(
     assert refused == [taken]
 
 
-def test_a_full_disk_is_told_and_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_and_not_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(fd: int, parts: Any, offset: int) -> int:
         raise OSError(errno.ENOSPC, "injected")
 

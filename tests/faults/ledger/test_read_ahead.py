@@ -74,7 +74,7 @@ async def test_an_error_comes_after_what_was_before_it(count: int, thread: Execu
 
 
 @pytest.mark.parametrize("taken", [0, 1, 7])
-async def test_whoever_stops_early_leaves_no_reader_behind(taken: int, thread: Executor) -> None:
+async def test_stopping_early_leaves_no_reader(taken: int, thread: Executor) -> None:
     """The source has many more items than are read ahead; it is closed too."""
     closed: list[bool] = []
 

@@ -34,7 +34,7 @@ async def append_until_full(ledger: Ledger, first: int, size_bytes: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
-async def test_a_full_disk_refuses_keeps_all_and_goes_on_when_there_is_room(small_disk) -> None:
+async def test_a_full_disk_refuses_keeps_all_and_continues_when_there_is_room(small_disk) -> None:
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(6 << 20))
     data = small_disk / "data"

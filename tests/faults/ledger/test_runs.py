@@ -102,7 +102,7 @@ async def opened(folder: Path, state: State) -> Held:
 
 @pytest.mark.parametrize("call", ["create", "write", "sync", "rename", "sync_folder"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO], ids=errno.errorcode.get)
-async def test_a_run_on_a_failing_disk_was_written_or_not_and_the_ledger_goes_on(tmp_path, call, code) -> None:
+async def test_a_run_on_a_failing_disk_was_written_or_not_and_the_ledger_continues(tmp_path, call, code) -> None:
     """Each call of each kind fails once. After LedgerFull nothing has changed."""
     said = set()
     for number in range(1, 9):

@@ -22,7 +22,7 @@ def some_ids(seed: int, count: int, archive: int) -> np.ndarray:
     return sorted_records(ids)
 
 
-async def test_ids_are_found_in_what_lies_on_the_disk_merged_and_filtered(tmp_path) -> None:
+async def test_ids_are_found_in_merged_and_filtered_runs_on_the_disk(tmp_path) -> None:
     """Written by one process, merged and saved again, opened by the next. An open run outlives its name."""
     parts = [some_ids(number, 30_000, number) for number in range(3)]
     data = tmp_path / "data"

@@ -78,7 +78,7 @@ async def test_a_lost_witness_can_be_accepted_and_damage_cannot(tmp_path) -> Non
         accept(str(tmp_path / "nothing"))
 
 
-async def test_what_is_in_use_is_not_accepted(tmp_path) -> None:
+async def test_a_folder_in_use_is_not_accepted(tmp_path) -> None:
     async with open_log(str(tmp_path / "data"), create=True):
         with pytest.raises(LedgerBusy):
             accept(str(tmp_path / "data"))
@@ -109,7 +109,7 @@ async def test_dump_shows_everything_also_of_a_ledger_in_use(tmp_path) -> None:
     assert next(item for item in items if item.kind == "Wrote").fields["file"] == "00000001-00000001.out"
 
 
-async def test_dump_says_where_the_damage_is(tmp_path) -> None:
+async def test_dump_shows_where_the_damage_is(tmp_path) -> None:
     data = tmp_path / "data"
     await fill(data, [produce(number) for number in range(5)])
     segment = data / "default/0/00000002.seg"

@@ -33,7 +33,7 @@ def test_ranges_come_in_their_order(tmp_path: Path, count: int) -> None:
     ]
 
 
-def test_what_stands_before_the_first_that_is_damaged_comes_and_then_which_it_is(tmp_path: Path) -> None:
+def test_ranges_before_the_first_damaged_one_come_first_and_then_the_damage(tmp_path: Path) -> None:
     places = ranges(tmp_path, 20)
     path = output_path(tmp_path, FILE)
     data = bytearray(path.read_bytes())
@@ -46,7 +46,7 @@ def test_what_stands_before_the_first_that_is_damaged_comes_and_then_which_it_is
     assert [data[0] for data in before] == list(range(7))
 
 
-def test_whoever_reads_no_further_leaves_no_thread(tmp_path: Path) -> None:
+def test_stopping_to_read_leaves_no_thread(tmp_path: Path) -> None:
     reading = read_ranges(Disk(), tmp_path, ranges(tmp_path, 20))
     next(reading)
     reading.close()

@@ -18,7 +18,7 @@ from tests.support.ledger_tools import (
 )
 
 
-async def test_verify_tells_of_each_ledger_and_touches_nothing(data) -> None:
+async def test_verify_reports_each_ledger_and_touches_nothing(data) -> None:
     async with opened_at(data, create=True) as ledger:
         for number in range(6):
             await ledger.append(*produce(number))
@@ -61,7 +61,7 @@ async def test_verify_refuses_what_is_damaged(data, source, file) -> None:
     assert isinstance(refused.error, LedgerDamaged | KeyMismatch)
 
 
-async def test_what_others_say_about_the_entries_refuses_a_ledger(data, source) -> None:
+async def test_contradicting_files_refuse_a_ledger(data, source) -> None:
     def also(ledger: VerifiedLedger) -> None:
         assert [one.body for one in ledger.entries()] == [b"state", b"entry 3", b"entry 4", b"entry 5", b"staged"]
         raise LedgerDamaged("entry 1 of the ledger makes no sense")
@@ -71,7 +71,7 @@ async def test_what_others_say_about_the_entries_refuses_a_ledger(data, source) 
     assert "makes no sense" in refused.error.detail
 
 
-def test_a_backup_is_no_data_folder_and_says_what_makes_one_of_it(tmp_path: Path) -> None:
+def test_a_backup_is_no_data_folder_and_names_the_verb_that_makes_one_of_it(tmp_path: Path) -> None:
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / "BACKUP").write_text("whatever")
     with pytest.raises(BadRequest, match="is a backup: `oncegate restore --from"):

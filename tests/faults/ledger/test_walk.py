@@ -72,7 +72,7 @@ async def test_a_bad_last_frame_of_the_last_segment_is_a_torn_append(shard, at) 
     assert entries(shard) == 5
 
 
-async def test_zeros_and_an_unfinished_append_behind_the_last_frame_are_cut(shard) -> None:
+async def test_zeros_and_an_unfinished_append_after_the_last_frame_are_cut(shard) -> None:
     damage(shard, 3, lambda data: data.extend(bytes(3 * BLOCK_BYTES)))
     assert entries(shard) == 6
     damage(shard, 3, put(5 * BLOCK_BYTES, b"second block of a frame whose first never landed"))

@@ -27,7 +27,7 @@ class Meanwhile(Disk):
         self.synced += 1
 
 
-def test_what_is_seen_while_a_sync_runs_is_synced_by_the_next(tmp_path: Path) -> None:
+def test_positions_seen_during_a_sync_are_synced_by_the_next(tmp_path: Path) -> None:
     """A thread syncs each second while appends are seen in another: the power may fail a second later."""
     disk, path = Meanwhile(), tmp_path / "default.witness"
     create_witness(disk, path, LEDGER, 1, end(0))

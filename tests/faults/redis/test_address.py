@@ -8,7 +8,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.ledgers.redis.address import parse_address
 
 
-def test_an_address_says_where_ledgers_are_and_how_they_are_kept() -> None:
+def test_an_address_has_the_location_of_ledgers_and_their_options() -> None:
     address = parse_address("//redis.example:6379/ids?bare_key=yes&wait_replicas=1&db=3")
     assert (address.host, address.port, address.prefix, address.db) == ("redis.example", 6379, "ids", 3)
     assert (address.bare_key, address.wait_replicas, address.shown) == (True, 1, "redis://redis.example:6379/ids")
@@ -45,7 +45,7 @@ def test_options_of_tls_do_nothing_without_it(tmp_path: Path) -> None:
         parse_address(place)
 
 
-def test_a_password_stands_in_its_file(tmp_path: Path) -> None:
+def test_a_password_is_in_its_file(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("secret\n")
     address = parse_address(f"//localhost:6379/ids?bare_key=yes&password_file={tmp_path / 'password'}")
     assert address.password() == "secret"

@@ -63,7 +63,7 @@ async def test_a_standby_knows_what_a_failover_lost_though_its_owner_is_gone(
                 await Standby(followed).opened()
 
 
-async def test_a_standby_is_told_by_what_it_read_though_another_history_has_gone_on(
+async def test_a_standby_detects_lost_entries_though_another_history_has_continued(
     server: RedisServer, replica: RedisServer, proxy: RedisProxy
 ) -> None:
     """Row D1: a gateway without that knowledge has appended in place of the lost entries."""

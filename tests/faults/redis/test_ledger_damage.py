@@ -27,7 +27,7 @@ async def is_damage(prefix: Prefix, says: str, at: RedisServer | RedisProxy | No
             pass
 
 
-async def test_a_flushed_server_is_told_by_the_next_append_and_by_each_opening(
+async def test_a_flushed_server_is_detected_by_the_next_append_and_by_each_opening(
     prefix: Prefix, server: RedisServer
 ) -> None:
     """Row D3: the running owner notices; after it has gone, the witness does."""
@@ -40,7 +40,7 @@ async def test_a_flushed_server_is_told_by_the_next_append_and_by_each_opening(
     await is_damage(prefix, "has no ledgers, and")
 
 
-async def test_a_flushed_server_is_told_without_an_append(prefix: Prefix, server: RedisServer) -> None:
+async def test_a_flushed_server_is_detected_without_an_append(prefix: Prefix, server: RedisServer) -> None:
     async with prefix.opened() as opened:
         server.run("FLUSHALL")
         opened.require_owner()
@@ -51,7 +51,7 @@ async def test_a_flushed_server_is_told_without_an_append(prefix: Prefix, server
             await opened.ledger.append([b"b"], [])
 
 
-async def test_a_server_that_is_away_is_told_without_an_append(prefix: Prefix, server: RedisServer) -> None:
+async def test_an_unavailable_server_is_detected_without_an_append(prefix: Prefix, server: RedisServer) -> None:
     async with prefix.opened() as opened:
         server.kill()
         try:
@@ -67,7 +67,7 @@ async def test_a_server_that_is_away_is_told_without_an_append(prefix: Prefix, s
             opened.require_owner()
 
 
-async def test_a_server_that_an_empty_one_replaced_is_told(prefix: Prefix, server: RedisServer) -> None:
+async def test_a_server_replaced_by_an_empty_one_is_detected(prefix: Prefix, server: RedisServer) -> None:
     """Row D3: a new connection returns none of the server's content before all of it was checked."""
     witness = str(prefix.witness)
     async with open_redis(prefix.place(), create=True, witness=witness) as ledgers:
@@ -94,7 +94,7 @@ async def test_a_list_that_others_made_on_an_emptied_server_is_refused_at_each_l
                 await ledgers._list.refresh()
 
 
-async def test_an_emptied_server_that_nobody_has_seen_is_taken_for_a_new_one(
+async def test_an_emptied_server_without_a_witness_is_taken_for_a_new_one(
     server: RedisServer, tmp_path: Path
 ) -> None:
     """Row D3, an undetectable case: without a witness a start knows nothing; the ledger is reported as new and
@@ -156,7 +156,7 @@ def put_back(server: RedisServer, files: Path) -> None:
     server.start()
 
 
-async def test_a_server_that_lost_its_last_appends_is_told_by_the_witness(
+async def test_a_server_that_lost_its_last_appends_is_detected_by_the_witness(
     prefix: Prefix, server: RedisServer, tmp_path: Path
 ) -> None:
     """Row D5: as after a power failure with appendfsync everysec, an old RDB file, or a restored backup."""
@@ -204,7 +204,7 @@ async def test_a_ledger_whose_listed_key_is_another_is_refused_and_no_frame_is_w
     assert server.run("XLEN", prefix.key("frames")) == before
 
 
-async def test_a_server_that_lost_its_last_appends_is_told_by_who_wrote_them(
+async def test_a_server_that_lost_its_last_appends_is_detected_by_their_writer(
     server: RedisServer, tmp_path: Path
 ) -> None:
     """Row D5: also without a file, while the gateway runs."""
@@ -225,7 +225,7 @@ async def test_a_server_that_lost_its_last_appends_is_told_by_who_wrote_them(
                 pass
 
 
-async def test_a_server_that_lost_its_last_appends_serves_where_nobody_knows_better(
+async def test_a_server_that_lost_its_last_appends_serves_if_there_is_no_evidence(
     server: RedisServer, tmp_path: Path
 ) -> None:
     """Row D5, an undetectable case: no witness, and a gateway that was not running. Clients' ledger positions may
@@ -236,7 +236,7 @@ async def test_a_server_that_lost_its_last_appends_serves_where_nobody_knows_bet
         assert await entries(opened.ledger) == [b"a"]
 
 
-async def test_a_restart_that_lost_nothing_is_read_anew_and_goes_on(prefix: Prefix, server: RedisServer) -> None:
+async def test_a_restart_without_losses_is_read_again_and_continues(prefix: Prefix, server: RedisServer) -> None:
     async with open_redis(prefix.place(), create=True, witness=str(prefix.witness)) as ledgers:
         async with ledgers.open("default") as opened:
             await opened.ledger.append([b"a"], [])
@@ -282,7 +282,7 @@ async def test_a_ledger_under_another_master_key_is_refused(server: RedisServer,
         assert opened.key == key
 
 
-async def test_a_gateway_says_whether_it_keeps_a_witness(server: RedisServer) -> None:
+async def test_a_gateway_reports_whether_it_keeps_a_witness(server: RedisServer) -> None:
     for place, witness in ((f"//{server.address}/w?bare_key=yes", None), (Prefix(server, None).place(), "/tmp/w")):
         with pytest.raises(BadRequest, match="--witness"):
             async with open_redis(place, create=True, witness=witness):

@@ -48,7 +48,9 @@ async def test_an_append_that_never_arrived_is_sent_again_and_written_once(prefi
         assert await entries(opened.ledger) == [b"a", b"b"]
 
 
-async def test_an_append_that_is_lost_twice_is_refused_and_the_next_goes_on(prefix: Prefix, proxy: RedisProxy) -> None:
+async def test_an_append_that_is_lost_twice_is_refused_and_the_next_one_succeeds(
+    prefix: Prefix, proxy: RedisProxy
+) -> None:
     async with prefix.opened(proxy) as opened:
         proxy.lose(APPEND)
         first = asyncio.ensure_future(opened.ledger.append([b"a"], []))
@@ -211,7 +213,7 @@ async def test_a_zombie_whose_connection_was_lost_does_not_take_the_ledger_back(
         await newer.ledger.append([b"and on"], [])
 
 
-async def test_a_zombie_whose_server_was_started_anew_does_not_take_the_ledger_back(
+async def test_a_zombie_whose_server_was_restarted_does_not_take_the_ledger_back(
     prefix: Prefix, server: RedisServer
 ) -> None:
     async with prefix.opened() as older:
@@ -223,7 +225,7 @@ async def test_a_zombie_whose_server_was_started_anew_does_not_take_the_ledger_b
 
 
 @pytest.mark.parametrize("is_done", [True, False])
-async def test_an_append_in_doubt_whose_owner_was_followed_is_told_as_what_it_is(
+async def test_an_append_in_doubt_of_a_superseded_owner_is_reported_with_its_outcome(
     prefix: Prefix, proxy: RedisProxy, is_done: bool
 ) -> None:
     async with prefix.opened(proxy) as older:
@@ -271,7 +273,7 @@ async def test_an_append_in_doubt_is_known_for_as_long_as_its_successor_keeps_th
                     await appending
 
 
-async def test_a_newer_owner_that_upkeep_finds_ends_a_ledger_behind_the_append_under_way(
+async def test_a_newer_owner_found_by_upkeep_ends_a_ledger_after_the_append_under_way(
     prefix: Prefix, proxy: RedisProxy
 ) -> None:
     async with prefix.opened(proxy) as opened:
@@ -383,7 +385,7 @@ async def test_a_witness_stays_with_the_later_owner_that_had_the_folder_first(
     assert next_start.seen == end
 
 
-async def test_what_a_newer_owner_has_replaced_and_deleted_is_no_damage(prefix: Prefix) -> None:
+async def test_records_replaced_and_deleted_by_a_newer_owner_are_no_damage(prefix: Prefix) -> None:
     async with prefix.opened() as first:
         await first.ledger.append([b"a"], [])
         async with prefix.opened() as second:
@@ -412,7 +414,7 @@ async def test_rows_that_a_refused_append_was_to_drop_leave_the_server_later(
         assert await entries(opened.ledger) == [b"a", b"b", b"d"]
 
 
-async def test_what_was_replaced_or_given_up_leaves_the_server(prefix: Prefix, server: RedisServer) -> None:
+async def test_replaced_or_dropped_keys_are_removed_from_the_server(prefix: Prefix, server: RedisServer) -> None:
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [range_of(1, 3), range_of(2, 3)])
         await opened.ledger.append([b"b"], [publish(0, 1)])

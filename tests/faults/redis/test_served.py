@@ -27,7 +27,7 @@ def write(gateway: GatewayProcess, ids: list[str], timeout_ms: int = 60_000) -> 
         return attempt.produce("t", rows, id_col="key").rows
 
 
-def test_what_was_written_is_known_and_read_after_each_kill(server: RedisServer, tmp_path: Path) -> None:
+def test_written_rows_are_known_and_read_after_each_kill(server: RedisServer, tmp_path: Path) -> None:
     """The gateway, the server, and both are killed; the rows are on the server too."""
     with gateway_at(server, "killed", tmp_path) as gateway:
         assert "NEW, EMPTY" in gateway.log
@@ -48,7 +48,7 @@ def test_what_was_written_is_known_and_read_after_each_kill(server: RedisServer,
         assert gateway.stop() == 0
 
 
-def test_a_server_that_was_started_anew_is_read_anew_and_all_goes_on(server: RedisServer, tmp_path: Path) -> None:
+def test_a_restarted_server_is_read_again_and_everything_continues(server: RedisServer, tmp_path: Path) -> None:
     with gateway_at(server, "anew", tmp_path) as gateway:
         assert write(gateway, ["a"]) == 1
         server.restart()
@@ -56,7 +56,9 @@ def test_a_server_that_was_started_anew_is_read_anew_and_all_goes_on(server: Red
         assert gateway.is_alive
 
 
-def test_a_server_that_is_away_or_full_is_told_and_all_goes_on_by_itself(server: RedisServer, tmp_path: Path) -> None:
+def test_an_unavailable_or_full_server_is_reported_and_everything_continues_by_itself(
+    server: RedisServer, tmp_path: Path
+) -> None:
     with gateway_at(server, "away", tmp_path) as gateway:
         assert write(gateway, ["a"]) == 1
         server.run("CONFIG", "SET", "maxmemory", 1)
@@ -75,7 +77,7 @@ def test_a_server_that_is_away_or_full_is_told_and_all_goes_on_by_itself(server:
         assert "Traceback" not in gateway.log
 
 
-def test_a_flushed_server_answers_nobody_and_is_told(server: RedisServer, tmp_path: Path) -> None:
+def test_a_flushed_server_answers_no_request_and_is_reported(server: RedisServer, tmp_path: Path) -> None:
     with gateway_at(server, "flushed", tmp_path) as gateway:
         assert write(gateway, ["a"]) == 1
         server.run("FLUSHALL")
@@ -88,7 +90,7 @@ def test_a_flushed_server_answers_nobody_and_is_told(server: RedisServer, tmp_pa
         assert "Traceback" not in gateway.log
 
 
-def test_a_flushed_server_is_told_where_nobody_asks_and_nothing_is_written(server: RedisServer, tmp_path: Path) -> None:
+def test_a_flushed_server_is_reported_without_any_request_or_write(server: RedisServer, tmp_path: Path) -> None:
     with gateway_at(server, "quiet", tmp_path) as gateway:
         assert write(gateway, ["a"]) == 1
         server.run("FLUSHALL")
@@ -97,7 +99,7 @@ def test_a_flushed_server_is_told_where_nobody_asks_and_nothing_is_written(serve
         assert "flushed" in gateway.log
 
 
-def test_a_server_that_is_away_while_nothing_is_written_is_told_until_it_is_back(
+def test_a_server_that_is_unavailable_without_writes_is_reported_until_it_is_back(
     server: RedisServer, tmp_path: Path
 ) -> None:
     with gateway_at(server, "quiet-away", tmp_path) as gateway:
@@ -125,7 +127,7 @@ def test_a_server_that_is_away_while_nothing_is_written_is_told_until_it_is_back
         assert write(gateway, ["a", "b", "c"]) == 1
 
 
-def test_a_policy_that_evicts_is_told_where_nothing_is_written(server: RedisServer, tmp_path: Path) -> None:
+def test_an_evicting_policy_is_reported_without_writes(server: RedisServer, tmp_path: Path) -> None:
     with gateway_at(server, "evicts", tmp_path) as gateway:
         server.run("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
         try:
@@ -136,7 +138,7 @@ def test_a_policy_that_evicts_is_told_where_nothing_is_written(server: RedisServ
         assert "allkeys-lru" in gateway.log
 
 
-def test_a_gateway_that_was_followed_says_so_and_answers_nothing_more(server: RedisServer, tmp_path: Path) -> None:
+def test_a_superseded_gateway_reports_that_and_answers_nothing_more(server: RedisServer, tmp_path: Path) -> None:
     with gateway_at(server, "followed", tmp_path / "older") as first:
         assert write(first, ["a"]) == 1
         with gateway_at(server, "followed", tmp_path / "newer") as second:

@@ -239,7 +239,7 @@ def witness_of(prefix: Prefix) -> str | None:
     return None if prefix.witness is None else str(prefix.witness)
 
 
-async def test_a_failover_that_lost_appends_is_told_and_nothing_serves(
+async def test_a_failover_that_lost_appends_is_reported_and_nothing_serves(
     prefix: Prefix, server: RedisServer, replica: RedisServer
 ) -> None:
     """Row D1: a replica whose link had stalled is promoted. The writer of the lost entries notices, later the
@@ -288,7 +288,7 @@ async def test_with_wait_replicas_nothing_is_acknowledged_that_a_failover_could_
         ({"appendonly": "no"}, "NOT DURABLE: appendonly no"),
     ],
 )
-async def test_what_an_append_outlives_is_told_as_the_server_has_it(
+async def test_the_durability_of_an_append_is_reported_as_the_server_has_it(
     tmp_path: Path, options: dict[str, str], says: str
 ) -> None:
     with RedisServer(tmp_path, **options) as server:

@@ -20,13 +20,13 @@ def gateway(server: RedisServer, folder: Path, prefix: str) -> GatewayProcess:
     return GatewayProcess(folder, "--standby", "--witness", str(folder / "witness"), ledger=url)
 
 
-def test_who_stands_by_answers_nobody_and_takes_over_soon_when_the_owner_is_killed(
+def test_a_standby_answers_no_request_and_takes_over_soon_when_the_owner_is_killed(
     server: RedisServer, tmp_path: Path
 ) -> None:
     take_over_from_a_killed_owner(lambda name: gateway(server, tmp_path / name, "killed"), TAKEOVER_S + BEYOND_S)
 
 
-def test_a_paused_owner_that_wakes_behind_its_successor_grants_nothing_and_stands_by(
+def test_a_paused_owner_that_wakes_after_its_successor_grants_nothing_and_becomes_a_standby(
     server: RedisServer, tmp_path: Path
 ) -> None:
     wake_after_a_successor(lambda name: gateway(server, tmp_path / name, "paused"))

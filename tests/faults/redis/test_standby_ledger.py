@@ -25,7 +25,7 @@ async def test_a_standby_keeps_its_promises(prefix: Prefix, check) -> None:
     await check(prefix)
 
 
-async def test_what_a_standby_has_read_does_not_vouch_for_a_stream_that_lost_it(
+async def test_the_entries_read_by_a_standby_do_not_vouch_for_a_stream_that_lost_them(
     prefix: Prefix, server: RedisServer
 ) -> None:
     async with waiting(prefix) as (followed, _, going):
@@ -54,7 +54,7 @@ async def test_rows_that_a_dead_owner_left_behind_are_deleted_by_its_successor(
     await following.__aexit__(None, None, None)
 
 
-async def test_who_was_chosen_and_is_late_takes_no_fence_behind_the_next_holder(
+async def test_a_late_elected_gateway_raises_no_fence_after_the_next_holder(
     prefix: Prefix, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The standby sleeps after its election, before it raises the fence; another is elected and owns the ledger."""

@@ -54,7 +54,7 @@ def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
 
 
 @pytest.mark.server
-def test_a_gateway_serves_from_a_restored_copy_and_tells_who_remembers_more(gateway, tmp_path: Path) -> None:
+def test_a_gateway_serves_from_a_restored_copy_and_reports_clients_that_remember_more(gateway, tmp_path: Path) -> None:
     """Ids completed before the backup are known, later ones are not; old ledger positions are replaced, with a
     warning."""
     client = Client(gateway)
@@ -89,7 +89,7 @@ def made(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_damage_ends_a_verification_with_status_1_and_says_where(tmp_path: Path) -> None:
+def test_damage_ends_a_verification_with_status_1_and_is_located(tmp_path: Path) -> None:
     data = made(tmp_path)
     (data / "default/key").write_bytes(b"another")
     for arguments in ((), ("--json",)):
@@ -132,7 +132,7 @@ def test_what_cannot_be_copied_is_refused_in_one_line(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "data.witness"]
 
 
-def test_a_copy_is_told_of_in_one_line_each(tmp_path: Path) -> None:
+def test_each_copy_is_reported_in_one_line(tmp_path: Path) -> None:
     data = made(tmp_path)
     copied = run("backup", "--data", data, "--to", tmp_path / "copy")
     assert copied.stdout.startswith("default: copied up to position 0 of ledger ")

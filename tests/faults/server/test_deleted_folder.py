@@ -25,7 +25,7 @@ def refusal(ask) -> OncegateError:
 
 
 @pytest.mark.server
-def test_a_removed_data_folder_is_told_by_one_code_that_says_nothing_was_written(tmp_path: Path) -> None:
+def test_a_removed_data_folder_has_one_code_and_nothing_was_written(tmp_path: Path) -> None:
     rows = pa.table({"value": ["a"]})
     with GatewayProcess(tmp_path) as process, Gateway(process.url, timeout_ms=2_000) as gateway:
         with gateway.attempt() as attempt:
@@ -54,7 +54,7 @@ def test_a_removed_data_folder_is_told_by_one_code_that_says_nothing_was_written
 
 
 @pytest.mark.server
-def test_a_folder_that_is_moved_replaced_or_removed_is_told_though_nobody_asks_or_writes(tmp_path: Path) -> None:
+def test_a_moved_replaced_or_removed_folder_is_reported_without_any_request_or_write(tmp_path: Path) -> None:
     with GatewayProcess(tmp_path) as process:
 
         def becomes(**states: str) -> None:
@@ -98,7 +98,7 @@ def test_a_folder_that_is_moved_replaced_or_removed_is_told_though_nobody_asks_o
         assert process.stop() == 0
 
 
-async def test_a_look_that_hangs_holds_nothing_up_and_none_comes_behind_it(
+async def test_a_check_that_hangs_blocks_nothing_and_no_second_one_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hung, goes_on, looks = threading.Event(), threading.Event(), list[str]()
@@ -126,7 +126,7 @@ async def test_a_look_that_hangs_holds_nothing_up_and_none_comes_behind_it(
             goes_on.set()
 
 
-async def test_an_append_that_is_under_way_when_its_folder_is_moved_tells_its_own_end(
+async def test_an_append_under_way_when_its_folder_is_moved_reports_its_own_outcome(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guarded, goes_on, looked = threading.Event(), threading.Event(), list[FolderLock]()

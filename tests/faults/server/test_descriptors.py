@@ -130,6 +130,6 @@ def test_the_shares_together_are_below_the_limit(limit: int, kept: int) -> None:
 
 
 @pytest.mark.parametrize("namespaces", [1, 5, 330, 1_000])
-def test_what_is_needed_is_enough(namespaces: int) -> None:
+def test_the_documented_number_of_descriptors_is_enough(namespaces: int) -> None:
     assert shared_out(needed(namespaces), 4_096, namespaces).namespaces == namespaces
     assert shared_out(needed(namespaces, PROBES), 4_096, namespaces, PROBES).namespaces == namespaces

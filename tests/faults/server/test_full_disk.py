@@ -73,7 +73,7 @@ def test_a_full_disk_lets_claims_end_and_serves_reads_also_after_a_restart(disk:
 
 @pytest.mark.server
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
-def test_a_start_with_too_little_room_says_how_much_is_missing_and_goes_on_once_it_is_there(
+def test_a_start_with_too_little_room_reports_how_much_is_missing_and_continues_once_it_is_there(
     disk: Path, tmp_path: Path
 ) -> None:
     """A sixteenth of the 64 MiB is reserved, and one MiB must be free beside it: of these 5 MiB not quite 2 are

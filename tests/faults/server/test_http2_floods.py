@@ -71,7 +71,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
         yield found
 
 
-def test_calls_that_are_begun_and_cancelled_without_end_cost_nobody_else_a_call(door: Door) -> None:
+def test_calls_that_are_begun_and_cancelled_without_end_cost_no_other_client_a_call(door: Door) -> None:
     before, over = door.size_bytes, threading.Event()
     cancelled = CANCEL.to_bytes(4, "big")
 
@@ -94,7 +94,7 @@ def test_calls_that_are_begun_and_cancelled_without_end_cost_nobody_else_a_call(
     assert door.size_bytes - before < GROWTH_BYTES
 
 
-def test_who_pings_without_end_is_told_to_be_calm_and_cut_off(door: Door) -> None:
+def test_endless_pings_are_answered_with_enhance_your_calm_and_cut_off(door: Door) -> None:
     with Peer(door.port) as peer:
         for _ in range(PINGS // 100):
             if not peer.send(frame(PING, 0, 0, bytes(8)) * 100):
@@ -115,7 +115,7 @@ def test_a_head_that_never_ends_fills_no_memory(door: Door) -> None:
         assert door.size_bytes - before < HEAD_GROWTH_BYTES
 
 
-async def test_more_calls_than_a_connection_holds_are_answered_or_told_to_come_again(door: Door) -> None:
+async def test_more_calls_than_a_connection_allows_are_answered_or_get_a_retry(door: Door) -> None:
     left = [message() for _ in range(2 * CALLS_PER_CONNECTION)]
     async with grpc.aio.insecure_channel(f"127.0.0.1:{door.port}") as channel:
         method = channel.unary_unary(CLAIM, None, pb.ClaimResponse.FromString)

@@ -97,7 +97,7 @@ DAMAGES: list[tuple[Callable[[Path, str], None], str, str]] = [
 
 @pytest.mark.server
 @pytest.mark.parametrize(("damage", "code", "do"), DAMAGES, ids=[damage.__name__ for damage, _, _ in DAMAGES])
-def test_a_gateway_serves_what_is_whole_and_says_what_is_not(
+def test_a_gateway_serves_whole_namespaces_and_reports_the_others(
     folder: Path, damage: Callable[[Path, str], None], code: str, do: str
 ) -> None:
     damage(folder / "data", "bad")
@@ -139,7 +139,7 @@ def test_a_gateway_all_of_whose_namespaces_are_damaged_does_not_start(folder: Pa
 
 
 @pytest.mark.server
-def test_a_namespace_whose_folder_is_gone_for_good_is_deleted_by_its_name(folder: Path) -> None:
+def test_a_namespace_whose_folder_is_permanently_gone_is_deleted_by_its_name(folder: Path) -> None:
     gone(folder / "data", "bad")
     with GatewayProcess(folder) as process:
         assert process.ask("DELETE", "/v1/namespaces/bad")[0] == 409
@@ -183,7 +183,7 @@ def test_a_backup_leaves_a_damaged_ledger_out_names_it_and_can_be_restored(folde
     assert (none.exit_code, (folder / "none").exists()) == (1, False)
 
 
-def test_accept_goes_on_with_one_namespace_and_leaves_the_others_as_they_are(folder: Path) -> None:
+def test_accept_continues_with_one_namespace_and_leaves_the_others_unchanged(folder: Path) -> None:
     """Copying a damaged folder's backup into its place is how one namespace is restored."""
     data = folder / "data"
     assert run("backup", "--data", data, "--to", folder / "copy").exit_code == 0

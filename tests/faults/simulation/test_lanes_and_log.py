@@ -176,7 +176,7 @@ class LaneAndLog(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_a_lane_over_a_log_is_written_once_and_in_order_whoever_is_killed() -> None:
+def test_a_lane_over_a_log_is_written_once_and_in_order_despite_kills() -> None:
     """The same walks each time. With ONCEGATE_RANDOM set they differ, and failures print how to repeat them."""
     LaneAndLog.TestCase.settings = settings(
         max_examples=30,

@@ -131,7 +131,7 @@ def test_ids_whose_claim_was_released_are_new_and_can_be_taken_back_to_it() -> N
     assert not index.store.rows.used[named].any(), "nothing names them, and nothing is taken back any more"
 
 
-def test_what_is_held_is_told_and_what_would_be_taken_over_is_left_alone_with_no_effect() -> None:
+def test_held_ids_are_reported_and_takeover_candidates_are_left_alone_with_no_effect() -> None:
     rng, index = random.Random(SEED), ClaimIndex()
     first, second, third, fourth = claims_of(rng, 4, 1)
     fold(index, [first], 1, 0, at_once=True).settle()

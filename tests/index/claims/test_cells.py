@@ -41,7 +41,7 @@ each_settling = pytest.mark.parametrize("cell", list(SETTLE), ids=lambda cell: f
 @all_widths
 @each_verb
 @each_cell
-def test_an_id_is_answered_as_its_cell_says(
+def test_an_id_is_answered_according_to_its_cell(
     verb: str, cell: tuple[IdState, Asker], widths: Widths, compiled: bool
 ) -> None:
     check_cell(verb, cell, widths, compiled)
@@ -51,7 +51,7 @@ def test_an_id_is_answered_as_its_cell_says(
 @pytest.mark.parametrize("expiry", [LeaseExpiry.HOLD, LeaseExpiry.FAIL])
 @each_verb
 @each_cell
-def test_an_id_is_answered_as_its_cell_says_where_nobody_takes_over(
+def test_an_id_is_answered_according_to_its_cell_without_takeovers(
     verb: str, cell: tuple[IdState, Asker], expiry: LeaseExpiry, compiled: bool
 ) -> None:
     check_cell(verb, cell, Widths(), compiled, expiry)
@@ -75,7 +75,7 @@ def test_a_test_of_a_cell_reaches_just_that_cell(
 @both_kernels
 @all_widths
 @each_settling
-def test_a_settling_does_what_its_cell_says(cell: tuple[Verb, ClaimState], widths: Widths, compiled: bool) -> None:
+def test_a_settling_does_what_its_cell_defines(cell: tuple[Verb, ClaimState], widths: Widths, compiled: bool) -> None:
     check_settle_cell(cell, widths, compiled)
 
 
@@ -114,7 +114,7 @@ def test_a_missing_settling_is_an_error_and_no_default(monkeypatch: pytest.Monke
 
 
 @each_verb
-def test_what_a_sweep_takes_away_changes_no_action(verb: str) -> None:
+def test_slots_removed_by_a_sweep_change_no_action(verb: str) -> None:
     """Of a dead slot a sweep leaves nothing: its former holder is then a stranger, or a repeat without a holder."""
     action = {cell: TABLES[verb][cell].effect for cell in CLAIM}
     assert action[IdState.ABSENT, Asker.SAME_CLAIM] == action[IdState.ABSENT, Asker.REPEAT]
@@ -127,12 +127,12 @@ def test_a_repeat_is_granted_only_what_its_claim_holds() -> None:
         assert asker not in (Asker.SAME_CLAIM, Asker.REPEAT) or cell.effect not in granting
 
 
-def test_what_a_produce_is_granted_it_has_to_write() -> None:
+def test_rows_granted_to_a_produce_must_be_written() -> None:
     """`again` would leave the rows out of the entry, and tell the producer that they were written."""
     assert Action.GRANT_AGAIN not in {cell.effect for cell in PRODUCE.values()}
 
 
-def test_a_look_up_grants_nothing_and_says_the_same_to_whoever_asks() -> None:
+def test_a_look_up_grants_nothing_and_has_the_same_answer_for_every_caller() -> None:
     assert {cell.effect for cell in LOOK_UP.values()} == {
         Action.FREE,
         Action.LEFT,
@@ -143,5 +143,5 @@ def test_a_look_up_grants_nothing_and_says_the_same_to_whoever_asks() -> None:
     assert all(len({LOOK_UP[state, asker] for asker in Asker}) == 1 for state in IdState)
 
 
-def test_a_take_says_nothing_of_calls_which_owners_do_not_have() -> None:
+def test_a_take_has_no_calls_because_owners_have_none() -> None:
     assert Action.SAME not in {cell.effect for cell in TAKE.values()}

@@ -143,7 +143,7 @@ def test_a_new_id_in_the_place_of_one_that_went_has_its_own_payload_only() -> No
     assert told(driver, list(range(100, 120)), *[B] * 20) == ["DUPLICATE"] * 20
 
 
-def test_retired_ids_are_granted_anew_with_any_payload() -> None:
+def test_retired_ids_are_granted_again_with_any_payload() -> None:
     driver = VerbDriver()
     done(driver, [1], A)
     driver.retire(1_000_000)
@@ -152,7 +152,7 @@ def test_retired_ids_are_granted_anew_with_any_payload() -> None:
     assert told(driver, [1], A) == ["CONFLICT"]
 
 
-def test_explain_says_that_a_payload_would_be_known_again() -> None:
+def test_explain_shows_that_a_payload_would_be_recognized() -> None:
     driver = VerbDriver()
     driver.does("produce", "w", 1, [1, 2], digests=of(A, NONE))
     prints = driver.fingerprints([1, 2, 3])
@@ -188,7 +188,7 @@ def test_where_there_is_no_address_space_nothing_is_written(monkeypatch: pytest.
 
 @all_widths
 @both_kernels
-def test_what_was_saved_knows_the_same_payloads(widths: Widths, compiled: bool) -> None:
+def test_a_restored_snapshot_knows_the_same_payloads(widths: Widths, compiled: bool) -> None:
     print(f"ONCEGATE_SEED={SEED}")
     for seed in range(SEED, SEED + (15 if compiled else 3)):
         walk = Walk(widths, random.Random(seed), compiled, payloads=True)

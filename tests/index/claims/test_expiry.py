@@ -38,7 +38,7 @@ LEFT = [IdState.ABSENT, IdState.ABSENT, IdState.ABSENT, IdState.CLAIMED_LIVE, Id
 
 @all_widths
 @both_kernels
-def test_what_is_done_or_taken_goes_and_what_is_open_or_later_stays(widths: Widths, compiled: bool) -> None:
+def test_done_or_taken_ids_retire_and_open_or_later_ones_stay(widths: Widths, compiled: bool) -> None:
     driver = full(widths, compiled)
     assert (states(driver), driver.index.ids) == (KNOWN, 6)
     driver.retire(RETIRED_MS)
@@ -76,7 +76,7 @@ def test_a_grant_of_a_retired_id_and_the_retirement_are_taken_back_together(comp
 
 
 @both_kernels
-def test_an_id_granted_anew_has_its_time_from_then(compiled: bool) -> None:
+def test_an_id_granted_again_has_its_time_from_then(compiled: bool) -> None:
     driver = full(Widths(), compiled)
     driver.retire(RETIRED_MS)
     driver.now_ms += 10 * LEASE_MS
@@ -93,7 +93,7 @@ def test_the_oldest_time_is_that_of_what_is_done_or_taken() -> None:
     assert driver.index.oldest_wall_ms is None
 
 
-def test_what_was_taken_over_does_not_go_with_the_claim_it_was_taken_from() -> None:
+def test_an_id_taken_over_does_not_go_with_its_former_claim() -> None:
     driver = VerbDriver(Widths(), True)
     claim = driver.claim("c", 1, [DONE, HELD]).claim
     driver.now_ms += LEASE_MS

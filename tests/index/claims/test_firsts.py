@@ -92,7 +92,7 @@ def test_a_snapshot_gives_each_row_its_own_result(compiled: bool) -> None:
     assert {None, b"29", b"17"} < set(before)
 
 
-def test_a_snapshot_of_an_older_build_says_no_place_that_may_be_wrong() -> None:
+def test_a_snapshot_of_an_older_build_has_no_location_that_may_be_wrong() -> None:
     """Such a build did not keep where the one taken id of a request stands among its rows."""
     driver, taken = VerbDriver(), fingerprints([1]).tobytes()
     driver.apply(Produced("t", 0, 7, 1, 9, name("c"), name("t"), 1, name("d"), 5, taken, b""))
@@ -110,7 +110,7 @@ def test_a_snapshot_of_an_older_build_says_no_place_that_may_be_wrong() -> None:
     assert [written_by(one.claims, name("c"))[0].first_offset for one in loaded] == [7, 7]
 
 
-def test_what_a_result_is_counted_with_is_what_it_takes() -> None:
+def test_a_results_counted_size_is_its_real_size() -> None:
     rows, count = VerbDriver().index.store.rows, 20_000
     rows.grow(count)
     numbers = [int(number) for number in np.arange(count)]

@@ -20,7 +20,7 @@ def state_of(driver: Driver, number: int) -> IdState:
     return driver.index.explain(fingerprints([number])[0].tobytes(), driver.now_ms).state
 
 
-def test_verdicts_stand_in_the_order_asked(driver: Driver) -> None:
+def test_verdicts_are_in_the_order_asked(driver: Driver) -> None:
     driver.complete(driver.claim("a", 1, [1]).claim)
     driver.claim("b", 1, [2])
     answer = driver.claim("c", 1, [2, 3, 1, 3])
@@ -91,7 +91,7 @@ def test_a_renewed_lease_runs_from_the_renewal_also_after_it_was_over(driver: Dr
     assert driver.claim("b", 1, [1]).verdicts == [("BUSY", 1)]
 
 
-def test_a_repeat_of_a_takeover_says_takeover_again(driver: Driver) -> None:
+def test_a_repeat_of_a_takeover_is_a_takeover_again(driver: Driver) -> None:
     driver.claim("a", 1, [1])
     driver.now_ms += LEASE_MS
     first = driver.claim("b", 1, [1, 2])
@@ -122,7 +122,7 @@ def test_a_release_frees_what_the_claim_still_holds_and_leaves_the_takers_alone(
     assert driver.claim("c", 1, [1, 2]).words == ["GRANTED", "BUSY"]
 
 
-def test_a_taker_that_releases_leaves_the_id_to_nobody(driver: Driver) -> None:
+def test_a_holder_by_takeover_that_releases_leaves_the_id_free(driver: Driver) -> None:
     first = driver.claim("a", 1, [1]).claim
     driver.now_ms += LEASE_MS
     driver.release(driver.claim("b", 1, [1]).claim)
@@ -132,7 +132,7 @@ def test_a_taker_that_releases_leaves_the_id_to_nobody(driver: Driver) -> None:
     assert driver.claim("a", 2, [1]).words == ["GRANTED"]
 
 
-def test_what_a_verdict_rests_on_is_the_last_entry_that_made_it_true(driver: Driver) -> None:
+def test_a_verdict_depends_on_the_last_entry_that_made_it_true(driver: Driver) -> None:
     claim = driver.claim("a", 1, [1]).claim
     driver.claim("z", 1, [9])
     assert driver.decide("a", 1, [1]).rests_on == 1
@@ -147,7 +147,7 @@ def test_busy_rests_on_nothing(driver: Driver) -> None:
     assert driver.decide("b", 1, [1]).rests_on == 0
 
 
-def test_an_explained_id_tells_its_holder_and_how_long(driver: Driver) -> None:
+def test_an_explained_id_shows_its_holder_and_the_remaining_time(driver: Driver) -> None:
     claim = driver.claim("a", 7, [1], lease_ms=500).claim
     driver.now_ms = 100
     explained = driver.index.explain(fingerprints([1])[0].tobytes(), driver.now_ms)

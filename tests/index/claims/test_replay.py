@@ -100,7 +100,7 @@ def test_a_fold_of_nothing_is_an_empty_index() -> None:
     assert index.contents() == {}
 
 
-def test_an_entry_is_folded_as_it_stands_whatever_the_clock_says() -> None:
+def test_an_entry_is_applied_unchanged_whatever_the_clock() -> None:
     """Whether a lease was over was decided when the entry was written; the fold does not judge it again."""
     driver = Driver()
     first = driver.claim("a", 1, [1]).claim

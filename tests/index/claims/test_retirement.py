@@ -69,7 +69,7 @@ def test_a_bucket_of_many_rows_retires_in_one_pass_and_is_swept_as_room_is_neede
 
 
 @pytest.mark.parametrize("meanwhile", ["a retirement", "a look for the oldest"])
-def test_what_was_acked_and_taken_back_retires_all_the_same(meanwhile: str) -> None:
+def test_acked_and_undone_ids_retire_all_the_same(meanwhile: str) -> None:
     """Refused together: each had a hand in the list of what is to retire."""
     index, claim = ClaimIndex(), b"c" * 16
     ids = np.arange(1, 9, dtype=np.uint64).reshape(-1, 2)

@@ -77,9 +77,7 @@ class SharedRows(Walk):
 
 
 @both_kernels
-def test_nobody_can_tell_an_index_that_pools_from_one_that_does_not(
-    monkeypatch: pytest.MonkeyPatch, compiled: bool
-) -> None:
+def test_an_index_that_pools_answers_like_one_that_does_not(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
     """Leases, repeats, takeovers, retirements by bucket, refusals; and both go on alike once saved and loaded."""
     monkeypatch.setattr(row_sharing, "SLOTS_AT_ONCE", 5)
     for module in (row_sharing,):
@@ -154,7 +152,7 @@ def test_large_claims_keep_their_rows_and_are_not_looked_at_again_and_again() ->
     assert not driver.index.store.expiry.unclean(driver.index.wall_ms >> BUCKET_BITS)
 
 
-def test_what_a_shared_row_could_not_tell_keeps_its_own() -> None:
+def test_ids_that_a_shared_row_cannot_describe_keep_their_own() -> None:
     """Where rows were written, whose the ids are, digests of payloads, the batch they go with."""
     driver = VerbDriver(EAGER)
     for call in range(6):
@@ -212,7 +210,7 @@ def test_a_claim_that_can_still_be_named_is_not_pooled() -> None:
         assert verdict & Flag.OWN
 
 
-def test_what_is_told_of_a_pooled_id_is_that_it_is_done_and_when() -> None:
+def test_a_pooled_id_has_only_its_completion_and_time() -> None:
     driver = VerbDriver(EAGER)
     many(driver, 10)
     before = driver.index.explain(fingerprints([3])[0].tobytes(), driver.now_ms)
@@ -223,7 +221,7 @@ def test_what_is_told_of_a_pooled_id_is_that_it_is_done_and_when() -> None:
     assert 0 <= after.wall_ms - before.wall_ms < BUCKET_MS
 
 
-def test_a_row_that_is_leaving_memory_takes_in_no_more_ids() -> None:
+def test_a_row_that_is_leaving_memory_accepts_no_more_ids() -> None:
     """What leaves was counted, and will retire, by what the row held when it was picked."""
     driver = VerbDriver(EAGER)
     store, bound_ms = driver.index.store, 9_500

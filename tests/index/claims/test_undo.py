@@ -87,7 +87,7 @@ class Twins:
 
 
 @pytest.mark.parametrize("widths", [Widths(capacity=8, segments=2), NARROW], ids=["wide", "narrow"])
-def test_what_was_taken_back_leaves_no_trace(widths: Widths) -> None:
+def test_undone_changes_leave_no_trace(widths: Widths) -> None:
     print(f"ONCEGATE_SEED={SEED}")
     for seed in range(SEED, SEED + 10):
         twins = Twins(widths, random.Random(seed))

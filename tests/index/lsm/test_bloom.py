@@ -80,7 +80,7 @@ def test_only_the_tag_and_32_bits_of_the_place_count(kind) -> None:
 
 
 @EVERY
-def test_a_filter_that_took_in_more_than_it_can_says_maybe_to_everything(kind) -> None:
+def test_an_overfull_filter_answers_maybe_to_everything(kind) -> None:
     """For ever, saved and loaded too: what it left out would be denied."""
     made, keys = filled(kind, 1_000)
     more = random_keys(np.random.default_rng([SEED, 2]), 5_000)
@@ -185,12 +185,12 @@ def test_a_rate_that_is_none_is_refused(kind, fpr) -> None:
         make(kind, 10, fpr)
 
 
-def test_a_filter_that_nobody_knows_is_refused_with_those_there_are() -> None:
+def test_an_unknown_filter_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="there are blocked, pybloom"):
         make("cuckoo", 10, 0.01)
 
 
-def test_the_function_of_the_blocked_filter_is_what_saved_filters_say() -> None:
+def test_the_function_of_the_blocked_filter_matches_saved_filters() -> None:
     """Where this fails, FUNCTION must change too: filters that lie on disks were filled by the older one."""
     made = BlockedFilter(500, 0.01)
     made.add(random_keys(np.random.default_rng(7), 500))

@@ -22,7 +22,7 @@ SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
-def test_no_answer_tells_whether_old_ids_were_sealed(compiled: bool) -> None:
+def test_no_answer_reveals_whether_old_ids_were_sealed(compiled: bool) -> None:
     print(f"ONCEGATE_SEED={SEED}")
     sealed = merges = 0
     for seed in range(SEED, SEED + (12 if compiled else 2)):
@@ -76,7 +76,7 @@ def produced(*ids: int, digests: bytes = b"", wall_ms: int = 5_000) -> Produced:
     return Produced("t", 0, 0, len(ids), 0, claim, name("a"), ids[0], name("d"), wall_ms, prints(*ids), b"", digests)
 
 
-def test_what_is_still_asked_for_more_than_that_it_is_done_stays_in_the_table() -> None:
+def test_ids_with_more_than_their_completion_to_answer_stay_in_the_table() -> None:
     """Open claims, claims that can be named, payload digests, ids that an ack lets go of."""
     driver = VerbDriver()
     driver.claim("open", 1, [1])

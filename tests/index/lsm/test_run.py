@@ -41,7 +41,7 @@ def random_ids(rng: np.random.Generator, count: int, tag_bits: int) -> list[tupl
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("tag_bits", [1, 4, 8, 64])
 @pytest.mark.parametrize("count", [0, 1, 254, 255, 256, 510, 3_000])
-def test_what_was_put_in_is_found_and_nothing_else(kernels, tag_bits, count) -> None:
+def test_inserted_ids_are_found_and_no_others(kernels, tag_bits, count) -> None:
     """Tags of few bits fill several blocks each."""
     rng = np.random.default_rng([SEED, tag_bits, count])
     held = {pair: int(rng.integers(0, U32 + 1)) for pair in random_ids(rng, count, tag_bits)}
@@ -83,7 +83,7 @@ def test_records_that_do_not_ascend_are_refused() -> None:
             list(encode(chunks, {}))
 
 
-def test_what_the_caller_says_about_a_run_is_kept() -> None:
+def test_the_callers_metadata_about_a_run_is_kept() -> None:
     meta = {"archives": list(range(5_000)), "text": "ä" * 10_000}
     run = run_of({(1, 2): 3}, **meta)
     assert run.meta == meta
@@ -147,7 +147,7 @@ def test_a_merge_goes_over_more_than_one_piece() -> None:
     assert {(tag, rest & U32): rest >> 32 for tag, rest in whole.tolist()} == wanted
 
 
-def test_a_record_of_an_archive_that_nobody_knows_is_refused_in_a_merge() -> None:
+def test_a_record_of_an_unknown_archive_is_refused_in_a_merge() -> None:
     with pytest.raises(ValueError, match="beyond the 3"):
         list(merge([run_of({(1, 1): 3})], np.ones(3, np.uint8)))
 
@@ -247,7 +247,7 @@ def test_the_checksum_of_a_block_is_crc_32() -> None:
         assert int.from_bytes(words[-8:], "little") == zlib.crc32(words[:-8])
 
 
-def test_what_is_mapped_of_a_run_can_be_let_go_of_and_is_read_again_where_it_is_needed(tmp_path) -> None:
+def test_the_mapped_pages_of_a_run_can_be_released_and_are_read_again_when_needed(tmp_path) -> None:
     rng = np.random.default_rng(SEED)
     records = sorted_records(records_of(dict.fromkeys(random_ids(rng, 700, 64), 1)))
     path = tmp_path / "run"

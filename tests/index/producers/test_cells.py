@@ -73,7 +73,7 @@ def reach(cell: tuple[SequenceState, ProducerAsker]) -> tuple[Lane, Callable[[],
 
 
 @each_cell
-def test_a_sequence_is_answered_as_its_cell_says(cell: tuple[SequenceState, ProducerAsker]) -> None:
+def test_a_sequence_is_answered_according_to_its_cell(cell: tuple[SequenceState, ProducerAsker]) -> None:
     _, ask = reach(cell)
     asked = ask()
     assert verdicts_of(asked) == [EXPECTED[cell]]
@@ -87,7 +87,7 @@ def test_a_sequence_is_answered_as_its_cell_says(cell: tuple[SequenceState, Prod
 
 @pytest.mark.parametrize("expiry", [LeaseExpiry.HOLD, LeaseExpiry.FAIL])
 @each_cell
-def test_what_an_older_epoch_left_is_granted_to_nobody_where_nobody_takes_over(
+def test_leftovers_of_an_older_epoch_are_not_granted_without_takeovers(
     cell: tuple[SequenceState, ProducerAsker], expiry: LeaseExpiry
 ) -> None:
     lane, ask = reach(cell)
@@ -140,7 +140,7 @@ def test_a_call_asks_for_the_same_sequences_each_time() -> None:
     assert verdicts_of(lane.decide(0, [1, 2])) == ["GRANTED", "GRANTED"]
 
 
-def test_a_repeat_of_a_takeover_is_told_so_again() -> None:
+def test_a_repeat_of_a_takeover_gets_the_same_answer_again() -> None:
     lane = Lane()
     lane.register(1)
     lane.claim(0, [1])
@@ -153,7 +153,7 @@ def test_a_repeat_of_a_takeover_is_told_so_again() -> None:
 @pytest.mark.parametrize(
     ("prev", "gap"), [(None, False), (0, False), (4, False), (5, True), (6, True)], ids=lambda value: str(value)
 )
-def test_a_gap_is_told_against_the_highest_that_was_claimed(prev: int | None, gap: bool) -> None:
+def test_a_gap_is_measured_against_the_highest_claimed_sequence(prev: int | None, gap: bool) -> None:
     lane = Lane()
     lane.register(1)
     lane.claim(0, [1, 4])
@@ -168,7 +168,7 @@ def test_where_nothing_was_claimed_everything_before_is_a_gap() -> None:
     assert not lane.decide(0, [7]).gap
 
 
-def test_what_an_acked_watermark_covers_is_no_gap() -> None:
+def test_sequences_covered_by_an_acked_watermark_are_no_gap() -> None:
     lane = Lane()
     lane.register(1)
     lane.claim(0, [1, 4])
@@ -177,7 +177,7 @@ def test_what_an_acked_watermark_covers_is_no_gap() -> None:
     assert not lane.decide(1, [7], 4).gap
 
 
-def test_what_a_request_passes_over_is_out_of_order_later() -> None:
+def test_sequences_skipped_by_a_request_are_out_of_order_later() -> None:
     """A hole within one request is a row of another task as much as an offset that holds none: nobody can know."""
     lane = Lane()
     lane.register(1)

@@ -69,7 +69,7 @@ def test_in_later_epochs_it_is_compared_likewise(lane: Payloads) -> None:
     assert lane.verdicts(0, {1: 11, 2: 20}) == ["CONFLICT", "DUPLICATE"]
 
 
-def test_what_was_written_without_a_payload_is_not_compared_nor_what_comes_without(lane: Payloads) -> None:
+def test_sequences_without_a_payload_are_not_compared_on_either_side(lane: Payloads) -> None:
     lane.write(0, {1: 10}, with_digests=False)
     lane.write(1, {2: 20})
     assert lane.verdicts(2, {1: 11, 2: 20}) == ["DUPLICATE", "DUPLICATE"]
@@ -77,7 +77,7 @@ def test_what_was_written_without_a_payload_is_not_compared_nor_what_comes_witho
     assert [BY_BYTE[int(byte)].verdict.name for byte in asked.verdicts] == ["DUPLICATE", "DUPLICATE"]
 
 
-def test_what_is_acked_is_stale_and_no_longer_compared_and_the_next_one_is(lane: Payloads) -> None:
+def test_acked_sequences_are_stale_and_no_longer_compared_and_the_next_one_is(lane: Payloads) -> None:
     lane.write(0, {1: 10, 2: 20, 3: 30})
     lane.ack(2)
     assert known(lane.producer.digests) == {3: 30}
@@ -85,7 +85,7 @@ def test_what_is_acked_is_stale_and_no_longer_compared_and_the_next_one_is(lane:
     assert lane.verdicts(1, {1: 11, 2: 21, 3: 31}) == ["STALE", "STALE", "CONFLICT"]
 
 
-def test_what_is_granted_again_has_the_payload_that_it_was_granted_with_last(lane: Payloads) -> None:
+def test_sequences_granted_again_have_the_payload_of_the_last_grant(lane: Payloads) -> None:
     lane.take(0, {1: 10, 2: 20, 3: 30})
     lane.release(0)
     lane.write(1, {1: 11})
@@ -95,14 +95,14 @@ def test_what_is_granted_again_has_the_payload_that_it_was_granted_with_last(lan
     assert lane.verdicts(0, {1: 10, 2: 9}) == ["CONFLICT", "DUPLICATE"]
 
 
-def test_what_is_taken_over_has_the_payload_of_its_successor(lane: Payloads) -> None:
+def test_sequences_taken_over_have_the_payload_of_the_new_holder(lane: Payloads) -> None:
     lane.take(0, {2: 20, 4: 40})
     lane.register(2)
     lane.write(0, {2: 21, 4: 41, 5: 50})
     assert known(lane.producer.digests) == {2: 21, 4: 41, 5: 50}
 
 
-def test_what_is_undone_is_as_it_was(lane: Payloads) -> None:
+def test_undone_changes_restore_the_former_state(lane: Payloads) -> None:
     states, undos = [], []
     steps: list[Any] = [
         lambda: lane.take(0, {1: 10, 2: 20}),

@@ -111,7 +111,7 @@ def test_where_nothing_was_claimed_no_watermark_moves() -> None:
     assert lane.producer.watermark_after(5) is None
 
 
-def test_what_was_claimed_and_is_not_done_holds_an_ack_up() -> None:
+def test_claimed_and_uncompleted_sequences_block_an_ack() -> None:
     lane = Lane()
     lane.register(1)
     lane.claim(0, [1, 2])
@@ -216,7 +216,7 @@ class Walk(Lane):
         return self.apply(Acked("d", self.driver_epoch, self.rng.randrange(9), upto, 0))
 
 
-def test_what_was_taken_back_leaves_no_trace() -> None:
+def test_undone_changes_leave_no_trace() -> None:
     print(f"ONCEGATE_SEED={SEED}")
     for seed in range(SEED, SEED + 25):
         walk = Walk(random.Random(seed))

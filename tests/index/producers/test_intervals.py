@@ -57,7 +57,7 @@ def test_the_highest_sequences_are_as_good_as_others() -> None:
     assert len(intervals.above(TOP)) == 0
 
 
-def test_what_is_older_stays_as_it_was() -> None:
+def test_older_intervals_stay_unchanged() -> None:
     before = Intervals.empty().painted(u64([1, 9]).reshape(-1, 2), 1)
     before.painted(u64([3, 5]).reshape(-1, 2), 2)
     before.above(4)

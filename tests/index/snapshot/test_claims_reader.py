@@ -86,7 +86,7 @@ def test_a_last_piece_without_slots_changes_nothing(index: ClaimIndex, pieces: P
 
 
 @pytest.mark.parametrize("place", [0.01, 0.3, 0.49, 0.51, 0.99])
-def test_a_slot_of_no_row_is_found_wherever_it_stands(pieces: Pieces, place: float) -> None:
+def test_a_slot_without_a_row_is_found_wherever_it_is(pieces: Pieces, place: float) -> None:
     piece = f"slots/{int(place * sum(piece.startswith('slots/') for piece in pieces))}"
     slot = sum(len(pieces[f"slots/{before}"]) // 16 for before in range(int(piece.removeprefix("slots/"))))
     with pytest.raises(ValueError, match=f"slot {slot + 7} names no row"):

@@ -24,7 +24,7 @@ all_widths = pytest.mark.parametrize("widths", [Widths(capacity=8, segments=2), 
 
 
 @all_widths
-def test_what_was_saved_answers_as_what_lives_on(widths: Widths) -> None:
+def test_a_saved_index_answers_like_the_living_one(widths: Widths) -> None:
     """Pending changes count as applied; leases begin anew in both."""
     print(f"ONCEGATE_SEED={SEED}")
     for seed in range(SEED, SEED + 20):
@@ -59,7 +59,7 @@ def test_both_go_on_alike(widths: Widths) -> None:
         assert answers(copy, *asked) == answers(walk.index, *asked), f"seed {seed}"
 
 
-def test_what_is_taken_back_after_the_saving_is_taken_back_where_it_was() -> None:
+def test_changes_undone_after_the_saving_are_undone_in_place() -> None:
     print(f"ONCEGATE_SEED={SEED}")
     for seed in range(SEED, SEED + 10):
         walk = Walk(NARROW, random.Random(seed))
@@ -186,7 +186,7 @@ def test_a_slot_given_to_another_row_is_refused() -> None:
         loaded(changed(pieces, "slots/0", put(8, "<I", other)), NARROW)
 
 
-def test_a_claim_whose_rows_stand_apart_is_refused() -> None:
+def test_a_claim_with_scattered_rows_is_refused() -> None:
     driver = Driver(NARROW)
     driver.claim("a", 1, [1])
     driver.now_ms += LEASE_MS

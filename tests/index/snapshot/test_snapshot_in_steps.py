@@ -33,9 +33,7 @@ def contents(pieces: dict[str, bytes], widths: Widths, now_ms: int, walk: Walk) 
 
 @all_widths
 @both_kernels
-def test_what_is_saved_is_what_was_there_when_it_began(
-    monkeypatch: pytest.MonkeyPatch, widths: Widths, compiled: bool
-) -> None:
+def test_a_snapshot_has_the_state_at_its_begin(monkeypatch: pytest.MonkeyPatch, widths: Widths, compiled: bool) -> None:
     """Random changes between the steps; those pending at the first count as applied."""
     monkeypatch.setattr(claims_snapshot, "_ROWS_PER_PIECE", 5)
     monkeypatch.setattr(claims_snapshot, "_SLOTS_PER_PIECE", 4)
@@ -84,7 +82,7 @@ def test_a_slot_that_is_taken_over_before_its_turn_is_saved_as_it_was() -> None:
     assert loaded(pieces, WIDE).contents() == expected
 
 
-def test_what_is_claimed_retired_or_released_meanwhile_is_not_in_it() -> None:
+def test_ids_claimed_retired_or_released_meanwhile_are_not_in_it() -> None:
     driver = full()
     before = loaded(dict(snapshot(driver.index.store)), WIDE)
     steps = snapshot_steps(driver.index.store)
@@ -101,7 +99,7 @@ def test_what_is_claimed_retired_or_released_meanwhile_is_not_in_it() -> None:
     assert (after.ids, after.open_claims, after.wall_ms) == (before.ids, before.open_claims, before.wall_ms)
 
 
-def test_rows_that_become_free_meanwhile_are_given_anew_only_afterwards() -> None:
+def test_rows_that_become_free_meanwhile_are_reused_only_afterwards() -> None:
     driver = Driver(WIDE)
     driver.release(driver.claim("a", 1, [1]).claim)
     driver.now_ms += 3 * LEASE_MS

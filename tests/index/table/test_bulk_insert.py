@@ -102,7 +102,7 @@ def test_an_id_that_two_claims_were_granted_is_the_later_ones() -> None:
     assert (index.ids, index.open_claims) == (3, 0)
 
 
-def test_what_is_written_of_a_topic_waits_as_claims_do() -> None:
+def test_changes_of_a_topic_wait_like_claims_do() -> None:
     driver = Driver()
     ids = [fingerprints([number]).tobytes() for number in range(6)]
     for number, one in enumerate(ids):

@@ -89,7 +89,7 @@ def test_a_cold_row_that_holds_nothing_any_more_is_absent_since_its_position(ker
 
 
 @both_kernels
-def test_just_the_slots_of_wanted_rows_are_copied_as_they_stand(kernels: Kernels) -> None:
+def test_just_the_slots_of_wanted_rows_are_copied_unchanged(kernels: Kernels) -> None:
     slots, holders = filled(kernels, DONE, TAKEN_ROW, OPEN, RELEASED)
     wanted, out = np.zeros(ROWS + 1, np.uint8), np.zeros((13, 2), np.uint64)
     wanted[np.array([DONE, TAKEN_ROW, RELEASED]) + 1] = 1

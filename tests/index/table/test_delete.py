@@ -51,7 +51,7 @@ def held(slots: Slots, told: Told) -> Told:
 
 
 @both
-def test_what_is_dropped_is_gone_and_every_other_id_is_found_with_its_row_and_digest(kernels, drop) -> None:
+def test_dropped_ids_are_gone_and_every_other_id_is_found_with_its_row_and_digest(kernels, drop) -> None:
     print(f"ONCEGATE_SEED={SEED}")
     for seed in range(SEED, SEED + 40):
         rng = np.random.default_rng(seed)

@@ -87,7 +87,7 @@ def run(folder: Path) -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_an_edited_helper_of_another_file_is_compiled_anew(tmp_path: Path) -> None:
+def test_an_edited_helper_of_another_file_is_recompiled(tmp_path: Path) -> None:
     """The file of the kernel itself is the same, byte for byte and by its time."""
     for name in ("core", "index"):
         shutil.copytree(PACKAGE / name, tmp_path / "oncegate" / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -240,7 +240,7 @@ def test_a_segment_that_moved_has_every_id_where_it_is_looked_for(kernels: Kerne
 
 
 @both_kernels
-def test_what_was_told_of_the_slots_changes_nothing_but_the_time_it_takes(kernels: Kernels) -> None:
+def test_hints_about_the_slots_change_nothing_but_the_time(kernels: Kernels) -> None:
     """Ids that were told of end in one empty slot, or were put since, or are others than those asked for."""
     print(f"ONCEGATE_SEED={SEED}")
     rng, mask = np.random.default_rng(SEED), np.uint64(0xFFFF)
@@ -261,7 +261,7 @@ def test_what_was_told_of_the_slots_changes_nothing_but_the_time_it_takes(kernel
 
 @both_kernels
 @pytest.mark.parametrize("count", [0, 1, 2, 40, 300])
-def test_repeats_are_found_wherever_they_stand(kernels: Kernels, count: int) -> None:
+def test_repeats_are_found_at_every_position(kernels: Kernels, count: int) -> None:
     """Ids of few places, so that many share a bit; ids at random; one id over and over."""
     print(f"ONCEGATE_SEED={SEED}")
     rng = np.random.default_rng(SEED)

@@ -95,7 +95,7 @@ def test_rows_are_free_again_without_a_sweep_once_nothing_holds_them() -> None:
     assert driver.index.store.table.moves == 0
 
 
-def test_reserved_arrays_are_zero_and_stand_apart() -> None:
+def test_reserved_arrays_are_zero_and_separate() -> None:
     arrays = reserve({"pairs": (np.uint64, 2), "bytes": (np.uint8, 1), "wide": (np.int64, 1)}, 5_000)
     assert {name: array.shape for name, array in arrays.items()} == {
         "pairs": (5_000, 2),
@@ -128,7 +128,7 @@ def test_where_address_space_is_short_the_index_is_smaller(monkeypatch: pytest.M
     assert 1 << 19 < driver.index.store.rows.limit < 1 << 22
 
 
-def test_without_any_address_space_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exhausted_address_space_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory.mmap, "mmap", refusing(1 << 10, []))
     with pytest.raises(MemoryError, match="address space"):
         ClaimIndex()

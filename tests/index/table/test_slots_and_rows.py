@@ -122,7 +122,7 @@ def test_when_every_row_is_needed_a_claim_is_refused_and_nothing_changes() -> No
     assert driver.claim("b", 1, [1_000]).words == ["GRANTED"]
 
 
-def test_done_ids_keep_their_rows_for_good() -> None:
+def test_done_ids_keep_their_rows_permanently() -> None:
     driver = full_of_open_claims()
     for _, entry in list(driver.entries):
         driver.complete(entry.claim)

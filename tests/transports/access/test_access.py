@@ -98,7 +98,7 @@ def test_a_key_is_checked_by_scrypt_once(keyed: Keyed, monkeypatch: pytest.Monke
     assert len(checks) == 1
 
 
-def test_what_is_remembered_of_credentials_is_bounded(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remembered_credentials_are_bounded(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> None:
     text = keyed.add("loader", Role.WRITE)
     monkeypatch.setattr(access, "REMEMBERED_MAX", 4)
     found = keyed.open()
@@ -129,14 +129,14 @@ def test_a_namespace_that_is_not_named_is_refused_whether_or_not_it_is_there(key
             assert refusal(found, call, "mail", text) is None
 
 
-def test_what_is_about_all_namespaces_needs_a_key_for_all(keyed: Keyed) -> None:
+def test_requests_about_all_namespaces_need_a_key_for_all(keyed: Keyed) -> None:
     one, all_ = keyed.add("one", Role.METRICS), keyed.add("all", Role.METRICS, namespaces=("*",))
     found = keyed.open()
     assert isinstance(refusal(found, "getMetrics", None, one), Forbidden)
     assert refusal(found, "getMetrics", None, all_) is None
 
 
-def test_a_call_without_a_row_is_open_to_nobody(keyed: Keyed) -> None:
+def test_a_call_without_a_row_is_open_to_no_role(keyed: Keyed) -> None:
     text = keyed.add("loader", *Role, namespaces=("*",))
     with pytest.raises(KeyError):
         keyed.open().permit("aNewCall", "mail", text)
@@ -193,7 +193,7 @@ def test_a_key_that_is_revoked_while_the_first_reading_is_under_way_is_refused_a
     assert isinstance(refusal(found, "claimIds", "mail", leaked), Unauthenticated)
 
 
-def test_a_file_that_cannot_be_read_any_more_changes_nothing_and_is_told_once(keyed: Keyed) -> None:
+def test_a_file_that_becomes_unreadable_changes_nothing_and_is_logged_once(keyed: Keyed) -> None:
     text = keyed.add("loader", Role.WRITE)
     found = keyed.open()
     keyed.path.write_text("{")
@@ -255,7 +255,7 @@ def test_a_file_of_many_keys_is_read_with_one_scrypt_for_all_that_are_made_alike
         (None, None),
     ],
 )
-def test_a_credential_is_what_stands_behind_bearer(authorization: str | None, credential: str | None) -> None:
+def test_a_credential_is_the_text_after_bearer(authorization: str | None, credential: str | None) -> None:
     assert keys.bearer(authorization) == credential
 
 

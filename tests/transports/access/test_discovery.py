@@ -140,7 +140,7 @@ def test_an_issuer_that_others_could_answer_for_is_refused_before_it_is_asked(is
         Gate(issuer)
 
 
-def test_while_the_issuer_is_down_known_keys_count_and_unknown_ones_are_told_to_come_again(
+def test_while_the_issuer_is_down_known_keys_count_and_unknown_ones_get_a_retry(
     published: Published,
 ) -> None:
     gate, known = Gate(published.name), token(published)
@@ -180,7 +180,7 @@ def test_an_issuer_that_is_down_at_the_start_is_asked_until_it_answers(published
     assert gate.refusal(token(published)) is None
 
 
-def test_an_issuer_that_never_ends_its_answer_is_given_up_and_asked_anew() -> None:
+def test_an_issuer_that_never_ends_its_answer_is_abandoned_and_asked_again() -> None:
     """Its connections stay open, and the clock of the gateway alone goes on."""
     asked = threading.Semaphore(0)
     open_ones: list[socket.socket] = []

@@ -73,7 +73,7 @@ def published(issuer: Issuer) -> Iterator[Published]:
         yield shown
 
 
-def test_a_token_allows_what_its_claims_say_and_nothing_else(gate: Gate, issuer: Issuer) -> None:
+def test_a_token_allows_exactly_what_its_claims_grant(gate: Gate, issuer: Issuer) -> None:
     token = issuer.token()
     principal = gate.access.permit("claimIds", "mail", token)
     assert principal is not None
@@ -107,7 +107,7 @@ def test_a_token_and_a_key_with_the_same_roles_and_namespaces_may_make_the_same_
         ({"https://x.example/roles": ["write"], "tenant": ["mail"]}, ("https://x.example/roles", "tenant")),
     ],
 )
-def test_claims_are_lists_or_words_and_may_lie_in_objects(
+def test_claims_are_lists_or_words_and_may_be_inside_objects(
     claims: dict[str, Any], names: tuple[str, str], issuer: Issuer, tmp_path: Path
 ) -> None:
     (file := tmp_path / "keys.json").write_bytes(issuer.document)
@@ -154,7 +154,7 @@ def test_clocks_may_differ_by_the_leeway_and_no_more(gate: Gate, issuer: Issuer)
         assert claim in gate.says(issuer.token(**{claim: now_s + 31}))
 
 
-def test_a_token_that_is_remembered_ends_when_it_says(gate: Gate, issuer: Issuer) -> None:
+def test_a_remembered_token_ends_at_its_expiry(gate: Gate, issuer: Issuer) -> None:
     token = issuer.token(exp=issuer.now_s + 1)
     assert gate.refusal(token) is None
     gate.clock.advance(30_999)

@@ -73,7 +73,7 @@ def test_compressed_buffers_are_refused_by_what_they_announce_before_they_are_ex
     assert read_stream(data, 3_000_000)[1] == [zeros, zeros]
 
 
-def test_a_compressed_buffer_that_lies_about_its_size_is_refused() -> None:
+def test_a_compressed_buffer_with_a_wrong_size_is_refused() -> None:
     data = bytearray(stream(pa.record_batch({"id": ["0" * 1000] * 1000}), compression="zstd"))
     at = data.index((1_000_000).to_bytes(8, "little"))
     data[at : at + 8] = (64).to_bytes(8, "little")

@@ -80,7 +80,7 @@ def test_the_layout_of_a_column_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("size", [8, 9])
-def test_an_id_may_have_as_many_bytes_as_the_limit_says_and_no_more(size: int) -> None:
+def test_an_id_may_have_as_many_bytes_as_the_limit_and_no_more(size: int) -> None:
     for read in (lambda: from_json("a", "x" * size), lambda: from_arrow(x=["a", "x" * size])):
         if size == 8:
             assert len(read()) == 2

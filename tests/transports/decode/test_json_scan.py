@@ -87,7 +87,7 @@ def test_what_ends_in_the_middle_is_left_to_the_reader(body: bytes) -> None:
     json_scan.check(body, Limits())
 
 
-def test_closing_what_nobody_opened_hides_no_depth() -> None:
+def test_unmatched_closing_brackets_hide_no_depth() -> None:
     """It would be written behind the end of what is kept of each object around."""
     deep = json_scan.DEPTH_MAX + 3
     with pytest.raises(BadRequest, match="nested more than"):

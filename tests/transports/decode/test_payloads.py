@@ -60,7 +60,7 @@ async def test_an_id_twice_in_one_request_with_two_payloads_is_a_conflict(media:
         assert words(reply) == ["GRANTED", "CONFLICT", "SAME"]
 
 
-async def test_a_conflict_is_told_in_each_form_of_answer() -> None:
+async def test_a_conflict_is_reported_in_each_form_of_answer() -> None:
     async with open_http() as http:
         await done(http, ARROW, IDS[:1], [SAME])
         packed = await claim(http, ARROW, IDS[:1], [OTHER], Accept=PACKED)
@@ -89,14 +89,14 @@ async def test_rows_with_another_payload_under_their_id_are_not_written(first: s
         assert (words(again), again.json["rows"]) == (["CONFLICT", "DUPLICATE", "CONFLICT"], 0)
 
 
-async def test_what_was_claimed_with_text_is_produced_with_the_same_number() -> None:
+async def test_ids_claimed_with_text_are_produced_with_the_same_number() -> None:
     async with open_http() as http:
         await done(http, JSON, ["a", "b"], ["12", "12"])
         reply = await produce(http, ARROW, [{"id": "a", "n": 12}, {"id": "b", "n": 13}], "n&id_set=")
         assert words(reply) == ["DUPLICATE", "CONFLICT"]
 
 
-async def test_explain_says_whether_a_payload_would_be_known_again() -> None:
+async def test_explain_shows_whether_a_payload_would_be_recognized() -> None:
     async with open_http() as http:
         await done(http, JSON, ["a"], ["x"])
         await http.claim("b")

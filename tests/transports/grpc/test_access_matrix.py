@@ -58,7 +58,7 @@ def expected(path: str, who: str) -> str:
     return ADMITTED if tenant != "second" and Role(role) in CALLS[METHODS[path].call].roles else "PERMISSION_DENIED"
 
 
-async def test_each_method_answers_each_of_those_who_may_ask_as_the_one_table_says(tmp_path: Path) -> None:
+async def test_each_method_answers_each_role_according_to_the_one_table(tmp_path: Path) -> None:
     cells: dict[tuple[str, str], str] = {}
     async with tenants(tmp_path) as (doors, texts):
         marks = [doors.http.program.gateway.shard(name).mark for name in ("here", "theirs")]
@@ -71,7 +71,7 @@ async def test_each_method_answers_each_of_those_who_may_ask_as_the_one_table_sa
     assert {key: said for key, said in cells.items() if said != expected(*key)} == {}
 
 
-async def test_whether_one_namespace_serves_is_told_to_who_has_a_role_there(tmp_path: Path) -> None:
+async def test_the_state_of_a_namespace_is_reported_to_roles_in_it(tmp_path: Path) -> None:
     async with tenants(tmp_path) as (doors, texts):
         check = doors.channel.unary_unary(
             "/grpc.health.v1.Health/Check",
@@ -151,6 +151,6 @@ async def test_a_key_is_taken_as_a_bearer_alone_and_only_one(tmp_path: Path) -> 
         assert told[0] == ADMITTED
 
 
-async def test_the_probe_is_open_to_everybody(tmp_path: Path) -> None:
+async def test_the_probe_is_open_to_all(tmp_path: Path) -> None:
     async with tenants(tmp_path) as (doors, _):
         assert await doors.accepts()

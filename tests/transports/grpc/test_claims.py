@@ -131,7 +131,7 @@ REFUSED: dict[str, tuple[str, Any, bytes]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-async def test_what_is_refused_over_http_is_refused_over_grpc_and_in_the_same_words(name: str) -> None:
+async def test_requests_refused_over_http_are_refused_over_grpc_and_in_the_same_words(name: str) -> None:
     method, message, over = REFUSED[name]
     async with both() as doors:
         problem = (await doors.http.send(over)).json
@@ -167,7 +167,7 @@ async def test_each_answer_brings_the_newest_mark() -> None:
         assert brought.split(":")[1] == str(doors.http.position) == "2"
 
 
-async def test_without_room_a_call_is_told_when_to_come_again() -> None:
+async def test_without_room_a_call_gets_a_retry_delay() -> None:
     async with both(bytes_in_flight=8) as doors:
         found = await doors.refused("Claim", pb.ClaimRequest(namespace="default", token=TOKEN, packed=A))
         assert found.members == ("OVERLOADED", "retry", "none", 200)
@@ -175,7 +175,7 @@ async def test_without_room_a_call_is_told_when_to_come_again() -> None:
         assert doors.http.program.gateway.admission.requests == 0
 
 
-async def test_what_a_call_held_is_given_back_when_it_is_answered_or_refused() -> None:
+async def test_resources_of_a_call_are_returned_when_it_is_answered_or_refused() -> None:
     async with both() as doors:
         await doors.claim(A, token=TOKEN)
         await doors.refused("Claim", pb.ClaimRequest(namespace="default", token=b"", packed=A))
@@ -213,7 +213,7 @@ def test_each_kind_of_failure_has_a_code() -> None:
     assert code_of(MissingStage) is grpc.StatusCode.ABORTED
 
 
-async def test_a_refusal_that_quotes_long_names_says_what_it_is() -> None:
+async def test_a_refusal_that_quotes_long_names_keeps_its_code() -> None:
     """Metadata of more than 8 KiB the client's library refuses, by a status that says nothing of the refusal."""
     rows = stream(pa.record_batch({"id": ["x"]}))
     async with both() as doors:

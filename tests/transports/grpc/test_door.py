@@ -94,7 +94,7 @@ async def test_a_call_not_decided_by_its_deadline_is_never_decided(monkeypatch: 
 
 
 @pytest.mark.parametrize("on", [True, False])
-async def test_tools_are_told_what_there_is_to_call_only_where_the_setting_says_so(on: bool) -> None:
+async def test_reflection_is_available_only_if_the_setting_allows_it(on: bool) -> None:
     async with both(grpc_reflection=on) as doors:
         ask = doors.channel.stream_stream(
             REFLECTION,
@@ -114,7 +114,7 @@ async def test_without_the_setting_there_is_no_grpc() -> None:
         assert program.program.grpc is None
 
 
-async def test_a_commit_says_which_higher_version_its_own_is_skipped_for_and_takes_what_was_read() -> None:
+async def test_a_commit_names_the_higher_version_that_skips_its_own_and_accepts_its_read_digest() -> None:
     async with both() as doors:
 
         def asked(version: str, nonce: int, **more: bytes) -> pb.CommitRequest:

@@ -39,7 +39,7 @@ async def test_a_lane_is_opened_asked_and_acked() -> None:
 
 
 @pytest.mark.parametrize("topic_id", ["", "A" * 21, "A" * 23, "A" * 21 + "B", "A" * 21 + "+"])
-async def test_what_is_no_topic_id_is_refused_and_nothing_is_recorded(topic_id: str) -> None:
+async def test_an_invalid_topic_id_is_refused_and_nothing_is_recorded(topic_id: str) -> None:
     async with direct_lanes() as lane:
         with pytest.raises(BadRequest, match="22 characters of base64url"):
             await ask_lane(asked(1, 2, topic_id=topic_id), admitted(lane))

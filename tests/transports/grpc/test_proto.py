@@ -28,7 +28,7 @@ def test_nothing_that_callers_rely_on_has_changed() -> None:
     assert breaking(PROTO) == ""
 
 
-def test_what_was_added_is_relied_on_from_now_on() -> None:
+def test_additions_are_relied_on_from_now_on() -> None:
     built = subprocess.run(
         ["buf", "build", "--exclude-source-info", "-o", "-#format=json"], cwd=PROTO, capture_output=True
     )
@@ -60,7 +60,7 @@ def test_a_change_that_breaks_callers_is_seen(before: str, after: str, tmp_path:
     assert "gateway.proto:" in breaking(tmp_path)
 
 
-def test_an_addition_breaks_nobody(tmp_path: Path) -> None:
+def test_an_addition_breaks_no_client(tmp_path: Path) -> None:
     text = (PROTO / GATEWAY).read_text()
     changed = tmp_path / GATEWAY
     changed.parent.mkdir(parents=True)

@@ -43,7 +43,7 @@ def said(answer: pb.StreamClaimsResponse) -> str:
     return str(answer.WhichOneof("answer"))
 
 
-async def test_requests_are_answered_in_their_order_and_refusals_stand_among_the_answers() -> None:
+async def test_requests_are_answered_in_their_order_with_refusals_among_the_answers() -> None:
     async with both() as doors:
         stream = opened(doors)
         for request in (
@@ -104,7 +104,7 @@ async def test_requests_are_read_ahead_while_earlier_ones_commit_and_no_more_tha
         assert [said(answer) async for answer in stream] == ["GRANTED"] * asked
 
 
-async def test_a_stop_answers_what_was_read_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stop_answers_requests_that_were_read_and_reports_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     async with both() as doors:
         stream, idle = opened(doors), opened(doors)
         await idle.write(claim(B))

@@ -122,7 +122,7 @@ async def test_a_connection_without_room_that_sends_without_end_is_answered_and_
     assert Endless.reads == COUNT * acceptors._READS
 
 
-async def test_what_is_shed_is_answered_whole_and_its_connection_never_made() -> None:
+async def test_a_shed_connection_is_answered_whole_and_never_made() -> None:
     async with accepting(asked=b"a request", shed=lambda data: SHED if data == b"a request" else None) as callers:
         await run_ready_tasks()
         for caller in callers:
@@ -130,7 +130,7 @@ async def test_what_is_shed_is_answered_whole_and_its_connection_never_made() ->
     assert (Made.count, Made.begun) == (0, [])
 
 
-async def test_what_was_read_of_a_connection_that_is_not_shed_is_given_to_its_protocol() -> None:
+async def test_bytes_read_from_a_connection_that_is_not_shed_are_given_to_its_protocol() -> None:
     async with accepting(asked=b"a request", shed=lambda _: None):
         await wait_until(lambda: Made.count == COUNT)
     assert Made.begun == [b"a request"] * COUNT

@@ -77,7 +77,7 @@ async def tenants(folder: Path) -> AsyncIterator[Tenants]:
         assert not [text for text in texts.values() if text.rpartition("_")[2] in log.getvalue()]
 
 
-async def test_each_route_answers_each_of_those_who_may_ask_as_the_one_table_says(tmp_path: Path) -> None:
+async def test_each_route_answers_each_role_according_to_the_one_table(tmp_path: Path) -> None:
     cells: dict[tuple[str, str], int | str] = {}
     async with tenants(tmp_path) as two:
         asking: dict[str, str | None] = {"nobody": None, "stranger": STRANGER, **two.texts}
@@ -110,7 +110,7 @@ def test_no_route_is_left_out_of_the_table_and_no_row_is_left_over() -> None:
     assert set(CALLS) == {name for name, *_ in ROUTES} | {"getDocument", "getConsole"}
 
 
-def test_what_is_open_to_everybody_and_what_acks_is_as_it_was_meant() -> None:
+def test_public_routes_and_acking_routes_are_the_intended_ones() -> None:
     """By hand: a slip in the table would else agree with itself."""
     assert {name for name, right in CALLS.items() if right.public} == {
         "getDocument", "getConsole", "getError", "liveProbe", "startupProbe", "readyProbe",
@@ -125,7 +125,7 @@ def test_what_is_open_to_everybody_and_what_acks_is_as_it_was_meant() -> None:
 
 
 @pytest.mark.parametrize(("name", "path"), [(name, path) for name, method, path, _ in ROUTES if method == "POST"])
-def test_the_document_says_which_role_each_route_needs(name: str, path: str) -> None:
+def test_the_document_names_the_role_that_each_route_needs(name: str, path: str) -> None:
     operation = next(found for called, _, _, found in ROUTES if called == name)
     assert operation["x-oncegate-roles"] == sorted(role.value for role in CALLS[name].roles)
     assert {"401", "403"} <= operation["responses"].keys()
@@ -167,7 +167,7 @@ async def test_a_tenant_sees_the_names_of_its_own_namespaces_alone(tmp_path: Pat
             assert (await two.ask("GET", f"/healthz/{probe}", None)).json["namespaces"] == {}
 
 
-async def test_whether_one_namespace_serves_is_told_to_who_has_a_role_there(tmp_path: Path) -> None:
+async def test_the_state_of_a_namespace_is_reported_to_roles_in_it(tmp_path: Path) -> None:
     async with tenants(tmp_path) as two:
         mine = "/healthz/ready?namespace=here"
         told = (await two.ask("GET", mine, two.texts["first read"])).json

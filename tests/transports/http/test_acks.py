@@ -89,7 +89,7 @@ async def test_half_a_batch_is_refused(more: dict[str, object], told: str) -> No
         assert told.title() in reply.problem(400, "BAD_REQUEST")["detail"].title()
 
 
-async def test_leftovers_are_cleared_by_whoever_says_who_and_why() -> None:
+async def test_leftovers_are_cleared_with_a_name_and_a_reason() -> None:
     said = {"who": "ada", "why": "looked"}
     async with open_http() as http:
         writer = Writer(http)

@@ -68,7 +68,7 @@ def test_an_answer_without_ids_is_whole_in_both_forms() -> None:
     assert len(answers.claim_packed(answer(claim=None))) == 24
 
 
-def test_a_settled_claim_says_its_state_by_name() -> None:
+def test_a_settled_claim_has_its_state_by_name() -> None:
     sent = msgspec.json.decode(answers.settle_json(SettleResult(CLAIM, ClaimState.DONE, 3, 1, 0)))
     expected = {"claim": identifiers.claim_text(CLAIM), "state": "DONE", "settled": 3, "taken_over": 1, "lease_ms": 0}
     assert sent == expected
@@ -87,13 +87,13 @@ def test_a_claim_id_is_written_as_ulid_writes_its_128_bits() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "8" + "0" * 25, "0" * 25, "0" * 27, "u" * 26, "é" * 26])
-def test_what_is_no_claim_id_is_refused(text: str) -> None:
+def test_an_invalid_claim_id_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="a claim id has 26 characters"):
         identifiers.claim_bytes(text)
 
 
 @pytest.mark.parametrize("text", ["", "6f1c", "zz" * 16, "6f1c2a9e-4b7d-4e5f-8a0b-1c2d3e4f5a6", "6f" * 17])
-def test_what_is_no_token_is_refused(text: str) -> None:
+def test_an_invalid_token_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="32 hex digits"):
         identifiers.hex_bytes(text, 16, "token")
 
@@ -108,7 +108,7 @@ def test_marks_survive_their_text_and_come_in_lists() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "00:1:00", f"{'0' * 32}:-1:{'0' * 16}", f"{'0' * 32}:1"])
-def test_what_is_no_mark_is_refused(text: str) -> None:
+def test_an_invalid_ledger_position_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="Oncegate-Ledger"):
         identifiers.marks(text)
 

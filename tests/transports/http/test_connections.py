@@ -94,7 +94,7 @@ async def test_heads_that_end_may_come_in_pieces_and_as_many_as_one_likes() -> N
         writer.close()
 
 
-async def test_head_has_the_fields_of_get_and_no_body_behind_them() -> None:
+async def test_head_has_the_fields_of_get_and_no_body() -> None:
     async with served() as http:
         reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
         writer.write(LIVE.replace(b"GET", b"HEAD") + LIVE)

@@ -97,7 +97,7 @@ async def test_rows_that_a_slow_disk_does_not_bring_are_given_up(monkeypatch: py
         assert (await http.call("GET", RECORDS, headers=WAITED)).status == 200
 
 
-async def test_what_is_read_in_several_goes_is_given_up_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_read_in_several_steps_is_abandoned_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
     goes = 0
     good = GatedLedger.fetch
 
@@ -117,7 +117,7 @@ async def test_what_is_read_in_several_goes_is_given_up_between_them(monkeypatch
         assert 2 <= goes < 5, "one that was begun may end"
 
 
-async def test_an_old_id_that_slow_runs_tell_too_late_is_told_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_old_id_reported_too_late_by_slow_runs_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     async with slow_http() as (http, served):
         await filled(served)
         cold = served.shard.journal.index.claims.cold

@@ -122,7 +122,7 @@ async def test_the_same_requests_get_the_same_verdicts_in_every_encoding(steps: 
 
 
 @pytest.mark.parametrize("verb", ["claim", "take", "produce"])
-async def test_what_one_encoding_has_written_is_a_duplicate_in_every_other(verb: str) -> None:
+async def test_ids_written_in_one_encoding_are_duplicates_in_every_other(verb: str) -> None:
     async with open_http() as http:
         for number, encodings in enumerate(ENCODINGS):
             ids = [f"{number:016}"]
@@ -134,7 +134,7 @@ async def test_what_one_encoding_has_written_is_a_duplicate_in_every_other(verb:
 
 
 @pytest.mark.parametrize("encodings", ROW_ENCODINGS)
-async def test_rows_say_where_they_were_written_in_every_form(encodings: tuple[str, str]) -> None:
+async def test_rows_have_their_offsets_in_every_form(encodings: tuple[str, str]) -> None:
     async with open_http() as http:
         await produce(http, encodings, ["a" * 16], token(), 0)
         reply = await produce(http, encodings, ["a" * 16, "b" * 16, "c" * 16], token(), 0)

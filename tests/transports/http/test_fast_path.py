@@ -43,7 +43,7 @@ def shown(reply: Reply) -> Any:
 
 
 @pytest.mark.parametrize("path", HOT)
-def test_what_a_hot_path_names_is_read_from_it(path: str) -> None:
+def test_names_used_by_a_hot_path_are_read_from_it(path: str) -> None:
     found = TABLE.route_of("POST", path)
     assert found is not None
     assert found[1] == HOT[path]
@@ -120,7 +120,7 @@ async def test_a_caller_that_wants_no_more_is_answered_and_let_go() -> None:
         writer.close()
 
 
-async def test_a_bug_behind_a_hot_route_is_a_problem_with_the_callers_trace_and_a_line_in_the_log(
+async def test_a_bug_in_a_hot_route_is_a_problem_with_the_callers_trace_and_a_line_in_the_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def broken(*_: object) -> None:

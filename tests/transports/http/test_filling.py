@@ -70,7 +70,7 @@ async def test_a_body_in_any_pieces_is_what_was_sent(filled: list[Filling], cuts
     assert len(filled) == 1 or not cuts
 
 
-async def test_a_connection_goes_on_after_such_a_body_with_what_came_behind_it(filled: list[Filling]) -> None:
+async def test_a_connection_continues_after_such_a_body_with_the_later_requests(filled: list[Filling]) -> None:
     first, second = producing(rows(4_000)), producing(rows(4_000, 4_000))
     async with served() as http:
         reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
@@ -115,7 +115,7 @@ async def test_such_a_body_that_is_too_slow_is_refused_and_its_connection_closed
         assert http.program.gateway.admission.size_bytes == 0
 
 
-async def test_a_deadline_that_passes_in_such_a_body_is_told(filled: list[Filling]) -> None:
+async def test_a_deadline_that_passes_in_such_a_body_is_reported(filled: list[Filling]) -> None:
     raw = producing(rows(4_000), **{"Oncegate-Timeout-Ms": "50"})
     async with served() as http:
         reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
@@ -125,7 +125,7 @@ async def test_a_deadline_that_passes_in_such_a_body_is_told(filled: list[Fillin
     assert filled
 
 
-async def test_such_a_body_is_refused_where_there_is_no_room_for_more_and_the_connection_goes_on(
+async def test_such_a_body_is_refused_without_room_for_more_and_the_connection_continues(
     filled: list[Filling],
 ) -> None:
     raw = producing(rows(4_000))

@@ -113,7 +113,7 @@ async def test_each_duplicate_names_its_first_in_every_encoding(http: Http, medi
 
 
 @MEDIA
-async def test_rows_that_were_written_before_are_told_where(http: Http, media: str) -> None:
+async def test_rows_that_were_written_before_have_their_offsets(http: Http, media: str) -> None:
     batch = pa.record_batch({"id": [WRITTEN[1], CLAIMED]})
     headers = {"Content-Type": ARROW, "Accept": media, "Oncegate-Token": token(), "Oncegate-Call": "0"}
     reply = await http.call("POST", f"{PRODUCE}?id_col=id&locate=true", stream(batch), headers)
@@ -170,7 +170,7 @@ async def test_a_retry_in_arrow_gets_its_offsets_in_a_header(http: Http, media: 
     assert (again.headers["oncegate-offsets"], again.headers["oncegate-offsets-before"]) == ("", "0:2:2")
 
 
-async def test_the_first_result_of_a_claim_stands_and_the_answer_says_so(http: Http) -> None:
+async def test_the_first_result_of_a_claim_is_kept_and_the_answer_shows_it(http: Http) -> None:
     claimed = (await http.claim("x"))["claim"]
     first, again = [(await complete(http, claimed, result)).json for result in (b"one", b"two")]
     assert (first["result"], first["other_result"]) == (base64.b64encode(b"one").decode(), False)

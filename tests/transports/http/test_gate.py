@@ -41,7 +41,7 @@ async def test_a_name_that_is_not_this_gateways_is_misdirected(way: Any) -> None
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_good_head_stands_for_no_other(way: Any) -> None:
+async def test_a_good_head_vouches_for_no_other(way: Any) -> None:
     """The last good head is remembered; what differs from it in anything is looked at."""
     async with served() as http:
         for _ in range(2):
@@ -71,7 +71,7 @@ async def test_a_page_of_another_site_is_refused_and_one_of_its_own_is_not(way: 
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_head_that_is_too_large_and_a_target_that_is_too_long_are_told_apart(way: Any) -> None:
+async def test_a_head_that_is_too_large_and_a_target_that_is_too_long_are_distinguished(way: Any) -> None:
     async with served() as http:
         raw = way()
         path = raw.split(b" ")[1]
@@ -98,7 +98,7 @@ async def test_the_document_is_refused_to_others_too() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_target_in_absolute_form_says_the_host_and_the_header_counts_for_nothing(way: Any) -> None:
+async def test_a_target_in_absolute_form_gives_the_host_and_the_header_is_ignored(way: Any) -> None:
     async with served() as http:
         raw = way()
         path, before = raw.split(b" ")[1], http.position

@@ -96,7 +96,7 @@ async def test_every_number_of_64_bits_is_a_text_where_it_is_asked_for_so() -> N
     assert places | lanes | {"rows", "wall_ms", "retention_ms", "horizon_ms", "granted"} <= walk.texts
 
 
-async def test_values_of_64_bit_columns_are_texts_too_wherever_they_stand_and_other_values_are_not() -> None:
+async def test_values_of_64_bit_columns_are_texts_too_wherever_they_are_and_other_values_are_not() -> None:
     struct = pa.struct([("n", pa.uint64()), ("m", pa.int32())])
     columns = {
         "n": pa.array([2**63 - 1, None], pa.int64()),

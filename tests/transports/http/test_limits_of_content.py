@@ -82,7 +82,7 @@ async def test_json_of_too_many_values_is_refused_before_it_is_read() -> None:
 
 
 @pytest.mark.parametrize("media", [ARROW, JSON])
-async def test_a_read_has_as_many_bytes_as_it_may_and_goes_on_where_it_ended(media: str) -> None:
+async def test_a_read_has_as_many_bytes_as_it_may_and_continues_where_it_ended(media: str) -> None:
     rows = [{"name" * 10: "x" * 90, "n": n} for n in range(100)]
     async with open_http(Limits(body_bytes=40_000)) as http:
         await produce(http, rows)

@@ -51,7 +51,7 @@ async def counters(http: Http) -> Any:
 
 
 @MEDIA
-async def test_known_held_and_free_ids_are_told_apart_in_every_encoding(http: Http, media: str) -> None:
+async def test_known_held_and_free_ids_are_distinguished_in_every_encoding(http: Http, media: str) -> None:
     reply = await look_up(http, media, ASKED)
     assert (reply.status, reply.headers["content-type"]) == (200, media), reply.body
     assert told(media, reply.body) == TOLD
@@ -70,13 +70,13 @@ async def test_a_look_up_grants_nothing_writes_nothing_and_is_no_duplicate(http:
     assert (await http.post_json(f"{NS}/ids:claim", claimed)).json["verdicts"] == [{"verdict": "GRANTED"}]
 
 
-async def test_a_known_id_says_where_it_was_written(http: Http) -> None:
+async def test_a_known_id_has_the_offset_of_its_row(http: Http) -> None:
     found = (await look_up(http, JSON, ASKED, "?locate=true")).json["verdicts"]
     assert found[0]["place"] == {"topic": "orders", "partition": 0, "offset": 0}
     assert [sorted(one) for one in found[1:]] == [["lease_left_ms", "verdict"], ["verdict"], ["of_index", "verdict"]]
 
 
-async def test_a_claim_whose_lease_is_over_is_told_from_a_free_id() -> None:
+async def test_a_claim_with_an_expired_lease_is_distinguished_from_a_free_id() -> None:
     async with open_http(Limits(lease_ms_min=1)) as http:
         asked = {"token": token(), "call": 0, "ids": [HELD], "lease_ms": 1, "id_set": "orders"}
         assert (await http.post_json(f"{NS}/ids:claim", asked)).status == 200
@@ -96,7 +96,7 @@ async def test_more_ids_than_the_limit_are_refused(media: str) -> None:
         (await look_up(http, media, ASKED)).problem(413, "TOO_LARGE")
 
 
-async def test_what_a_look_up_does_not_take_is_refused(http: Http) -> None:
+async def test_fields_that_a_look_up_does_not_accept_are_refused(http: Http) -> None:
     (await http.post_json(LOOK_UP, {"ids": [WRITTEN], "token": token()})).problem(400, "BAD_REQUEST")
     (await http.post_raw(LOOK_UP, PACKED, WRITTEN.encode())).problem(400, "BAD_REQUEST")
     (await http.post_json(LOOK_UP, {"ids": [WRITTEN, None]})).problem(422, "NULL_ID")

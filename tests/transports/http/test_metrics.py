@@ -86,7 +86,7 @@ async def test_it_comes_in_the_format_that_the_reader_likes_best(wish: str | Non
         assert (head.status, head.headers["content-type"], head.body) == (200, media, b"")
 
 
-async def test_a_reader_of_something_else_is_told_what_there_is() -> None:
+async def test_a_reader_of_another_format_gets_the_available_ones() -> None:
     async with open_http() as http:
         refused = (await http.get("/metrics", Accept="application/json")).problem(406, "NOT_ACCEPTABLE")
         assert refused["available"] == ["text/plain", OPENMETRICS]
@@ -100,7 +100,7 @@ async def test_both_formats_parse_and_have_the_same_series() -> None:
         assert series(parse_text(plain.body.decode())).keys() == series(parse_openmetrics(other.body.decode())).keys()
 
 
-async def test_before_any_ledger_is_opened_it_says_so_and_nothing_else() -> None:
+async def test_before_any_ledger_is_opened_it_reports_that_and_nothing_else() -> None:
     async with open_http() as http:
         closed = create_app(http.app.state.observer, About("memory:", ""))
         reply = await asgi(closed, "GET", "/metrics", b"", {})
@@ -133,7 +133,7 @@ async def test_a_refused_request_is_counted() -> None:
         assert found["oncegate_admission_bytes", ()] == found["oncegate_admission_limit_bytes", ()] == limit_bytes
 
 
-async def test_the_real_server_serves_it_to_whoever_calls_it_by_its_name() -> None:
+async def test_the_real_server_serves_it_by_its_name() -> None:
     async with served() as http:
         found = await http.send(request("GET", "/metrics"))
         assert ("oncegate_started", ()) in series(parse_text(found.body.decode()))

@@ -34,7 +34,7 @@ async def test_a_namespace_is_deleted_by_its_name_and_its_marks_are_refused_by_t
 
 
 @pytest.mark.parametrize("query", ["confirm=other", "confirm=", "confirm=mail&confirm=mail", "force=1", "confirm"])
-async def test_what_does_not_say_the_name_just_once_deletes_nothing(query: str) -> None:
+async def test_a_deletion_that_does_not_give_the_name_exactly_once_deletes_nothing(query: str) -> None:
     async with open_http() as http:
         await http.call("PUT", NS)
         (await http.call("DELETE", f"{NS}?{query}")).problem(400, "BAD_REQUEST")

@@ -46,7 +46,7 @@ async def test_an_answer_that_suits_is_given(wish: str) -> None:
 
 
 @pytest.mark.parametrize("given", [JSON, PACKED, ARROW])
-async def test_verdicts_come_in_the_form_of_the_ids_where_nobody_wishes_for_another(given: str) -> None:
+async def test_verdicts_come_in_the_form_of_the_ids_unless_another_is_requested(given: str) -> None:
     bodies = {JSON: BODY, PACKED: bytes(16), ARROW: stream(pa.record_batch({"id": ["a"]}))}
     async with open_http() as http:
         reply = await http.post_raw(CLAIM, given, bodies[given])

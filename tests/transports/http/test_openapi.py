@@ -97,7 +97,7 @@ def test_every_call_of_a_namespace_names_the_refusals_of_one_that_does_not_serve
         assert codes <= responses[status]["content"]["application/problem+json"]["examples"].keys()
 
 
-def test_what_is_said_of_a_message_is_one_line_whichever_python_wrote_the_document() -> None:
+def test_the_text_about_a_message_is_one_line_whichever_python_wrote_the_document() -> None:
     said = {name: schema.get("description", "") for name, schema in COMMITTED["components"]["schemas"].items()}
     assert "\n* GRANTED" in said.pop("VerdictMessage"), "a list of its own"
     assert any(said.values())

@@ -29,7 +29,7 @@ async def actions(http: Http, query: str = "") -> Any:
     return (await http.get(f"{NS}/audit{query}")).json
 
 
-async def test_ids_are_forgotten_by_name_and_the_trail_says_who_and_why() -> None:
+async def test_ids_are_forgotten_by_name_and_the_trail_has_name_and_reason() -> None:
     async with open_http() as http:
         await done(http, "a", "c")
         reply = await http.post_json(f"{NS}/ids:forget", {"ids": ["a", "c", "b"], **SAID})
@@ -64,7 +64,7 @@ async def test_a_refused_action_leaves_no_trace_and_changes_nothing() -> None:
         assert (http.position, await actions(http)) == (position, {"actions": [], "next": None})
 
 
-async def test_what_an_operator_begins_through_other_calls_is_noted_before() -> None:
+async def test_an_operators_action_through_other_calls_is_recorded_before() -> None:
     async with open_http() as http:
         begun = {"action": "replay", "subject": "topic orders, from orders.csv"}
         assert (await http.post_json(f"{NS}/audit", {**begun, **SAID})).json == {"who": "ada"}
@@ -74,7 +74,7 @@ async def test_what_an_operator_begins_through_other_calls_is_noted_before() -> 
         (await http.post_json(f"{NS}/audit", {**begun, **SAID})).problem(503, "STOPPING")
 
 
-async def test_a_claim_of_a_dead_holder_is_released_and_a_fenced_one_is_told_so() -> None:
+async def test_a_claim_of_a_dead_holder_is_released_and_a_fenced_one_gets_the_error() -> None:
     async with open_http() as http:
         held = await http.claim("a")
         gone = {"outcome": "not_done", "holder_gone": True, **SAID}
@@ -102,7 +102,7 @@ def admin(folder: Path) -> tuple[Path, str]:
     return folder / "keys.json", text
 
 
-async def test_the_name_in_the_trail_is_the_credentials_and_what_a_caller_says_stands_beside_it(tmp_path: Path) -> None:
+async def test_the_name_in_the_trail_is_the_credentials_and_the_callers_text_is_beside_it(tmp_path: Path) -> None:
     path, text = admin(tmp_path)
     async with served(keys=path) as http:
 
@@ -177,7 +177,7 @@ async def test_a_drained_gateway_refuses_new_work_over_grpc_and_on_hot_routes_to
         hot.problem(503, "STOPPING")
 
 
-async def test_producers_are_listed_by_their_last_activity_and_say_how_far_acks_are_behind() -> None:
+async def test_producers_are_listed_by_their_last_activity_with_the_lag_of_acks() -> None:
     async with open_http() as http:
         empty = (await http.get(f"{NS}/producers")).json
         assert empty == {"producers": [], "total": 0}
@@ -216,7 +216,7 @@ async def test_claims_in_doubt_are_those_whose_lease_is_over_and_that_hold_somet
         }  # fmt: skip
 
 
-async def test_the_console_is_a_page_for_everybody_that_may_ask_nobody_but_its_gateway(tmp_path: Path) -> None:
+async def test_the_console_is_a_public_page_that_may_call_only_its_gateway(tmp_path: Path) -> None:
     path, _ = admin(tmp_path)
     async with served(keys=path) as http:
         reply = await http.send(request("GET", "/console", Accept="text/html"))

@@ -71,7 +71,7 @@ async def test_probes_metrics_and_other_namespaces_are_answered_while_one_refuse
         assert (await http.send(other)).status == 200
 
 
-async def test_what_a_claim_is_settled_by_is_not_refused_at_either_door() -> None:
+async def test_settling_a_claim_is_not_refused_over_http_or_grpc() -> None:
     async with both() as doors:
         granted = (await doors.http.send(request("POST", CLAIM, claim(), Content_Type=JSON))).json
         other = await doors.claim(b"a" * 16)

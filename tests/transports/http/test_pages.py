@@ -30,7 +30,7 @@ def test_pages_hold_every_name_once(limit: int) -> None:
     assert page([], "", limit) == ([], None)
 
 
-def test_a_page_goes_on_behind_a_name_that_is_gone_and_tells_one_that_came() -> None:
+def test_a_page_continues_after_a_name_that_is_gone_and_lists_one_that_came() -> None:
     assert page(["a", "d", "e"], "c", 1) == (["d"], "d")
     assert page(["a", "c2", "d"], "c", 5) == (["c2", "d"], None)
 

@@ -37,7 +37,7 @@ async def test_a_parameter_that_does_not_fit_is_a_problem_with_its_place(query: 
     assert found["errors"][0]["pointer"] == f"query/{query.partition('=')[0]}"
 
 
-async def test_a_bug_is_a_problem_that_says_the_effect_is_unknown_and_the_log_has_its_traceback(
+async def test_a_bug_is_a_problem_with_an_unknown_effect_and_its_traceback_is_in_the_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def broken(*_: object) -> Any:
@@ -60,7 +60,7 @@ async def test_a_trace_id_that_is_none_is_replaced() -> None:
     assert reply.problem(404, "NOT_FOUND")["trace_id"] != "what"
 
 
-def test_waiting_is_told_in_milliseconds_and_in_the_header_that_proxies_know() -> None:
+def test_the_delay_is_given_in_milliseconds_and_in_the_header_that_proxies_know() -> None:
     reply = problems.response(Overloaded("full"), "0" * 32)
     assert reply.headers["Retry-After"] == "1"
     assert problems.document(Overloaded("full"), "0" * 32)["retry_after_ms"] == 200
@@ -71,7 +71,7 @@ def test_further_members_never_replace_the_fixed_ones() -> None:
     assert (found["code"], found["places"]) == ("BAD_REQUEST", [1])
 
 
-async def test_while_the_ledgers_are_opened_everything_says_retry_and_only_live_is_green() -> None:
+async def test_while_the_ledgers_are_opened_every_route_answers_retry_and_only_live_is_green() -> None:
     async with open_http() as http:
         http.app.state.gateway = None
         (await http.get("/v1/namespaces/default")).problem(503, "RECOVERING")

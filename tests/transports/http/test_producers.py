@@ -28,7 +28,7 @@ async def test_a_lane_is_claimed_written_completed_and_then_known() -> None:
         assert "oncegate-ledger" in done.headers
 
 
-async def test_the_next_attempt_is_told_what_to_drop_and_where_to_go_on() -> None:
+async def test_the_next_attempt_learns_what_to_drop_and_where_to_continue() -> None:
     async with open_http() as http:
         first, second = Writer(http), Writer(http)
         await first.register()
@@ -70,7 +70,7 @@ async def test_registering_again_with_the_same_token_is_the_same_epoch() -> None
         assert (await writer.register())["epoch"] == (await writer.register())["epoch"] == 1
 
 
-async def test_the_three_encodings_say_the_same_of_the_same_sequences() -> None:
+async def test_the_three_encodings_answer_the_same_for_the_same_sequences() -> None:
     async with open_http() as http:
         told = []
         for n, media in enumerate((JSON, PACKED, ARROW)):
@@ -100,7 +100,7 @@ async def through(writer: Writer, media: str, sequences: list[int]) -> list[int]
     return [int(byte) for byte in answer.verdicts]
 
 
-async def test_what_was_skipped_is_a_gap_and_what_comes_late_is_out_of_order() -> None:
+async def test_skipped_sequences_are_a_gap_and_late_ones_are_out_of_order() -> None:
     async with open_http() as http:
         writer = Writer(http)
         await writer.register()
@@ -276,7 +276,7 @@ async def test_rows_with_sequences_are_written_once_and_done_at_once() -> None:
         assert "plain_write" not in http.log.getvalue()
 
 
-async def test_a_gap_is_told_in_every_encoding() -> None:
+async def test_a_gap_is_reported_in_every_encoding() -> None:
     async with open_http() as http:
         writer = Writer(http)
         await writer.register()
@@ -300,7 +300,7 @@ async def test_a_gap_is_told_in_every_encoding() -> None:
         ({"epoch": -1}, "epoch"),
     ],
 )
-async def test_rows_whose_place_is_not_told_are_refused(more: dict[str, object], told: str) -> None:
+async def test_rows_with_an_unrequested_location_are_refused(more: dict[str, object], told: str) -> None:
     async with open_http() as http:
         writer = Writer(http)
         await writer.register()
@@ -313,7 +313,7 @@ async def test_rows_whose_place_is_not_told_are_refused(more: dict[str, object],
         assert http.position == before
 
 
-async def test_who_registers_without_gaps_is_told_of_them_without_naming_what_comes_before() -> None:
+async def test_a_registration_without_gaps_gets_them_reported_without_naming_the_previous_sequence() -> None:
     async with open_http() as http:
         writer = Writer(http)
         await writer.register(gaps="refuse")

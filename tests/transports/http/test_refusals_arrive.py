@@ -52,7 +52,7 @@ async def test_who_is_refused_before_its_body_has_come_gets_the_refusal_and_no_r
         await wait_until(lambda: not http.program.server.server_state.connections)
 
 
-async def test_who_connects_beyond_the_limit_is_told_so_once_it_has_asked() -> None:
+async def test_a_connection_beyond_the_limit_gets_its_refusal_after_its_request() -> None:
     async with served(connections=8) as http:
         held = [await asyncio.open_connection("127.0.0.1", http.program.port) for _ in range(8)]
         reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)

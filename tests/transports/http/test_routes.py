@@ -104,7 +104,7 @@ async def test_reading_at_the_end_gives_no_rows_and_beyond_it_is_refused() -> No
         assert beyond.problem(416, "OFFSET_BEYOND_END")["high_offset"] == 3
 
 
-async def test_one_answer_stops_at_the_limit_of_bytes_and_says_where_to_read_on() -> None:
+async def test_one_answer_stops_at_the_limit_of_bytes_with_where_to_read_on() -> None:
     async with open_http(Limits(body_bytes=20_000, record_bytes=10_000)) as http:
         for _ in range(5):
             rows = pa.record_batch({"id": ["x" * 9_000]})
@@ -155,7 +155,7 @@ async def test_a_batch_is_staged_committed_once_and_its_replay_is_a_duplicate() 
         assert (await http.get(f"{NS}/topics/departures")).json["high_offsets"] == [3]
 
 
-async def test_other_input_under_a_committed_name_is_a_conflict_that_says_what_stands_there() -> None:
+async def test_other_input_under_a_committed_name_is_a_conflict_that_shows_the_existing_input() -> None:
     async with open_http() as http:
         as_token = token()
         staged = await stage(http, as_token)
@@ -164,7 +164,7 @@ async def test_other_input_under_a_committed_name_is_a_conflict_that_says_what_s
         assert (found["action"], found["committed_rows"]) == ("stop", 3)
 
 
-async def test_a_commit_without_its_stage_says_to_write_the_batch_again() -> None:
+async def test_a_commit_without_its_stage_asks_to_write_the_batch_again() -> None:
     async with open_http() as http:
         fingerprint = "00" * 16
         unknown = {"token": token(), "chunks": 1, "rows": 3, "fingerprint": fingerprint}
@@ -194,7 +194,7 @@ async def test_a_chunk_may_be_repeated_and_not_altered() -> None:
         altered.problem(422, "CHUNK_ALTERED")
 
 
-async def test_a_body_that_is_not_what_its_digest_says_is_refused() -> None:
+async def test_a_body_that_differs_from_its_digest_is_refused() -> None:
     async with open_http() as http:
         reply = await stage(http, token(), Content_Digest=digest(b"something else"))
         assert "Content-Digest" in reply.problem(400, "BAD_REQUEST")["detail"]
@@ -227,7 +227,7 @@ async def test_a_name_that_cannot_be_a_folder_is_refused(name: str) -> None:
         (await http.call("PUT", f"/v1/namespaces/{name}")).problem(400, "BAD_REQUEST")
 
 
-async def test_limits_promises_version_and_health_are_told() -> None:
+async def test_limits_promises_version_and_health_are_shown() -> None:
     async with open_http() as http:
         assert (await http.get("/v1/limits")).json["ids_per_request"] == 100_000
         told = (await http.get("/v1/capabilities")).json

@@ -46,7 +46,7 @@ def server(tmp_path: Path) -> Iterator[GatewayProcess]:
         yield found
 
 
-async def test_the_first_line_says_what_is_promised_and_that_the_ledger_is_new(tmp_path: Path) -> None:
+async def test_the_first_line_has_the_promises_and_that_the_ledger_is_new(tmp_path: Path) -> None:
     lines = []
     for _ in range(2):
         async with served(ledger=f"log:{tmp_path}/data") as http:
@@ -137,7 +137,7 @@ async def test_a_second_gateway_on_the_same_folder_is_refused_before_it_listens(
                 pass
 
 
-async def test_what_was_completed_before_a_restart_is_a_duplicate_after_it(tmp_path: Path) -> None:
+async def test_rows_completed_before_a_restart_are_duplicates_after_it(tmp_path: Path) -> None:
     url = f"log:{tmp_path}/data"
     async with served(ledger=url) as http:
         claimed = await http.send(request("POST", CLAIM, BODY, Content_Type=JSON))
@@ -178,7 +178,7 @@ async def test_closing_answers_what_is_in_flight_and_it_is_on_disk(
 
 @pytest.mark.server
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_program_with_status_0_and_its_log_says_so(number: int, server: GatewayProcess) -> None:
+def test_a_signal_ends_the_program_with_status_0_and_its_log_records_that(number: int, server: GatewayProcess) -> None:
     os.kill(server.pid, number)
     assert server.stop() == 0
     assert "stopped" in server.log.splitlines()[-1]
@@ -227,7 +227,7 @@ main()
 
 
 @pytest.mark.server
-def test_a_program_that_hangs_in_its_end_ends_in_its_time_and_its_log_says_so(tmp_path: Path) -> None:
+def test_a_program_that_hangs_at_its_end_ends_in_its_time_and_its_log_records_that(tmp_path: Path) -> None:
     settings_file = tmp_path / "oncegate.toml"
     settings_file.write_text("shutdown_ms = 1000\n")
     command = [sys.executable, "-c", HANGING, "serve", "--ledger", "memory:", "--port", "0"]

@@ -92,7 +92,7 @@ async def test_a_claim_that_would_wait_too_long_is_refused_with_its_trace_and_co
         b"no HTTP at all\r\n\r\n",
     ],
 )
-async def test_what_is_not_plainly_refused_is_left_to_the_usual_way(raw: bytes) -> None:
+async def test_requests_that_are_not_plainly_refused_are_left_to_the_usual_way(raw: bytes) -> None:
     async with served() as http:
         fill(http)
         with nothing_counted(http):
@@ -105,7 +105,7 @@ async def test_without_a_backlog_nothing_is_shed() -> None:
             assert shed(http, plain()) is None
 
 
-async def test_connections_are_checked_after_a_refusal_until_so_many_have_come() -> None:
+async def test_connections_are_checked_after_a_refusal_until_a_fixed_number_has_come() -> None:
     async with served() as http:
         shedding, backlog = Shedding(app(http)), fill(http)
         assert not shedding.is_on()

@@ -25,7 +25,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_what_is_hidden_behind_an_ambiguous_request_is_never_run(way: str) -> None:
+async def test_requests_hidden_by_an_ambiguous_request_are_never_run(way: str) -> None:
     async with served() as http:
         reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
         writer.write(WAYS[way])

@@ -21,7 +21,7 @@ async def told(http: Http, **asked: str) -> Reply:
     return await http.get(f"{NS}/batches:offsets?{urlencode({'app': 'etl', 'topic': 'departures', **asked})}")
 
 
-async def test_what_came_with_a_commit_is_answered_as_it_is_and_without_it_nothing_is_known() -> None:
+async def test_source_offsets_of_a_commit_are_returned_unchanged_and_without_it_nothing_is_known() -> None:
     async with open_http() as http:
         await commit(http, source_offsets=EVENTS)
         reply = await told(http)
@@ -32,7 +32,7 @@ async def test_what_came_with_a_commit_is_answered_as_it_is_and_without_it_nothi
         assert "newest one brought none" in (await told(http)).problem(404, "NOT_FOUND")["detail"]
 
 
-async def test_what_came_with_an_ack_is_its_drivers_for_the_topic_that_it_names() -> None:
+async def test_source_offsets_of_an_ack_are_its_drivers_for_the_topic_that_it_names() -> None:
     async with open_http() as http:
         owner = token()
         epoch = (await driver(http, owner))["epoch"]

@@ -75,7 +75,7 @@ async def test_a_route_refuses_by_name_what_it_does_not_take(
 
 
 @pytest.mark.parametrize(("method", "path", "operation", "media"), ways())
-async def test_what_a_route_takes_is_taken_once(method: str, path: str, operation: Any, media: str) -> None:
+async def test_accepted_fields_are_accepted_once(method: str, path: str, operation: Any, media: str) -> None:
     way = (method, path, operation, media)
     async with open_http() as http:
         for name in taken(operation, "header", media):
@@ -97,7 +97,7 @@ async def test_ids_named_beside_a_json_body_are_refused_before_anything_is_writt
 
 
 @pytest.mark.parametrize("media", ["text/plain", JSON])
-async def test_what_is_not_taken_is_refused_beside_a_type_without_a_body(media: str) -> None:
+async def test_unknown_fields_are_refused_beside_a_type_without_a_body(media: str) -> None:
     async with open_http() as http:
         claim = (await http.claim("a"))["claim"]
         path, headers = f"{NS}/claims/{claim}:complete", {"Content-Type": media}
@@ -129,7 +129,7 @@ async def test_what_json_schema_calls_no_integer_is_no_number(number: str) -> No
 
 
 @pytest.mark.parametrize("number", ["5000", "5000.0", "5000.000"])
-async def test_an_integer_with_zeros_behind_its_point_is_one(number: str) -> None:
+async def test_an_integer_with_zeros_after_its_point_is_one(number: str) -> None:
     async with open_http() as http:
         answers = [
             await http.post_raw(CLAIM, PACKED, bytes(16), {"Oncegate-Lease-Ms": number}),

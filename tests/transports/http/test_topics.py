@@ -49,7 +49,7 @@ async def test_a_topic_is_made_once_and_its_retention_can_be_changed() -> None:
         assert http.position == position, "nothing changes, nothing is written"
 
 
-async def test_what_a_topic_was_made_with_cannot_be_changed() -> None:
+async def test_options_of_an_existing_topic_cannot_be_changed() -> None:
     async with open_http() as http:
         await put(http, T, {"partitions": 2, "schema_ipc": schema_text(id=pa.int64())})
         found = (await put(http, T, {"partitions": 3})).problem(409, "PARTITIONS")
@@ -58,7 +58,7 @@ async def test_what_a_topic_was_made_with_cannot_be_changed() -> None:
         (await put(http, T, {"schema_ipc": schema_text(id=pa.string())})).problem(409, "SCHEMA")
 
 
-async def test_columns_are_added_when_asked_for_and_by_nobody_else() -> None:
+async def test_columns_are_added_only_on_request() -> None:
     async with open_http() as http:
         await produce(http, [{"id": 1}])
         wider = {"schema_ipc": schema_text(who=pa.string(), id=pa.int64())}
@@ -218,7 +218,7 @@ async def test_readers_go_on_while_writers_write_and_see_every_row_once() -> Non
         assert seen == list(range(-1, 60))
 
 
-async def test_a_trimmed_offset_is_gone_and_says_where_to_read_on() -> None:
+async def test_a_trimmed_offset_is_gone_with_where_to_read_on() -> None:
     async with open_http() as http:
         await put(http, T, {"retention_bytes": 1})
         for n in range(3):
@@ -255,7 +255,7 @@ async def test_a_namespace_that_makes_no_topics_refuses_their_first_write() -> N
         assert (await produce(http, [{"n": 1}])).status == 200
 
 
-async def test_a_done_id_says_where_it_was_written_and_how_long_it_is_known() -> None:
+async def test_a_done_id_has_its_offset_and_how_long_it_is_known() -> None:
     async with open_http() as http:
         await put(http, "/v1/namespaces/default", {"horizon_ms": 86_400_000})
         await produce(http, [{"id": "a"}, {"id": "b"}], id_col=["id"])
@@ -264,7 +264,7 @@ async def test_a_done_id_says_where_it_was_written_and_how_long_it_is_known() ->
         assert found["kept_until_ms"] == found["wall_ms"] + 86_400_000
 
 
-async def test_a_taken_id_says_so() -> None:
+async def test_a_taken_id_is_reported_as_taken() -> None:
     async with open_http() as http:
         reply = await http.post_json(f"{NS}/ids:take", {"owner": "daily-2026-11-20", "ids": ["a"]})
         assert reply.json == {"verdicts": [{"verdict": "GRANTED"}], "id_set": "dedup"}
@@ -302,7 +302,7 @@ async def test_maps_are_taken_as_arrow_only(kind: Any) -> None:
         assert (await produce(http, [{"c": None}])).json["rows"] == 1
 
 
-async def test_a_time_that_json_cannot_say_is_read_as_arrow() -> None:
+async def test_a_time_that_json_cannot_express_is_read_as_arrow() -> None:
     async with open_http() as http:
         rows = pa.record_batch({"c": pa.array([2**62], pa.timestamp("s"))})
         await http.post_raw(f"{T}/records:produce", ARROW, stream(rows))
@@ -311,7 +311,7 @@ async def test_a_time_that_json_cannot_say_is_read_as_arrow() -> None:
 
 
 @pytest.mark.parametrize("zone", ["Nope/Zone", "+99:99"])
-async def test_a_time_zone_that_nobody_knows_is_refused_before_it_is_stored(zone: str) -> None:
+async def test_an_unknown_time_zone_is_refused_before_it_is_stored(zone: str) -> None:
     async with open_http() as http:
         found = (await put(http, T, {"schema_ipc": schema_text(c=pa.timestamp("us", zone))})).problem(
             400, "BAD_REQUEST"

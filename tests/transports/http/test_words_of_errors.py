@@ -49,13 +49,13 @@ def test_a_verdict_and_an_error_never_have_one_name() -> None:
 
 
 @pytest.mark.parametrize("member", OPTION_OF)
-def test_what_the_spark_client_translates_is_a_name_of_the_document_and_one_of_an_option(member: str) -> None:
+def test_each_translated_name_of_the_spark_client_is_in_the_document_and_an_option(member: str) -> None:
     schemas = json.loads(DOCUMENT)["components"]["schemas"].values()
     assert any(member in schema["properties"] for schema in schemas)
     assert OPTION_OF[member] in {option.name for option in OPTIONS}
 
 
-def test_an_error_is_told_to_a_user_of_spark_in_the_words_of_options() -> None:
+def test_errors_in_spark_use_the_words_of_options() -> None:
     said = "give a write_id, or a new `app`; an app is what id_col_2 is not, and id_col names the id"
     told = in_options(said)
     assert told == "give a writeId, or a new txnAppId; an app is what id_col_2 is not, and idCol names the id"

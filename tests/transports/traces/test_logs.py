@@ -64,7 +64,7 @@ def test_a_library_logs_in_the_form_of_the_gateway() -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_a_traceback_of_a_bug_says_where_and_not_what_variables_held(form: Any) -> None:
+def test_a_traceback_of_a_bug_shows_where_and_not_what_variables_held(form: Any) -> None:
     log = io.StringIO()
 
     def broken(key: str, body: bytes) -> None:
@@ -80,7 +80,7 @@ def test_a_traceback_of_a_bug_says_where_and_not_what_variables_held(form: Any) 
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-async def test_no_log_span_or_metric_says_an_id_a_payload_or_a_token(form: str, receiver: Receiver) -> None:
+async def test_no_log_span_or_metric_contains_an_id_a_payload_or_a_token(form: str, receiver: Receiver) -> None:
     async with logged(form, open_claims=2) as http:
         scraped = await write_refuse_and_explain(http)
     told = {"log": http.log.getvalue().encode(), "spans": b"".join(receiver.raw), "metrics": scraped}
@@ -117,7 +117,7 @@ async def write_refuse_and_explain(http: Served) -> bytes:
     return (await http.send(request("GET", "/metrics", Accept="application/openmetrics-text"))).body
 
 
-async def test_what_a_request_began_is_in_its_trace_no_longer_than_the_request(
+async def test_work_begun_by_a_request_is_in_its_trace_no_longer_than_the_request(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def lost(*_: object) -> None:

@@ -77,7 +77,7 @@ def test_spans_that_are_not_sampled_are_neither_sent_nor_lost() -> None:
     assert counts.outcomes == dict.fromkeys(SPAN_OUTCOMES, 0)
 
 
-async def test_what_a_collector_refuses_stands_in_the_metrics(
+async def test_spans_refused_by_a_collector_are_counted_in_the_metrics(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "10")

@@ -96,7 +96,9 @@ async def test_rows_that_are_produced_are_a_span_of_their_own_name(receiver: Rec
     assert found["produce"].attributes["oncegate.ids"] == 2
 
 
-async def test_what_the_framework_serves_is_named_by_its_route_and_no_query_is_recorded(receiver: Receiver) -> None:
+async def test_requests_served_by_the_framework_are_named_by_their_route_and_no_query_is_recorded(
+    receiver: Receiver,
+) -> None:
     async with served() as http:
         path = "/v1/namespaces/default/ids:explain"
         reply = await http.send(request("GET", f"{path}?id=very-secret", traceparent=SAMPLED))
@@ -108,7 +110,7 @@ async def test_what_the_framework_serves_is_named_by_its_route_and_no_query_is_r
     assert not any(b"very-secret" in body for body in receiver.raw)
 
 
-async def test_a_refusal_that_the_caller_has_to_mend_says_its_code_and_is_no_error(receiver: Receiver) -> None:
+async def test_a_refusal_for_the_caller_to_fix_has_its_code_and_is_no_error(receiver: Receiver) -> None:
     async with served() as http:
         body = json.dumps({"token": "f" * 32, "call": 0, "ids": ["a", None]}).encode()
         refused = (await http.send(claim_json(body, traceparent=SAMPLED))).problem(422, "NULL_ID")
@@ -124,7 +126,7 @@ async def test_a_refusal_that_the_caller_has_to_mend_says_its_code_and_is_no_err
     assert door.attributes["http.response.status_code"] == 422
 
 
-async def test_what_the_gateway_could_not_do_is_an_error_of_its_span(receiver: Receiver) -> None:
+async def test_a_failure_of_the_gateway_is_an_error_of_its_span(receiver: Receiver) -> None:
     async with served(requests_in_flight=1) as http:
         with http.program.gateway.admission.hold(0):
             refused = (await http.send(packed(bytes(16), traceparent=SAMPLED))).problem(503, "OVERLOADED")
@@ -195,7 +197,7 @@ async def test_a_refusal_over_grpc_names_the_callers_trace() -> None:
     assert refused.info.metadata["trace_id"] == TRACE
 
 
-async def test_spans_go_out_over_grpc_where_the_variables_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_spans_go_out_over_grpc_if_the_variables_ask_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with otlp_over_grpc() as receiver:
         for name, value in receiver.environ.items():
             monkeypatch.setenv(name, value)

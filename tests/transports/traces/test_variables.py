@@ -34,7 +34,7 @@ ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
         (ENDPOINT | {"OTEL_SDK_DISABLED": "false"}, WantedTraces(("otlp",), "http/protobuf")),
     ],
 )
-def test_traces_go_where_the_variables_say_and_nowhere_without_them(
+def test_traces_go_where_the_variables_point_and_nowhere_without_them(
     environ: dict[str, str], wanted: WantedTraces | None
 ) -> None:
     assert wanted_traces(environ) == wanted
@@ -43,7 +43,7 @@ def test_traces_go_where_the_variables_say_and_nowhere_without_them(
 @pytest.mark.parametrize(
     ("name", "value"), [("OTEL_TRACES_EXPORTER", "zipkin"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")]
 )
-async def test_a_value_that_nobody_knows_is_refused_at_the_start_with_those_there_are(
+async def test_an_unknown_value_is_refused_at_the_start_with_the_known_ones(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
@@ -53,7 +53,7 @@ async def test_a_value_that_nobody_knows_is_refused_at_the_start_with_those_ther
             pass
 
 
-async def test_without_the_extra_the_start_says_what_to_install(
+async def test_without_the_extra_the_start_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch, receiver: Receiver
 ) -> None:
     monkeypatch.delitem(sys.modules, "oncegate.runtime.tracing", raising=False)
@@ -63,7 +63,7 @@ async def test_without_the_extra_the_start_says_what_to_install(
             pass
 
 
-def test_a_gateway_that_nobody_asks_for_traces_imports_no_sdk() -> None:
+def test_a_gateway_without_traces_imports_no_sdk() -> None:
     code = "import oncegate.app, sys; print([m for m in sys.modules if m.startswith('opentelemetry.sdk')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
