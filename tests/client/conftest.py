@@ -1,4 +1,4 @@
-"""One real gateway for the client's tests; each test has a namespace of its own. `connect` walks both clients."""
+"""A real gateway for the client's tests, with a namespace for each test. `connect` runs a test with both clients."""
 
 import itertools
 from collections.abc import Iterator
@@ -27,6 +27,6 @@ def gateway(gateway_process: GatewayProcess) -> Iterator[Gateway]:
 
 @pytest.fixture(params=["sync", "async"])
 def connect(request: pytest.FixtureRequest) -> Iterator[Connect]:
-    """Makes clients, of one kind after the other: what a test says holds for both."""
+    """Yields a constructor of clients of each kind in turn."""
     with connecting(request.param) as made:
         yield made

@@ -1,4 +1,5 @@
-"""Every state that a power failure can leave of a client's disk: what was acknowledged is there, and all is whole.
+"""Every state that a power failure can leave of a client's disk: acknowledged entries are there, and everything is
+whole.
 
 Enumerated as for the ledger: each prefix of the operations × pending names × the unsynced writes whole, absent or torn.
 """
@@ -30,7 +31,7 @@ def entry(*ids: str) -> SpillEntry:
 
 
 def waiting(spill: Spill) -> list[str]:
-    """The first id of each entry, in order; they are taken out."""
+    """Returns the first id of each entry in order, and removes the entries."""
     found = []
     while (oldest := spill.oldest()) is not None:
         found.append(oldest[1].rows.column("id")[0].as_py())
@@ -47,7 +48,7 @@ def test_a_spill_has_what_it_acknowledged_in_order_and_whole_whenever_the_power_
         for one in "abc":
             spill.append(entry(one))
             recorded.note(f"append {one}")
-        recorded.note("done a")  # from here on it may be gone, and may come again
+        recorded.note("done a")  # from here on the entry may be gone, or come again
         spill.done(0)
         recorded.note("begins b")
         spill.set_aside(1)
@@ -119,7 +120,7 @@ def test_a_folder_sink_has_each_file_that_it_acknowledged_and_shows_none_in_part
 
 
 def test_a_folder_sink_finds_only_what_a_power_failure_leaves(recorded: RecordedFiles, tmp_path: Path) -> None:
-    """Its writer died when the file had its name, which nobody had synced: who finds it completes its claim."""
+    """Its writer died when the file had its unsynced name. A later writer that finds the file completes its claim."""
     folder = recorded.root / "out"
     with recorded.recording():
         sink = FolderSink(folder)

@@ -1,4 +1,4 @@
-"""Credentials that a program gives to its clients: the key and its file, sent to a real gateway and shown nowhere."""
+"""Credentials of a program's clients: the key and its file are sent to a real gateway and shown nowhere."""
 
 import asyncio
 import io
@@ -36,7 +36,7 @@ def claimed(url: str, credentials: Credentials, id_: str) -> int:
 async def test_both_clients_send_the_key_that_they_are_given_and_take_a_new_one_from_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ONCEGATE_API_KEY", SECRET)  # wrong: what is given goes before
+    monkeypatch.setenv("ONCEGATE_API_KEY", SECRET)  # wrong: the argument takes precedence
     key, text = keys.made("loader", [Role.WRITE], ["default"], 0)
     keys.write(tmp_path / "keys.json", [key])
     (file := tmp_path / "key").write_text(text + "\n")

@@ -1,4 +1,4 @@
-"""What a program may import from `oncegate_spark`."""
+"""The names that a program may import from `oncegate_spark`."""
 
 import inspect
 

@@ -55,7 +55,7 @@ def encoded(how: formats.Format, rows: pa.Table) -> list[bytes]:
 
 
 def read_back(registry: Registry, kind: Any, values: list[bytes], *arguments: Any) -> list[Any]:
-    """What confluent-kafka's own deserializer finds in them."""
+    """Decodes values with confluent-kafka's own deserializer."""
     read = kind(*arguments, SchemaRegistryClient({"url": registry.url}))
     return [read(value, CONTEXT) for value in values]
 
@@ -81,7 +81,7 @@ def test_json_is_read_by_the_schema_that_was_registered_with_it(registry: Regist
 
 
 def second_message() -> Any:
-    """The class of the second message of a file of its own: the wire format names it by its place in the file."""
+    """Returns the class of a file's second message; the wire format names it by its index in the file."""
     file = descriptor_pb2.FileDescriptorProto(name="oncegate_tests.proto", package="oncegate.tests", syntax="proto3")
     file.message_type.add(name="First")
     field = descriptor_pb2.FieldDescriptorProto
@@ -178,7 +178,7 @@ INT_IN_RECORDS = {"type": "array", "items": {"type": "record", "name": "I", "fie
     ],
 )
 def test_a_value_that_avro_would_change_is_refused(field: Any, values: list[Any], why: str) -> None:
-    """fastavro cuts 1.9 to 1, and writes 2 ** 31 as an int that readers in Java take for damage."""
+    """fastavro truncates 1.9 to 1, and writes 2 ** 31 as an int that Java readers take for damage."""
     with pytest.raises(BadOption, match=why):
         encoded(avro_of(field), pa.table({"a": values}))
 
@@ -197,7 +197,7 @@ def test_numbers_that_avro_has_are_written_as_they_are() -> None:
 
 @pytest.mark.parametrize("kind", ["timestamp-millis", "timestamp-micros"])
 def test_a_time_without_a_zone_is_no_instant(kind: str) -> None:
-    """fastavro would take the machine's own zone: a retry elsewhere would have other bytes, and mean another time."""
+    """fastavro would use the machine's own zone: a retry elsewhere would have other bytes, and mean another time."""
     rows = pa.table({"a": pa.array([AT.replace(tzinfo=None)], pa.timestamp("us"))})
     instant = {"type": "long", "logicalType": kind}
     inner = {"type": "record", "name": "I", "fields": [{"name": "t", "type": ["null", instant]}]}

@@ -1,4 +1,4 @@
-"""Records of a Kafka topic, checked by their headers: doubled, missing, not of the gateway."""
+"""Records of a Kafka topic, checked by their headers: duplicated, missing, or not from the gateway."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def checked(*records: Any) -> RecordCheck:
 
 
 def counts(check: RecordCheck) -> list[tuple[int | None, ...]]:
-    """Epoch, records, duplicates, missing of each writer."""
+    """Returns epoch, records, duplicates and missing ones of each writer."""
     return [tuple(row[name] for name in ("epoch", "records", "duplicates", "missing")) for row in rows_of(check)]
 
 

@@ -1,4 +1,4 @@
-"""Clients that show a key: the one of their environment, to a real gateway that asks for one."""
+"""Clients with the key from their environment, against a real gateway that requires one."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""Of two sources of one thing the nearer counts: arguments and options, the session's settings, the environment."""
+"""Precedence of two sources: arguments and options, then the session's settings, then the environment."""
 
 import pickle
 from pathlib import Path

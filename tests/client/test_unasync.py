@@ -1,4 +1,4 @@
-"""The blocking client is what the asyncio one says, and no rule of the substitution is out of date."""
+"""The blocking client equals the converted asyncio one, and no substitution rule is outdated."""
 
 import importlib.util
 import subprocess

@@ -1,4 +1,4 @@
-"""Room is reserved before a body is read: in requests and in bytes. Limits of one request come before any effect."""
+"""Requests and bytes are reserved before a body is read. Limits of a request apply before any effect."""
 
 import asyncio
 
@@ -159,7 +159,7 @@ async def test_room_of_an_answer_that_is_dropped_is_given_back() -> None:
 
 
 def backlog_of(requests: int, each_ms: int) -> Backlog:
-    """Returns a backlog of this many requests without bodies, each of which takes this long."""
+    """Returns a backlog of `requests` requests without bodies that take `each_ms` each."""
     backlog = Backlog()
     for number in range(100):
         backlog.enter(0, number * each_ms)

@@ -1,4 +1,4 @@
-"""Why something came again where callers name their writer, by whichever verb, also after a restart."""
+"""Causes of duplicates when callers name their writer: for each verb, also after a restart."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -46,7 +46,7 @@ async def claimed_again(served: Served, token: int) -> None:
 
 
 async def claimed_beside_others(served: Served, token: int) -> None:
-    """Two small claims come close together, so one call of the index decides both."""
+    """Makes two small claims close together, so that one call of the index decides both."""
     await asyncio.gather(served.claim("a", "b", token=token), served.claim(f"z{token}", token=token + 50))
 
 
@@ -90,7 +90,7 @@ async def test_each_verb_reports_each_cause(verb: str, cause: Cause) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 async def test_causes_known_without_a_writer_stay_known(verb: str) -> None:
-    """Other owners' ids are another job's; of the rest nothing is known."""
+    """Ids of other owners belong to another job; the cause of the rest is unknown."""
     first, again = VERBS[verb]
     async with serving() as served:
         await first(served, 1)

@@ -1,4 +1,4 @@
-"""The table of counters: whatever is answered is counted, and whatever is counted is shown."""
+"""The table of counters: every answer is counted, and every count is exported."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from oncegate.index.table.arrays import SAME_INDEX
 from tests.support.memory_gateway import serving
 
 REFUSED = {SequenceAction.OUT_OF_ORDER}
-# Told to look-ups, which are counted whole: they ask to write nothing.
+# Answers of look-ups only, which are counted as a whole because they write nothing.
 TOLD_ONLY = (Action.FREE, Action.LEFT)
 COUNTED = [action for action in Action if action not in TOLD_ONLY]
 

@@ -1,4 +1,4 @@
-"""A deadline is honoured before a decision and never after one; a caller that goes away takes nothing with it."""
+"""Deadlines apply before a decision and never after it; a disconnected caller affects no other."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -47,7 +47,7 @@ def test_a_stepped_wall_clock_moves_no_deadline() -> None:
 
 
 async def waiting(stopped: asyncio.Event) -> None:
-    """Waits for ever, and sets `stopped` when it is stopped."""
+    """Waits forever, and sets `stopped` when it is cancelled."""
     try:
         await asyncio.Event().wait()
     finally:

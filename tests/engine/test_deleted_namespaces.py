@@ -1,4 +1,4 @@
-"""A namespace is deleted unasked only while it holds nothing; whoever uses its name afterwards meets nothing of it."""
+"""A namespace is deleted without confirmation only while it is empty; its name can be reused without leftovers."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Why something came again: what the ledger and the request know of it, and nothing that they do not."""
+"""Causes of duplicates: derived from the ledger and the request, and unknown otherwise."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ HOUR_MS = 3_600_000
 
 
 def ages(served: Served) -> dict[int, int]:
-    """How many duplicates were at most so old, and older than the bound before, in ms; 0: older than all bounds."""
+    """Returns the number of duplicates per age bucket, by its bound in ms; 0 means older than all bounds."""
     counts = served.shard.journal.counts.ages.counts
     return {bound: count for bound, count in zip([*AGE_MS, 0], counts, strict=True) if count}
 

@@ -1,4 +1,4 @@
-"""Duplicates that are told one by one: what each record says, what it leaves out, and that no claim waits for it."""
+"""The log of individual duplicates: its records, their omissions, and that no claim waits for it."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from tests.support.sealed import FORGOTTEN_MS, HOUR_MS, done, eviction, names, s
 
 
 class Topic:
-    """A topic in memory. `gate`: writes wait for it; `refuses`: how many of the next fail."""
+    """A topic in memory. `gate`: writes wait for it; `refuses`: the number of writes that fail next."""
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes]] = []
@@ -44,7 +44,7 @@ class Topic:
 
 
 def unknown(count: int) -> Seen:
-    """Duplicates of which nothing is known but their fingerprints."""
+    """Returns duplicates with nothing known but their fingerprints."""
     ids = np.arange(2 * count, dtype=np.uint64).reshape(count, 2)
     nothing = np.full(count, -1, np.int64)
     return Seen(7, ids, np.zeros(count, np.uint8), nothing, nothing, np.full(count, NO_TOPIC, np.int64), {})
@@ -161,7 +161,7 @@ async def test_a_topic_that_takes_nothing_holds_no_claim_up_and_the_queue_ends()
 
 
 async def test_requests_that_are_answered_at_once_fill_the_queue_no_further() -> None:
-    """Each was decided while there was room for all that it brings."""
+    """Each request was decided while there was room for all of its records."""
     topic = Topic()
     topic.gate.clear()
     async with serving(duplicates=topic, duplicate_records_per_second=2 * QUEUED_MAX) as served:
@@ -173,7 +173,7 @@ async def test_requests_that_are_answered_at_once_fill_the_queue_no_further() ->
         for one in asking:
             assert verdicts_of(await one).count("DUPLICATE") == len(many)
         await run_ready_tasks()
-        # One waits, and one may be on its way.
+        # A record waits, and another may be in flight.
         assert outcomes(served)["left_out"] >= 2 * len(many)
         topic.gate.set()
 

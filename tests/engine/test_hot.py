@@ -1,4 +1,4 @@
-"""One id that everybody asks for, and one tenant that brings all it can: what that costs, and whom."""
+"""An id that all callers ask for, and one tenant that sends as much as it can: the cost for each, and for others."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ async def test_one_id_that_many_ask_for_at_once_is_one_claim_and_one_entry() -> 
 
 
 async def test_a_hot_namespace_that_is_refused_by_its_quota_is_appended_and_decided_nothing_of() -> None:
-    """What the others wait for is what passes: one request here, of as many as come."""
+    """Other namespaces wait only for requests that pass: here one of many."""
     async with serving(ids_per_second=1) as served:
         await served.gateway.create("calm")
         served.disk.appends.clear()

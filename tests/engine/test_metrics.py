@@ -1,4 +1,4 @@
-"""What the metrics of a gateway say while namespaces come, recover, are refused and go."""
+"""The metrics of a gateway while namespaces are added, recover, are refused and are removed."""
 
 import asyncio
 from typing import Any

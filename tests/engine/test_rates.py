@@ -1,4 +1,4 @@
-"""What a namespace may bring in a second: what passes, who waits for how long, and what is never refused."""
+"""The rate limits of a namespace: accepted requests, delays, and requests that are never refused."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_a_second_s_worth_passes_at_once_and_then_as_much_as_time_brings() -> No
     assert bucket.wait_ms() == 1
     clock.advance(1)
     assert bucket.wait_ms() == 0
-    clock.advance(3_600_000)  # an hour of rest saves up no more than a second
+    clock.advance(3_600_000)  # an hour without requests saves up no more than a second
     bucket.wait_ms()
     bucket.take(1_000)
     assert bucket.wait_ms() > 0
@@ -54,13 +54,13 @@ def test_refusals_are_counted_by_quota_and_have_a_delay() -> None:
     rates.take_bytes(NEVER_REFUSED_BYTES + 1)
     with pytest.raises(QuotaExceeded, match="more than 100 bytes a second"):
         rates.take_bytes(NEVER_REFUSED_BYTES + 1)
-    rates.take_bytes(NEVER_REFUSED_BYTES)  # what settles a claim
+    rates.take_bytes(NEVER_REFUSED_BYTES)  # requests that settle a claim
     assert ids.value.extra["retry_after_ms"] == 2_001
     assert [counts.shown(row, None) for row in (QUOTA_IDS, QUOTA_BYTES, QUOTA_CLAIMS, QUOTA_STAGES)] == [1, 1, 0, 0]
 
 
 async def test_claimed_ids_can_be_claimed_again_completed_and_released_whatever_the_rate() -> None:
-    """A refusal has no effect: nothing stands in the ledger, and the same call is granted once there is room."""
+    """A refusal has no effect: the ledger has no entry, and the same call is granted once there is room."""
     async with serving(ids_per_second=1) as served:
         granted = await served.claim("a", "b", "c")
         appends = len(served.disk.appends)

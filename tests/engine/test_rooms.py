@@ -1,4 +1,4 @@
-"""Who in the engine writes to a ledger: what imports cannot tell."""
+"""The modules of the engine that write to a ledger, which import rules cannot express."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ ENGINE = Path(oncegate.engine.__file__).parent
 @pytest.mark.parametrize(
     ("call", "files"),
     [
-        # At a start its opening appends the entry of its epoch, before there is a group commit.
+        # At a start the opening appends the entry of its epoch, before there is a group commit.
         ("ledger.append(", ["commit/group_commit.py", "recovery/shard_opening.py"]),
         ("ledger.compact(", ["maintenance/snapshotter.py"]),
     ],

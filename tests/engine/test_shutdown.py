@@ -1,4 +1,4 @@
-"""Shutdown finishes what it has begun; a start serves only what is rebuilt and its own."""
+"""Shutdown completes begun work; a start serves only a rebuilt ledger that it owns."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What one tenant may bring, where its claims are batched with others', and who is remembered."""
+"""Quotas of a tenant whose claims are batched with others', and the tenants that are remembered."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ async def claim(served: Served, name: str | None, token: int) -> list[str]:
 
 
 async def test_claims_that_are_decided_at_once_are_each_their_tenants() -> None:
-    """Each is a task with a tenant of its own, and all are decided in a turn that is none of theirs."""
+    """Each is a task with a tenant of its own, and all are decided in a turn that belongs to none of them."""
     async with serving(tenant_open_claims=2) as served:
         names = [None, "a", None, "a", "a"]
         found = await asyncio.gather(*(asyncio.create_task(claim(served, one, n)) for n, one in enumerate(names)))

@@ -1,4 +1,4 @@
-"""Namespaces take turns: one with much under way delays no other, and is not slowed down while it is alone."""
+"""Namespaces alternate: a busy one delays no other, and is not slowed down while it is alone."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ LARGE, SMALL = 160_000, 1_600
 
 
 class Asker:
-    """Has requests at the turns, and tells in which turn of the loop each was let on."""
+    """Makes requests to the turns, and records the turn of the loop in which each is admitted."""
 
     def __init__(self) -> None:
         self.turns = Turns()
@@ -23,7 +23,7 @@ class Asker:
         self.tasks: list[asyncio.Task[None]] = []
 
     def ask(self, namespace: str, size_bytes: int) -> None:
-        """Asks now; it is let on at once, or in a later turn."""
+        """Makes a request, which is admitted at once or in a later turn."""
         if (waiting := self.turns.enter(namespace, size_bytes)) is None:
             self.on.append((namespace, self.turn))
         else:
@@ -34,13 +34,13 @@ class Asker:
         self.on.append((namespace, self.turn))
 
     async def pass_turns(self, count: int) -> None:
-        """Lets so many turns of the loop pass."""
+        """Runs `count` turns of the loop."""
         for _ in range(count):
             self.turn += 1
             await run_ready_tasks(1)
 
     def turns_of(self, namespace: str) -> list[int]:
-        """In which turns its requests were let on, in order."""
+        """Returns the turns in which its requests were admitted, in order."""
         return [turn for one, turn in self.on if one == namespace]
 
 

@@ -1,4 +1,4 @@
-"""Many calls at a time over a bad network, with cancellations and a gateway that is killed; all of it real."""
+"""Many concurrent calls over a bad network, with cancellations and gateway kills, all of it real."""
 
 import asyncio
 import os
@@ -29,8 +29,10 @@ async def through(proxy: FaultyProxy, namespace: str) -> AsyncIterator[AsyncGate
 
 
 async def until_done(work: Callable[[], Awaitable[None]], rng: Random, proxy: FaultyProxy) -> bool:
-    """Try a piece of work until it ends by itself; some first tries are cancelled after so many turns of the loop, of
-    which no answer comes within two. Whether it was cancelled."""
+    """Repeats a piece of work until it finishes. Returns whether it was cancelled.
+
+    Some first attempts are cancelled after a number of turns of the loop; within two turns no answer can arrive.
+    """
     if rng.random() < 0.3:
         if await ended(work, rng.choice([2, 20, 200, 2_000])):
             return False
@@ -42,7 +44,7 @@ async def until_done(work: Callable[[], Awaitable[None]], rng: Random, proxy: Fa
 
 
 async def ended(work: Callable[[], Awaitable[None]], turns_max: int) -> bool:
-    """Whether it came to its end before it was cancelled."""
+    """Returns whether the work finished before it was cancelled."""
     trying = asyncio.ensure_future(work())
     await run_ready_tasks(turns_max)
     trying.cancel()
@@ -87,7 +89,7 @@ async def test_rows_with_ids_are_there_once_whatever_is_lost_or_cancelled(
 async def test_claimed_work_is_never_lost_and_copies_are_takeovers(
     gateway_process: GatewayProcess, gateway: Gateway
 ) -> None:
-    """Workers that claim, write and complete side by side, and are cancelled at any step of it."""
+    """Workers that claim, write and complete concurrently, and are cancelled at any step."""
     print("ONCEGATE_TEST_SEED", SEED)
     rng, written = Random(SEED), Counter[str]()
     with FaultyProxy(gateway_process.port, dealt(rng)) as proxy:
@@ -107,7 +109,7 @@ async def test_claimed_work_is_never_lost_and_copies_are_takeovers(
 
 
 async def all_done(client: AsyncGateway, ids: list[str], written: Counter[str]) -> None:
-    """One attempt after another, until a claim is answered DUPLICATE for each id."""
+    """Makes attempts until every id is answered DUPLICATE."""
     left = ids
     while left:
         try:

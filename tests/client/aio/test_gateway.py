@@ -1,4 +1,4 @@
-"""What only the asyncio client has: many calls at a time, and calls that are cancelled. Against a scripted gateway."""
+"""Features of the asyncio client alone: concurrent and cancelled calls, against a scripted gateway."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ from tests.support.verdicts import DUPLICATE, GRANTED, packed
 
 
 class Gate:
-    """Holds every request until it is opened, and knows how many are held."""
+    """Blocks every request until it is opened, and counts the blocked ones."""
 
     def __init__(self, *, answer: Answer | None = None) -> None:
         self.open = threading.Event()
@@ -75,7 +75,7 @@ async def test_a_call_that_finds_no_free_connection_in_time_was_never_sent() -> 
 
 
 async def test_a_cancelled_call_leaves_no_half_read_answer_to_the_next_one() -> None:
-    """The late answer to the first is another call's in the same place."""
+    """The late answer to the first call must not become that of the next one."""
     go = threading.Event()
     late = Answer(body=b'{"answer": "of the cancelled call"}', held=go)
     with StubGateway(late, Answer(body=b'{"answer": "mine"}')) as stub:
@@ -215,7 +215,7 @@ def test_bytes_after_a_reply_are_not_part_of_it() -> None:
     reading = Reading("GET")
     assert reading.feed(REPLIES["length"] + b"HTTP/1.1 500 Of another\r\n")
     assert reading.reply(0).body == b"hello"
-    assert reading.last  # what belongs to whom is lost
+    assert reading.last  # later answers cannot be assigned to requests
 
 
 async def test_a_large_body_goes_both_ways() -> None:
@@ -229,7 +229,7 @@ async def test_a_large_body_goes_both_ways() -> None:
 
 
 async def test_a_renewal_does_not_wait_behind_what_the_client_is_sending() -> None:
-    """The only connection is busy for as long as it takes two renewals to come."""
+    """The only connection is busy until two renewals have arrived."""
     renewed = threading.Event()
     renewals = itertools.count(1)
 

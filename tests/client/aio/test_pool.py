@@ -1,4 +1,4 @@
-"""Connections of the asyncio client, against a server of bytes: what is given up or unasked for is no later answer."""
+"""Connections of the asyncio client, against a raw server: an abandoned or unsolicited answer is never used later."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -18,7 +18,7 @@ WAIT_S = 30
 
 
 class Server:
-    """Serves each connection by `serve`; `opened` and `ended` count them."""
+    """Serves each connection by `serve`; counts them in `opened` and `ended`."""
 
     def __init__(self, serve: Serve) -> None:
         self._serve = serve
@@ -53,7 +53,7 @@ def asked(path: str, timeout_ms: int = WAIT_S * 1_000) -> Try:
 
 
 async def head(reader: asyncio.StreamReader) -> bytes:
-    """Reads a request; returns its path."""
+    """Reads a request and returns its path."""
     return (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1]
 
 
@@ -89,7 +89,7 @@ async def test_the_connection_of_a_request_that_is_cancelled_is_closed_and_its_p
 
 
 async def says_more(server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answers with the path, and sends another answer that nobody has asked for."""
+    """Answers with the path, then sends an unsolicited answer."""
     writer.write(answer(await head(reader)))
     await server.extra.wait()
     writer.write(answer(b"late"))

@@ -1,4 +1,4 @@
-"""The database sink on SQLite, PostgreSQL and MariaDB: ids that a collation takes as equal, and what stays locked."""
+"""The database sink on SQLite, PostgreSQL and MariaDB: ids that a collation considers equal, and locks."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from tests.support.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.server
 CI = "CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level1', deterministic = false)"
-# Each pair is one id to a collation: by case, accent, normal form, trailing blank, width, ligature.
+# Ids that some collation considers equal: by case, accent, normal form, trailing blank, width, ligature.
 LIKE = ["Order-a", "order-A", "Order-a ", "Order-\u00e4", "Order-a\u0308", "Order-\uff41", "stra\u00dfe", "strasse"]
 RECORDS = [Record(one, number) for number, one in enumerate(LIKE)]
 
@@ -36,14 +36,14 @@ def mariadb() -> Iterator[MariadbServer]:
 
 
 class Place:
-    """One database with an empty table of rows, and none of ids."""
+    """A database with an empty table of rows and no table of ids."""
 
     def __init__(self, connect: Callable[[], Any], mark: str) -> None:
         self.connect, self.mark = connect, mark
         self.run("DROP TABLE IF EXISTS oncegate_ids", "DROP TABLE IF EXISTS orders", "CREATE TABLE orders (n integer)")
 
     def run(self, *queries: str) -> list[Any]:
-        """What the last of some queries answers."""
+        """Runs queries and returns the answer of the last."""
         with closing(self.connect()) as database:
             cursor = database.cursor()
             for query in queries:
@@ -53,7 +53,7 @@ class Place:
         return answer
 
     def sink(self) -> DatabaseSink:
-        """A sink of these tables."""
+        """Returns a sink of these tables."""
 
         def rows(cursor: Any, records: Sequence[Record]) -> None:
             insert = f"INSERT INTO orders VALUES ({self.mark})"
@@ -63,7 +63,7 @@ class Place:
 
     @property
     def ids(self) -> list[str]:
-        """The ids in the table, sorted by their bytes."""
+        """Returns the ids in the table, sorted by their bytes."""
         found = self.run("SELECT id FROM oncegate_ids")
         return sorted(one.decode() if isinstance(one, bytes) else one for one in found)
 
@@ -124,7 +124,7 @@ def test_row_that_was_there_already_leaves_nothing_locked(gateway: Gateway, plac
         with pytest.raises(Exception, match=r"(?i)unique|duplicate") as raised:
             sink.write(RECORDS[:1])
         assert not isinstance(raised.value, InDoubt)
-        # The error is kept, with the frames and the cursors that it refers to.
+        # The error is kept, with the frames and cursors that it refers to.
         with closing(place.connect()) as other:
             other.cursor().execute("INSERT INTO orders VALUES (7)")
             other.commit()
@@ -133,9 +133,10 @@ def test_row_that_was_there_already_leaves_nothing_locked(gateway: Gateway, plac
 
 
 def test_cursor_of_the_rows_function_that_stays_open_locks_nothing(place: Place) -> None:
-    """A connection of SQLite that is only closed keeps its transaction while a cursor has rows left to read."""
+    """A closed connection of SQLite keeps its transaction while a cursor has unread rows."""
     with closing(place.connect()) as database:
-        if isinstance(database, sqlite3.Connection):  # else what is read locks the file too, which no rollback ends
+        # otherwise a read locks the file too, which a rollback does not undo
+        if isinstance(database, sqlite3.Connection):
             database.execute("PRAGMA journal_mode=WAL")
     place.run("INSERT INTO orders VALUES (1)", "INSERT INTO orders VALUES (2)")
     kept: list[Any] = []
@@ -162,7 +163,7 @@ def test_connections_are_closed_after_each_kind_of_error(place: Place) -> None:
     closed: list[Any] = []
 
     class Seen:
-        """A connection that is counted."""
+        """A counted connection."""
 
         def __init__(self) -> None:
             self._connection = place.connect()
@@ -202,7 +203,7 @@ def test_connections_are_closed_after_each_kind_of_error(place: Place) -> None:
 
 
 def test_id_that_is_equal_by_a_collation_is_not_there(place: Place, request: pytest.FixtureRequest) -> None:
-    """A sink that only reads, as a Resolver's, tries no table."""
+    """A sink that only reads, such as a Resolver's, checks no table."""
     place.run(f"CREATE TABLE oncegate_ids {OTHER_TABLES[request.node.callspec.params['place']][0]}")
     place.run("INSERT INTO oncegate_ids VALUES ('Order-a')")
     with closing(place.sink()) as sink:

@@ -37,7 +37,7 @@ def insert(cursor: Any, records: Sequence[Record]) -> None:
 
 
 class Cut:
-    """A connection whose first commit is lost: `before` the server had it, or after."""
+    """A connection whose first commit is lost, `before` or after it reaches the server."""
 
     def __init__(self, dsn: str, before: bool) -> None:
         self._connection, self._before = psycopg.connect(dsn), before
@@ -134,7 +134,8 @@ def test_rows_that_the_database_refuses_leave_no_id_and_are_free(gateway: Gatewa
 def test_an_error_that_the_rows_function_catches_undoes_everything_and_is_raised(
     gateway: Gateway, postgres: PostgresServer
 ) -> None:
-    """PostgreSQL undoes the whole transaction by any error, and answers the commit that follows as if it were one."""
+    """PostgreSQL undoes the whole transaction after any error, and answers the following commit as if it had
+    succeeded."""
 
     def forgiving(cursor: Any, records: Sequence[Record]) -> None:
         with suppress(psycopg.Error):
@@ -179,7 +180,7 @@ def test_another_driver_and_its_placeholder(gateway: Gateway, tmp_path: Path) ->
 
 
 class OfMysql:
-    """A connection as pymysql and mysqlclient make it: `autocommit` sets it, and another method tells it."""
+    """A connection like those of pymysql and mysqlclient: `autocommit` is a setter, and another method the getter."""
 
     def autocommit(self, on: bool) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Deliveries and resolvers against a real gateway: what is in doubt is settled by what the sink says, never by hope."""
+"""Deliveries and resolvers against a real gateway: doubts are resolved by asking the sink, never by assumption."""
 
 import json
 import struct
@@ -16,7 +16,7 @@ LEASE_MS = 1_000  # the shortest there is
 
 
 class Shelf:
-    """A place that is written to: what it holds, in order; `faults` are called in turn with what comes, before it."""
+    """A sink that keeps its records in order. `faults` are called in turn with the records, before they are written."""
 
     def __init__(self, *faults: Callable[["Shelf", Sequence[Record]], None]) -> None:
         self.held: list[str] = []
@@ -54,7 +54,7 @@ def records(*ids: str) -> list[Record]:
 
 
 def died(gateway: Gateway, *ids: str) -> None:
-    """A writer that claimed these and is gone."""
+    """Claims ids as a writer that then dies."""
     gateway.attempt().claim(list(ids), LEASE_MS)
 
 
@@ -98,7 +98,7 @@ def test_a_sink_that_cannot_be_asked_leaves_them_in_doubt_and_nothing_is_release
     shelf = Shelf()
     died(gateway, "a")
     blind = FunctionSink(shelf.write)
-    for _ in range(2):  # the second is told of the doubt as well: the first has not made the id free
+    for _ in range(2):  # the second attempt gets the error too: the first has not freed the id
         with pytest.raises(InDoubt, match="oncegate resolve"):
             Delivery(gateway, blind, lease_ms=LEASE_MS).deliver(records("a"))
     assert shelf.held == []
@@ -135,8 +135,9 @@ def test_a_refusal_after_a_lost_answer_or_beside_what_is_there_frees_nothing(gat
 
 
 def test_ids_taken_over_during_the_write_are_asked_for_again_until_they_are_done() -> None:
-    """Whoever took it over fenced this writer and asked the sink: what became of it is for that one to say."""
-    verdicts = iter([b"\x01\x01", b"\x02\x22"])  # both granted; then one another's, and one done by this attempt
+    """The new holder has fenced this writer and asked the sink, so it decides the outcome."""
+    # both granted; then one taken by another, and one completed by this attempt
+    verdicts = iter([b"\x01\x01", b"\x02\x22"])
 
     def answer(asked: Asked) -> Answer:
         if asked.path.endswith("ids:claim"):

@@ -1,4 +1,4 @@
-"""Ids of events that carry their time, and what is told of those that are older than the horizon."""
+"""Ids of events with a time, and the errors for ids older than the retention of ids."""
 
 import threading
 
@@ -13,7 +13,7 @@ NOW_MS = 1_800_000_000_000
 
 
 class WallClock:
-    """A wall clock that is set by hand, back as well."""
+    """A wall clock that a test sets, also backwards."""
 
     def __init__(self) -> None:
         self.now_ms = NOW_MS
@@ -44,7 +44,7 @@ def test_a_millisecond_with_more_events_than_numbers_borrows_from_the_next(gatew
 
 
 def test_processes_of_one_machine_never_make_the_same_id_twice_whatever_their_clocks(gateway: Gateway) -> None:
-    """Also not a process that was paused while others came: no lease makes the number its own."""
+    """Even a process that was paused while others started: its number is not held by a lease."""
     processes = [EventIds(gateway, "host-1", wall_ms=WallClock()) for _ in range(3)]
     made = [ids.next() for _ in range(2) for ids in processes]
     assert len(set(made)) == 6

@@ -1,4 +1,4 @@
-"""The folder sink: whole files, each written once, whoever comes late."""
+"""The folder sink: whole files, each written once, even by late writers."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ def test_a_writer_that_wakes_up_late_replaces_nothing(gateway: Gateway, tmp_path
     sink = FolderSink(tmp_path)
     gateway.attempt().claim([TWO[0].id], 1_000)
     assert Delivery(gateway, sink).deliver(TWO) == Delivered(written=2)
-    sink.write([Record(TWO[0].id, b"late")])  # the one that claimed first
+    sink.write([Record(TWO[0].id, b"late")])  # the writer that claimed first
     assert sink.path(TWO[0].id).read_bytes() == b"first"
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -33,7 +33,7 @@ def test_rows_of_a_dead_writer_are_found(gateway: Gateway, tmp_path: Path) -> No
     sink = FolderSink(tmp_path)
     gateway.attempt().claim([record.id for record in TWO], 1_000)
     sink.write(TWO[:1])
-    (tmp_path / ".0123").write_bytes(b"half a fi")  # what it was writing when it died
+    (tmp_path / ".0123").write_bytes(b"half a fi")  # a file that it was writing when it died
     assert Delivery(gateway, sink).deliver(TWO) == Delivered(written=1, found=1)
     assert sink.path(".b").read_bytes() == b"second"
 

@@ -1,4 +1,4 @@
-"""The HTTP sink against a real server that honours Idempotency-Key, and loses answers."""
+"""The HTTP sink against a real server that honours Idempotency-Key and loses answers."""
 
 import gc
 from contextlib import closing
@@ -27,7 +27,7 @@ def test_requests_a_dead_writer_may_have_sent_are_repeated_under_their_key_and_p
     with PaymentsServer() as server:
         sink = HttpSink(server.url)
         gateway.attempt().claim(["o-1"], 1_000)
-        sink.write(TWO[:1])  # and is gone before it completes
+        sink.write(TWO[:1])  # and dies before it completes
         assert Delivery(gateway, sink).deliver(TWO) == Delivered(written=2)
         sink.close()
     assert server.paid == ONCE
@@ -66,7 +66,7 @@ def test_a_refusal_after_a_request_that_may_have_paid_is_unknown_and_frees_nothi
         with pytest.raises(InDoubt, match="401") as lost:
             Delivery(gateway, sink).deliver(TWO[:1])
         gateway.attempt().claim(["o-2"], 1_000)
-        sink.write(TWO[1:])  # and is gone before it completes
+        sink.write(TWO[1:])  # and dies before it completes
     assert server.paid == ONCE
     with pytest.raises(InDoubt, match="no connection") as taken_over:
         Delivery(gateway, sink).deliver(TWO[1:])
@@ -98,5 +98,5 @@ def test_socket_is_closed_where_the_other_side_speaks_no_tls() -> None:
     with PaymentsServer() as server, closing(HttpSink(server.url.replace("http:", "https:"))) as sink:
         with pytest.raises(SinkRefused, match=r"no connection.*nothing was sent"):
             sink.write(TWO[:1])
-        gc.collect()  # a socket that is left open warns here, which is an error
+        gc.collect()  # an open socket would warn here, which is an error
     assert server.paid == {}

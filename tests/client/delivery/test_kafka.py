@@ -30,7 +30,7 @@ def values(broker: Broker, topic: str) -> Counter[bytes]:
 
 
 def opened(broker: Broker, transactional_id: str, topic: str, value: bytes) -> Producer:
-    """A transaction that is under way, with a record that the broker has."""
+    """Returns a producer with an open transaction and a record on the broker."""
     producer = Producer({"bootstrap.servers": broker.cluster.bootstrap, "transactional.id": transactional_id})
     producer.init_transactions(30)
     producer.begin_transaction()
@@ -70,7 +70,7 @@ def test_a_dead_writers_committed_records_are_found_and_its_open_transaction_is_
 
 
 def test_records_after_another_writers_open_transaction_are_waited_for(gateway: Gateway, broker: Broker) -> None:
-    """Who reads committed records sees nothing behind it: not found there would be written twice."""
+    """A reader of committed records sees nothing after it: a missing record would be written twice."""
     topic = broker.topic().topic
     other = opened(broker, f"{topic}-other", topic, b"x")
     sink = sink_of(broker, topic, "0")
@@ -102,7 +102,7 @@ def test_a_record_that_brokers_refuse_aborts_its_transaction_and_frees_its_ids(
 ) -> None:
     topic = broker.topic(max_message_bytes="1000").topic
     sink = sink_of(broker, topic, "0")
-    for body in (b"x" * 2_000, b"x" * 2_000_000, 3):  # too large for this topic; for the client itself; no bytes
+    for body in (b"x" * 2_000, b"x" * 2_000_000, 3):  # too large for this topic; for the client itself; not bytes
         with pytest.raises(SinkRefused, match="aborted"):
             Delivery(gateway, sink).deliver([*TWO, Record("o-3", body)])
         assert {gateway.explain(one)["state"] for one in ("o-1", "o-2", "o-3")} == {"ABSENT"}
@@ -130,7 +130,7 @@ def test_a_resolver_settles_by_the_topic_from_a_time_on(gateway: Gateway, broker
 def test_a_topic_unknown_to_the_brokers_is_not_taken_for_an_empty_one(
     gateway: Gateway, broker: Broker, since_ms: int | None
 ) -> None:
-    """As one that is misspelt, or that this user may not see: what is free there would be written twice."""
+    """The topic is misspelt or hidden from this user: records that seem missing would be written twice."""
     gateway.attempt().claim(["o-1"], 1_000)
     while gateway.explain("o-1")["state"] != "CLAIMED_OVER":
         pass

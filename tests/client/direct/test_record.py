@@ -1,4 +1,4 @@
-"""What a writer of a lane does without brokers: the bytes of its record, and which rows it writes."""
+"""The brokerless part of a lane writer: the bytes of its record, and the choice of rows to write."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What each call sends and how its answer is read, for both clients. Against a scripted gateway."""
+"""The request and the decoded answer of each call, for both clients, against a scripted gateway."""
 
 import base64
 import json
@@ -78,7 +78,7 @@ def test_ids_of_several_columns_may_come_as_a_table(connect: Connect) -> None:
 
 @pytest.mark.parametrize("ids", ["abc", b"abc", [("a", "b"), "cd"], [("a", "b"), ("c",)]])
 def test_an_invalid_list_of_ids_is_refused_before_it_is_sent(connect: Connect, ids: Any) -> None:
-    """A text is a list of its characters, and a claim of those would be granted."""
+    """A text is a list of characters, and a claim of those would be granted."""
     with StubGateway() as stub, connect(stub.url) as gateway, gateway.attempt() as attempt:
         for ask in (attempt.claim, lambda ids: gateway.take("owner", ids)):
             with pytest.raises(BadId):
@@ -243,7 +243,7 @@ def test_a_refusal_without_a_document_is_still_one(connect: Connect) -> None:
 
 
 def test_a_gateway_that_does_not_know_what_is_read_is_asked_without_it(connect: Connect) -> None:
-    """As one of the version before, which compares by the other digests."""
+    """For example a gateway of the previous version, which compares the other digests."""
     refused = problem(400, "BAD_REQUEST", "fix", detail="Object contains unknown field `reads_digest`")
     counts = {"rows": 0, "offsets": [], "suppressed_rows": 0, "takeover_rows": 0, "first_of_app": True}
     order = {"nonce": "0" * 32, "winners": [], "digest": "ab" * 32, "reads_digest": "cd" * 32}

@@ -1,4 +1,4 @@
-"""Bytes on the wire, against the service's own words for them."""
+"""The bytes on the wire, compared with the service's own codecs."""
 
 import re
 import struct
@@ -62,7 +62,7 @@ def test_no_id_needs_an_answer_of_its_own() -> None:
 
 
 def test_every_verdict_is_either_written_settled_or_asked_for_again() -> None:
-    """But what looking ids up tells alone: FREE is no answer to a claim, and lets nobody write."""
+    """Except answers of look-ups: FREE is no answer to a claim, and does not permit a write."""
     for byte, (name, _, _, number, _, may_write) in BY_BYTE.items():
         verdicts = Verdicts.read(packed([byte], [(0, 1)] if number else []), 1)
         own, looked_up = byte == 34, name == "FREE"

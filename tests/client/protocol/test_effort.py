@@ -1,4 +1,4 @@
-"""The core without I/O: every schedule of tries, by hand."""
+"""The core without I/O: every schedule of attempts, by hand."""
 
 import itertools
 import json
@@ -84,7 +84,7 @@ def test_a_gateway_that_was_never_reached_has_written_nothing() -> None:
 
 
 class NoTls(ssl.SSLError):
-    """What OpenSSL raises where the other side answers in plain text."""
+    """OpenSSL's error when the server answers in plain text."""
 
     reason = "WRONG_VERSION_NUMBER"
 
@@ -238,7 +238,7 @@ def test_waiting_for_a_silent_holder_ends_half_a_lease_after_its_lease() -> None
 
 
 def test_waiting_continues_while_the_holder_renews() -> None:
-    """Else a twin beside a healthy owner burns the attempts that Spark allows a task."""
+    """Otherwise a twin of a healthy owner would use up the attempts that Spark allows a task."""
     watch, now_ms, renewed_ms = BusyWatch(30_000, Random(2)), 0, 0
     while now_ms < 600_000:
         if now_ms - renewed_ms >= 10_000:

@@ -1,6 +1,4 @@
-"""Ids of Python values: each gets its text from itself alone, or the call is refused by the first that is of another
-type.
-"""
+"""Ids from Python values: each has a text of its own, or the call is refused at the first value of another type."""
 
 import re
 import uuid
@@ -28,25 +26,21 @@ AWARE, NAIVE, DAY = datetime(2026, 11, 20, 8, 15, tzinfo=UTC), datetime(2026, 11
 
 
 def texts(ids: Any) -> list[Any]:
-    """The ids as the gateway knows them: its canonical text, or bytes."""
+    """Returns the ids as the gateway knows them: canonical text, or bytes."""
     found = [as_text(column, "id").to_pylist() for column in id_columns(listed(ids))]
     return found[0] if len(found) == 1 else list(zip(*found, strict=True))
 
 
 class Size(IntEnum):
-    """Names numbers."""
-
     LARGE = 7
 
 
 class Color(StrEnum):
-    """Names texts."""
-
     RED = "red"
 
 
 class PandasTime(datetime):
-    """Has nanoseconds beside, as pandas.Timestamp."""
+    """Has extra nanoseconds, like pandas.Timestamp."""
 
     nanosecond = 5
 

@@ -1,4 +1,4 @@
-"""Leases that are renewed while work goes on: the schedule by hand, and both clients' blocks around it."""
+"""Leases renewed during work: the schedule by hand, and the blocks of both clients."""
 
 import json
 import threading
@@ -30,7 +30,7 @@ def claimed_at(began_ms: int) -> Claimed:
 
 
 def walk(clock: SteppedClock, claimed: Claimed, end: StepEnd) -> Iterator[tuple[str, int]]:
-    """What is done and when, with every try ending in `end`."""
+    """Yields the actions and their times, with every attempt ending in `end`."""
     tries = Tries("http://g", timeout_ms=60_000, mark=None, now_ms=clock.monotonic_ms, rng=Random(1))
     steps, answer = renewals(Calls(tries, "default"), claim_lease(claimed)), None
     try:
@@ -93,7 +93,7 @@ def test_nothing_granted_is_nothing_to_renew() -> None:
 
 
 class Renewing:
-    """Grants with a lease of a good half second, and lets a test wait for the renewals."""
+    """Grants with a lease of about half a second, and lets a test wait for the renewals."""
 
     def __init__(self) -> None:
         self.renewed = threading.Semaphore(0)
@@ -121,7 +121,7 @@ def test_a_block_is_renewed_as_long_as_it_runs_and_no_longer(connect: Connect) -
         attempt.complete(claimed)
         assert sum(asked.path.endswith(":renew") for asked in stub.asked) == renewals_then
     assert script.others == ["complete"]
-    assert stub.connections == 2  # renewals have one of their own: they never wait behind a body
+    assert stub.connections == 2  # renewals have a connection of their own, so they never wait for a body
 
 
 def failing(gateway: Any, script: Renewing) -> None:

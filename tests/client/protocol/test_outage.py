@@ -1,4 +1,4 @@
-"""A caller hears that a gateway cannot be reached, at once and then seldom. No test waits: clocks are turned."""
+"""An unreachable gateway is logged at once and then rarely. No test waits: clocks are manual."""
 
 import logging
 
@@ -38,7 +38,7 @@ def test_a_call_that_gives_up_at_once_reports_that_it_does_not_retry(
 
 
 def said_at(caplog: pytest.LogCaptureFixture, *ends: tuple[int, Reply | WireFailure]) -> list[int]:
-    """At which of these times a line was said."""
+    """Returns the times at which a line was logged."""
     outage, said = Outage("http://g"), []
     for now_ms, end in ends:
         caplog.clear()

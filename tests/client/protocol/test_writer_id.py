@@ -1,4 +1,4 @@
-"""How requests name their writer and their program, for both clients; a gateway that knows no writers is served too."""
+"""Requests name their writer and program, for both clients; a gateway without that feature is supported too."""
 
 import json
 from typing import Any
@@ -64,7 +64,7 @@ def test_claims_takes_and_writes_name_the_writer_and_other_requests_do_not(conne
 def test_registering_names_it_for_a_producer_and_not_for_a_driver(connect: Connect) -> None:
     with StubGateway() as stub, connect(stub.url, writer=WRITER) as gateway:
         for lane in (gateway.driver("d"), gateway.producer("p", driver="d")):
-            with pytest.raises(Unreadable):  # what the stub answers
+            with pytest.raises(Unreadable):  # the stub's answer
                 lane.register()
         assert ["oncegate-writer" in asked.headers for asked in stub.asked] == [False, True]
 

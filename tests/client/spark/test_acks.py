@@ -1,4 +1,4 @@
-"""When a driver acks, and what: after the commit log and never before, once, and void when it is an older one's."""
+"""The acks of a driver: after the commit log and never before, once, and void if they are an older driver's."""
 
 import json
 import logging
@@ -40,7 +40,7 @@ def test_a_batch_is_acked_when_the_next_begins_and_its_commit_is_logged_and_neve
 
 
 def test_two_writes_of_one_batch_are_both_acked(query: Query) -> None:
-    """As inside foreachBatch: one driver, one batch, and each write notes what its own tasks did."""
+    """The case inside foreachBatch: one driver, one batch, and each write records its own tasks' work."""
     for name in ("a", "b"):
         query.commit(0, query.write(0, lane(name, 1, 2)))
     query.log(0)
@@ -79,7 +79,7 @@ def test_an_older_run_that_still_acks_gets_an_error_and_disturbs_no_other(
     newer.commit(1, newer.write(1, lane("a", 2)))
     newer.log(1)
     newer.begin()
-    query.commit(2, query.write(2, lane("a", 3)))  # the zombie goes on
+    query.commit(2, query.write(2, lane("a", 3)))  # the zombie continues
     query.log(2)
     assert query.begin() == 1
     assert "older driver, its ack is void" in caplog.text
@@ -105,7 +105,7 @@ def test_an_ack_that_finds_no_gateway_fails_no_batch_and_is_made_up_for(
 
 
 def test_batches_are_acked_by_their_numbers_also_where_these_have_more_digits(query: Query) -> None:
-    """Notes of batches 9, 10 and 11 are due at once; the last of them alone acks the ids of all."""
+    """Notes of batches 9, 10 and 11 are due at once; only the last of them acks the ids of all."""
     acked: list[tuple[int, bool]] = []
     for batch in (9, 10, 11):
         query.commit(batch, query.write(batch, lane("a", batch)))
@@ -119,7 +119,7 @@ def test_batches_are_acked_by_their_numbers_also_where_these_have_more_digits(qu
 
 
 def leave(query: Query, name: str, *at: int) -> None:
-    """What a dead attempt has left: claimed, and nothing of it done."""
+    """Leaves sequences claimed and uncompleted, as a dead attempt does."""
     dead = query.gateway.producer(query.producer(name), driver="q")
     dead.register()
     dead.claim(at)
@@ -129,7 +129,7 @@ def leave(query: Query, name: str, *at: int) -> None:
 def test_an_ack_refused_in_part_is_done_for_the_rest_and_reported(
     query: Query, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A task whose rows differ from those of the attempt before it: somebody must look, and nothing is forgotten."""
+    """A task whose rows differ from those of the previous attempt: a person must look, and nothing is forgotten."""
     leave(query, "a", 1, 2)
     query.commit(0, query.write(0, lane("a", 2)), query.write(0, lane("b", 7)))
     query.log(0)
@@ -201,7 +201,7 @@ def test_a_leftover_of_a_dead_task_holds_back_its_own_batch_alone(
 def test_a_batch_that_a_later_one_has_followed_is_acked_without_its_ids(
     gateway: Gateway, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Two writes of a stream, one by sequence and one by id, of which the note of the later batch was sent first."""
+    """Two writes of a stream, one by sequence and one by id; the note of the later batch was sent first."""
     query = Query(gateway, tmp_path)
     query.commit(4, query.write(4, lane("a", 1)))
     (file,) = (query.folder / "oncegate" / "acks").iterdir()
@@ -229,7 +229,7 @@ def test_a_scope_needs_a_batch(gateway: Gateway, tmp_path: Path) -> None:
 
 
 def test_where_the_offset_log_is_written_late_nothing_is_written_or_committed(query: Query) -> None:
-    """Real-time mode: when the batch began, the newest entry was another one's."""
+    """Real-time mode: when the batch began, the newest entry was that of another batch."""
     writer: Any = writer_of(query.options, BatchInput(3, "aa", None))
     with pytest.raises(TaskFailed, match=r"real-time mode.*nothing was written by this task"):
         writer.write(iter([lane("a", 1)]), new_token(), Task(query="q", batch="4", run="r"))

@@ -1,4 +1,4 @@
-"""Granted rows into sinks that can be asked: what a dead attempt may have written is looked up, not written again."""
+"""Granted rows into sinks that can be asked: possible writes of a dead attempt are looked up, not repeated."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -24,7 +24,7 @@ Fault = Callable[["Shelf", Sequence[Record]], None]
 
 
 class Shelf:
-    """A place that is written to: what it holds, in order; `faults` are called in turn with what comes, before it."""
+    """A sink that keeps its records in order. `faults` are called in turn with the records, before they are written."""
 
     def __init__(self, *faults: Fault) -> None:
         self.held: list[Record] = []
@@ -74,7 +74,7 @@ def settler(
 
 
 def died(gateway: Gateway, *ids: str) -> None:
-    """A task that claimed these and is gone."""
+    """Claims ids as a task that then dies."""
     Attempt(gateway).claim(list(ids), 1_000)
 
 
@@ -107,7 +107,7 @@ def test_a_conflict_beside_what_a_dead_task_has_written_leaves_that_in_doubt(gat
     with settler(gateway, shelf, digestCols="value") as one:
         one.settle(rows("b"))
     Attempt(gateway).claim(["a"], 1_000, payloads=["v-a"])
-    shelf.held.append(Record("a"))  # and is gone before it completes
+    shelf.held.append(Record("a"))  # and dies before it completes
     while gateway.explain("a")["state"] != "CLAIMED_OVER":
         pass
     other = pa.RecordBatch.from_pydict({"id": ["a", "b"], "value": ["v-a", "other"]})
@@ -120,7 +120,7 @@ def test_a_conflict_beside_what_a_dead_task_has_written_leaves_that_in_doubt(gat
 
 
 def test_an_id_has_one_text_whatever_the_sessions_time_zone_or_the_columns_scale(gateway: Gateway) -> None:
-    """The driver's machine says the zone: a restart elsewhere would not find in the sink what was written."""
+    """The driver's machine sets the zone: a restart elsewhere would not find the written rows in the sink."""
     at, price = datetime(2026, 7, 1, 12, 0, 0, 500_000, UTC), Decimal("-100.50")
     shelf, told = Shelf(), set()
     for zone, unit, scale in (("UTC", "us", 2), ("Europe/Berlin", "ms", 18)):
@@ -168,7 +168,7 @@ def test_a_sink_that_does_not_answer_leaves_the_rows_in_doubt(gateway: Gateway) 
 def test_a_claim_that_came_late_and_holds_what_is_in_doubt_is_not_released(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever were granted a free id would not be told that a dead task may have written it."""
+    """The next holder of a free id would not learn that a dead task may have written it."""
     shelf, turns = Shelf(), iter([False])
     shelf.held.append(Record("a"))
     died(gateway, "a")

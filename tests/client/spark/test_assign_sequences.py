@@ -1,4 +1,4 @@
-"""The look at a plan, on plans made by hand as the Kafka connector shows them; tests/spark has real ones."""
+"""The check of a plan, on handmade plans like those of the Kafka connector; tests/spark has real ones."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class Children(list[Any]):
 
 
 class Node:
-    """As much of a logical plan as is looked at."""
+    """The part of a logical plan that is checked."""
 
     def __init__(self, name: str, *children: Any, shuffle: bool = False) -> None:
         self.name, self._children, self._shuffle = name, Children(children), shuffle
@@ -56,7 +56,7 @@ class Leaf(Node):
 
 
 class Leaves(list[Any]):
-    """A Seq of Scala's."""
+    """A Scala Seq."""
 
     def apply(self, number: int) -> Any:
         return self[number]

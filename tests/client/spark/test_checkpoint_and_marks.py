@@ -1,4 +1,4 @@
-"""What is read from, and kept beside, a query's checkpoint."""
+"""Data read from a query's checkpoint, and data kept beside it."""
 
 import hashlib
 import logging
@@ -124,7 +124,8 @@ def test_the_newest_mark_of_a_ledger_wins_and_another_ledgers_replaces_it() -> N
     for header in (None, "", "rubbish", mark(5), mark(9), mark(7)):
         newest.note(header)
     assert newest.mark == mark(9)
-    newest.note(mark(9).rpartition(":")[0] + ":0123456789abcdef")  # as far, by another history: the first counts
+    # the same position of another history: the first one counts
+    newest.note(mark(9).rpartition(":")[0] + ":0123456789abcdef")
     assert newest.mark == mark(9)
     newest.note(f"{mark(2, OTHER)}")
     assert newest.mark == mark(2, OTHER)

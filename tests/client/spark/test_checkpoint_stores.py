@@ -1,4 +1,4 @@
-"""Where a checkpoint's offset log is read from: S3, HDFS, and what Hadoop's settings say of both."""
+"""The store of a checkpoint's offset log: S3, HDFS, and Hadoop's settings for both."""
 
 import hashlib
 import urllib.parse
@@ -153,7 +153,7 @@ def test_settings_come_from_the_environments_files_and_only_what_opens_stores(
 def test_of_several_folders_of_settings_the_first_that_names_one_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """HADOOP_CONF_DIR before YARN_CONF_DIR, before SPARK_CONF_DIR, before SPARK_HOME/conf, as Spark has them."""
+    """HADOOP_CONF_DIR before YARN_CONF_DIR, before SPARK_CONF_DIR, before SPARK_HOME/conf, as in Spark."""
     names = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME")
     for number, name in enumerate(names):
         folder = tmp_path / name / "conf"
@@ -175,7 +175,7 @@ def test_a_session_of_spark_connect_reads_only_its_own_settings() -> None:
 
 
 def made(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch, **given: str) -> Any:
-    """The writer of a stream's batch, and what it has read."""
+    """Returns the writer of a stream's batch, with the input that it has read."""
     monkeypatch.setattr(target, "check_target", lambda options, schema: AS_THEY_COME)
     source = source_of(settings)({"url": "http://127.0.0.1:1", "topic": "t", **given})
     writer = source.streamWriter(SCHEMA, False)
@@ -213,7 +213,7 @@ def test_only_digests_that_are_needed_are_read_from_afar(server: S3, monkeypatch
 def test_the_writer_of_a_commit_reads_nothing_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Spark carries the source to the process that commits: another one began the batch, and said what is unknown."""
+    """Spark sends the source to the process that commits; the one that began the batch has logged an unknown input."""
     monkeypatch.setattr(target, "check_target", lambda options, schema: pytest.fail("it was asked again"))
     carried = OncegateSource({"url": "http://127.0.0.1:1", "topic": "t", "checkpointLocation": str(tmp_path)})
     carried.__setstate__(dict(carried.__dict__))

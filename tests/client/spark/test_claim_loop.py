@@ -25,7 +25,7 @@ def rows(*ids: str) -> pa.RecordBatch:
 
 
 class Place:
-    """Where rows are written: remembers the ids, in order, and calls back with each batch."""
+    """Records the written ids in order, and calls `then` with each batch."""
 
     def __init__(self, then: Write = lambda rows: None) -> None:
         self.ids: list[str] = []
@@ -58,7 +58,7 @@ def test_every_row_is_written_once_and_then_known(gateway: Gateway) -> None:
             one.settle(rows("a", "b", "a"))
             one.settle(rows("b", "c"))
     assert place.counted == {"a": 1, "b": 1, "c": 1}
-    # One SAME in each run; in the second all four others are duplicates, in the first `b` is our own work.
+    # There is one SAME in each run. In the second all four others are duplicates, in the first `b` is our own work.
     assert (one.progress.row_count, one.progress.written, one.progress.suppressed) == (5, 0, 5)
 
 
@@ -126,7 +126,7 @@ def test_ids_taken_over_are_written_again_when_the_new_holder_dies(
 
 
 def until_granted(attempt: Attempt, name: str) -> None:
-    """Take it over, and die."""
+    """Takes an id over, and dies."""
     for _ in range(1_000):
         if attempt.claim([name], LEASE_MS).granted:
             return
@@ -144,7 +144,7 @@ def test_a_dead_holders_rows_are_taken_over_and_counted(gateway: Gateway) -> Non
 
 
 def test_a_slow_write_keeps_its_lease(gateway: Gateway) -> None:
-    """The other attempt asks all the time, and is granted nothing, for two and a half leases."""
+    """The other attempt asks continuously for two and a half leases, and is granted nothing."""
     busy: list[int] = []
 
     def slow(written: pa.RecordBatch) -> None:
@@ -180,7 +180,7 @@ def test_ids_taken_over_during_the_write_are_asked_for_again(gateway: Gateway, m
 
 
 def test_no_write_starts_when_half_the_lease_is_spent(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is renewed first; and what was taken over until then is released unwritten, and asked for again."""
+    """The lease is renewed first; ids taken over until then are released unwritten, and asked for again."""
     place, ages = Place(), []
 
     def late(holder: object, claimed: object) -> bool:

@@ -1,4 +1,5 @@
-"""Rows fitted to their topic by name, the same in every way to write; what is not mended is refused before any task."""
+"""Rows are fitted to their topic by column name, in every way to write; other differences are refused before any
+task."""
 
 import pickle
 from datetime import UTC, date, datetime
@@ -28,7 +29,7 @@ TOPIC = pa.schema([("id", pa.int64()), ("who", pa.string()), ("at", pa.timestamp
 
 
 def write(gateway: Gateway, rows: pa.RecordBatch, task: Task | None = None, **given: str) -> None:
-    """One `df.write` of one task, from the driver's checks to its commit; the writer is carried as Spark carries it."""
+    """Runs a `df.write` of one task, from the driver's checks to its commit; the writer is pickled as in Spark."""
     options = {"url": gateway.url, "namespace": gateway.namespace, "topic": "t", "timeoutMs": "5000", **given}
     writer = OncegateSource(options).writer(from_arrow_schema(rows.schema), False)
     carried = pickle.loads(pickle.dumps(writer))
@@ -60,7 +61,7 @@ def test_another_order_a_column_left_out_and_a_narrower_type_are_mended(gateway:
 def test_a_retry_in_another_order_and_of_a_narrower_type_is_known_again(
     gateway: Gateway, way: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Staged by its rows' fingerprint, ids by their text: neither order, nor width, nor the topic's columns count."""
+    """Staged rows by their fingerprint, ids by their text: order, width and the topic's columns do not matter."""
     first = {"id": pa.array([1, 2], pa.int64()), "who": pa.array(["ann", None])}
     again = {"who": pa.array(["ann", None]), "id": pa.array([1, 2], pa.int16())}
     write(gateway, pa.record_batch(first), **way)
@@ -72,7 +73,7 @@ def test_a_retry_in_another_order_and_of_a_narrower_type_is_known_again(
 
 
 def test_staged_rows_that_differ_in_a_value_are_another_batch(gateway: Gateway) -> None:
-    """The counterpart: what is mended hides no difference."""
+    """The counterpart: fitting hides no difference."""
     write(gateway, pa.record_batch({"id": [1], "who": ["ann"]}), **WAYS["staged"])
     with pytest.raises(BatchConflict):
         write(gateway, pa.record_batch({"who": ["bob"], "id": [1]}), **WAYS["staged"])
@@ -159,7 +160,7 @@ def test_exact_names_come_before_alike_ones_and_two_alike_are_none() -> None:
 def test_an_id_is_one_by_whichever_way_it_is_written(
     gateway: Gateway, column: pa.Array, text: str, tmp_path: Any
 ) -> None:
-    """Rows by id, a claim, a job's take and the text itself meet in one set."""
+    """Rows by id, a claim, a job's take and the text itself share one scope."""
     rows = pa.record_batch({"id": column})
     write(gateway, rows, **WAYS["ids"], idSet="s")
     assert gateway.explain(text, id_set="s")["state"] == "DONE"
@@ -215,7 +216,7 @@ VARIANT = StructType([StructField("id", StringType()), StructField("v", VariantT
 
 
 def test_a_variant_is_a_variant_in_its_topic(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
-    """Arrow has it as a struct of bytes, which it is in a topic that an earlier version made: that is logged."""
+    """Arrow has it as a struct of bytes, and so does a topic created by an earlier version; that is logged."""
     struct = pa.struct(
         [pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)]
     )

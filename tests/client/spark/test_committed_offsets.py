@@ -1,4 +1,4 @@
-"""Where a job's Kafka source goes on: brought by the driver with a batch or its ack, given back for another query."""
+"""Source offsets of a job's Kafka source: sent by the driver with a batch or its ack, returned to another query."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What Spark gets to see of the format, without a Spark."""
+"""The format as Spark sees it, without Spark."""
 
 import logging
 import subprocess
@@ -24,7 +24,7 @@ CLAIM = {"url": "http://127.0.0.1:1", "write": "claim", "sink": "a:b"}
 
 @pytest.fixture(autouse=True)
 def nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no gateway here: what is asked of one before any task is tried in test_target."""
+    """Skips the question to the gateway before any task, which test_target covers."""
     monkeypatch.setattr(target, "check_target", lambda options, schema: AS_THEY_COME)
 
 
@@ -83,7 +83,7 @@ def test_a_key_column_that_is_not_there_is_refused_on_the_driver(write: str) -> 
 
 
 class Recorder:
-    """A writer that only remembers what it was given."""
+    """A writer that only records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[Any] = []

@@ -1,4 +1,4 @@
-"""Ids taken for a job, without Spark: what is waited for, and for how long."""
+"""Ids taken for a job, without Spark: the waits and their limits."""
 
 import sys
 import venv
@@ -50,7 +50,7 @@ def test_a_holder_that_never_completes_nor_releases_is_not_waited_for_forever(
 
 
 def test_no_rows_are_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_identity, "of_task", Task)  # of no running Spark
+    monkeypatch.setattr(task_identity, "of_task", Task)  # without a running Spark
     with StubGateway() as stub:
         assert ask(stub) == []
         taker = IdTaker(Endpoint(stub.url, "default", 1_000), "load", ("id",))
@@ -88,7 +88,7 @@ def test_dedup_looks_at_the_workers_python_and_the_types_on_the_driver(
     monkeypatch.delenv("PYTHONPATH", raising=False)
 
     def df(python: str, **columns: DataType) -> Any:
-        """As much of a DataFrame as is looked at before a plan is made."""
+        """Returns the part of a DataFrame that is checked before a plan is made."""
         context = SimpleNamespace(pythonExec=python, getLocalProperty=lambda name: None)
         conf = SimpleNamespace(get=lambda name, default: default)
         session = SimpleNamespace(sparkContext=context, conf=conf)

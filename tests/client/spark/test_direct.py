@@ -1,4 +1,4 @@
-"""What write=direct reads of a file, and what it makes of rows, without Spark."""
+"""The file options of write=direct, and its records from rows, without Spark."""
 
 from pathlib import Path
 

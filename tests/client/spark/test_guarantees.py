@@ -1,4 +1,4 @@
-"""What an option `guarantee` chooses, and what it refuses."""
+"""The ways to write chosen by the option `guarantee`, and its refusals."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Options as other connectors call them: taken where they say the same, else answered with what to write."""
+"""Option names of other connectors: accepted if they mean the same, otherwise answered with the right name."""
 
 from typing import Any
 

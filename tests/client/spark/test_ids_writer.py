@@ -1,4 +1,4 @@
-"""`write=ids` without Spark around it: what is written, dropped, waited for, and said."""
+"""`write=ids` without Spark: rows written, dropped and waited for, and the log lines."""
 
 import logging
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def by_id(gateway: Gateway, **more: str) -> Write:
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request for every batch."""
+    """Makes a request for every batch."""
     monkeypatch.setattr(codecs, "CHUNK_BYTES", 1)
 
 
@@ -48,7 +48,7 @@ def test_rows_take_effect_once_and_the_log_explains_each_result(
 
 
 def test_a_write_without_new_rows_warns_with_the_reason(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
-    """Spark counts what it handed over: without this line 100 rows of output may be none."""
+    """Spark counts its input: without this line 100 rows of output may be none."""
     write = by_id(gateway)
     write.writer.commit([write.task(1, 2)], 7)
     write.writer.commit([write.task(1, 2, 3)], 8)
@@ -103,7 +103,7 @@ def test_a_lost_reply_is_asked_for_again_and_nothing_is_written_twice(gateway: G
 
 
 def test_what_another_attempt_claimed_is_waited_for_and_counted_when_it_is_taken_over(gateway: Gateway) -> None:
-    """Claimed to be written elsewhere, and nobody said that it was."""
+    """Claimed for another sink, and never completed."""
     with gateway.attempt(id_set="both") as other:
         claimed = other.claim(["id-2"], lease_ms=1_000)
         message = by_id(gateway, idSet="both").task(1, 2, 3)

@@ -1,4 +1,4 @@
-"""Up to where a query's lanes are acked: what its batches noted, of those that its commit log names."""
+"""The ack position of a query's lanes: the notes of its batches that are in the commit log."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ def note(folder: Path, batch: int, **upto: int) -> None:
 
 
 def log(folder: Path, *batches: int) -> None:
-    """Spark's commit log names these batches and no others."""
+    """Sets the batches in Spark's commit log."""
     (folder / "commits").mkdir(exist_ok=True)
     for file in (folder / "commits").iterdir():
         file.unlink()
@@ -52,7 +52,7 @@ def test_the_results_of_one_batchs_tasks_and_writes_are_one_note(tmp_path: Path)
 
 
 def test_a_commit_log_that_is_written_late_acks_late(tmp_path: Path) -> None:
-    """As with asynchronous progress tracking: not each batch has an entry."""
+    """The case of asynchronous progress tracking: not every batch has an entry."""
     for batch in range(3):
         note(tmp_path, batch, a=batch)
         assert acked.known(options(tmp_path)) == {}
@@ -61,7 +61,7 @@ def test_a_commit_log_that_is_written_late_acks_late(tmp_path: Path) -> None:
 
 
 def test_of_a_checkpoint_that_was_set_back_nothing_later_is_known(tmp_path: Path) -> None:
-    """Its rows come again: an ack from later would refuse them for ever."""
+    """Its rows come again: a later ack would refuse them permanently."""
     for batch in range(5):
         note(tmp_path, batch, a=10 * batch)
         log(tmp_path, *range(batch + 1))

@@ -1,4 +1,4 @@
-"""Named batches for sinks of one's own: what the function is told, when it is called, and what is refused before it."""
+"""Named batches for custom sinks: the arguments of the function, its calls, and the refusals before it."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ class Died(Exception):
 
 
 class Job:
-    """A query's checkpoint, and what its function was called with."""
+    """A query's checkpoint, and the calls of its function."""
 
     def __init__(self, gateway: Gateway, folder: Path, **given: Any) -> None:
         self.folder = folder

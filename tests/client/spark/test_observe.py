@@ -1,4 +1,4 @@
-"""What a commit leaves for the listener of its driver, and what that makes of it: by hand, without Spark."""
+"""The notes of a commit for the listener of its driver, and the counts from them, by hand, without Spark."""
 
 import logging
 from pathlib import Path
@@ -23,7 +23,7 @@ ROWS = WriteCounts(mode="staged", target="t", rows=3, written=3)
 
 
 class Listening:
-    """A listener over a folder, without a session; `told`: what its callback was given."""
+    """A listener over a folder, without a session; `told`: the arguments of its callback."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -48,7 +48,7 @@ def listening(tmp_path: Path) -> Listening:
 
 
 def run_batch(gateway: Gateway, folder: Path, *numbers: int, run: str = RUN, **options: str) -> list[WriteCounts]:
-    """A batch of two tasks, of which the second has no rows; what its commit leaves."""
+    """Commits a batch of two tasks, the second without rows, and returns its notes."""
     write = Write(gateway, READ, **options)
     tasks = [write.task(*some, run=run, observed=str(folder)) for some in (numbers, ())]
     pickled(write.writer).commit(tasks, 4)

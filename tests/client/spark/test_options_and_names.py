@@ -1,4 +1,4 @@
-"""What the user writes, and what names a write."""
+"""The options of a user, and the names of a write."""
 
 import pytest
 
@@ -185,13 +185,13 @@ def test_the_drivers_notes_survive_their_way_to_the_tasks() -> None:
     assert DriverNotes.from_json(None) is None
 
 
-FILES = {"apiKeyFile", "ca", "certificate", "certificateKey"}  # which have to be there
+FILES = {"apiKeyFile", "ca", "certificate", "certificateKey"}  # which must exist
 OTHERS = {"url", "topic", "columns"} | FILES
 READABLE = [one for one in OPTIONS if "read" in one.modes and one.name not in OTHERS]
 
 
 def refuses(option: Option, call: str) -> bool:
-    """Whether a read of this kind refuses the option."""
+    """Returns whether a read of this kind refuses the option."""
     value = str(option.least) if option.unit else option.default or "latest"
     read = ReadOptions.read({**LEAST, option.name: value})
     try:

@@ -1,4 +1,4 @@
-"""What a job that carries this package along is told before Spark fails on it, and the lines to write instead."""
+"""Errors for jobs that ship this package in a way that would fail in Spark, with the lines to write instead."""
 
 import sys
 import venv
@@ -14,7 +14,7 @@ from oncegate_spark.spark import pickling
 
 
 class Session:
-    """A classic session, as far as it is looked at."""
+    """The part of a classic session that is checked."""
 
     def __init__(self, python: str) -> None:
         self.sparkContext = SimpleNamespace(pythonExec=python)
@@ -23,7 +23,7 @@ class Session:
 
 
 class Connect:
-    """Spark Connect's, which has no SparkContext."""
+    """A session of Spark Connect, without a SparkContext."""
 
     __module__ = "pyspark.sql.connect.session"
 
@@ -61,7 +61,7 @@ def test_a_wheel_on_the_path_is_refused_because_no_worker_would_find_it() -> Non
 
 
 def test_foreach_batch_through_spark_connect_is_refused_before_anything_is_written() -> None:
-    """Spark Connect says neither which query nor which run it is; without them a replay could not be recognised."""
+    """Spark Connect reveals neither query nor run; without them a replay could not be recognized."""
     called: list[int] = []
     noted = foreach_batch(lambda df, batch: called.append(batch), checkpoint="/checkpoints/a")
     with pytest.raises(BadOption, match=r'option\("txnVersion", str\(batch_id\)\).*writeId'):

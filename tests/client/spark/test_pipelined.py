@@ -1,4 +1,4 @@
-"""A task sends one item while it makes the next one: in order, one at a time, and never more than is told."""
+"""A task sends one item while it makes the next: in order, one at a time, and within its limit."""
 
 import threading
 from collections.abc import Iterator

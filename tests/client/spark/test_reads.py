@@ -1,4 +1,4 @@
-"""What a batch reads, of checkpoints as Spark 4.3 writes them: the same again where a restored one reads it again."""
+"""The input of a batch, from checkpoints of Spark 4.3: equal if a restored checkpoint reads it again."""
 
 import json
 from pathlib import Path

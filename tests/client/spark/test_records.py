@@ -1,4 +1,4 @@
-"""How rows become records of Kafka's topics, or what the driver says in place of it."""
+"""Rows as records of Kafka topics, and the driver's errors."""
 
 import json
 from typing import Any
@@ -44,7 +44,7 @@ TYPES: dict[str, DataType] = {
 
 
 def columns(listed: str) -> StructType:
-    """Columns by name and type, as in "key string, n bigint"; Spark reads such a text in its JVM alone."""
+    """Parses columns by name and type, as in "key string, n bigint"; Spark's parser needs a JVM."""
     pairs = (column.split(" ") for column in listed.split(", "))
     return StructType([StructField(name, TYPES[kind]) for name, kind in pairs])
 
@@ -54,7 +54,7 @@ def options(listed: str, **given: str) -> Options:
 
 
 def sent(listed: str, **given: str) -> list[str]:
-    """The names under which columns are sent."""
+    """Returns the names of the sent columns."""
     fit = records(options(listed, **given), columns(listed))
     assert fit.columns is not None
     return [field.name for _, field in fit.columns]
@@ -137,7 +137,7 @@ def test_options_without_meaning_for_records_are_refused() -> None:
 
 
 def test_ids_of_rows_with_their_own_topics_need_a_set_by_name() -> None:
-    """Else ids of all jobs, to whichever topics, would meet in one."""
+    """Otherwise ids of all jobs and topics would share one scope."""
     listed = "id bigint, topic string, value string"
     assert 'add .option("idSet", ' in refused(listed, topic="", **BY_ID)
     assert sent(listed, topic="", idSet="orders", **BY_ID) == ["id", "topic", "value"]
@@ -161,7 +161,7 @@ class Gateway:
         return Answer(body=json.dumps(self.namespace).encode())
 
     def begin(self, listed: str, **given: str) -> Any:
-        """What Spark does on the driver when a `df.write` begins."""
+        """Begins a `df.write` as Spark does on the driver."""
         return OncegateSource({"url": self.stub.url, "timeoutMs": "5000", **given}).writer(columns(listed), False)
 
     def refused(self, listed: str, **given: str) -> OncegateError:

@@ -1,4 +1,4 @@
-"""Rows by lane and sequence against a real gateway: in order, once, and never green for what is not ours."""
+"""Rows by lane and sequence against a real gateway: in order, once, and never green for another's rows."""
 
 import pickle
 from contextlib import closing
@@ -118,7 +118,7 @@ def test_rows_of_a_dead_attempt_are_taken_over_and_counted(gateway: Gateway, kep
 
 
 def test_a_twin_waits_for_the_attempt_that_lives_and_then_finds_its_rows_done(gateway: Gateway, kept: Any) -> None:
-    """Two attempts of one task: the later one is let in when the first closes."""
+    """Two attempts of one task: the later one continues when the first closes."""
     first = gateway.producer("a@sink", driver="q", lease_ms=1_000)
     first.register()
     claimed = first.claim([1, 2])
@@ -164,7 +164,7 @@ def test_a_lane_that_is_split_over_tasks_is_found_out_by_the_gateway(gateway: Ga
 
 
 def test_between_two_claims_of_a_lane_the_last_one_seen_is_named_and_none_before_the_first(kept: Any) -> None:
-    """What this task has not seen it does not vouch for."""
+    """A task does not vouch for sequences that it has not seen."""
     answers = [registered(), granted(2), settled(), granted(1), settled()]
     with StubGateway(*answers) as stub, Gateway(stub.url) as gateway:
         with settler(gateway, Kept().write) as one:
@@ -235,7 +235,7 @@ def test_a_row_without_a_place_is_refused_before_anything_is_asked(batch: pa.Rec
 
 
 def test_a_source_goes_to_two_targets_whole(gateway: Gateway, kept: Any) -> None:
-    """Two writes of one batch inside foreachBatch: a lane leads from a part of the source to one target."""
+    """Two writes of one batch inside foreachBatch: a lane connects a part of the source with one target."""
     given = {"url": gateway.url, "namespace": gateway.namespace, "producerCol": "lane", "sequenceCol": "at"}
     by_topic = {"write": "ids", **given}
     targets = [{**by_topic, "topic": "raw"}, {**by_topic, "topic": "enriched"}, {**given, **LANES}]
@@ -267,7 +267,7 @@ def test_outside_a_stream_an_owner_of_the_retries_must_be_named(gateway: Gateway
 def test_no_write_of_a_lane_starts_when_half_its_lease_is_spent(
     kept: Any, answered_after_ms: int, renewed: bool
 ) -> None:
-    """Renewing tells a zombie so: by then a twin may have taken the lane over, and have written."""
+    """A renewal reveals that: a twin may have taken over the lane and written."""
     clock = SteppedClock()
 
     def answer(asked: Asked) -> Answer:

@@ -27,7 +27,7 @@ class Died(Exception):
 
 
 class Task:
-    """One lane of one batch: attempts at it, two at a time, until one of them is green."""
+    """A lane of one batch: two attempts at a time, until one of them is green."""
 
     def __init__(self, proxy: FaultyProxy, namespace: str, lane: str, first: int, seed: str) -> None:
         self.proxy, self.namespace, self.lane, self.seed = proxy, namespace, lane, seed
@@ -61,7 +61,7 @@ class Task:
 
 
 def batch(proxy: FaultyProxy, namespace: str, first: int, seed: str) -> list[tuple[str, int]]:
-    """Every lane, each by two attempts at a time; what was written, in all."""
+    """Writes every lane by two attempts at a time. Returns all written rows."""
     tasks = [Task(proxy, namespace, lane, first, f"{seed}-{lane}") for lane in LANES]
     threads = [threading.Thread(target=task.run, args=(number,)) for task in tasks for number in (0, 1)]
     for thread in threads:

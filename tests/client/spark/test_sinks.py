@@ -1,4 +1,4 @@
-"""The ready sink, and how a user's is found."""
+"""The built-in sinks, and how a user's sink is found."""
 
 import importlib
 import os
@@ -57,7 +57,7 @@ def test_a_file_cut_anywhere_gives_its_whole_batches(tmp_path: Path) -> None:
     sink = opened(tmp_path)
     for number in range(3):
         sink.write(rows(number, number))
-    (file,) = tmp_path.iterdir()  # not closed: as a killed writer leaves it
+    (file,) = tmp_path.iterdir()  # not closed: the state that a killed writer leaves
     whole = file.read_bytes()
     seen = set()
     for size in range(len(whole) + 1):

@@ -1,4 +1,4 @@
-"""What travels in the messages of staged writes, what commit makes of them, and what it refuses."""
+"""Messages of staged writes, their commit, and its refusals."""
 
 import logging
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def test_every_attempt_has_a_token_of_its_own(gateway: Gateway) -> None:
 
 
 def test_an_abort_names_tokens_and_leaves_everything_else(gateway: Gateway) -> None:
-    """A zombie's abort must not delete what its successor has staged under the same name."""
+    """A zombie's abort must not delete its successor's stages of the same name."""
     zombie, successor = Write(gateway), Write(gateway)
     stale, fresh = zombie.task(1), successor.task(1)
     zombie.writer.abort([stale])
@@ -52,13 +52,14 @@ def test_the_digest_travels_with_the_messages_and_must_be_the_batchs(gateway: Ga
         Write(gateway).writer.commit([Write(gateway).task(1)], 5)
     message = Write(gateway).task(1)
     assert message.read == READ
-    # In streaming Spark makes another writer for the commit; what that one has read is nothing to it.
+    # In streaming Spark creates another writer for the commit, whose own input does not matter.
     Write(gateway, BatchInput(99, "0d" * 32, None)).writer.commit([message], 4)
     assert published(gateway) == {1: 1}
 
 
 def test_a_zombies_commit_brings_the_input_it_began_with(gateway: Gateway, tmp_path: Path) -> None:
-    """Read at the commit it would be its successor's, whose rows would then pass for a replay and be dropped."""
+    """If it were read at the commit, it would be the successor's input, whose rows would then be dropped as a
+    replay."""
 
     def begins(input_of_the_batch: str) -> Write:
         (tmp_path / "offsets").mkdir(exist_ok=True)
@@ -153,7 +154,7 @@ def test_one_line_per_batch_explains_the_results_of_its_rows(
 def test_rows_before_the_first_batch_warn_of_a_deleted_checkpoint_unless_they_are_of_this_batch(
     gateway: Gateway, caplog: pytest.LogCaptureFixture, write_ids: tuple[str, str]
 ) -> None:
-    """Two writes of one foreachBatch, of which one at least needs a writeId: the second finds the rows of the first."""
+    """Two writes of one foreachBatch, at least one with a writeId: the second finds the rows of the first."""
 
     def write(query: str) -> None:
         for number, write_id in enumerate(write_ids):
@@ -170,7 +171,7 @@ def test_rows_before_the_first_batch_warn_of_a_deleted_checkpoint_unless_they_ar
 
 
 def test_an_unknown_input_is_warned_of_once(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
-    """By commit only inside foreachBatch: of a stream's own writes the driver has said it before the tasks."""
+    """Commit warns only inside foreachBatch: for a stream's own writes the driver has warned before the tasks."""
     write = Write(gateway, None)
     write.writer.commit([write.task(1)], None)
     assert "input is unknown" in caplog.text
@@ -195,7 +196,7 @@ def test_reading_another_querys_checkpoint_stops_the_task(gateway: Gateway) -> N
 
 
 def test_a_checkpoint_read_outside_a_batch_counts_only_for_its_version(gateway: Gateway) -> None:
-    """A thread inside foreachBatch knows no batch; a df.write may name a checkpoint to keep its mark there."""
+    """A thread inside foreachBatch has no batch; a df.write may name a checkpoint for its ledger position."""
     for version, read in (("4", READ), ("5", None), ("2026-11-20", None)):
         write = Write(gateway, READ, txnAppId="daily", txnVersion=version)
         assert write.task(1, batch=None).read == read

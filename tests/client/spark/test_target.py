@@ -1,4 +1,4 @@
-"""What the driver finds before any task: by the schema alone, and by one question to the gateway."""
+"""The driver's checks before any task: of the schema alone, and by one request to the gateway."""
 
 import json
 import logging
@@ -40,7 +40,7 @@ COLUMNS = [("id", pa.string()), ("n", pa.int64())]
 
 
 def begin(gateway: Gateway, schema: StructType = ROWS, **given: str) -> Any:
-    """What Spark does on the driver when a `df.write` begins."""
+    """Begins a `df.write` as Spark does on the driver."""
     options = {"url": gateway.url, "namespace": gateway.namespace, "topic": "t", "timeoutMs": "1000", **given}
     return OncegateSource(options).writer(schema, False)
 
@@ -232,7 +232,7 @@ def test_a_namespace_whose_settings_leave_less_of_the_promise_is_warned_of_befor
 ) -> None:
     gateway.create_namespace(**settings)
     more = {"staged": {}, "ids": {"idCol": "id"}, "claim": {"idCol": "id", "sink": "a:b"}}[write]
-    for _ in range(2):  # with a topic that is not there yet, and with one that is
+    for _ in range(2):  # with a missing topic, and with an existing one
         with caplog.at_level(logging.WARNING, "oncegate_spark"):
             caplog.clear()
             begin(gateway, write=write, **more)

@@ -1,4 +1,4 @@
-"""What a Spark job makes of ids that its gateway grants unchecked, while the ledger is down."""
+"""A Spark job whose gateway grants ids unchecked while the ledger is down."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -23,7 +23,7 @@ UNCHECKED = 0x80 | GRANTED
 
 @pytest.fixture
 def stub() -> Iterator[StubGateway]:
-    """Grants what it is asked for, an id at a time, unchecked."""
+    """Grants each id, one at a time, unchecked."""
     with StubGateway(otherwise=lambda asked: Answer(body=packed([UNCHECKED], lease_ms=30_000))) as stub:
         yield stub
 

@@ -1,4 +1,4 @@
-"""The writers without Spark around them: what each says it has written."""
+"""The writers without Spark, and their reports of written rows."""
 
 import logging
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def test_no_identity_fails_the_task_before_it_reads_a_row(gateway: Gateway) -> N
 
 
 class BrokenSink:
-    """Breaks in its second write."""
+    """Fails in its second write."""
 
     def open(self, context: sinks.SinkContext) -> None:
         self.writes = 0
@@ -60,7 +60,7 @@ def test_a_sinks_error_reports_what_is_written_and_what_is_unknown(
 
 
 class ClosedSink:
-    """Raises in the call that `breaks` names, and counts how often it was closed."""
+    """Raises in the call named by `breaks`, and counts how often it was closed."""
 
     breaks, closed = "", 0
 
@@ -152,7 +152,7 @@ def test_a_row_over_the_limit_is_reported_with_one_statement_of_what_is_written(
 
 
 def large(count: int) -> Iterator[pa.RecordBatch]:
-    """Batches that are a chunk each."""
+    """Yields batches of one chunk each."""
     for _ in range(count):
         yield pa.RecordBatch.from_pydict({"n": ["x" * 5_000_000]})
 
@@ -174,7 +174,7 @@ def test_plain_is_loud(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_staged_rows_that_their_keys_divide_are_read_back_from_the_disk(gateway: Gateway) -> None:
-    """What each partition gets of a chunk are other bytes than those that were sent, with a digest of their own."""
+    """Each partition's part of a chunk has other bytes than the chunk, and a digest of its own."""
     gateway.create_topic("t", partitions=2)
     write = Write(gateway, keyCol="id")
     write.writer.commit([write.task(*range(50))], 4)

@@ -1,4 +1,4 @@
-"""Each use of on_down="spill" is counted by a real gateway and told operators, through both clients."""
+"""Each use of on_down="spill" is counted by a real gateway and listed for operators, through both clients."""
 
 import http.client
 import json
@@ -17,7 +17,7 @@ from tests.support.stub_gateway import LOST, Answer, Asked, StubGateway, problem
 
 pytestmark = pytest.mark.server
 AT_MS, DAY_MS = 1_795_219_200_000, 86_400_000
-# By the version before, of every parameter that it does not know.
+# The error of the previous version for every unknown parameter.
 NOT_TAKEN = "the parameter spilled_ms is not taken here with a body of application/vnd.apache.arrow.stream"
 
 
@@ -26,12 +26,12 @@ def rows(*ids: str) -> pa.Table:
 
 
 def spill_at(folder: Path, days: int = 0) -> Spill:
-    """The folder, in a process whose clock stands so many days later."""
+    """Returns the folder in a process whose clock is `days` days ahead."""
     return Spill(folder, wall_ms=lambda: AT_MS + days * DAY_MS)
 
 
 def laid_down(spill: Spill, connect: Connect, gateway: Gateway, *calls: tuple[str, ...]) -> None:
-    """Rows of several calls, made while the gateway is down."""
+    """Spills rows of several calls while the gateway is down."""
     with connect(f"http://127.0.0.1:{free_port()}", gateway.namespace, on_down="spill", spill=spill) as away:
         for ids in calls:
             assert away.attempt().produce("t", rows(*ids), id_col="id").spilled == len(ids)
@@ -49,7 +49,7 @@ def exchanged(gateway: Gateway, method: str, path: str, body: bytes = b"", **hea
 
 
 def told(gateway: Gateway) -> list[tuple[str, str, int]]:
-    """The lines of the trail: what was done, to what, and how much."""
+    """Returns the lines of the trail: action, subject and number."""
     answer = exchanged(gateway, "GET", f"/v1/namespaces/{gateway.namespace}/audit")
     return [(one["action"], one["subject"], one["changed"]) for one in json.loads(answer.body)["actions"]]
 

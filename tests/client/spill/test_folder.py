@@ -1,4 +1,4 @@
-"""The folder of a spill by itself: what is laid down is there, whole, in order and bounded, whoever dies over it."""
+"""The folder of a spill alone: its entries are complete, ordered and bounded, even after crashes."""
 
 import os
 import resource
@@ -20,7 +20,7 @@ def entry(*ids: str, **more: object) -> SpillEntry:
 
 
 def waiting(spill: Spill) -> list[list[str]]:
-    """The ids of each entry, in order; they are taken out."""
+    """Returns the ids of each entry in order, and removes the entries."""
     found = []
     while (oldest := spill.oldest()) is not None:
         found.append(oldest[1].rows.column("id").to_pylist())
@@ -30,7 +30,7 @@ def waiting(spill: Spill) -> list[list[str]]:
 
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
-    """A disk that refuses more, as a full one does: beyond this length a write fails."""
+    """Limits file sizes, so that writes beyond them fail as on a full disk."""
     before, ignored = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -159,7 +159,7 @@ def test_an_entry_that_cannot_be_removed_is_reported_as_written_and_kept(tmp_pat
 def test_the_number_of_a_refused_entry_whose_file_stays_is_given_to_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk fails once the entry has its name, and does not take it away again: a later start sends it."""
+    """The disk fails after the entry has its name, and cannot remove it: a later start sends it."""
 
     def fails(*_: object, **__: object) -> None:
         raise OSError(5, "injected")

@@ -1,4 +1,4 @@
-"""What calls do while a real gateway is down, as `on_down` says, through both clients."""
+"""Calls while a real gateway is down, by `on_down`, through both clients."""
 
 import subprocess
 import sys
@@ -52,7 +52,7 @@ def rows(*ids: str) -> pa.Table:
 
 
 def uuid7(made_ms: int, rest: int = 0) -> str:
-    """A UUID of version 7 that was made then (RFC 9562, 5.7)."""
+    """Returns a UUID of version 7 with this time (RFC 9562, 5.7)."""
     return str(uuid.UUID(int=made_ms << 80 | 7 << 76 | 2 << 62 | rest))
 
 
@@ -75,7 +75,7 @@ def test_a_call_that_fails_at_once_waits_for_nothing(nobody: str, connect: Conne
 
 
 def test_a_lost_reply_is_asked_for_once_more_before_a_gateway_counts_as_down(connect: Connect) -> None:
-    """A connection that went stale while nobody spoke is no outage; two lost replies are one."""
+    """A connection that went stale while idle is no outage; two lost replies are one."""
     with StubGateway(LOST, LOST, LOST) as stub, connect(stub.url, on_down="fail") as gateway:
         with pytest.raises(Unanswered) as raised, gateway.attempt() as attempt:
             attempt.claim(["a"])
@@ -109,7 +109,7 @@ def killed_and_back(process: GatewayProcess, connect: Connect, spill: Spill) -> 
             assert (written.rows, written.spilled) == (0, len(ids)), "not said to be done"
         assert spill.waiting == 3
         process.spawn()
-        attempt.complete(claimed)  # what ends begun work is tried until the gateway is back
+        attempt.complete(claimed)  # requests that settle begun work are repeated until the gateway is back
     with connect(process.url, on_down="spill", spill=spill) as gateway, gateway.attempt() as attempt:
         last = attempt.produce("t", rows("f"), id_col="id")
         assert (last.rows, last.spilled, spill.waiting) == (1, 0, 0)
@@ -119,7 +119,7 @@ def killed_and_back(process: GatewayProcess, connect: Connect, spill: Spill) -> 
 
 
 def test_a_gateway_that_stays_down_is_asked_by_few_of_the_calls(connect: Connect, spill: Spill) -> None:
-    """One that hangs would cost each of them its time."""
+    """If the gateway hangs, each call would cost its timeout."""
     clock, down = SteppedClock(), problem(503, "RECOVERING", "retry")
     with (
         StubGateway(otherwise=lambda asked: down) as stub,
@@ -210,7 +210,7 @@ def test_rows_refused_by_the_gateway_block_later_ones_until_they_are_set_aside(
 def test_rows_that_are_stale_when_sent_are_kept_and_block_later_ones(
     gateway: Gateway, nobody: str, connect: Connect, spill: Spill, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The age of their ids counts, so rows that waited for a moment are as good as rows that waited for hours."""
+    """The age of the ids counts, so a short wait tests the same as hours."""
     horizon_ms = 3_600_000
     gateway.create_namespace(horizon_ms=horizon_ms, id_time="uuid7")
     now_ms = time.time_ns() // 1_000_000

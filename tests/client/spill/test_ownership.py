@@ -1,4 +1,4 @@
-"""Whose a spill folder is: one process's at a time, whoever forks, and no other user's to read or write."""
+"""The ownership of a spill folder: one process at a time, despite forks, and not accessible to other users."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ def entry() -> SpillEntry:
 
 
 def opened(folder: Path) -> list[int]:
-    """The descriptors of this process that are open on the folder."""
+    """Returns this process's open descriptors of the folder."""
     links = {one.name: one for one in Path("/proc/self/fd").iterdir()}
     return [int(name) for name, one in links.items() if one.is_symlink() and one.readlink() == folder]
 
@@ -84,7 +84,7 @@ def test_a_folder_is_free_when_its_process_is_killed_though_a_forked_child_lives
 
 
 def test_a_folder_is_free_when_it_is_closed_though_something_has_a_copy_of_its_descriptor(tmp_path: Path) -> None:
-    """As a child has that was forked past Python, or has not come to close it."""
+    """For example a child that was forked outside Python, or has not closed it yet."""
     spill = Spill(tmp_path)
     (descriptor,) = opened(tmp_path)
     copy = os.dup(descriptor)

@@ -1,4 +1,4 @@
-"""Claims as a program without Spark makes them."""
+"""Claims made by a program without Spark."""
 
 import json
 import struct
@@ -17,7 +17,7 @@ G, T, D, S, B = 1, 17, 2, 3, 4
 
 
 class Script:
-    """Verdicts for the claims in turn; settling answers as told."""
+    """Returns verdicts to claims in turn, and the given answer to settling."""
 
     def __init__(self, *claims: list[int], taken_over: int = 0) -> None:
         self.claims = list(claims)

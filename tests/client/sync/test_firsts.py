@@ -1,4 +1,4 @@
-"""Both clients against a real gateway: the result of a completion, the place of a row, the offsets of a lost reply."""
+"""Both clients against a real gateway: results of completions, row offsets, offsets of a lost reply."""
 
 import itertools
 from collections.abc import Iterator

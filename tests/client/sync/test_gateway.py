@@ -1,4 +1,4 @@
-"""The client over real sockets, against a gateway that answers what a test tells it to."""
+"""The client over real sockets, against a scripted gateway."""
 
 import json
 import os

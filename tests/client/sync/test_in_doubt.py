@@ -1,4 +1,4 @@
-"""What nobody may take over (lease_expiry is fail): the client stops, releases what it was granted, drops nothing."""
+"""Ids without takeover (lease_expiry is fail): the client stops, releases its grants, and drops nothing."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Payloads beside ids: the client tells what came back with another one, and drops it only where it is told to."""
+"""Payloads beside ids: the client reports conflicts, and drops them only on request."""
 
 import itertools
 import logging

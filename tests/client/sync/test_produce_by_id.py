@@ -1,4 +1,4 @@
-"""Rows produced by their ids: asked for until each of them is done. Against a scripted gateway."""
+"""Rows produced by id: repeated until each of them is done, against a scripted gateway."""
 
 import re
 import struct
@@ -58,11 +58,11 @@ def test_busy_rows_are_asked_for_again_alone_and_in_a_new_call(connect: Connect)
     assert [one.headers["oncegate-call"] for one in asked] == ["0", "1", "2"]
     assert len({one.headers["oncegate-token"] for one in asked}) == 1
     assert (written.rows, written.suppressed) == (2, 2)
-    assert clock.slept_ms == []  # what was granted has moved on; only standing still is waited for
+    assert clock.slept_ms == []  # grants are progress; the client waits only without progress
 
 
 def located(answer: Answer, *offsets: int) -> Answer:
-    """The same answer, and that the first of each duplicate lies in partition 0 of topic t at these offsets."""
+    """Adds to an answer that the first of each duplicate is in partition 0 of topic t at these offsets."""
     places = b"".join(struct.pack("<IIQ", 0, 0, offset) for offset in offsets)
     results = struct.pack(f"<I{len(offsets)}I", 0, *[0xFFFF_FFFF] * len(offsets))
     return replace(answer, body=answer.body + struct.pack("<II", 1, 1) + b"t" + places + results)

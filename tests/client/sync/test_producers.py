@@ -1,4 +1,4 @@
-"""Drivers and producers of both clients against a scripted gateway: what is sent, what an answer means."""
+"""Drivers and producers of both clients against a scripted gateway: their requests and decoded answers."""
 
 import json
 import struct
@@ -170,7 +170,7 @@ def test_leaving_a_producer_with_an_open_claim_warns_and_closes(connect: Connect
 
 
 def test_nothing_is_claimed_or_acked_before_registering(connect: Connect) -> None:
-    """A registration that came with the first call would fence whoever registered in between."""
+    """A registration with the first call would fence a producer that registered in between."""
     with StubGateway() as stub, connect(stub.url) as gateway:
         for ask in (lambda: gateway.producer("p", driver="d").claim([1]), lambda: gateway.driver("d").ack({"p": 1})):
             with pytest.raises(BadOption, match="not registered"):
@@ -243,7 +243,7 @@ def test_registering_a_driver_returns_the_acked_batch(connect: Connect) -> None:
 
 
 def test_the_lease_is_renewed_during_the_work() -> None:
-    """At a third of it: a real clock, since the renewals come from a thread."""
+    """After a third of it, on a real clock, because the renewals come from a thread."""
     answers = [
         registered(),
         Answer(body=packed([GRANTED], lease_ms=60)),

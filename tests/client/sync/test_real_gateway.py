@@ -115,7 +115,7 @@ def test_ids_of_python_values_meet_those_of_typed_rows(client: Any) -> None:
         assert attempt.claim([(noon, Decimal("1.5"))]).dropped == [(noon, Decimal("1.5"))]
         with pytest.raises(BadId, match=r"^ids\[1\]\[0\] is of type datetime without a time zone"):
             attempt.claim([(noon, amount), (noon.replace(tzinfo=None), amount)])
-    # A date in front of a time is no reason to cut it, nor is a time without a zone an instant.
+    # A date before a time does not truncate it, and a time without a zone is no instant.
     for wrong in ([day, noon], [noon, noon.replace(tzinfo=None)]):
         for call in (client.look_up, lambda ids: client.take("owner", ids)):
             with pytest.raises(BadId, match=r"^ids\[1\] is of type datetime"):

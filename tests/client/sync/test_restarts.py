@@ -1,4 +1,4 @@
-"""A gateway that dies and comes back on the same folder, in the middle of an attempt's work."""
+"""A gateway that dies and returns on the same folder during an attempt's work."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def process(tmp_path: Path) -> Iterator[GatewayProcess]:
 
 
 def test_a_gateway_killed_between_claim_and_complete_is_reported_when_it_is_back(process: GatewayProcess) -> None:
-    """Nothing is granted twice: the claim is in the ledger, and its lease begins anew."""
+    """Nothing is granted twice: the claim is in the ledger, and its lease restarts."""
     written: list[str] = []
 
     def write(rows: pa.RecordBatch) -> None:

@@ -1,4 +1,4 @@
-"""Real gateway, real client, and between them a proxy that loses, repeats and delays requests at random."""
+"""A real gateway and client, and between them a proxy that loses, repeats and delays requests at random."""
 
 import os
 import threading
@@ -31,7 +31,7 @@ class Died(Exception):
 def test_claimed_rows_are_never_lost_and_duplicates_are_takeovers(
     gateway_process: GatewayProcess, gateway: Gateway, walk: int
 ) -> None:
-    """Three workers, whose attempts die at random and are tried again, over one set of ids in orders of their own."""
+    """Three workers over one set of ids, each in its own order; their attempts die at random and are repeated."""
     print("ONCEGATE_TEST_SEED", SEED)
     rng = Random(SEED + walk)
     ids = [f"id-{n}" for n in range(120)]
@@ -59,7 +59,7 @@ def test_claimed_rows_are_never_lost_and_duplicates_are_takeovers(
 
 
 def attempted(proxy: FaultyProxy, namespace: str, order: list[str], written: list[str], rng: Random) -> bool:
-    """One attempt at all of the ids; False when it died, before or after a write."""
+    """Makes one attempt at all ids. Returns False if it died, before or after a write."""
 
     def write(rows: pa.RecordBatch) -> None:
         if rng.random() < 0.1:
@@ -81,7 +81,7 @@ def attempted(proxy: FaultyProxy, namespace: str, order: list[str], written: lis
 
 @pytest.mark.parametrize("walk", range(3))
 def test_staged_batches_are_published_once(gateway_process: GatewayProcess, gateway: Gateway, walk: int) -> None:
-    """A driver that stages and commits batch after batch, dies at random, and is started again from its last one."""
+    """A driver that stages and commits batch after batch, dies at random, and restarts from its last batch."""
     print("ONCEGATE_TEST_SEED", SEED)
     rng = Random(SEED + walk)
     with FaultyProxy(gateway_process.port, lambda kind: bad(rng)) as proxy:
@@ -97,7 +97,7 @@ def test_staged_batches_are_published_once(gateway_process: GatewayProcess, gate
 
 
 def driven(client: Gateway, batch: int, run: str, rng: Random) -> int:
-    """One run of a driver, from a batch on, until it dies; the first batch that is not committed for it."""
+    """Runs a driver from a batch on until it dies. Returns the first batch that it does not know as committed."""
     while batch < 25:
         name, rows = BatchName("app", str(batch), "t"), pa.table({"n": range(10 * batch, 10 * batch + 10)})
         try:
@@ -108,13 +108,13 @@ def driven(client: Gateway, batch: int, run: str, rng: Random) -> int:
             return batch
         assert done.outcome in {"COMMITTED", "DUPLICATE"}
         if rng.random() < 0.2:
-            return batch  # died before it wrote down that the batch is done
+            return batch  # died before it recorded that the batch is done
         batch += 1
     return batch
 
 
 def staged(client: Gateway, name: BatchName, run: str, rows: pa.Table, rng: Random) -> dict[str, object]:
-    """One task, tried until an attempt of it lives."""
+    """Runs a task until an attempt of it survives."""
     while True:
         token, fingerprint, sent = new_token(), 0, 0
         for chunk, batch in enumerate(rows.to_batches(max_chunksize=3)):

@@ -1,4 +1,4 @@
-"""A call carries the span that it is part of: OpenTelemetry's current one, else that of the environment."""
+"""A call carries its span: OpenTelemetry's current one, else that of the environment."""
 
 import threading
 

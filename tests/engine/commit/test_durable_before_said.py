@@ -1,4 +1,4 @@
-"""Durable before said: the ledger's append is held still, and it is seen who waits and who does not."""
+"""An answer is sent only once every entry it depends on is durable: tests block the append and check who waits."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -36,7 +36,7 @@ async def served() -> AsyncIterator[Served]:
 
 
 async def waits(served: Served, *tasks: "asyncio.Task[object]") -> None:
-    """All of them wait; none does once the append has returned."""
+    """Checks that all tasks wait, and that none does once the append has returned."""
     await run_ready_tasks()
     assert not any(task.done() for task in tasks)
     await served.disk.release()
@@ -237,7 +237,7 @@ async def test_a_refusal_waits_for_the_entry_it_rests_on(served: Served, refusal
 
 @pytest.mark.parametrize("end", ["full", "lost"])
 async def test_a_batch_is_refused_for_the_one_before_it_only_once_that_is_committed(served: Served, end: str) -> None:
-    """Told before, its query would stop for a history that nobody wrote."""
+    """An earlier answer could stop its query because of a history that was never written."""
     staged = [winner(await served.stage(rows_of(1))), winner(await served.stage(rows_of(2), OTHER_BATCH))]
     served.disk.hold()
     served.disk.faults = [end]
@@ -258,7 +258,8 @@ async def test_a_batch_is_refused_for_the_one_before_it_only_once_that_is_commit
 async def test_a_repeat_gets_busy_for_its_former_ids_only_once_the_takeover_is_durable(
     served: Served, end: str
 ) -> None:
-    """Told before, it would complete with its claim what it was told to leave alone, if the takeover were refused."""
+    """After an earlier answer it would complete its claim without the ids it lost, even if the takeover were
+    refused."""
     first = await served.claim("a", "b", token=1, lease_ms=1_000)
     served.clock.advance(1_000)
     served.disk.hold()
@@ -276,7 +277,7 @@ async def test_a_repeat_gets_busy_for_its_former_ids_only_once_the_takeover_is_d
 
 
 async def test_an_append_under_way_is_in_doubt_where_its_ledger_ends_beside_it(served: Served) -> None:
-    """The append may be durable by then: only what it has not begun to write is known as not written."""
+    """The append may already be durable: only changes that were not begun are known to be unwritten."""
     commit = served.shard.group_commit
     served.disk.hold()
     under_way = await served.begin(served.claim("a"))

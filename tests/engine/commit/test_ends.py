@@ -1,4 +1,5 @@
-"""How appends end for the group commit itself: which numbers a refusal leaves, and which of several ends counts."""
+"""The outcomes of appends for the group commit: the numbers after a refusal, and the outcome that counts if there are
+two."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ LEDGER = bytes(16)
 
 
 class Ledger:
-    """Refuses its first appends with these errors, and takes the others."""
+    """Refuses its first appends with these errors, and accepts the others."""
 
     def __init__(self, *refusals: Exception) -> None:
         self.mark, self._refusals = Mark(LEDGER, 0, bytes(8)), list(refusals)
@@ -59,7 +60,7 @@ async def test_after_a_refused_part_of_an_append_the_next_one_begins_behind_what
 
 
 async def test_what_no_append_had_begun_when_the_ledger_ended_is_not_in_doubt() -> None:
-    """An append of three was refused before; the one that waits now would be its first."""
+    """An append of three was refused before; the waiting one would be its first."""
     commit = made(Ledger(LedgerFull("no space left on device")))
     submit(commit, 3)
     await commit.append_all()
@@ -156,6 +157,6 @@ async def test_callers_in_flight_and_waiting_get_what_the_table_has_for_each_end
         told = await asyncio.gather(in_flight, waiting, return_exceptions=True)
     expected = ENDS[event].effect
     assert (ends, [*map(_outcome, told)]) == ([event], [expected.in_flight, expected.waiting])
-    # They come again to be told how it ended: the same.
+    # A second request for the outcome gets the same one.
     later = await asyncio.gather(commit.durable(1), commit.durable(2), return_exceptions=True)
     assert [*map(_outcome, later)] == [expected.in_flight, expected.waiting]

@@ -1,4 +1,4 @@
-"""A definite refusal: nothing was written, the index goes back, what is known is still answered, a probe reopens."""
+"""A definite refusal: nothing was written, the index is undone, known facts are still answered, a probe reopens."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ async def served() -> AsyncIterator[Served]:
 
 
 async def fill(served: Served) -> None:
-    """The disk is full from now on, and the shard has noticed."""
+    """Fills the disk, and lets the shard notice."""
     served.disk.faults = ["full"]
     with pytest.raises(LedgerFull):
         await served.claim("the last straw", token=99)
@@ -230,7 +230,7 @@ async def test_a_refused_commit_leaves_its_stages_and_can_be_repeated(served: Se
 
 
 async def test_an_abort_on_a_full_ledger_is_not_said_by_the_probe(served: Served) -> None:
-    """What is queued while the ledger is full must not share its position with the probe."""
+    """A change queued while the ledger is full must not share its position with the probe."""
     await served.stage(rows_of(1))
     await fill(served)
     served.disk.hold()

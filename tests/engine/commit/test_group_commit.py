@@ -1,4 +1,4 @@
-"""One append at a time; a group is closed when the append before it has returned."""
+"""Appends run one at a time; a group is closed when the previous append has returned."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ async def test_the_first_group_is_answered_while_the_second_is_written(served: S
     first = await served.begin(served.claim("a"))
     second = await served.begin(served.claim("b", token=2))
     served.disk.gate.set()
-    served.disk.gate.clear()  # lets one append through: whoever waits now goes on
+    served.disk.gate.clear()  # lets one append through, and its waiters continue
     await run_ready_tasks()
     assert first.done()
     assert not second.done()

@@ -1,4 +1,5 @@
-"""A client may bring back the newest mark it saw; a ledger that never stood there refuses that request."""
+"""A client returns the newest ledger position it has seen; a ledger that never had that position refuses the
+request."""
 
 import copy
 from collections.abc import AsyncIterator
@@ -70,7 +71,7 @@ async def test_an_older_copy_that_went_on_refuses_the_mark_of_the_other_history(
 
 
 class Succeeding(GatedLedgers):
-    """Ledgers that were restored: the id is new, the one before it is known."""
+    """Restored ledgers: the id is new, and the previous one is known."""
 
     predecessors: tuple[bytes, ...] = ()
 
@@ -86,7 +87,8 @@ class Succeeding(GatedLedgers):
 
 
 async def test_a_ledger_position_of_the_predecessor_is_answered_with_a_warning_and_replaced() -> None:
-    """A restored copy knowingly lacks what came later; its clients go on, and the operator is told which came late."""
+    """A restored copy lacks later entries by design. Its clients continue, and the operator sees which of them had seen
+    more."""
     ledgers = Succeeding()
     async with serving(ledgers) as served:
         await served.claim("a")
@@ -110,7 +112,7 @@ async def test_a_ledger_position_of_the_predecessor_is_answered_with_a_warning_a
 
 
 async def test_a_mark_below_what_was_collected_passes_and_one_at_its_end_is_compared() -> None:
-    """Nothing is left to compare it with; the client asks a ledger that stands beyond it."""
+    """Compacted positions cannot be compared; the client asks a ledger that is beyond them."""
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         marks = [served.shard.mark]
@@ -137,7 +139,8 @@ async def test_a_refused_mark_refuses_only_its_request(served: Served) -> None:
 
 
 async def test_a_position_inside_an_append_is_no_mark(served: Served) -> None:
-    """Marks are given at the ends of appends only; anything else was not given by this ledger."""
+    """Ledger positions are returned only for the ends of appends; any other position was not returned by this
+    ledger."""
     served.disk.hold()
     tasks = [served.start(served.claim(f"id {n}", token=n)) for n in range(3)]
     await served.disk.release()
@@ -159,7 +162,7 @@ def test_marks_are_found_by_position_and_chain() -> None:
 
 
 def test_a_mark_just_at_a_collection_is_kept_and_compared() -> None:
-    """A client that saw nothing later brings just this one back to a gateway that is well."""
+    """A client that has seen nothing later returns exactly this position to a healthy gateway."""
     ledger, marks = b"L" * 16, Marks(b"L" * 16)
     for position in (3, 7, 20):
         marks.add(Mark(ledger, position, position.to_bytes(8, "little")))

@@ -1,4 +1,4 @@
-"""Who wrote a record, and which of theirs it is: told once for each, whatever is repeated, refused or begun anew."""
+"""The writer and number of each record: assigned once, whatever is repeated, refused or restarted."""
 
 import json
 from collections.abc import AsyncIterator
@@ -39,7 +39,7 @@ GOLDEN = {
 
 @asynccontextmanager
 async def telling(ledgers: SendingLedgers | None = None) -> AsyncIterator[tuple[Served, SendingLedgers]]:
-    """A gateway whose default namespace asks for headers."""
+    """Yields a gateway whose default namespace adds headers to records."""
     ledgers = ledgers or SendingLedgers()
     async with serving(ledgers) as served:
         await served.shard.settings.configure(SettingsRequest(record_headers=True), served.deadline())
@@ -50,7 +50,7 @@ BOTH = SettingsRequest(auto_create_topics=False, record_headers=True)
 
 
 async def produce(served: Served, *numbers: int, token: int = 1, call: int = 1, payloads: str | None = None) -> Any:
-    """Rows whose column `n` is the id."""
+    """Produces rows whose column `n` is the id."""
     ids = served.shard.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
     digests = None if payloads is None else served.shard.payloads.of_columns([pa.array(list(payloads))])
     ask = ProduceRequest("topic", id16(token), call, rows_of(*numbers), ids, digests=digests)
@@ -58,7 +58,7 @@ async def produce(served: Served, *numbers: int, token: int = 1, call: int = 1, 
 
 
 def told(origin: Origin | None) -> tuple[str, str, int, int]:
-    """Namespace, producer, epoch, and the first row's number."""
+    """Returns namespace, producer, epoch, and the first row's number."""
     assert origin is not None
     first = origin.first if origin.sequences is None else int(origin.sequences[0])
     return origin.namespace, origin.producer, origin.epoch, first

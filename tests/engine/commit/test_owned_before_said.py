@@ -1,4 +1,4 @@
-"""Owned before said: over a ledger whose newer owner is noticed by an append alone, memory is told after one."""
+"""On a ledger where only an append reveals a newer owner, answers from memory wait for an append."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -25,7 +25,7 @@ async def served() -> AsyncIterator[Served]:
 
 
 async def asked(served: Served) -> bytes:
-    """Claims `a`, and returns the claim; what was appended until now is forgotten."""
+    """Claims `a` and returns the claim, with the log of appends cleared."""
     claim = (await served.claim("a")).claim
     assert claim is not None
     served.disk.appends.clear()

@@ -1,4 +1,4 @@
-"""Where the ids of an entry lie among its rows: by its order, exactly, and nothing where it does not say."""
+"""The row offsets of an entry's ids follow exactly from its order; without an order they are unknown."""
 
 import random
 from typing import Any
@@ -75,7 +75,7 @@ def ranges_at(position: int) -> RowPlaces:
 
 
 class Read:
-    """A ledger that notes which entries are read."""
+    """A ledger that records which entries are read."""
 
     def __init__(self) -> None:
         self.positions: list[int] = []

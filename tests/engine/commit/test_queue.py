@@ -1,4 +1,4 @@
-"""The queue of changes by itself: how much one append takes, and which change is sought after a refusal."""
+"""The queue of changes alone: the size of an append, and the search for the change that was refused."""
 
 import pytest
 

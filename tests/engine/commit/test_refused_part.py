@@ -1,4 +1,4 @@
-"""A ledger that never takes a part of a group: its request alone is refused, and nobody else notices."""
+"""A ledger that always refuses one part of a group: only that part's request is refused."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -22,12 +22,12 @@ from tests.support.memory_gateway import (
     winner,
 )
 
-# What is in no row of the others.
+# A value that is in no row of the other requests.
 LARGE = 424_242
 
 
 class ChoosyLedger(GatedLedger):
-    """Takes no rows with `LARGE` in them; names the first output that has them, where `naming` is set."""
+    """Refuses rows that contain `LARGE`; names the first output with such rows if `naming` is set."""
 
     naming = False
     refused_kinds: str = ""
@@ -69,7 +69,7 @@ async def ends(served: Served, *tasks: "asyncio.Task[Any]") -> list[Any]:
 
 
 async def behind_an_append(served: Served, *asked: Any) -> "list[asyncio.Task[Any]]":
-    """What is asked for waits in one group for an append that is held."""
+    """Makes requests that wait in one group for a blocked append."""
     served.disk.hold()
     first = await served.begin(served.claim("first", token=900))
     return [first, *[await served.begin(one) for one in asked]]
@@ -106,7 +106,7 @@ async def test_changes_before_the_refused_one_keep_their_decision(served: Served
 
 
 async def test_what_rests_on_the_refused_one_is_decided_without_it(served: Served) -> None:
-    """The topic is made by the entry that is refused; whoever found it there makes it now."""
+    """The refused entry creates the topic; a request that relied on it now creates it itself."""
     refused, after = (
         await ends(
             served, *await behind_an_append(served, served.produce(rows_of(LARGE)), served.produce(rows_of(1), call=2))
@@ -150,7 +150,7 @@ async def test_after_a_refused_change_of_several_claims_all_retry_because_none_c
 
 
 async def test_a_change_that_is_undone_with_several_others_is_finally_answered_with_retry() -> None:
-    """Nothing is decided for ever: the client's own retry goes on."""
+    """Nothing is refused permanently: the client retries."""
     async with serving(ChoosyLedgers()) as served:
         group_commit, tries = served.shard.group_commit, []
 

@@ -1,4 +1,4 @@
-"""A namespace that is only claimed in: its entries are compacted once they are much more than the last snapshot."""
+"""A namespace with claims only: its entries are compacted once they greatly exceed the last snapshot."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -9,7 +9,7 @@ from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
 from tests.support.memory_gateway import GatedLedgers, Served, serving, verdicts_of, wait_until
 
 COLLECT_BYTES = 4 << 10
-# A claim that is over stays known by its name for a while, so a snapshot is not small: twice as much is waited for.
+# A finished claim is remembered for a while, so a snapshot is not small: the threshold is twice its size.
 ROUNDS, CLAIMS_MAX = 100, 1_500
 ROUNDS_OF_NEW = 40
 LEASE_MS = 1_000
@@ -18,7 +18,8 @@ Round = Callable[[Served, int], Awaitable[None]]
 
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
-    """A gateway whose ledger was compacted since it was opened: what follows is due to what follows."""
+    """A gateway whose ledger was compacted since it was opened, so that later compactions depend only on later
+    entries."""
     async with serving(collect_bytes=COLLECT_BYTES) as served:
         assert await claims_until_compacted(served, released, 0) <= CLAIMS_MAX
         yield served
@@ -30,7 +31,7 @@ async def released(served: Served, token: int) -> None:
 
 
 async def taken_over(served: Served, token: int) -> None:
-    """Nobody lets go: each claim takes over from the one before, whose lease is over."""
+    """Claims without a release: each claim takes over from the previous one after its lease."""
     served.clock.advance(2 * LEASE_MS)
     await served.claim("taken over", token=token, lease_ms=LEASE_MS)
 
@@ -41,7 +42,7 @@ async def completed(served: Served, token: int) -> None:
 
 
 async def claims_until_compacted(served: Served, one: Round, first: int) -> int:
-    """How many claims it took; more than CLAIMS_MAX: it was not compacted."""
+    """Returns the number of claims until a compaction; more than CLAIMS_MAX if there was none."""
     before = served.events.names().count("compaction")
     for number in range(1, CLAIMS_MAX + 1):
         await one(served, first + number)
@@ -61,7 +62,7 @@ async def test_ids_that_were_let_go_of_or_taken_over_are_compacted_again_and_aga
 
 
 async def test_a_ledger_of_new_ids_alone_is_compacted_again_and_again() -> None:
-    """A start then reads the last snapshot, and at most twice as much; and each id is written a few times at most."""
+    """A start reads the last snapshot and at most twice as much, and each id is rewritten only a few times."""
     ledgers = GatedLedgers()
     sizes: list[int] = []
     async with serving(ledgers, collect_bytes=COLLECT_BYTES) as served:

@@ -1,4 +1,4 @@
-"""Which runs are merged, and how a file says what it holds."""
+"""The choice of runs to merge, and the metadata of a file."""
 
 import random
 

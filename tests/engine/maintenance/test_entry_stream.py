@@ -1,4 +1,4 @@
-"""Entries that a ledger takes while they are made."""
+"""Entries that a ledger consumes while they are produced."""
 
 import asyncio
 

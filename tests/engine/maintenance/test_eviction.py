@@ -1,4 +1,4 @@
-"""Old ids leave memory for archives and runs, and every use case answers as before."""
+"""Old ids move from memory to archives and runs, and every use case answers as before."""
 
 import numpy as np
 import pyarrow as pa
@@ -178,7 +178,7 @@ async def test_missing_or_damaged_runs_are_rebuilt_at_a_start(what: str) -> None
 
 
 async def test_a_filter_of_another_run_is_not_believed() -> None:
-    """Names are given anew once everything was lost; a filter that stayed behind would hide ids."""
+    """Names are reused after everything was lost; a leftover filter would hide ids."""
     others, ledgers = GatedLedgers(), GatedLedgers()
     async with eviction(others) as served:
         await filled(served)
@@ -191,7 +191,7 @@ async def test_a_filter_of_another_run_is_not_believed() -> None:
 
 
 async def test_runs_of_another_ledger_are_not_looked_into() -> None:
-    """Though they say that they hold archives of the same numbers."""
+    """Although their archives have the same numbers."""
     others, ledgers = GatedLedgers(), GatedLedgers()
     async with eviction(others) as served:
         await done(served, *names(500, 520))
@@ -212,7 +212,7 @@ async def test_a_run_damaged_while_it_serves_is_never_answered_from_and_made_aga
         await filled(served)
     name = next(name for name in files(ledgers) if name.endswith(".run"))
     data = bytearray(files(ledgers)[name])
-    data[4096 + 100] ^= 1  # of a block, which is looked at when it is first needed
+    data[4096 + 100] ^= 1  # in a block, which is read only when it is first needed
     files(ledgers)[name] = bytes(data)
     async with eviction(ledgers) as served:
         with pytest.raises(Recovering, match="made again"):
@@ -256,7 +256,7 @@ async def test_archives_retire_with_their_time_and_leave_ledger_and_runs() -> No
 
 
 async def test_sealing_forgets_nothing_early_and_keeps_nothing_longer() -> None:
-    """Of ids done an hour apart, sealed two at a time, each is forgotten with its bucket."""
+    """Ids completed an hour apart and sealed two at a time are each forgotten with their bucket."""
     async with eviction() as served:
         await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
         await pass_hours(served, 2)
@@ -291,7 +291,7 @@ async def test_a_collected_ledger_holds_the_hot_ids_and_the_names_of_archives() 
 
 
 async def test_what_cannot_leave_memory_stays() -> None:
-    """Open claims, and claims that can be named."""
+    """Open claims, and claims that can still be named."""
     async with eviction() as served:
         await served.claim(*names(0, 20), token=1, lease_ms=900_000)
         await seal(served)
@@ -320,7 +320,7 @@ async def test_an_id_that_one_run_holds_counts_as_none_that_others_were_asked_fo
         runs = served.shard.journal.index.claims.cold.runs
         for run in runs:
             run.filter = None
-        before = served.shard.counters()  # a filter may have been wrong of an id by chance
+        before = served.shard.counters()  # a filter may have had a false positive
         await served.claim(*names(0, 10), token=4)
         found = served.shard.counters()
         assert len(runs) > 1

@@ -1,4 +1,4 @@
-"""When ids leave memory: soon after there are too many, and with pauses in which other things have their turn."""
+"""The timing of eviction: soon after the limit is exceeded, and with pauses in which other work runs."""
 
 from oncegate.engine.recovery.owner import EVICTION_MS
 from oncegate.engine.requests import SettingsRequest
@@ -17,7 +17,7 @@ async def test_ids_leave_memory_within_half_a_second_of_there_being_too_many() -
 
 
 async def test_a_collection_that_is_due_has_its_turn_between_two_rounds() -> None:
-    """The upkeep itself looks every five seconds, and might find a round under way each time."""
+    """The upkeep itself runs every five seconds, and might meet a round in progress each time."""
     async with eviction(collect_bytes=1) as served:
         await take(served, 1, *names(0, 2 * HOT))
         served.shard.eviction.step()

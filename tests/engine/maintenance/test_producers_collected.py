@@ -1,4 +1,4 @@
-"""A lane that is written for long: its entries are collected, so disk, memory and a start stay what they were."""
+"""A lane that is written for long: its entries are compacted, so disk, memory and startup time do not grow."""
 
 import contextlib
 from pathlib import Path
@@ -20,14 +20,15 @@ from oncegate.testing import FakeClock
 from tests.support.memory_gateway import Events, id16, verdicts_of, wait_until
 
 BATCH = 50
-# Enough that its entries, without holes or acks, are many times what one collection waits for.
+# Enough that its entries, without gaps or acks, exceed the threshold of a compaction many times.
 BATCHES = 1_000
-# What a collected ledger may take; a tenth of the batches, each some frames of 4 KiB, takes twenty times as much.
+# The limit of a compacted ledger. A tenth of the batches, at some frames of 4 KiB each, would take twenty times as
+# much.
 COLLECTED_BYTES = 64 << 10
 
 
 class Query:
-    """One driver with one lane; each batch is claimed, completed and acked by an attempt of its own."""
+    """A driver with one lane. Each batch is claimed, completed and acked by an attempt of its own."""
 
     def __init__(self, shard: Shard, clock: FakeClock, batch: int = 0) -> None:
         self.shard, self.deadline, self.batch = shard, Deadline(clock), batch
@@ -50,7 +51,7 @@ class Query:
 
 
 def size_bytes(folder: Path) -> int:
-    """Of all files below; one may go while they are counted."""
+    """Returns the size of all files below; one may be removed during the count."""
     total = 0
     for file in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
@@ -76,7 +77,7 @@ async def test_disk_and_memory_do_not_grow_with_what_a_lane_has_written(tmp_path
             # Files are removed on another thread, a little later.
             await wait_until(lambda: size_bytes(folder) <= COLLECTED_BYTES)
         assert events.names().count("compaction") == 10
-        # Unacked: what older epochs did, and what this one did.
+        # Without acks: the sequences of older epochs, and those of this one.
         known = query.shard.journal.index.producers.producers["lane"]
         assert (known.watermark, len(known.intervals)) == ((known.claimed_to, 0) if acks else (None, 2))
         await gateway.close()

@@ -1,4 +1,4 @@
-"""Runs of a history that did not happen are not believed: where ledger and witness were set back, and runs were not."""
+"""Runs of another history are ignored, after ledger and witness were set back but the runs were not."""
 
 import copy
 
@@ -42,7 +42,7 @@ async def compact(served: Served) -> None:
 
 
 async def fill_and_compact(ledgers: GatedLedgers) -> list[str]:
-    """Runs, and a ledger that was compacted after they were made; their names."""
+    """Makes runs, compacts the ledger afterwards, and returns the names of the runs."""
     async with eviction(ledgers) as served:
         await filled(served)
         runs = runs_of(served)

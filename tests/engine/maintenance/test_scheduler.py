@@ -1,4 +1,4 @@
-"""What a shard does by itself: ids retire behind the horizon, rows behind a topic's retention."""
+"""The background work of a shard: ids retire after the retention of ids, rows after the topic's retention."""
 
 from collections.abc import AsyncIterator
 
@@ -28,7 +28,7 @@ async def done(served: Served, *ids: str, token: int) -> None:
 
 
 async def pass_hours(served: Served, hours: int) -> None:
-    """One step of the upkeep an hour, as it is called far more often."""
+    """Runs the upkeep once per hour; in reality it runs far more often."""
     for _ in range(hours):
         served.clock.advance(HOUR_MS)
         served.shard.scheduler.step()
@@ -172,7 +172,7 @@ async def test_a_retirement_that_the_ledger_refuses_is_taken_back(served: Served
 
 
 async def test_a_gateway_that_is_started_every_day_forgets_all_the_same() -> None:
-    """Whole hours of running time are counted, so that a long horizon does not need a process as long-lived."""
+    """Whole hours of running time are counted, so that a long retention of ids does not need a long-lived process."""
     ledgers, horizon_ms, days = GatedLedgers(), 30 * 24 * HOUR_MS, 0
     async with serving(ledgers) as served:
         await served.shard.settings.configure(SettingsRequest(horizon_ms), served.deadline())

@@ -1,4 +1,4 @@
-"""A collection whose save goes on between appends: answers come meanwhile, and what is collected is as it was."""
+"""A compaction that saves the index between appends: requests are answered, and the snapshot is unaffected."""
 
 from collections.abc import AsyncIterator, Iterator
 from itertools import pairwise
@@ -21,7 +21,7 @@ async def served() -> AsyncIterator[Served]:
 
 
 def let_others_run(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
-    """A clock that stands still lets nobody else run in no time; the system's does."""
+    """Replaces sleeps of no duration by a yield: on the fake clock they would not let other tasks run."""
     wait = served.clock.sleep_ms
 
     async def sleep_ms(duration_ms: int) -> None:
@@ -31,7 +31,7 @@ def let_others_run(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
 
 
 async def claims_meanwhile(served: Served) -> list[ClaimResult]:
-    """One claim after the other, every second one completed, for as long as the index is being saved."""
+    """Claims one id after the other while the index is being saved, and completes every second claim."""
     answers: list[ClaimResult] = []
     while served.shard.journal.index.claims.snapshot is not None:
         answer = await served.claim(f"meanwhile {len(answers)}", f"old {len(answers)}", token=100 + len(answers))
@@ -47,7 +47,7 @@ async def begin(served: Served) -> None:
 
 
 async def test_claims_are_answered_while_the_index_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a restart over the collected ledger knows what was before, and what came meanwhile."""
+    """A restart over the compacted ledger also knows the ids from before and during the save."""
     ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         let_others_run(monkeypatch, served)

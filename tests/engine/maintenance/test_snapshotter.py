@@ -1,4 +1,4 @@
-"""Collecting: what was saved stands for the entries that made it, whatever waits, fails or comes meanwhile."""
+"""Compaction: the snapshot replaces the entries that it covers, whatever waits, fails or arrives meanwhile."""
 
 from collections.abc import AsyncIterator
 
@@ -31,7 +31,7 @@ async def served() -> AsyncIterator[Served]:
 
 
 async def work(served: Served) -> None:
-    """Something of everything that an index can hold."""
+    """Puts some of everything into the index."""
     await served.shard.settings.configure(SettingsRequest(48 * HOUR_MS), served.deadline())
     await served.shard.topics.create(TopicRequest("topic", partitions=2, retention_ms=90 * HOUR_MS), served.deadline())
     held = await served.claim("done", "taken over", token=1)
@@ -44,7 +44,7 @@ async def work(served: Served) -> None:
 
 
 async def compact(served: Served) -> None:
-    """As the upkeep does."""
+    """Compacts as the upkeep does."""
     served.shard.scheduler.compact()
     await wait_until(lambda: not served.shard.snapshotter.compacting)
 
@@ -191,7 +191,7 @@ async def test_no_second_snapshot_is_accepted_while_the_first_waits_for_its_appe
     second = await served.begin(served.claim("second", token=21))
     served.shard.scheduler.compact()
     served.disk.gate.set()
-    served.disk.gate.clear()  # lets one append through; the snapshot begins with the next, which is held
+    served.disk.gate.clear()  # lets one append through; the snapshot begins with the next, which is blocked
     await wait_until(first.done)
     await run_ready_tasks()
     assert (second.done(), served.disk.under_way) == (False, 1)

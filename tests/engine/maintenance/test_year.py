@@ -1,4 +1,4 @@
-"""A year of virtual time over the embedded ledger: what is known ends at the horizon, disk and memory stay bounded."""
+"""A year of virtual time over the embedded ledger: ids are forgotten on time, and disk and memory stay bounded."""
 
 import gc
 import hashlib
@@ -44,9 +44,9 @@ HORIZON_MS = 7 * DAY_MS
 STEP_MS = HORIZON_MS // BUCKETS_PER_HORIZON
 STEPS_A_DAY = DAY_MS / STEP_MS
 IDS = 10
-# A month of a stream that commits in each bucket, of which all is known; of the others 60 bytes.
+# A month of a stream that commits in each bucket is remembered fully; of older names 60 bytes are kept.
 NAMES_REMEMBERED = 100
-# Less than half of what is known at any time.
+# Less than half of the ids known at any time.
 SEALED_FROM = 240
 
 
@@ -73,7 +73,7 @@ class World:
         return Deadline(self.clock)
 
     async def claim(self, ids: list[str], token: int) -> list[str]:
-        """Claimed and completed at once."""
+        """Claims ids and completes them at once."""
         prints = self.shard.fingerprints().of_array(pa.array(ids))
         answer = await self.shard.claims.claim(ClaimRequest(id16(token), 0, prints), self.deadline)
         if answer.claim is not None:
@@ -81,7 +81,7 @@ class World:
         return verdicts_of(answer)
 
     async def commit(self, batch: int) -> str:
-        """A stream's batch of one row, by a run that never asked before; its input is known by the batch."""
+        """Commits a batch of one row by a new run; its input is determined by the batch."""
         self.commits += 1
         name, token, rows = Name("stream", str(batch), "committed"), id16(self.commits), rows_of(batch)
         fingerprint = reduce(add, map(self.shard.row_fingerprints.of_batch, rows.batches), EMPTY)
@@ -96,7 +96,7 @@ class World:
         return str(told.outcome)
 
     async def pass_a_bucket(self) -> None:
-        """Some ids claimed, some produced; one from five days ago asked for again; then a bucket's time passes."""
+        """Claims ids, produces others, repeats one from five days ago, and lets a bucket's time pass."""
         self.step += 1
         step, shard = self.step, self.shard
         assert await self.claim([f"claimed {step} {n}" for n in range(IDS)], 2 * step) == ["GRANTED"] * IDS
@@ -118,12 +118,12 @@ class World:
         await shard.group_commit.all_durable()
 
     async def look(self) -> None:
-        """What the month has come to: Python's objects, the index's arrays, the folder."""
+        """Records the sizes at the end of a month: Python objects, index arrays, the folder."""
         gc.collect()
         self.objects.append(len(gc.get_objects()))
         claims = self.shard.journal.index.claims
         self.index_bytes.append(claims.size_bytes + claims.cold.size_bytes)
-        # Kept for ever: 60 bytes of each name.
+        # Kept permanently: 60 bytes per name.
         kept = 60 * len(self.shard.journal.index.batches.committed.older)
         saved = sum(len(entry.body) for entry in await replayed(self.shard.eviction.outputs))
         self.start_bytes.append(saved - kept)
@@ -138,12 +138,12 @@ class World:
 async def world(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> AsyncIterator[World]:
-    # Room is given back by whole files; a test's year would not fill one of the usual size.
+    # Space is freed in whole files; a year of the test would not fill one of the usual size.
     monkeypatch.setattr(outputs, "FILE_BYTES", 128 << 10)
     monkeypatch.setattr(index_settings, "BUCKET_MS_MAX", STEP_MS)
     monkeypatch.setattr(committed_names, "NAMES_REMEMBERED", NAMES_REMEMBERED)
     clock, events, folder = FakeClock(), Events(), tmp_path / "data"
-    # More than twice what is saved, which grows by each name: what waits to be compacted is the same all year.
+    # More than twice the snapshot, which grows with each name, so that the threshold is constant all year.
     limits = Limits(collect_bytes=256 << 10, hot_ids=request.param)
     async with (
         open_log(str(folder), create=True, disk=QuietDisk()) as ledgers,
@@ -163,14 +163,14 @@ async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_mo
         await world.look()
     assert world.events.names().count("compaction") >= 6
     assert "maintenance_failed" not in world.events.names()
-    # What a start reads, and the disk with it, rises from one collection to the next, which are no months apart: so
-    # half a year is held against the other.
+    # The data that a start reads, and the disk space, grow between two compactions, which are not aligned to months: so
+    # the two halves of the year are compared.
     assert max(world.start_bytes[6:]) <= 1.5 * max(world.start_bytes[:6]), world.start_bytes
     for measured in (world.disk_bytes, world.index_bytes, world.objects):
         assert max(measured[6:]) <= 1.2 * max(measured[:6]), measured
     counters, sealed = world.shard.counters(), world.gateway.limits.hot_ids == SEALED_FROM
     assert counters["ids"] <= 2 * IDS * STEPS_A_DAY * 8.5
-    # A bucket's ids may have come after the last round of eviction began.
+    # A bucket's ids may be newer than the last round of eviction.
     in_memory = counters["ids"] - counters["cold_ids"]
     assert in_memory <= SEALED_FROM + 2 * IDS if sealed else counters["cold_ids"] == 0
     assert counters["cold_runs"] <= RUNS_MAX

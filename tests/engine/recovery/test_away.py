@@ -1,4 +1,5 @@
-"""A ledger whose server is away while nobody writes: not ready, with the reason, and the same ownership afterwards."""
+"""A ledger whose server is unavailable without writes: not ready, with the reason, and with the same owner
+afterwards."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ from tests.support.memory_gateway import Events, run_ready_tasks
 
 
 class Away(MemoryLedgers, Storage):
-    """Ledgers whose upkeep tells `away`."""
+    """Ledgers whose `away` returns `unreached`."""
 
     unreached: LedgerDown | None = None
     opened = 0

@@ -1,4 +1,4 @@
-"""Batches that the loop reads come to the thread that applies them, whole, in order, and with what ended them."""
+"""Batches from the loop reach the thread that applies them complete, in order, and with the final error."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The state of a namespace, as its owner takes it from the tables of `core.lifecycle`."""
+"""The state of a namespace, as its owner derives it from the tables of `core.lifecycle`."""
 
 import errno
 
@@ -12,7 +12,7 @@ from tests.support.memory_gateway import GatedLedgers, Served, serving
 
 
 class Away(GatedLedgers):
-    """Ledgers whose server may be away."""
+    """Ledgers whose server may be unavailable."""
 
     unreached: LedgerDown | None = None
 

@@ -1,4 +1,4 @@
-"""A namespace that does not come back is told of, with the reason, for as long as it lasts."""
+"""A namespace that does not recover is logged with the reason until it does."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -51,7 +51,7 @@ async def test_nothing_is_logged_for_a_namespace_that_serves(served: Served) -> 
 
 
 async def test_a_shard_whose_append_hangs_after_an_unknown_outcome_is_logged_at_once(served: Served) -> None:
-    """The owner itself waits for the append, for an hour perhaps."""
+    """The owner itself waits for the append, possibly for an hour."""
     served.disk.hold()
     claim = await served.begin(served.claim("a"))
     served.shard.group_commit.write_end(Event.FAILED, LedgerDown("the disk is gone; unknown"))

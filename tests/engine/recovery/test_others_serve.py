@@ -1,4 +1,4 @@
-"""A namespace that cannot be served is refused by its name and opened again each minute; the others serve."""
+"""A namespace that cannot be served is refused by its name and reopened every minute; the others serve."""
 
 import asyncio
 import errno
@@ -27,8 +27,9 @@ DAMAGED = LedgerDamaged("a byte is not what it was; put a whole copy back")
 
 
 class OneIsRefused(GatedLedgers):
-    """Ledgers of which some cannot be opened (`refused`), some are opened slowly (`slow`), or end beside appends
-    (`ends`). `tried`: the openings that were begun.
+    """Ledgers some of which cannot be opened (`refused`), are opened slowly (`slow`), or end outside appends (`ends`).
+
+    `tried`: the attempted openings.
     """
 
     def __init__(self) -> None:
@@ -48,11 +49,11 @@ class OneIsRefused(GatedLedgers):
             yield opened
 
     def copy(self, namespace: str) -> Any:
-        """A namespace's ledger as it is now."""
+        """Returns a copy of a namespace's ledger."""
         return deepcopy(self._stores[namespace])
 
     def put_back(self, namespace: str, ledger: Any) -> Any:
-        """Puts a ledger in the place of another, which is returned."""
+        """Replaces a namespace's ledger and returns the old one."""
         other, self._stores[namespace] = self._stores[namespace], ledger
         return other
 
@@ -214,7 +215,7 @@ async def test_a_start_waits_for_no_ledger_that_takes_longer_than_seconds() -> N
 
 @asynccontextmanager
 async def late(ledgers: OneIsRefused) -> AsyncIterator[Served]:
-    """Serves once time has passed in which another namespace is still being opened, and not sooner."""
+    """Yields a gateway that serves only after the time allowed for another namespace's slow opening."""
     opened: asyncio.Future[Served] = asyncio.get_running_loop().create_future()
     goes_on, clock = asyncio.Event(), FakeClock()
 
@@ -224,7 +225,7 @@ async def late(ledgers: OneIsRefused) -> AsyncIterator[Served]:
             await goes_on.wait()
 
     task = asyncio.create_task(serve())
-    await wait_until(lambda: ledgers.disk.appends)  # the other one is opened
+    await wait_until(lambda: ledgers.disk.appends)  # the other one is open
     await run_ready_tasks()
     clock.advance(OPENING_MS - 1)
     await run_ready_tasks()
@@ -284,7 +285,7 @@ def _raised(error: Exception) -> Exception:
 
 
 async def test_a_ledger_that_lost_what_this_process_acknowledged_is_not_served_again() -> None:
-    """Also where no witness is kept: nobody else would know."""
+    """Also without a witness: no other process would know."""
     ledgers = await with_namespaces("default")
     async with serving(ledgers) as served:
         await served.claim("a")

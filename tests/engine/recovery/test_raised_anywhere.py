@@ -1,4 +1,4 @@
-"""Whatever raises in the background: it is told at once, nobody waits for ever, and the namespace serves again."""
+"""Errors anywhere in the background: each is logged at once, no caller waits forever, and the namespace recovers."""
 
 import asyncio
 import itertools
@@ -41,12 +41,12 @@ class Told:
 
     @property
     def of_all(self) -> bool:
-        """Of the error, if it was raised."""
+        """Returns whether the error was logged, if it was raised."""
         return self._found or not self._saboteur.raised
 
 
 class Day:
-    """Requests and background work of all kinds, over a ledger of files; what was acknowledged is remembered."""
+    """Requests and background work of all kinds over a ledger of files, with a record of the acknowledged ids."""
 
     def __init__(self, gateway: Gateway, clock: FakeClock, told: Told) -> None:
         self._gateway, self._clock, self._told = gateway, clock, told
@@ -54,7 +54,7 @@ class Day:
         self.taken: list[str] = []
 
     async def quiet(self) -> None:
-        """Until the namespace serves and nothing goes on in the background. No time passes before an error is told."""
+        """Returns once the namespace serves and the background is idle. No time passes before an error is logged."""
         await wait_until(self._is_quiet)
 
     def _is_quiet(self) -> bool:
@@ -74,7 +74,7 @@ class Day:
             await self.quiet()
 
     async def asked(self, request: Coroutine[Any, Any, Any]) -> Any:
-        """The answer; None where the gateway said that it cannot give one. Nobody waits for ever."""
+        """Returns the answer, or None if the gateway refuses. Raises TimeoutError instead of waiting forever."""
         try:
             async with asyncio.timeout(60):
                 return await request
@@ -104,7 +104,7 @@ class Day:
             await self.pass_ms(MAINTENANCE_MS + EVICTION_MS)
 
     async def check(self) -> None:
-        """All that was acknowledged is there, and something new is granted."""
+        """Checks that all acknowledged ids are known, and that a new one is granted."""
         found = None
         while found is None:
             await self.quiet()

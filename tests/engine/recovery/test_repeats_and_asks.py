@@ -1,4 +1,4 @@
-"""What a repeat is told, what a driver is told again, and what is only true once it is on disk."""
+"""Repeated requests of clients and drivers, and answers that require durability."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def test_a_late_repeat_of_a_claim_that_was_taken_over_is_busy(world: World) -> None:
-    """Decided on the present state, never read from a cache: B may be writing."""
+    """Decided by the present state, never read from a cache: B may be writing."""
     world.claim(A, 0, ["x"])
     world.clock.advance(LEASE_MS)
     assert world.claim(B, 0, ["x"])[1] == [Verdict.GRANTED]
@@ -32,7 +32,7 @@ def test_a_late_repeat_of_a_claim_that_was_taken_over_is_busy(world: World) -> N
 
 
 def test_a_late_repeat_is_not_granted_what_its_claim_no_longer_holds(world: World) -> None:
-    """B took it over and released it: A's claim is not the one to hold it again."""
+    """B took it over and released it: A's claim must not own it again."""
     world.claim(A, 0, ["x"])
     world.clock.advance(LEASE_MS)
     taken, _ = world.claim(B, 0, ["x"])
@@ -48,7 +48,7 @@ def test_a_repeat_after_a_kill_is_granted_what_its_claim_holds(world: World) -> 
 
 
 def test_a_second_write_is_known_as_one_after_the_gateway_was_killed(world: World) -> None:
-    """The run's first ask was answered DUPLICATE; that it asked is in the ledger, not only in memory."""
+    """The first request of the run was answered DUPLICATE; the request is in the ledger, not only in memory."""
     digest = b"d" * 32
     world.commit(NAME, "run 1", b"1" * 16, [world.stage(NAME, "run:1", ["r"])], digest)
     again = world.commit(NAME, "run 2", b"2" * 16, [world.stage(NAME, "run:2", ["r"])], digest)
@@ -64,7 +64,7 @@ def test_a_second_write_is_known_as_one_after_the_gateway_was_killed(world: Worl
 def test_a_replay_whose_input_is_unknown_is_compared_by_its_rows(
     world: World, rows: list[str], expected: type[object]
 ) -> None:
-    """The tasks of a replay go on sending; the gateway stores nothing of it and still says what it saw."""
+    """The tasks of a replay keep sending; the gateway stores nothing but still returns the fingerprint."""
     world.commit(NAME, "run 1", b"1" * 16, [world.stage(NAME, "run:1", ["r", "s"])], None)
     winners = [world.stage(NAME, "run:2", [row]) for row in rows]
     assert isinstance(world.commit(NAME, "run 2", b"2" * 16, winners, None), expected)
@@ -72,7 +72,7 @@ def test_a_replay_whose_input_is_unknown_is_compared_by_its_rows(
 
 
 def test_an_abort_removes_the_stages_of_its_tokens_and_no_others(world: World) -> None:
-    """A zombie driver aborts its own tasks; its successor's stand under the same name."""
+    """A zombie driver aborts its own tasks; its successor's stages have the same name."""
     old, new = world.stage(NAME, "run:1", ["old"]), world.stage(NAME, "run:2", ["new"])
     shard = world.gateway.shard("default")
     answer = world.runner.run(shard.batches.abort(AbortRequest(NAME, (old.token,)), world.deadline))
@@ -82,7 +82,7 @@ def test_an_abort_removes_the_stages_of_its_tokens_and_no_others(world: World) -
 
 
 def test_an_abort_after_the_commit_changes_nothing(world: World) -> None:
-    """Spark aborts with every message when its commit() raised, also when the commit had happened."""
+    """Spark aborts with every message when its commit() raised, even if the commit had happened."""
     winner = world.stage(NAME, "run:1", ["row"])
     world.commit(NAME, "1", b"1" * 16, [winner], None)
     answer = world.runner.run(

@@ -1,4 +1,4 @@
-"""Which entries go to which part of a shard's index."""
+"""The parts of a shard's index to which entries are dispatched."""
 
 import asyncio
 import threading
@@ -50,7 +50,7 @@ def test_a_ledger_of_another_version_of_the_format_is_refused_in_one_line() -> N
 async def test_a_replay_that_is_cancelled_twice_is_cancelled_and_closes_the_ledger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As two signals while a start replays: the second comes while the first one's closing waits for a read."""
+    """Like two signals during a start: the second arrives while the first one's cleanup waits for a read."""
     reading, read_on, closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def batches() -> AsyncGenerator[Sequence[Replayed], None]:
@@ -79,7 +79,7 @@ async def test_a_replay_that_is_cancelled_twice_is_cancelled_and_closes_the_ledg
 async def test_a_replay_that_is_cancelled_leaves_no_thread_that_waits_though_its_reading_hangs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A thread that waits for ever keeps the process from ending; a disk that hangs hears of no cancelling."""
+    """A waiting thread would keep the process alive; a hanging disk call cannot be cancelled."""
     reading, read_on, ended = asyncio.Event(), asyncio.Event(), threading.Event()
 
     def waiting(_index: ShardIndex, queue: BatchQueue, *_rest: object, **_named: object) -> int:

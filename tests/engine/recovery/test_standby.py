@@ -1,4 +1,4 @@
-"""A gateway that stands by answers nobody before the ledger is its own, and then knows all that was appended."""
+"""A standby answers no request before it owns the ledger, and then knows everything that was appended."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -18,7 +18,7 @@ from tests.support.memory_gateway import Events, run_ready_tasks, wait_until
 
 
 class Followable(MemoryLedgers):
-    """Ledgers whose standby takes over when `gone` is set, and is done once `owned` is."""
+    """Ledgers whose standby takes over once `gone` is set, and finishes once `owned` is."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ async def standing_by(ledgers: Followable) -> AsyncIterator[tuple[Gateway, FakeC
 
 
 async def passing(clock: FakeClock, so: Callable[[], bool]) -> None:
-    """Lets time pass until it is so."""
+    """Advances the clock until the condition holds."""
     async with asyncio.timeout(60):
         while not so():
             clock.advance(EVICTION_MS)

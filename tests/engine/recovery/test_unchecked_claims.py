@@ -1,4 +1,4 @@
-"""When claims may pass unchecked: only while the ledger itself is down, and nobody else may own it or set it anew."""
+"""Claims pass unchecked only while the ledger itself is down and no other gateway may own or configure it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ async def served() -> AsyncIterator[Served]:
 
 
 class Followable(GatedLedgers):
-    """Ledgers that this gateway owns, until `other` owns them: then it stands by, until `broken` is raised to it."""
+    """Ledgers owned by this gateway until `other` is set; then it is a standby until `broken` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class Followable(GatedLedgers):
 
 @pytest.fixture
 async def standby() -> AsyncIterator[tuple[Followable, Served]]:
-    """A gateway that may stand by, and owns the ledger at first."""
+    """A gateway that may become a standby, and owns the ledger at first."""
     ledgers, clock, events = Followable(), FakeClock(), Events()
     await ledgers.create("default")
     async with ledgers.open("default") as ledgers.first:
@@ -81,7 +81,7 @@ async def standby() -> AsyncIterator[tuple[Followable, Served]]:
 async def test_a_gateway_that_was_a_standby_lets_nothing_pass_when_following_breaks(
     standby: tuple[Followable, Served],
 ) -> None:
-    """The owner has served meanwhile, and an operator may have set it otherwise."""
+    """The owner has served in between, and an operator may have changed the setting."""
     ledgers, served = standby
     await go_down(served)
     assert verdicts_of(await ask(served, "a")) == [UNCHECKED]
@@ -127,7 +127,7 @@ async def test_a_request_of_one_outage_is_not_passed_in_the_next_which_is_set_ot
 
 
 async def test_a_request_of_one_outage_is_not_passed_in_the_next_by_what_was_known_before(served: Served) -> None:
-    """Its mark is of before the gateway served again."""
+    """Its ledger position is older than the gateway's recovery."""
     await go_down(served)
     old = served.gateway.claims("default", "slow")
     await come_back(served)
@@ -138,7 +138,7 @@ async def test_a_request_of_one_outage_is_not_passed_in_the_next_by_what_was_kno
 
 
 class BrokenWork:
-    """Work between appends with a bug."""
+    """Background work with a bug."""
 
     def due_ms(self) -> int:
         return 0
@@ -226,7 +226,7 @@ async def test_unchecked_grants_are_recorded_whatever_callers_are_named(served: 
 
 
 async def test_the_log_has_the_count_at_once_and_each_minute_while_it_grows(served: Served) -> None:
-    """A gateway that dies before the ledger is back has told no more of it than its log has."""
+    """If the gateway dies before the ledger is back, its log has the only record."""
 
     async def told_after(ms: int) -> list[object]:
         await run_ready_tasks()

@@ -1,4 +1,4 @@
-"""An append whose end is unknown poisons the shard: no answers, then an index rebuilt from what the ledger holds."""
+"""An append with an unknown outcome poisons the shard: no answers, then an index rebuilt from the ledger."""
 
 from collections.abc import AsyncIterator
 
@@ -54,7 +54,7 @@ async def test_nothing_is_answered_until_the_index_is_rebuilt(served: Served) ->
 
 
 async def test_a_request_that_held_the_poisoned_shard_is_not_answered_by_it(served: Served) -> None:
-    """Not even from durable entries: the next owner may have given the ids away."""
+    """Not even from durable entries: the next owner may have granted the ids to others."""
     held = await served.claim("a")
     done = await served.claim("b", token=2)
     await served.settle(Verb.COMPLETE, done.claim)

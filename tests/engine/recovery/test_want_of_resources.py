@@ -1,4 +1,4 @@
-"""A ledger that cannot be opened for want of something is opened later, by itself; the others serve meanwhile."""
+"""A ledger that cannot be opened for lack of resources is opened later, automatically; the others serve meanwhile."""
 
 import asyncio
 import errno
@@ -25,7 +25,7 @@ from tests.support.simulated_world import Quiet, World
 
 
 def no_descriptors() -> LedgerDown:
-    """As a ledger says it: the system's error is the cause."""
+    """Returns the error of a ledger with the system's error as its cause."""
     error = LedgerDown("data folder data cannot be used")
     error.__cause__ = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     return error
@@ -91,7 +91,7 @@ async def test_a_ledger_that_needs_a_person_is_reported_at_once() -> None:
 
 
 class CountedLedgers(GatedLedgers):
-    """Counts the openings that are under way, and lets none end before `gate` is set."""
+    """Counts the openings in progress, and blocks them until `let_through` is set."""
 
     def __init__(self) -> None:
         super().__init__()

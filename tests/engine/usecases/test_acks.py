@@ -1,4 +1,4 @@
-"""Acks at the engine: part by part, never over what is not done, never back, and by the driver alone."""
+"""Acks at the engine: part by part, never over uncompleted rows, never backwards, and only by the driver."""
 
 from collections.abc import AsyncIterator, Awaitable
 
@@ -56,7 +56,7 @@ async def test_of_one_producer_named_twice_the_higher_sequence_counts(lane: Lane
 
 
 async def refusals(asked: Awaitable[AckResult]) -> list[tuple[str, dict[str, object]]]:
-    """What an ack was refused, part by part."""
+    """Returns the refusals of an ack, part by part."""
     return [(error.code, error.extra) for error in (await asked).refused]
 
 

@@ -1,4 +1,4 @@
-"""scope = retry: ids that count until their batch is acked; whatever was claimed without a batch is not touched."""
+"""scope = retry: ids that count until their batch is acked; claims without a batch are not affected."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -89,7 +89,7 @@ async def test_only_what_was_claimed_in_those_batches_is_forgotten(lane: Lanes) 
 
 
 async def test_a_batch_whose_claim_is_open_is_held_back_and_it_alone(lane: Lanes) -> None:
-    """A dead task's leftover: later batches are acked, and each later ack looks at it again."""
+    """A dead task's leftover: later batches are acked, and each later ack checks it again."""
     await done(lane, "a", batch=2)
     await done(lane, "d", batch=3, call=3)
     held = await lane.claim_ids("b", "c", batch=3, call=2)
@@ -153,7 +153,8 @@ async def test_acked_ids_are_swept_and_their_rows_are_used_again(lane: Lanes) ->
 
 
 async def test_a_row_that_was_given_to_another_claim_is_left_alone(lane: Lanes) -> None:
-    """The claim of batch 1 is released and forgotten; its row is another's, done without a batch, when batch 1 goes."""
+    """The claim of batch 1 is released and forgotten; its row belongs to another, completed without a batch, when batch
+    1 is acked."""
     held = await lane.claim_ids("a", batch=1)
     await lane.served.settle(Verb.RELEASE, held.claim)
     claims = lane.shard.journal.index.claims
@@ -220,7 +221,7 @@ async def test_batches_are_saved_as_they_were_when_their_snapshot_began(
 
 
 def _ids_of(index: ShardIndex, batches: int) -> int:
-    """How many ids the rows of batches below `batches` hold."""
+    """Returns the number of ids in rows of batches below `batches`."""
     scopes: BatchScopes = index.claims.scopes
     held = [batch for number, batch in scopes._drivers["d"].items() if number < batches]
     return int(index.claims.rows.holders.named[scopes._rows_of(held)].sum())

@@ -1,4 +1,4 @@
-"""Stage: chunks wait under a name until it is committed; every reply carries rows and fingerprint."""
+"""Stage: chunks wait under a name until it is committed; every reply has rows and fingerprint."""
 
 import struct
 from collections.abc import AsyncIterator
@@ -101,7 +101,7 @@ async def test_one_attempts_name_for_another_batch_is_another_stage(served: Serv
 
 
 async def test_what_cannot_be_written_down_is_not_in_the_index_either(served: Served) -> None:
-    """The doors refuse such requests; were one to pass, it must not leave the index ahead of its ledger."""
+    """The transports refuse such requests; if one passed, the index must not get ahead of its ledger."""
     with pytest.raises(struct.error):
         await served.stage(rows_of(1), chunk=2**32)
     assert served.shard.counters()["stage_bytes"] == 0

@@ -1,4 +1,4 @@
-"""What another ledger knows is taken in whole or not at all, by one table, and is so after a restart."""
+"""Ids exported from another ledger are imported completely or not at all, by one table, and survive a restart."""
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ NOBODY = bytes(16)
 
 
 def known(served: Served, **owners: bytes) -> KnownIds:
-    """Ids by their names, each with who took it; NOBODY: it is done."""
+    """Returns ids by name with their owners; NOBODY means completed."""
     prints = served.shard.fingerprints().of_array(pa.array(list(owners), pa.string()))
     words = prints & np.array([0xFFFF_FFFF_FFFF_FFFF, 0xFFFF_FFFF], np.uint64)  # as an export has them
     taken = np.frombuffer(b"".join(owners.values()), np.uint64).reshape(-1, 2)
@@ -111,7 +111,7 @@ def test_the_table_has_a_cell_for_every_answer() -> None:
         for verb in ("take", "look up")
         for cell in tables(expiry)[verb].values()
     }
-    # No time comes with an imported id, so none is past the horizon.
+    # An imported id has no time, so none is older than the retention of ids.
     assert set(IMPORT) == {(action, is_taken) for action, is_taken in asked if action is not Action.STALE}
     assert set(FORGET) == {action for action, is_taken in IMPORT if not is_taken}
     assert {cell.effect for cell in IMPORT.values()} == set(Importing)

@@ -1,4 +1,4 @@
-"""Small claims of one turn are decided together, and nobody can tell."""
+"""Small claims of one turn are decided together, with the same answers as alone."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from tests.support.memory_gateway import GatedLedgers, Served, id16, run_ready_t
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 Outcome = tuple[str, ...]
-# Verb, token, call (or which of the claims so far), ids.
+# Verb, token, call (or the index of an earlier claim), ids.
 Step = tuple[str, int, int, Outcome]
 
 
@@ -30,7 +30,7 @@ async def served() -> AsyncIterator[Served]:
 
 @pytest.fixture
 def together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many claims were granted together, each time."""
+    """Records the size of each group of claims that are granted together."""
     counts: list[int] = []
     answer = ClaimBatcher._answer
 
@@ -216,9 +216,7 @@ Decided = list[set[tuple[bytes, int]]]
 async def outcomes(
     steps: list[list[Step]], orders: list[list[int]], decided: Decided
 ) -> tuple[list[list[Outcome]], list[Any]]:
-    """What each request of each turn is told, sent in that order, and what the index knows in the end but for the
-    claims' names.
-    """
+    """Returns the answers of each turn's requests, sent in that order, and the final index without claim names."""
     async with serving(GatedLedgers()) as served:
         found: list[list[Outcome]] = []
         claims: list[bytes | None] = [None]
@@ -236,7 +234,7 @@ async def outcomes(
 async def _step(
     served: Served, claims: list[bytes | None], verb: str, token: int, call: int, ids: Outcome
 ) -> tuple[Outcome, bytes | None]:
-    """What is said, and the claim that it names."""
+    """Runs a step. Returns its answer and its claim."""
     try:
         if verb == "claim":
             answer = await served.claim(*ids, token=token, call=call, lease_ms=10_000)
@@ -251,7 +249,8 @@ async def _step(
 
 
 def a_turn(rng: random.Random, number: int) -> list[Step]:
-    """Requests of one turn: mostly new calls for few of many ids, some repeats, some ids again and again."""
+    """Returns the requests of one turn: mostly new calls for few of many ids, some repeats, some ids again and
+    again."""
     if number % 3 == 2:
         return [("settle", rng.randrange(2), rng.randrange(1_000), ()) for _ in range(3)]
     many = rng.choice((5, 40, 4_000))
@@ -263,7 +262,7 @@ def a_turn(rng: random.Random, number: int) -> list[Step]:
 
 
 def in_order(turn: list[Step], decided: set[tuple[bytes, int]]) -> list[int]:
-    """The places of a turn's requests: those that were decided together first, the others after them."""
+    """Returns the order of a turn's requests: those that were decided together first, then the others."""
     calls = [(id16(token), call) if verb == "claim" else None for verb, token, call, _ in turn]
     first = [place for place, call in enumerate(calls) if call in decided and calls.index(call) == place]
     return first + [place for place in range(len(turn)) if place not in first]

@@ -1,4 +1,4 @@
-"""Commit: all winners' rows at once, or none and the reason; once for a name, whatever is asked again."""
+"""Commit: all winners' rows at once, or none with the reason; once per name, however often it is repeated."""
 
 from collections.abc import AsyncIterator
 
@@ -57,7 +57,7 @@ async def test_offsets_go_on_without_holes(served: Served) -> None:
 
 
 async def test_the_first_commit_of_an_app_to_a_topic_is_marked_and_so_is_its_repeat(served: Served) -> None:
-    """Whatever its version and write_id: rows that it found in the topic are not of the same query."""
+    """Regardless of version and write_id: rows already in the topic belong to another query."""
     named = Name("query", "5", "topic", "named")
     first = await served.commit(await staged(served, 1, name=named), name=named)
     unnamed = await staged(served, 2)
@@ -276,7 +276,7 @@ async def test_a_skipped_version_is_reported_once_the_higher_one_is_durable() ->
 
 
 async def test_a_restored_checkpoint_continues_if_it_reads_the_same(served: Served) -> None:
-    """Batch 5 is read again under another entry of the offset log, which batch 6 names as the one before it."""
+    """Batch 5 is read again under another entry of the offset log, which batch 6 names as its predecessor."""
     read, entry, later_entry = b"r" * 32, b"a" * 32, b"b" * 32
     await served.commit(await staged(served, 1), digest=entry, reads=read)
     replay = await served.commit(await staged(served, 1, token=2), run="2", nonce=2, digest=later_entry, reads=read)

@@ -1,4 +1,4 @@
-"""What clients write themselves, at the engine: entered before it is told, absent only behind a proof, then trimmed."""
+"""Direct writes at the engine: entered before they are answered, absent only with proof, then trimmed."""
 
 import json
 from collections.abc import AsyncIterator
@@ -150,7 +150,7 @@ async def test_all_who_ask_while_a_partition_is_read_share_the_next_reading(lane
 
 
 async def test_records_undone_by_a_refused_append_are_read_again(lane: DirectLanes) -> None:
-    """Also by who had asked: his reading found it, and the index has it no more when he looks."""
+    """Also by the original caller: its reading found the record, which the index no longer has when it looks."""
     lane.records.commit(1, (1, 3))
     lane.disk.faults = ["full"]
     with pytest.raises(LedgerFull):

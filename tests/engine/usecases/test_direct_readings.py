@@ -1,4 +1,4 @@
-"""One reading of a partition answers all who ask for it: who gives up ends it for nobody else."""
+"""A reading of a partition answers all its callers; cancelling one of them does not end it for the others."""
 
 from oncegate.core.errors import DeadlinePassed
 from tests.support.direct_records import direct_lanes

@@ -1,4 +1,5 @@
-"""When records of lanes are trimmed: behind the proof that their entries are durable and this gateway's."""
+"""Records of lanes are trimmed only after proof that their entries are durable and that this gateway owns the
+ledger."""
 
 from collections.abc import AsyncIterator
 
@@ -36,7 +37,7 @@ async def test_records_are_trimmed_behind_an_append_that_began_once_they_were_en
 async def test_records_that_are_entered_while_a_trim_waits_for_its_proof_are_kept(
     lane: DirectLanes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their entry is queued behind the proof: a gateway that dies now finds them in the topic alone."""
+    """Their entry is queued after the proof: if the gateway dies now, they are only in the topic."""
     monkeypatch.setattr(entering, "TRIM_RECORDS", 2)
     lane.records.commit(1, (1, 2))
     await lane.ask(1, 1)

@@ -1,4 +1,4 @@
-"""What a duplicate is told of its first: the offsets of an own write, an id's place, the result of a completion."""
+"""The first write of a duplicate: offsets of an own write, the row offset of an id, the result of a completion."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -62,7 +62,7 @@ async def read(served: Served, partition: int) -> list[int]:
 
 
 async def where(served: Served, number: int, partitions: int = 1) -> tuple[str, int, int]:
-    """Where a row of this number lies, by reading the topic."""
+    """Returns the location of a row by reading the topic."""
     for partition in range(partitions):
         values = await read(served, partition)
         if number in values:
@@ -108,7 +108,7 @@ async def test_a_retry_after_a_takeover_among_new_rows_gets_one_range(served: Se
 
 @asynccontextmanager
 async def with_three_rows(ledgers: GatedLedgers, compacted: bool) -> AsyncIterator[Served]:
-    """Ids 7, of one call, and 1 and 2, of another, after a compaction where asked."""
+    """Yields a gateway with ids 7, of one call, and 1 and 2, of another, compacted on request."""
     async with serving(ledgers, collect_bytes=1) as served:
         await produce(served, 7, token=2)
         await produce(served, 1, 2)
@@ -192,7 +192,7 @@ async def test_after_a_compaction_a_row_alone_has_its_place_and_others_are_unkno
 
 
 async def test_rows_of_another_request_at_that_position_are_no_place(served: Served) -> None:
-    """A row that names an entry which is not its own, as no gateway makes one, is told to be unknown."""
+    """A row with the position of an entry that is not its own, which no gateway writes, has an unknown offset."""
     await produce(served, 1, 2)
     await produce(served, 3, 4, token=2)
     index = served.shard.journal.index.claims
@@ -202,7 +202,7 @@ async def test_rows_of_another_request_at_that_position_are_no_place(served: Ser
 
 
 async def test_an_entry_of_another_claim_is_no_place(served: Served) -> None:
-    """Though it has the very ids: such as were forgotten and written anew may stand in both."""
+    """Even with the same ids: forgotten and rewritten ids may be in both."""
     await produce(served, 1, 2)
     store = served.shard.journal.index.claims
     store.rows.claim[store.table.rows_of(ids_of(served, [1]))[0]] += np.uint64(1)

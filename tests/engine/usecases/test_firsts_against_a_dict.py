@@ -1,7 +1,7 @@
-"""Places and results against dictionaries: a told place is where reading finds the row, a told result the first one.
+"""Row offsets and results against dictionaries: a returned offset is that of the row, a returned result the first one.
 
-Requests meet in one append, which the disk may refuse; between them leases end, the ledger is compacted, the gateway
-starts again.
+Requests share an append, which the disk may refuse. Between them leases expire, the ledger is compacted, and the
+gateway restarts.
 """
 
 import random
@@ -28,7 +28,8 @@ Place = tuple[str, int, int]
 
 @dataclass
 class Truth:
-    """`place`: of each row, as the topics are read. `done`: each id's claim, empty where it was not claimed."""
+    """The expected answers. `place`: of each row as read from the topics. `done`: each id's claim, empty if
+    unclaimed."""
 
     place: dict[int, Place] = field(default_factory=dict)
     read_to: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -36,7 +37,7 @@ class Truth:
     holder: dict[int, bytes] = field(default_factory=dict)
     ended: set[bytes] = field(default_factory=set)
     result: dict[bytes, bytes | None] = field(default_factory=dict)
-    # Of each row: its entry, the ledger's end before that was asked for, whether other rows are in it.
+    # For each row: its entry, the ledger's end before the request, and whether the entry has other rows.
     entry: dict[int, tuple[Place, int, bool]] = field(default_factory=dict)
     written: dict[bytes, set[int]] = field(default_factory=dict)
 
@@ -78,7 +79,8 @@ class Walk:
         scheduler.compact()
 
     async def together(self, count: int) -> None:
-        """Some requests of which the later ones are decided before the first is durable; what is told holds after."""
+        """Makes requests the later of which are decided before the first is durable, and checks their answers
+        afterwards."""
         served, begun = self.served, list[tuple[Any, Callable[[Any], None]]]()
         before = served.shard.mark.position
         served.disk.hold()
@@ -114,7 +116,7 @@ class Walk:
         token, topic = id16(self.tokens), rng.choice(["topic", "topic", "other"])
         numbers = [rng.randrange(IDS) + 10 * (self.tokens // 8) for _ in range(rng.choice([1, 1, 2, 4, 8]))]
         if kind == "produce" and rng.random() < 0.6:
-            # What was claimed, and may be taken over by now, among what is new: the entry says their order.
+            # Claimed ids, possibly taken over, among new ones: the entry has their order.
             held = sorted(self.truth.holder)
             numbers += rng.sample(held, min(3, len(held)))
             rng.shuffle(numbers)
@@ -230,7 +232,7 @@ class Walk:
                 assert verdict.startswith("DUPLICATE") == (number in self.truth.done), (self.seed, number, verdict)
 
     def check(self, numbers: list[int], answer: Any) -> Callable[[], None]:
-        """Compares once the topics are read."""
+        """Compares the answer once the topics are read."""
 
         def check() -> None:
             verdicts, truth = verdicts_of(answer), self.truth
@@ -257,7 +259,7 @@ class Walk:
         return check
 
     async def read(self) -> None:
-        """What is in the topics by now; no id is there twice."""
+        """Reads new rows of the topics and checks that no id occurs twice."""
         for topic, partitions in PARTITIONS.items():
             for partition in range(partitions):
                 key = topic, partition

@@ -1,4 +1,4 @@
-"""A gap is seen where the claim names what comes before it, and where its producer said that there are none."""
+"""A gap is detected if the claim names the previous sequence, or if the producer declared that there are no gaps."""
 
 from collections.abc import AsyncIterator
 
@@ -13,7 +13,7 @@ from tests.support.producing_lanes import Lanes, lanes
 
 @pytest.fixture
 async def lane() -> AsyncIterator[Lanes]:
-    """Producer "p" in epoch 2, which has no holes; nothing was claimed."""
+    """Producer "p" in epoch 2, without gaps and claims."""
     async with lanes() as found:
         await found.close()
         await found.register(token=2, gaps=Gaps.REFUSE)

@@ -1,4 +1,4 @@
-"""Ids that carry their time: STALE once they are older than what is known, and never granted again once done."""
+"""Ids with a time: STALE once they are older than the retention of ids, and never granted again once completed."""
 
 import os
 import random
@@ -128,7 +128,7 @@ async def test_none_brings_back_what_was_and_a_wall_clock_that_is_set_back_makes
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 4))
 async def test_in_any_order_of_events_nothing_done_is_granted_again_and_nothing_young_is_stale(seed: int) -> None:
-    """Walks of claims, completions, retirements, restarts and refusals; prints its seed as the test's name."""
+    """Walks of claims, completions, retirements, restarts and refusals; the test's name has the seed."""
     rng, ledgers = random.Random(seed), GatedLedgers()
     ids: dict[str, int] = {}
     done: set[str] = set()

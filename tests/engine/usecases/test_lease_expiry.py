@@ -1,4 +1,4 @@
-"""What becomes of an id whose lease ran out, as its namespace is set: taken over, held, or in doubt; on every way."""
+"""Expired leases by the namespace's setting: taken over, held, or in doubt, for every verb."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,7 +22,7 @@ no_takeover = pytest.mark.parametrize("expiry", list(TOLD))
 
 @asynccontextmanager
 async def expired(expiry: LeaseExpiry) -> AsyncIterator[tuple[Served, Any]]:
-    """A gateway so set up, and a claim of "a" by token 1 whose lease ran out."""
+    """Yields a gateway with this setting, and an expired claim of "a" by token 1."""
     async with serving(lease_ms=LEASE_MS) as served:
         await served.shard.settings.configure(SettingsRequest(lease_expiry=expiry), served.deadline())
         held = await served.claim("a")
@@ -111,7 +111,7 @@ async def test_a_setting_that_the_ledger_refused_is_not_in_force() -> None:
             await served.shard.settings.configure(HOLD, served.deadline())
         assert served.shard.settings.lease_expiry is LeaseExpiry.TAKEOVER
         with pytest.raises(LedgerFull):
-            await served.claim("a", token=2)  # which would take it over, and finds no room
+            await served.claim("a", token=2)  # a takeover that finds no room
 
 
 async def test_other_settings_leave_it_as_it_is_and_takeover_brings_takeovers_back() -> None:

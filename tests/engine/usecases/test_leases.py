@@ -1,4 +1,4 @@
-"""Leases on the injected clock: renewed from now, also late; the wall clock has no part in them."""
+"""Leases on the injected clock: renewed from now, even late; the wall clock has no effect."""
 
 from collections.abc import AsyncIterator
 
@@ -96,7 +96,7 @@ async def test_counters_match_the_answers(served: Served) -> None:
 
 
 async def test_nothing_stays_pinned_once_it_is_durable_or_refused(served: Served) -> None:
-    """Else rows could never be used again."""
+    """Otherwise rows could never be reused."""
     held = await served.claim("a", "b")
     served.clock.advance(LEASE_MS)
     await served.claim("b", token=2)

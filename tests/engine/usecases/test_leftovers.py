@@ -1,4 +1,4 @@
-"""What a dead task has left is cleared by a person, never over a live lease, and told in the ledger."""
+"""A person clears leftovers of a dead task, never over a live lease, with an entry in the ledger."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -44,7 +44,7 @@ async def clear_claim(lane: Lanes, claim: bytes | None, found: ResolveRequest) -
 
 
 async def left(lane: Lanes) -> None:
-    """Claimed in epoch 1, and left when epoch 2 began: 3, 4 and 7; 1 and 2 are done."""
+    """Leaves 3, 4 and 7 claimed in epoch 1 when epoch 2 begins; 1 and 2 are completed."""
     await lane.claim(0, [1, 2])
     await lane.complete(0)
     await lane.claim(1, [3, 4, 7])
@@ -104,7 +104,7 @@ async def test_nothing_is_cleared_over_a_live_lease(lane: Lanes) -> None:
 
 
 async def test_the_holder_of_cleared_ids_gets_their_new_state(lane: Lanes) -> None:
-    """A zombie whose lease is over, and whom nobody has followed: it must not take its call for completed."""
+    """A zombie with an expired lease and no successor must not take its call for completed."""
     await lane.claim(0, [1, 2])
     await lane.claim(1, [5])
     lane.served.clock.advance(LEASE_MS)

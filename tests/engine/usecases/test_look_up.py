@@ -1,4 +1,4 @@
-"""Look-ups in the engine: what they rest on is durable before they answer, and they are bounded."""
+"""Look-ups in the engine: they wait for durability, and they are bounded."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""What operators do by hand: ids that are forgotten, producers that are fenced, and the trail that says who and why."""
+"""Actions of operators: forgetting ids, fencing producers, and the trail with name and reason."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rows of one key lie in one partition, also where their topic is made while they are staged."""
+"""Rows of one key are in one partition, even if their topic is created while they are staged."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from oncegate.hashing.rows import EMPTY, add
 from oncegate.index.batches import Winner
 from tests.support.memory_gateway import BATCH, GatedLedgers, Served, id16, rows_of, serving
 
-KEY = 7  # of these four partitions the last
+KEY = 7  # the last of these four partitions
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ async def served() -> AsyncIterator[Served]:
 
 
 async def stage(served: Served, number: int, chunk: int, token: int = 1, by_key: bool = True) -> StageResult:
-    """One row; by its key, where it has one."""
+    """Stages one row, by its key if requested."""
     rows, shard = rows_of(number), served.shard
     fingerprint = reduce(add, map(shard.row_fingerprints.of_batch, rows.batches), EMPTY)
     keys = np.array([KEY], np.uint64) if by_key else None

@@ -1,4 +1,4 @@
-"""Payloads in the engine: kept as durably as the ids they came with, undone with them, told apart after a restart."""
+"""Payloads in the engine: as durable as their ids, undone with them, and compared after a restart."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -26,7 +26,7 @@ def beside(served: Served, texts: str | None) -> np.ndarray | None:
 
 
 async def claim(served: Served, ids: str, payloads: str | None, token: int = 1, call: int = 1) -> Any:
-    """A letter an id, and one for each payload."""
+    """Claims one-letter ids, with one letter per payload."""
     found = served.shard.fingerprints().of_array(pa.array(list(ids)))
     ask = ClaimRequest(id16(token), call, found, digests=beside(served, payloads))
     return await served.shard.claims.claim(ask, served.deadline())

@@ -1,4 +1,4 @@
-"""Places of rows in topics elsewhere: answered on the first write, and read from the ledger for a repeat."""
+"""Offsets of rows in topics elsewhere: returned by the first write, and read from the ledger for a repeat."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A repeat by sequence gets the offsets of its first try, on every ledger; unknown ones are absent."""
+"""A repeat by sequence gets the offsets of its first attempt, on every ledger; unknown ones are absent."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ def ranges(told: Any) -> list[tuple[str, int, int, int]]:
 
 
 async def keyed(lane: Lanes, call: int, *numbers: int) -> Any:
-    """Rows whose keys spread them over the partitions."""
+    """Produces rows whose keys spread them over the partitions."""
     rows = rows_of(*numbers)
     keys = lane.shard.row_fingerprints.keys_of(rows.batches[0], ["n"])
     sequenced = SequenceRequest("p", 1, id16(1), call, np.array(numbers, np.uint64))

@@ -1,4 +1,4 @@
-"""Rows written by id: claim, done and output in one append; whatever comes again takes effect once."""
+"""Rows written by id: claim, completion and output in one append; a repeat takes effect once."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -21,7 +21,7 @@ async def served() -> AsyncIterator[Served]:
 async def produce(
     served: Served, *numbers: int, token: int = 1, call: int = 1, topic: str = "topic", keys: bool = False
 ) -> ProduceResult:
-    """Rows of one column, which is the id, and the key where `keys`."""
+    """Produces rows of one column, which is the id, and the key if `keys`."""
     rows = rows_of(*numbers)
     shard = served.shard
     ids = shard.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
@@ -84,7 +84,7 @@ async def test_what_another_attempt_holds_is_left_out_and_can_be_asked_for_again
 
 
 async def test_a_late_copy_of_a_busy_answer_writes_a_row_once(served: Served) -> None:
-    """The rows are in the request: a copy that comes late may write what was free meanwhile, and nobody does again."""
+    """The rows are in the request: a late copy may write rows that became free meanwhile, once."""
     held = await served.claim("1", token=9)
     assert verdicts_of(await produce(served, 1, 2)) == ["BUSY", "GRANTED"]
     await served.settle(Verb.RELEASE, held.claim)

@@ -1,4 +1,4 @@
-"""Producers and drivers at the engine: registering, order, settling, acks; each refusal changes nothing."""
+"""Producers and drivers at the engine: registration, order, settling, acks; a refusal changes nothing."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 

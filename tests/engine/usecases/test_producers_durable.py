@@ -1,4 +1,4 @@
-"""Producers, drivers, batches: durable before said, undone where the ledger refuses, asked again where it is lost."""
+"""Producers, drivers, batches: durable before answered, undone after a refusal, repeated after a loss."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,7 +24,7 @@ async def lane() -> AsyncIterator[Lanes]:
 
 
 async def waits(lane: Lanes, *tasks: "asyncio.Task[Any]") -> None:
-    """All of them wait; none does once the append has returned."""
+    """Checks that all tasks wait, and that none does once the append has returned."""
     await run_ready_tasks()
     assert not any(task.done() for task in tasks)
     await lane.served.disk.release()
@@ -32,7 +32,7 @@ async def waits(lane: Lanes, *tasks: "asyncio.Task[Any]") -> None:
 
 
 async def prepared(lane: Lanes) -> None:
-    """Call 0 is done, call 1 is open, batch 1 of ids is done."""
+    """Completes call 0, leaves call 1 open, and completes batch 1 of ids."""
     await lane.claim(0, [1, 2])
     await lane.complete(0)
     await lane.claim(1, [3])
@@ -42,7 +42,7 @@ async def prepared(lane: Lanes) -> None:
 
 
 Asks = Callable[[Lanes], Awaitable[Any]]
-# Every verb that writes, and what it writes.
+# Every verb that writes, and its entries.
 WRITES: dict[str, tuple[Asks, list[str]]] = {
     "register driver": (lambda lane: lane.driver(token=91), ["DriverRegistered"]),
     "register": (lambda lane: lane.register(token=5, producer="q"), ["ProducerRegistered"]),
@@ -76,7 +76,7 @@ async def test_requests_refused_by_the_ledger_had_no_effect_and_may_be_repeated(
     await prepared(lane)
     ask, kinds = WRITES[verb]
     before = contents(lane.shard.journal.index.claims)
-    # What ends something is tried all the same: the ledger may have kept room for it.
+    # Requests that settle something are tried anyway: the ledger may have reserved room for them.
     lane.served.disk.faults = ["full"] * (2 if verb in ("complete", "release") else 1)
     with pytest.raises(LedgerFull):
         await ask(lane)
@@ -113,7 +113,7 @@ async def test_a_reply_that_was_lost_is_asked_for_again_and_counts_once(verb: st
 
 
 async def reopened(lane: Lanes) -> None:
-    """The gateway has opened its ledger anew."""
+    """Waits until the gateway has reopened its ledger."""
     owner = lane.served.gateway._owners["default"]
     await wait_until(lambda: owner.shard is None)
     lane.served.clock.advance(60_000)
@@ -228,7 +228,7 @@ async def test_rows_that_an_older_epoch_had_claimed_are_written_and_counted(lane
 
 
 async def test_a_complete_of_leftovers_resolved_as_done_is_answered_once_that_is_durable(lane: Lanes) -> None:
-    """Else a completion was told, and after a crash its sequences are granted again."""
+    """Otherwise an answered completion could be lost in a crash, and its sequences granted again."""
     await lane.claim(0, [1, 2])
     lane.served.clock.advance(LEASE_MS)
     lane.served.disk.hold()
@@ -240,7 +240,7 @@ async def test_a_complete_of_leftovers_resolved_as_done_is_answered_once_that_is
 
 
 async def test_an_answered_renewal_counts_though_an_earlier_claim_is_refused(lane: Lanes) -> None:
-    """The claim gives back what it was granted, and nothing of the lease: the renewal came after it."""
+    """The claim undoes its grants, but not the lease: the renewal came after it."""
     await lane.claim(0, [1])
     lane.served.clock.advance(LEASE_MS - 1)
     lane.served.disk.hold()

@@ -1,4 +1,4 @@
-"""Room in the index is made once for what is granted, by whatever applies it; without room nothing is written."""
+"""Room in the index is reserved once per grant, by whichever code applies it; without room nothing is written."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -16,7 +16,7 @@ Ask = Callable[[Served, Any], Coroutine[Any, Any, Any]]
 
 
 async def claim(served: Served, ids: Any) -> Any:
-    # With its firsts, so that it is decided alone.
+    # With firsts, so that it is decided alone.
     return await served.shard.claims.claim(ClaimRequest(id16(1), 1, ids, locate=True), served.deadline())
 
 

@@ -1,4 +1,4 @@
-"""Batches whose rows go to topics elsewhere: what is staged is sent as one, and asked about before."""
+"""Batches whose rows go to topics elsewhere: stages are sent together, and checked beforehand."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Payloads of rows by sequence, at the engine: another one is a CONFLICT, until its sequence is acked."""
+"""Payloads of rows by sequence, at the engine: a different one is a CONFLICT until its sequence is acked."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Shadow mode: what is decided, recorded and counted is what would be without it; whoever asks is told to go on."""
+"""Shadow mode: decisions, records and counters are the usual ones, but every caller is granted everything."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ async def test_the_ledger_and_the_counters_are_those_of_a_namespace_without_it()
         async with serving(lease_ms=LEASE_MS) as served:
             await shadow(served, wanted)
             served.disk.appends.clear()
-            before = served.shard.counters()["appends_durable"]  # the setting is an append where it changes something
+            before = served.shard.counters()["appends_durable"]  # the setting is an append if it changes something
             first = await served.claim("a", "b")
             await served.claim("a", "c", token=2)
             served.clock.advance(LEASE_MS)

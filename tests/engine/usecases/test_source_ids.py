@@ -1,4 +1,4 @@
-"""The source of a producer's sequences: the first that is named is recorded for ever, and another one is refused."""
+"""The source of a producer's sequences: the first named one is permanent, and a different one is refused."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Where a job's source goes on: with its batch or ack, or not at all; durable before said, known after a restart."""
+"""Source offsets of a job: recorded with its batch or ack, durable before answered, known after a restart."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Rows that had waited on a client's disk: counted and noted where they are written, in the very append."""
+"""Rows that had waited on a client's disk: counted and recorded by the append that writes them."""
 
 from collections.abc import AsyncIterator
 

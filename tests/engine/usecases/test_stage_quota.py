@@ -1,4 +1,4 @@
-"""Whose stages stay: a later owner, the quota, the disk's floor, the time to live."""
+"""The stages that are kept: later owners, the quota, the disk's floor, the time to live."""
 
 from collections.abc import AsyncIterator
 
@@ -20,7 +20,7 @@ async def served() -> AsyncIterator[Served]:
 
 
 def kept(served: Served) -> set[tuple[str, str]]:
-    """Versions and owners of what is staged."""
+    """Returns versions and owners of the stages."""
     return {(name.version, stage.owner) for name, stage in served.shard.journal.index.batches.all_stages()}
 
 

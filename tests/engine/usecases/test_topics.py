@@ -1,4 +1,4 @@
-"""Topics: produced rows are read back by offset; nothing is seen before it is durable."""
+"""Topics: produced rows are read back by offset, and only once they are durable."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -72,7 +72,7 @@ async def test_a_first_write_of_duplicates_to_a_full_disk_makes_no_topic(served:
     await served.shard.records.produce(first, served.deadline())
     served.disk.faults.append("full")
     second = replace(first, topic="second", call=2)
-    # The second try finds that there is no room, and appends nothing.
+    # The second attempt finds no room, and appends nothing.
     for _ in range(2):
         with pytest.raises(LedgerFull):
             await served.shard.records.produce(second, served.deadline())
@@ -83,13 +83,13 @@ async def test_a_first_write_of_duplicates_to_a_full_disk_makes_no_topic(served:
 
 
 def table_of(**columns: Any) -> Rows:
-    """Rows of several columns, as the door hands them on."""
+    """Returns rows of several columns, as a transport passes them on."""
     batch = pa.record_batch(columns)
     return Rows(batch.schema, [batch], batch.num_rows, stream(batch.schema, [batch]))
 
 
 async def everything(served: Served) -> list[dict[str, Any]]:
-    """All rows of the topic's one partition, read as the doors read them."""
+    """Returns all rows of the topic's one partition, read as the transports read them."""
     found = await records.read(served.shard, "topic", 0, 0, 1_000, 1 << 20)
     return [row for batch in found.batches for row in batch.to_pylist()]
 
@@ -144,7 +144,7 @@ async def test_a_batch_staged_before_columns_were_added_is_committed_and_its_rep
 
 
 async def test_columns_added_during_a_read_begin_the_next_answer(served: Served) -> None:
-    """The rows before them were read under the columns that there were."""
+    """The earlier rows were read with the earlier columns."""
     await served.produce(table_of(n=[1]))
     shard, fetch = served.shard, served.shard.topics.fetch
 
@@ -234,14 +234,14 @@ async def test_produced_and_committed_rows_share_one_topic_and_survive_a_restart
 
 
 async def test_offsets_do_not_include_rows_that_came_while_waiting(served: Served) -> None:
-    """The answer rests on what it was made from, and waits for just that: what comes later may be refused."""
+    """The answer waits only for the changes that it includes: later ones may be refused."""
     disk = served.disk
     disk.hold()
     first = await served.begin(served.produce(rows_of(1)))
     asked = await served.begin(served.shard.topics.view("topic"))
     second = await served.begin(served.produce(rows_of(2, 3), call=2))
     disk.gate.set()
-    disk.gate.clear()  # one append goes, the next waits
+    disk.gate.clear()  # one append passes, the next waits
     await run_ready_tasks()
     assert (first.done(), asked.done(), second.done()) == (True, True, False)
     disk.faults = ["full"]

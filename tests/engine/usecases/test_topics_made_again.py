@@ -1,4 +1,4 @@
-"""Topics elsewhere that were created again: rows by sequence and batches are refused before any effect."""
+"""Topics elsewhere that were recreated: rows by sequence and batches are refused before any effect."""
 
 from collections.abc import AsyncIterator
 from typing import Any

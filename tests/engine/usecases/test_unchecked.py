@@ -1,4 +1,5 @@
-"""Claims that pass unchecked while the ledger is down (`on_ledger_down`): told, counted, noted, and never by itself."""
+"""Claims that pass unchecked while the ledger is down (`on_ledger_down`): marked, counted, recorded, and only if
+enabled."""
 
 import asyncio
 import gc
@@ -90,7 +91,7 @@ async def test_a_setting_that_was_not_durable_when_the_ledger_failed_lets_nothin
 
 
 async def test_a_gateway_that_never_had_the_ledger_lets_nothing_pass() -> None:
-    """It cannot know the setting: what an operator chose is in the ledger."""
+    """The gateway cannot know the setting, which is in the ledger."""
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
         await served.shard.settings.configure(PASS, served.deadline())
@@ -138,7 +139,7 @@ async def test_a_note_that_the_ledger_loses_is_made_again(served: Served) -> Non
     await go_down(served)
     await ask(served, "a")
     served.disk.refuse_to_open = None
-    served.disk.faults = ["", "lost"]  # the epoch's entry, and the note
+    served.disk.faults = ["", "lost"]  # the epoch's entry, and the record
     await run_ready_tasks()
     served.clock.advance(60_000)
     await wait_until(lambda: not served.disk.faults)
@@ -157,7 +158,7 @@ async def test_a_note_that_is_made_again_names_the_whole_time(served: Served) ->
     await ask(served, "b")
     last_ms = served.clock.wall_ms()
     served.disk.refuse_to_open = None
-    served.disk.faults = ["", "lost"]  # the epoch's entry, and the note
+    served.disk.faults = ["", "lost"]  # the epoch's entry, and the record
     await run_ready_tasks()
     served.clock.advance(60_000)
     await wait_until(lambda: not served.disk.faults)
@@ -225,7 +226,7 @@ async def test_every_other_call_is_refused(served: Served) -> None:
 
 
 async def test_the_index_of_a_shard_that_is_lost_is_let_go_while_claims_pass(served: Served) -> None:
-    """It may be gigabytes, and the next one is built beside it."""
+    """The index may be gigabytes, and the next one is built beside it."""
     index = weakref.ref(served.shard.journal.index)
     await go_down(served)
     await run_ready_tasks()
@@ -266,7 +267,7 @@ def test_ids_of_any_request_are_distinguished_as_by_a_dict() -> None:
 
 
 def test_a_large_request_does_not_hold_the_loop_for_a_sort_of_its_rows() -> None:
-    """Processor time of this thread, the least of three runs, against what sorting whole rows takes."""
+    """Compares this thread's processor time, the least of three runs, with that of sorting whole rows."""
     ids = np.random.default_rng(1).integers(0, 2**63, (100_000, 2)).astype(np.uint64)
     ids[50_000] = ids[7]
 
