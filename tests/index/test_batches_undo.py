@@ -1,4 +1,4 @@
-"""Batches, topics and sources are a fold over entries; what is taken back, newest first, was never there."""
+"""Batches, topics and sources are computed from entries; undoing the newest entries leaves no trace."""
 
 import copy
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def produced(topic: str, partition: int, first_offset: int, rows: int, size_byte
 
 
 class Scan:
-    """The indexes; `state` is everything a later decision could see."""
+    """The indexes. `state` is everything that a later decision could see."""
 
     def __init__(self) -> None:
         self.batches, self.topics, self.position = BatchIndex(), TopicIndex(), 0
@@ -122,7 +122,7 @@ class Writer:
         return Span(partition, first_offset, sum(part.rows for part in mine), sum(part.size_bytes for part in mine))
 
     def _ask(self, draw: st.DataObject, name: Name) -> Entry | None:
-        """Often the very ask again."""
+        """Often returns the same request again."""
         committed = [name for name in NAMES if self.fold.batches.committed.get(name) is not None]
         if not committed:
             return None
@@ -145,7 +145,7 @@ class Writer:
         return produced(name.topic, partition, self.fold.topics.high_offset(name.topic, partition), rows, size_bytes)
 
     def _trim(self, draw: st.DataObject, name: Name) -> Entry | None:
-        """Up to where one of the spans that are kept begins, or all of them."""
+        """Trims up to the beginning of a kept span, or everything."""
         topic, partition = self.fold.topics.get(name.topic), draw.draw(st.integers(0, PARTITIONS - 1))
         if topic is None:
             return None
@@ -156,7 +156,7 @@ class Writer:
 
 @pytest.fixture
 def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that names and sources are forgotten, and remembered again, within a short story."""
+    """Limits the memory, so that names and sources are forgotten, and remembered again, within a short walk."""
     monkeypatch.setattr(committed_names, "NAMES_REMEMBERED", REMEMBERED)
     monkeypatch.setattr(committed_names, "NAMES_REMEMBERED_IN_ALL", 2 * REMEMBERED)
     monkeypatch.setattr(source_offsets, "BYTES_IN_ALL", REMEMBERED * 320)
@@ -169,7 +169,7 @@ HYPOTHESIS = settings(deadline=None, max_examples=120, suppress_health_check=[He
 @pytest.mark.usefixtures("few_names")
 @given(draw=st.data())
 def test_any_changes_taken_back_leave_what_was_there(draw: st.DataObject) -> None:
-    """Changes become durable in order, and the rest of them is refused at any moment, newest first."""
+    """Changes become durable in order, and the remaining ones are undone at any moment, newest first."""
     fold = Scan()
     writer, pending = Writer(fold), list[tuple[object, Callable[[], None]]]()
     for _ in range(draw.draw(st.integers(1, 25))):

@@ -1,4 +1,5 @@
-"""What is known of committed names: all of the last ones, of older ones 60 bytes that answer a replay for ever."""
+"""The memory of committed names: everything about recent ones, and 60 bytes of older ones, enough to detect a
+replay."""
 
 import random
 import tracemalloc
@@ -32,7 +33,7 @@ def index_of(names: list[Name]) -> BatchIndex:
 
 
 def memory_of(names: list[Name]) -> float:
-    """Bytes a name."""
+    """Returns the bytes per name."""
     tracemalloc.start()
     index = index_of(names)
     size_bytes, _ = tracemalloc.get_traced_memory()
@@ -61,7 +62,7 @@ def test_names_of_streams_side_by_side_take_64_bytes_at_most() -> None:
 
 @pytest.mark.usefixtures("few_names")
 def test_other_names_take_64_bytes_and_their_own_at_most() -> None:
-    """A job each night under an app of its own, and versions that are no numbers."""
+    """A nightly job under an app of its own, and versions that are no numbers."""
     words = [random.Random(SEED + number).randbytes(16).hex() for number in range(NAMES)]
     for names in ([replace(STREAM, app=word) for word in words], [replace(STREAM, version=word) for word in words]):
         assert memory_of(names) <= 64 + 32

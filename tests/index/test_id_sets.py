@@ -1,4 +1,4 @@
-"""Sets of ids: how often each was forgotten, and which topics elsewhere its rows went to."""
+"""Dedup scopes: how often each was forgotten, and the topics elsewhere to which its rows went."""
 
 from oncegate.core.entries.kinds import Entry, IdentifiedBy, SetForgotten, SetWritten, SnapshotPiece
 from oncegate.hashing.ids import Fingerprinter, IdSets

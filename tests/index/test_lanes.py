@@ -1,4 +1,4 @@
-"""The index of lanes: what is entered is known, undone newest first, and comes back from a snapshot."""
+"""The index of lanes: entered sequences are known, undone newest first, and restored from a snapshot."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Committed names against a dictionary that forgets nothing it should know: commits, asks, refusals, saves in steps."""
+"""Committed names against a dictionary with unlimited memory: commits, requests, refusals, snapshots in steps."""
 
 import copy
 import random
@@ -18,7 +18,7 @@ from tests.support.ledger_tools import SEED
 
 STEPS = 600
 REMEMBERED, REMEMBERED_IN_ALL, ASKS = 3, 10, 3
-# A little more than one of each name, and of some a second.
+# A little more than one per name, and a second one for some.
 ASKS_BYTES = 13 * ASK_BYTES
 VERSIONS = [*map(str, range(12)), "00", "v1", *(str(10**18 - 2 + number) for number in range(4))]
 SERIES = [("a", "t", ""), ("a", "t", "w"), ("a", "u", ""), ("b", "t", ""), ("at", "", "")]
@@ -40,7 +40,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Known:
-    """What a name was committed with; `whole`: it is one of the last, so that rows and asks are known too."""
+    """The commit of a name. `whole`: it is a recent one, so that rows and requests are known too."""
 
     nonce: bytes
     digest: bytes | None
@@ -131,7 +131,7 @@ class Commit:
 
 
 class Walk:
-    """The index and the reference, side by side; `pending`: what an append may still refuse."""
+    """The index and the reference side by side; `pending`: the changes that an append may still refuse."""
 
     def __init__(self, seed: int) -> None:
         self.rng, self.seed = random.Random(seed), seed
@@ -166,7 +166,7 @@ class Walk:
         self.compare(self.index, self.reference)
 
     def decide(self, ask: Commit) -> None:
-        # A winner of no chunks has no stage; its rows are told all the same, and compared.
+        # A winner of no chunks has no stage; its rows are passed anyway, and compared.
         facts = self.index.facts(
             ask.name,
             ask.run,
@@ -190,7 +190,7 @@ class Walk:
         self.pending.append((undo, before))
 
     def entry(self, ask: Commit, outcome: CommitOutcome) -> Entry:
-        """What the ledger is given, and the reference is told."""
+        """Returns the entry for the ledger and updates the reference."""
         wall_ms = self.position
         if outcome is CommitOutcome.COMMITTED:
             known = Known(ask.nonce, ask.digest, ask.rows, ask.fingerprint, wall_ms, [(ask.run, ask.nonce)])

@@ -1,4 +1,4 @@
-"""A list of records as bytes is a list: added to behind, dropped in front, taken back newest first."""
+"""A list of records as bytes behaves like a list: appended at the end, dropped at the front, undone newest first."""
 
 import random
 import struct

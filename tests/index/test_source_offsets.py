@@ -1,4 +1,4 @@
-"""Where sources go on: the newest entry of each job counts, and of too many the first that were told are forgotten."""
+"""Source offsets: the newest entry of each job counts, and beyond the limit the oldest are forgotten."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_each_app_topic_and_write_has_its_newest() -> None:
 
 
 def test_an_entry_that_brings_none_makes_it_unknown() -> None:
-    """Else whoever asks would begin before rows that are written."""
+    """Otherwise a reader would begin before rows that are already written."""
     assert seen(told([committed(0, b"0"), committed(1, b"")]), "a", "t") is None
     assert seen(told([acked(b"0"), acked(b"")]), "d", "t") is None
 

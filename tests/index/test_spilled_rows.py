@@ -1,4 +1,4 @@
-"""Lines of rows that had waited on clients' disks: few for many entries, bounded, and undone as they were made."""
+"""Lines of rows that had waited on clients' disks: few for many entries, bounded, and undone exactly."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ AT_MS = 1_795_219_200_000
 
 
 def written(wall_ms: int = AT_MS, waited_ms: int = 1_000, who: str = "ada", **more: Any) -> Produced:
-    """An entry whose rows had waited so long."""
+    """Returns an entry whose rows had waited for `waited_ms`."""
     spilled = {"spilled_ms": wall_ms - waited_ms, "spilled_by": who}
     asked = {"topic": "t", "partition": 0, "first_offset": 0, "rows": 2, "size_bytes": 9, **spilled, **more}
     return Produced(

@@ -1,4 +1,4 @@
-"""Topics as a fold: partitions count apart, retention lets go of whole spans, and a refused change leaves no trace."""
+"""Topics by their entries: partitions count separately, retention drops whole spans, and an undo leaves no trace."""
 
 import copy
 
@@ -30,7 +30,7 @@ class Told:
         return topic
 
     def undone(self, entry: Entry) -> tuple[TopicState | None, TopicState | None]:
-        """The topic before the entry, and after it was taken in and taken back."""
+        """Returns the topic before the entry, and after applying and undoing it."""
         before = copy.deepcopy(self.index.get("t"))
         undo = self.index.apply(self.position + 1, entry)
         assert undo is not None

@@ -1,4 +1,4 @@
-"""Writers of duplicates beside those of their firsts, over arrays: what the table says, for every case of it."""
+"""Writers of duplicates compared with those of their firsts, in arrays: every case of the table."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from oncegate.core.causes import Cause, Relation, WriterField, cases, cause_of
 from oncegate.core.writers import WriterId, encode
 from oncegate.index.writers import WORDS, RunOrder, cause_between, causes_of, is_newer_run, words_of
 
-# By relation: what the present writer and the first one name.
+# By relation: the names of the present writer and of the first one.
 _NAMES = {Relation.NEITHER: (None, None), Relation.SAME: ("x", "x"), Relation.OTHER: ("x", "y")}
 _NUMBERS = {Relation.NEITHER: (None, None), Relation.SAME: (4, 4), Relation.OLDER: (4, 5), Relation.NEWER: (5, 4)}
 _RUNS = {Relation.OLDER: ("old", "new"), Relation.NEWER: ("new", "old")}
@@ -29,7 +29,7 @@ def named(**fields: Any) -> bytes:
 
 
 def both(relations: dict[WriterField, Relation]) -> tuple[bytes, bytes]:
-    """A present writer and a first one that are so to each other."""
+    """Returns a present writer and a first one with these relations."""
     pairs = {field.name.lower(): pair(field, relation) for field, relation in relations.items()}
     mine, first = ({name: two[at] for name, two in pairs.items()} for at in (0, 1))
     return named(**mine), named(**first)

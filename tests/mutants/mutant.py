@@ -1,18 +1,18 @@
-"""Planted bugs, and who catches them."""
+"""Planted bugs, and the tests that catch them."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.mutants.edits import Edit, Text
 
-# Random walks over many modules: they find by luck what no module's own test looks at, and do not show where it is.
+# Random walks over many modules: they find bugs by chance that no module test checks, and do not locate them.
 WALKS = (
     "tests/model/",
     "tests/faults/simulation/",
     "tests/faults/ledger/test_walk.py",
     "tests/index/claims/test_against_a_dict.py",
-    "tests/index/claims/test_row_sharing.py::test_nobody_can_tell",
-    "tests/index/lsm/test_eviction.py::test_no_answer_tells",
+    "tests/index/claims/test_row_sharing.py::test_an_index_that_pools_answers_like_one_that_does_not",
+    "tests/index/lsm/test_eviction.py::test_no_answer_reveals",
 )
 
 

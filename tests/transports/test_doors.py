@@ -1,4 +1,4 @@
-"""One table of scenarios, through both doors: each call is answered alike, or refused alike, whichever way it comes."""
+"""A table of scenarios over HTTP and gRPC: each call gets the same answer or refusal over both."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How a request is let in, whatever the transport: one order of checks, and room that is always given back."""
+"""Admission of a request over any transport: a fixed order of checks, and resources that are always released."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -22,7 +22,7 @@ ELSEWHERE = f"{b'another ledger..'.hex()}:1:{bytes(8).hex()}"
 
 @dataclass
 class Sent:
-    """A request, as a transport hands it over; `body` None: it never comes."""
+    """A request as a transport hands it over; with `body` None the body never arrives."""
 
     announced: int = 4
     where: str = "default"
@@ -64,7 +64,7 @@ def reserved(served: Served) -> tuple[int, int]:
 
 
 Mend = Callable[[Sent], Sent]
-# What is wrong with it, from the first that is looked at to the last, and how each is mended.
+# The errors of a request in the order of the checks, each with its correction.
 ORDER: list[tuple[type[OncegateError], str, Mend]] = [
     (TooLarge, "61 bytes", lambda sent: replace(sent, announced=60)),
     (NotFound, "nowhere", lambda sent: replace(sent, where="default")),
@@ -140,7 +140,7 @@ async def test_how_long_a_claim_waits_for_its_turn_is_a_part_of_its_latency(serv
 
 
 def long_wait(served: Served) -> Backlog:
-    """Has the namespace's requests wait for as long as `QUEUE_REQUESTS` slow ones take."""
+    """Makes the namespace's requests wait for as long as `QUEUE_REQUESTS` slow ones take."""
     backlog = served.gateway.shard("default").backlog
     for number in range(10):
         backlog.enter(0, 1_000 * number)

@@ -1,4 +1,4 @@
-"""The table of what the outside is told about each error."""
+"""The table of public outcomes of errors."""
 
 import pytest
 

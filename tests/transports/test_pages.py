@@ -1,4 +1,4 @@
-"""Pages of intervals: one after the other they tell each interval of each list once, in order."""
+"""Pages of intervals: together they contain each interval of each list once, in order."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What an operator sets a namespace to, at every door alike: one program, real sockets."""
+"""The settings of a namespace over every transport alike: one program, real sockets."""
 
 import time
 import uuid
@@ -27,7 +27,7 @@ async def doors() -> AsyncIterator[Both]:
 
 
 async def left(doors: Both, *ids: str) -> bytes:
-    """Claims ids, each 16 characters, under a lease that is over when this returns."""
+    """Claims ids of 16 characters with a lease that is over when this returns."""
     claimed = await doors.claim(*(one.encode() for one in ids), token=TOKEN, lease_ms=1)
     while (await explained(doors, ids[0]))["state"] == "CLAIMED_LIVE":
         pass
@@ -128,7 +128,7 @@ async def test_every_transport_grants_all_in_shadow_mode_with_the_would_be_verdi
 
 
 async def test_an_answer_that_holds_nothing_names_a_claim_that_can_be_settled(doors: Both) -> None:
-    """Whoever is told GRANTED completes what it wrote, and need not know that nothing was held."""
+    """A client that gets GRANTED completes its ids, and need not know that nothing was held."""
     done = await doors.claim(b"k" * 16, token=TOKEN)
     for way in (HttpDoor(doors), GrpcDoor(doors)):
         await way.ask("complete", {"claim": done.claim})
@@ -176,7 +176,7 @@ async def test_who_asks_packed_without_shadow_reads_what_a_client_of_before_read
 
 
 async def go_down(doors: Both, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ledger fails, and cannot be opened any more."""
+    """Fails the ledger and prevents it from being opened again."""
 
     def refused(*_: object) -> None:
         raise OSError(5, "Input/output error")
@@ -201,7 +201,7 @@ async def test_every_door_grants_all_unchecked_while_the_ledger_is_down_and_all_
     await go_down(doors, monkeypatch)
     for call, (name, ask) in enumerate(DOORS.items()):
         told = await ask(doors, [known, new, new], OTHER, call)
-        named = name not in ("packed", "packed with shadow")  # whose zeros say that there is none
+        named = name not in ("packed", "packed with shadow")  # in these zeros mean that there is none
         assert told == ClaimAnswer(("GRANTED+UNCHECKED", "GRANTED+UNCHECKED", "SAME"), claim=named), name
     for way in (HttpDoor(doors), GrpcDoor(doors)):
         settled = await way.ask("complete", {"claim": bytes(16)})

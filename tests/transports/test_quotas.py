@@ -1,4 +1,4 @@
-"""Quotas at both doors of a real gateway: refused alike, with when to come back, in one namespace and not in others."""
+"""Quotas of a real gateway over HTTP and gRPC: refused alike, with a retry delay, in one namespace only."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rows that had waited on a client's disk, at every door alike: counted, and told operators under their key's name."""
+"""Rows that had waited on a client's disk, over every transport: counted, and listed under their key's name."""
 
 import json
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ TOKENS = {"json": bytes(16), "arrow": b"a" * 16, "grpc": b"g" * 16}
 
 @dataclass(frozen=True)
 class Doors:
-    """Both doors of a gateway, and the keys of a writer and of an operator."""
+    """HTTP and gRPC of a gateway, with the keys of a writer and of an operator."""
 
     both: Both
     writer: str
@@ -33,7 +33,7 @@ class Doors:
         return await self.both.http.send(request(method, path, body, Authorization=f"Bearer {key}", **headers))
 
     async def produce(self, door: str, *ids: str, id_col: bool = True, **spilled: int) -> str:
-        """Sends rows by one of the doors: how many were written, or the code of the refusal."""
+        """Sends rows by a transport. Returns the number written, or the code of the refusal."""
         rows, token, named = pa.record_batch({"id": list(ids)}), TOKENS[door], ["id"] if id_col else []
         if door == "grpc":
             asked = {"namespace": "default", "topic": "t", "token": token, "arrow": stream(rows), "id_col": named}

@@ -1,4 +1,4 @@
-"""Quotas of tenants at both doors of a real gateway: over all namespaces and credentials of one, and of no other."""
+"""Quotas of tenants over HTTP and gRPC of a real gateway: over all namespaces and credentials of one tenant only."""
 
 import hashlib
 import io
@@ -21,14 +21,14 @@ from tests.support.grpc_app import Both, refusal_of
 from tests.support.grpc_app import both as opened
 from tests.support.http_app import ARROW, JSON, PACKED, request
 
-# Two of one tenant's, each with a key of its own, and another tenant's.
+# Two namespaces of one tenant, each with a key of its own, and one of another tenant.
 NAMESPACES = {"acme-1": "acme", "acme-2": "acme", "other": "other"}
 MANY = b"".join(n.to_bytes(16, "big") for n in range(1_000))
 
 
 @dataclass(frozen=True)
 class Told:
-    """What a claim came to: its name, or the code that it was refused by and after how long to retry."""
+    """The result of a claim: its id, or the code and the retry delay of its refusal."""
 
     claim: bytes | None = None
     code: str = "OK"
@@ -125,7 +125,7 @@ _HASHES = [hashlib.sha256(text.encode()).digest()[:16] for text in TEXTS]
 _COLUMNS = _HASHES, [None] * 1_000, [0] * 1_000
 KNOWN = _arrow(**{field.name: pa.array(its, field.type) for field, its in zip(IMPORT_SCHEMA, _COLUMNS, strict=True)})
 
-# By call: what brings a thousand ids, sequences or rows, in each of its encodings.
+# By call: a thousand ids, sequences or rows, in each of its encodings.
 BROUGHT: dict[str, tuple[str, str, Any]] = {
     "claim-JSON": ("/ids:claim", JSON, ATTEMPT | {"ids": TEXTS}),
     "claim-packed": ("/ids:claim", PACKED, MANY),
@@ -203,7 +203,7 @@ async def test_a_tenant_makes_no_more_namespaces_than_it_may_have(tmp_path: Path
 
 
 async def test_only_the_credential_decides_whose_a_request_is(tmp_path: Path) -> None:
-    """Headers and metadata that name a tenant are refused, or nobody's."""
+    """Headers and metadata that name a tenant are refused or ignored."""
     async with gateway(tmp_path, tenant_ids_per_second=1) as served:
         assert (await served.over_http("acme-1", MANY, 1)).code == "OK"
         body = json.dumps({"token": "ab" * 16, "call": 0, "ids": ["a"]}).encode()

@@ -1,4 +1,4 @@
-"""TLS at both doors of a real process: who is believed, what is renewed without a restart, what no start takes."""
+"""TLS over HTTP and gRPC of a real process: trust, renewal without a restart, and refusals to start."""
 
 import asyncio
 import io
@@ -39,24 +39,24 @@ class Files:
         self.client, self.client_key = self.signed("client")
 
     def write(self, name: str, text: bytes) -> str:
-        """As whoever renews certificates does: under another name first."""
+        """Replaces a file as a renewal does: under another name first."""
         (new := self.folder / f"{name}.new").write_bytes(text)
         os.replace(new, self.folder / name)
         return str(self.folder / name)
 
     def signed(self, name: str, authority: Authority | None = None) -> tuple[str, str]:
-        """Files of a new certificate and of its key."""
+        """Writes a new certificate and its key. Returns their paths."""
         key, certificate = (authority or self.authority).signed(name)
         return self.write(f"{name}.pem", certificate), self.write(f"{name}.key", key)
 
     @property
     def shown(self) -> Credentials:
-        """What a client of this authority gives."""
+        """Returns the credentials of a client of this authority."""
         return Credentials(ca=self.ca, certificate=self.client, certificate_key=self.client_key)
 
     @property
     def flags(self) -> dict[str, Any]:
-        """The settings of a gateway that asks for certificates."""
+        """Returns the settings of a gateway that requires certificates."""
         names = {"tls_certificate": self.certificate, "tls_key": self.key, "tls_client_ca": self.ca}
         return {name: Path(path) for name, path in names.items()}
 
@@ -80,7 +80,7 @@ def gateway(files: Files, *more: str, asks: bool = False) -> Iterator[GatewayPro
 
 
 def serial(port: int, tls: ssl.SSLContext) -> int:
-    """Which certificate a door shows now."""
+    """Returns the serial number of the server's current certificate."""
     with socket.create_connection((HERE, port), 20) as sock, tls.wrap_socket(sock, server_hostname=HERE) as secured:
         found = secured.getpeercert()
         assert found is not None
@@ -88,7 +88,7 @@ def serial(port: int, tls: ssl.SSLContext) -> int:
 
 
 def probed(port: int, files: Files, *, shows: bool = True) -> bytes:
-    """One call over gRPC on a connection of its own. Raises RpcError."""
+    """Makes a gRPC call on a connection of its own. Raises RpcError."""
     read = [Path(path).read_bytes() for path in (files.ca, files.client_key, files.client)]
     trusted = grpc.ssl_channel_credentials(*(read if shows else read[:1]))
     with grpc.secure_channel(f"{HERE}:{port}", trusted) as channel:
@@ -96,7 +96,7 @@ def probed(port: int, files: Files, *, shows: bool = True) -> bytes:
 
 
 def test_both_clients_write_and_read_over_tls_bodies_of_any_size(files: Files) -> None:
-    """A large body goes past the parser, into memory that the system writes to: over TLS as without."""
+    """A large body bypasses the parser, into memory that the system writes to: over TLS as without."""
     rows = pa.table({"n": pa.array(range(1_000_000), pa.int64())})  # 8 MB
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
@@ -132,7 +132,7 @@ async def also_async(url: str, credentials: Credentials) -> int:
 
 
 def test_both_doors_take_only_callers_of_the_authority_that_their_files_name_now(files: Files) -> None:
-    """In order: strangers, a renewed certificate, files that cannot be used, callers of another authority."""
+    """In order: strangers, a renewed certificate, unusable files, callers of another authority."""
     grpc_port = free_port()
     with gateway(files, "--grpc-port", str(grpc_port), asks=True) as process:
         strangers_are_refused(process, grpc_port, files)
@@ -165,7 +165,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0
 
 
 def spoken(port: int, tls: ssl.SSLContext, first: bytes, session: ssl.SSLSession | None) -> tuple[Any, ...]:
-    """The version that a door speaks, whether it went on with a session, and the session that it offers."""
+    """Returns the server's version, whether it resumed a session, and the session that it offers."""
     with (
         socket.create_connection((HERE, port), 20) as sock,
         tls.wrap_socket(sock, server_hostname=HERE, session=session) as secured,
@@ -206,7 +206,7 @@ def renewed_certificates_count_and_broken_ones_change_nothing(
         second = serial(process.port, tls)
         assert second != first
         assert serial(grpc_port, tls) == second
-        kept.describe()  # its connection goes on
+        kept.describe()  # its connection survives
     files.write("gateway.key", Authority().signed("x")[0])
     assert serial(process.port, tls) == second
     assert serial(grpc_port, tls) == second
@@ -225,7 +225,7 @@ def callers_of_an_authority_that_is_no_longer_named_are_refused(
     new, before = Authority("the next authority"), files.shown.tls()
     assert answered(process.port, before)
     trusted = files.write("trusted.pem", Path(files.ca).read_bytes())
-    files.write("ca.pem", new.pem)  # the gateway has its callers' authority from there
+    files.write("ca.pem", new.pem)  # the gateway reads its callers' authority from there
     files.ca = trusted
     assert not answered(process.port, before)
     with pytest.raises(grpc.RpcError):
@@ -236,7 +236,7 @@ def callers_of_an_authority_that_is_no_longer_named_are_refused(
 
 
 def answered(port: int, tls: ssl.SSLContext) -> bool:
-    """Whether a request on a new connection is; a refused certificate is told with the first bytes that are read."""
+    """Returns whether a request on a new connection is answered. A refusal arrives with the first bytes read."""
     try:
         with socket.create_connection((HERE, port), 20) as sock, tls.wrap_socket(sock, server_hostname=HERE) as secured:
             secured.sendall(b"GET /healthz/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -246,7 +246,7 @@ def answered(port: int, tls: ssl.SSLContext) -> bool:
 
 
 async def test_a_handshake_that_does_not_end_is_cut_off(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connections that say nothing are no connections yet, and would be counted by nobody."""
+    """Connections without a handshake are not established yet, and would not be counted."""
     monkeypatch.setattr("oncegate.transports.http.server.protocol.HANDSHAKE_S", 0.2)
     assert HANDSHAKE_S <= 5
     certificates = {name: path for name, path in files.flags.items() if name != "tls_client_ca"}
@@ -288,7 +288,7 @@ async def test_files_that_cannot_be_used_are_one_line_at_the_start_and_make_no_l
 
 
 def locked(pem: bytes) -> bytes:
-    """A private key, encrypted with a password."""
+    """Returns a private key encrypted with a password."""
     from cryptography.hazmat.primitives import serialization as s
 
     key = s.load_pem_private_key(pem, None)

@@ -1,4 +1,4 @@
-"""Tokens of an issuer at both doors of a real gateway: a tenant's token opens its namespaces, by its roles alone."""
+"""Tokens of an issuer over HTTP and gRPC of a real gateway: a token opens its tenant's namespaces, by its roles."""
 
 import io
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ def now_s() -> int:
 
 
 class Doors:
-    """A gateway that takes tokens and one key, with the namespaces of two tenants."""
+    """A gateway that accepts tokens and one key, with the namespaces of two tenants."""
 
     def __init__(self, http: Served, channel: Any, issuer: Issuer, key: str) -> None:
         self.http, self.channel, self.issuer, self.key = http, channel, issuer, key
@@ -103,7 +103,7 @@ async def test_over_grpc_each_method_asks_the_token_for_the_role_that_its_row_na
 
 
 async def test_a_client_that_comes_with_a_new_key_of_its_issuer_waits_for_it(tmp_path: Path) -> None:
-    """The keys are at an address; the client sends again what is refused as KEYS_UNREAD."""
+    """The keys are at an address; the client repeats requests refused as KEYS_UNREAD."""
     issuer = Issuer(now_s())
     with publishing(issuer) as published:
         flags = {"jwt_issuer": URL, "jwt_audience": AUDIENCE, "jwt_keys": published.url}
@@ -136,7 +136,7 @@ async def test_an_issuer_that_is_found_by_its_name_opens_both_doors_and_one_that
             async with grpc.aio.insecure_channel(f"127.0.0.1:{program.grpc.port}") as channel:
                 doors = Doors(Served(program, log), channel, issuer, "")
                 while (reply := await doors.claim(mine, "default")).status == 503:
-                    pass  # it is being asked, and its answer is on the way
+                    pass  # its keys are being read
                 assert reply.status == 200
                 assert await doors.call(_CLAIM, message, mine) == grpc.StatusCode.OK
 

@@ -1,4 +1,4 @@
-"""The writer that a request names, at each door and in each form: read alike, kept, and refused by name before any
+"""The writer named by a request, over each transport and in each form: read alike, recorded, and refused before any
 effect."""
 
 import json

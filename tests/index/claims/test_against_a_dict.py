@@ -1,6 +1,6 @@
-"""The claims index against dictionaries of what should be so: hypothesis looks for the sequence that tells them apart.
+"""The claims index against dictionaries of the expected state: hypothesis searches for a sequence with a difference.
 
-The reference knows ids, claims and leases; which action follows it asks the table, as the index does.
+The reference knows ids, claims and leases. The next action comes from the table, as in the index.
 """
 
 import copy
@@ -180,7 +180,7 @@ class IndexAndReference(RuleBasedStateMachine):
             self.renewed(claim)
 
     def renewed(self, claim: bytes) -> None:
-        """A lease is no entry: it is not taken back with one."""
+        """Renews a claim. A lease is no entry, so it is not undone with one."""
         self.index.renew(claim, self.now_ms)
         for reference in [self.reference, *(before for _, before in self.pending)]:
             if claim in reference.claims:

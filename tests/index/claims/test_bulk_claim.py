@@ -1,4 +1,4 @@
-"""Claims folded in together are folded in as one after the other."""
+"""Claims applied together have the same effect as claims applied one after the other."""
 
 import os
 import random
@@ -36,7 +36,7 @@ def ids_of(claims: list[Claimed]) -> np.ndarray:
 
 @dataclass
 class OneByOne:
-    """What `Together` is for claims that were folded in together."""
+    """Replaces `Together` for claims that were applied one by one."""
 
     index: ClaimIndex
     undos: list[ClaimUndo]
@@ -61,7 +61,7 @@ def fold(index: ClaimIndex, claims: list[Claimed], position: int, now_ms: int, a
 
 
 def known(index: ClaimIndex) -> object:
-    """Everything that a row says, by its number; every id; every counter; every name."""
+    """Returns every row by its number, every id, every counter, every name."""
     columns = {name: index.store.rows.column(name).tolist() for name in COLUMNS}
     counters = (
         index.ids,

@@ -1,4 +1,4 @@
-"""Every cell of the tables, one test each: reached, alone, and answered as written down here a second time."""
+"""Every cell of the tables, one test each: reached alone, and compared with a second, handwritten copy."""
 
 import numpy as np
 import pytest
@@ -115,7 +115,7 @@ def test_a_missing_settling_is_an_error_and_no_default(monkeypatch: pytest.Monke
 
 @each_verb
 def test_slots_removed_by_a_sweep_change_no_action(verb: str) -> None:
-    """Of a dead slot a sweep leaves nothing: its former holder is then a stranger, or a repeat without a holder."""
+    """A sweep removes dead slots: the former holder is then a stranger, or a repeat without a holder."""
     action = {cell: TABLES[verb][cell].effect for cell in CLAIM}
     assert action[IdState.ABSENT, Asker.SAME_CLAIM] == action[IdState.ABSENT, Asker.REPEAT]
     assert action[IdState.ABSENT, Asker.SAME_TOKEN] == action[IdState.ABSENT, Asker.OTHER]
@@ -128,7 +128,7 @@ def test_a_repeat_is_granted_only_what_its_claim_holds() -> None:
 
 
 def test_rows_granted_to_a_produce_must_be_written() -> None:
-    """`again` would leave the rows out of the entry, and tell the producer that they were written."""
+    """`again` would leave the rows out of the entry, and report them as written."""
     assert Action.GRANT_AGAIN not in {cell.effect for cell in PRODUCE.values()}
 
 

@@ -1,4 +1,4 @@
-"""Payloads in the index: an id is done with the payload it was granted with; another one is told, whatever happened."""
+"""Payloads in the index: an id is completed with the payload of its grant; a different one is always reported."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def of(*digests: int) -> np.ndarray:
 
 
 def told(driver: VerbDriver, ids: list[int], *digests: int, verb: str = "claim", token: str = "x") -> list[str]:
-    """What a stranger would be told; nothing is written."""
+    """Returns the verdicts for a stranger, without writing anything."""
     asked = driver.asks(verb, token, 77, ids, digests=of(*digests))
     return Answer(asked, None, None).words
 
@@ -244,7 +244,7 @@ def test_the_first_payload_may_come_while_the_index_is_saved() -> None:
 
 
 def test_small_claims_with_payloads_keep_their_rows() -> None:
-    """A shared row could not say that it must not leave memory."""
+    """A shared row could not record that it must not leave memory."""
     driver = VerbDriver(EAGER)
     for i in range(30):
         driver.complete(driver.claim("w", i, [i], digests=of(A) if i % 2 else np.empty(0, np.uint32)).claim)

@@ -1,4 +1,4 @@
-"""Retirement in the index: what is done or taken goes with its time, what is open stays, a refusal takes it back."""
+"""Retirement in the index: done or taken ids go after their time, open ones stay, a refusal undoes it."""
 
 import pytest
 
@@ -15,7 +15,7 @@ RETIRED_MS = 9_000
 
 
 def full(widths: Widths, compiled: bool) -> VerbDriver:
-    """An id in each way to be known, all of them before RETIRED_MS but LATER."""
+    """Returns an index with an id in each known state, all of them before RETIRED_MS except LATER."""
     driver = VerbDriver(widths, compiled)
     driver.complete(driver.claim("a", 1, [DONE]).claim)
     driver.does("produce", "b", 1, [PRODUCED])

@@ -1,4 +1,4 @@
-"""What rows know of firsts: results kept with their rows through reuse, sharing, undo and snapshots, and let go of."""
+"""Results of first writes in rows: kept through reuse, sharing, undo and snapshots, and dropped with their rows."""
 
 import os
 import random
@@ -23,7 +23,7 @@ both_kernels = pytest.mark.parametrize("compiled", [True, False], ids=["compiled
 
 
 def results(index: ClaimIndex, ids: list[int]) -> list[bytes | None]:
-    """Of each id, all of which are duplicates."""
+    """Returns the results of ids, all of which are duplicates."""
     located = firsts_of(index, fingerprints(ids), np.full(len(ids), 2, np.uint8), 16).located
     return [None if number < 0 else located.results[number] for number in located.result.tolist()]
 
@@ -34,7 +34,7 @@ def done(driver: VerbDriver, ids: list[int], result: bytes = b"") -> None:
 
 @both_kernels
 def test_a_row_that_is_used_again_has_no_result_of_the_one_before(compiled: bool) -> None:
-    """All 255 rows come and go some times over, with results and without."""
+    """All 255 rows are used several times, with results and without."""
     driver, rng, told = VerbDriver(NARROW, compiled), random.Random(SEED), 0
     for round_number in range(400):
         ids, result = [3 * round_number, 3 * round_number + 1], b"%d" % round_number if rng.random() < 0.5 else b""
@@ -76,7 +76,7 @@ def test_a_result_that_was_forgotten_lets_its_row_be_shared() -> None:
 
 @both_kernels
 def test_a_snapshot_gives_each_row_its_own_result(compiled: bool) -> None:
-    """Rows are saved under other numbers than they have: those of claims that can be named come first."""
+    """Rows are saved under new numbers: those of claims that can be named come first."""
     driver = VerbDriver(compiled=compiled)
     for call in range(30):
         done(driver, [2 * call, 2 * call + 1], b"%d" % call if call % 3 else b"")
@@ -93,7 +93,7 @@ def test_a_snapshot_gives_each_row_its_own_result(compiled: bool) -> None:
 
 
 def test_a_snapshot_of_an_older_build_has_no_location_that_may_be_wrong() -> None:
-    """Such a build did not keep where the one taken id of a request stands among its rows."""
+    """The older build did not keep the position of a request's one taken id among its rows."""
     driver, taken = VerbDriver(), fingerprints([1]).tobytes()
     driver.apply(Produced("t", 0, 7, 1, 9, name("c"), name("t"), 1, name("d"), 5, taken, b""))
     index, loaded = ShardIndex(driver.index), [ShardIndex(), ShardIndex()]
@@ -123,5 +123,5 @@ def test_a_results_counted_size_is_its_real_size() -> None:
         took = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    # The rows' numbers are objects of 32 bytes beside it.
+    # The rows' numbers are extra objects of 32 bytes.
     assert 0.6 * kept.size_bytes < took + 32 * count < 1.05 * kept.size_bytes

@@ -1,4 +1,4 @@
-"""The claims index, one behaviour a test."""
+"""The claims index, one behaviour per test."""
 
 import numpy as np
 import pytest

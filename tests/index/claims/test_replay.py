@@ -1,4 +1,4 @@
-"""The index is what the entries add up to: replay gives what was live (P3)."""
+"""The index is determined by the entries: a replay gives the live one (P3)."""
 
 import os
 import random
@@ -17,7 +17,7 @@ SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 
 
 def lived(widths: Widths, rng: random.Random, claims: int) -> Driver:
-    """An index after many claims by four attempts, most of them settled; with sweeps, and leases running out."""
+    """Returns an index after many claims by four attempts, most of them settled, with sweeps and expired leases."""
     driver, held = Driver(widths), []
     for call in range(claims):
         answer = driver.claim(rng.choice("abcd"), call, rng.sample(range(40), 3))
@@ -51,7 +51,7 @@ def test_a_rebuilt_index_is_the_index_that_lived(widths: Widths) -> None:
 
 
 def test_a_replay_needs_no_more_rows_than_life_did() -> None:
-    """Seven rows: far more claims came and went than ever were remembered at once."""
+    """Seven rows: far more claims came and went than were ever remembered at once."""
     widths = Widths(tag_bits=16, row_bits=3, capacity=4, segments=2)
     driver = Driver(widths)
     driver.complete(driver.claim("a", 0, [500]).claim)
@@ -101,7 +101,7 @@ def test_a_fold_of_nothing_is_an_empty_index() -> None:
 
 
 def test_an_entry_is_applied_unchanged_whatever_the_clock() -> None:
-    """Whether a lease was over was decided when the entry was written; the fold does not judge it again."""
+    """The expiry of a lease was decided when the entry was written; applying it does not decide again."""
     driver = Driver()
     first = driver.claim("a", 1, [1]).claim
     driver.now_ms += LEASE_MS

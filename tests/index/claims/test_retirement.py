@@ -1,4 +1,4 @@
-"""What retires is exactly what was done or taken before: found by its time, without a look at every row."""
+"""Retirement covers exactly the ids done or taken before a time, found without a scan of every row."""
 
 import os
 import random
@@ -70,7 +70,7 @@ def test_a_bucket_of_many_rows_retires_in_one_pass_and_is_swept_as_room_is_neede
 
 @pytest.mark.parametrize("meanwhile", ["a retirement", "a look for the oldest"])
 def test_acked_and_undone_ids_retire_all_the_same(meanwhile: str) -> None:
-    """Refused together: each had a hand in the list of what is to retire."""
+    """Undone together: both had changed the list of retiring ids."""
     index, claim = ClaimIndex(), b"c" * 16
     ids = np.arange(1, 9, dtype=np.uint64).reshape(-1, 2)
     claimed = Claimed(claim, b"t" * 16, 1, b"d" * 16, 30_000, 500, ids.tobytes(), b"")

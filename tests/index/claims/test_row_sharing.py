@@ -1,4 +1,4 @@
-"""Small done claims share a row: fewer rows, the same answers, nothing forgotten early."""
+"""Small completed claims share a row: fewer rows, the same answers, nothing forgotten early."""
 
 import os
 import random
@@ -26,7 +26,7 @@ both_kernels = pytest.mark.parametrize("compiled", [True, False], ids=["compiled
 
 
 class Pair(Twins):
-    """The first pools, the second does not; both retire the same where all of a bucket retires."""
+    """The first pools, the second does not; both retire alike if a whole bucket retires."""
 
     @property
     def oldest_wall_ms(self) -> int | None:
@@ -40,7 +40,7 @@ class Pair(Twins):
 
 
 class SharedRows(Walk):
-    """A walk of both, in which time passes more quickly, so that claims are done for long."""
+    """A walk of both with faster time, so that claims stay completed for long."""
 
     def __init__(self, rng: random.Random, compiled: bool) -> None:
         super().__init__(EAGER, rng, compiled)
@@ -78,7 +78,7 @@ class SharedRows(Walk):
 
 @both_kernels
 def test_an_index_that_pools_answers_like_one_that_does_not(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
-    """Leases, repeats, takeovers, retirements by bucket, refusals; and both go on alike once saved and loaded."""
+    """Leases, repeats, takeovers, retirements by bucket, refusals; both also continue alike after a snapshot."""
     monkeypatch.setattr(row_sharing, "SLOTS_AT_ONCE", 5)
     for module in (row_sharing,):
         monkeypatch.setattr(module, "BUCKET_BITS", BUCKET_BITS + 2)
@@ -93,7 +93,7 @@ def test_an_index_that_pools_answers_like_one_that_does_not(monkeypatch: pytest.
         rounds += walk.index.eviction.store.sharing.rounds
         most = max(most, most_shared(walk.index.eviction))
         walk.all_durable()
-        # What is past its time, but not yet dropped, would be remembered anew: both drop it.
+        # Expired claims that are not dropped yet would be remembered again, so both drop them.
         walk.index.sweep(walk.now_ms)
         copies = [ClaimIndex(EAGER, compiled), ClaimIndex(NEVER, compiled)]
         for copy, index in zip(copies, (walk.index.eviction, walk.index.plain), strict=True):
@@ -109,7 +109,7 @@ def test_an_index_that_pools_answers_like_one_that_does_not(monkeypatch: pytest.
 
 
 def most_shared(index: ClaimIndex) -> int:
-    """The most ids of one shared row."""
+    """Returns the maximal number of ids in a shared row."""
     rows = index.store.rows
     shared = rows.column("used") & (rows.column("state") == DONE) & ~rows.column("claim").any(axis=1)
     return int(rows.column("named")[shared].max(initial=0))
@@ -153,7 +153,7 @@ def test_large_claims_keep_their_rows_and_are_not_looked_at_again_and_again() ->
 
 
 def test_ids_that_a_shared_row_cannot_describe_keep_their_own() -> None:
-    """Where rows were written, whose the ids are, digests of payloads, the batch they go with."""
+    """The position of rows, the owner of ids, digests of payloads, the batch of an ack."""
     driver = VerbDriver(EAGER)
     for call in range(6):
         driver.does("produce", "p", call, [call])
@@ -174,7 +174,7 @@ def test_ids_that_a_shared_row_cannot_describe_keep_their_own() -> None:
 
 
 def test_nothing_is_forgotten_before_its_time() -> None:
-    """Retirement within a bucket: an id that was done after `before` is known, whatever it shares a row with."""
+    """Retirement within a bucket: an id completed after `before` stays known, whatever row it shares."""
     print(f"ONCEGATE_SEED={SEED}")
     for seed in range(SEED, SEED + 20):
         rng, driver, done_ms = random.Random(seed), VerbDriver(EAGER), {}
@@ -222,7 +222,7 @@ def test_a_pooled_id_has_only_its_completion_and_time() -> None:
 
 
 def test_a_row_that_is_leaving_memory_accepts_no_more_ids() -> None:
-    """What leaves was counted, and will retire, by what the row held when it was picked."""
+    """The row was counted, and will retire, with the content that it had when it was picked."""
     driver = VerbDriver(EAGER)
     store, bound_ms = driver.index.store, 9_500
     driver.now_ms = 1_000
@@ -250,7 +250,7 @@ def test_a_row_that_is_leaving_memory_accepts_no_more_ids() -> None:
 
 
 def test_a_shared_row_that_retires_during_a_round_takes_no_id_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round is done in steps; between two of them the oldest of a bucket may retire, the row they share with them."""
+    """A round takes several steps; between two of them the oldest ids of a bucket may retire, with their shared row."""
     monkeypatch.setattr(row_sharing, "SLOTS_AT_ONCE", 4)
     driver, done_ms = VerbDriver(replace(EAGER, capacity=64)), {}
     driver.now_ms = 1_000
@@ -260,7 +260,7 @@ def test_a_shared_row_that_retires_during_a_round_takes_no_id_along(monkeypatch:
         done_ms[id_] = 8_000 + driver.now_ms
     many(driver, 0)
     driver.index.sweep(driver.now_ms)
-    driver.index.make_room(1, driver.now_ms)  # the round begins: a row that is done since its bucket began
+    driver.index.make_room(1, driver.now_ms)  # the round begins with a row completed since its bucket began
     before_ms = done_ms[2] + 1
     assert {wall_ms >> BUCKET_BITS for wall_ms in done_ms.values()} == {before_ms >> BUCKET_BITS}
     driver.retire(before_ms)

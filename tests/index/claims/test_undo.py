@@ -1,4 +1,4 @@
-"""What the ledger refused never was: any mixture of changes taken back leaves the index as if they had not been."""
+"""Refused changes leave no trace: undoing any mixture of changes restores the index."""
 
 import os
 import random
@@ -18,7 +18,7 @@ IDS = range(24)
 
 
 class Twins:
-    """Two indexes: both get what becomes durable, and only the first gets what is taken back again."""
+    """Two indexes: both get the durable changes, and only the first also gets the undone ones."""
 
     def __init__(self, widths: Widths, rng: random.Random) -> None:
         self.tried, self.spared = ClaimIndex(widths), ClaimIndex(widths)
@@ -29,7 +29,7 @@ class Twins:
         self.claims: list[bytes] = []
 
     def random_entry(self, index: ClaimIndex) -> Claimed | Completed | Released | None:
-        """Something that the present state of `index` allows."""
+        """Returns an entry that the present state of `index` allows."""
         rng = self.rng
         if self.claims and rng.random() < 0.45:
             claim = rng.choice(self.claims)
@@ -47,7 +47,7 @@ class Twins:
         return Claimed(claim, token, call, digest, LEASE_MS, 0, asked.fresh.tobytes(), asked.taken.tobytes())
 
     def keep(self) -> None:
-        """An entry that becomes durable."""
+        """Applies a durable entry."""
         entry = self.random_entry(self.spared)
         if entry is not None:
             self.position += 1
@@ -55,7 +55,7 @@ class Twins:
                 index.settle(index.apply(self.position, entry, self.now_ms))
 
     def try_and_take_back(self) -> None:
-        """A group of entries, with sweeps and growth between them and before they are undone."""
+        """Applies a group of entries and undoes them, with sweeps and growth in between."""
         pending: list[ClaimUndo] = []
         known = len(self.claims), len(self.calls)
         for _ in range(self.rng.randrange(1, 6)):
@@ -66,7 +66,7 @@ class Twins:
         for undo in reversed(pending):
             self.tried.undo(undo)
             self.disturb()
-        # Nobody was told of these: no client can name them.
+        # The undone ones were never answered: no client can name them.
         del self.claims[known[0] :], self.calls[known[1] :]
 
     def disturb(self) -> None:

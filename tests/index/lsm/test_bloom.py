@@ -1,4 +1,4 @@
-"""Every filter keeps every promise: none of its own is denied, others as rarely as designed, a full one says so."""
+"""Every filter keeps its promises: no false negatives, false positives as designed, and a full filter is reported."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def filled(kind: str, count: int, fpr: float = 0.01) -> tuple[Filter, np.ndarray
     room=st.integers(0, 5),
 )
 def test_no_id_that_was_taken_in_is_ever_denied(kind, batches, fpr, room) -> None:
-    """Whatever the ids are, also when they do not look random, in whatever batches, saved and loaded between any."""
+    """For any ids, even nonrandom ones, in any batches, with a save and load between them."""
     made = make(kind, sum(map(len, batches)) + room, fpr)
     for batch in batches:
         made.add(np.array(batch, np.uint64).reshape(-1, 2))
@@ -72,7 +72,7 @@ def test_a_blocked_filter_takes_as_little_as_was_said(fpr, bytes_per_id) -> None
 
 @EVERY
 def test_only_the_tag_and_32_bits_of_the_place_count(kind) -> None:
-    """No more is kept of an id in memory and in runs."""
+    """No more of an id is kept in memory and in runs."""
     made, keys = filled(kind, 2_000, 0.0001)
     assert made.might_hold(keys ^ np.array([0, 0xABCDEF01 << 32], np.uint64)).all()
     for other in ([1 << 63, 0], [1, 0], [0, 1], [0, 1 << 31]):
@@ -81,7 +81,7 @@ def test_only_the_tag_and_32_bits_of_the_place_count(kind) -> None:
 
 @EVERY
 def test_an_overfull_filter_answers_maybe_to_everything(kind) -> None:
-    """For ever, saved and loaded too: what it left out would be denied."""
+    """Permanently, also after a save and load: missing ids would be false negatives."""
     made, keys = filled(kind, 1_000)
     more = random_keys(np.random.default_rng([SEED, 2]), 5_000)
     assert made.sound
@@ -131,7 +131,7 @@ def test_a_saved_filter_that_was_damaged_is_not_loaded(kind) -> None:
 
 
 def rewritten(saved: bytes, version: int | None = None, magic: bytes | None = None, **head: object) -> bytes:
-    """The same filter with something else in its head, and a checksum that is right."""
+    """Returns the filter with a changed head and a correct checksum."""
     first, now, length = struct.unpack("<8sII", saved[:16])
     text = json.dumps({**json.loads(saved[16 : 16 + length]), **head}).encode()
     start = struct.pack("<8sII", magic or first, version or now, len(text)) + text + saved[16 + length : -4]
@@ -149,7 +149,7 @@ def test_a_filter_of_another_format_function_or_library_is_not_loaded(kind) -> N
 
 
 def test_a_blocked_filter_of_another_size_is_not_loaded() -> None:
-    """Of a version that designed it otherwise."""
+    """From a version with another design."""
     saved = b"".join(filled("blocked", 200)[0].encode())
     words = make("blocked", 200, 0.01).size_bytes // 8
     for other in ({"hashes": 6}, {"words": words + 1}, {"capacity": 400}, {"fpr": 0.001}):
@@ -158,7 +158,7 @@ def test_a_blocked_filter_of_another_size_is_not_loaded() -> None:
 
 @pytest.mark.parametrize("library", bloom_pybloom.LIBRARIES)
 def test_a_filter_of_another_version_of_pybloom_live_or_what_it_hashes_with_is_not_loaded(monkeypatch, library) -> None:
-    """3.1.0 and 4.0.0 hash small filters differently: nearly every id would be denied."""
+    """3.1.0 and 4.0.0 hash small filters differently: nearly every id would be a false negative."""
     saved = b"".join(filled("pybloom", 200)[0].encode())
     version = bloom_pybloom.version
     monkeypatch.setattr(bloom_pybloom, "version", lambda name: "3.1.0" if name == library else version(name))
@@ -191,7 +191,7 @@ def test_an_unknown_filter_is_refused_with_the_known_ones() -> None:
 
 
 def test_the_function_of_the_blocked_filter_matches_saved_filters() -> None:
-    """Where this fails, FUNCTION must change too: filters that lie on disks were filled by the older one."""
+    """If this fails, FUNCTION must change too: filters on disks were filled by the older one."""
     made = BlockedFilter(500, 0.01)
     made.add(random_keys(np.random.default_rng(7), 500))
     assert (bloom_blocked.FUNCTION, zlib.crc32(made._words.tobytes())) == GOLDEN
@@ -216,14 +216,14 @@ def test_compiled_is_as_plain(seed, hashes, words) -> None:
 
 @pytest.mark.parametrize("fpr", [0.5, 0.1, 0.01, 0.001, 1e-6, 1e-9])
 def test_the_design_has_the_rate_that_was_asked_for(fpr) -> None:
-    """With the fewest words: no other number of bits an id carries more at that rate."""
+    """With the fewest words: no other number of bits per id holds more at that rate."""
     best = design(fpr)
     assert abs(rate(best.load, best.hashes) / fpr - 1) < 0.01
     assert all(rate(best.load, hashes) >= 0.99 * fpr for hashes in range(1, bloom_blocked.HASHES_MAX + 1))
 
 
 def test_the_rate_is_that_of_words_that_are_not_filled_evenly() -> None:
-    """The usual formula, as if each bit were set alone, promises a fifth too little."""
+    """The usual formula, which assumes independent bits, is a fifth too low."""
     hashes, load = design(0.01)
     usual = (1 - (1 - 1 / 64) ** (hashes * load)) ** hashes
     assert usual < 0.8 * 0.01
@@ -231,7 +231,7 @@ def test_the_rate_is_that_of_words_that_are_not_filled_evenly() -> None:
 
 @EVERY
 def test_a_large_filter_is_saved_in_small_pieces(kind: str) -> None:
-    """One piece would be one copy, for which all other threads wait."""
+    """A single piece would be a single copy, during which all other threads wait."""
     made = make(kind, 2_000_000, 0.01)
     pieces = list(made.encode())
     assert max(map(len, pieces)) <= PIECE_BYTES

@@ -1,4 +1,4 @@
-"""Ids that left the table are answered as if they had not: no answer changes by sealing, merging or starting again."""
+"""Ids that left the table are answered as before: sealing, merging and restarting change no answer."""
 
 import os
 import random
@@ -39,7 +39,7 @@ def test_no_answer_reveals_whether_old_ids_were_sealed(compiled: bool) -> None:
 
 
 def sealed_driver(*entries: Entry) -> VerbDriver:
-    """An index that was told this, all of it two leases and more ago, and then sealed what it could."""
+    """Returns an index that applied these entries at least two leases ago, and then sealed everything possible."""
     driver = VerbDriver()
     for entry in entries:
         driver.apply(entry)
@@ -48,7 +48,7 @@ def sealed_driver(*entries: Entry) -> VerbDriver:
 
 
 def seal_all(driver: VerbDriver) -> int:
-    """How many ids left the table."""
+    """Seals ids. Returns the number that left the table."""
     index, store = driver.index, Store()
     driver.now_ms += 100 * LEASE_MS
     index.sweep(driver.now_ms)
@@ -77,7 +77,7 @@ def produced(*ids: int, digests: bytes = b"", wall_ms: int = 5_000) -> Produced:
 
 
 def test_ids_with_more_than_their_completion_to_answer_stay_in_the_table() -> None:
-    """Open claims, claims that can be named, payload digests, ids that an ack lets go of."""
+    """Open claims, claims that can be named, payload digests, ids that an ack drops."""
     driver = VerbDriver()
     driver.claim("open", 1, [1])
     driver.apply(produced(2, 3, digests=bytes(range(8))))
@@ -160,7 +160,7 @@ def test_rates_of_filters_never_add_up_to_more_than_the_setting() -> None:
 
 
 def test_a_run_is_idle_only_once_all_its_archives_have_retired() -> None:
-    """What is idle is removed: an archive that lives would be lost with one that does not."""
+    """An idle run is removed: a living archive in it would be lost."""
     driver = sealed_driver(Taken(name("o"), 6_000, prints(1), b""), Taken(name("p"), 8_000, prints(2), b""))
     (run,), cold = driver.index.cold.runs, driver.index.cold
     assert len(run.archives) == 2

@@ -1,4 +1,4 @@
-"""Sorted runs: what was put in is found, what was not is not, and nothing damaged is believed."""
+"""Sorted runs: inserted ids are found, others are not, and damage is always detected."""
 
 import mmap
 import os
@@ -17,7 +17,7 @@ U32 = 0xFFFF_FFFF
 
 
 def records_of(held: dict[tuple[int, int], int]) -> np.ndarray:
-    """{(tag, place): archive} as records, in no order."""
+    """Returns {(tag, place): archive} as records, unordered."""
     pairs = [(tag, place | archive << 32) for (tag, place), archive in held.items()]
     return np.array(pairs, np.uint64).reshape(-1, 2)
 
@@ -28,7 +28,7 @@ def run_of(held: dict[tuple[int, int], int], kernels: RunKernels = COMPILED, **m
 
 
 def keys_of(pairs: list[tuple[int, int]]) -> np.ndarray:
-    """As fingerprints come: above the place stand bits that do not count."""
+    """Returns keys like fingerprints: the bits above the place are ignored."""
     return np.array([(tag, place | 0xABCD << 40) for tag, place in pairs], np.uint64).reshape(-1, 2)
 
 
@@ -56,7 +56,7 @@ def test_inserted_ids_are_found_and_no_others(kernels, tag_bits, count) -> None:
 
 @pytest.mark.parametrize("kernels", KERNELS)
 def test_tags_that_are_bunched_are_found_as_well(kernels) -> None:
-    """Where a tag would stand were they even is far from where it stands."""
+    """The position of a tag is far from the position that even tags would have."""
     rng = np.random.default_rng(SEED)
     tags = {0, 1, 2**64 - 1, *(int(2.0 ** rng.uniform(0, 63.9)) for _ in range(2_000))}
     tags |= {2**63 + n for n in range(1_000)}
@@ -92,7 +92,7 @@ def test_the_callers_metadata_about_a_run_is_kept() -> None:
 
 @pytest.mark.parametrize("kernels", KERNELS)
 def test_sorting_keeps_every_record(kernels) -> None:
-    """Also where the highest 33 bits of the tags say little, and where one id has several records."""
+    """Also with uninformative high bits of the tags, and with several records of one id."""
     rng = np.random.default_rng(SEED)
     for tag_bits, count in ((2, 500), (20, 5_000), (40, 5_000), (64, 5_000), (64, 0), (64, 1)):
         tags = rng.integers(0, 1 << 64, count, dtype=np.uint64) >> np.uint64(64 - tag_bits)
@@ -111,7 +111,7 @@ def test_sorting_keeps_every_record(kernels) -> None:
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("count", [0, 1, 2, 4])
 def test_a_merge_is_that_of_dicts(kernels, count) -> None:
-    """Of one id's records in several runs the one of the lowest archive that is kept."""
+    """Among an id's records in several runs, the one with the lowest kept archive remains."""
     rng, sizes = np.random.default_rng([SEED, count]), (0, 300, 20_000) if kernels is COMPILED else (0, 300, 900)
     for tag_bits in (6, 64):
         pool = random_ids(rng, 30_000, tag_bits)
@@ -153,14 +153,14 @@ def test_a_record_of_an_unknown_archive_is_refused_in_a_merge() -> None:
 
 
 def everything(data: bytes, keys: np.ndarray) -> object:
-    """Whatever a run answers."""
+    """Returns everything that a run answers."""
     run = Run(memoryview(data))
     return run.find(keys).tolist(), run.records(0, run.blocks).tolist(), run.meta, run.size
 
 
 @pytest.mark.parametrize("count", [0, 1, 255, 700])
 def test_damage_anywhere_is_refused(count) -> None:
-    """A flipped bit wherever something is said and at random, a cut, a block of zeros or of another run."""
+    """A flipped bit in each field and at random, a cut, a block of zeros or of another run."""
     rng = np.random.default_rng([SEED, count])
     held = {pair: int(rng.integers(5)) for pair in random_ids(rng, count, 64)}
     records = sorted_records(records_of(held))
@@ -201,7 +201,7 @@ def test_two_blocks_that_changed_places_are_refused(kernels) -> None:
 
 @pytest.mark.parametrize("kernels", KERNELS)
 def test_a_damaged_block_is_met_only_where_it_is_touched(kernels) -> None:
-    """Opening reads no block; each is checked the first time, also when others were before."""
+    """Opening reads no block; each is checked at its first use, even if others were checked before."""
     rng = np.random.default_rng(SEED)
     held = dict.fromkeys(random_ids(rng, 700, 64), 1)
     records = sorted_records(records_of(held))
@@ -218,7 +218,7 @@ def test_a_damaged_block_is_met_only_where_it_is_touched(kernels) -> None:
 @pytest.mark.parametrize("damaged", range(6))
 @pytest.mark.parametrize("kernels", KERNELS)
 def test_a_damaged_block_is_met_among_many_that_are_touched_at_once(kernels, damaged) -> None:
-    """They are checked by fours; whichever of these it is, nothing is answered."""
+    """Blocks are checked in fours; a damaged one among them prevents every answer."""
     rng = np.random.default_rng(SEED)
     records = sorted_records(records_of(dict.fromkeys(random_ids(rng, 6 * 255, 64), 1)))
     whole = bytearray(b"".join(encode([records], {})))

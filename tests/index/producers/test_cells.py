@@ -1,4 +1,4 @@
-"""Every cell of the table of sequences, one test each: reached, alone, and answered as written down here again."""
+"""Every cell of the table of sequences, one test each: reached alone, and compared with a handwritten copy."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from oncegate.index.producers.decide import SequenceDecision
 from oncegate.index.producers.store import ProducerStore
 from tests.support.index.sequences import Lane, verdicts_of
 
-# The sequence that is asked for, in every cell; calls 0 and 3 of the epoch in force are decided already.
+# The requested sequence of every cell; calls 0 and 3 of the current epoch are already decided.
 IT, MORE = 10, 11
 CLAIMED, DONE, STALE, FREE = SequenceState.CLAIMED, SequenceState.DONE, SequenceState.STALE, SequenceState.FREE
 OTHER = SequenceState.DONE_OTHER
@@ -43,7 +43,7 @@ each_cell = pytest.mark.parametrize("cell", list(SEQUENCE), ids=lambda cell: f"{
 
 
 def reach(cell: tuple[SequenceState, ProducerAsker]) -> tuple[Lane, Callable[[], SequenceDecision]]:
-    """A producer whose sequence IT is in the cell's state, and the request of the cell's asker for it alone."""
+    """Returns a producer whose sequence IT is in the cell's state, and the request for IT alone by the cell's asker."""
     state, asker = cell
     lane = Lane()
     lane.register(1)
@@ -66,7 +66,7 @@ def reach(cell: tuple[SequenceState, ProducerAsker]) -> tuple[Lane, Callable[[],
     if state is SequenceState.SKIPPED:
         lane.claim(3, [MORE])
     elif not own and asker is ProducerAsker.REPEAT:
-        # Call 3 was granted nothing, so no entry tells of it; this process remembers that it was decided.
+        # Call 3 was granted nothing, so it has no entry; this process remembers that it was decided.
         lane.producer.quiet_call = 3
     call = {ProducerAsker.SAME_CALL: 3, ProducerAsker.REPEAT: 2}.get(asker, 4)
     return lane, lambda: lane.decide(call, [IT], digests=payload + np.uint32(1) if state is OTHER else None)
@@ -178,7 +178,7 @@ def test_sequences_covered_by_an_acked_watermark_are_no_gap() -> None:
 
 
 def test_sequences_skipped_by_a_request_are_out_of_order_later() -> None:
-    """A hole within one request is a row of another task as much as an offset that holds none: nobody can know."""
+    """A gap within one request may be a row of another task or an unused offset: neither is known."""
     lane = Lane()
     lane.register(1)
     lane.claim(0, [1, 3])

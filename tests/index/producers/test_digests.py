@@ -1,4 +1,4 @@
-"""Digests of payloads by sequence: another one than before is a CONFLICT, until the sequence is acked."""
+"""Digests of payloads by sequence: a different one is a CONFLICT until the sequence is acked."""
 
 import os
 import random
@@ -27,7 +27,7 @@ def known(digests: Digests) -> dict[int, int]:
 
 
 class Payloads(Lane):
-    """A producer whose sequences come with payloads; each call is granted what it may be, and completed."""
+    """A producer with payloads; each call accepts its grants and completes them."""
 
     def verdicts(self, call: int, payloads: dict[int, int]) -> list[str]:
         wanted, digests = u64(payloads), u32(payloads.values())

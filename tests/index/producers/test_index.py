@@ -1,4 +1,4 @@
-"""What entries make of producers and drivers: epochs, watermarks, what is left by whom; undone and saved as if not."""
+"""Producers and drivers by their entries: epochs, watermarks, leftovers; unchanged by undo and snapshots."""
 
 import os
 import random
@@ -24,7 +24,7 @@ SEED = int(os.environ.get("ONCEGATE_SEED", "20261121"))
 
 
 def told(store: ProducerStore) -> object:
-    """Everything that entries make, leases aside."""
+    """Returns everything that entries determine, leases excluded."""
     return told_by(pieces_of(store))
 
 
@@ -182,7 +182,7 @@ def test_after_a_rebuild_every_holder_has_a_full_lease() -> None:
 
 
 class Walk(Lane):
-    """Random entries, each of which the present state allows; calls are never given twice within an epoch."""
+    """Random entries, each of which the present state allows; no call is repeated within an epoch."""
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__()
@@ -264,7 +264,7 @@ def test_what_does_not_add_up_is_not_loaded(damage: str) -> None:
 
 
 def test_a_snapshot_of_producers_is_of_the_moment_at_which_it_began() -> None:
-    """Random entries before each of its steps, which change what is saved and what is not yet."""
+    """Random entries before each of its steps change parts that are saved and parts that are not saved yet."""
     print(f"ONCEGATE_SEED={SEED}")
     for seed in range(SEED, SEED + 25):
         walk = Walk(random.Random(seed))

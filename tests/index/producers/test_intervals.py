@@ -1,4 +1,4 @@
-"""Intervals are what a dictionary of sequences would be, in as few pieces as there can be."""
+"""Intervals equal a dictionary of sequences, in as few pieces as possible."""
 
 import os
 import random
@@ -15,7 +15,7 @@ TOP = 2**64 - 2
 
 
 def contents(intervals: Intervals) -> dict[int, int]:
-    """Every sequence with its label; AssertionError where the pieces are not in order, or could be fewer."""
+    """Returns every sequence with its label. Raises AssertionError if pieces are out of order or could be merged."""
     rows = list(zip(intervals.first.tolist(), intervals.last.tolist(), intervals.label.tolist(), strict=True))
     for (_, last, label), (first, _, next_label) in pairwise(rows):
         assert first > last

@@ -1,4 +1,4 @@
-"""A saved index that is large enough for two threads: loaded, and what is wrong in it found, as by one."""
+"""A snapshot that is large enough for two threads: it is loaded, and its errors found, as by one thread."""
 
 import os
 import struct
@@ -23,7 +23,7 @@ Pieces = dict[str, bytes]
 
 
 def entries() -> Iterator[tuple[int, Claimed | Completed]]:
-    """Claims of random ids, each second one completed."""
+    """Yields claims of random ids, every second one completed."""
     rng = np.random.default_rng(SEED)
     for call in range(IDS // BATCH):
         claim = name(f"claim {call}")
@@ -68,7 +68,7 @@ def test_two_threads_load_what_was_saved(index: ClaimIndex, pieces: Pieces) -> N
 
 
 def summed(pieces: Pieces) -> Pieces:
-    """The same with the sums that they have."""
+    """Returns the pieces with their own checksums."""
     found = {of: raw for of, raw in pieces.items() if of != "sums"}
     return found | {"sums": msgspec.json.encode({of: zlib.crc32(raw) for of, raw in found.items()})}
 
@@ -105,7 +105,7 @@ def test_of_two_slots_that_cannot_be_the_first_is_named(pieces: Pieces, monkeypa
 
 
 def load_piecewise(pieces: Pieces) -> ClaimIndex:
-    """As a start does, which never holds them all."""
+    """Loads pieces one by one, as a start does."""
     found = ClaimIndex()
     loader = ClaimsReader(found.store)
     for piece, data in pieces.items():

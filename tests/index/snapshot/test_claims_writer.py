@@ -1,4 +1,4 @@
-"""A saved index, loaded, answers as the one that was saved; what is damaged or does not add up is refused."""
+"""A restored snapshot answers like the saved index; a damaged or inconsistent one is refused."""
 
 import os
 import random
@@ -25,7 +25,7 @@ all_widths = pytest.mark.parametrize("widths", [Widths(capacity=8, segments=2), 
 
 @all_widths
 def test_a_saved_index_answers_like_the_living_one(widths: Widths) -> None:
-    """Pending changes count as applied; leases begin anew in both."""
+    """Pending changes count as applied; leases restart in both."""
     print(f"ONCEGATE_SEED={SEED}")
     for seed in range(SEED, SEED + 20):
         walk = Walk(widths, random.Random(seed))
@@ -108,7 +108,7 @@ def test_what_holds_nothing_and_cannot_be_named_is_left_out() -> None:
 
 
 def small() -> VerbDriver:
-    """A claim of three ids, one taken over, rows written in a topic, ids taken."""
+    """Returns an index with a claim of three ids, one of them taken over, with rows in a topic, and with taken ids."""
     driver = VerbDriver(NARROW)
     driver.claim("a", 1, [1, 2, 3])
     driver.now_ms += LEASE_MS
@@ -133,7 +133,7 @@ def test_a_piece_that_is_damaged_cut_or_missing_is_refused(name: str) -> None:
 
 
 def changed(pieces: Pieces, name: str, change: Callable[[bytearray], bytearray | None]) -> Pieces:
-    """One piece otherwise, and the sums as if it had been so from the start."""
+    """Returns the pieces with one changed, and checksums to match."""
     data = bytearray(pieces[name])
     data = change(data) or data
     found = {**pieces, name: bytes(data)}

@@ -1,4 +1,4 @@
-"""A snapshot in steps is of the moment at which it began, in every part of the index, whenever a part changes."""
+"""A snapshot in steps has the state at its start, in every part of the index, whenever a part changes."""
 
 import struct
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ def produced(claim: int, partition: int, first: int, fresh: bytes = b"", at_ms: 
 
 
 def committed(version: int, first: int) -> Committed:
-    """Batch `version`, two rows behind those that are there."""
+    """Returns batch `version` with two more rows."""
     what, offsets = (id16(9), 2, (Span(0, first, 2, 20),)), b"behind %d" % version
     return Committed(
         Name("a", str(version), "t"), b"r", id16(version), (), bytes(32), *what, version, offsets, b"%32d" % version
@@ -127,7 +127,7 @@ BEFORE: Sequence[Entry] = (
     SetWritten("commands", "sink", id16(2), 0),
     SetWritten("commands", "sink", id16(3), 0, IdentifiedBy.BATCHES),
 )
-# Each changes something that is there: in place, in its stead, or by taking it away.
+# Each changes something that exists: in place, by replacing it, or by removing it.
 AFTER: Sequence[Entry] = (
     TopicSet("t", b"s+", HOUR_MS, 9, 1, 1),
     TopicSet("other", b"o", 0, 0, 1),
@@ -191,7 +191,7 @@ def restored(pieces: Sequence[SnapshotPiece]) -> ShardIndex:
 
 
 def parts_of(index: ShardIndex) -> dict[str, object]:
-    """Returns what an index holds, by kind of piece, lists in one order."""
+    """Returns the content of an index by kind of piece, with sorted lists."""
     parts: dict[str, object] = {"claims": (contents(index.claims), index.claims.ids, index.claims.open_claims)}
     whole: dict[str, bytes] = {}
     for piece in index.snapshot():
@@ -225,7 +225,7 @@ def test_a_snapshot_restores_every_part() -> None:
 
 @pytest.mark.parametrize("entry", AFTER, ids=lambda entry: type(entry).__name__)
 def test_no_entry_between_the_first_step_and_the_last_is_in_the_snapshot(entry: Entry) -> None:
-    """What comes before this entry is applied before the snapshot begins: each is looked at by itself."""
+    """Earlier entries are applied before the snapshot begins: each entry is tested alone."""
     index, at = begun(), AFTER.index(entry)
     apply(index, 1_000, *AFTER[:at])
     before, steps = parts_of(index), index.snapshot_steps()

@@ -1,4 +1,4 @@
-"""Names, stages and ranges as pieces of a snapshot: small ones, of the index as it was, which make the same again."""
+"""Names, stages and ranges as small pieces of a snapshot, which reproduce the index as it was."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from oncegate.index import committed_names
 from oncegate.index.shard import ShardIndex
 
 NAMES = 60_000
-# A step encodes a piece; more at once would be a step in which nothing else is served.
+# A step encodes one piece; a larger one would block other requests.
 PIECE_BYTES_MAX = 1_100_000
 
 

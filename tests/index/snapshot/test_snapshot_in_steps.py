@@ -1,4 +1,4 @@
-"""A save that goes on while the index changes is the save that was begun; and nothing waits for it for long."""
+"""A save during changes of the index has the state at its start, and blocks nothing for long."""
 
 import os
 import random
@@ -26,7 +26,7 @@ both_kernels = pytest.mark.parametrize("compiled", [True, False], ids=["compiled
 
 
 def contents(pieces: dict[str, bytes], widths: Widths, now_ms: int, walk: Walk) -> list[object]:
-    """What an index answers that was loaded from these."""
+    """Returns the answers of an index loaded from these pieces."""
     index = loaded(pieces, widths, now_ms)
     return [*answers(index, walk.calls, walk.claims, now_ms), index.wall_ms]
 
@@ -60,7 +60,7 @@ def test_a_snapshot_has_the_state_at_its_begin(monkeypatch: pytest.MonkeyPatch, 
 
 
 def full(widths: Widths = WIDE) -> VerbDriver:
-    """Open and done claims, of ids in all segments."""
+    """Returns an index with open and completed claims, of ids in all segments."""
     driver = VerbDriver(widths)
     driver.complete(driver.claim("a", 1, range(50)).claim)
     driver.claim("b", 1, range(50, 100))
@@ -127,7 +127,7 @@ def test_a_save_is_stopped_where_a_change_is_taken_back() -> None:
 
 
 def test_a_save_is_stopped_where_rows_run_out() -> None:
-    """Requests come first: none is refused for it."""
+    """Requests come first: none is refused because of it."""
     driver = Driver(replace(WIDE, row_bits=4))
     for call in range(6):
         driver.release(driver.claim("a", call, [call]).claim)
@@ -158,7 +158,7 @@ def test_only_one_is_under_way() -> None:
 
 
 def test_no_step_goes_over_more_than_one_segment() -> None:
-    """What a request may have to wait for: rows were copied at the first, then it is a segment at a time."""
+    """The longest wait of a request: rows are copied in the first step, then one segment per step."""
     driver = full()
     steps = list(snapshot_steps(driver.index.store))
     assert len(steps) >= 8 + 3

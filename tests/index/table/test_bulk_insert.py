@@ -1,4 +1,4 @@
-"""A fold that puts many claims' ids into the table at once, against one entry after the other: nobody can tell."""
+"""Replaying many claims at once gives the same table as one entry after the other."""
 
 import os
 import random
@@ -21,7 +21,7 @@ Entries = Iterable[tuple[int, Entry]]
 
 
 def one_by_one(entries: Entries, widths: Widths, now_ms: int, compiled: bool = True) -> ClaimIndex:
-    """The fold as it would be without anything clever."""
+    """Replays entries in the simplest way."""
     index = ClaimIndex(widths, compiled)
     for position, entry in entries:
         undo = index.apply(position, entry, now_ms)
@@ -32,7 +32,7 @@ def one_by_one(entries: Entries, widths: Widths, now_ms: int, compiled: bool = T
 
 
 def held(rows: Rows) -> list[tuple[bytes, int, int, int, int, int]]:
-    """What the rows in use say, whatever their numbers are."""
+    """Returns the content of the used rows, regardless of their numbers."""
     holders, used = rows.holders, np.flatnonzero(rows.column("used"))
     names = ("state", "named", "slots", "pins", "remembered")
     numbers = zip(*(getattr(holders, of)[used].tolist() for of in names), strict=True)
@@ -40,7 +40,7 @@ def held(rows: Rows) -> list[tuple[bytes, int, int, int, int, int]]:
 
 
 def assert_alike(index: ClaimIndex, plain: ClaimIndex) -> None:
-    """To the last counter; but for dead slots, of which a table that moves at other times keeps others."""
+    """Compares two indexes to the last counter, after a sweep: dead slots depend on when a table moves."""
     assert index.contents() == plain.contents()
     for counter in ("ids", "open_claims", "takeovers", "wall_ms", "oldest_wall_ms"):
         assert getattr(index, counter) == getattr(plain, counter), counter
@@ -67,7 +67,7 @@ def test_a_life_is_folded_as_it_would_be_one_by_one(room: int, compiled: bool) -
 
 
 def claims_of(ids: np.ndarray, batch: int) -> list[tuple[int, Entry]]:
-    """Claims of so many ids each, every one completed but the tenth and the twentieth, which are released."""
+    """Returns claims of `batch` ids each, all completed except the tenth and the twentieth, which are released."""
     entries: list[Entry] = []
     for call in range(len(ids) // batch):
         part = ids[call * batch : (call + 1) * batch].tobytes()
@@ -92,7 +92,7 @@ def test_two_threads_fold_what_one_would() -> None:
 
 
 def test_an_id_that_two_claims_were_granted_is_the_later_ones() -> None:
-    """As no gateway writes it; whoever does is told no more than that."""
+    """No gateway writes such entries; the result is only consistent."""
     both = fingerprints([1, 2, 3]).tobytes()
     grants = [Claimed(name(claim), name("a"), call, name("?"), 1, 1, both, b"") for call, claim in enumerate("bc")]
     entries: list[tuple[int, Entry]] = list(enumerate([*grants, Probe(1), Completed(name("c"), 2)], 1))

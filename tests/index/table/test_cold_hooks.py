@@ -1,4 +1,4 @@
-"""What the cold tier is built on: slots of chosen rows copied, and rows that hold ids which have no slot."""
+"""The basis of the cold tier: copied slots of chosen rows, and rows of ids without a slot."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ both_kernels = pytest.mark.parametrize("kernels", [COMPILED, PLAIN], ids=["compi
 
 
 def ids_of(row: int, count: int = 3) -> np.ndarray:
-    """Ids of one segment of two; by row, different ones."""
+    """Returns ids of one segment of two, different for each row."""
     numbers = np.arange(count, dtype=np.uint64) * np.uint64(2) + np.uint64(100 * row)
     return np.stack([numbers, numbers << np.uint64(20)], axis=1)
 
@@ -47,7 +47,7 @@ def filled(kernels: Kernels, *rows: int) -> tuple[Slots, Holders]:
 
 
 def take(kernels: Kernels, slots: Slots, holders: Holders, ids: np.ndarray, who: tuple, cold: np.ndarray) -> tuple:
-    """The actions a take is told, and what they rest on."""
+    """Returns the actions of a take, and the position on which they depend."""
     rules = Rules(np.array(list(actions(TAKE)), np.uint8), np.zeros(len(Action), np.uint8))
     n = len(ids)
     answers = Answers(*(np.zeros(n, kind) for kind in (np.uint8, np.uint8, np.uint32, np.uint8)))

@@ -1,4 +1,4 @@
-"""Slots that are let go of are empty at once, and every other id is found as before."""
+"""Dropped slots are empty at once, and every other id is found as before."""
 
 import os
 
@@ -20,7 +20,8 @@ Told = dict[tuple[int, int], tuple[int, int]]
 
 
 def crowded(kernels: Kernels, rng: np.random.Generator) -> tuple[Slots, Holders, Told]:
-    """Two nearly full segments whose chains begin at few places, the last ones too, so that many go round the end."""
+    """Returns two nearly full segments whose chains begin at few positions, some at the end, so that many wrap
+    around."""
     count = int(2 * CAPACITY * 0.8)
     places = rng.choice(np.array([0, 1, 2, 15, 29, 30, 31], np.uint64), count) << np.uint64(27)
     ids = np.stack([np.arange(count, dtype=np.uint64), places + np.arange(count, dtype=np.uint64)], axis=1)
@@ -40,7 +41,7 @@ def crowded(kernels: Kernels, rng: np.random.Generator) -> tuple[Slots, Holders,
 
 
 def held(slots: Slots, told: Told) -> Told:
-    """Of these ids, what is found of them."""
+    """Returns the row and digest of those ids that are found."""
     found = {}
     for tag, place in told:
         segment = segment_of(np.uint64(tag), 2)

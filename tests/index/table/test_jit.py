@@ -1,4 +1,4 @@
-"""What numba keeps between processes is taken for stale when any file has changed that is compiled into it."""
+"""numba's cache is stale when any file that is compiled into it has changed."""
 
 import ast
 import importlib
@@ -13,7 +13,7 @@ import oncegate
 from oncegate.index.table.jit import SOURCES, digest_of
 
 PACKAGE = Path(inspect.getfile(oncegate)).parent
-# Shows what `find` finds, and whether the machine code came out of the cache.
+# Prints the result of `find`, and whether the machine code came from the cache.
 SHOWS = """
 import numpy as np
 from oncegate.index.table.kernels import COMPILED
@@ -22,7 +22,7 @@ COMPILED.demand(np.full((3, 2), 1, np.uint64), np.uint64(255), counts)
 print(counts.tolist(), sum(COMPILED.demand.stats.cache_hits.values()))
 """
 
-# What requests bring, after all was compiled: does a kernel meet arguments of types that it was not compiled for?
+# Makes requests after everything was compiled, to find kernels with arguments of other types.
 SERVES = """
 import numpy as np
 from oncegate.core.entries.kinds import Claimed, Completed
@@ -59,7 +59,7 @@ def test_no_request_waits_for_the_compiler() -> None:
 
 
 def imported(name: str) -> set[str]:
-    """The package's own modules that a module imports from."""
+    """Returns the package's own modules that a module imports from."""
     tree = ast.parse(inspect.getsource(importlib.import_module(name)))
     return {
         node.module
@@ -88,7 +88,7 @@ def run(folder: Path) -> str:
 
 
 def test_an_edited_helper_of_another_file_is_recompiled(tmp_path: Path) -> None:
-    """The file of the kernel itself is the same, byte for byte and by its time."""
+    """The file of the kernel itself is unchanged, including its time."""
     for name in ("core", "index"):
         shutil.copytree(PACKAGE / name, tmp_path / "oncegate" / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("__init__.py", "arraytypes.py", "compilation.py"):
@@ -98,7 +98,7 @@ def test_an_edited_helper_of_another_file_is_recompiled(tmp_path: Path) -> None:
     old, new = "np.int64(tag & np.uint64(segments - 1))", "np.int64(tag + np.uint64(1) & np.uint64(segments - 1))"
     assert helper.read_text().count(old) == 1
     helper.write_text(helper.read_text().replace(old, new))
-    # As good as one that names classes of the version before: it cannot be read to its end.
+    # Like a cache that names classes of the previous version: it cannot be read to its end.
     for index in (tmp_path / "cache").rglob("*.nbi"):
         index.write_bytes(index.read_bytes()[:-20])
     assert run(tmp_path) == "[0, 0, 3, 0] 0"

@@ -1,4 +1,4 @@
-"""The compiled kernels against their uncompiled selves, on random input; widths, chains and rows as nasty as can be."""
+"""The compiled kernels against the uncompiled ones, on random input with extreme widths, chains and rows."""
 
 import os
 
@@ -24,7 +24,7 @@ from oncegate.index.table.rows import LIVE
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 ROWS = 12
-# Nothing is known of where ids are.
+# Without hints about the slots.
 UNTOLD = np.empty((0, 2), np.uint64), np.empty(0, np.int64)
 
 
@@ -44,26 +44,26 @@ def random_holders(rng: np.random.Generator) -> Holders:
 
 
 def random_ids(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Few tags and few places, high bits set, so that every comparison matters."""
+    """Returns ids with few tags and few places and high bits set, so that every comparison matters."""
     tags = rng.integers(0, 4, count, dtype=np.uint64) | np.uint64(0xFFFF_0000_0000_0000)
     places = rng.integers(0, 6, count, dtype=np.uint64) | np.uint64(0x8000_0000_FFFF_FF00)
     return np.ascontiguousarray(np.stack([tags, places], axis=1))
 
 
 def empty_slots(capacity: int, segments: int = 2, keeping: bool = False) -> Slots:
-    """Segments of `capacity` slots each, with room to grow to 256; `keeping`: digests of payloads."""
+    """Returns segments of `capacity` slots each, with room to grow to 256. `keeping`: with digests of payloads."""
     base, used, digests = np.arange(segments) * 256, np.zeros(segments, np.int64), np.zeros(256 * segments, np.uint32)
     words, capacities = np.zeros((256 * segments, 2), np.uint64), np.full(segments, capacity)
     return Slots(words, base, capacities, used, digests if keeping else NO_DIGESTS)
 
 
 def some_digests(rng: np.random.Generator, slots: Slots, count: int) -> np.ndarray:
-    """Few different ones, and none; no elements where none are kept."""
+    """Returns a few distinct digests and zeros; an empty array if none are kept."""
     return rng.integers(0, 4, count, dtype=np.uint32) if len(slots.digests) else NO_DIGESTS
 
 
 def move(kernels: Kernels, slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: bool) -> list[int]:
-    """Rows freed and slots left out, in numbers; then the rows."""
+    """Moves a segment. Returns the number of freed rows and of dropped slots, then the rows."""
     used = int(slots.used[segment])
     hand, freed, digests = np.zeros((used + 1, 2), np.uint64), *np.zeros((2, used + 1), np.uint32)
     free, dropped = kernels.move(slots, segment, capacity, holders, sweeping, hand, digests, freed)
@@ -71,12 +71,12 @@ def move(kernels: Kernels, slots: Slots, segment: int, capacity: int, holders: H
 
 
 def rows_by_id(slots: Slots) -> dict[tuple[int, int], int]:
-    """What the slots say, wherever they stand."""
+    """Returns the row of each id, regardless of slots."""
     return {id_: row for id_, (row, _) in told_by_id(slots).items()}
 
 
 def told_by_id(slots: Slots) -> dict[tuple[int, int], tuple[int, int]]:
-    """The row of each id, and the digest of its payload."""
+    """Returns the row of each id, and the digest of its payload."""
     found = {}
     for base, capacity in zip(slots.base, slots.capacity, strict=True):
         for at, (tag, held) in enumerate(slots.words[base : base + capacity].tolist(), base):
@@ -87,7 +87,7 @@ def told_by_id(slots: Slots) -> dict[tuple[int, int], tuple[int, int]]:
 
 
 def one_run(kernels: Kernels, seed: int) -> list[object]:
-    """Insert, ask, take back, move, all at random; everything that came out of it."""
+    """Inserts, looks up, undoes and moves at random. Returns all results."""
     rng = np.random.default_rng(seed)
     mask = np.uint64(0xFFFF if rng.random() < 0.5 else 0xFFFF_FFFF_FFFF_FFFF)
     slots, holders, out = empty_slots(64, keeping=bool(seed % 2)), random_holders(rng), []
@@ -113,7 +113,7 @@ def one_run(kernels: Kernels, seed: int) -> list[object]:
 
 
 def retired_and_saved(kernels: Kernels, rng: np.random.Generator, slots: Slots, holders: Holders) -> list[object]:
-    """The loops over rows and whole segments."""
+    """Runs the loops over rows and whole segments."""
     numbers, given = rng.permutation(ROWS).astype(np.uint32), np.zeros((200, 2), np.uint64)
     digests = np.zeros(200, np.uint32)
     numbers[rng.random(ROWS) < 0.3] = NO_ROW
@@ -163,7 +163,7 @@ def test_compiled_and_plain_kernels_do_the_same(part: int) -> None:
 
 
 def what_was_found(slots: Slots, ids: np.ndarray, mask: np.uint64) -> np.ndarray:
-    """What `decide` tells of where ids are, or would be."""
+    """Returns the hints of `decide` about the slots of ids."""
     found = []
     for tag, place in ids:
         segment = int(tag) & 1
@@ -213,7 +213,7 @@ def test_moving_leaves_out_the_dead_but_for_those_that_may_come_back(kernels: Ke
 @both_kernels
 @pytest.mark.parametrize("sweeping", [False, True])
 def test_a_segment_that_moved_has_every_id_where_it_is_looked_for(kernels: Kernels, sweeping: bool) -> None:
-    """Crowded ones: nearly full, chains that go round the end, places at either end."""
+    """Crowded segments: nearly full, chains that wrap around, positions at either end."""
     print(f"ONCEGATE_SEED={SEED}")
     rng = np.random.default_rng(SEED)
     for _ in range(200):
@@ -241,7 +241,7 @@ def test_a_segment_that_moved_has_every_id_where_it_is_looked_for(kernels: Kerne
 
 @both_kernels
 def test_hints_about_the_slots_change_nothing_but_the_time(kernels: Kernels) -> None:
-    """Ids that were told of end in one empty slot, or were put since, or are others than those asked for."""
+    """Hints may share an empty slot, be outdated by later inserts, or belong to other ids."""
     print(f"ONCEGATE_SEED={SEED}")
     rng, mask = np.random.default_rng(SEED), np.uint64(0xFFFF)
     for _ in range(100):
@@ -262,7 +262,7 @@ def test_hints_about_the_slots_change_nothing_but_the_time(kernels: Kernels) -> 
 @both_kernels
 @pytest.mark.parametrize("count", [0, 1, 2, 40, 300])
 def test_repeats_are_found_at_every_position(kernels: Kernels, count: int) -> None:
-    """Ids of few places, so that many share a bit; ids at random; one id over and over."""
+    """Ids of few places, so that many share a bit; random ids; one id repeatedly."""
     print(f"ONCEGATE_SEED={SEED}")
     rng = np.random.default_rng(SEED)
     anywhere = rng.integers(0, 1 << 64, (count, 2), dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""Segments grow and sweep alone, each where it stands: what that costs a request, and that nobody notices."""
+"""Segments grow and are swept alone and in place: the cost for a request, and unchanged answers."""
 
 import errno
 import mmap
@@ -21,7 +21,7 @@ SEGMENTS = Widths().segments
 
 
 def claim_at_random(driver: Driver, rng: np.random.Generator, calls: range, ids: int) -> Iterator[int]:
-    """Claims of random ids; how many segments moved for each."""
+    """Claims random ids. Yields the number of segments moved by each claim."""
     for call in calls:
         before = driver.index.store.table.moves
         driver.claim("a", call, rng.integers(0, 1 << 62, ids).tolist())

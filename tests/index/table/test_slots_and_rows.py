@@ -1,4 +1,4 @@
-"""Dead slots, moved tables, rows handed out again: what must never show in an answer."""
+"""Dead slots, moved tables, reused rows: none of them may show in an answer."""
 
 import os
 import random
@@ -15,7 +15,7 @@ SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 
 
 class ChainDriver(Driver):
-    """Every id has the same place in the same segment, so that all stand in one chain."""
+    """Gives every id the same place in the same segment, so that all are in one chain."""
 
     fingerprints = staticmethod(lambda numbers: np.array([(number << 8, 3) for number in numbers], np.uint64))
 
@@ -72,7 +72,7 @@ def test_a_row_is_reused_only_when_no_slot_names_it() -> None:
 
 
 def answers(driver: Driver, calls: list[tuple[str, int, list[int]]], numbers: range) -> list[object]:
-    """Everything that can be asked of an index: each call again, a new call of each token, a stranger, each claim."""
+    """Returns all answers of an index: repeated calls, a new call of each token, a stranger's, each claim."""
     index, now_ms, found = driver.index, driver.now_ms, []
     for token, call, ids in [*calls, *((token, 99, list(numbers)) for token in "abc"), ("x", 1, list(numbers))]:
         asked = driver.decide(token, call, ids, asks=numbers)
@@ -105,7 +105,7 @@ def test_no_answer_changes_by_a_sweep_or_by_more_room(widths: Widths) -> None:
 
 
 def full_of_open_claims() -> Driver:
-    """All 255 rows of an 8-bit width but one hold an open claim."""
+    """Returns an index in which all 255 rows of an 8-bit width except one have an open claim."""
     driver = Driver(NARROW)
     for number in range(254):
         driver.claim("a", number, [number])

@@ -1,4 +1,4 @@
-"""Keys: what is kept of them, who may do what with one, and how soon a changed file counts."""
+"""Keys: their stored form, their rights, and how soon a changed file applies."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ from oncegate.transports.access.rights import CALLS, Role
 
 
 class Events:
-    """An observer that keeps the names of what it is told."""
+    """An observer that records event names."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -27,7 +27,7 @@ class Events:
 
 
 class Keyed:
-    """A file of keys, the access by it, and a clock to turn."""
+    """A file of keys, the access by it, and a manual clock."""
 
     def __init__(self, folder: Path) -> None:
         self.path, self.clock, self.events = folder / "keys.json", FakeClock(), Events()
@@ -157,7 +157,7 @@ def test_a_revoked_key_is_refused_and_a_new_one_taken_a_second_later_without_a_r
 def test_a_key_that_is_revoked_while_the_file_is_read_is_refused_a_second_later(
     keyed: Keyed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file that was looked at is not the file that is there when the reading ends."""
+    """The file that was checked differs from the file that is there when the reading ends."""
     stays, leaked = keyed.add("stays", Role.WRITE), keyed.add("leaked", Role.WRITE)
     found, read = keyed.open(), keys.read
 

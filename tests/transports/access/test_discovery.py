@@ -1,5 +1,5 @@
-"""An issuer's keys found by its name alone, from a real HTTP server: whose configuration counts, for how long, and what
-becomes of tokens while it is away."""
+"""An issuer's keys found by its name, from a real HTTP server: the configuration used, for how long, and the tokens
+while the issuer is unavailable."""
 
 import socket
 import threading
@@ -30,7 +30,7 @@ CONFIGURATION = "/realm/.well-known/openid-configuration"
 
 
 class Gate:
-    """Access by the tokens of an issuer that is asked for its keys, on a clock that is turned by hand."""
+    """Access by tokens of an issuer that is asked for its keys, on a manual clock."""
 
     def __init__(self, issuer: str) -> None:
         self.clock, self.heard = FakeClock(), EventWaiter()
@@ -181,7 +181,7 @@ def test_an_issuer_that_is_down_at_the_start_is_asked_until_it_answers(published
 
 
 def test_an_issuer_that_never_ends_its_answer_is_abandoned_and_asked_again() -> None:
-    """Its connections stay open, and the clock of the gateway alone goes on."""
+    """Its connections stay open, and only the gateway's clock advances."""
     asked = threading.Semaphore(0)
     open_ones: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -246,7 +246,7 @@ def test_a_reading_that_was_given_up_and_ends_late_leads_back_to_no_older_addres
 def test_a_reading_that_was_given_up_and_fails_late_is_no_failure_of_the_newest(
     published: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tokens of keys that the issuer does not have are refused, and not told to come again."""
+    """Tokens with keys that the issuer does not have are refused, without a retry."""
     late, begun, fetched = threading.Event(), threading.Event(), discovery.fetched
 
     def hangs(address: str) -> bytes:

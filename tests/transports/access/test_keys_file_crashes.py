@@ -1,4 +1,4 @@
-"""The file of keys after a power failure at any moment: the old keys or the new ones, and the new once written."""
+"""The file of keys after a power failure at any moment: the old keys or the new ones, and the new ones once written."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tokens of an issuer: which are taken, what they allow, and how soon new and withdrawn keys count."""
+"""Tokens of an issuer: the accepted ones, their rights, and how soon new and withdrawn keys apply."""
 
 import base64
 import hmac
@@ -32,7 +32,7 @@ RULES = TokenRules(URL, AUDIENCE, ("RS256", "ES256"), "oncegate_roles", "oncegat
 
 
 class Gate:
-    """Access by tokens alone, whose clock is turned by hand."""
+    """Access by tokens only, on a manual clock."""
 
     def __init__(self, source: str, rules: TokenRules = RULES, clock: FakeClock | None = None) -> None:
         self.clock, self.heard = clock or FakeClock(), EventWaiter()
@@ -175,7 +175,7 @@ def encoded(part: object) -> str:
 
 
 def by_secret(text: str, secret: bytes) -> str:
-    """A token that is signed by a public key taken for a secret; the library itself refuses to make one."""
+    """Returns a token signed with a public key as a secret, which the library itself refuses to make."""
     signature = hmac.digest(secret, text.encode(), "sha256")
     return f"{text}.{base64.urlsafe_b64encode(signature).rstrip(b'=').decode()}"
 
@@ -250,7 +250,7 @@ def test_a_file_of_keys_that_changes_counts_a_second_later_and_a_broken_one_chan
     del issuer.published[0]
     file.write_bytes(issuer.document + b"\n")
     gate.clock.advance(1_000)
-    assert "does not publish" in gate.says(old)  # also one that was remembered
+    assert "does not publish" in gate.says(old)  # also a remembered one
 
 
 def test_a_new_key_at_a_url_is_asked_for_once_and_its_token_taken_then(published: Published) -> None:
@@ -283,7 +283,7 @@ def test_a_withdrawn_key_at_a_url_counts_no_longer_than_the_refresh(published: P
     assert gate.refusal(old) is None
     del issuer.published[0]
     gate.clock.advance(REFRESH_MS)
-    gate.refusal(old)  # has it read
+    gate.refusal(old)  # starts a reading
     gate.heard.wait("issuer_keys_read", 2)
     gate.clock.advance(ASK_AGAIN_MS - 1)
     assert "does not publish" in gate.says(old)
@@ -292,7 +292,7 @@ def test_a_withdrawn_key_at_a_url_counts_no_longer_than_the_refresh(published: P
 def test_keys_that_come_after_their_reading_was_given_up_bring_no_withdrawn_key_back(
     published: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first answer is cut after a minute's silence, and arrives when a newer one is in force."""
+    """The first answer is abandoned after a minute's silence, and arrives after a newer one."""
     issuer, late, begun, readings = published.issuer, threading.Event(), threading.Event(), list[threading.Thread]()
     issuer.rotate()
     old, both, fetched = issuer.token(issuer.keys[0], exp=issuer.now_s + 3_600), issuer.document, issuer_keys.fetched

@@ -1,4 +1,4 @@
-"""Arrow streams from strangers: whole and plain, or refused before they can do harm."""
+"""Arrow streams from untrusted clients: complete and plain, or refused before they can do harm."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Ids in each encoding: null, empty and oversized ones are refused with their places; columns join injectively."""
+"""Ids in each encoding: null, empty and oversized ones are refused with their positions; columns join injectively."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A member that is there twice in one object is found and nothing else is, whatever stands in strings around it."""
+"""Duplicate members of an object are found, and nothing else is, whatever the surrounding strings contain."""
 
 import json
 import random
@@ -16,7 +16,7 @@ PIECES = ["x", "\\", '"', ":", ",", "{", "}", "[", "]", "é", "\n", "\U0001f600"
 
 
 def text(rng: random.Random) -> str:
-    """A string of any length, so that its quotes and escapes stand at any place of eight bytes."""
+    """Returns a string of any length, so that its quotes and escapes are at any offset of eight bytes."""
     return "".join(rng.choices(PIECES, k=rng.randrange(20)))
 
 
@@ -30,7 +30,7 @@ def value(rng: random.Random, depth: int) -> Any:
 
 
 class Members(list[tuple[str, Any]]):
-    """The members of an object, which may be there twice."""
+    """The members of an object, possibly with duplicates."""
 
 
 def written(item: Any, rng: random.Random) -> str:
@@ -88,7 +88,7 @@ def test_what_ends_in_the_middle_is_left_to_the_reader(body: bytes) -> None:
 
 
 def test_unmatched_closing_brackets_hide_no_depth() -> None:
-    """It would be written behind the end of what is kept of each object around."""
+    """The scan would write beyond the end of the stack of open objects."""
     deep = json_scan.DEPTH_MAX + 3
     with pytest.raises(BadRequest, match="nested more than"):
         json_scan.check(b"]" * deep + b"{" * deep + b":", Limits())

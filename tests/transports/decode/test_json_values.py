@@ -1,4 +1,4 @@
-"""JSON values and Arrow arrays: what is taken is read back, what would change is refused with its place."""
+"""JSON values and Arrow arrays: accepted values are read back unchanged, others are refused with their position."""
 
 import math
 import re
@@ -44,7 +44,7 @@ def refused(values: list[Any], kind: Any) -> bool:
 
 
 def number_read(text: str) -> Any:
-    """A number as a body of JSON brings it."""
+    """Decodes a number as a JSON body does."""
     return decoded(f'{{"records":[{{"a":{text}}}]}}'.encode(), msgspec.json.Decoder(dict[str, Any]), Limits())[
         "records"
     ][0]["a"]
@@ -325,7 +325,7 @@ def typed(kinds: Any) -> Any:
 
 
 def of_kind(kind: Any) -> Any:
-    """Values that have the shape of a type, most of the time."""
+    """Returns values that mostly have the shape of a type."""
     if pa.types.is_struct(kind):
         names = {field.name: of_kind(field.type) for field in kind}
         return st.none() | st.fixed_dictionaries({}, optional={**names, "x": st.none()} if len(names) > 2 else names)
@@ -340,7 +340,7 @@ CASES = typed(st.sampled_from(LEAVES)).flatmap(
 
 
 def same(written: Any, read: Any, kind: Any) -> bool:
-    """Whether both say the same of a value of this type, by JSON's own words and Python's exact arithmetic."""
+    """Returns whether two values of this type are equal, by JSON's text and Python's exact arithmetic."""
     if written is None or read is None:
         return written is read
     if pa.types.is_struct(kind):
@@ -374,7 +374,7 @@ def test_whatever_is_sent_is_read_back_or_refused_whatever_is_beside_it(case: tu
     try:
         read = read_back(array)
     except (OverflowError, ValueError):
-        return  # a time beyond Python's, which a read answers 406
+        return  # a time beyond Python's, to which a read answers 406
     assert all(same(one, other, kind) for one, other in zip(good, read, strict=True)), (good, read)
     assert array_of(read, kind).equals(array)
     for start, end in pairwise(range(len(good))):

@@ -1,4 +1,4 @@
-"""Payloads in each encoding: the same payload is the same digest in all; what cannot be one is refused."""
+"""Payloads in each encoding: equal payloads have equal digests in all of them; invalid ones are refused."""
 
 import itertools
 from typing import Any
@@ -14,7 +14,7 @@ from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, Http, Reply, open
 from tests.support.packed import read_claim_packed
 
 PRODUCE = "/v1/namespaces/default/topics/t/records:produce"
-# Ids and payloads that every encoding can carry: 16 bytes that are text.
+# Ids and payloads that every encoding can carry: 16 bytes of text.
 IDS = [f"{n:016}" for n in range(4)]
 SAME, OTHER = "the same payload", "another payload."
 
@@ -26,7 +26,7 @@ def body_of(media: str, ids: list[str], beside: list[str]) -> bytes:
 
 
 async def claim(http: Http, media: str, ids: list[str], beside: list[str], **more: str) -> Reply:
-    """Claimed by a token of its own, answered as JSON."""
+    """Claims ids with a token of its own, and gets JSON."""
     if media == JSON:
         return await http.post_json(CLAIM, {"token": token(), "call": 0, "ids": ids, "payloads": beside})
     named = {"Oncegate-Payloads": "1"} if media == PACKED else {"Oncegate-Digest-Cols": "what%20it%20is"}

@@ -1,4 +1,4 @@
-"""Sequences in each encoding at their bounds: one, as many as a request may have, the greatest that there is."""
+"""Sequences in each encoding at their bounds: one, the maximal number, the greatest value."""
 
 import numpy as np
 import pyarrow as pa

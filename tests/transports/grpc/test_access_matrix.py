@@ -1,4 +1,4 @@
-"""Every method, asked by everyone there is: nobody, a stranger, two tenants, each role alone."""
+"""Every method, called by every kind of caller: anonymous, a stranger, two tenants, each role alone."""
 
 import io
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ METHODS = dict(paths())
 
 @asynccontextmanager
 async def tenants(folder: Path) -> AsyncIterator[tuple[Both, dict[str, str]]]:
-    """A gateway that asks for keys, with two tenants' namespaces, and a key for each role of each."""
+    """A gateway that requires keys, with two tenants' namespaces, and a key for each role of each."""
     texts = write_keys(folder / "keys.json")
     async with both(keys=folder / "keys.json") as doors:
         for name in THERE:
@@ -36,7 +36,7 @@ async def tenants(folder: Path) -> AsyncIterator[tuple[Both, dict[str, str]]]:
 
 
 async def cell(doors: Both, path: str, namespace: str, *credentials: str) -> tuple[str, str]:
-    """UNAUTHENTICATED, PERMISSION_DENIED, or that it was admitted, and then in which words; no call has good fields."""
+    """Returns UNAUTHENTICATED, PERMISSION_DENIED, or the error of an admitted call; no call has valid fields."""
     message = METHODS[path].message(namespace=namespace).SerializeToString()
     shown = tuple(("authorization", credential) for credential in credentials)
     with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -118,14 +118,14 @@ def grpc_code(status: Status) -> str:
 
 
 def test_every_method_of_the_proto_is_in_the_table() -> None:
-    """A method that is served and has no row would be open to everybody."""
+    """A served method without a row would be open to all."""
     found = {f"/{s.full_name}/{m.name}" for s in pb.DESCRIPTOR.services_by_name.values() for m in s.methods}
     assert {*METHODS, STREAM} == found
     assert set(REQUESTS) == {field.name for field in pb.StreamClaimsRequest.DESCRIPTOR.fields}
 
 
 def test_acks_need_the_role_of_drivers_forgetting_that_of_admins_and_all_else_that_of_writers() -> None:
-    """By hand: a slip in the table would else agree with itself."""
+    """By hand, because a mistake in the table would otherwise agree with itself."""
     needs = {path.rpartition("/")[2]: CALLS[method.call].roles for path, method in METHODS.items()}
     roles = {"RegisterDriver": Role.ACK, "Ack": Role.ACK, "ForgetIdSet": Role.ADMIN}
     assert needs == {name: {roles.get(name, Role.WRITE)} for name in needs}

@@ -1,4 +1,4 @@
-"""Claims over gRPC: the verdicts and the errors are HTTP's, whichever door a call comes through."""
+"""Claims over gRPC: the verdicts and errors are those of HTTP."""
 
 import json
 from typing import Any
@@ -84,7 +84,7 @@ async def test_sets_of_ids_and_batches_count_as_over_http() -> None:
         assert verdicts(await doors.claim(A, token=OTHER, call=1, id_set="invoices")) == ["BUSY"]
 
 
-# By name: the call, its message, and how the same looks over HTTP.
+# By name: the call, its message, and the same request over HTTP.
 REFUSED: dict[str, tuple[str, Any, bytes]] = {
     "no such namespace": (
         "Claim",
@@ -214,7 +214,7 @@ def test_each_kind_of_failure_has_a_code() -> None:
 
 
 async def test_a_refusal_that_quotes_long_names_keeps_its_code() -> None:
-    """Metadata of more than 8 KiB the client's library refuses, by a status that says nothing of the refusal."""
+    """The client's library refuses metadata of more than 8 KiB, with a status that hides the refusal."""
     rows = stream(pa.record_batch({"id": ["x"]}))
     async with both() as doors:
         for name in ("n" * 20_000, "é" * 20_000):

@@ -1,4 +1,4 @@
-"""The gRPC door: calls that are left or late, a stop with calls on their way, and what it tells tools."""
+"""The gRPC server: cancelled and late calls, a stop during calls, and reflection for tools."""
 
 import asyncio
 from typing import Any

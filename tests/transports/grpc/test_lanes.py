@@ -1,4 +1,4 @@
-"""Lanes over gRPC: with what a client writes, what is told as written, and what it acks."""
+"""Lanes over gRPC: the opening, the sequences reported as written, and acks."""
 
 from types import SimpleNamespace
 from typing import Any

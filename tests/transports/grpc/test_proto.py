@@ -1,7 +1,9 @@
-"""The .proto keeps the rules of its trade and what callers rely on, and the page's examples run.
+"""The .proto follows its conventions and stays compatible with callers, and the page's examples run.
 
-What callers rely on stands in tests/golden/grpc; after an addition, from the root:
-buf build service/proto --exclude-source-info -o -#format=json | python -m json.tool > tests/golden/grpc/gateway.json
+The baseline is in tests/golden/grpc. After an addition, run this in the root:
+
+    buf build service/proto --exclude-source-info -o -#format=json |
+        python -m json.tool > tests/golden/grpc/gateway.json
 """
 
 import asyncio
@@ -70,7 +72,7 @@ def test_an_addition_breaks_no_client(tmp_path: Path) -> None:
 
 
 def breaking(folder: Path) -> str:
-    """What of a folder's .proto breaks callers of the baseline; an empty text: nothing."""
+    """Returns the differences of a folder's .proto that break callers of the baseline; "" if there are none."""
     command = ["buf", "breaking", "--against", str(BASELINE)]
     found = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert found.returncode in (0, 100), found.stderr

@@ -1,4 +1,4 @@
-"""Claims on a stream: answers keep the order of requests, refusals stand among them, and no stream stalls anybody."""
+"""Claims on a stream: answers and refusals keep the order of requests, and no stream blocks another."""
 
 import asyncio
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def claim(ids: bytes, call: int = 0, token: bytes = TOKEN, **more: Any) -> pb.St
 
 
 def said(answer: pb.StreamClaimsResponse) -> str:
-    """The first verdict of a claim, else what a refusal's code is, else what it answers."""
+    """Returns the first verdict of a claim, the code of a refusal, or the kind of another answer."""
     if answer.WhichOneof("answer") == "claim":
         return BY_BYTE[answer.claim.verdicts[0]].verdict.name
     if answer.WhichOneof("answer") == "refusal":
@@ -184,7 +184,7 @@ async def test_a_message_that_is_too_long_is_refused_unread() -> None:
 
 
 async def refused(read: Callable[[], Any], reason: str) -> None:
-    """The stream ends with this refusal."""
+    """Checks that the stream ends with this refusal."""
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await read()
     assert refusal_of(caught.value).info.reason == reason

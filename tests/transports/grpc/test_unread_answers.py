@@ -1,4 +1,4 @@
-"""Answers over gRPC that their callers do not take: counted until then, and given back when the caller goes."""
+"""Answers over gRPC that their callers do not read: counted until then, and released when the caller disconnects."""
 
 import struct
 
@@ -12,16 +12,16 @@ from tests.support.grpc_app import both
 from tests.support.http2_frames import DATA, END_HEADERS, END_STREAM, HEADERS, SETTINGS, Peer, call, frame
 from tests.support.memory_gateway import wait_until
 
-# Below the window that a server offers from the first: more than that a peer may not send at once.
+# Below the initial window of a server: a peer may not send more at once.
 IDS = 1_000
 CLAIM, STREAM = "/oncegate.v1.ClaimService/Claim", "/oncegate.v1.ClaimService/StreamClaims"
-# A peer that offers no room for what it asked for (RFC 9113, 6.5.2).
+# A peer that offers no window for answers (RFC 9113, 6.5.2).
 NO_WINDOW = frame(SETTINGS, 0, 0, struct.pack(">HI", 0x4, 0))
 PIECE = 16_000
 
 
 def asked(path: str, body: bytes, stream: int) -> bytes:
-    """A call whose message comes in frames of DATA; of a stream it is the first of many."""
+    """Encodes a call whose message is split into DATA frames; on a stream it is the first message of many."""
     message = b"\x00" + struct.pack(">I", len(body)) + body
     pieces = [message[at : at + PIECE] for at in range(0, len(message), PIECE)]
     frames = [frame(DATA, 0, stream, piece) for piece in pieces]

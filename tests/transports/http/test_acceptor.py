@@ -1,4 +1,4 @@
-"""How connections are accepted: all that wait at once, where there is room for them."""
+"""The acceptor: all waiting connections at once, as far as there is room."""
 
 import asyncio
 import errno
@@ -17,7 +17,7 @@ COUNT, FULL, SHED = 40, b"there is no room", b"the wait is too long"
 
 
 class Made(asyncio.Protocol):
-    """Counts the connections that are made, and keeps what was read of them before."""
+    """Counts the connections that are made, and keeps the bytes read before."""
 
     count = 0
     begun: ClassVar[list[bytes]] = []
@@ -40,7 +40,7 @@ async def accepting(
     sock: socket.socket | None = None,
     shed: Callable[[bytes], bytes | None] | None = None,
 ) -> AsyncIterator[list[socket.socket]]:
-    """Yields `COUNT` connections that wait before the acceptor accepts the first; `shed`: they are checked by it."""
+    """Yields `COUNT` connections that wait before the acceptor accepts the first. `shed`: the check of them."""
     Made.count = 0
     Made.begun.clear()
     with socket.socket() if sock is None else sock as listener:
@@ -63,7 +63,7 @@ async def accepting(
 
 async def test_all_connections_that_wait_are_accepted_in_one_turn_of_the_loop() -> None:
     async with accepting():
-        await run_ready_tasks(6)  # one in which they are accepted, and those in which they are made
+        await run_ready_tasks(6)  # one turn to accept them, and the turns to make them
         assert Made.count == COUNT
 
 
@@ -77,7 +77,7 @@ async def test_connections_without_room_are_answered_whole_and_none_is_reset() -
 
 
 class Failing(socket.socket):
-    """A socket whose system has no descriptor left, at first."""
+    """A socket whose system is out of descriptors, at first."""
 
     failures = 1
 

@@ -1,4 +1,5 @@
-"""Every route of the OpenAPI document, asked by everyone there is: nobody, a stranger, two tenants, each role alone."""
+"""Every route of the OpenAPI document, called by every kind of caller: anonymous, a stranger, two tenants, each
+role."""
 
 import asyncio
 import io
@@ -42,7 +43,7 @@ def address(path: str, namespace: str) -> str:
 
 
 class Tenants:
-    """A gateway that asks for keys, with two tenants' namespaces, and a key for each role of each."""
+    """A gateway that requires keys, with two tenants' namespaces, and a key for each role of each."""
 
     def __init__(self, http: Served, texts: dict[str, str]) -> None:
         self.http, self.texts = http, texts
@@ -53,7 +54,7 @@ class Tenants:
         return await self.http.send(request(method, path, body, Content_Type=JSON, **shown, **more))
 
     async def cell(self, method: str, path: str, credential: str | None) -> int | str:
-        """401, 403, or that it was admitted: whatever is answered then is no longer about who asks."""
+        """Returns 401, 403, or that the request was admitted: later errors do not depend on the caller."""
         reply = await self.ask(method, path, credential)
         if reply.status == 401:
             assert reply.problem(401, "UNAUTHENTICATED")["effect"] == "none"
@@ -81,7 +82,7 @@ async def test_each_route_answers_each_role_according_to_the_one_table(tmp_path:
     cells: dict[tuple[str, str], int | str] = {}
     async with tenants(tmp_path) as two:
         asking: dict[str, str | None] = {"nobody": None, "stranger": STRANGER, **two.texts}
-        # What deletes comes last: the others' namespace must still be there.
+        # Deletions come last: the other tenant's namespace must still be there.
         for name, method, path, _ in sorted(ROUTES, key=lambda route: route[1] == "DELETE"):
             for who, credential in asking.items():
                 cells[name, who] = await two.cell(method, address(path, "here"), credential)
@@ -92,7 +93,7 @@ async def test_each_route_answers_each_role_according_to_the_one_table(tmp_path:
 
 
 def expected(name: str, path: str, who: str) -> int | str:
-    """What a cell must say, by the table of roles and who is asking."""
+    """Returns the expected value of a cell, by the table of roles and the caller."""
     right = CALLS[name]
     if right.public:
         return ADMITTED
@@ -111,7 +112,7 @@ def test_no_route_is_left_out_of_the_table_and_no_row_is_left_over() -> None:
 
 
 def test_public_routes_and_acking_routes_are_the_intended_ones() -> None:
-    """By hand: a slip in the table would else agree with itself."""
+    """By hand, because a mistake in the table would otherwise agree with itself."""
     assert {name for name, right in CALLS.items() if right.public} == {
         "getDocument", "getConsole", "getError", "liveProbe", "startupProbe", "readyProbe",
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Acks over HTTP: by the driver alone, part by part; ids of a batch that was acked."""
+"""Acks over HTTP: only by the driver, part by part; ids of an acked batch."""
 
 import pyarrow as pa
 import pytest

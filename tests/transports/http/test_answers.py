@@ -1,4 +1,4 @@
-"""Verdicts through both encodings, and identifiers as text: everything derives from core's tables."""
+"""Verdicts in both encodings, and identifiers as text: everything derives from core's tables."""
 
 import msgspec
 import numpy as np

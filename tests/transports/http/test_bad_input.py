@@ -1,4 +1,4 @@
-"""Bad requests over a real socket: one clear error each, before any effect: the ledger stands where it stood."""
+"""Bad requests over a real socket: one clear error each, before any effect on the ledger."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ import pytest_asyncio
 from tests.support.http_app import CLAIM, JSON, Reply, Served, read_reply, request, served, token
 from tests.support.http_requests import CASES, LIVE, TOKEN, claim_json, message, roundabout
 
-# One gateway for all cases: each uses ids of its own.
+# A single gateway for all cases: each uses ids of its own.
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 

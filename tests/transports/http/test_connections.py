@@ -1,4 +1,4 @@
-"""What one connection carries: requests behind one another, what cannot be read behind them, offers, endless heads."""
+"""A single connection: pipelined requests, unreadable later ones, offers to upgrade, endless heads."""
 
 import asyncio
 import json
@@ -20,13 +20,13 @@ OFFERS = ["h2c", "websocket"]
 
 
 def claiming(**headers: str) -> bytes:
-    """A claim of a new id by a new attempt."""
+    """Encodes a claim of a new id by a new attempt."""
     raw, lines = message(token=token(), ids=[token()]), [f"{name}: {value}\r\n" for name, value in headers.items()]
     return raw.replace(b"\r\n\r\n", b"\r\n" + "".join(lines).encode() + b"\r\n", 1)
 
 
 async def replies(http: Served, raw: bytes, count: int) -> list[Reply]:
-    """The first answers to what is sent at once on one connection."""
+    """Sends bytes at once on one connection and returns the first answers."""
     reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
     writer.write(raw)
     found = [await asyncio.wait_for(read_reply(reader), 20) for _ in range(count)]
@@ -107,7 +107,7 @@ async def test_head_has_the_fields_of_get_and_no_body() -> None:
 
 
 async def unread(http: Served, raw: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection whose caller takes little of what it asked for: returns when the rest waits in the server."""
+    """Opens a connection whose caller reads little of the answer; returns once the rest waits in the server."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
     sock.setblocking(False)
@@ -135,7 +135,7 @@ async def test_a_caller_that_takes_no_answers_does_not_hold_a_shutdown(
     async with served() as http:
         _, writer = await unread(http, raw)
         stopping = asyncio.create_task(http.program.server.drain())
-        in_time, _ = await asyncio.wait([stopping], timeout=15)  # of the 27 s that callers have
+        in_time, _ = await asyncio.wait([stopping], timeout=15)  # out of the 27 s that callers have
         writer.transport.abort()
         await stopping
         assert in_time

@@ -1,4 +1,4 @@
-"""A read stops at its caller's deadline, wherever it waits: 504, nothing was changed, and nothing of it goes on."""
+"""A read stops at its caller's deadline, wherever it waits: 504, without an effect, and no work continues."""
 
 import asyncio
 import io
@@ -23,7 +23,7 @@ WAITED = {"Oncegate-Timeout-Ms": str(TIMEOUT_MS)}
 
 @asynccontextmanager
 async def slow_http() -> AsyncIterator[tuple[Http, Served]]:
-    """The application over a gateway whose ledger and clock are held; ids leave memory early."""
+    """Yields the application over a gateway whose ledger and clock are controlled; ids leave memory early."""
     async with eviction() as served:
         log = io.StringIO()
         app = create_app(LogObserver(open_log("text", log)), About("held:", "0" * 16), served.gateway)
@@ -31,7 +31,7 @@ async def slow_http() -> AsyncIterator[tuple[Http, Served]]:
 
 
 async def given_up(http: Http, served: Served, path: str) -> None:
-    """The read waits until a millisecond before its deadline, and no longer than that."""
+    """Checks that the read waits until its deadline, to the millisecond."""
     reading = await served.begin(http.call("GET", path, headers=WAITED))
     served.clock.advance(TIMEOUT_MS - 1)
     await run_ready_tasks()
@@ -56,7 +56,7 @@ async def registered(served: Served) -> None:
     await Lanes(served).register()
 
 
-# What a read rests on, and the read.
+# The preparation of each read, and its path.
 RESTS_ON: dict[str, tuple[Callable[[Served], Coroutine[Any, Any, None]], str]] = {
     "rows": (produced, f"{RECORDS}?offset=0"),
     "a topic": (produced, f"{ROOT}/topics/topic"),

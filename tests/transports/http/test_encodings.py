@@ -1,4 +1,4 @@
-"""The encodings agree: the same ids get the same verdicts whatever they come in as and whatever is answered in."""
+"""The encodings agree: the same ids get the same verdicts, whatever the encodings of request and answer."""
 
 import itertools
 from typing import Any
@@ -18,7 +18,7 @@ NS = "/v1/namespaces/default"
 TAKE, PRODUCE = f"{NS}/ids:take", f"{NS}/topics/t/records:produce"
 ENCODINGS = list(itertools.product((JSON, PACKED, ARROW), (JSON, PACKED, ARROW)))
 ROW_ENCODINGS = list(itertools.product((JSON, ARROW), (JSON, PACKED, ARROW)))
-# An id that every encoding can carry: 16 bytes that are text.
+# An id that every encoding can carry: 16 bytes of text.
 IDS = st.integers(0, 5).map("{:016}".format)
 STEP = st.tuples(
     st.sampled_from(["claim", "take", "produce"]),
@@ -28,12 +28,12 @@ STEP = st.tuples(
     st.booleans(),
 )
 Verdict = dict[str, Any]
-# One for all verbs: each has one of its own otherwise.
+# A common scope for all verbs: each has its own by default.
 ID_SET = "both"
 
 
 def wish(encodings: tuple[str, str]) -> dict[str, str]:
-    """Beside a JSON body, which says the rest itself."""
+    """Returns the headers beside a JSON body, which contains the rest."""
     return {"Accept": encodings[1]}
 
 
@@ -54,7 +54,7 @@ async def take(http: Http, encodings: tuple[str, str], ids: list[str], owner: st
 
 
 async def produce(http: Http, encodings: tuple[str, str], ids: list[str], as_token: str, call: int) -> Reply:
-    """Rows go in as JSON or Arrow; what has no rows to send is sent as Arrow."""
+    """Produces rows as JSON or Arrow; an empty request is sent as Arrow."""
     headers = {"Accept": encodings[1], "Oncegate-Token": as_token, "Oncegate-Call": str(call)}
     if encodings[0] == JSON and ids:
         rows = [{"id": i} for i in ids]
@@ -69,7 +69,7 @@ def body_of(media: str, ids: list[str]) -> bytes:
 
 
 def read(reply: Reply) -> tuple[str | None, list[Verdict]]:
-    """The claim's text and each verdict as JSON has it, from any of the three forms."""
+    """Decodes the claim's text and the verdicts, as in JSON, from any of the three forms."""
     media = reply.headers["content-type"]
     if media == JSON:
         return reply.json.get("claim"), reply.json["verdicts"]
@@ -90,7 +90,7 @@ def of_packed(answer: ClaimResult) -> tuple[str | None, list[Verdict]]:
 
 
 async def step(http: Http, encodings: tuple[str, str], tokens: list[str], what: Any) -> object:
-    """What one request is told, times left out; the claim is completed where the step says so."""
+    """Runs one step. Returns its answer without times; completes the claim if the step asks for it."""
     verb, ids, who, call, complete = what
     if verb == "claim":
         reply = await claim(http, encodings, ids, tokens[who], call)
@@ -108,7 +108,7 @@ async def step(http: Http, encodings: tuple[str, str], tokens: list[str], what: 
 
 
 async def walk(encodings: tuple[str, str], tokens: list[str], steps: list[Any]) -> list[object]:
-    """The verdicts of every step, in a gateway of its own."""
+    """Returns the verdicts of every step, in a gateway of its own."""
     async with open_http() as http:
         return [await step(http, encodings, tokens, what) for what in steps]
 

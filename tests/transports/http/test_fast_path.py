@@ -1,4 +1,4 @@
-"""Hot routes: answered without the framework in between, as the framework would answer them."""
+"""Hot routes: answered without the framework, as the framework would answer them."""
 
 import asyncio
 import re
@@ -30,7 +30,7 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 def shown(reply: Reply) -> Any:
-    """What a caller reads, without the names and times that every answer has of its own."""
+    """Returns the parts of a reply that do not differ in every answer, such as names and times."""
     own = re.compile(r"passed \d+ ms")
     headers = {name: value for name, value in reply.headers.items() if name not in ("date", "content-length")}
     if reply.headers["content-type"] == "application/problem+json":
@@ -64,7 +64,7 @@ async def test_requests_of_every_route_go_past_the_framework_but_those_that_are_
 
 @pytest.fixture(scope="module")
 def bad() -> dict[str, bytes]:
-    """Bad requests of hot routes."""
+    """Returns the bad requests of hot routes."""
     hot = [re.compile(rb"POST /v1/namespaces/default/(ids:claim|claims/[^ ]*:|topics/[^ ]*:produce|batches:stage)")]
     return {name: raw for name, (raw, *_) in CASES.items() if hot[0].match(raw)}
 
@@ -142,11 +142,11 @@ async def test_an_application_of_others_gets_every_request_itself() -> None:
 
 
 async def nobody(scope: Any, receive: Any, send: Any) -> None:
-    """Somebody else's application."""
+    """An application that is not ours."""
 
 
 class FakeLoop:
-    """A loop whose time is turned by hand; what it should run is noted and not run."""
+    """A loop with a manual clock that records scheduled calls without running them."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -189,7 +189,7 @@ class FakeTransport:
 
 
 def protocol(app: Any, loop: Any) -> Protocol:
-    """A connection that was just made."""
+    """Returns a connection that was just made."""
     config = Config(
         app,
         http=Protocol,

@@ -1,4 +1,4 @@
-"""Large bodies of rows, which come past the parser: whole, cut short, slow, and with more behind them."""
+"""Large bodies of rows, which bypass the parser: whole, truncated, slow, and followed by more."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ def producing(table: pa.Table, **headers: str) -> bytes:
 
 @pytest.fixture
 def filled(monkeypatch: pytest.MonkeyPatch) -> list[Filling]:
-    """Every body that comes past the parser."""
+    """Collects every body that bypasses the parser."""
     found: list[Filling] = []
     begin = Filling._begin
 
@@ -50,7 +50,7 @@ async def stored(http: Served) -> pa.Table:
 
 
 async def read_on(http: Served) -> None:
-    """Whatever was sent to the gateway before is read by it: connections are read in turn."""
+    """Waits until the gateway has read everything sent before: connections are read in turn."""
     for _ in range(5):
         assert (await http.send(LIVE)).status == 200
 

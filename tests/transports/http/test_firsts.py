@@ -1,4 +1,4 @@
-"""`locate` and `result` on the wire: the same in JSON, packed and Arrow, refused where they mean nothing."""
+"""`locate` and `result` on the wire: the same in JSON, packed and Arrow, refused where they have no meaning."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ MEDIA = pytest.mark.parametrize("media", [JSON, PACKED, ARROW])
 
 @pytest.fixture
 async def http() -> AsyncIterator[Http]:
-    """Two ids were written, in the topic's set; one of the same set was claimed, and completed with a result."""
+    """A gateway with two written ids in the topic's scope, and a third that was claimed and completed with a result."""
     async with open_http() as http:
         await produce(http)
         message = {"token": token(), "call": 0, "ids": [CLAIMED], "id_set": "orders"}
@@ -43,7 +43,7 @@ async def complete(http: Http, claim: str, result: bytes) -> Reply:
 
 
 async def ask(http: Http, media: str, path: str = CLAIM) -> Reply:
-    """What `ASKED` are told in this encoding, in the topic's set; the body is in it too."""
+    """Asks about `ASKED` in the topic's scope, with request and answer in this encoding."""
     headers = {"Accept": media}
     if media == JSON:
         named: dict[str, Any] = {"owner": "job"} if path != CLAIM else {"token": token(), "call": 0}
@@ -55,7 +55,7 @@ async def ask(http: Http, media: str, path: str = CLAIM) -> Reply:
 
 
 def firsts(media: str, body: bytes) -> list[Any]:
-    """Place and result of each duplicate; None for the others."""
+    """Returns offset and result of each duplicate; None for other verdicts."""
     return {JSON: of_json, PACKED: of_packed, ARROW: of_arrow}[media](body)
 
 
@@ -71,7 +71,7 @@ def of_json(body: bytes) -> list[Any]:
 
 
 def of_packed(body: bytes) -> list[Any]:
-    """By the description in `answers`, read apart from it."""
+    """Decodes by the description in `answers`, independently of its code."""
     count = struct.unpack_from("<I", body, 20)[0]
     verdicts, at = body[24 : 24 + count], 24 + count
     topics, at = listed(body, at)

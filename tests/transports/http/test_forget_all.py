@@ -1,4 +1,4 @@
-"""A whole set of ids is forgotten: confirmed by its name, once for each token, over HTTP and gRPC."""
+"""Forgetting a whole dedup scope: confirmed by its name, once per token, over HTTP and gRPC."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Requests are for this gateway by one of its names, from no page of another site, and have heads of a bounded size."""
+"""Requests must name this gateway, must not come from pages of other sites, and have bounded heads."""
 
 import asyncio
 from typing import Any
@@ -42,7 +42,7 @@ async def test_a_name_that_is_not_this_gateways_is_misdirected(way: Any) -> None
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_good_head_vouches_for_no_other(way: Any) -> None:
-    """The last good head is remembered; what differs from it in anything is looked at."""
+    """The last good head is remembered; any difference from it is checked."""
     async with served() as http:
         for _ in range(2):
             assert (await http.send(way())).status == 200

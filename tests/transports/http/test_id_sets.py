@@ -1,4 +1,4 @@
-"""An id is known by its set and itself: two topics take the same ids, and what names one set meets in it."""
+"""An id is identified by its scope and itself: two topics accept the same ids, and writes with one scope share them."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -33,7 +33,7 @@ def member(id_set: str | None) -> dict[str, str]:
 
 
 async def claim(http: Http, media: str, id_set: str | None = None, **more: Any) -> Reply:
-    """Claimed and completed, what was granted."""
+    """Claims ids and completes the granted ones."""
     if media == JSON:
         reply = await http.post_json(CLAIM, {"token": token(), "call": 0, "ids": IDS, **member(id_set), **more})
         claimed = reply.json["claim"]

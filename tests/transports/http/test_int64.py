@@ -1,4 +1,4 @@
-"""Numbers of 64 bits come as texts where they are asked for so, by the document's formats, and nothing else changes."""
+"""Numbers of 64 bits come as texts on request, by the document's formats, and nothing else changes."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ TOPIC, LANE, LOAD = f"{NS}/topics/orders", f"{NS}/producers/p", f"{NS}/drivers/l
 
 
 class Walk:
-    """Holds each answer against the schema of its operation."""
+    """Checks each answer against the schema of its operation."""
 
     def __init__(self, document: Any) -> None:
         self.document, self.texts = document, set[str]()

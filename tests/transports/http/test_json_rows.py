@@ -1,4 +1,4 @@
-"""Rows as JSON over HTTP: each value comes back as it was, or its request is refused with the value's place."""
+"""Rows as JSON over HTTP: each value is read back unchanged, or its request is refused with the value's position."""
 
 import base64
 import json
@@ -123,7 +123,7 @@ async def test_what_json_reads_of_any_writer_is_what_json_may_write() -> None:
 
 
 async def test_the_row_of_a_refusal_counts_from_the_first_of_the_request() -> None:
-    """Columns are made in pieces, wide ones of few rows each."""
+    """Columns are built in pieces, wide ones of few rows each."""
     async with open_http() as http:
         wide = pa.struct([(f"c{number}", pa.int8()) for number in range(100)])
         await made(http, c=wide)

@@ -1,4 +1,4 @@
-"""What a body brings is counted before anything is made of it; what is read is bounded by bytes in both forms."""
+"""The content of a body is counted before it is decoded; reads are bounded by bytes in both forms."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""`ids:lookup`: what is known of many ids, in each encoding; it grants nothing, writes nothing, and is no duplicate."""
+"""`ids:lookup`: the state of many ids, in each encoding; it grants nothing, writes nothing, and counts no duplicate."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -80,7 +80,7 @@ async def test_a_claim_with_an_expired_lease_is_distinguished_from_a_free_id() -
     async with open_http(Limits(lease_ms_min=1)) as http:
         asked = {"token": token(), "call": 0, "ids": [HELD], "lease_ms": 1, "id_set": "orders"}
         assert (await http.post_json(f"{NS}/ids:claim", asked)).status == 200
-        # Until its millisecond is over it is BUSY, whatever this machine does meanwhile.
+        # BUSY until its millisecond is over, however slow the machine is.
         while (found := (await look_up(http, JSON, [HELD])).json["verdicts"])[0]["verdict"] == "BUSY":
             pass
         assert found == [{"verdict": "FREE", str(Flag.TAKEOVER.name).lower(): True}]

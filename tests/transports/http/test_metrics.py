@@ -1,4 +1,4 @@
-"""What Prometheus reads at /metrics: every row of the table, whatever the gateway does, in a text that parses."""
+"""Prometheus's view of /metrics: every row of the table, in every state of the gateway, as parseable text."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from tests.support.http_app import Http, asgi, open_http, request, served
 
 PAGE = Path(__file__).parents[3] / "docs/metrics.md"
 OPENMETRICS = "application/openmetrics-text"
-# As a Prometheus of version 3 sends it.
+# The header that Prometheus 3 sends.
 PROMETHEUS = (
     f"{OPENMETRICS};version=1.0.0;escaping=allow-utf-8;q=0.6,{OPENMETRICS};version=0.0.1;q=0.5,"
     "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
@@ -25,7 +25,7 @@ Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 def series(families: Iterable[Any]) -> Series:
-    """Each sample of ours by its name and labels; none stands there twice."""
+    """Returns our samples by name and labels; no sample occurs twice."""
     samples = [sample for family in families for sample in family.samples if sample.name.startswith("oncegate_")]
     found = {(sample.name, tuple(sorted(sample.labels.items()))): sample.value for sample in samples}
     assert len(found) == len(samples)

@@ -1,4 +1,4 @@
-"""A name that a caller chooses has one rule on every route: empty is BAD_REQUEST, too long is TOO_LARGE."""
+"""A name chosen by a caller follows one rule on every route: empty is BAD_REQUEST, too long is TOO_LARGE."""
 
 import base64
 import hashlib

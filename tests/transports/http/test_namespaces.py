@@ -1,4 +1,5 @@
-"""Namespaces over HTTP: deleted by name, unasked only where they hold nothing; made with a body that comes slowly."""
+"""Namespaces over HTTP: deleted by name, without confirmation only if empty; created with a body that arrives
+slowly."""
 
 import asyncio
 

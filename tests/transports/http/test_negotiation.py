@@ -1,4 +1,4 @@
-"""Content types in and out: what is not read or cannot be given is refused with what can, before any effect."""
+"""Content types in and out: unsupported ones are refused with the supported ones, before any effect."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""The document is what the code makes, its examples are messages, and no validation stands before the batch path."""
+"""The document is generated from the code, its examples are valid, and nothing is validated before the batch path."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What operators do over HTTP: each action has the name of its credential, and a drained gateway begins nothing."""
+"""Actions of operators over HTTP: each records the name of its credential, and a drained gateway begins nothing."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,5 @@
-"""More requests than can be answered in time: refused at once at both doors, each whole, and probes are answered."""
+"""More requests than can be answered in time: refused at once over HTTP and gRPC, completely, while probes are
+answered."""
 
 import asyncio
 import json
@@ -18,7 +19,7 @@ LONG_MS = 100 * QUEUE_REQUESTS
 
 
 async def at_once(http: Served, raws: list[bytes]) -> list[Reply]:
-    """Sends each on a connection of its own, all before an answer is read."""
+    """Sends each request on a connection of its own, all before an answer is read."""
     port = http.program.port
     opened = await asyncio.gather(*(asyncio.open_connection("127.0.0.1", port) for _ in raws))
     for (_, writer), raw in zip(opened, raws, strict=True):

@@ -1,4 +1,4 @@
-"""Lists have pages: bounded without being asked, no name missed or told twice, whatever is made meanwhile."""
+"""Lists have pages: bounded by default, with no name missed or repeated, whatever is created meanwhile."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every error is a problem document: ours, the framework's own, and what nobody expected."""
+"""Every error is a problem document: ours, the framework's own, and unexpected ones."""
 
 from typing import Any
 
@@ -114,7 +114,7 @@ async def test_head_of_what_is_not_there_has_the_status_alone() -> None:
 
 @pytest.mark.parametrize("kind", [LedgerFenced, Recovering, Stopping])
 def test_a_refusal_that_another_gateway_would_not_give_ends_the_connection(kind: type[OncegateError]) -> None:
-    """A caller that kept it would send each retry to the same gateway."""
+    """A caller that kept the connection would send each retry to the same gateway."""
     reply = problems.response(kind("ask another one"), "0")
     assert (reply.status_code, reply.headers["connection"], reply.headers["retry-after"]) == (503, "close", "1")
 

@@ -84,7 +84,7 @@ async def test_the_three_encodings_answer_the_same_for_the_same_sequences() -> N
 
 
 async def through(writer: Writer, media: str, sequences: list[int]) -> list[int]:
-    """The verdicts' bytes, asked for and answered in one form each."""
+    """Claims sequences in one encoding and returns the bytes of the verdicts."""
     if media == JSON:
         body = writer.named(sequences=sequences, prev_sequence=1)
         reply = await writer.http.post_json(f"{writer.lane}:claim", body, {"Accept": PACKED})

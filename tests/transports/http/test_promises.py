@@ -1,4 +1,4 @@
-"""What is promised, and to whom: by namespace, for its settings leave less of it than a gateway can."""
+"""The promises by namespace, because its settings may weaken those of the gateway."""
 
 import json
 from typing import Any

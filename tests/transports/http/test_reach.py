@@ -1,6 +1,6 @@
-"""No request of any content keeps others waiting: the loop that answers them is never held for 50 ms.
+"""No request blocks others, whatever its content: the loop is never blocked for 50 ms.
 
-What counts is the time that this process worked while the loop stood still, so that a busy machine changes nothing.
+Only the processor time of this process during the block counts, so that a busy machine changes nothing.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from tests.support.http_app import ARROW, CLAIM, JSON, Served, request, served, 
 from tests.support.memory_gateway import run_ready_tasks
 
 REACH_S = 0.050
-# What a body does to the loop it does each time; what the machine does to it, seldom.
+# A body blocks the loop every time, the machine only rarely.
 TRIES = 4
 T = "/v1/namespaces/default/topics/{}/records:produce"
 ROW_BYTES = 4 << 20
@@ -42,7 +42,7 @@ def _set_as_in_service() -> Iterator[None]:
 
 
 class Gaps:
-    """The longest time that the loop stood still while the process worked."""
+    """Measures the longest processor time during which the loop was blocked."""
 
     def __init__(self) -> None:
         self.longest_s = 0.0
@@ -57,7 +57,7 @@ class Gaps:
 
 
 def exchange(port: int, raw: bytes) -> int:
-    """Sends a request as it is, from a thread of its own; the answer's status, 0: it broke off."""
+    """Sends raw bytes from a thread of its own. Returns the answer's status, or 0 if the connection broke."""
     with socket.create_connection(("127.0.0.1", port), 60) as connection:
         with contextlib.suppress(OSError):  # refused before all of it was read: the answer is there all the same
             connection.sendall(raw)
@@ -193,7 +193,7 @@ async def test_no_body_that_is_made_at_random_holds_the_loop() -> None:
 
 
 def made(chance: random.Random) -> Callable[[], bytes]:
-    """Records or ids that repeat one small piece of JSON, as often as goes into a body of up to four MiB."""
+    """Returns a maker of records or ids that repeat a small piece of JSON, up to a body of four MiB."""
     piece = value(chance, 0)
     size = chance.choice((10_000, 300_000, 1_000_000, ROW_BYTES - 200))
     around = chance.choice((ids_of, rows_of))

@@ -1,4 +1,4 @@
-"""Refusals reach callers that have not sent all of their request, whatever client they use."""
+"""Refusals reach callers that are still sending their request, whatever client they use."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ def claim(*ids: str) -> bytes:
 
 
 async def sent_whole(port: int, raw: bytes) -> Any:
-    """Sends all of a request before it looks at the answer, as a blocking client does."""
+    """Sends a whole request before it reads the answer, as a blocking client does."""
 
     def ask() -> bytes:
         with socket.create_connection(("127.0.0.1", port), timeout=20) as sock:
@@ -114,7 +114,7 @@ PYTHON = {"httpx2": HTTPX2, "aiohttp": AIOHTTP}
 
 
 def command(client: str, folder: Path) -> list[str]:
-    """Returns the command that runs a client. Java compiles its source, for which a JDK is needed; CI has all four."""
+    """Returns the command that runs a client. Java compiles its source, which needs a JDK; CI has all four."""
     if client in PYTHON:
         return [sys.executable, "-c", PYTHON[client]]
     program, compiler = shutil.which(client), shutil.which({"go": "go", "java": "javac"}[client])

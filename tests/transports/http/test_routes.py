@@ -1,4 +1,4 @@
-"""Each route once around: what is written is there, what is asked is answered, every answer carries its mark."""
+"""Each route once: written data is there, requests are answered, every answer has a ledger position."""
 
 import base64
 import hashlib

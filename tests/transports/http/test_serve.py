@@ -1,4 +1,4 @@
-"""The program: what it says first, what it refuses to start with, and how it stops."""
+"""The program: its first lines, its refusals to start, and its stop."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ BODY = json.dumps({"token": token(), "call": 0, "ids": ["a", "b"]}).encode()
 
 
 def run(*arguments: str) -> Result:
-    """A verb that ends by itself, in this process."""
+    """Runs a verb that ends by itself, in this process."""
     return CliRunner().invoke(app, list(arguments), prog_name="oncegate")
 
 
@@ -70,7 +70,7 @@ def test_a_way_to_write_is_promised_where_the_ledger_has_it() -> None:
 
 
 async def test_a_full_disk_below_the_log_ends_no_start() -> None:
-    """Its lines are lost; the gateway says nothing, and answers."""
+    """Its lines are lost; the gateway logs nothing, and answers."""
     async with served() as http:
         with contextlib.suppress(OSError), Path("/dev/full").open("w") as full:
             log = open_log("text", full)
@@ -80,7 +80,7 @@ async def test_a_full_disk_below_the_log_ends_no_start() -> None:
 
 
 def said(work: Callable[[], None]) -> OSError | None:
-    """The error that it ends with; closing a full file raises one of its own."""
+    """Returns the error with which it ends; closing a full file raises one of its own."""
     try:
         work()
     except OSError as error:
@@ -187,7 +187,7 @@ def test_a_signal_ends_the_program_with_status_0_and_its_log_records_that(number
 
 @pytest.mark.server
 def test_a_hangup_ends_the_program_at_once_and_looks_like_no_bug(tmp_path: Path) -> None:
-    """Unlike a verb it has nothing half made: what it has answered is on the disk. Below `nohup` it would go on."""
+    """Unlike a verb it has nothing half made: its answers are on the disk. Under `nohup` it would continue."""
     with GatewayProcess(tmp_path, runner=("env", "--default-signal=HUP")) as server:
         server.signal(signal.SIGHUP)
         assert server.stop() == -signal.SIGHUP
@@ -215,7 +215,7 @@ def test_a_signal_ends_the_program_with_status_0_though_readers_read_nothing(ser
         sock.close()
 
 
-# Its ledgers are never closed; the program is otherwise the whole one.
+# A program whose ledgers are never closed; the rest is unchanged.
 HANGING = """
 import asyncio, sys
 from oncegate.engine.gateway import Gateway

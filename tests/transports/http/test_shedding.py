@@ -1,4 +1,4 @@
-"""Which requests are refused before their connection is made, once requests are refused for their wait."""
+"""The requests that are refused before their connection is made, once requests are refused because of the queue."""
 
 import asyncio
 import socket
@@ -22,7 +22,7 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
 def app(http: Served) -> FastAPI:
-    """The application behind the server."""
+    """Returns the server's application."""
     found = http.program.server.config.app
     assert isinstance(found, FastAPI)
     return found
@@ -38,7 +38,7 @@ def plain(path: str = CLAIM, body: bytes | None = None, **fields: str) -> bytes:
 
 
 async def begun_at_once(http: Served, raw: bytes) -> Reply:
-    """Sends all but the last bytes before the connection is accepted, and these after the loop has taken turns."""
+    """Sends all but the last bytes before the connection is accepted, and these after some turns of the loop."""
     sock = socket.create_connection(("127.0.0.1", http.program.port))
     sock.sendall(raw[:-5])
     reader, writer = await asyncio.open_connection(sock=sock)
@@ -129,7 +129,7 @@ async def test_a_gateway_that_is_starting_checks_no_connection() -> None:
 
 
 async def test_a_request_that_is_read_before_its_connection_is_made_is_answered_as_any_other() -> None:
-    """The first half comes with the connection, the second one later."""
+    """The first half arrives with the connection, the second one later."""
     async with served() as http:
         http.program.gateway.admission.early_checks = EARLY_CHECKS
         raw = request("POST", CLAIM, claim("whole"), Content_Type=JSON)

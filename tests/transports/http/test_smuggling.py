@@ -1,4 +1,4 @@
-"""Requests that two readers would cut differently: one refusal each, and nothing hidden behind it runs."""
+"""Requests that two parsers would split differently: one refusal each, and nothing hidden in them runs."""
 
 import asyncio
 

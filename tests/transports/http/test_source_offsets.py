@@ -1,4 +1,4 @@
-"""Where a job's source goes on, over HTTP: brought with a commit or an ack, asked for by app and topic."""
+"""Source offsets of a job over HTTP: sent with a commit or an ack, read by app and topic."""
 
 from typing import Any
 from urllib.parse import urlencode

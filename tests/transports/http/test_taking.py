@@ -1,4 +1,4 @@
-"""A route takes what the document names for this body and refuses everything else: parameters, headers, members."""
+"""A route accepts the parameters, headers and members in the document for this body, and refuses all others."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 PATHS = json.loads((ROOT / "service/oncegate/transports/http/openapi/openapi.json").read_text())["paths"]
 NS = "/v1/namespaces/default"
 PRODUCE = f"{NS}/topics/t/records:produce"
-# Every header of ours, on whatever route.
+# Every header of ours, on any route.
 HEADERS = {
     item["name"]
     for operations in PATHS.values()
@@ -28,7 +28,7 @@ COLUMN = pa.record_batch({"id": ["a"]})
 
 
 def ways() -> list[Any]:
-    """Each route with each kind of body that it reads; "": none."""
+    """Returns each route with each kind of body that it reads; "" for none."""
     return [
         pytest.param(method.upper(), path, operation, media, id=f"{operation['operationId']}-{media}")
         for path, operations in PATHS.items()
@@ -216,7 +216,7 @@ async def test_a_path_or_a_query_that_is_no_utf8_is_refused_and_merges_no_names(
 
 
 async def raw_path(http: Http, method: str, path: str) -> Reply:
-    """As a server calls the application: the path is decoded, the raw one beside it is not."""
+    """Calls the application as a server does: the path is decoded, the raw path is not."""
     given = [("Content-Type", JSON)]
     return await asgi(http.app, method, unquote(path), b"", given, raw_path=path)
 

@@ -1,4 +1,4 @@
-"""Topics over HTTP: made and set up, produced to as Arrow and JSON, read back by offset and column."""
+"""Topics over HTTP: created and configured, written as Arrow and JSON, read back by offset and column."""
 
 import asyncio
 import base64
@@ -294,7 +294,7 @@ async def test_records_nested_deeper_than_anybody_reads_are_refused_at_once(deep
     "kind", [pa.map_(pa.string(), pa.int64()), pa.list_(pa.map_(pa.string(), pa.int64()))], ids=str
 )
 async def test_maps_are_taken_as_arrow_only(kind: Any) -> None:
-    """pyarrow would end the process over a map's null entry."""
+    """pyarrow would crash the process at a map's null entry."""
     async with open_http() as http:
         await put(http, T, {"schema_ipc": schema_text(c=kind)})
         found = (await produce(http, [{"c": [[["k", 1]]]}])).problem(409, "SCHEMA")

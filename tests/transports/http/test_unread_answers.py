@@ -1,4 +1,4 @@
-"""Answers that their callers do not read: bounded, one caller's apart from another's, and cut off after a while."""
+"""Answers that their callers do not read: bounded, counted by caller, and cut off after a while."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from tests.support.memory_gateway import run_ready_tasks, wait_until
 TOPIC = "/v1/namespaces/default/topics/t"
 READ = request("GET", f"{TOPIC}/partitions/0/records?offset=0&max_rows=100000", Accept=JSON)
 MIB = 1 << 20
-# More than the system buffers of a connection.
+# More than the system buffers for a connection.
 ROW_BYTES, ROWS = 1_000, 12_000
 SMALL: dict[str, Any] = {"page_bytes": 8 * MIB, "bytes_in_flight": 256 * MIB}
 
@@ -34,7 +34,7 @@ async def produce(http: Served, rows: int = ROWS) -> None:
 async def silent(
     http: Served, raw: bytes, count: int, address: str = "127.0.0.1"
 ) -> AsyncIterator[list[socket.socket]]:
-    """So many connections that send this and read nothing."""
+    """Opens `count` connections that send this and read nothing."""
     loop, found = asyncio.get_running_loop(), []
     for _ in range(count):
         sock = socket.socket()
@@ -65,7 +65,7 @@ def in_flight(http: Served) -> int:
 
 
 def unread(http: Served) -> int:
-    """The bytes that wait in the server's connections."""
+    """Returns the bytes that wait in the server's connections."""
     return sum(one.transport.get_write_buffer_size() for one in http.program.server.server_state.connections)
 
 

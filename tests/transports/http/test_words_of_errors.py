@@ -1,4 +1,4 @@
-"""Errors over HTTP name what HTTP callers send; no word of theirs is a Spark option, and none means two things."""
+"""Errors over HTTP use the words of HTTP callers: none is a Spark option, and none is ambiguous."""
 
 import ast
 import json
@@ -14,14 +14,14 @@ from oncegate_spark.spark.options.table import OPTIONS
 from tests.support.tree import ROOT
 
 SERVICE = ROOT / "service/oncegate"
-# Verbs print for a person at a shell, and may speak of the job that they know.
+# Verbs print for a person at a shell, and may name the job.
 SAID_OVER_HTTP = [path for path in sorted(SERVICE.rglob("*.py")) if "cli" not in path.parts]
 OPTION_WORDS = {name for name in (option.name for option in OPTIONS) if not name.islower()}
 DOCUMENT = (SERVICE / "transports/http/openapi/openapi.json").read_text()
 
 
 def texts(source: str) -> Iterator[str]:
-    """Every text of a module but its docstrings: whatever an error says is made of these."""
+    """Yields every text of a module except docstrings: errors are made of these."""
     tree = ast.parse(source)
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):

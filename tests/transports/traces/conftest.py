@@ -1,4 +1,4 @@
-"""Receivers of OTLP that this process sends its spans to, while a test runs."""
+"""Receivers of OTLP for this process's spans, while a test runs."""
 
 from collections.abc import Iterator
 

@@ -12,7 +12,7 @@ TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
 async def exemplars(http: Served) -> dict[str, Any]:
-    """By name of a metric, those of its samples that name a trace."""
+    """Returns the samples with a trace, by name of their metric."""
     reply = await http.send(request("GET", "/metrics", Accept="application/openmetrics-text"))
     assert reply.status == 200, reply.body
     samples = [one for family in parse_openmetrics(reply.body.decode()) for one in family.samples]

@@ -1,4 +1,4 @@
-"""Log lines of a request that is traced say its trace, and no log, span or metric says an id, a payload or a token."""
+"""Log lines of a traced request contain its trace, and no log, span or metric contains an id, a payload or a token."""
 
 import io
 import json
@@ -92,7 +92,7 @@ async def test_no_log_span_or_metric_contains_an_id_a_payload_or_a_token(form: s
 
 
 async def write_refuse_and_explain(http: Served) -> bytes:
-    """Claims, takes, produces, looks up and explains a marked id, also in ways that are refused; gives the metrics."""
+    """Claims, takes, produces, looks up and explains a marked id, also in refused ways. Returns the metrics."""
     ids = "/v1/namespaces/default/ids"
     claim = {"token": TOKEN, "call": 0, "ids": [MARKED], "payloads": [PAYLOAD]}
     first = await post(http, f"{ids}:claim", claim)
@@ -126,7 +126,7 @@ async def test_work_begun_by_a_request_is_in_its_trace_no_longer_than_the_reques
     async with logged("json") as http:
         made = request("PUT", "/v1/namespaces/mail", b"{}", Content_Type=JSON, **NAMED)
         assert (await http.send(made)).status == 201
-        # The owner's tasks began in that request, and go on; one of them tells of the append that fails.
+        # The owner's tasks began in that request, and continue; one of them logs the append that fails.
         monkeypatch.setattr(MemoryLedger, "append", lost)
         rows = stream(pa.record_batch({"v": ["a"]}))
         path = "/v1/namespaces/mail/topics/t/records:produce"

@@ -1,4 +1,4 @@
-"""Spans that are lost are counted: those that a collector did not take, and those that found the queue full."""
+"""Lost spans are counted: those refused by a collector, and those that found the queue full."""
 
 import json
 import threading
@@ -18,7 +18,7 @@ SPANS = 100
 
 
 class Slow(SpanExporter):
-    """An exporter whose exports wait for `gate`, and end as `ends` says."""
+    """An exporter whose exports wait for `gate`, and end with `ends`."""
 
     def __init__(self) -> None:
         self.gate, self.begun = threading.Event(), threading.Event()
@@ -56,7 +56,7 @@ def test_each_span_is_sent_or_counted_as_lost_by_why(ends: Any, outcome: str, mo
     record(provider, 4)
     assert slow.begun.wait(30)
     record(provider, SPANS)
-    # One batch is under way, eight wait, and the others found no room.
+    # A batch is under way, eight wait, and the others found no room.
     assert counts.outcomes == {"sent": 0, "failed": 0, "queue_full": SPANS - 8}
     slow.ends = ends
     slow.gate.set()
@@ -82,7 +82,7 @@ async def test_spans_refused_by_a_collector_are_counted_in_the_metrics(
 ) -> None:
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
     async with served() as http:
-        receiver.status = 400  # which the library does not send again
+        receiver.status = 400  # which the library does not repeat
         body = json.dumps({"token": "ab" * 16, "call": 0, "ids": ["a"]}).encode()
         assert (await http.send(request("POST", CLAIM, body, Content_Type=JSON))).status == 200
         while not (found := await outcomes(http))["failed"]:

@@ -25,7 +25,7 @@ async def spans_of(receiver: Receiver, *names: str, trace_id: str | None = TRACE
 
 
 def is_below(span: Span, parent: Span) -> bool:
-    """Whether a span is a part of another, in time too."""
+    """Returns whether a span is a child of another, also in time."""
     within = parent.began_ns <= span.began_ns <= span.ended_ns <= parent.ended_ns
     return (span.trace_id, span.parent_id) == (parent.trace_id, parent.span_id) and within
 
@@ -63,7 +63,7 @@ async def test_one_append_of_many_claims_is_below_one_of_them_and_linked_with_th
     commits = [span for span in receiver.spans if span.name == "group commit"]
     assert len(commits) < len(claims), "several went into one"
     for claim in claims:
-        # Its own append is a part of it, or one that it is linked with, which is linked with it.
+        # Its own append is a child, or one with mutual links.
         linked = [one for one in commits if (one.trace_id, one.span_id) in claim.links]
         assert all((claim.trace_id, claim.span_id) in one.links for one in linked)
         assert len(linked) == 1
@@ -163,7 +163,7 @@ async def test_a_call_over_grpc_is_one_span_below_its_caller_and_the_append_is_b
     receiver: Receiver,
 ) -> None:
     async with both() as program:
-        await program.claim(bytes(16))  # it begins a trace of its own
+        await program.claim(bytes(16))  # this begins a trace of its own
         sent = pb.ClaimRequest(namespace="default", token=bytes(16), call=1, packed=bytes([1]) * 16)
         await program.call("Claim", sent, metadata=(("traceparent", SAMPLED),))
         found = await spans_of(receiver, RPC, "claim", "group commit", "append")
@@ -204,5 +204,5 @@ async def test_spans_go_out_over_grpc_if_the_variables_ask_for_it(monkeypatch: p
         monkeypatch.setenv("OTEL_SERVICE_NAME", "dedup-west")
         async with served() as http:
             assert (await http.send(packed(bytes(16), traceparent=SAMPLED))).status == 200
-        # What is left is sent before the gateway ends.
+        # Remaining spans are sent before the gateway ends.
         assert receiver.wait_for(CLAIM, trace_id=TRACE)[CLAIM].service == "dedup-west"

@@ -1,4 +1,4 @@
-"""OpenTelemetry's own environment variables switch traces on, and what cannot be used is refused at the start."""
+"""OpenTelemetry's own environment variables switch traces on, and unusable values are refused at the start."""
 
 import subprocess
 import sys
@@ -92,7 +92,7 @@ async def test_a_collector_that_refuses_is_a_line_in_the_log_and_no_request_fail
 async def test_a_collector_that_is_away_keeps_no_gateway_from_its_end(
     monkeypatch: pytest.MonkeyPatch, receiver: Receiver
 ) -> None:
-    receiver.status = 503  # tried again, later each time
+    receiver.status = 503  # repeated, with growing delays
     async with served() as http:
         assert (await http.send(packed(bytes(16)))).status == 200
     assert "traces_not_sent" in http.log.getvalue()
