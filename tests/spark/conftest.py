@@ -1,4 +1,4 @@
-"""One Spark and one gateway for all tests of a process; each test has a namespace of its own."""
+"""One Spark session and one gateway per test process; each test has its own namespace."""
 
 import itertools
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def gateway_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gatewa
 
 @pytest.fixture
 def gateway(gateway_process: GatewayProcess) -> Iterator[Gateway]:
-    """A client in a namespace that no other test uses."""
+    """Yields a client in a namespace that no other test uses."""
     with Gateway(gateway_process.url, f"test-{next(COUNT)}") as client:
         client.create_namespace()
         yield client
@@ -38,7 +38,7 @@ def job(spark: Any, gateway: Gateway, tmp_path: Path, spark_log: Path) -> Job:
 
 @pytest.fixture
 def small_batches(spark: Any) -> Iterator[None]:
-    """Ten rows an Arrow batch."""
+    """Limits Arrow batches to ten rows."""
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(name)
     spark.conf.set(name, "10")

@@ -1,4 +1,4 @@
-"""Ids from where a row comes from, what is in it, and its place in an order: the same at every reading, or refused."""
+"""Ids by source position, by content and by order: the same at every reading, or refused."""
 
 import datetime
 import decimal
@@ -26,7 +26,7 @@ ROWS = 6_000
 
 @pytest.fixture
 def files(tmp_path: Path) -> str:
-    """Two Parquet files of several row groups; each text stands in them three times."""
+    """Writes two Parquet files of several row groups; each text occurs in them three times."""
     folder = tmp_path / "a folder, with #"
     folder.mkdir()
     for part in range(2):
@@ -48,7 +48,7 @@ def conf(spark: Any, **settings: str) -> Iterator[None]:
 
 
 def small_splits(spark: Any) -> Any:
-    """As on a machine with many cores: each file is read in several parts."""
+    """Reads each file in several parts, as on a machine with many cores."""
     return conf(spark, spark__sql__files__maxPartitionBytes="4000", spark__sql__files__openCostInBytes="0")
 
 
@@ -79,7 +79,7 @@ def test_a_stream_of_files_gives_the_ids_of_the_batch_read(spark: Any, files: st
 
 
 def test_numbering_rows_as_spark_does_is_not_the_same_when_the_file_is_cut(spark: Any, files: str) -> None:
-    """The naive way, which looks right on one machine: why this module exists."""
+    """Demonstrates that the naive way, which seems right on one machine, is wrong: the reason for this module."""
 
     def naive() -> dict[int, str]:
         return by_row(spark.read.parquet(files).withColumn("oncegate_id", F.monotonically_increasing_id()))
@@ -125,7 +125,8 @@ def test_rows_that_were_multiplied_have_no_place_of_their_own(spark: Any, files:
 
 
 def test_rows_multiplied_before_the_plan_begins_are_refused(spark: Any, files: str, job: Job) -> None:
-    """A plan that was cut off shows one leaf, whatever stood above it: copies would share an id, all but one lost."""
+    """A plan that was cut off shows one leaf, whatever was above it: copies would share an id, and all but one would be
+    lost."""
     told = r"sees no source here: LogicalRDD.*before foreachBatch, on the stream.*by=\"content\""
     twice = spark.read.parquet(files).select("n", F.explode(F.array(F.lit(1), F.lit(2))).alias("part"))
     kafka = ["'a' topic", "0 partition", "n offset", "part"]

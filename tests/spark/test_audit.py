@@ -1,4 +1,4 @@
-"""An audit of rows that are there already, on Spark: a DataFrame, and files as a streaming job has left them."""
+"""An audit of existing rows on Spark: of a DataFrame, and of the files that a streaming job left."""
 
 import datetime as dt
 import json
@@ -16,7 +16,7 @@ T0 = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 
 
 def seen(found: oncegate_spark.Audit) -> tuple[dict[str, int], dict[str, int] | None]:
-    """Ids by number of copies, and by distance."""
+    """Returns the ids by number of copies and by distance in time."""
     apart = None if found.apart is None else {one.label: one.ids for one in found.apart}
     return {one.label: one.ids for one in found.copies}, apart
 
@@ -43,7 +43,7 @@ def test_copies_distances_and_rows_without_an_id_are_counted(spark: Any) -> None
 
 
 def test_the_files_of_a_path_have_their_write_times(spark: Any, tmp_path: Path) -> None:
-    """As a job leaves them that died after its sink and before its commit: the batch is there twice."""
+    """A batch is stored twice, as by a job that died after its sink and before its commit."""
     for number, ids in enumerate([range(10), range(10, 20), range(10, 20)]):
         folder = tmp_path / f"batch-{number}"
         spark.range(ids[0], ids[-1] + 1).withColumnRenamed("id", "order").coalesce(1).write.parquet(str(folder))
@@ -56,7 +56,7 @@ def test_the_files_of_a_path_have_their_write_times(spark: Any, tmp_path: Path) 
 
 
 def test_ids_of_text_and_of_folders_are_the_text_that_they_are(spark: Any, tmp_path: Path) -> None:
-    """A number, a date or another folder beside them changes nothing."""
+    """Text stays text beside a number, a date or another folder."""
     texts = ["00501", "501", "2.50", "2.5", "NA", "2026-11-20", "1e5", "00501"]
     for number, text in enumerate(texts):
         (tmp_path / "csv").mkdir(exist_ok=True)

@@ -90,16 +90,16 @@ def test_integers_and_binary_are_ids_and_other_types_are_refused_on_the_driver(j
 
 
 def test_an_id_twice_in_one_partition_is_written_once_near_and_far(job: Job, small_batches: None) -> None:
-    """Ten rows a batch: 0 comes again within its batch, 1 in the next, 2 three batches later."""
+    """At ten rows a batch, 0 repeats within its batch, 1 in the next, 2 three batches later."""
     numbers = [0, 1, 2, 0, *range(10, 16), 1, *range(20, 39), 2]
     df = job.spark.createDataFrame([(f"id-{n}", n) for n in numbers], "id string, n bigint").coalesce(1)
     job.write(df, **job.claim_options())
     assert job.written() == dict.fromkeys(set(numbers), 1)
-    assert "suppressed=1 " in job.log()  # what this very attempt has written is its own, and not counted
+    assert "suppressed=1 " in job.log()  # rows that this attempt itself has written are not counted
 
 
 def test_two_jobs_at_once_write_each_id_once(job: Job) -> None:
-    """Their ids overlap and come in opposite orders: whoever asks second waits, nobody deadlocks into a takeover."""
+    """The ids overlap and arrive in opposite orders: the second claimant waits, and no deadlock ends in a takeover."""
     ids = list(range(400))
     frames = [job.rows(*ids[:300]), job.rows(*reversed(ids[100:]))]
     at_once(job, *(lambda df=df: job.write(df, **job.claim_options(leaseMs="10000")) for df in frames))

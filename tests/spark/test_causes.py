@@ -1,6 +1,6 @@
-"""Why rows came again, as the gateway counts it: by what real tasks of Spark say of themselves.
+"""The gateway's counts of why rows were repeated, from the task attempts of a real Spark.
 
-What only executors show, a stage that runs again and speculation, is in `test_executors`.
+`test_executors` covers the causes that only executors show: a stage that reruns, and speculation.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Exactly once through two jobs: the topic that one writes is what the other reads, and everything fails on the way."""
+"""Exactly once through two jobs with every fault on the way: one job reads the topic that the other writes."""
 
 import os
 import subprocess
@@ -21,11 +21,11 @@ from tests.support.gateway_process import GatewayProcess
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 FILES, ROWS = 5, 60
-WAIT_S = 200  # for a machine that does other things
+WAIT_S = 200  # enough for a busy machine
 
 
 class Network:
-    """Of each kind of request some are answered in vain, some reach the gateway twice, and some not at all."""
+    """Loses the reply to some requests of each kind, delivers some twice, and drops some."""
 
     RULES: ClassVar = {1: Fault.LOSE_REPLY, 3: Fault.DOUBLE, 5: Fault.LOSE_REQUEST}
 
@@ -39,7 +39,8 @@ class Network:
 
 @contextmanager
 def driver(url: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The program with the two jobs, again on the same checkpoints; what is left of it is killed, its JVM first."""
+    """Starts the program with the two jobs on the same checkpoints, and afterwards kills the rest of it, the JVM
+    first."""
     process = processes.start("tests.spark.jobs.chain", url, str(folder), log=folder / "driver.log")
     jvm = folder / "jvm"
     try:
@@ -49,7 +50,7 @@ def driver(url: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def wait_for(file: Path, process: subprocess.Popen[bytes]) -> None:
-    """Until the fault has struck; fails at once when the driver ends instead."""
+    """Waits until the fault has struck; fails at once if the driver ends instead."""
     end = time.monotonic() + WAIT_S
     while not file.exists():
         assert process.poll() is None, (file.parents[1] / "driver.log").read_text(errors="replace")[-6000:]

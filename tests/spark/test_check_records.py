@@ -1,4 +1,4 @@
-"""Records of Kafka topics, checked in Spark by their headers, as `RecordCheck` checks them."""
+"""Checks of Kafka records in Spark by their headers, as `RecordCheck` makes them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Checkpoints wherever Spark keeps them: the digest is known there, so that a replay with other rows is a replay."""
+"""Checkpoints in every location that Spark supports: the digest is stored there, so a replay is recognized."""
 
 import shutil
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ ODD = "a b%20c#d?e=é"
 
 
 def shuffled(stream: Any) -> Any:
-    """A plan whose output differs each time."""
+    """Returns a plan whose output differs each time."""
     return stream.withColumn("n", (F.col("n") + F.floor(F.rand() * 1_000_000) * 1_000).cast("bigint"))
 
 
 def replayed(job: Job, **options: str) -> None:
-    """Two batches of rows that differ at each reading, the last one twice; each must be there once."""
+    """Runs two batches whose rows differ at each reading, the last one twice, and checks that each was written once."""
     job.add_file(*range(10))
     job.add_file(*range(10, 20))
     job.run(shuffled(job.stream()), **job.options(**options))
@@ -53,7 +53,7 @@ def test_hdfs_is_read_through_webhdfs(job: Job) -> None:
 
 
 def test_a_bucket_is_read_where_the_checkpoint_is_a_mirror_of_it(job: Job) -> None:
-    """The offset log that a real Spark has written, in S3; the replay reads it there alone."""
+    """The offset log that a real Spark has written, in S3; the replay reads only that copy."""
     job.add_file(*range(10))
     job.run(shuffled(job.stream()))
     first = job.published()
@@ -84,7 +84,7 @@ def test_a_session_is_asked_for_its_settings_and_the_bucket_is_read_by_them(job:
 
 @pytest.fixture
 def registered(spark: Any) -> Iterator[Any]:
-    """A session whose settings were taken over, as they are set in the test before `register`."""
+    """Yields a session for tests that set options before `register`; restores its settings afterwards."""
     kept = spark.conf.get("spark.sql.streaming.checkpointLocation", None)
     yield spark
     if kept is None:

@@ -1,4 +1,5 @@
-"""Rows fitted to their topic by name on a real Spark: order, columns left out or new, case, types of ids, collation."""
+"""Rows matched to their topic by column name on a real Spark: order, missing or new columns, case, id types,
+collation."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ EXAMPLE = "'a' id, 1 n, timestamp'2026-11-20 08:15:00Z' at, cast(1.5 as decimal(
 
 @contextmanager
 def setting(spark: Any, name: str, value: str) -> Iterator[None]:
-    """A setting of the session, for a while."""
+    """Changes a setting of the session within the context."""
     before = spark.conf.get(name)
     spark.conf.set(name, value)
     try:
@@ -32,7 +33,7 @@ def setting(spark: Any, name: str, value: str) -> Iterator[None]:
 
 
 def given(job: Job, way: str, run: str, **more: str) -> dict[str, str]:
-    """The options of one write of a way."""
+    """Returns the options of one write in the given mode."""
     version = {"txnVersion": run} if way == "staged" else {}
     return job.options(**WAYS[way], **version, **more)
 
@@ -82,7 +83,7 @@ def test_names_are_as_case_sensitive_as_the_session(job: Job) -> None:
 
 
 def test_a_batch_replayed_by_a_job_that_orders_its_columns_otherwise_is_the_same_batch(job: Job) -> None:
-    """Also when another job has added a column meanwhile: a fingerprint is of what a row brought."""
+    """Another job may have added a column meanwhile: the fingerprint covers only the row's own columns."""
     job.add_file(1, 2)
     job.run(job.stream())
     job.gateway.create_topic("t", schema=pa.schema([("late", pa.string())]), merge_schema=True)
@@ -95,11 +96,12 @@ def test_a_batch_replayed_by_a_job_that_orders_its_columns_otherwise_is_the_same
 
 @pytest.mark.parametrize("column", ["price", "at", "cast(at as date)", "cast(at as timestamp_ntz)"])
 def test_an_id_of_any_type_is_the_same_in_every_zone_and_every_way(job: Job, column: str) -> None:
-    """ANSI mode, zones and wider types change what a cast to string gives; the id's text is none of them's."""
+    """ANSI mode, time zones and wider types change the result of a cast to string; none of them changes the id's
+    text."""
     with setting(job.spark, "spark.sql.session.timeZone", "UTC"):
         made = one(job, EXAMPLE).selectExpr(f"{column} as id").localCheckpoint()
     ids = given(job, "ids", "1", idSet="s")
-    # What the plan makes of a cast is the session's: the value is made once.
+    # The plan's casts depend on the session, so the value is computed once.
     job.write(made, **ids)
     with setting(job.spark, "spark.sql.session.timeZone", "Pacific/Kiritimati"):
         job.write(made, **ids)

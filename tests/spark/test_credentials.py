@@ -1,4 +1,4 @@
-"""Jobs that show a key to a gateway: by its file, which driver and executors read, and in no plan or log."""
+"""Jobs that send a gateway a key from a file, which the driver and the executors read and no plan or log shows."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[GatewayProcess]:
-    """A gateway that asks for a key, which stands in `tmp_path/key`."""
+    """Yields a gateway that requires a key, stored in `tmp_path/key`."""
     key, text = keys.made("job", [Role.WRITE, Role.ACK, Role.READ], ["default"], 0)
     keys.write(tmp_path / "keys.json", [key])
     (tmp_path / "key").write_text(text + "\n")

@@ -1,4 +1,4 @@
-"""dedup on a real Spark: once within a job and across jobs, whatever is evaluated again."""
+"""dedup on a real Spark: each id once within a job and across jobs, however often the plan is evaluated."""
 
 import subprocess
 import sys
@@ -30,10 +30,11 @@ def numbers(df: Any) -> Counter[int]:
 
 
 def test_one_row_of_each_id_is_left_however_often_it_is_evaluated(job: Job, small_batches: None) -> None:
-    """Equal ids lie in one Arrow batch, in several, and in other partitions: taking alone would grant them again."""
+    """Equal ids are in one Arrow batch, in several, and in other partitions: claims alone would grant them again."""
     df = once(job, job.rows(*(n % 70 for n in range(200)), partitions=3))
     assert numbers(df) == dict.fromkeys(range(70), 1)
-    assert [row.n for row in df.orderBy("n").collect()] == list(range(70))  # its sampling evaluates the plan first
+    # the sort's sampling evaluates the plan first
+    assert [row.n for row in df.orderBy("n").collect()] == list(range(70))
     assert df.count() == 70
 
 
@@ -88,7 +89,7 @@ def test_ids_taken_by_a_job_are_new_to_every_topic(job: Job) -> None:
 
 
 def test_an_id_that_another_is_writing_is_waited_for(job: Job) -> None:
-    """Nobody completes it: its lease runs out, and it is this job's."""
+    """The other attempt never completes the id: its lease runs out, and this job takes it over."""
     with job.gateway.attempt(id_set="dedup") as other:
         claimed = other.claim(["id-1"], lease_ms=1_000)
         assert numbers(once(job, job.rows(0, 1, 2))) == {0: 1, 1: 1, 2: 1}
@@ -162,7 +163,7 @@ def test_a_stream_is_refused_with_what_to_use_instead(job: Job) -> None:
 
 
 def test_inside_foreach_batch_the_key_names_the_batch(job: Job) -> None:
-    """Under one key an id that comes again in a later batch would be granted to the same job again."""
+    """Under one key for all batches, an id that repeats in a later batch would be granted to the same job again."""
     job.add_file(1, 2, 2)
     job.add_file(2, 3)
     with pytest.raises(Exception, match=r"job_key is 'load' in batch 0 of a stream"):

@@ -1,4 +1,4 @@
-"""What only executors show: a stage that runs again for lost shuffle files, and speculation in a stream."""
+"""Causes that only executors show: a stage that reruns for lost shuffle files, and speculation in a stream."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.slow, pytest.ma
 
 
 def struck(folder: Path, fault: str, plan: str) -> dict[str, Counted]:
-    """A run by way, struck in the second of three batches."""
+    """Runs each way to write once, with the fault in the second of three batches."""
     ways = ("plain", "staged", "ids")
     runs = [Run(fault, way, plan, 0, 1, str(folder / way)) for way in ways]
     return {one.run.way: one for one in Runs(runs, folder, lambda _: None).go()}
@@ -22,13 +22,13 @@ def is_once(counted: Counted) -> bool:
 
 
 def causes_are(counted: Counted, cause: str) -> bool:
-    """Whether rows were repeated for `cause`; a busy cluster may also retry a task within one stage attempt."""
+    """Returns whether rows were repeated for `cause`; a busy cluster may also retry a task within one stage attempt."""
     return cause in counted.causes and set(counted.causes) <= {cause, "task_retry"}
 
 
 def test_a_stage_that_runs_again_for_lost_shuffle_files_writes_each_row_once(tmp_path: Path) -> None:
-    """On `local-cluster`: a task writes, the files that others of its stage want are deleted, and Spark starts the
-    stage again, that task too, while its first attempt still runs and succeeds."""
+    """On `local-cluster`, a task writes, and the shuffle files that other tasks of its stage need are deleted. Spark
+    reruns the stage, and that task too, while its first attempt still runs and succeeds."""
     found = struck(tmp_path, "lost_shuffle", "repartition")
     assert is_once(found["staged"])
     assert is_once(found["ids"])
@@ -39,7 +39,7 @@ def test_a_stage_that_runs_again_for_lost_shuffle_files_writes_each_row_once(tmp
 
 
 def test_two_attempts_of_a_task_at_once_write_each_count_of_a_stream_once(tmp_path: Path) -> None:
-    """On a standalone master with two workers: speculation starts a second attempt, and both write all rows."""
+    """On a standalone master with two workers, speculation starts a second attempt, and both write all rows."""
     found = struck(tmp_path, "speculation", "count")
     assert is_once(found["staged"])
     assert is_once(found["ids"])

@@ -1,4 +1,4 @@
-"""What a job is promised, said before it runs."""
+"""The guarantees of a job, explained before it runs."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from oncegate_spark.errors import BadId, BadOption
 
 pytestmark = pytest.mark.spark
 ROOT = str(Path(__file__).parents[2])
-# Nothing listens there: a promise asks no gateway.
+# No server listens there: an explanation sends no request to a gateway.
 TARGET = {"url": "http://127.0.0.1:1", "topic": "t"}
 
 
@@ -72,7 +72,7 @@ def test_reasons_to_refuse_the_write_are_reported_here(spark: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_kafka_source_that_reads_uncommitted_rows_gets_a_warning_with_the_line_to_write(tmp_path: Path) -> None:
-    """With the real connector, in a process of its own: its jars have to be there before Spark starts."""
+    """Uses the real connector, in a separate process: its jars must be present before Spark starts."""
     command = [sys.executable, "-m", "tests.spark.jobs.uncommitted"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ROOT})
     assert done.returncode == 0, done.stderr[-4000:]

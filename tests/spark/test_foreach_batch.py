@@ -19,7 +19,7 @@ class Crashed(Exception):
 
 
 def two_writes(job: Job, equal: bool, crash: list[int], write_id: str | None = None) -> Fn:
-    """Both to one topic. `crash`: batches in which the driver fails between the two, once each."""
+    """Writes twice to one topic. `crash`: batches in which the driver fails between the two writes, once each."""
 
     def fn(df: Any, batch: int) -> None:
         other = df if equal else df.withColumn("n", F.col("n") + 1_000)
@@ -42,7 +42,8 @@ def wrapped(job: Job, fn: Fn, known: bool) -> Fn:
 def test_two_writes_of_one_batch_lose_nothing_when_the_message_is_obeyed(
     job: Job, equal: bool, crashes: bool, known: bool
 ) -> None:
-    """The second is refused, never dropped in silence; with a writeId, rows are there as often as they were written."""
+    """The second write is refused, never dropped in silence; with a writeId, each row is stored as often as it was
+    written."""
     job.add_file(1, 2, 3)
     if crashes:
         with pytest.raises(Exception, match="Crashed"):
@@ -122,7 +123,7 @@ def test_another_querys_checkpoint_is_refused(job: Job) -> None:
 
 
 def in_thread(job: Job, **options: str) -> Fn:
-    """A write in a thread that foreachBatch starts and waits for; its error is the batch's."""
+    """Writes in a thread that foreachBatch starts and waits for; the thread's error fails the batch."""
 
     def fn(df: Any, batch: int) -> None:
         errors: list[BaseException] = []
@@ -157,7 +158,7 @@ def test_a_thread_inside_has_no_identity_and_gets_the_line_to_add(job: Job) -> N
 
 
 def test_two_writes_in_threads_of_one_batch_are_distinguished_by_the_run(job: Job) -> None:
-    """Both digests are equal there; without the run the second would pass for a replay and be dropped."""
+    """Both digests are equal there; without the run the second write would pass for a replay and be dropped."""
     one = in_thread(job, txnAppId="departures", txnVersion="{batch}")
 
     def twice(df: Any, batch: int) -> None:

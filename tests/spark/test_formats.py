@@ -1,4 +1,4 @@
-"""Rows that a Spark job encodes on its workers, written through the gateway: read back, with their tombstones."""
+"""Rows that a Spark job encodes on its workers and writes through the gateway, read back with their tombstones."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a person used to other connectors does first, on a real Spark."""
+"""First attempts of users of other connectors, on a real Spark."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""write=ids on a real Spark: each row takes effect once by its id, whoever sends it again."""
+"""write=ids on a real Spark: each row takes effect once by its id, whichever attempt sends it again."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ ONCE = {"write": "ids", "idCol": "id"}
 
 @pytest.fixture
 def by_id(job: Job) -> Callable[..., dict[str, str]]:
-    """The options of a write by ids; with `fault`, for format("oncegate_faulty")."""
+    """Returns the options of a write by ids; with `fault`, for format("oncegate_faulty")."""
     job.spark.dataSource.register(FaultySource)
     return lambda **more: job.options(**ONCE, **({"faultFolder": str(job.folder)} if "fault" in more else {}), **more)
 
@@ -31,7 +31,7 @@ def once(*numbers: int) -> dict[int, int]:
 
 
 def test_rows_sent_twice_by_an_upstream_take_effect_once(job: Job, by_id: Options) -> None:
-    """Within a partition, across partitions, and across batches."""
+    """Duplicates occur within a partition, across partitions, and across batches."""
     job.add_file(*range(20), *range(10))
     job.add_file(*range(5, 30))
     job.run(job.stream().repartition(3), **by_id())
@@ -66,7 +66,7 @@ def test_a_replayed_batch_writes_nothing_whatever_its_partitions(job: Job, by_id
 
 
 def test_a_restored_checkpoint_writes_only_what_is_new(job: Job, by_id: Options) -> None:
-    """Ids know nothing of batches: the same number with other rows is no conflict."""
+    """Ids do not depend on batches: the same batch number with other rows is no conflict."""
     job.add_file(1, 2)
     job.run(job.stream(), **by_id())
     saved = job.save_checkpoint()
@@ -79,7 +79,7 @@ def test_a_restored_checkpoint_writes_only_what_is_new(job: Job, by_id: Options)
 
 
 def test_two_attempts_of_one_task_at_once_write_its_rows_once(job: Job, by_id: Options) -> None:
-    """As speculation runs them; both succeed, and Spark takes the message of one."""
+    """Two attempts run at once, as under speculation. Both succeed, and Spark takes the message of one."""
     job.write(job.rows(*range(40)), "oncegate_faulty", **by_id(fault="twin"))
     assert job.published() == once(*range(40))
     assert job.counters()["duplicates"] == 40
@@ -96,7 +96,7 @@ def test_a_zombie_that_writes_after_the_abort_writes_what_its_successor_drops(jo
 
 @pytest.fixture
 def own_gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
-    """One that may be killed."""
+    """Yields a gateway that a test may kill."""
     (tmp_path / "gateway").mkdir()
     with GatewayProcess(tmp_path / "gateway") as process:
         yield process
@@ -129,7 +129,7 @@ def test_a_produce_whose_answer_never_came_is_asked_for_again_and_written_once(
 def test_rows_claimed_and_written_elsewhere_in_one_set_are_not_written_to_the_topic_nor_the_other_way_round(
     job: Job, by_id: Options
 ) -> None:
-    """A set knows an id once, whichever way it was written."""
+    """A dedup scope grants an id once, whichever way the row was written."""
     job.write(job.rows(*range(10)), **job.claim_options(idSet="t"))
     job.write(job.rows(*range(5, 15)), **by_id())
     job.write(job.rows(*range(20)), **job.claim_options(idSet="t"))

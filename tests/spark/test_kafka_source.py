@@ -1,6 +1,7 @@
-"""Behind Spark's own Kafka source, on a real broker whose offsets have holes: a query is killed, replayed, followed.
+"""Queries after Spark's own Kafka source, on a real broker whose offsets have gaps; one is killed, replayed and
+followed.
 
-Each record of the source that was committed is in the gateway's topic once; another query goes on where it ended.
+Each committed record of the source is in the gateway's topic once; another query continues where it ended.
 """
 
 import json
@@ -31,7 +32,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 
 class Source:
-    """A topic of the broker, and the queries over it, each process of them with a Spark of its own."""
+    """A topic of the broker, and the queries over it, each in a process with its own Spark."""
 
     def __init__(self, broker: Broker, gateway: Gateway, folder: Path) -> None:
         self.broker, self.gateway, self.folder = broker, gateway, folder
@@ -43,7 +44,7 @@ class Source:
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
 
     def values(self) -> Counter[str]:
-        """What another client reads there of committed transactions."""
+        """Counts the values of committed transactions that another client reads from the topic."""
         found = [self.broker.committed(Partition(self.topic, part)) for part in range(PARTITIONS)]
         return Counter(value.decode() for of_part in found for value in of_part)
 
@@ -82,7 +83,7 @@ def test_each_committed_record_is_written_once_through_a_kill_a_replay_and_anoth
 def test_a_restored_checkpoint_continues_if_it_reads_the_same_and_otherwise_stops(
     broker: Broker, gateway: Gateway, tmp_path: Path
 ) -> None:
-    """Also where the topic was made again, and so has other rows at the same offsets."""
+    """The refused cases include a recreated topic, which has other rows at the same offsets."""
     where = [gateway.url, gateway.namespace, str(tmp_path), broker.cluster.bootstrap]
     command = [sys.executable, "-m", "tests.spark.jobs.kafka_restored", *where]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=400)
@@ -113,7 +114,7 @@ def test_a_restored_checkpoint_continues_if_it_reads_the_same_and_otherwise_stop
 
 
 def by_sequence(log: str) -> list[tuple[int, int]]:
-    """(rows, written) of each batch by sequence, in their order."""
+    """Returns (rows, written) of each batch by sequence, in order."""
     lines = re.findall(r"by sequence to topic t: rows=(\d+) written=(\d+)", log)
     return [(int(rows), int(written)) for rows, written in lines]
 
@@ -134,10 +135,10 @@ def check_refusals(told: dict[str, str]) -> None:
 
 
 def check_offsets(told: dict[str, Any], topic: str) -> None:
-    """The staged query's are the end of all there was; by sequence the last batch is not acked yet."""
+    """The staged query's offsets are the end of all records; by sequence the last batch is not acked yet."""
     ends = told["staged-1"][topic]
     assert sorted(ends) == [str(part) for part in range(PARTITIONS)]
-    # Each transaction has a marker in each of its partitions, and those that were aborted have their records too.
+    # Each transaction has a marker in each of its partitions, and aborted transactions have records too.
     assert set(ends.values()) == {FIRST * (RECORDS + 1)}
     acked = told["etl"][topic]
     assert sum(acked.values()) < sum(ends.values())

@@ -1,4 +1,5 @@
-"""Into Kafka topics through a gateway, as Spark's own Kafka sink does: on a real broker, read by another client."""
+"""Writes into Kafka topics through a gateway, compared with Spark's own Kafka sink: on a real broker, read by another
+client."""
 
 import subprocess
 import sys
@@ -52,7 +53,7 @@ def options(job: Job, topic: str | None, **more: str) -> dict[str, str]:
 
 
 def named(job: Job, topic: str | None, **more: str) -> dict[str, str]:
-    """Of a df.write, which has no query to be named by."""
+    """Returns the options of a df.write, which has no query to name it."""
     return options(job, topic, **{"txnAppId": uuid.uuid4().hex, "txnVersion": "1", **more})
 
 
@@ -61,12 +62,13 @@ def records_of(broker: Broker, topic: str, partitions: int = PARTITIONS) -> list
 
 
 def numbers(broker: Broker, topic: str, partitions: int = PARTITIONS) -> Counter[int]:
-    """How often each number is there for a client that reads what is committed."""
+    """Counts each number that a client reads with read_committed."""
     return Counter(int(message.value()) for message in records_of(broker, topic, partitions))
 
 
 def alike(broker: Broker, topic: str) -> Counter[Any]:
-    """Records without what each writer chooses by itself: times, and the partition of one that has no key and none."""
+    """Returns the records without the parts that each writer chooses: the time, and the partition of a record with
+    neither key nor partition."""
     found: Counter[Any] = Counter()
     for message in records_of(broker, topic):
         value, headers = message.value(), tuple(message.headers() or ())
@@ -77,7 +79,7 @@ def alike(broker: Broker, topic: str) -> Counter[Any]:
 
 
 def run(which: str, process: GatewayProcess, folder: Path, broker: Broker, theirs: str, ours: str) -> Any:
-    """A driver of its own, with a Spark of its own."""
+    """Runs a driver in a separate process."""
     where = [process.url, str(folder), broker.cluster.bootstrap, theirs, ours]
     command = [sys.executable, "-m", "tests.spark.jobs.kafka_topics", which, *where]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
@@ -171,7 +173,7 @@ NUMBERED = ("concat('events-', n % 2) as source", "n as at", "id as key", "cast(
 
 
 def numbered(job: Job, *at: int) -> Any:
-    """Rows of two lanes, in order, each in one task."""
+    """Returns rows of two lanes, in order, each in one task."""
     return job.rows(*at, partitions=1).sortWithinPartitions("n").selectExpr(*NUMBERED)
 
 
@@ -187,7 +189,7 @@ def test_tasks_that_write_into_kafka_themselves_write_each_sequence_once(broker:
 
 
 def test_records_that_tasks_write_themselves_are_those_that_the_gateway_writes(broker: Broker, job: Job) -> None:
-    """Keys, headers, times, partitions and tombstones of users, and values in a format."""
+    """Covers users' keys, headers, times, partitions and tombstones, and values in a format."""
     staged, direct = (broker.topic(PARTITIONS).topic for _ in range(2))
     rows = (
         job.rows(*range(1, 40), partitions=1)
@@ -255,7 +257,7 @@ def test_a_stream_acks_its_lanes_so_that_their_holes_are_forgotten(broker: Broke
     for first in range(0, 40, 10):
         job.add_file(*range(first, first + 10, 3))
     job.run(stream, **options(job, topic, **DIRECT))
-    # Up to 29 by the ack of the third batch, and 30 is next to it.
+    # Offsets up to 29 by the ack of the third batch; 30 is adjacent.
     assert job.gateway.ask_lane(topic, "events", 0, 99) == ((0, 30), (33, 33), (36, 36), (39, 39))
     assert numbers(broker, topic).total() == 16
 
@@ -308,7 +310,8 @@ def test_a_task_that_fails_midway_leaves_nothing_in_any_of_several_topics(broker
 
 
 def test_claimed_records_of_a_killed_task_are_found_in_the_topic(broker: Broker, job: Job) -> None:
-    """As many partitions by the id at each run: a record comes again under the transactional id that wrote it."""
+    """Each run repartitions by id into the same number of partitions: a record returns under the transactional id that
+    wrote it."""
     topic = broker.topic(PARTITIONS).topic
     job.add_file(*range(25))
     sink, place = "tests.spark.jobs.ready_sinks:open_topic", broker.cluster.bootstrap

@@ -1,4 +1,4 @@
-"""Attempts of tasks that die: SIGKILL of the worker, exceptions, and a zombie that goes on writing."""
+"""Task attempts that die: SIGKILL of the worker, exceptions, and a zombie that continues to write."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def test_three_failures_of_four_still_publish_once(job: Job, faults: dict[str, s
 
 
 def test_plain_writes_again_what_a_killed_worker_had_written(job: Job, faults: dict[str, str]) -> None:
-    """The baseline: what the other ways to write are for."""
+    """The baseline, which the other ways to write improve on."""
     job.add_file(1, 2, 3)
     options = job.options(write="plain", fault="kill_after_write", **faults)
     job.run(job.stream().coalesce(1), "oncegate_faulty", **options)
@@ -67,7 +67,8 @@ def test_claim_suppresses_what_a_killed_worker_had_completed(job: Job, faults: d
 def test_claim_writes_twice_only_what_was_taken_over(
     job: Job, faults: dict[str, str], small_batches: None, sink: str
 ) -> None:
-    """The second Arrow batch is on disk and nobody was told: its lease must run out, and it may be there twice."""
+    """The second Arrow batch is on disk and was not reported: its lease must run out, and its rows may be written
+    twice."""
     job.add_file(*range(35))
     job.run(job.stream().coalesce(1), **job.claim_options(sink=f"tests.spark.jobs.faults:{sink}", **faults))
     written = job.written()
@@ -105,7 +106,7 @@ def _wait_for(path: Path) -> None:
 
 @pytest.mark.parametrize("fault", ["fail_before_commit", "fail_after_commit"])
 def test_a_driver_that_fails_around_its_commit_publishes_once(job: Job, faults: dict[str, str], fault: str) -> None:
-    """Spark aborts after a commit that did take effect, too."""
+    """Spark also aborts after a commit that took effect."""
     job.add_file(*range(20))
     options = job.options(fault=fault, **faults)
     with pytest.raises(Exception, match="the driver was told to fail"):

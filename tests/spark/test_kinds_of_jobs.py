@@ -1,4 +1,4 @@
-"""Kinds of jobs beyond a map: counts, joins, several outputs of a row, moved rows, a chain; killed and replayed."""
+"""Jobs beyond a map: counts, joins, several outputs per row, moved rows, a chain; killed and replayed."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ ONE_JOB = [plan for plan in PLANS.values() if not plan.chained]
 
 
 class Killed:
-    """A job of a plan, whose first task that has written dies, and whose last batch comes again."""
+    """A job of a plan whose first task is killed after its write, and whose last batch is replayed."""
 
     def __init__(self, job: Job, plan: Plan, way: str) -> None:
         job.spark.dataSource.register(FaultySource)
@@ -29,7 +29,7 @@ class Killed:
         self.given.write()
 
     def run(self, topic: str = "t", reads: str | None = None) -> None:
-        """The query, killed, and once more after its last entry in the commit log was lost."""
+        """Runs the query with the kill, and again after its last entry in the commit log was deleted."""
         for parts in (2, 3):
             self._start(self.plan.output(lambda side: self._stream(side, reads), parts), topic)
             if parts == 2:
@@ -72,7 +72,7 @@ def test_every_output_is_there_once_after_a_kill_and_a_replay(job: Job, plan: Pl
 
 
 def test_without_a_gateways_help_the_same_kill_and_replay_write_outputs_twice(job: Job) -> None:
-    """The baseline: the faults above do bite."""
+    """The baseline: shows that the faults above do cause duplicates."""
     killed = Killed(job, PLANS["count"], "plain")
     killed.run()
     written = ids(job)
@@ -81,7 +81,7 @@ def test_without_a_gateways_help_the_same_kill_and_replay_write_outputs_twice(jo
 
 
 def test_by_the_id_of_the_input_alone_one_of_its_outputs_is_left(job: Job) -> None:
-    """Why each output needs an id of its own."""
+    """Shows why each output needs its own id."""
     given = Input(job.folder, batches=1)
     given.write()
     outputs = given.stream(job.spark, "left").selectExpr("id", f"explode(sequence(1, {OUTPUTS_OF_ONE})) part")
@@ -108,7 +108,7 @@ def each_row(given: Input) -> Iterator[str]:
 
 
 def test_a_restored_checkpoint_of_the_same_files_continues(job: Job) -> None:
-    """The offset log's entry carries a time, so it is another one, though what the batch reads is the same."""
+    """The offset log's entry contains a time, so it differs, although the batch reads the same input."""
 
     def stream() -> Any:
         return job.stream().withColumn("at", F.current_timestamp()).withColumn("random", F.expr("uuid()"))
@@ -129,7 +129,7 @@ def test_a_restored_checkpoint_of_the_same_files_continues(job: Job) -> None:
 
 
 def test_a_query_of_a_client_that_did_not_report_its_input_continues(job: Job) -> None:
-    """What it has committed is known by the entries of its offset log alone, which a replay has again."""
+    """The older client's commits are identified only by the entries of the offset log, which a replay repeats."""
     job.spark.dataSource.register(OlderSource)
     job.add_file(1, 2)
     job.run(job.stream(), OlderSource.name(), **job.options())

@@ -1,4 +1,4 @@
-"""Sequences of a source on a real Spark: each row once by its place, acked after the commit log; refused plans."""
+"""Sequences of a source on a real Spark: each row once by its position, acked after the commit log; refused plans."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ def log(job: Job) -> Path:
 
 @pytest.fixture
 def events(job: Job, log: Path, monkeypatch: pytest.MonkeyPatch) -> Events:
-    """The stream as the Kafka source gives it."""
+    """Returns a reader that gives the stream in the form of the Kafka source."""
     monkeypatch.setattr(sequencing, "SOURCE", NAME)
     job.spark.dataSource.register(StubKafka)
     job.spark.dataSource.register(FaultySource)
@@ -57,7 +57,7 @@ def once(numbers: list[int]) -> dict[int, int]:
 
 
 def standing(job: Job, partition: int, write: str = "ids") -> tuple[int | None, int | None]:
-    """Watermark and highest claimed sequence of a partition, on its way to where this mode writes."""
+    """Returns the watermark and the highest claimed sequence of a partition on its way to the target of this mode."""
     target = Options.read(by_place(job, write)).target
     known = job.gateway.producer(f"events-{partition}@{target}", driver="any").explain()
     return known["watermark"], known["claimed_to"]
@@ -90,7 +90,7 @@ def test_a_batch_replayed_before_its_commit_was_logged_writes_nothing_twice_and_
 def test_a_driver_killed_before_the_commit_log_is_acked_up_to_the_previous_batch_and_its_successor_continues(
     job: Job, events: Events, log: Path
 ) -> None:
-    """SIGKILL of the JVM and the driver's Python, when the gateway and the sink have all of batch 1."""
+    """Kills the JVM and the driver's Python with SIGKILL when the gateway and the sink have all of batch 1."""
     stream = assign_sequences(events())
     where = [job.gateway.url, job.gateway.namespace, str(job.folder)]
     command = [sys.executable, "-m", "tests.spark.jobs.killed_lanes", *where]
@@ -138,7 +138,7 @@ def test_the_last_batch_is_acked_when_its_progress_is_reported(job: Job, events:
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    """Wait for what another thread does; AssertionError when it does not."""
+    """Waits for the result of another thread; raises AssertionError after 30 s."""
     import threading
 
     pause = threading.Event()

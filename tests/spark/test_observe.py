@@ -1,4 +1,4 @@
-"""Rows written, suppressed and taken over of each batch of a real Spark, as `observe` tells them."""
+"""Rows written, suppressed and taken over in each batch of a real Spark, as `observe` reports them."""
 
 import logging
 import subprocess
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Told:
-    """The batches that a listener has told of, in their order."""
+    """The batches that a listener has reported, in order."""
 
     def __init__(self, spark: Any) -> None:
         self._queue: Queue[BatchCounts] = Queue()
@@ -32,7 +32,7 @@ class Told:
         return self._queue.get(timeout=SOON_S)
 
     def numbers(self) -> tuple[int, int, int, int, int]:
-        """Of the next batch: its number, rows, written, suppressed, takeovers."""
+        """Returns the next batch's number, rows, written, suppressed and takeovers."""
         counts = self.next()
         return counts.batch, counts.rows, counts.written, counts.suppressed, counts.takeovers
 
@@ -79,7 +79,7 @@ def test_a_replay_is_reported_again_by_each_way_to_write(job: Job, told: Told, w
 def test_a_batch_partly_written_by_a_failed_run_reports_what_its_next_run_writes(
     job: Job, told: Told, caplog: pytest.LogCaptureFixture, fault: str
 ) -> None:
-    """The first run writes 52 rows of the batch, and its driver fails; the next one brings all 100."""
+    """The first run writes 52 rows of the batch, and its driver fails; the next run brings all 100."""
     job.spark.dataSource.register(FaultySource)
     options = job.options(write="ids", idCol="id", fault=fault, faultFolder=str(job.folder))
     job.add_file(*range(100))
@@ -96,7 +96,7 @@ def test_a_batch_partly_written_by_a_failed_run_reports_what_its_next_run_writes
 def test_a_batch_whose_driver_was_killed_is_reported_by_the_next_driver_with_its_own_writes(
     job: Job, told: Told
 ) -> None:
-    """The first driver writes 52 of the 100 rows and leaves its counts, and is killed before Spark's commit log."""
+    """The first driver writes 52 of the 100 rows and stores its counts, and is killed before Spark's commit log."""
     job.add_file(0, 1)
     job.add_file(*range(100))
     where = [job.gateway.url, job.gateway.namespace, str(job.folder)]

@@ -1,4 +1,4 @@
-"""digestCols on a real Spark: an id that comes again with another payload fails the job, or is dropped and counted."""
+"""digestCols on a real Spark: a repeated id with another payload fails the job, or is dropped and counted."""
 
 from typing import Any
 

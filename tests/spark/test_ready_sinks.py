@@ -1,4 +1,4 @@
-"""write=claim into the ready sinks, the worker killed behind its first write: each row is there once, not twice."""
+"""write=claim into the ready sinks with the worker killed after its first write: each row is stored once, not twice."""
 
 import sqlite3
 from collections import Counter
@@ -14,7 +14,7 @@ NUMBERS = range(25)
 
 
 def run(job: Job, factory: str, place: str) -> None:
-    """The stream in one task, twice: the second time as a replay of its batch."""
+    """Runs the stream in one task, and again as a replay of its batch."""
     job.add_file(*NUMBERS)
     options = job.claim_options(
         sink=f"tests.spark.jobs.ready_sinks:{factory}", place=place, faultFolder=str(job.folder)

@@ -1,4 +1,4 @@
-"""What a stream is refused for, and what a job without its gateway says."""
+"""Streams that are refused, and the errors of a job without its gateway."""
 
 import re
 import shutil

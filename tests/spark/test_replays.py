@@ -1,4 +1,4 @@
-"""Batches that come again: honestly, with other partitions, other rows, or another input under an old number."""
+"""Replayed batches: unchanged, with other partitions, other rows, or another input under an old number."""
 
 import shutil
 from typing import Any
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.spark
 
 
 def shuffled(stream: Any) -> Any:
-    """A plan whose output differs each time."""
+    """Returns a plan whose output differs each time."""
     return stream.withColumn("n", (F.col("n") + F.floor(F.rand() * 1_000_000) * 1_000).cast("bigint"))
 
 
@@ -46,7 +46,7 @@ def test_plain_publishes_a_replayed_batch_again(job: Job) -> None:
 
 
 def test_the_first_output_of_a_plan_that_is_not_deterministic_wins(job: Job) -> None:
-    """The input is the same by its digest, so the replay is one, whatever its rows."""
+    """The digest of the input is the same, so the run counts as a replay, whatever its rows."""
     job.add_file(*range(20))
     job.run(shuffled(job.stream()))
     first = job.published()

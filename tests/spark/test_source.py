@@ -47,7 +47,7 @@ def wait_until(true: Callable[[], bool]) -> None:
 
 
 class Collected:
-    """Runs a stream and keeps what each micro-batch brought, by its number."""
+    """Runs a stream and collects the rows of each micro-batch by its number."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -143,7 +143,7 @@ def test_a_stream_begins_at_its_configured_offset_and_its_checkpoint_keeps_it(jo
     assert collected.run(stream(job, startingOffsets='{"0": 2}')) == [[2, 3]]
     assert collected.run(stream(job, startingOffsets="earliest")) == []
     shutil.rmtree(job.checkpoint)
-    assert collected.run(stream(job, startingOffsets="latest")) == [[]]  # Spark writes down where it begins
+    assert collected.run(stream(job, startingOffsets="latest")) == [[]]  # Spark stores the starting offsets
     produce(job.gateway, 4)
     assert collected.run(stream(job, startingOffsets="earliest")) == [[4]]
 
@@ -200,7 +200,7 @@ def test_trimmed_rows_stop_a_stream_until_it_is_configured_to_continue(job: Job)
 
 
 def test_a_topic_that_ends_before_what_was_read_stops_a_stream(job: Job) -> None:
-    """An older copy of the ledger was put back: what comes now has offsets that were read already."""
+    """An older copy of the ledger was restored: new rows get offsets that were read already."""
     topic = StubTopic([0], [4])
     with topic.gateway() as stub:
         assert Collected(job).run(stream(job, url=stub.url)) == [[0, 1, 2, 3]]

@@ -1,4 +1,4 @@
-"""Which offsets a read covers, without a Spark and without a gateway."""
+"""The offsets that a read covers, without Spark and without a gateway."""
 
 import json
 import random

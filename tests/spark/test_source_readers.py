@@ -1,4 +1,4 @@
-"""What the source does with the answers it gets, without a Spark: short, spoilt, trimmed, or of an older ledger."""
+"""The source's treatment of answers that are short, corrupt, trimmed or of an older ledger, without Spark."""
 
 import logging
 from collections.abc import Iterator
@@ -120,7 +120,7 @@ def test_rows_that_are_trimmed_while_a_task_reads_are_treated_alike(
 def test_an_answer_that_contradicts_itself_about_trimmed_offsets_fails_the_task(
     read: Read, monkeypatch: pytest.MonkeyPatch, low: int
 ) -> None:
-    """Asked again for ever, it would never fail: the offset to go on from is the one that was asked for, or before."""
+    """A retry would never end: the offset to continue from is the requested one, or an earlier one."""
     reader, records = read.stream(failOnDataLoss="false"), read.topic.records
     (part,) = reader.partitions({"0": 3, "1": 3}, {"0": 7, "1": 3})
     spoilt = [problem(410, "OFFSET_TRIMMED", "fix", low_offset=low)]

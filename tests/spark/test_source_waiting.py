@@ -1,4 +1,4 @@
-"""A stream that begins before its topic is there, without a Spark."""
+"""A stream that begins before its topic exists, without Spark."""
 
 import logging
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ COLUMNS = StructType([StructField("n", LongType()), StructField("text", StringTy
 
 
 class Waits(Read):
-    """Its streams are told the columns and wait for the topic."""
+    """A source whose streams get the columns as an option and wait for the topic."""
 
     def stream(self, **options: str) -> StreamReader:
         self.streams.append(self.source(**options, waitForTopic="true").streamReader(COLUMNS))
@@ -45,7 +45,7 @@ def test_a_stream_waits_for_its_topic_and_reads_it_from_the_first_row(
     read.topic.has_columns = True
     end = stream.latestOffset({}, limit)
     assert end == {"0": 2, "1": 2}
-    for reader in (stream, read.stream()):  # the second one as after a crash: the batch comes again
+    for reader in (stream, read.stream()):  # the second one as after a crash: the batch is replayed
         assert [row["text"] for row in rows(reader, reader.partitions({}, end))] == ["0/0", "0/1", "1/0", "1/1"]
 
 
@@ -61,7 +61,7 @@ def test_waiting_for_an_impossible_condition_is_reported(read: Waits) -> None:
         read.source(waitForTopic="true").schema()
     with pytest.raises(BadOption, match="startingOffsets names offsets, and topic t, which is waited for, has no row"):
         read.stream(startingOffsets='{"0": 3, "1": 1}').initialOffset()
-    with pytest.raises(NotFound):  # it was there, for rows of it were read
+    with pytest.raises(NotFound):  # the topic existed, because rows of it were read
         read.stream().latestOffset({"0": 3, "1": 1}, ReadAllAvailable())
     read.topic.has_namespace = False
     with pytest.raises(NotFound, match="no namespace"):

@@ -1,4 +1,4 @@
-"""Tables and views of Spark's SQL over topics, and what Spark 4.3 does with the options of them."""
+"""Tables and views of Spark SQL over topics, and Spark 4.3's treatment of their options."""
 
 import itertools
 import re
@@ -85,7 +85,7 @@ def test_a_table_of_a_topic_that_is_not_there_or_with_an_option_that_does_nothin
 
 
 def test_no_write_goes_to_a_table_by_its_name_alone(sql: Sql) -> None:
-    """In INSERT INTO b SELECT * FROM a the rows' columns say what a is, and Spark says of b nothing at all."""
+    """In INSERT INTO b SELECT * FROM a the rows' columns identify a, and Spark passes nothing about b."""
     sql.job.write(sql.job.rows(1), **sql.job.options(write="plain"))
     sql.run(f"CREATE TABLE $t USING oncegate OPTIONS ({sql.options()})")
     sql.run(f"CREATE TABLE $t_b {COLUMNS} USING oncegate OPTIONS ({sql.options(topic='b', write='plain')})")

@@ -1,4 +1,4 @@
-"""A comparison of input, ledger and output on Spark: each planted fault is named by its id."""
+"""A comparison of input, ledger and output on Spark: each planted fault is reported by its id."""
 
 import datetime
 import sys
@@ -64,7 +64,7 @@ def test_each_planted_fault_is_named_by_its_id(job: Job) -> None:
 
 
 def test_an_output_that_spark_reads_elsewhere_may_call_its_ids_otherwise(job: Job, tmp_path: Path) -> None:
-    """Numbers there are text here: an id is its text."""
+    """The id is a number in the input and text in the output: an id is its text."""
     written(job.gateway, *range(20))
     written(job.gateway, 30, by_id=False)
     rows = [(str(n), "x") for n in [*range(20), 30]] + [(None, "x"), ("", "x")]
@@ -80,7 +80,8 @@ SUMMER_ENDS = [MIDNIGHT + datetime.timedelta(hours=hour, microseconds=hour * 500
 
 
 def test_ids_of_each_type_are_asked_for_as_the_ledger_knows_them(job: Job) -> None:
-    """Spark's text of a decimal has its scale, of an instant the session's zone, and bytes may be no text."""
+    """Spark's text of a decimal includes its scale, that of an instant the session's zone, and bytes may not be
+    text."""
     columns: dict[str, tuple[str, list[Any]]] = {
         "price": ("decimal(38,18)", [Decimal(0), Decimal("-100.50"), Decimal("1E-18")]),
         "whole": ("decimal(20,0)", [Decimal(100), Decimal(-7), Decimal(0)]),

@@ -32,7 +32,7 @@ CONF = {
 
 
 class Place:
-    """A folder with a job and its input, far from this repository, and a gateway."""
+    """A folder with a job and its input, outside this repository, and a gateway."""
 
     def __init__(self, folder: Path, gateway: Gateway) -> None:
         self.folder, self.gateway = folder, gateway
@@ -45,7 +45,7 @@ class Place:
         pq.write_table(pa.table(rows), self.folder / "in" / f"{name}.parquet")
 
     def run(self, python: str | None, *command: str, **environment: str) -> str:
-        """What the job said. `python`: of its driver and workers; None where nobody has named one."""
+        """Returns the job's output. `python`: that of its driver and workers; None leaves both unset."""
         settings = {"PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}
         kept = {name: value for name, value in os.environ.items() if name not in settings}
         theirs = {} if python is None else {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
@@ -87,11 +87,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python with Spark and pyarrow, and without this package."""
+    """Creates a Python environment with Spark and pyarrow and without this package."""
     folder = tmp_path_factory.mktemp("bare") / "environment"
     venv.create(folder, with_pip=False)
     (site,) = folder.glob("lib/python*/site-packages")
-    (site / "others.pth").write_text(f"{PACKAGES}\n")  # the .pth files that lie there are not read
+    (site / "others.pth").write_text(f"{PACKAGES}\n")  # the .pth files of that folder are not read
     python = folder / "bin/python"
     without = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     probe = "import pyspark, pyarrow, importlib.util; print(importlib.util.find_spec('oncegate_spark'))"
@@ -136,7 +136,7 @@ spark.stop()
 def test_an_environment_that_is_not_activated_names_the_variables_to_export_and_then_needs_no_register(
     place: Place, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver has the package, and Spark's workers are the path's python3, which does not."""
+    """The driver has the package; Spark's workers run the path's python3, which does not."""
     (place.folder / "job.py").write_text(WITHOUT_REGISTER)
     monkeypatch.setenv("PATH", os.pathsep.join([str(bare.parent), "/usr/bin", "/bin"]))
     started = (sys.executable, "job.py", *place.asks)
@@ -149,7 +149,7 @@ def test_an_environment_that_is_not_activated_names_the_variables_to_export_and_
 
 
 def test_the_client_shipped_by_py_files_writes_once(place: Place, wheel: Path, bare: Path) -> None:
-    """The wheel under a name that ends in .zip: Spark puts nothing else on its workers' path."""
+    """The wheel's name must end in .zip: Spark puts nothing else on its workers' path."""
     shipped = copy(wheel, place.folder / "oncegate_spark.zip")
     said = place.submit(str(bare), "local[2]", "--py-files", str(shipped))
     assert place.published() == once(100)
@@ -160,7 +160,7 @@ def test_the_client_shipped_by_py_files_writes_once(place: Place, wheel: Path, b
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
-    """environment.tar.gz, as venv-pack makes it: a whole environment that runs wherever it is unpacked."""
+    """Builds environment.tar.gz as venv-pack does: a whole environment that runs wherever it is unpacked."""
     folder = tmp_path_factory.mktemp("packed")
     venv.create(folder / "environment", symlinks=False, with_pip=False)
     (site,) = (folder / "environment").glob("lib/python*/site-packages")
@@ -173,7 +173,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
 
 
 def test_a_packed_environment_writes_once_where_the_driver_has_unpacked_it_too(place: Place, packed: Path) -> None:
-    """Spark plans a Python data source on the driver's machine, with the Python that its executors are told."""
+    """Spark plans a Python data source on the driver's machine, with the Python set for its executors."""
     (place.folder / "environment").mkdir()
     subprocess.run(["tar", "-xzf", packed, "-C", "environment"], cwd=place.folder, check=True)
     place.submit("./environment/bin/python", "local-cluster[1,2,1024]", "--archives", f"{packed}#environment")
@@ -190,5 +190,5 @@ def test_an_executor_killed_in_the_middle_of_a_staged_write_costs_nothing(place:
     assert "told: batch 0, 100 of 100 rows written" in said
     assert place.published() == once(100)
     counters = place.counters()
-    assert counters["staged_rows"] > 100  # more than the job has: what the dead executor had laid down
+    assert counters["staged_rows"] > 100  # more than the job has: the dead executor's staged rows are included
     assert counters["stage_bytes"] == 0

@@ -1,8 +1,9 @@
-"""Two jobs in one driver, files → topic a → topic b, struck where the table says; a program of its own, to be killed.
+"""Runs two chained queries in one driver, files → topic a → topic b, with the faults below; a separate, killable
+program.
 
     python -m tests.spark.jobs.chain URL FOLDER
 
-It ends by itself when topic b holds all that the files hold. FOLDER/in: the files; FOLDER/faults: what has struck.
+The program ends when topic b holds all rows of the files. FOLDER/in: the files; FOLDER/faults: the faults that struck.
 """
 
 import sys
@@ -18,12 +19,12 @@ from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers import Writer
 from tests.spark.jobs.faults import die, first_time, wait_for
 
-# Each strikes once, in this batch of the job that writes this topic.
+# Each fault strikes once, in this batch of the query that writes this topic.
 TASK_RAISES, WORKER_DIES, GATEWAY_DIES, DRIVER_DIES = ("a", "1"), ("b", "1"), ("a", "3"), ("b", "2")
 
 
 class StruckWriter:
-    """The real writer, with the faults around it."""
+    """The real writer, wrapped in the faults."""
 
     def __init__(self, writer: Writer, topic: str, folder: str) -> None:
         self.writer = writer
@@ -65,7 +66,7 @@ class StruckSource(OncegateSource):
 
 
 class Chain:
-    """`first` writes what the files hold, `second` ten times each number of what `first` has written."""
+    """`first` writes the rows of the files; `second` writes ten times each number that `first` wrote."""
 
     def __init__(self, spark: Any, url: str, folder: Path) -> None:
         self.spark = spark
@@ -81,7 +82,7 @@ class Chain:
         return self._written(topic.selectExpr("id", "n * 10 n").repartition(2), "b")
 
     def replayed(self, topic: str) -> None:
-        """As a driver that died before it wrote down that its last batch is done."""
+        """Deletes the last entry of the commit log, as if the driver had died before it wrote the entry."""
         commits = self.folder / topic / "commits"
         last = max(int(file.name) for file in commits.iterdir() if file.name.isdigit())
         for name in (f"{last}", f".{last}.crc"):
@@ -94,7 +95,7 @@ class Chain:
 
 
 def run(chain: Chain) -> None:
-    for query in [chain.first(), chain.second()]:  # side by side: one reads while the other writes
+    for query in [chain.first(), chain.second()]:  # Side by side: `second` reads while `first` writes.
         query.awaitTermination()
     chain.second().awaitTermination()
     for topic in ("a", "b"):

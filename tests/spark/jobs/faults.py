@@ -21,7 +21,7 @@ WAIT_S = 60
 
 
 def first_time(folder: str, name: str) -> bool:
-    """True once for all processes that share the folder."""
+    """Returns True to the first caller among all processes that share the folder."""
     try:
         (Path(folder) / name).touch(exist_ok=False)
     except FileExistsError:
@@ -41,7 +41,7 @@ def die() -> None:
 
 
 class FaultyWriter:
-    """The real writer, with the fault that the option `fault` names around it."""
+    """The real writer, wrapped in the fault that the option `fault` names."""
 
     def __init__(self, writer: Writer, given: Mapping[str, str]) -> None:
         self.writer = writer
@@ -63,7 +63,7 @@ class FaultyWriter:
         return message
 
     def _zombie(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Any:
-        """Partition 0 fails for good; partition 1 goes on when the write was aborted already."""
+        """Makes partition 0 fail every time; partition 1 continues after the write was aborted."""
         if task.partition == 0:
             wait_for(self.folder, "zombie-waits")
             raise RuntimeError("partition 0 was told to fail")
@@ -74,8 +74,8 @@ class FaultyWriter:
         return message
 
     def _late_zombie(self, batches: list[pa.RecordBatch], token: str, task: Task) -> Any:
-        """Partition 0 fails for good when partition 1 has written half its rows; that one writes the other half when
-        the batch was replayed."""
+        """Makes partition 0 fail every time, once partition 1 has written half its rows. Partition 1 writes the other
+        half after the batch was replayed."""
         if task.partition == 0:
             wait_for(self.folder, "half-written")
             raise RuntimeError("partition 0 was told to fail")
@@ -89,7 +89,7 @@ class FaultyWriter:
         return message
 
     def _twin(self, batches: list[pa.RecordBatch], token: str, task: Task) -> Any:
-        """Two attempts at the same time; one of them is told of."""
+        """Runs two attempts at once and returns the message of one."""
         with ThreadPoolExecutor() as pool:
             twin = pool.submit(self.writer.write, iter(batches), new_token(), task)
             message = self.writer.write(iter(batches), token, task)
@@ -131,7 +131,7 @@ class FaultySource(OncegateSource):
 
 
 class OlderSource(OncegateSource):
-    """format("oncegate_older"): as of a client that knows a batch by its entry in the offset log alone."""
+    """format("oncegate_older"): an older client, which identifies a batch only by its entry in the offset log."""
 
     @classmethod
     def name(cls) -> str:
@@ -145,7 +145,7 @@ class OlderSource(OncegateSource):
 
 
 class DyingFileSink(sinks.FileSink):
-    """Writes its second batch durably, and does not live to say so; once."""
+    """Writes its second batch durably and dies before it returns; once."""
 
     def open(self, context: sinks.SinkContext) -> None:
         super().open(context)
@@ -160,7 +160,7 @@ class DyingFileSink(sinks.FileSink):
 
 
 class RaisingFileSink(DyingFileSink):
-    """As the dying one, with an exception."""
+    """Writes its second batch durably and raises; once."""
 
     def write(self, rows: pa.RecordBatch) -> None:
         sinks.FileSink.write(self, rows)
@@ -170,7 +170,7 @@ class RaisingFileSink(DyingFileSink):
 
 
 class SlowFileSink(sinks.FileSink):
-    """Takes longer than the lease, with its first batch, once the test says that others may ask."""
+    """Takes longer than the lease over its first batch."""
 
     def open(self, context: sinks.SinkContext) -> None:
         super().open(context)
@@ -182,7 +182,7 @@ class SlowFileSink(sinks.FileSink):
 
 
 def dies_once_when(folder: str, wanted: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For mapInArrow: the worker that sees the number `wanted` is killed, once."""
+    """Returns a function for mapInArrow that kills the worker that reads the number `wanted`, once."""
 
     def through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

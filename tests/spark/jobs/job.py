@@ -1,4 +1,4 @@
-"""A streaming job over files, and the tricks by which a test makes Spark replay, restore and fail."""
+"""A streaming job over files, with methods that make Spark replay, restore and fail."""
 
 import os
 import shutil
@@ -19,9 +19,9 @@ SCHEMA = "id string, n bigint"
 
 
 class Job:
-    """One input folder, one checkpoint, one topic; every micro-batch takes one file.
+    """One input folder, one checkpoint and one topic; every micro-batch reads one file.
 
-    `location`: how the checkpoint is named to Spark, where that is another name than its folder's.
+    `location`: the checkpoint's name for Spark, if it differs from the folder's.
     """
 
     def __init__(self, spark: Any, gateway: Gateway, folder: Path, log: Path) -> None:
@@ -38,7 +38,7 @@ class Job:
         self.input.mkdir(parents=True)
 
     def add_file(self, *numbers: int) -> None:
-        """The input of one more batch: a row for each number, whose id is its text."""
+        """Adds the input of one more batch: a row for each number, whose id is its text."""
         path = self.input / f"{self._files:04}-{uuid.uuid4().hex}.parquet"
         pq.write_table(pa.table({"id": [f"id-{n}" for n in numbers], "n": pa.array(numbers, pa.int64())}), path)
         os.utime(path, (1_600_000_000 + self._files, 1_600_000_000 + self._files))
@@ -62,12 +62,13 @@ class Job:
         return self.options(**{**files, "leaseMs": "1000", **more})
 
     def run(self, stream: Any, source: str = "oncegate", **options: str) -> None:
-        """The stream into the gateway, until the input there is has been taken. Raises what stopped it."""
+        """Writes the stream to the gateway until its present input is consumed. Raises the error that stopped the
+        query."""
         given = options or self.options()
         self.drain(stream.writeStream.format(source).options(**given))
 
     def run_each(self, stream: Any, fn: Callable[[Any, int], None]) -> None:
-        """As `run`, through foreachBatch."""
+        """Does the same as `run`, through foreachBatch."""
         self.drain(stream.writeStream.foreachBatch(fn))
 
     def drain(self, writer: Any) -> None:
@@ -82,14 +83,14 @@ class Job:
         df.write.format(source).mode("append").options(**options).save()
 
     def activate(self) -> None:
-        """In a thread of its own Spark finds no Python data source before a session is active there."""
+        """Makes the session active in this thread, without which Spark finds no Python data source in a new thread."""
         self.spark._jvm.SparkSession.setActiveSession(self.spark._jsparkSession)
 
     def rows(self, *numbers: int, partitions: int = 2) -> Any:
         return self.spark.createDataFrame([(f"id-{n}", n) for n in numbers], SCHEMA).repartition(partitions)
 
     def published(self, topic: str = "t") -> Counter[int]:
-        """How often each number is in the topic; nothing when no write has made the topic yet."""
+        """Counts each number in the topic; empty before the first write has created the topic."""
         try:
             table = self.gateway.read(topic)
         except NotFound:
@@ -97,7 +98,7 @@ class Job:
         return Counter() if table is None else Counter(table.column("n").to_pylist())
 
     def written(self, folder: Path | None = None) -> Counter[int]:
-        """How often each number is in the file sink's folder."""
+        """Counts each number in the file sink's folder."""
         table = sinks.read_files(folder or self.out)
         return Counter() if table is None else Counter(table.column("n").to_pylist())
 
@@ -105,12 +106,13 @@ class Job:
         return dict(self.gateway.describe()["counters"])
 
     def batches(self) -> list[int]:
-        """Those that Spark holds for done."""
+        """Returns the batches that Spark's commit log lists."""
         folder = self.checkpoint / "commits"
         return sorted(int(file.name) for file in folder.iterdir() if file.name.isdigit()) if folder.exists() else []
 
     def forget_last_commit(self) -> int:
-        """As a driver that died before it wrote down that the batch is done: it comes again."""
+        """Deletes the last entry of the commit log, as if the driver had died before writing it, so that the batch is
+        replayed."""
         last = self.batches()[-1]
         for name in (f"{last}", f".{last}.crc"):
             (self.checkpoint / "commits" / name).unlink(missing_ok=name.startswith("."))
@@ -126,7 +128,7 @@ class Job:
         shutil.copytree(copy, self.checkpoint)
 
     def log(self) -> str:
-        """What Spark and its Python processes have said since this job was made."""
+        """Returns the output of Spark and its Python processes since this job was created."""
         with self._log.open("rb") as file:
             file.seek(self._log_start)
             return file.read().decode(errors="replace")

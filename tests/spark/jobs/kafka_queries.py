@@ -1,10 +1,11 @@
-"""Streaming queries behind Spark's own Kafka source, on a real broker: one is killed, others follow it.
+"""Streaming queries after Spark's own Kafka source, on a real broker: one is killed, others follow it.
 
     python -m tests.spark.jobs.kafka_queries killed|following URL NAMESPACE FOLDER BOOTSTRAP TOPIC
 
-"killed": by sequence into topic t; its driver is killed when the gateway has all of batch 1, and the commit log not.
-"following": the same query to its end; then, behind records that are written meanwhile, a new one with a checkpoint of
-its own from `committed_offsets`; and the same two with staged writes into topic s. FOLDER/told.json has what it saw.
+"killed": writes by sequence into topic t. Its driver is killed when the gateway has all of batch 1 and the commit log
+does not. "following": runs the same query to its end. Then, after records that are written meanwhile, it runs a new
+query with its own checkpoint from `committed_offsets`, and the same two with staged writes into topic s.
+FOLDER/told.json holds the results.
 """
 
 import json
@@ -36,7 +37,7 @@ SPLIT: dict[str, Callable[[Any], Any]] = {
 
 
 class Queries:
-    """What all queries of a process share."""
+    """The session, topic and options that all queries of a process share."""
 
     def __init__(self, url: str, namespace: str, folder: str, bootstrap: str, topic: str) -> None:
         self.folder, self.bootstrap, self.topic = Path(folder), bootstrap, topic
@@ -72,7 +73,7 @@ class Queries:
         return committed_offsets(app, topic, gateway=self.gateway["url"], namespace=self.gateway["namespace"])
 
     def refusals(self) -> dict[str, str]:
-        """What `assign_sequences` says to plans over the real source."""
+        """Returns the refusals that `assign_sequences` raises for plans over the real source."""
         plans = {name: change(self.source()) for name, change in SPLIT.items()}
         plans["minPartitions"] = self.source(minPartitions="8")
         plans["a batch"] = self.source("read")

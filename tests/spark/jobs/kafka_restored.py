@@ -1,8 +1,8 @@
-"""Staged queries behind Spark's Kafka source whose checkpoint is set back, and whose topic is made again.
+"""Staged queries after Spark's Kafka source whose checkpoint is set back and whose topic is recreated.
 
     python -m tests.spark.jobs.kafka_restored URL NAMESPACE FOLDER BOOTSTRAP
 
-FOLDER/told.json has how each query ended: empty, or what stopped it.
+FOLDER/told.json holds the outcome of each query: empty, or the error that stopped it.
 """
 
 import base64
@@ -26,7 +26,7 @@ BY_SEQUENCE = {"topic": "q", "txnAppId": "by sequence"}
 
 
 class Events:
-    """The source: a topic of one partition, which may be made again."""
+    """The source topic, of one partition, which can be recreated."""
 
     def __init__(self, bootstrap: str) -> None:
         self.config = {"bootstrap.servers": bootstrap}
@@ -42,17 +42,17 @@ class Events:
             try:
                 self.make()
                 return
-            except KafkaException:  # brokers are still at it
+            except KafkaException:  # The brokers have not yet finished the deletion.
                 self.admin.list_topics(timeout=WAIT_S)
 
     def topic_id(self) -> str:
-        """Kafka's id of the topic as it is now, as its own tools write it."""
+        """Returns Kafka's present id of the topic, in the form that Kafka's tools print."""
         found = self.admin.describe_topics(TopicCollection([SOURCE]))[SOURCE].result(WAIT_S).topic_id
         number = (found.get_most_significant_bits() % 2**64 << 64) + found.get_least_significant_bits() % 2**64
         return base64.urlsafe_b64encode(number.to_bytes(16, "big")).decode().rstrip("=")
 
     def hold(self, *values: str) -> None:
-        """Have these more."""
+        """Appends these values."""
         producer = Producer(self.config)
         for value in values:
             producer.produce(SOURCE, value.encode())
@@ -60,7 +60,7 @@ class Events:
 
 
 class Query:
-    """A query over it, and its checkpoint."""
+    """A query over the source topic, with its checkpoint."""
 
     def __init__(self, url: str, namespace: str, folder: str, bootstrap: str) -> None:
         self.folder, self.bootstrap = Path(folder), bootstrap
@@ -77,7 +77,7 @@ class Query:
         return self.spark.readStream.format("kafka").options(**given).load()
 
     def run(self, rows: Any, **options: str) -> str:
-        """Takes all there is; returns what stopped the query."""
+        """Consumes all present input. Returns the error that stopped the query."""
         writer = rows.writeStream.format("oncegate").options(**self.gateway, **options)
         writer = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)
         print("a query begins", options, file=sys.stderr, flush=True)
@@ -100,7 +100,7 @@ class Query:
 
 
 def by_sequence(events: Events, query: Query, told: dict[str, str]) -> None:
-    """Rows by sequence into topic q, first without the topic's id, as clients did that knew none."""
+    """Writes rows by sequence into topic q, at first without the topic's id, as older clients did."""
 
     def run(*, options: Mapping[str, str] = BY_SEQUENCE, **more: Any) -> str:
         rows = query.rows().selectExpr("topic", "partition", "offset", "cast(value as string) as value")

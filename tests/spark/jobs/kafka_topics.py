@@ -1,10 +1,11 @@
-"""Writes into topics of a real broker: by Spark's own Kafka sink and by a gateway, and a query that is killed.
+"""Writes into topics of a real broker with Spark's own Kafka sink and with a gateway, and runs a query that is killed.
 
     python -m tests.spark.jobs.kafka_topics both|killed|following URL FOLDER BOOTSTRAP THEIRS OURS
 
-"both": the same rows by Spark's sink into topics that begin with THEIRS, and through the gateway into those that begin
-with OURS. "killed": a query over FOLDER/in, whose rows name their topics, into those of OURS; its driver is killed when
-the gateway has committed batch 1, and Spark has not written that down. "following": the same query to its end.
+"both": writes the same rows by Spark's sink into topics that begin with THEIRS, and through the gateway into topics
+that begin with OURS. "killed": runs a query over FOLDER/in, whose rows name their topics, into those of OURS. Its
+driver is killed when the gateway has committed batch 1 and Spark has not yet logged that. "following": runs the same
+query to its end.
 """
 
 import os
@@ -29,7 +30,7 @@ RECORD = """
 
 
 class Writes:
-    """What all writes of a process share."""
+    """The session and addresses that all writes of a process share."""
 
     def __init__(self, url: str, folder: str, bootstrap: str, theirs: str, ours: str) -> None:
         self.folder, self.theirs, self.ours = Path(folder), theirs, ours
@@ -40,7 +41,7 @@ class Writes:
         self.spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
 
     def both(self) -> None:
-        """One topic by its option, which goes before the column; then topics by the column."""
+        """Writes to one topic by the option, which takes precedence over the column; then to topics by the column."""
         rows = self.spark.range(300).repartition(3)
         address = {**self.gateway, "txnAppId": self.ours, "txnVersion": "1"}
         one = rows.selectExpr(*split(RECORD), "'nowhere' as topic")
@@ -51,7 +52,7 @@ class Writes:
             several.write.mode("append").format(sink).options(**given).save()
 
     def query(self, sink: str, **more: str) -> None:
-        """Batches of one file each, into topics that rows name."""
+        """Writes batches of one file each into the topics that the rows name."""
         stream = self.spark.readStream.schema("id string, n bigint").option("maxFilesPerTrigger", "1")
         rows = stream.parquet(str(self.folder / "in"))
         rows = rows.selectExpr("id as key", "cast(n as string) as value", f"concat('{self.ours}-', n % 2) as topic")
@@ -70,7 +71,7 @@ class Writes:
 
 
 def split(columns: str) -> list[str]:
-    """The expressions of RECORD, one each."""
+    """Splits RECORD into its expressions."""
     parts = columns.split(",\n    c")
     return [parts[0], *(f"c{part}" for part in parts[1:])]
 

@@ -1,8 +1,8 @@
-"""A job that is killed, driver and all, when it has taken its ids and written nothing.
+"""A job that is killed, with its driver, after it has claimed its ids and before it writes.
 
-python -m tests.spark.jobs.killed_dedup URL NAMESPACE JOB_KEY FILE
+    python -m tests.spark.jobs.killed_dedup URL NAMESPACE JOB_KEY FILE
 
-FILE: where it says how many rows it was given.
+FILE: receives the number of rows that the job was granted.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""examples/jdbc.py, killed, driver and all, when its first transaction is committed and its batch's name is not.
+"""Kills examples/jdbc.py, with its driver, between the commit of its first transaction and that of its batch's name.
 
 python -m tests.spark.jobs.killed_jdbc --url URL --dsn DSN --folder FOLDER
 """

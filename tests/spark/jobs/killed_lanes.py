@@ -2,7 +2,7 @@
 
     python -m tests.spark.jobs.killed_lanes URL NAMESPACE FOLDER
 
-Batch 0 comes to its end, batch 1 does not.
+Batch 0 completes, batch 1 does not.
 """
 
 import os
@@ -24,12 +24,13 @@ from oncegate_spark.spark.writers import Writer
 from tests.spark.jobs.stub_kafka import NAME, StubKafka, hold
 
 DEADLY = 1
-# A listener is told of batch 0 by another thread of the driver, on a busy machine long after batch 1 has begun.
+# Another thread of the driver notifies listeners of batch 0, on a busy machine long after batch 1 has begun.
 WAIT_S = 120
 
 
 class DeadlyWriter:
-    """The real writer; what commits batch 1 kills the JVM and the driver's Python at its end, once `after` is there."""
+    """The real writer. After the commit of batch 1, and once the file `after` exists, it kills the JVM and the driver's
+    Python."""
 
     def __init__(self, writer: Writer, processes: str, after: str | None) -> None:
         self.writer = writer

@@ -1,10 +1,10 @@
-"""An observed streaming job, killed with its driver when batch 1 has written a part of its rows and left its counts.
+"""An observed streaming job, killed with its driver when batch 1 has written some of its rows and stored its counts.
 
-It is killed after batch 0 was told.
+The kill comes after the counts of batch 0 were reported.
 
     python -m tests.spark.jobs.killed_observed URL NAMESPACE FOLDER
 
-FOLDER/in holds a file for each batch; FOLDER/told has the batches that were told, a line each.
+FOLDER/in holds a file for each batch; FOLDER/told lists the reported batches, one a line.
 """
 
 import os

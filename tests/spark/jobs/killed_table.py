@@ -1,4 +1,4 @@
-"""examples/delta.py or iceberg.py, killed, driver and all, when its first batch is in the table and not yet named.
+"""Kills examples/delta.py or iceberg.py, with its driver, after its first batch is in the table and before it is named.
 
 python -m tests.spark.jobs.killed_table delta|iceberg --url URL --folder FOLDER
 """

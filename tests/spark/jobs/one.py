@@ -1,10 +1,10 @@
-"""A job as a user submits it: it knows pyspark and the client, and nothing of this repository.
+"""A job as a user submits it, which imports pyspark and the client and nothing else of this repository.
 
     one_job.py URL NAMESPACE FOLDER [REMOTE]
 
-FOLDER/in holds parquet files. They are written, staged, and then replayed, as after a driver that died before it wrote
-down that the batch is done. REMOTE: Spark Connect's address; without it spark-submit says where. With FOLDER/kill they
-are written once, and an executor is killed when it has staged a part of a task's rows.
+FOLDER/in holds Parquet files. They are written, staged, and then replayed, as after a driver that died before it logged
+the batch as done. REMOTE: Spark Connect's address; without it spark-submit sets the master. If FOLDER/kill exists, the
+files are written once, and an executor is killed when it has staged some of a task's rows.
 """
 
 import os
@@ -23,7 +23,7 @@ from oncegate_spark.spark.datasource import OncegateSource
 
 
 def executor() -> int:
-    """The JVM above this worker: worker, pyspark.daemon, executor."""
+    """Returns the pid of the JVM above this worker; the processes are worker, pyspark.daemon, executor."""
     daemon = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
     found = int(daemon[1])
     assert b"CoarseGrainedExecutorBackend" in Path(f"/proc/{found}/cmdline").read_bytes()
@@ -31,7 +31,7 @@ def executor() -> int:
 
 
 class DeadlyWriter:
-    """The real writer; its executor dies, once, when two chunks of a task are staged and more are to come."""
+    """The real writer. Its executor dies, once, when two chunks of a task are staged and more are to come."""
 
     def __init__(self, writer: Any, flag: str) -> None:
         self.writer = writer
@@ -71,7 +71,7 @@ class DeadlySource(OncegateSource):
 
 
 def run(spark: Any, where: dict[str, str], folder: Path, source: str) -> None:
-    """The stream, until the input there is has been taken."""
+    """Writes the stream until its present input is consumed."""
     stream = spark.readStream.schema("id string, n bigint").parquet(f"{folder}/in")
     flag = {"flag": str(folder / "kill")} if source == DeadlySource.name() else {}
     query = (

@@ -1,4 +1,4 @@
-"""Ready sinks for write=claim whose first write is durable and whose worker does not live to say so; once."""
+"""Ready sinks for write=claim whose worker is killed, once, after its first durable write and before it returns."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from tests.spark.jobs.faults import die, first_time
 
 
 class Dying:
-    """A sink, and the fault behind its first write."""
+    """A sink with a fault after its first write."""
 
     def __init__(self, sink: Sink, context: SinkContext) -> None:
         self.sink, self.folder = sink, context.options["faultfolder"]
@@ -54,7 +54,8 @@ def open_database() -> Deliver:
 
 
 def open_topic() -> Deliver:
-    """A transactional id for each part of the input: rows are repartitioned by their id, into as many parts always."""
+    """Opens a transactional id for each part of the input. Rows are always repartitioned by id into the same number of
+    parts."""
 
     def opened(context: SinkContext) -> Sink:
         transactional_id = f"{context.topic}-{context.partition}"

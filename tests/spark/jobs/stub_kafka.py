@@ -1,8 +1,8 @@
-"""A Kafka without a broker, format("stub_kafka"): one task a partition, rows in the order of their offsets.
+"""A Kafka source without a broker, format("stub_kafka"): one task per partition, rows in the order of their offsets.
 
-Spark lets nobody else be "kafka"; but for that name the leaf of its plan is as that of the real connector (4.1.0 was
-looked at, on Spark 4.3.0): StreamingRelationV2 with the format's name and the reader's options. What it holds stands in
-a file: {"<partition>": rows}. Offsets that a compaction took are left out.
+Spark allows no other source to be named "kafka". Apart from the name, the leaf of the plan equals that of the real
+connector (4.1.0 was examined, on Spark 4.3.0): StreamingRelationV2 with the format's name and the reader's options. A
+file holds the content: {"<partition>": rows}. Offsets that a compaction removed are left out.
 """
 
 import json
@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 NAME = "stub_kafka"
 TOPIC = "events"
 SCHEMA = "topic string, partition int, offset bigint, n bigint"
-COMPACTED = 7  # every so many offsets one is not there
+COMPACTED = 7  # One offset of every seven is missing.
 
 
 class Slice(InputPartition):  # type: ignore[misc]
@@ -64,12 +64,12 @@ class StubReader(DataSourceStreamReader):  # type: ignore[misc]
 
 
 def number(partition: int, offset: int) -> int:
-    """What a row carries: one for each place."""
+    """Returns the number that a row carries, unique to its partition and offset."""
     return partition * 1_000 + offset
 
 
 def numbers(**rows: int) -> list[int]:
-    """Those of so many rows a partition: numbers(p0=5, p1=3)."""
+    """Returns the numbers of the rows of each partition: numbers(p0=5, p1=3)."""
     return [
         number(int(name[1:]), offset)
         for name, last in rows.items()
@@ -79,5 +79,5 @@ def numbers(**rows: int) -> list[int]:
 
 
 def hold(log: Path, **rows: int) -> None:
-    """Have so many rows in each partition from now on."""
+    """Sets the number of rows in each partition."""
     log.write_text(json.dumps({name[1:]: last for name, last in rows.items()}))

@@ -1,4 +1,4 @@
-"""A topic whose answers a test spoils: short ones, trimmed offsets, an older copy."""
+"""A topic whose answers a test corrupts: short ones, trimmed offsets, an older copy."""
 
 import base64
 import json
@@ -18,9 +18,10 @@ SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
 
 @dataclass
 class StubTopic:
-    """Topic `t`; row `n` of a partition has offset n. `low`, `high`: of each partition. `most`: rows in an answer.
+    """Topic `t`; row `n` of a partition has offset n.
 
-    `is_there`, `has_columns`, `has_namespace`: false for what nobody has made yet.
+    `low`, `high`: the first offset and the end of each partition. `most`: the maximum of rows in an answer. `is_there`,
+    `has_columns`, `has_namespace`: False if not created yet.
     """
 
     low: list[int]
@@ -74,7 +75,7 @@ def stream(rows: pa.Table) -> bytes:
 
 
 class Read:
-    """The format over one stub topic."""
+    """The data source over one stub topic."""
 
     def __init__(self, topic: StubTopic) -> None:
         self.topic = topic
@@ -95,6 +96,6 @@ class Read:
 
 
 def rows(reader: Any, parts: list[Any]) -> list[dict[str, Any]]:
-    """Read as tasks do: from a copy that went over the wire."""
+    """Reads as tasks do: from a pickled copy of the reader."""
     copy = pickle.loads(pickle.dumps(reader))
     return [row for part in parts for batch in copy.read(part) for row in batch.to_pylist()]

@@ -1,4 +1,4 @@
-"""Says what explain_job and assign_sequences say of real Kafka sources, without a broker: JSON, on standard output."""
+"""Prints the answers of explain_job and assign_sequences for real Kafka sources, without a broker, as JSON."""
 
 import json
 import logging
@@ -14,7 +14,7 @@ COMMITTED = {"kafka.isolation.level": "read_committed"}
 
 
 class Lines(logging.Handler):
-    """Keeps what was logged."""
+    """Collects logged messages."""
 
     def __init__(self) -> None:
         super().__init__()
