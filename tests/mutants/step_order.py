@@ -164,7 +164,7 @@ STEP_ORDER: tuple[Mutant, ...] = (
         "a frame on Redis is seen by its witness before it is written",
         f"{_REDIS}.shard.ledger::RedisLedger._append",
         swap("await self._dying(self._writer.write(...))", "await self._dying(self._witness.see(self._fold.end))"),
-        f"{_REDIS_DAMAGE}::test_a_server_that_lost_its_last_appends_is_told_by_the_witness",
+        f"{_REDIS_DAMAGE}::test_a_server_that_lost_its_last_appends_is_detected_by_the_witness",
     ),
     one(
         "a collection on Redis is seen by its witness before it is written",

@@ -64,7 +64,7 @@ class RecordsInMemory:
 
 
 class LedgersWithLanes(GatedLedgers):
-    """`HeldLedgers` with lanes, where only an append detects a newer owner."""
+    """`GatedLedgers` with lanes, where only an append detects a newer owner."""
 
     def __init__(self) -> None:
         super().__init__()

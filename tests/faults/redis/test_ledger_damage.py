@@ -94,9 +94,7 @@ async def test_a_list_that_others_made_on_an_emptied_server_is_refused_at_each_l
                 await ledgers._list.refresh()
 
 
-async def test_an_emptied_server_without_a_witness_is_taken_for_a_new_one(
-    server: RedisServer, tmp_path: Path
-) -> None:
+async def test_an_emptied_server_without_a_witness_is_taken_for_a_new_one(server: RedisServer, tmp_path: Path) -> None:
     """Row D3, an undetectable case: without a witness a start knows nothing; the ledger is reported as new and
     empty."""
     prefix = Prefix(server, None)
