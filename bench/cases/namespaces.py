@@ -57,7 +57,7 @@ async def fill(folder: Path, namespaces: int) -> None:
             await ledgers.create(f"n{number}")
         limits = Limits(namespaces=namespaces + 1)
         async with open_gateway(ledgers, run_folders(url), SystemClock(), _Silent(), limits) as served:
-            await asyncio.gather(*(_write(served.shard(name)) for name in served.namespaces()))
+            await asyncio.gather(*(_write(served.namespace(name).home) for name in served.namespaces()))
 
 
 async def _write(shard: Shard) -> None:

@@ -63,7 +63,7 @@ async def fill(folder: Path, ids: int) -> None:
     """A ledger of these entries, a few to an append, as a group commit has them."""
     async with _Opened(folder) as gateway:
         await gateway.create("default")
-        journal = gateway.shard("default").journal
+        journal = gateway.namespace("default").home.journal
         for count, entry in enumerate(entries(ids), 1):
             position = journal.record([entry])
             if count % 8 == 0:
@@ -74,9 +74,9 @@ async def fill(folder: Path, ids: int) -> None:
 async def compact(folder: Path) -> None:
     """The saved index in place of the entries."""
     async with _Opened(folder) as gateway:
-        snapshotter, scheduler = gateway.shard("default").snapshotter, gateway.shard("default").scheduler
+        home = gateway.namespace("default").home
         done: asyncio.Future[dict[str, object] | None] = asyncio.get_running_loop().create_future()
-        snapshotter.compact(scheduler.save, done.set_result)
+        home.snapshotter.compact(home.scheduler.save, done.set_result)
         assert (refused := await done) is None, refused
 
 

@@ -53,25 +53,25 @@ class Load:
             await self._request()
 
     async def _request(self) -> None:
-        shard, first = self._gateway.shard("default"), self._mixed.made
+        namespace, first = self._gateway.namespace("default"), self._mixed.made
         request = self._mixed.request(self._settled.below, self._old_below())
         end = self._mixed.made
         start = time.perf_counter()
-        answer = await shard.claims.claim(
+        answer = await namespace.claims.claim(
             ClaimRequest(self._tokens.bytes(16), 0, request.ids, LEASE_MS), self._deadline
         )
         assert answer.claim is not None, "every request has new ids"
         claimed = time.perf_counter()
         _check(answer.verdicts, request)
         asked_again = time.perf_counter()
-        await shard.claims.settle(Verb.COMPLETE, answer.claim, self._deadline)
+        await namespace.claims.settle(Verb.COMPLETE, answer.claim, self._deadline)
         self._pauses_s += [claimed - start, time.perf_counter() - asked_again]
         self._settled.done(first, end)
         self.asked += len(request.ids)
 
     def _old_below(self) -> int:
         """Ids that left memory; where none has, the first quarter of those that are done."""
-        cold = self._gateway.shard("default").counters()["cold_ids"]
+        cold = self._gateway.namespace("default").home.counters()["cold_ids"]
         return min(self._settled.below, cold or self._settled.below // _OLD_PART)
 
     def _written(self) -> int:
@@ -81,7 +81,7 @@ class Load:
 
     def window(self, seconds: float, cpu_s: float = 0.0, ids: int = 0) -> Window:
         """What stands now, and what the last window took."""
-        counters = self._gateway.shard("default").counters()
+        counters = self._gateway.namespace("default").home.counters()
         pauses_ms = np.array(self._pauses_s or [0.0]) * 1_000
         self._pauses_s = []
         cold = counters["cold_ids"]

@@ -81,12 +81,12 @@ class Program:
     def is_new(self, namespace: str) -> bool:
         """Tells whether the ledger holds only the entry that says this process owns it: the first that ever did."""
         serving = self.gateway.readiness()[namespace] == "SERVING"
-        return serving and self.gateway.shard(namespace).mark.position == 1
+        return serving and self.gateway.namespace(namespace).mark.position == 1
 
     def durability(self, namespace: str) -> str:
         """Says what an append outlives, where that was found; empty where the namespace does not serve."""
         serving = self.gateway.readiness()[namespace] in ("SERVING", "FULL")
-        return self.gateway.shard(namespace).durability() if serving else ""
+        return self.gateway.namespace(namespace).home.opened.storage.durability() if serving else ""
 
 
 @asynccontextmanager
@@ -284,7 +284,7 @@ def announce(program: Program, process: ProcessSettings, log: Log) -> None:
             message = f"namespace {name} does not serve: {state} ({reason})"
             log.warning("namespace_not_serving", message=message, namespace=name, state=state, reason=reason)
         else:
-            lowering = program.gateway.shard(name).settings.lowering if state in ("SERVING", "FULL") else ()
+            lowering = program.gateway.namespace(name).settings.lowering if state in ("SERVING", "FULL") else ()
             promise = promise_of(name, process.ledger, program.is_new(name), program.durability(name), *lowering)
             log.info("namespace_opened", message=promise.sentence(), **asdict(promise))
     who, secure = credentials(process), process.tls_certificate is not None

@@ -170,12 +170,12 @@ def test_a_saved_index_is_as_large_as_said(batch: int) -> None:
 
 async def settled(gateway: Gateway, batch: int, tokens: "count[int]", times: int) -> None:
     """One client: claims of new ids, each completed."""
-    shard, deadline = gateway.shard("default"), Deadline(gateway.clock, None)
+    namespace, deadline = gateway.namespace("default"), Deadline(gateway.clock, None)
     for token in (next(tokens) for _ in range(times)):
         ids = np.random.default_rng(token).integers(0, 1 << 63, (batch, 2), dtype=np.uint64)
-        answer = await shard.claims.claim(ClaimRequest(token.to_bytes(16), 0, ids), deadline)
+        answer = await namespace.claims.claim(ClaimRequest(token.to_bytes(16), 0, ids), deadline)
         assert answer.claim is not None
-        await shard.claims.settle(Verb.COMPLETE, answer.claim, deadline)
+        await namespace.claims.settle(Verb.COMPLETE, answer.claim, deadline)
 
 
 @pytest.mark.parametrize(("batch", "clients"), [(1, 1), (1, 16), (100, 1), (100, 16), (1_000, 4), (10_000, 1)])
@@ -204,13 +204,13 @@ async def test_ids_that_left_memory_take_as_much_memory_and_disk_as_said(tmp_pat
         open_gateway(ledgers, run_folders(f"log:{tmp_path / 'data'}"), clock, Silent(), limits) as gateway,
     ):
         await gateway.create("default")
-        shard, tokens = gateway.shard("default"), count(1)
+        namespace, tokens = gateway.namespace("default"), count(1)
         for _ in range(8):
             await settled(gateway, ids // 8, tokens, 1)
             clock.advance(3 * limits.lease_ms)
-            shard.eviction.step()
-            await wait_until(lambda: not shard.eviction.working)
-        found, cold = shard.counters(), shard.journal.index.claims.cold
+            namespace.home.eviction.step()
+            await wait_until(lambda: not namespace.home.eviction.working)
+        found, cold = namespace.home.counters(), namespace.home.journal.index.claims.cold
         said = sizing.sizes(sizing.Work(1.0, ids / (1 + sizing.LATE), _filter_bytes(limits.cold_fpr), hot_ids_max=1))
         assert found["cold_ids"] > 0.9 * ids
         assert cold.size_bytes / found["cold_ids"] == pytest.approx(said.memory["filters"] / said.cold_ids, rel=WITHIN)

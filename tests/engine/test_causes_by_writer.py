@@ -34,7 +34,7 @@ def write_as(writer: WriterId | None) -> None:
 async def compact(served: Served) -> None:
     served.shard.snapshotter.compact(served.shard.scheduler.save)
     await wait_until(lambda: not served.shard.snapshotter.compacting)
-    assert served.shard.compacted_to > 0
+    assert served.shard.marks.compacted_to > 0
 
 
 async def claimed(served: Served, token: int) -> None:

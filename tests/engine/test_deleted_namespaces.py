@@ -30,9 +30,9 @@ NAME = "mail"
 
 
 async def claim(served: Served, *ids: str, token: int = 1) -> ClaimResult:
-    shard = served.gateway.shard(NAME)
-    prints = shard.fingerprints().of_array(pa.array(ids, pa.string()))
-    return await shard.claims.claim(ClaimRequest(id16(token), 1, prints), served.deadline())
+    namespace = served.gateway.namespace(NAME)
+    prints = namespace.fingerprints().of_array(pa.array(ids, pa.string()))
+    return await namespace.claims.claim(ClaimRequest(id16(token), 1, prints), served.deadline())
 
 
 async def delete(served: Served, confirm: str | None = None, *marks: Mark, timeout_ms: int | None = None) -> None:
@@ -44,24 +44,24 @@ async def with_ids(served: Served) -> None:
 
 
 async def with_a_topic(served: Served) -> None:
-    await served.gateway.shard(NAME).topics.create(TopicRequest("t"), served.deadline())
+    await served.gateway.namespace(NAME).topics.create(TopicRequest("t"), served.deadline())
 
 
 async def with_a_driver(served: Served) -> None:
-    await served.gateway.shard(NAME).drivers.register(DriverRequest("job", id16(1)), served.deadline())
+    await served.gateway.namespace(NAME).drivers.register(DriverRequest("job", id16(1)), served.deadline())
 
 
 async def test_a_namespace_that_holds_nothing_is_deleted_unasked() -> None:
     async with serving() as served:
         await served.gateway.create(NAME)
-        await served.gateway.shard(NAME).settings.configure(
+        await served.gateway.namespace(NAME).settings.configure(
             SettingsRequest(0, auto_create_topics=False), served.deadline()
         )
         await delete(served)
         assert served.gateway.namespaces() == served.ledgers.names() == ["default"]
         assert served.gateway.readiness() == {"default": "SERVING"}
         with pytest.raises(NotFound):
-            served.gateway.shard(NAME)
+            served.gateway.namespace(NAME)
         with pytest.raises(NotFound):
             await delete(served)
         assert ("namespace_deleted", {"namespace": NAME}) in served.events.seen
@@ -80,7 +80,7 @@ async def test_a_non_empty_namespace_is_kept_until_its_name_is_given(fill: Any, 
         assert refused.value.extra["holds"] == held
         with pytest.raises(BadRequest, match="confirm is 'other', not the name of namespace mail"):
             await delete(served, "other")
-        assert served.gateway.shard(NAME).mark.position
+        assert served.gateway.namespace(NAME).mark.position
         await delete(served, NAME)
         assert served.gateway.namespaces() == ["default"]
 
@@ -90,7 +90,7 @@ async def test_released_ids_are_not_held() -> None:
         await served.gateway.create(NAME)
         granted = await claim(served, "a")
         assert granted.claim is not None
-        await served.gateway.shard(NAME).claims.settle(Verb.RELEASE, granted.claim, served.deadline())
+        await served.gateway.namespace(NAME).claims.settle(Verb.RELEASE, granted.claim, served.deadline())
         await delete(served)
         assert served.gateway.namespaces() == ["default"]
 
@@ -107,23 +107,23 @@ async def test_a_name_that_is_used_again_knows_nothing_of_the_old_ids_marks_and_
     async with serving() as served:
         await served.gateway.create(NAME)
         granted = await claim(served, "a")
-        old = served.gateway.shard(NAME).mark
+        old = served.gateway.namespace(NAME).mark
         await delete(served, NAME)
         assert await served.gateway.create(NAME)
-        shard = served.gateway.shard(NAME)
+        namespace = served.gateway.namespace(NAME)
         with pytest.raises(LedgerBehind, match="created anew"):
-            shard.require(old)
+            namespace.require(old)
         assert granted.claim is not None
         with pytest.raises(UnknownClaim):
-            await shard.claims.settle(Verb.COMPLETE, granted.claim, served.deadline())
-        assert shard.journal.index.held() == {}
+            await namespace.claims.settle(Verb.COMPLETE, granted.claim, served.deadline())
+        assert namespace.home.journal.index.held() == {}
         assert verdicts_of(await claim(served, "a", token=2)) == ["GRANTED"]
 
 
 async def test_a_late_repeat_does_not_delete_what_was_made_since() -> None:
     async with serving() as served:
         await served.gateway.create(NAME)
-        old = served.gateway.shard(NAME).mark
+        old = served.gateway.namespace(NAME).mark
         await delete(served, NAME, old)
         await served.gateway.create(NAME)
         with pytest.raises(LedgerBehind):
@@ -134,16 +134,16 @@ async def test_a_late_repeat_does_not_delete_what_was_made_since() -> None:
 async def test_requests_under_way_are_answered_and_later_ones_refused() -> None:
     async with serving() as served:
         await served.gateway.create(NAME)
-        shard = served.gateway.shard(NAME)
+        namespace = served.gateway.namespace(NAME)
         served.disk.hold()
         first = await served.begin(claim(served, "a"))
         deletion = await served.begin(delete(served, NAME))
         assert not deletion.done()
         with pytest.raises(Recovering, match="is being deleted; nothing was written"):
-            served.gateway.shard(NAME)
-        prints = shard.fingerprints().of_array(pa.array(["b"], pa.string()))
+            served.gateway.namespace(NAME)
+        prints = namespace.fingerprints().of_array(pa.array(["b"], pa.string()))
         with pytest.raises(Recovering, match="is being deleted; nothing was written"):
-            await shard.claims.claim(ClaimRequest(id16(2), 1, prints), served.deadline())
+            await namespace.claims.claim(ClaimRequest(id16(2), 1, prints), served.deadline())
         assert served.gateway.readiness() == {"default": "SERVING"}
         await served.disk.release()
         await deletion
@@ -157,14 +157,14 @@ async def test_changes_that_are_not_durable_yet_count_as_held() -> None:
         assert granted.claim is not None
         served.disk.hold()
         served.disk.faults = ["full"]
-        settling = served.gateway.shard(NAME).claims.settle(Verb.RELEASE, granted.claim, served.deadline())
+        settling = served.gateway.namespace(NAME).claims.settle(Verb.RELEASE, granted.claim, served.deadline())
         released = await served.begin(settling)
         deletion = await served.begin(delete(served))
         await served.disk.release()
         for refused in (released, deletion):
             with pytest.raises(LedgerFull):
                 await refused
-        assert served.gateway.shard(NAME).journal.index.held() == {"ids": 1}
+        assert served.gateway.namespace(NAME).home.journal.index.held() == {"ids": 1}
 
 
 async def test_a_disconnected_caller_does_not_stop_a_deletion() -> None:

@@ -60,12 +60,12 @@ async def test_a_record_has_cause_age_and_location_of_the_first_and_neither_id_n
     async with serving(duplicates=topic) as served:
         granted = await served.claim("private-id")
         await served.settle(Verb.COMPLETE, granted.claim)
-        position = served.shard.mark.position
+        position = served.namespace.mark.position
         served.clock.advance(90_000)
         await done(served, "a later one", token=7)
         assert verdicts_of(await served.claim("private-id", "new", token=2)) == ["DUPLICATE", "GRANTED"]
         await run_ready_tasks()
-        printed = served.shard.fingerprints().of_array(pa.array(["private-id"], pa.string())).tobytes().hex()
+        printed = served.namespace.fingerprints().of_array(pa.array(["private-id"], pa.string())).tobytes().hex()
         assert topic.told == [
             {
                 "namespace": "default",
@@ -86,12 +86,12 @@ async def test_a_record_has_cause_age_and_location_of_the_first_and_neither_id_n
 async def test_causes_and_topics_are_those_of_each_id_also_where_its_first_left_memory() -> None:
     topic = Topic()
     async with serving(duplicates=topic) as served:
-        prints = served.shard.fingerprints().of_array(pa.array(["x", "y"], pa.string()))
+        prints = served.namespace.fingerprints().of_array(pa.array(["x", "y"], pa.string()))
         ask = ProduceRequest("pays", id16(5), 1, rows_of(0, 1), prints, scope=Scope("d", 3))
-        await served.shard.records.produce(ask, served.deadline())
+        await served.namespace.records.produce(ask, served.deadline())
         again = ProduceRequest("pays", id16(6), 1, rows_of(0, 1), prints, scope=Scope("d", 3))
-        await served.shard.records.produce(again, served.deadline())
-        await served.shard.records.produce(ask, served.deadline())
+        await served.namespace.records.produce(again, served.deadline())
+        await served.namespace.records.produce(ask, served.deadline())
         await run_ready_tasks()
         causes = [(one["cause"], one["first"]["topic"]) for one in topic.told]
         assert causes == [("task_retry", "pays")] * 2 + [("client_retry", "pays")] * 2
@@ -213,7 +213,7 @@ async def test_a_large_request_is_written_in_pieces_and_keeps_no_more_than_it_re
     async with serving() as served:
         many = [str(n) for n in range(1_000)]
         await done(served, *many)
-        ids = served.shard.fingerprints().of_array(pa.array(many, pa.string()))
+        ids = served.namespace.fingerprints().of_array(pa.array(many, pa.string()))
         asked, verdicts = AskedBy(call=0, is_repeat=False, seen_max=2), np.full(len(many), Verdict.DUPLICATE, np.uint8)
         told = duplicates_of(served.shard.journal.index.claims, ids, verdicts, None, asked, 0)
         assert told is not None

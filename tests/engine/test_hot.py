@@ -29,7 +29,7 @@ async def test_a_hot_namespace_that_is_refused_by_its_quota_is_appended_and_deci
         found = await asyncio.gather(*asked, return_exceptions=True)
         assert sum(isinstance(one, QuotaExceeded) for one in found) == CALLERS - 1
         assert sum(map(len, served.disk.appends)) == 1
-        calm = served.gateway.shard("calm")
+        calm = served.gateway.namespace("calm")
         calm.rates.take_ids(1)
         with pytest.raises(QuotaExceeded):
-            served.shard.rates.take_ids(1)
+            served.namespace.rates.take_ids(1)

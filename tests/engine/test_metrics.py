@@ -116,7 +116,7 @@ async def test_a_namespace_exported_with_others_stays_there_and_its_counts_stay_
         reader = MetricsReader()
         for name in ("a", "z"):
             await served.gateway.create(name)
-        served.gateway.shard("z").journal.counts.add(row("completed"), 5)
+        served.gateway.namespace("z").home.journal.counts.add(row("completed"), 5)
         assert (await read(served, reader))["completed_claims"][OTHERS,] == 5
         await served.gateway.delete("a", None, [], served.deadline())
         assert (await read(served, reader))["completed_claims"] == {(OTHERS,): 5}, "it does not jump to a name"
@@ -130,7 +130,7 @@ async def test_a_namespace_made_again_under_its_name_starts_from_zero() -> None:
     async with serving() as served:
         reader = MetricsReader()
         await served.gateway.create("a")
-        served.gateway.shard("a").journal.counts.add(row("completed"), 5)
+        served.gateway.namespace("a").home.journal.counts.add(row("completed"), 5)
         assert (await read(served, reader))["completed_claims"]["a",] == 5
         await served.gateway.delete("a", None, [], served.deadline())
         await served.gateway.create("a")
@@ -179,7 +179,7 @@ async def test_every_answered_claim_is_timed_once_whatever_way_it_went() -> None
         served.clock.advance(30)
         await served.disk.release()
         await asked
-        prints = served.shard.fingerprints().of_array(pa.array(["a"], pa.string()))
+        prints = served.namespace.fingerprints().of_array(pa.array(["a"], pa.string()))
         await served.shard.claims.claim(ClaimRequest(id16(2), 1, prints, None, locate=True), served.deadline(None))
         took = (await read(served))["claim_seconds"]["default",]
         assert (sum(took.counts), took.total) == (2, 30)
@@ -192,7 +192,7 @@ async def test_every_answered_claim_is_timed_once_whatever_way_it_went() -> None
 async def test_the_retention_of_ids_is_exported() -> None:
     async with serving() as served:
         assert (await read(served))["horizon_seconds"]["default",] == 0
-        await served.shard.settings.configure(SettingsRequest(86_400_000), served.deadline(None))
+        await served.namespace.settings.configure(SettingsRequest(86_400_000), served.deadline(None))
         assert (await read(served))["horizon_seconds"]["default",] == 86_400_000
 
 

@@ -40,7 +40,7 @@ async def test_requests_accepted_at_the_moment_of_closing_are_written() -> None:
 
 async def test_nothing_more_is_taken_while_it_closes() -> None:
     async with serving() as served:
-        shard = served.shard
+        namespace = served.namespace
         served.disk.hold()
         await served.begin(served.claim("a"))
         close = asyncio.create_task(served.gateway.close())
@@ -49,7 +49,7 @@ async def test_nothing_more_is_taken_while_it_closes() -> None:
             await served.claim("b", token=2)
         await served.disk.release()
         await close
-        assert shard.mark.position == 2
+        assert namespace.mark.position == 2
 
 
 async def test_a_gateway_that_is_recovering_closes_at_once() -> None:
@@ -133,7 +133,7 @@ async def test_two_makers_of_one_namespace_make_it_once() -> None:
 async def test_an_unknown_namespace_is_refused_with_the_line_that_makes_it() -> None:
     async with serving() as served:
         with pytest.raises(NotFound, match=r"curl -X PUT .*/v1/namespaces/mail"):
-            served.gateway.shard("mail")
+            served.gateway.namespace("mail")
 
 
 @pytest.mark.parametrize("name", ["", "A", "../up", ".", "-", "a/b", "x" * 64, "a b", "ä", "default\n"])

@@ -19,9 +19,9 @@ DELETION: tuple[Mutant, ...] = (
     Mutant(
         "what waits to become durable is not held",
         (
-            ("oncegate.engine.shard::Shard.require_empty", delete("await group_commit.all_durable()", nth=1)),
+            ("oncegate.engine.namespace::Namespace.require_empty", delete("await group_commit.all_durable()", nth=1)),
             (
-                "oncegate.engine.shard::Shard.require_empty",
+                "oncegate.engine.namespace::Namespace.require_empty",
                 delete("while group_commit.next_position - 1 > group_commit.mark.position:\n    ..."),
             ),
         ),
@@ -55,7 +55,7 @@ DELETION: tuple[Mutant, ...] = (
     ),
     one(
         "what comes while a namespace is being deleted is taken",
-        "oncegate.engine.recovery.owner::Owner.shard",
+        "oncegate.engine.recovery.owner::Owner.serving",
         replace("self._state in SERVES", "True"),
         _UNDER_WAY,
     ),

@@ -26,8 +26,8 @@ GRPC: tuple[Mutant, ...] = (
         "sets of ids lost over gRPC",
         "oncegate.transports.grpc.claims::_claim_request",
         replace(
-            "admitted.claims.fingerprints(id_set, CLAIMED)",
-            "admitted.claims.fingerprints(None, CLAIMED)",
+            "admitted.serving.fingerprints(id_set, CLAIMED)",
+            "admitted.serving.fingerprints(None, CLAIMED)",
         ),
         f"{_CLAIMS}::test_sets_of_ids_and_batches_count_as_over_http",
     ),

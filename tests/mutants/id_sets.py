@@ -41,15 +41,15 @@ ID_SETS: tuple[Mutant, ...] = (
         "the set of a packed body is not read",
         "oncegate.transports.http.routes.claims::_request_of_raw",
         replace(
-            "call.claims.fingerprints(id_set, CLAIMED)",
-            "call.claims.fingerprints(None, CLAIMED)",
+            "call.serving.fingerprints(id_set, CLAIMED)",
+            "call.serving.fingerprints(None, CLAIMED)",
         ),
         f"{_HTTP}::test_what_names_one_set_meets_in_it",
     ),
     one(
         "an id is explained as if it were claimed",
         "oncegate.transports.http.routes.claims::explain",
-        replace("shard.fingerprints(id_set, CLAIMED)", "shard.fingerprints(None, CLAIMED)"),
+        replace("namespace.fingerprints(id_set, CLAIMED)", "namespace.fingerprints(None, CLAIMED)"),
         f"{_HTTP}::test_an_id_is_explained_in_the_set_that_is_named",
     ),
     one(

@@ -144,7 +144,7 @@ LIFECYCLE: tuple[Mutant, ...] = (
     one(
         "an end that is found while a stopped ledger is let go of is an error of the owner's own",
         "oncegate.engine.recovery.owner::Owner._lost",
-        replace("self._shard is None", "False"),
+        replace("self._namespace is None", "False"),
         f"{_OWNER}::test_an_end_that_is_found_while_a_stopped_ledger_is_let_go_of_is_its_callers_error",
     ),
     one(

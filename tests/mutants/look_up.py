@@ -37,7 +37,7 @@ LOOK_UP: tuple[Mutant, ...] = (
     one(
         "ids are looked up in the set of claims whatever set is named",
         "oncegate.transports.http.routes.claims::_look_up_request",
-        replace("call.shard.fingerprints(id_set, CLAIMED)", "call.shard.fingerprints(None, CLAIMED)"),
+        replace("call.namespace.fingerprints(id_set, CLAIMED)", "call.namespace.fingerprints(None, CLAIMED)"),
         f"{_HTTP}::test_known_held_and_free_ids_are_distinguished_in_every_encoding",
     ),
 )

@@ -275,7 +275,7 @@ OVERLOAD: tuple[Mutant, ...] = (
     one(
         "all namespaces wait together",
         "oncegate.transports.incoming::admit",
-        replace("shard.backlog", "gateway.shard('default').backlog"),
+        replace("serving.backlog", "gateway.namespace('default').backlog"),
         f"{_OVERLOAD}::test_probes_metrics_and_other_namespaces_are_answered_while_one_refuses",
     ),
     one(
@@ -283,7 +283,7 @@ OVERLOAD: tuple[Mutant, ...] = (
         "oncegate.transports.http.routing::respond",
         replace_statement(
             "body_length(...)",
-            ("gateway = call.state.gateway\ngateway.admission.queue(gateway.shard('default').backlog, None)"),
+            ("gateway = call.state.gateway\ngateway.admission.queue(gateway.namespace('default').backlog, None)"),
         ),
         f"{_OVERLOAD}::test_probes_metrics_and_other_namespaces_are_answered_while_one_refuses",
     ),

@@ -164,7 +164,7 @@ POLICIES: tuple[Mutant, ...] = (
     one(
         "capabilities promise each namespace what one of no settings does",
         "oncegate.transports.http.routes.service::_writes",
-        replace("() if shard is None else shard.settings.lowering", "()"),
+        replace("() if namespace is None else namespace.settings.lowering", "()"),
         f"{_PROMISES}::test_a_namespace_promises_what_its_settings_leave",
     ),
     one(

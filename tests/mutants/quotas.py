@@ -39,7 +39,7 @@ QUOTAS: tuple[Mutant, ...] = (
     one(
         "bytes are bounded by nobody",
         "oncegate.transports.incoming::admit",
-        delete("shard.rates.take_bytes(...)"),
+        delete("serving.rates.take_bytes(...)"),
         f"{_DOORS}::test_a_request_over_a_quota_is_refused_before_any_effect_with_a_retry_delay",
     ),
     one(

@@ -118,7 +118,7 @@ VERBS = (
     one(
         "a namespace of another key takes ids in",
         "oncegate.engine.gateway::Gateway.create",
-        replace("key is not None and self.shard(namespace).key_check != key_check(key)", "False"),
+        replace("key is not None and self.namespace(namespace).key_check != key_check(key)", "False"),
         f"{_CARRY}::test_a_namespace_of_another_key_takes_nothing_in",
     ),
     one(

@@ -16,7 +16,7 @@ def causes(served: Served) -> dict[str, int]:
 
 
 async def produce(served: Served, *ids: str, token: int, call: int = 1, batch: int | None = None) -> Any:
-    prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
+    prints = served.namespace.fingerprints().of_array(pa.array(ids, pa.string()))
     scope = None if batch is None else Scope("d", batch)
     ask = ProduceRequest("topic", id16(token), call, rows_of(*range(len(ids))), prints, scope=scope)
-    return await served.shard.records.produce(ask, served.deadline())
+    return await served.namespace.records.produce(ask, served.deadline())

@@ -68,7 +68,7 @@ class Http:
 
     @property
     def position(self) -> int:
-        return self.gateway.shard("default").mark.position
+        return self.gateway.namespace("default").mark.position
 
     async def call(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
@@ -177,7 +177,7 @@ class Served:
 
     @property
     def position(self) -> int:
-        return self.program.gateway.shard("default").mark.position
+        return self.program.gateway.namespace("default").mark.position
 
     async def send(self, *pieces: bytes, end: bool = False) -> Reply:
         """Sends raw bytes on a new connection. `end`: closes the sending side after them."""

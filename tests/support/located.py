@@ -9,7 +9,7 @@ from tests.support.memory_gateway import Served
 
 
 def ids_of(served: Served, numbers: Any) -> np.ndarray:
-    return served.shard.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
+    return served.namespace.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
 
 
 def places(answer: Any) -> list[tuple[str, int, int] | None]:

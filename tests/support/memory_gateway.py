@@ -21,6 +21,7 @@ from oncegate.engine.counts.duplicate_log import DuplicateLogs
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
+from oncegate.engine.namespace import Namespace
 from oncegate.engine.quotas import Tenant
 from oncegate.engine.requests import (
     AbortRequest,
@@ -194,8 +195,12 @@ class Served:
         self._tasks: list[asyncio.Task[Any]] = []
 
     @property
+    def namespace(self) -> Namespace:
+        return self.gateway.namespace("default")
+
+    @property
     def shard(self) -> Shard:
-        return self.gateway.shard("default")
+        return self.namespace.home
 
     def deadline(self, timeout_ms: int | None = None) -> Deadline:
         return Deadline(self.clock, timeout_ms)
@@ -231,10 +236,10 @@ class Served:
         timeout_ms: int | None = None,
         tenant: Tenant | None = None,
     ) -> ClaimResult:
-        shard = self.shard
-        prints = shard.fingerprints().of_array(pa.array(ids, pa.string()))
+        namespace = self.namespace
+        prints = namespace.fingerprints().of_array(pa.array(ids, pa.string()))
         request = ClaimRequest(id16(token), call, prints, lease_ms, tenant=tenant)
-        return await shard.claims.claim(request, self.deadline(timeout_ms))
+        return await namespace.claims.claim(request, self.deadline(timeout_ms))
 
     async def settle(self, verb: Any, claim: bytes | None, timeout_ms: int | None = None) -> Any:
         assert claim is not None
@@ -250,9 +255,9 @@ class Served:
         timeout_ms: int | None = None,
     ) -> StageResult:
         sha256 = hashlib.sha256(rows.data).digest()
-        fingerprint = reduce(add, map(self.shard.row_fingerprints.of_batch, rows.batches), EMPTY)
+        fingerprint = reduce(add, map(self.namespace.row_fingerprints.of_batch, rows.batches), EMPTY)
         ask = StageRequest(name if name is not None else BATCH, owner, id16(token), chunk, sha256, rows, fingerprint)
-        return await self.shard.batches.stage(ask, self.deadline(timeout_ms))
+        return await self.namespace.batches.stage(ask, self.deadline(timeout_ms))
 
     async def commit(
         self,
@@ -268,18 +273,19 @@ class Served:
     ) -> Any:
         name = name if name is not None else BATCH
         ask = CommitRequest(name, run, id16(nonce), winners, digest, previous, first_wins, reads_digest=reads)
-        return await self.shard.batches.commit(ask, self.deadline(timeout_ms))
+        return await self.namespace.batches.commit(ask, self.deadline(timeout_ms))
 
     async def abort(self, *tokens: int, name: Name | None = None) -> Any:
         ask = AbortRequest(name if name is not None else BATCH, tuple(map(id16, tokens)))
-        return await self.shard.batches.abort(ask, self.deadline())
+        return await self.namespace.batches.abort(ask, self.deadline())
 
     async def produce(self, rows: Rows, topic: str = "topic", call: int = 1, timeout_ms: int | None = None) -> Any:
-        return await self.shard.records.produce(ProduceRequest(topic, id16(1), call, rows), self.deadline(timeout_ms))
+        request = ProduceRequest(topic, id16(1), call, rows)
+        return await self.namespace.records.produce(request, self.deadline(timeout_ms))
 
     async def read(self, topic: str = "topic") -> list[int]:
         """Returns the column `n` of all rows of a topic."""
-        fetched = await self.shard.topics.fetch(topic, 0, 0, 1_000_000, 1 << 40)
+        fetched = await self.namespace.topics.fetch(topic, 0, 0, 1_000_000, 1 << 40)
         return [n for chunk in fetched.chunks for n in pa.ipc.open_stream(chunk.data).read_all()["n"].to_pylist()]
 
     async def end(self) -> None:

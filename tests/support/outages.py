@@ -5,9 +5,9 @@ import pytest
 
 from oncegate.core.claims import OnLedgerDown
 from oncegate.core.errors import LedgerDown
+from oncegate.engine.namespace import Namespace
 from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.requests import ClaimRequest, ClaimResult, SettingsRequest
-from oncegate.engine.shard import Shard
 from oncegate.index.audit_trail import AuditRecord
 from tests.support.memory_gateway import Served, id16, run_ready_tasks, wait_until
 
@@ -34,7 +34,9 @@ async def ask(served: Served, *ids: str, caller: str = "", token: int = 1, **mor
     return await ask_of(served, served.gateway.claims("default", caller), *ids, token=token, **more)
 
 
-async def ask_of(served: Served, claims: Shard | Unchecked, *ids: str, token: int = 1, **more: object) -> ClaimResult:
+async def ask_of(
+    served: Served, claims: Namespace | Unchecked, *ids: str, token: int = 1, **more: object
+) -> ClaimResult:
     """Claims ids at the handler that a request would have found."""
     prints = claims.fingerprints().of_array(pa.array(ids, pa.string()))
     return await claims.claims.claim(ClaimRequest(id16(token), 7, prints, **more), served.deadline())  # type: ignore[arg-type]
@@ -42,5 +44,5 @@ async def ask_of(served: Served, claims: Shard | Unchecked, *ids: str, token: in
 
 async def noted(served: Served) -> list[AuditRecord]:
     await run_ready_tasks()
-    trail: list[AuditRecord] = await served.shard.operations.actions.trail(None, 10)
+    trail: list[AuditRecord] = await served.namespace.operations.actions.trail(None, 10)
     return [one for one in trail if one.action == "pass unchecked"]

@@ -12,7 +12,7 @@ def claim(*ids: str) -> bytes:
 
 def slow(http: Served) -> Backlog:
     """Records past requests of the namespace that took 0.1 seconds each."""
-    backlog = http.program.gateway.shard("default").backlog
+    backlog = http.program.gateway.namespace("default").backlog
     now_ms = http.program.gateway.clock.monotonic_ms()
     for number in range(10):
         backlog.enter(0, now_ms + 100 * number)

@@ -31,6 +31,10 @@ class Lanes:
         self.served = served
 
     @property
+    def namespace(self) -> Any:
+        return self.served.namespace
+
+    @property
     def shard(self) -> Any:
         return self.served.shard
 
@@ -99,10 +103,10 @@ class Lanes:
         rows = rows_of(*sequences) if rows is None else rows
         digests = None if payloads is None else np.array(payloads, np.uint32)
         ask = ProduceRequest("topic", id16(token), call, rows, sequenced=sequenced, digests=digests)
-        return await self.shard.records.produce(ask, self.served.deadline())
+        return await self.namespace.records.produce(ask, self.served.deadline())
 
     async def claim_ids(self, *ids: str, batch: int, token: int = 1, call: int = 1) -> ClaimResult:
-        prints = self.shard.fingerprints().of_array(pa.array(ids, pa.string()))
+        prints = self.namespace.fingerprints().of_array(pa.array(ids, pa.string()))
         ask = ClaimRequest(id16(token), call, prints, None, Scope("d", batch))
         return await self.shard.claims.claim(ask, self.served.deadline())
 

@@ -32,18 +32,18 @@ async def done(served: Served, *ids: str, token: int = 1) -> None:
 
 
 async def take(served: Served, owner: int, *ids: str) -> list[str]:
-    prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
+    prints = served.namespace.fingerprints().of_array(pa.array(ids, pa.string()))
     return verdicts_of(await served.shard.claims.take(TakeRequest(id16(owner), prints), served.deadline()))
 
 
 async def produce(served: Served, *ids: str, token: int = 1, call: int = 9) -> list[str]:
-    prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
+    prints = served.namespace.fingerprints().of_array(pa.array(ids, pa.string()))
     ask = ProduceRequest("topic", id16(token), call, rows_of(*range(len(ids))), prints)
-    return verdicts_of(await served.shard.records.produce(ask, served.deadline()))  # type: ignore[arg-type]
+    return verdicts_of(await served.namespace.records.produce(ask, served.deadline()))  # type: ignore[arg-type]
 
 
 async def state(served: Served, name: str) -> IdState:
-    prints = served.shard.fingerprints().of_array(pa.array([name], pa.string()))
+    prints = served.namespace.fingerprints().of_array(pa.array([name], pa.string()))
     return (await served.shard.claims.explain(prints[0].tobytes())).state
 
 

@@ -97,18 +97,18 @@ class World:
         return Deadline(self.clock)
 
     def claim(self, token: bytes, call: int, ids: list[str]) -> tuple[bytes | None, list[Verdict]]:
-        shard = self.gateway.shard("default")
-        prints = shard.fingerprints().of_array(pa.array(ids))
-        answer = self.runner.run(shard.claims.claim(ClaimRequest(token, call, prints, LEASE_MS), self.deadline))
+        namespace = self.gateway.namespace("default")
+        prints = namespace.fingerprints().of_array(pa.array(ids))
+        answer = self.runner.run(namespace.claims.claim(ClaimRequest(token, call, prints, LEASE_MS), self.deadline))
         return answer.claim, [Verdict(int(byte) & VERDICT_MASK) for byte in np.asarray(answer.verdicts)]
 
     def produce(self, token: bytes, call: int, ids: list[str]) -> list[Verdict]:
         """Produces rows that consist of their id to the topic `rows`."""
-        shard = self.gateway.shard("default")
+        namespace = self.gateway.namespace("default")
         batch = pa.record_batch([pa.array(ids)], names=["value"])
         rows = Rows(batch.schema, [batch], len(ids), stream(batch.schema, [batch]))
-        ask = ProduceRequest("rows", token, call, rows, shard.fingerprints().of_array(batch.column(0)))
-        answer = self.runner.run(shard.records.produce(ask, self.deadline))
+        ask = ProduceRequest("rows", token, call, rows, namespace.fingerprints().of_array(batch.column(0)))
+        answer = self.runner.run(namespace.records.produce(ask, self.deadline))
         return [Verdict(int(byte) & VERDICT_MASK) for byte in np.asarray(answer.verdicts)]
 
     def compact(self) -> None:
@@ -116,11 +116,11 @@ class World:
         self.runner.run(self._compact())
 
     async def _compact(self) -> None:
-        shard = self.gateway.shard("default")
-        await shard.group_commit.all_durable()
-        shard.snapshotter.compact(shard.scheduler.save)
+        namespace = self.gateway.namespace("default")
+        await namespace.home.group_commit.all_durable()
+        namespace.home.snapshotter.compact(namespace.home.scheduler.save)
         async with asyncio.timeout(20):
-            while shard.snapshotter.compacting:
+            while namespace.home.snapshotter.compacting:
                 await run_ready_tasks(1)
 
     def seal(self) -> int:
@@ -128,17 +128,17 @@ class World:
         return self.runner.run(self._evict())
 
     async def _evict(self) -> int:
-        shard = self.gateway.shard("default")
-        await shard.group_commit.all_durable()
-        shard.eviction.step()
+        namespace = self.gateway.namespace("default")
+        await namespace.home.group_commit.all_durable()
+        namespace.home.eviction.step()
         async with asyncio.timeout(20):
-            while shard.eviction.working:
+            while namespace.home.eviction.working:
                 await run_ready_tasks(1)
-        return shard.counters()["cold_ids"]
+        return namespace.home.counters()["cold_ids"]
 
     def settle(self, verb: Verb, claim: bytes) -> tuple[ClaimState, int, int] | OncegateError:
         try:
-            answer = self.runner.run(self.gateway.shard("default").claims.settle(verb, claim, self.deadline))
+            answer = self.runner.run(self.gateway.namespace("default").claims.settle(verb, claim, self.deadline))
         except OncegateError as error:
             return error
         return answer.state, answer.settled, answer.taken_over
@@ -148,10 +148,10 @@ class World:
         batch = pa.record_batch([pa.array(values)], names=["value"])
         data, token = stream(batch.schema, [batch]), self.random.randbytes(16)
         rows = Rows(batch.schema, [batch], len(values), data)
-        shard = self.gateway.shard("default")
-        fingerprint = shard.row_fingerprints.of_batch(batch)
+        namespace = self.gateway.namespace("default")
+        fingerprint = namespace.row_fingerprints.of_batch(batch)
         ask = StageRequest(name, owner, token, 0, hashlib.sha256(data).digest(), rows, fingerprint)
-        answer = self.runner.run(shard.batches.stage(ask, self.deadline))
+        answer = self.runner.run(namespace.batches.stage(ask, self.deadline))
         return Winner(token, 1, answer.rows, answer.fingerprint)
 
     def commit(
@@ -159,15 +159,15 @@ class World:
     ) -> CommitResult | OncegateError:
         ask = CommitRequest(name, run, nonce, tuple(winners), digest, None, False)
         try:
-            return self.runner.run(self.gateway.shard("default").batches.commit(ask, self.deadline))
+            return self.runner.run(self.gateway.namespace("default").batches.commit(ask, self.deadline))
         except OncegateError as error:
             return error
 
     def read(self, topic: str) -> list[str]:
         """Returns every readable row in the order of offsets."""
-        shard = self.gateway.shard("default")
-        if topic not in shard.journal.index.topics.names():
+        namespace = self.gateway.namespace("default")
+        if topic not in namespace.home.journal.index.topics.names():
             return []
-        fetched = self.runner.run(shard.topics.fetch(topic, 0, 0, 1_000_000, 1 << 40))
+        fetched = self.runner.run(namespace.topics.fetch(topic, 0, 0, 1_000_000, 1 << 40))
         tables = [pa.ipc.open_stream(chunk.data).read_all() for chunk in fetched.chunks]
         return [value for table in tables for value in table.column("value").to_pylist()]

@@ -134,14 +134,14 @@ async def test_how_long_a_claim_waits_for_its_turn_is_a_part_of_its_latency(serv
     served.clock.advance(700)
     admitted = await asking
     assert admitted.deadline.waited_ms == 700
-    await admitted.shard.claims.claim(ClaimRequest(bytes(16), 0, np.ones((1, 2), np.uint64)), admitted.deadline)
+    await admitted.serving.claims.claim(ClaimRequest(bytes(16), 0, np.ones((1, 2), np.uint64)), admitted.deadline)
     assert served.shard.journal.counts.claims.total == 700
     admitted.release()
 
 
 def long_wait(served: Served) -> Backlog:
     """Makes the namespace's requests wait for as long as `QUEUE_REQUESTS` slow ones take."""
-    backlog = served.gateway.shard("default").backlog
+    backlog = served.gateway.namespace("default").backlog
     for number in range(10):
         backlog.enter(0, 1_000 * number)
         backlog.leave(0, 1_000 * number + 1_000)
@@ -185,7 +185,7 @@ async def test_what_settles_something_is_not_refused_for_its_wait(served: Served
 
 
 async def test_a_request_waits_until_it_is_decided_refused_or_given_up(served: Served) -> None:
-    backlog = served.gateway.shard("default").backlog
+    backlog = served.gateway.namespace("default").backlog
     refused = await let_in(Sent(), served)
     assert backlog.requests == 1
     refused.release()
@@ -202,7 +202,7 @@ async def test_a_request_waits_until_it_is_decided_refused_or_given_up(served: S
     admitted = await let_in(Sent(), served)
     served.disk.gate.clear()
     claiming = await served.begin(
-        admitted.shard.claims.claim(ClaimRequest(bytes(16), 0, np.ones((1, 2), np.uint64)), admitted.deadline)
+        admitted.serving.claims.claim(ClaimRequest(bytes(16), 0, np.ones((1, 2), np.uint64)), admitted.deadline)
     )
     assert (backlog.requests, claiming.done()) == (0, False), "it is decided, and waits for the ledger"
     served.disk.gate.set()

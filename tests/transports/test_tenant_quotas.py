@@ -99,10 +99,10 @@ async def test_a_tenants_requests_to_one_namespace_consume_only_that_tenants_quo
 ) -> None:
     async with gateway(tmp_path, **{limit: 1}) as served:
         assert (await ask(served, "acme-1", MANY, 1)).code == "OK"
-        position = served.doors.http.program.gateway.shard("acme-2").mark.position
+        position = served.doors.http.program.gateway.namespace("acme-2").mark.position
         refused = await ask(served, "acme-2", MANY, 2)
         assert (refused.code, refused.retry_after_ms > 900_000) == ("QUOTA", True)
-        assert served.doors.http.program.gateway.shard("acme-2").mark.position == position
+        assert served.doors.http.program.gateway.namespace("acme-2").mark.position == position
         assert (await ask(served, "other", MANY, 3)).code == "OK"
         assert await served.refusals("acme-2") == {quota: 1}
         assert await served.refusals("acme-1") == {}

@@ -151,7 +151,7 @@ async def test_metadata_name_the_writer_as_the_header_does() -> None:
         )
         assert found.verdicts[0] & 7 == 2
         assert doors.http.program.gateway is not None
-        counters = doors.http.program.gateway.shard("default").counters()
+        counters = doors.http.program.gateway.namespace("default").home.counters()
         assert (counters["duplicates_task_retry"], counters["duplicates_unknown"]) == (1, 1)
 
 

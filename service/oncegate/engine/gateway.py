@@ -1,4 +1,4 @@
-"""Owns a shard for each namespace, and admits requests to all of them."""
+"""Owns every namespace of the process: transports find, create and delete namespaces here."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
@@ -24,12 +24,12 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.failures import error_fields, reason_of
 from oncegate.engine.limits import Limits
 from oncegate.engine.names import ALL_NAMESPACES, DEFAULT_NAMESPACE, check_namespace
+from oncegate.engine.namespace import Namespace
 from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.quotas import Tenant, Tenants
 from oncegate.engine.recovery.owner import EVICTION_MS, RETRIED, Owner
 from oncegate.engine.recovery.world import World
-from oncegate.engine.shard import Shard
 from oncegate.hashing.keys import key_check
 from oncegate.ports import Clock, Ledgers, Mark, Observer, RunFolders, Standbys
 from oncegate.ports.tracing import Tracer
@@ -39,7 +39,7 @@ OPENING_MS = 5_000
 
 
 class Gateway:
-    """Gives transports the shard of a namespace, and creates namespaces. Made by `open_gateway`."""
+    """The namespaces of one process: finds, creates and deletes them. Made by `open_gateway`."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -60,29 +60,29 @@ class Gateway:
         self.clients = Clients()
         self.tenants = Tenants(world.limits, world.clock, self._open_claims)
 
-    def shard(self, namespace: str) -> Shard:
-        """Finds the shard of a namespace. Raises NotFound, Recovering; what it stays down for: no effect."""
-        owner = self._owners.get(namespace)
+    def namespace(self, name: str) -> Namespace:
+        """Returns a namespace that serves. Raises NotFound, Recovering, or the error that keeps it down."""
+        owner = self._owners.get(name)
         if owner is None:
-            raise NotFound(_absent(namespace), namespaces=self.namespaces())
-        if (shard := owner.shard) is None:
+            raise NotFound(_absent(name), namespaces=self.namespaces())
+        if (namespace := owner.serving) is None:
             raise _refusal(owner)
-        return shard
+        return namespace
 
     def _open_claims(self, namespaces: frozenset[str]) -> int:
         """Counts the claims that are open in these namespaces."""
         names = self._owners if ALL_NAMESPACES in namespaces else namespaces & self._owners.keys()
-        shards = [self._owners[name].shard for name in names]
-        return sum(shard.journal.index.claims.open_claims for shard in shards if shard is not None)
+        serving = [namespace for name in names if (namespace := self._owners[name].serving) is not None]
+        return sum(shard.journal.index.claims.open_claims for namespace in serving for shard in namespace.shards)
 
-    def claims(self, namespace: str, caller: str = "") -> Shard | Unchecked:
-        """Finds what answers claims of ids: the shard, or what lets them pass unchecked while its ledger is down, where
-        the namespace is set so. `caller`: whose request it is. Raises as `shard`.
+    def claims(self, name: str, caller: str = "") -> Namespace | Unchecked:
+        """Returns the handler of claims of ids: the namespace, or, while its ledger is down and its settings let claims
+        pass unchecked, the handler that grants them. `caller`: the name of the credential. Raises as `namespace`.
         """
         try:
-            return self.shard(namespace)
+            return self.namespace(name)
         except Recovering:
-            owner = self._owners.get(namespace)
+            owner = self._owners.get(name)
             if owner is None or (unchecked := owner.unchecked) is None:
                 raise
             return replace(unchecked, caller=caller)
@@ -95,7 +95,7 @@ class Gateway:
         another key.
         """
         is_new = await self._made(namespace, key, tenant)
-        if key is not None and self.shard(namespace).key_check != key_check(key):
+        if key is not None and self.namespace(namespace).key_check != key_check(key):
             raise KeyMismatch(f"namespace {namespace} has another key: what is known elsewhere has no meaning here")
         return is_new
 
@@ -145,11 +145,11 @@ class Gateway:
         async with self._changing:
             deadline.check()
             if marks or not confirmed or namespace not in self._owners:
-                shard = self.shard(namespace)
+                serving = self.namespace(namespace)
                 for mark in marks:
-                    shard.require(mark)
+                    serving.require(mark)
                 if not confirmed:
-                    await shard.require_empty()
+                    await serving.require_empty()
             # Nothing is awaited since it was found empty: what comes from now on is refused.
             owner = self._owners[namespace]
             owner.stop(Recovering(f"namespace {namespace} is being deleted; nothing was written"))
@@ -169,7 +169,7 @@ class Gateway:
         It is noted in the default namespace. Raises BadRequest, TooLarge, Recovering, LedgerFull, DeadlinePassed:
         nothing was changed; LedgerDown: it is as asked, and whether it is noted is unknown.
         """
-        await self.shard(DEFAULT_NAMESPACE).operations.actions.note(
+        await self.namespace(DEFAULT_NAMESPACE).operations.actions.note(
             "drain" if draining else "drain --undo", "", 0, note, deadline
         )
         self._world.draining = note if draining else None
@@ -181,13 +181,13 @@ class Gateway:
 
     def open_work(self) -> dict[str, dict[str, int]]:
         """Counts what a drained gateway has yet to finish, by namespace, those left out that have nothing open."""
-        found = {}
+        work = {}
         for owner in self.owners():
-            if owner.shard is not None:
-                index = owner.shard.journal.index
+            if (namespace := owner.serving) is not None:
+                index = namespace.home.journal.index
                 counts = {"open_claims": index.claims.open_claims, "stages": sum(1 for _ in index.batches.all_stages())}
-                found[owner.namespace] = {name: count for name, count in counts.items() if count}
-        return {name: counts for name, counts in found.items() if counts}
+                work[owner.namespace] = {name: count for name, count in counts.items() if count}
+        return {name: counts for name, counts in work.items() if counts}
 
     def namespaces(self) -> list[str]:
         """Names of the namespaces, sorted."""

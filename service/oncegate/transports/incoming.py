@@ -21,10 +21,10 @@ from oncegate.engine.admission import Admission
 from oncegate.engine.counts.counts import CLIENT
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
+from oncegate.engine.namespace import Namespace
 from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.quotas import Tenant
 from oncegate.engine.requests import WRITER
-from oncegate.engine.shard import Shard
 from oncegate.transports.access.principal import Principal
 from oncegate.transports.decode import identifiers
 from oncegate.transports.writers import writer_bytes
@@ -98,30 +98,30 @@ class RequestHead:
 class Admitted:
     """Holds a request that was let in, until `release` is called when it is answered.
 
-    claims: what answers it. deadline: what is left of its time. caller: the name of its credential; empty: none was
-    asked for. tenant: whose quotas count what it brings; None: nobody's.
+    name: the namespace's. serving: the handler of the request. deadline: the rest of its time. caller: the name of its
+    credential; empty: none is required. tenant: the tenant whose quotas count the request; None: no tenant's.
     """
 
     gateway: Gateway
-    namespace: str
-    claims: Shard | Unchecked
+    name: str
+    serving: Namespace | Unchecked
     deadline: Deadline
     body: bytes | memoryview
     caller: str
     tenant: Tenant | None
 
     @property
-    def shard(self) -> Shard:
-        """The shard, which every call needs that may not pass unchecked; those that may use `claims`."""
-        assert isinstance(self.claims, Shard)
-        return self.claims
+    def namespace(self) -> Namespace:
+        """The namespace, for calls that cannot pass unchecked; the others use `serving`."""
+        assert isinstance(self.serving, Namespace)
+        return self.serving
 
     def release(self) -> None:
         """Gives back the share of what may be in flight; to be called once."""
         if self.deadline.on_decision is not None:
             self.deadline.decided()
         self.gateway.admission.give(len(self.body))
-        self.gateway.turns.leave(self.namespace)
+        self.gateway.turns.leave(self.name)
 
 
 async def admit(head: RequestHead, body: bytes | Read, gateway: Gateway, claims: bool = False) -> Admitted:
@@ -129,19 +129,19 @@ async def admit(head: RequestHead, body: bytes | Read, gateway: Gateway, claims:
 
     body: all of it, or what reads it. claims: it claims ids, or settles such a claim, and may pass unchecked.
     """
-    deadline, size_bytes, namespace = Deadline(gateway.clock, head.timeout_ms), head.size_bytes, head.namespace
+    deadline, size_bytes, name = Deadline(gateway.clock, head.timeout_ms), head.size_bytes, head.namespace
     if size_bytes > head.bytes_max:
         raise TooLarge(f"a body of {size_bytes} bytes; at most {head.bytes_max} are read of this kind")
     principal = head.principal
     caller, whose = ("", None) if principal is None else (principal.name, principal.whose)
-    shard = gateway.claims(namespace, caller) if claims else gateway.shard(namespace)
+    serving = gateway.claims(name, caller) if claims else gateway.namespace(name)
     if head.marks is not None:
-        require_marks(shard, head.marks)
+        require_marks(serving, head.marks)
     tenant = gateway.tenants.of(whose)
     WRITER.set(writer_bytes(head.writers, gateway.limits) if head.writers else b"")
     CLIENT.set(gateway.clients.of(head.user_agent))
-    shard.rates.take_bytes(size_bytes, tenant)
-    admission, backlog = gateway.admission, shard.backlog
+    serving.rates.take_bytes(size_bytes, tenant)
+    admission, backlog = gateway.admission, serving.backlog
     is_sheddable = head.call not in SETTLING
     if is_sheddable:
         admission.queue(backlog, head.timeout_ms)
@@ -159,9 +159,9 @@ async def admit(head: RequestHead, body: bytes | Read, gateway: Gateway, claims:
         assert len(whole) == size_bytes
         backlog.enter(size_bytes, gateway.clock.monotonic_ms())
         deadline.on_decision = lambda: backlog.leave(size_bytes, gateway.clock.monotonic_ms())
-        if (turn := gateway.turns.enter(namespace, size_bytes)) is not None:
-            await _waited(turn, gateway, namespace, deadline)
-        return Admitted(gateway, namespace, shard, deadline, whole, caller, tenant)
+        if (turn := gateway.turns.enter(name, size_bytes)) is not None:
+            await _waited(turn, gateway, name, deadline)
+        return Admitted(gateway, name, serving, deadline, whole, caller, tenant)
     except BaseException:
         deadline.decided()
         admission.give(room.size_bytes)
@@ -173,19 +173,19 @@ def sharer_of(principal: Principal | None, address: str) -> str:
     return f"address {address}" if principal is None else f"key {principal.name}"
 
 
-def require_marks(shard: Shard | Unchecked, text: str) -> None:
-    """Refuses a ledger that does not have each of the marks of a text. Raises BadRequest, LedgerBehind."""
+def require_marks(serving: Namespace | Unchecked, text: str) -> None:
+    """Raises LedgerBehind unless the ledger contains every mark of `text`; BadRequest for a text without marks."""
     for mark in identifiers.marks(text):
-        shard.require(mark)
+        serving.require(mark)
 
 
-async def _waited(turn: "asyncio.Future[None]", gateway: Gateway, namespace: str, deadline: Deadline) -> None:
+async def _waited(turn: "asyncio.Future[None]", gateway: Gateway, name: str, deadline: Deadline) -> None:
     """Waits for the namespace's turn; whoever goes away meanwhile has left."""
     began_ms = gateway.clock.monotonic_ms()
     try:
         await turn
     except BaseException:
-        gateway.turns.leave(namespace)
+        gateway.turns.leave(name)
         raise
     deadline.waited_ms = gateway.clock.monotonic_ms() - began_ms
 

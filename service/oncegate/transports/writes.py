@@ -43,14 +43,14 @@ def produce_request(rows: Rows, asked: ProduceAsked, admitted: Admitted) -> Prod
     named = asked.columns
     if asked.id_set is not None and not named.id:
         raise BadRequest("id_set names the set of the rows' ids, and without id_col no row has one")
-    shard, limits = admitted.shard, admitted.gateway.limits
-    printer = shard.fingerprints(asked.id_set, produced(asked.topic))
+    namespace, limits = admitted.namespace, admitted.gateway.limits
+    printer = namespace.fingerprints(asked.id_set, produced(asked.topic))
     found = ids.of_named_columns(rows, named.id, printer, limits)
     if asked.spilled is not None and found is None:
         raise BadRequest("spilled_ms is of rows that are written once by their ids, and without id_col no row has one")
-    keys = key_hashes(rows, named.key, shard.row_fingerprints)
+    keys = key_hashes(rows, named.key, namespace.row_fingerprints)
     is_named = found is not None or not asked.sequences.absent
-    digests = payloads.of_named_columns(rows, named.digest, is_named, shard.payloads, limits)
+    digests = payloads.of_named_columns(rows, named.digest, is_named, namespace.payloads, limits)
     sequenced = of_rows(rows, asked.sequences, bool(named.id), asked.token, asked.call)
     column = asked.sequences.name
     return ProduceRequest(

@@ -205,9 +205,9 @@ async def test_a_refused_probe_is_repeated_and_leaves_no_hole(served: Served) ->
         with pytest.raises(LedgerFull):
             await served.claim("a")
     await reopen(served)
-    before = served.shard.mark.position
+    before = served.namespace.mark.position
     await served.claim("a")
-    assert served.shard.mark.position == before + 1
+    assert served.namespace.mark.position == before + 1
 
 
 async def test_nothing_is_probed_before_its_time(served: Served) -> None:

@@ -41,20 +41,20 @@ async def test_the_first_group_is_answered_while_the_second_is_written(served: S
 
 
 async def test_marks_grow_with_each_append_and_every_one_is_known(served: Served) -> None:
-    marks = [served.shard.mark]
+    marks = [served.namespace.mark]
     for number in range(3):
         await served.claim(f"id {number}", call=number)
-        marks.append(served.shard.mark)
+        marks.append(served.namespace.mark)
     assert [mark.position for mark in marks] == [1, 2, 3, 4]
     for mark in marks:
-        served.shard.require(mark)
+        served.namespace.require(mark)
 
 
 async def test_the_mark_stays_behind_what_is_only_taken(served: Served) -> None:
-    before = served.shard.mark
+    before = served.namespace.mark
     served.disk.hold()
     await served.begin(served.claim("a"))
-    assert served.shard.mark == before
+    assert served.namespace.mark == before
 
 
 async def test_a_group_is_cut_before_it_grows_too_large(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

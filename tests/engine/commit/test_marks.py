@@ -24,20 +24,20 @@ async def served() -> AsyncIterator[Served]:
 async def test_a_mark_that_was_given_is_accepted_also_after_a_restart() -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
-        first = served.shard.mark
+        first = served.namespace.mark
         await served.claim("a", "b")
-        second = served.shard.mark
+        second = served.namespace.mark
     async with serving(ledgers) as served:
         await served.claim("c", token=2)
-        served.shard.require(first)
-        served.shard.require(second)
+        served.namespace.require(first)
+        served.namespace.require(second)
 
 
 async def test_a_mark_of_another_ledger_is_refused(served: Served) -> None:
     async with serving() as other:
         await other.claim("a")
         with pytest.raises(LedgerBehind, match="this one is"):
-            served.shard.require(other.shard.mark)
+            served.namespace.require(other.namespace.mark)
     assert "ledger_behind" in served.events.names()
 
 
@@ -48,11 +48,11 @@ async def test_an_older_copy_refuses_the_mark_of_what_it_lacks() -> None:
         old = copy.deepcopy(ledgers._stores)
         await served.claim("b", token=2)
         await served.claim("c", token=3)
-        newest = served.shard.mark
+        newest = served.namespace.mark
     ledgers._stores = old
     async with serving(ledgers) as restored:
         with pytest.raises(LedgerBehind, match="older copy"):
-            restored.shard.require(newest)
+            restored.namespace.require(newest)
 
 
 async def test_an_older_copy_that_went_on_refuses_the_mark_of_the_other_history() -> None:
@@ -61,13 +61,13 @@ async def test_an_older_copy_that_went_on_refuses_the_mark_of_the_other_history(
         await served.claim("a")
         old = copy.deepcopy(ledgers._stores)
         await served.claim("b", token=2)
-        newest = served.shard.mark
+        newest = served.namespace.mark
     ledgers._stores = old
     async with serving(ledgers) as restored:
         for number in range(5):
             await restored.claim(f"other {number}", token=number + 3)
         with pytest.raises(LedgerBehind, match="another history"):
-            restored.shard.require(newest)
+            restored.namespace.require(newest)
 
 
 class Succeeding(GatedLedgers):
@@ -92,49 +92,49 @@ async def test_a_ledger_position_of_the_predecessor_is_answered_with_a_warning_a
     ledgers = Succeeding()
     async with serving(ledgers) as served:
         await served.claim("a")
-        kept, old = served.shard.mark, copy.deepcopy(ledgers._stores)
+        kept, old = served.namespace.mark, copy.deepcopy(ledgers._stores)
         await served.claim("b", token=2)
-        lost = served.shard.mark
+        lost = served.namespace.mark
     ledgers._stores = old
     ledgers.succeed()
     async with serving(ledgers) as restored:
         await restored.claim("c", token=3)
         for mark in (kept, lost):
-            restored.shard.require(mark)
+            restored.namespace.require(mark)
         told = [fields for name, fields in restored.events.seen if name == "mark_of_predecessor"]
         assert [(fields["position"], fields["held"]) for fields in told] == [
             (kept.position, True),
             (lost.position, False),
         ]
-        assert told[0]["ledger"] == kept.ledger.hex() != restored.shard.mark.ledger.hex()
+        assert told[0]["ledger"] == kept.ledger.hex() != restored.namespace.mark.ledger.hex()
         with pytest.raises(LedgerBehind, match="this one is"):
-            restored.shard.require(replace(kept, ledger=bytes(16)))
+            restored.namespace.require(replace(kept, ledger=bytes(16)))
 
 
 async def test_a_mark_below_what_was_collected_passes_and_one_at_its_end_is_compared() -> None:
     """Compacted positions cannot be compared; the client asks a ledger that is beyond them."""
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
-        marks = [served.shard.mark]
+        marks = [served.namespace.mark]
         for number in range(3):
             await served.claim(f"id {number}", token=number)
-            marks.append(served.shard.mark)
+            marks.append(served.namespace.mark)
     async with ledgers.open("default") as opened:
         entries = await replayed(opened.ledger)
         state = [entry.body for entry in entries if entry.position <= marks[2].position]
         await opened.ledger.compact(marks[2].position, snapshot_of(*state))
     async with serving(ledgers) as served:
         for mark in marks:
-            served.shard.require(mark)
+            served.namespace.require(mark)
         for mark in marks[2:]:
             with pytest.raises(LedgerBehind, match="another history"):
-                served.shard.require(replace(mark, chain=b"another "))
+                served.namespace.require(replace(mark, chain=b"another "))
 
 
 async def test_a_refused_mark_refuses_only_its_request(served: Served) -> None:
     with pytest.raises(LedgerBehind):
-        served.shard.require(replace(served.shard.mark, position=1_000))
-    served.shard.require(served.shard.mark)
+        served.namespace.require(replace(served.namespace.mark, position=1_000))
+    served.namespace.require(served.namespace.mark)
     await served.claim("a")
 
 
@@ -145,9 +145,9 @@ async def test_a_position_inside_an_append_is_no_mark(served: Served) -> None:
     tasks = [served.start(served.claim(f"id {n}", token=n)) for n in range(3)]
     await served.disk.release()
     assert all(task.done() for task in tasks)
-    mark = served.shard.mark
+    mark = served.namespace.mark
     with pytest.raises(LedgerBehind):
-        served.shard.require(replace(mark, position=mark.position - 1))
+        served.namespace.require(replace(mark, position=mark.position - 1))
 
 
 def test_marks_are_found_by_position_and_chain() -> None:

@@ -42,7 +42,7 @@ async def telling(ledgers: SendingLedgers | None = None) -> AsyncIterator[tuple[
     """Yields a gateway whose default namespace adds headers to records."""
     ledgers = ledgers or SendingLedgers()
     async with serving(ledgers) as served:
-        await served.shard.settings.configure(SettingsRequest(record_headers=True), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(record_headers=True), served.deadline())
         yield served, ledgers
 
 
@@ -51,10 +51,10 @@ BOTH = SettingsRequest(auto_create_topics=False, record_headers=True)
 
 async def produce(served: Served, *numbers: int, token: int = 1, call: int = 1, payloads: str | None = None) -> Any:
     """Produces rows whose column `n` is the id."""
-    ids = served.shard.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
-    digests = None if payloads is None else served.shard.payloads.of_columns([pa.array(list(payloads))])
+    ids = served.namespace.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
+    digests = None if payloads is None else served.namespace.payloads.of_columns([pa.array(list(payloads))])
     ask = ProduceRequest("topic", id16(token), call, rows_of(*numbers), ids, digests=digests)
-    return await served.shard.records.produce(ask, served.deadline())
+    return await served.namespace.records.produce(ask, served.deadline())
 
 
 def told(origin: Origin | None) -> tuple[str, str, int, int]:
@@ -120,7 +120,7 @@ async def test_payloads_digests_are_those_of_the_rows_that_are_written() -> None
         await produce(served, 1, call=0)
         await produce(served, 1, 2, 3, call=1, payloads="xyz")
         before, origin = ledgers.origins()
-        wanted = served.shard.payloads.of_columns([pa.array(["y", "z"])])
+        wanted = served.namespace.payloads.of_columns([pa.array(["y", "z"])])
     assert before is not None
     assert before.digests is None
     assert origin is not None
@@ -197,7 +197,7 @@ async def test_without_the_setting_no_record_names_its_writer() -> None:
     async with serving(ledgers) as served:
         await produce(served, 1)
         await served.commit(winner(await served.stage(rows_of(3))))
-        assert not served.shard.settings.record_headers
+        assert not served.namespace.settings.record_headers
     assert ledgers.origins() == [None, None]
     assert set(ledgers.elsewhere.checked) == {None}
 
@@ -205,26 +205,26 @@ async def test_without_the_setting_no_record_names_its_writer() -> None:
 async def test_the_setting_is_refused_where_rows_stay_and_where_anything_is_there_and_nothing_else_changes() -> None:
     async with serving() as served:
         with pytest.raises(BadRequest, match=r"lie in topics of its own.*kafka://"):
-            await served.shard.settings.configure(BOTH, served.deadline())
-        assert served.shard.settings.auto_create_topics
-        await served.shard.settings.configure(SettingsRequest(record_headers=False), served.deadline())
+            await served.namespace.settings.configure(BOTH, served.deadline())
+        assert served.namespace.settings.auto_create_topics
+        await served.namespace.settings.configure(SettingsRequest(record_headers=False), served.deadline())
     async with telling() as (served, _):
-        await served.shard.settings.configure(SettingsRequest(record_headers=False), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(record_headers=False), served.deadline())
         await produce(served, 1)
         with pytest.raises(BadRequest, match="before anything is written"):
-            await served.shard.settings.configure(BOTH, served.deadline())
-        assert (served.shard.settings.auto_create_topics, served.shard.settings.record_headers) == (True, False)
+            await served.namespace.settings.configure(BOTH, served.deadline())
+        assert (served.namespace.settings.auto_create_topics, served.namespace.settings.record_headers) == (True, False)
 
 
 async def test_the_setting_is_kept_by_restarts_and_compactions_and_by_other_settings() -> None:
     ledgers: GatedLedgers = SendingLedgers()
     async with serving(ledgers) as served:
-        await served.shard.settings.configure(SettingsRequest(record_headers=True), served.deadline())
-        await served.shard.settings.configure(SettingsRequest(auto_create_topics=False), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(record_headers=True), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(auto_create_topics=False), served.deadline())
     async with serving(ledgers, collect_bytes=1) as served:
-        assert (served.shard.settings.record_headers, served.shard.settings.auto_create_topics) == (True, False)
+        assert (served.namespace.settings.record_headers, served.namespace.settings.auto_create_topics) == (True, False)
         served.clock.advance(COMPACT_AGAIN_MS)
         served.shard.scheduler.step()
         await wait_until(lambda: "compaction" in served.events.names())
     async with serving(ledgers) as served:
-        assert served.shard.settings.record_headers
+        assert served.namespace.settings.record_headers

@@ -38,9 +38,9 @@ FROM_MEMORY: dict[str, Ask] = {
     "renewed": lambda served, claim: served.settle(Verb.RENEW, claim),
     "an unknown claim": lambda served, claim: served.settle(Verb.RENEW, id16(9)),
     "an unknown id": lambda served, claim: served.shard.claims.explain(id16(9)),
-    "an unknown topic": lambda served, claim: served.shard.topics.view("nowhere"),
+    "an unknown topic": lambda served, claim: served.namespace.topics.view("nowhere"),
     "an unknown producer": lambda served, claim: served.shard.producers.explain("nobody"),
-    "an unknown batch": lambda served, claim: served.shard.batches.source_offsets("app", "topic", ""),
+    "an unknown batch": lambda served, claim: served.namespace.batches.source_offsets("app", "topic", ""),
 }
 
 
@@ -73,7 +73,7 @@ async def test_what_writes_is_proved_by_its_own_append(served: Served) -> None:
 async def test_a_writes_own_questions_about_its_topic_are_proved_by_the_write_alone(served: Served) -> None:
     await served.produce(rows_of(1))
     served.disk.appends.clear()
-    assert (await served.shard.topics.remembered("topic")).schema.names == ["n"]
+    assert (await served.namespace.topics.remembered("topic")).schema.names == ["n"]
     assert served.disk.kinds() == []
 
 

@@ -110,7 +110,7 @@ async def test_a_full_ledger_ends_a_round_where_it_is_and_the_next_one_continues
 async def test_a_crash_between_archive_and_run_loses_nothing_and_retires_nothing() -> None:
     ledgers = GatedLedgers()
     async with eviction(ledgers) as served:
-        await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
         with without_room(served):
             await filled(served)
         assert served.shard.eviction.busy
@@ -240,7 +240,7 @@ async def test_there_are_four_runs_at_most_and_no_other_files() -> None:
 async def test_archives_retire_with_their_time_and_leave_ledger_and_runs() -> None:
     ledgers = GatedLedgers()
     async with eviction(ledgers, horizon_ms_min=1) as served:
-        await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
         await filled(served)
         await pass_hours(served, 30)
         assert counters(served)[2] == 0
@@ -258,7 +258,7 @@ async def test_archives_retire_with_their_time_and_leave_ledger_and_runs() -> No
 async def test_sealing_forgets_nothing_early_and_keeps_nothing_longer() -> None:
     """Ids completed an hour apart and sealed two at a time are each forgotten with their bucket."""
     async with eviction() as served:
-        await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
         await pass_hours(served, 2)
         for hour in range(HOURS):
             await done(served, f"hour {hour}", token=50 + hour)
@@ -347,7 +347,7 @@ async def test_at_each_step_of_their_way_out_ids_are_known(monkeypatch: pytest.M
     async with eviction() as served:
         await done(served, *names(0, 20))
         index, asked = served.shard.journal.index.claims, []
-        prints = served.shard.fingerprints().of_array(pa.array(names(0, 20)))
+        prints = served.namespace.fingerprints().of_array(pa.array(names(0, 20)))
 
         def dropped(store: ClaimStore, ids: np.ndarray) -> int:
             count = drop(store, ids)
@@ -363,7 +363,7 @@ async def test_at_each_step_of_their_way_out_ids_are_known(monkeypatch: pytest.M
 async def test_ids_that_have_not_retired_can_be_rebuilt_from_the_ledger() -> None:
     ledgers = GatedLedgers()
     async with eviction(ledgers) as served:
-        await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
         await filled(served)
         await pass_hours(served, 12)
         await done(served, *names(20, 40), token=5)

@@ -41,7 +41,7 @@ async def test_nothing_is_collected_in_the_middle_of_a_round() -> None:
 async def test_an_owners_record_is_removed_with_the_last_of_its_ids() -> None:
     """An owner is a job, and each run of a job may name another."""
     async with eviction(hot_ids=0) as served:
-        await served.shard.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(24 * HOUR_MS), served.deadline())
         claims, rows = served.shard.journal.index.claims, []
         for owner in range(1, 5):
             asked = [f"of {owner}", f"and {owner}"]

@@ -18,7 +18,7 @@ HORIZON_MS = 24 * HOUR_MS
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     async with serving() as served:
-        await served.shard.settings.configure(SettingsRequest(HORIZON_MS), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(HORIZON_MS), served.deadline())
         yield served
 
 
@@ -109,7 +109,7 @@ async def test_a_wall_clock_set_forward_makes_nothing_older(served: Served) -> N
 async def test_buckets_go_on_after_a_restart_and_time_in_between_does_not_count() -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
-        await served.shard.settings.configure(SettingsRequest(HORIZON_MS), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(HORIZON_MS), served.deadline())
         await done(served, "a", token=1)
         await pass_hours(served, 12)
     async with serving(ledgers) as served:
@@ -123,7 +123,7 @@ async def test_buckets_go_on_after_a_restart_and_time_in_between_does_not_count(
 async def test_another_retention_of_ids_restarts_the_count(served: Served) -> None:
     await done(served, "a", token=1)
     await pass_hours(served, 20)
-    await served.shard.settings.configure(SettingsRequest(2 * HORIZON_MS), served.deadline())
+    await served.namespace.settings.configure(SettingsRequest(2 * HORIZON_MS), served.deadline())
     await pass_hours(served, 47)
     assert verdicts_of(await served.claim("a", token=2)) == ["DUPLICATE"]
     await pass_hours(served, 5)
@@ -141,7 +141,7 @@ async def test_a_wall_clock_set_back_keeps_the_ledgers_time(served: Served) -> N
 async def test_what_retired_is_forgotten_after_a_restart_too_and_not_before_it_was_durable() -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
-        await served.shard.settings.configure(SettingsRequest(HORIZON_MS), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(HORIZON_MS), served.deadline())
         await done(served, "a", token=1)
         await pass_hours(served, 26)
         served.clock.advance(HOUR_MS)
@@ -175,7 +175,7 @@ async def test_a_gateway_that_is_started_every_day_forgets_all_the_same() -> Non
     """Whole hours of running time are counted, so that a long retention of ids does not need a long-lived process."""
     ledgers, horizon_ms, days = GatedLedgers(), 30 * 24 * HOUR_MS, 0
     async with serving(ledgers) as served:
-        await served.shard.settings.configure(SettingsRequest(horizon_ms), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(horizon_ms), served.deadline())
         await done(served, "a", token=1)
     while days < 40:
         async with serving(ledgers) as served:
@@ -189,18 +189,18 @@ async def test_a_gateway_that_is_started_every_day_forgets_all_the_same() -> Non
 
 async def test_a_horizon_shorter_than_what_may_still_be_repeated_is_refused(served: Served) -> None:
     with pytest.raises(BadRequest, match="at least 3600000"):
-        await served.shard.settings.configure(SettingsRequest(HOUR_MS - 1), served.deadline())
-    await served.shard.settings.configure(SettingsRequest(0), served.deadline())
-    assert served.shard.settings.horizon_ms == 0
+        await served.namespace.settings.configure(SettingsRequest(HOUR_MS - 1), served.deadline())
+    await served.namespace.settings.configure(SettingsRequest(0), served.deadline())
+    assert served.namespace.settings.horizon_ms == 0
 
 
 async def low(served: Served) -> tuple[int, int]:
-    view = await served.shard.topics.view("topic")
+    view = await served.namespace.topics.view("topic")
     return view.low_offsets[0], view.high_offsets[0]
 
 
 async def test_rows_older_than_a_topics_retention_go_whole_requests_at_a_time(served: Served) -> None:
-    await served.shard.topics.create(TopicRequest("topic", retention_ms=HOUR_MS), served.deadline())
+    await served.namespace.topics.create(TopicRequest("topic", retention_ms=HOUR_MS), served.deadline())
     await served.produce(rows_of(1, 2), call=1)
     served.clock.advance(HOUR_MS // 2)
     await served.produce(rows_of(3), call=2)
@@ -209,15 +209,15 @@ async def test_rows_older_than_a_topics_retention_go_whole_requests_at_a_time(se
     await run_ready_tasks()
     assert await low(served) == (2, 3)
     with pytest.raises(OffsetTrimmed):
-        await served.shard.topics.fetch("topic", 0, 1, 10, 1 << 30)
-    fetched = await served.shard.topics.fetch("topic", 0, 2, 10, 1 << 30)
+        await served.namespace.topics.fetch("topic", 0, 1, 10, 1 << 30)
+    fetched = await served.namespace.topics.fetch("topic", 0, 2, 10, 1 << 30)
     assert [chunk.first_offset for chunk in fetched.chunks] == [2]
     await served.produce(rows_of(4), call=3)
     assert await low(served) == (2, 4)
 
 
 async def test_rows_beyond_a_topics_bytes_go_but_never_the_newest(served: Served) -> None:
-    await served.shard.topics.create(TopicRequest("topic", retention_bytes=1), served.deadline())
+    await served.namespace.topics.create(TopicRequest("topic", retention_bytes=1), served.deadline())
     for call in range(3):
         await served.produce(rows_of(call), call=call)
     served.shard.scheduler.step()
@@ -228,7 +228,8 @@ async def test_rows_beyond_a_topics_bytes_go_but_never_the_newest(served: Served
 @pytest.mark.parametrize(("retained", "lowest"), [(3, 0), (2, 1), (1, 2)])
 async def test_rows_of_exactly_a_topics_bytes_stay(served: Served, retained: int, lowest: int) -> None:
     size_bytes = len(rows_of(0).data)
-    await served.shard.topics.create(TopicRequest("topic", retention_bytes=retained * size_bytes), served.deadline())
+    request = TopicRequest("topic", retention_bytes=retained * size_bytes)
+    await served.namespace.topics.create(request, served.deadline())
     for call in range(3):
         await served.produce(rows_of(call), call=call)
     served.shard.scheduler.step()
@@ -239,18 +240,19 @@ async def test_rows_of_exactly_a_topics_bytes_stay(served: Served, retained: int
 async def test_retention_is_the_same_after_a_restart() -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
-        await served.shard.topics.create(TopicRequest("topic", retention_ms=HOUR_MS), served.deadline())
+        await served.namespace.topics.create(TopicRequest("topic", retention_ms=HOUR_MS), served.deadline())
         await served.produce(rows_of(1, 2), call=1)
         await pass_hours(served, 1)
     async with serving(ledgers) as served:
         assert await low(served) == (2, 2)
-        view = await served.shard.topics.view("topic")
+        view = await served.namespace.topics.view("topic")
         assert (view.retention_ms, view.retention_bytes) == (HOUR_MS, 0)
 
 
 async def test_one_step_trims_a_bounded_number_of_partitions_in_one_append() -> None:
     async with serving(trims_per_step=2) as served:
-        await served.shard.topics.create(TopicRequest("topic", partitions=3, retention_ms=HOUR_MS), served.deadline())
+        request = TopicRequest("topic", partitions=3, retention_ms=HOUR_MS)
+        await served.namespace.topics.create(request, served.deadline())
         for call in range(3):
             await served.produce(rows_of(call), call=call)
         served.clock.advance(HOUR_MS)
@@ -258,11 +260,11 @@ async def test_one_step_trims_a_bounded_number_of_partitions_in_one_append() -> 
         assert served.disk.kinds()[-1] == ["Trimmed", "Trimmed"]
         served.clock.advance(MAINTENANCE_MS)
         await run_ready_tasks()
-        assert (await served.shard.topics.view("topic")).low_offsets == [1, 1, 1]
+        assert (await served.namespace.topics.view("topic")).low_offsets == [1, 1, 1]
 
 
 async def test_a_trim_that_the_ledger_refuses_is_taken_back(served: Served) -> None:
-    await served.shard.topics.create(TopicRequest("topic", retention_ms=HOUR_MS), served.deadline())
+    await served.namespace.topics.create(TopicRequest("topic", retention_ms=HOUR_MS), served.deadline())
     await served.produce(rows_of(1, 2), call=1)
     served.clock.advance(HOUR_MS)
     served.disk.faults = ["full"]

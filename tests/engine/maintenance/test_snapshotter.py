@@ -32,8 +32,10 @@ async def served() -> AsyncIterator[Served]:
 
 async def work(served: Served) -> None:
     """Puts some of everything into the index."""
-    await served.shard.settings.configure(SettingsRequest(48 * HOUR_MS), served.deadline())
-    await served.shard.topics.create(TopicRequest("topic", partitions=2, retention_ms=90 * HOUR_MS), served.deadline())
+    await served.namespace.settings.configure(SettingsRequest(48 * HOUR_MS), served.deadline())
+    await served.namespace.topics.create(
+        TopicRequest("topic", partitions=2, retention_ms=90 * HOUR_MS), served.deadline()
+    )
     held = await served.claim("done", "taken over", token=1)
     await served.settle(Verb.COMPLETE, held.claim)
     await served.claim("open", token=2)
@@ -50,14 +52,14 @@ async def compact(served: Served) -> None:
 
 
 async def look(served: Served) -> list[object]:
-    shard = served.shard
-    view = await shard.topics.view("topic")
+    namespace = served.namespace
+    view = await namespace.topics.view("topic")
     return [
-        contents(shard.journal.index.claims),
-        vars(shard.journal.index.batches.committed),
-        {name: set(stages) for name, stages in shard.journal.index.batches.stages.items()},
-        (shard.settings.horizon_ms, view.high_offsets, view.low_offsets, view.retention_ms, view.schema),
-        {name: n for name, n in shard.counters().items() if name in {"ids", "open_claims", "takeovers", "stage_bytes"}},
+        contents(namespace.home.journal.index.claims),
+        vars(namespace.home.journal.index.batches.committed),
+        {name: set(stages) for name, stages in namespace.home.journal.index.batches.stages.items()},
+        (namespace.settings.horizon_ms, view.high_offsets, view.low_offsets, view.retention_ms, view.schema),
+        {name: namespace.home.counters()[name] for name in ("ids", "open_claims", "takeovers", "stage_bytes")},
         await served.read(),
     ]
 
@@ -165,16 +167,16 @@ async def test_a_mark_from_below_a_collection_passes_and_one_from_beyond_the_end
     ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         await served.claim("a", token=40)
-        old = served.shard.mark
+        old = served.namespace.mark
         await work(served)
         await compact(served)
-        served.shard.require(old)
-        newest = served.shard.mark
+        served.namespace.require(old)
+        newest = served.namespace.mark
     async with serving(ledgers) as served:
-        served.shard.require(old)
-        served.shard.require(newest)
+        served.namespace.require(old)
+        served.namespace.require(newest)
         with pytest.raises(LedgerBehind):
-            served.shard.require(type(old)(old.ledger, newest.position + 50, old.chain))
+            served.namespace.require(type(old)(old.ledger, newest.position + 50, old.chain))
 
 
 async def test_a_ledger_smaller_than_the_limit_is_not_collected() -> None:

@@ -15,6 +15,7 @@ from oncegate.core.entries.kinds import Name
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
+from oncegate.engine.namespace import Namespace
 from oncegate.engine.requests import (
     ClaimRequest,
     CommitRequest,
@@ -23,7 +24,6 @@ from oncegate.engine.requests import (
     StageRequest,
     TopicRequest,
 )
-from oncegate.engine.shard import Shard
 from oncegate.hashing.rows import EMPTY, add
 from oncegate.index import committed_names
 from oncegate.index import settings as index_settings
@@ -65,8 +65,8 @@ class World:
     objects: list[int] = field(default_factory=list)
 
     @property
-    def shard(self) -> Shard:
-        return self.gateway.shard("default")
+    def namespace(self) -> Namespace:
+        return self.gateway.namespace("default")
 
     @property
     def deadline(self) -> Deadline:
@@ -74,23 +74,23 @@ class World:
 
     async def claim(self, ids: list[str], token: int) -> list[str]:
         """Claims ids and completes them at once."""
-        prints = self.shard.fingerprints().of_array(pa.array(ids))
-        answer = await self.shard.claims.claim(ClaimRequest(id16(token), 0, prints), self.deadline)
+        prints = self.namespace.fingerprints().of_array(pa.array(ids))
+        answer = await self.namespace.claims.claim(ClaimRequest(id16(token), 0, prints), self.deadline)
         if answer.claim is not None:
-            await self.shard.claims.settle(Verb.COMPLETE, answer.claim, self.deadline)
+            await self.namespace.claims.settle(Verb.COMPLETE, answer.claim, self.deadline)
         return verdicts_of(answer)
 
     async def commit(self, batch: int) -> str:
         """Commits a batch of one row by a new run; its input is determined by the batch."""
         self.commits += 1
         name, token, rows = Name("stream", str(batch), "committed"), id16(self.commits), rows_of(batch)
-        fingerprint = reduce(add, map(self.shard.row_fingerprints.of_batch, rows.batches), EMPTY)
+        fingerprint = reduce(add, map(self.namespace.row_fingerprints.of_batch, rows.batches), EMPTY)
         sha256, digest = hashlib.sha256(rows.data).digest(), hashlib.sha256(b"%d" % batch).digest()
         ask = StageRequest(name, "run:1", token, 0, sha256, rows, fingerprint)
-        staged = await self.shard.batches.stage(ask, self.deadline)
+        staged = await self.namespace.batches.stage(ask, self.deadline)
         won = winner(staged, self.commits)
         run, nonce = f"run {self.commits}", id16(self.commits)
-        told = await self.shard.batches.commit(
+        told = await self.namespace.batches.commit(
             CommitRequest(name, run, nonce, (won,), digest, None, False), self.deadline
         )
         return str(told.outcome)
@@ -98,12 +98,12 @@ class World:
     async def pass_a_bucket(self) -> None:
         """Claims ids, produces others, repeats one from five days ago, and lets a bucket's time pass."""
         self.step += 1
-        step, shard = self.step, self.shard
+        step, namespace = self.step, self.namespace
         assert await self.claim([f"claimed {step} {n}" for n in range(IDS)], 2 * step) == ["GRANTED"] * IDS
         numbers = range(step * IDS, (step + 1) * IDS)
-        ids = shard.fingerprints().of_array(pa.array([f"produced {n}" for n in numbers]))
+        ids = namespace.fingerprints().of_array(pa.array([f"produced {n}" for n in numbers]))
         ask = ProduceRequest("topic", id16(2 * step), 1, rows_of(*numbers), ids)
-        assert (await shard.records.produce(ask, self.deadline)).rows == IDS
+        assert (await namespace.records.produce(ask, self.deadline)).rows == IDS
         old = step - int(5 * STEPS_A_DAY)
         if old > 0:
             again = [f"claimed {old} 0", f"produced {old * IDS}"]
@@ -114,18 +114,18 @@ class World:
             assert await self.commit(max(1, step - 2 * NAMES_REMEMBERED)) == "DUPLICATE"
         self.clock.advance(STEP_MS)
         await run_ready_tasks(5)
-        await wait_until(lambda: not shard.eviction.working)
-        await shard.group_commit.all_durable()
+        await wait_until(lambda: not namespace.home.eviction.working)
+        await namespace.home.group_commit.all_durable()
 
     async def look(self) -> None:
         """Records the sizes at the end of a month: Python objects, index arrays, the folder."""
         gc.collect()
         self.objects.append(len(gc.get_objects()))
-        claims = self.shard.journal.index.claims
+        claims = self.namespace.home.journal.index.claims
         self.index_bytes.append(claims.size_bytes + claims.cold.size_bytes)
         # Kept permanently: 60 bytes per name.
-        kept = 60 * len(self.shard.journal.index.batches.committed.older)
-        saved = sum(len(entry.body) for entry in await replayed(self.shard.eviction.outputs))
+        kept = 60 * len(self.namespace.home.journal.index.batches.committed.older)
+        saved = sum(len(entry.body) for entry in await replayed(self.namespace.home.eviction.outputs))
         self.start_bytes.append(saved - kept)
         self.disk_bytes.append(sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file()) - kept)
 
@@ -150,9 +150,9 @@ async def world(
         open_gateway(ledgers, LocalRunFolders(folder, QuietDisk()), clock, events, limits) as gateway,
     ):
         world = World(gateway, clock, folder, events, ledgers)
-        await world.shard.settings.configure(SettingsRequest(HORIZON_MS), world.deadline)
+        await world.namespace.settings.configure(SettingsRequest(HORIZON_MS), world.deadline)
         for topic in ("topic", "committed"):
-            await world.shard.topics.create(TopicRequest(topic, retention_ms=3 * DAY_MS), world.deadline)
+            await world.namespace.topics.create(TopicRequest(topic, retention_ms=3 * DAY_MS), world.deadline)
         yield world
 
 
@@ -168,17 +168,17 @@ async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_mo
     assert max(world.start_bytes[6:]) <= 1.5 * max(world.start_bytes[:6]), world.start_bytes
     for measured in (world.disk_bytes, world.index_bytes, world.objects):
         assert max(measured[6:]) <= 1.2 * max(measured[:6]), measured
-    counters, sealed = world.shard.counters(), world.gateway.limits.hot_ids == SEALED_FROM
+    counters, sealed = world.namespace.home.counters(), world.gateway.limits.hot_ids == SEALED_FROM
     assert counters["ids"] <= 2 * IDS * STEPS_A_DAY * 8.5
     # A bucket's ids may be newer than the last round of eviction.
     in_memory = counters["ids"] - counters["cold_ids"]
     assert in_memory <= SEALED_FROM + 2 * IDS if sealed else counters["cold_ids"] == 0
     assert counters["cold_runs"] <= RUNS_MAX
-    names = world.shard.journal.index.batches.committed
+    names = world.namespace.home.journal.index.batches.committed
     assert len(names) == world.step
     assert len(names.last) == NAMES_REMEMBERED
     assert len(names.older) >= world.step - NAMES_REMEMBERED
-    view = await world.shard.topics.view("topic")
+    view = await world.namespace.topics.view("topic")
     assert view.high_offsets[0] - view.low_offsets[0] <= IDS * STEPS_A_DAY * 4
 
 
@@ -186,14 +186,15 @@ async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_mo
 async def test_a_compacted_ledger_has_the_knowledge_of_its_entries(world: World) -> None:
     await world.pass_days(80)
     assert "compaction" in world.events.names()
-    before = contents(world.shard.journal.index.claims)
-    counters = world.shard.counters()
+    before = contents(world.namespace.home.journal.index.claims)
+    counters = world.namespace.home.counters()
     await world.gateway.close()
     runs = LocalRunFolders(world.folder, QuietDisk())
     async with open_gateway(world.ledgers, runs, world.clock, world.events) as gateway:
-        shard = gateway.shard("default")
-        assert contents(shard.journal.index.claims) == before, "of what is in memory"
-        assert shard.counters()["cold_ids"] == counters["cold_ids"]
-        assert (shard.counters()["ids"], shard.counters()["takeovers"]) == (counters["ids"], counters["takeovers"])
+        namespace = gateway.namespace("default")
+        assert contents(namespace.home.journal.index.claims) == before, "of what is in memory"
+        assert namespace.home.counters()["cold_ids"] == counters["cold_ids"]
+        again = namespace.home.counters()
+        assert (again["ids"], again["takeovers"]) == (counters["ids"], counters["takeovers"])
         world.gateway = gateway
         await world.pass_days(1)

@@ -61,16 +61,16 @@ async def test_a_lost_ledger_leaves_no_condition_in_force() -> None:
 
 async def test_an_end_that_is_found_while_a_stopped_ledger_is_let_go_of_is_its_callers_error() -> None:
     async with serving() as served:
-        shard, end = served.shard, served.ledgers.ends["default"]
+        namespace, end = served.namespace, served.ledgers.ends["default"]
 
         async def fails() -> None:
             end.write_beside(LedgerDown("the witness cannot be synced"))
 
-        shard.eviction.close = fails  # type: ignore[method-assign]
+        namespace.home.eviction.close = fails  # type: ignore[method-assign]
         await served.gateway.close()
         assert "owner_failed" not in served.events.names()
         with pytest.raises(LedgerDown, match="the witness cannot be synced"):
-            await shard.group_commit.durable(shard.mark.position + 1)
+            await namespace.home.group_commit.durable(namespace.mark.position + 1)
 
 
 async def test_a_namespace_that_the_system_keeps_from_opening_is_refused_as_down_when_the_gateway_stops() -> None:
@@ -79,7 +79,7 @@ async def test_a_namespace_that_the_system_keeps_from_opening_is_refused_as_down
         with pytest.raises(OSError, match="Permission denied"):
             await served.gateway.create("other")
         with pytest.raises(Recovering, match=r"is down, .* nothing was written"):
-            served.gateway.shard("other")
+            served.gateway.namespace("other")
         await served.gateway.close()
         with pytest.raises(Recovering, match=r"is down, .* nothing was written"):
-            served.gateway.shard("other")
+            served.gateway.namespace("other")

@@ -89,10 +89,10 @@ async def test_one_namespace_that_cannot_be_opened_is_down_and_the_others_serve(
     ledgers.refused[bad] = why
     async with serving(ledgers) as served:
         assert states(served) == {name: "DOWN" if name == bad else "SERVING" for name in ("a", "b", "default")}
-        assert verdicts_of(await served.gateway.shard("a").claims.claim(*_asked(served))) == ["GRANTED"]
+        assert verdicts_of(await served.gateway.namespace("a").claims.claim(*_asked(served))) == ["GRANTED"]
         expected = type(why) if isinstance(why, LedgerDamaged | KeyMismatch | LedgerBusy) else Recovering
         with pytest.raises(expected, match=f"namespace {bad} is down, and opened again each minute: "):
-            served.gateway.shard(bad)
+            served.gateway.namespace(bad)
         answer = health.ready(served.gateway)
         assert (answer.ok, answer.detail.startswith(f"namespace {bad} is DOWN (")) == (True, True), answer
         assert health.ready(served.gateway, "a").ok
@@ -104,7 +104,7 @@ async def test_one_namespace_that_cannot_be_opened_is_down_and_the_others_serve(
 
 
 def _asked(served: Served) -> tuple[ClaimRequest, Deadline]:
-    prints = served.gateway.shard("a").fingerprints().of_array(pa.array(["x"], pa.string()))
+    prints = served.gateway.namespace("a").fingerprints().of_array(pa.array(["x"], pa.string()))
     return ClaimRequest(id16(1), 1, prints), served.deadline()
 
 
@@ -208,7 +208,7 @@ async def test_a_start_waits_for_no_ledger_that_takes_longer_than_seconds() -> N
         assert health.ready(served.gateway).ok
         assert verdicts_of(await served.claim("a")) == ["GRANTED"]
         with pytest.raises(Recovering):
-            served.gateway.shard("long")
+            served.gateway.namespace("long")
         gate.set()
         await wait_until(lambda: states(served)["long"] == "SERVING")
 
@@ -245,16 +245,16 @@ async def test_a_crash_in_the_upkeep_of_one_namespace_leaves_that_of_others_alon
         def crash() -> None:
             raise ZeroDivisionError("nobody expected this")
 
-        served.gateway.shard("a").scheduler.step = crash  # type: ignore[method-assign]
-        shard = served.shard
+        served.gateway.namespace("a").home.scheduler.step = crash  # type: ignore[method-assign]
+        namespace = served.namespace
         looked: list[None] = []
-        real = shard.scheduler.step
+        real = namespace.home.scheduler.step
 
         def step() -> None:
             looked.append(None)
             real()
 
-        shard.scheduler.step = step  # type: ignore[method-assign]
+        namespace.home.scheduler.step = step  # type: ignore[method-assign]
         for _ in range(3):
             served.clock.advance(60_000)
             await run_ready_tasks()
@@ -318,4 +318,4 @@ async def test_damage_stays_the_reason_while_the_ledger_cannot_be_reached() -> N
         await run_ready_tasks()
         assert (states(served)["b"], "LEDGER_DAMAGED" in served.gateway.reason("b")) == ("DOWN", True)
         with pytest.raises(LedgerDamaged):
-            served.gateway.shard("b")
+            served.gateway.namespace("b")

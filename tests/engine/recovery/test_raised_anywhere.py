@@ -63,10 +63,10 @@ class Day:
         if self._gateway.readiness()["default"] != "SERVING":
             self._clock.advance(10)
             return False
-        shard = self._gateway.shard("default")
-        if shard.snapshotter.compacting:
+        namespace = self._gateway.namespace("default")
+        if namespace.home.snapshotter.compacting:
             self._clock.advance(10)
-        return not shard.eviction.working and not shard.snapshotter.compacting
+        return not namespace.home.eviction.working and not namespace.home.snapshotter.compacting
 
     async def pass_ms(self, duration_ms: int) -> None:
         for _ in range(duration_ms // EVICTION_MS):
@@ -83,19 +83,19 @@ class Day:
 
     async def take(self, *names: str) -> None:
         await self.quiet()
-        shard = self._gateway.shard("default")
-        prints = shard.fingerprints().of_array(pa.array(names, pa.string()))
-        if await self.asked(shard.claims.take(TakeRequest(id16(7), prints), Deadline(self._clock))) is not None:
+        namespace = self._gateway.namespace("default")
+        prints = namespace.fingerprints().of_array(pa.array(names, pa.string()))
+        if await self.asked(namespace.claims.take(TakeRequest(id16(7), prints), Deadline(self._clock))) is not None:
             self.taken += names
 
     async def claim_and_complete(self, *names: str) -> None:
         await self.quiet()
-        shard = self._gateway.shard("default")
-        prints = shard.fingerprints().of_array(pa.array(names, pa.string()))
+        namespace = self._gateway.namespace("default")
+        prints = namespace.fingerprints().of_array(pa.array(names, pa.string()))
         request = ClaimRequest(id16(next(self._tokens)), 1, prints, 1)
-        answer = await self.asked(shard.claims.claim(request, Deadline(self._clock)))
+        answer = await self.asked(namespace.claims.claim(request, Deadline(self._clock)))
         if answer is not None and answer.claim is not None:
-            await self.asked(shard.claims.settle(Verb.COMPLETE, answer.claim, Deadline(self._clock)))
+            await self.asked(namespace.claims.settle(Verb.COMPLETE, answer.claim, Deadline(self._clock)))
 
     async def run(self) -> None:
         for part in range(3):
@@ -108,9 +108,9 @@ class Day:
         found = None
         while found is None:
             await self.quiet()
-            shard = self._gateway.shard("default")
-            prints = shard.fingerprints().of_array(pa.array([*self.taken, "new"], pa.string()))
-            found = await self.asked(shard.claims.take(TakeRequest(id16(8), prints), Deadline(self._clock)))
+            namespace = self._gateway.namespace("default")
+            prints = namespace.fingerprints().of_array(pa.array([*self.taken, "new"], pa.string()))
+            found = await self.asked(namespace.claims.take(TakeRequest(id16(8), prints), Deadline(self._clock)))
         assert verdicts_of(found) == ["DUPLICATE"] * len(self.taken) + ["GRANTED"]
 
 

@@ -74,8 +74,8 @@ def test_a_replay_whose_input_is_unknown_is_compared_by_its_rows(
 def test_an_abort_removes_the_stages_of_its_tokens_and_no_others(world: World) -> None:
     """A zombie driver aborts its own tasks; its successor's stages have the same name."""
     old, new = world.stage(NAME, "run:1", ["old"]), world.stage(NAME, "run:2", ["new"])
-    shard = world.gateway.shard("default")
-    answer = world.runner.run(shard.batches.abort(AbortRequest(NAME, (old.token,)), world.deadline))
+    namespace = world.gateway.namespace("default")
+    answer = world.runner.run(namespace.batches.abort(AbortRequest(NAME, (old.token,)), world.deadline))
     assert (answer.committed, answer.removed) == (False, 1)
     assert isinstance(world.commit(NAME, "2", b"2" * 16, [new], None), CommitResult)
     assert world.read("topic") == ["new"]
@@ -86,7 +86,7 @@ def test_an_abort_after_the_commit_changes_nothing(world: World) -> None:
     winner = world.stage(NAME, "run:1", ["row"])
     world.commit(NAME, "1", b"1" * 16, [winner], None)
     answer = world.runner.run(
-        world.gateway.shard("default").batches.abort(AbortRequest(NAME, (winner.token,)), world.deadline)
+        world.gateway.namespace("default").batches.abort(AbortRequest(NAME, (winner.token,)), world.deadline)
     )
     assert (answer.committed, answer.removed) == (True, 0)
     assert world.read("topic") == ["row"]

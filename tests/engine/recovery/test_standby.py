@@ -62,14 +62,14 @@ async def test_a_standby_answers_no_request_before_it_owns_the_ledger() -> None:
     async with standing_by(ledgers) as (gateway, _):
         await wait_until(lambda: gateway.readiness() == {"default": "STANDBY"})
         with pytest.raises(Recovering, match="stands by for namespace default: another owns it; nothing was written"):
-            gateway.shard("default")
+            gateway.namespace("default")
         ledgers.gone.set()
         assert gateway.readiness() == {"default": "RECOVERING"}
         with pytest.raises(Recovering, match="being rebuilt"):
-            gateway.shard("default")
+            gateway.namespace("default")
         ledgers.owned.set()
         await wait_until(lambda: gateway.readiness() == {"default": "SERVING"})
-        assert gateway.shard("default").mark.position == 1
+        assert gateway.namespace("default").mark.position == 1
 
 
 async def test_a_superseded_owner_becomes_a_standby_even_if_nothing_is_written() -> None:

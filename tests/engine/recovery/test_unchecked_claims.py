@@ -32,7 +32,7 @@ from tests.support.outages import PASS, REJECT, UNCHECKED, ask, ask_of, come_bac
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     async with serving() as served:
-        await served.shard.settings.configure(PASS, served.deadline())
+        await served.namespace.settings.configure(PASS, served.deadline())
         yield served
 
 
@@ -74,7 +74,7 @@ async def standby() -> AsyncIterator[tuple[Followable, Served]]:
     async with open_gateway(ledgers, MemoryRunFolders(), clock, events, standby=True) as gateway:
         await wait_until(lambda: gateway.readiness()["default"] == "SERVING")
         served = Served(gateway, ledgers, clock, events)
-        await served.shard.settings.configure(PASS, served.deadline())
+        await served.namespace.settings.configure(PASS, served.deadline())
         yield ledgers, served
 
 
@@ -120,7 +120,7 @@ async def test_a_request_of_one_outage_is_not_passed_in_the_next_which_is_set_ot
     await go_down(served)
     old = served.gateway.claims("default", "slow")
     await come_back(served)
-    await served.shard.settings.configure(REJECT, served.deadline())
+    await served.namespace.settings.configure(REJECT, served.deadline())
     await go_down(served)
     with pytest.raises(Recovering):
         await ask_of(served, old, "a")
@@ -151,10 +151,10 @@ class BrokenWork:
 
 
 async def test_a_bug_of_the_gateways_own_lets_nothing_pass_while_the_ledger_can_be_opened(served: Served) -> None:
-    shard = served.shard
-    shard.group_commit.between = BrokenWork()
-    shard.group_commit.wake()
-    await wait_until(lambda: shard.group_commit.ending() is not None)
+    namespace = served.namespace
+    namespace.home.group_commit.between = BrokenWork()
+    namespace.home.group_commit.wake()
+    await wait_until(lambda: namespace.home.group_commit.ending() is not None)
     with pytest.raises(Recovering):
         await ask(served, "a")
     assert "passing_unchecked" not in served.events.names()
@@ -193,7 +193,7 @@ async def test_a_ledger_that_cannot_be_opened_for_a_bug_or_for_want_of_memory_le
 async def test_a_ledger_ended_by_its_upkeep_lets_nothing_pass_after_the_append_that_gets_the_error() -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
-        await served.shard.settings.configure(PASS, served.deadline())
+        await served.namespace.settings.configure(PASS, served.deadline())
         served.disk.hold()
         under_way = await served.begin(served.claim("a"))
         ledgers.ends["default"].write_beside(LedgerDown("its upkeep has failed; open it anew"))

@@ -58,13 +58,13 @@ async def test_a_request_that_held_the_poisoned_shard_is_not_answered_by_it(serv
     held = await served.claim("a")
     done = await served.claim("b", token=2)
     await served.settle(Verb.COMPLETE, done.claim)
-    shard = served.shard
+    namespace = served.namespace
     served.disk.faults = ["lost"]
     with pytest.raises(LedgerDown):
         await served.claim("c", token=3)
     for verb, claim in ((Verb.RENEW, held.claim), (Verb.COMPLETE, done.claim)):
         with pytest.raises(LedgerDown):
-            await shard.claims.settle(verb, claim or b"", served.deadline())
+            await namespace.claims.settle(verb, claim or b"", served.deadline())
 
 
 async def test_unwritten_ids_are_free_after_the_rebuild(served: Served) -> None:

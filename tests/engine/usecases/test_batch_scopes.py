@@ -25,7 +25,7 @@ async def lane() -> AsyncIterator[Lanes]:
 
 
 def prints(lane: Lanes, *ids: str) -> Any:
-    return lane.shard.fingerprints().of_array(pa.array(ids, pa.string()))
+    return lane.namespace.fingerprints().of_array(pa.array(ids, pa.string()))
 
 
 async def take(lane: Lanes, *ids: str, batch: int) -> Any:
@@ -37,7 +37,7 @@ async def produce(lane: Lanes, *ids: str, batch: int, call: int = 1, token: int 
     rows = rows_of(*range(len(ids)))
     keys = np.arange(len(ids), dtype=np.uint64)
     ask = ProduceRequest("topic", id16(token), call, rows, prints(lane, *ids), keys, Scope("d", batch))
-    return await lane.shard.records.produce(ask, lane.served.deadline())
+    return await lane.namespace.records.produce(ask, lane.served.deadline())
 
 
 async def done(lane: Lanes, *ids: str, batch: int, call: int = 1) -> None:

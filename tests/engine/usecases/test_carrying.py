@@ -19,19 +19,19 @@ NOBODY = bytes(16)
 
 def known(served: Served, **owners: bytes) -> KnownIds:
     """Returns ids by name with their owners; NOBODY means completed."""
-    prints = served.shard.fingerprints().of_array(pa.array(list(owners), pa.string()))
+    prints = served.namespace.fingerprints().of_array(pa.array(list(owners), pa.string()))
     words = prints & np.array([0xFFFF_FFFF_FFFF_FFFF, 0xFFFF_FFFF], np.uint64)  # as an export has them
     taken = np.frombuffer(b"".join(owners.values()), np.uint64).reshape(-1, 2)
     return KnownIds(words, taken, np.arange(len(owners), dtype=np.uint32))
 
 
 async def take_in(served: Served, known: KnownIds) -> int:
-    imported: int = await served.shard.operations.carrying.take_in(known, NOTE, served.deadline())
+    imported: int = await served.namespace.operations.carrying.take_in(known, NOTE, served.deadline())
     return imported
 
 
 async def take(served: Served, owner: int, *ids: str) -> list[str]:
-    prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
+    prints = served.namespace.fingerprints().of_array(pa.array(ids, pa.string()))
     return verdicts_of(await served.shard.claims.take(TakeRequest(id16(owner), prints), served.deadline()))
 
 
@@ -50,7 +50,7 @@ async def test_done_is_done_and_taken_is_its_owners_also_after_a_restart() -> No
             "GRANTED",
         ]
         assert [await take(served, 7, "c"), await take(served, 7, "d")] == [["GRANTED"], ["DUPLICATE"]]
-        trail = await served.shard.operations.actions.trail(None, 9)
+        trail = await served.namespace.operations.actions.trail(None, 9)
         assert [(one.action, one.changed, one.who, one.why) for one in trail] == [("import", 4, "ada", "moved")]
 
 
@@ -71,7 +71,7 @@ async def refused(served: Served, error: type[Exception], told: str, **owners: b
     with pytest.raises(error, match=told):
         await take_in(served, known(served, fine=NOBODY, **owners))
     assert served.disk.appends == []
-    assert await served.shard.operations.actions.trail(None, 9) == []
+    assert await served.namespace.operations.actions.trail(None, 9) == []
     assert (await served.shard.claims.explain(known(served, fine=NOBODY).ids.tobytes())).state.name == "ABSENT"
 
 

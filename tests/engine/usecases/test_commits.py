@@ -53,7 +53,7 @@ async def test_chunks_are_published_in_their_order_however_they_came(served: Ser
 async def test_offsets_go_on_without_holes(served: Served) -> None:
     await served.commit(await staged(served, 1, 2))
     later = await served.commit(await staged(served, 3, name=LATER), name=LATER, nonce=2)
-    assert (later.spans[0].first_offset, (await served.shard.topics.view("topic")).high_offsets[0]) == (2, 3)
+    assert (later.spans[0].first_offset, (await served.namespace.topics.view("topic")).high_offsets[0]) == (2, 3)
 
 
 async def test_the_first_commit_of_an_app_to_a_topic_is_marked_and_so_is_its_repeat(served: Served) -> None:

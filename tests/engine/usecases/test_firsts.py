@@ -27,9 +27,9 @@ async def served() -> AsyncIterator[Served]:
 
 async def produce(served: Served, *numbers: int, token: int = 1, keys: bool = False, **more: Any) -> Any:
     rows = rows_of(*numbers)
-    found = served.shard.row_fingerprints.keys_of(rows.batches[0], ["n"]) if keys else None
+    found = served.namespace.row_fingerprints.keys_of(rows.batches[0], ["n"]) if keys else None
     ask = ProduceRequest("topic", id16(token), 1, rows, ids_of(served, numbers), found, **more)
-    return await served.shard.records.produce(ask, served.deadline())
+    return await served.namespace.records.produce(ask, served.deadline())
 
 
 async def claim(served: Served, *numbers: int, token: int = 5, call: int = 1, locate: bool = True) -> Any:
@@ -57,7 +57,7 @@ async def compact(served: Served) -> None:
 
 
 async def read(served: Served, partition: int) -> list[int]:
-    fetched = await served.shard.topics.fetch("topic", partition, 0, 1_000, 1 << 40)
+    fetched = await served.namespace.topics.fetch("topic", partition, 0, 1_000, 1 << 40)
     return [n for chunk in fetched.chunks for n in pa.ipc.open_stream(chunk.data).read_all()["n"].to_pylist()]
 
 
@@ -79,7 +79,7 @@ async def test_a_retry_gets_its_offsets_again(served: Served) -> None:
 
 
 async def test_a_retry_of_rows_in_several_partitions_gets_the_offsets_of_each(served: Served) -> None:
-    await served.shard.topics.create(TopicRequest("topic", 4), served.deadline())
+    await served.namespace.topics.create(TopicRequest("topic", 4), served.deadline())
     first = await produce(served, *range(20), keys=True)
     assert len(first.spans) == 4
     assert spans((await produce(served, *range(20), keys=True)).before) == sorted(spans(first.spans))
@@ -156,7 +156,7 @@ async def test_takes_and_produces_return_row_offsets_too(served: Served) -> None
 
 
 async def test_places_are_those_that_reading_finds_in_all_partitions(served: Served) -> None:
-    await served.shard.topics.create(TopicRequest("topic", 4), served.deadline())
+    await served.namespace.topics.create(TopicRequest("topic", 4), served.deadline())
     await produce(served, *range(40), keys=True)
     await produce(served, *range(40, 60), token=2, keys=True)
     asked = [59, 3, 17, 41, 0, 22]
@@ -230,7 +230,7 @@ async def test_places_are_read_once_they_are_durable(served: Served) -> None:
 async def test_without_ids_there_is_nothing_to_locate(served: Served) -> None:
     ask = ProduceRequest("topic", id16(1), 1, rows_of(1), locate=True)
     with pytest.raises(BadRequest, match="locate"):
-        await served.shard.records.produce(ask, served.deadline())
+        await served.namespace.records.produce(ask, served.deadline())
 
 
 async def test_a_duplicate_gets_the_result_of_the_first(served: Served) -> None:

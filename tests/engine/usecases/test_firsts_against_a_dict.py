@@ -53,7 +53,7 @@ class Walk:
     async def life(self, ledgers: GatedLedgers) -> None:
         async with serving(ledgers, collect_bytes=1, located_entries=LOCATED_ENTRIES) as self.served:
             for topic, partitions in PARTITIONS.items():
-                await self.served.shard.topics.create(TopicRequest(topic, partitions), self.served.deadline())
+                await self.served.namespace.topics.create(TopicRequest(topic, partitions), self.served.deadline())
             for _ in range(STEPS):
                 await self.step()
 
@@ -82,7 +82,7 @@ class Walk:
         """Makes requests the later of which are decided before the first is durable, and checks their answers
         afterwards."""
         served, begun = self.served, list[tuple[Any, Callable[[Any], None]]]()
-        before = served.shard.mark.position
+        before = served.namespace.mark.position
         served.disk.hold()
         served.disk.faults = ["full"] if self.rng.random() < 0.08 else []
         for _ in range(count):
@@ -162,8 +162,8 @@ class Walk:
     def produce(
         self, token: bytes, numbers: list[int], topic: str, before: int
     ) -> tuple[Awaitable[Any], Callable[[Any], Any]]:
-        rows, shard = rows_of(*numbers), self.served.shard
-        keys = shard.row_fingerprints.keys_of(rows.batches[0], ["n"]) if PARTITIONS[topic] > 1 else None
+        rows, namespace = rows_of(*numbers), self.served.namespace
+        keys = namespace.row_fingerprints.keys_of(rows.batches[0], ["n"]) if PARTITIONS[topic] > 1 else None
         ask = ProduceRequest(topic, token, 1, rows, ids_of(self.served, numbers), keys, locate=True)
 
         def learn(answer: Any) -> Callable[[], None]:
@@ -198,7 +198,7 @@ class Walk:
 
             return check
 
-        return shard.records.produce(ask, self.served.deadline()), learn
+        return namespace.records.produce(ask, self.served.deadline()), learn
 
     def settle(self) -> tuple[Awaitable[Any], Callable[[Any], Any]]:
         rng, truth = self.rng, self.truth
@@ -264,7 +264,7 @@ class Walk:
             for partition in range(partitions):
                 key = topic, partition
                 offset = self.truth.read_to.get(key, 0)
-                fetched = await self.served.shard.topics.fetch(topic, partition, offset, 1_000, 1 << 40)
+                fetched = await self.served.namespace.topics.fetch(topic, partition, offset, 1_000, 1 << 40)
                 for chunk in fetched.chunks:
                     rows = pa.ipc.open_stream(chunk.data).read_all()["n"].to_pylist()
                     for row, number in enumerate(rows, chunk.first_offset):

@@ -34,7 +34,7 @@ def made(served: Served, ago_ms: int, name: int = 1) -> str:
 
 
 def asked(served: Served, ids: Sequence[str], token: int, call: int = 1) -> ClaimRequest:
-    printer = served.shard.fingerprints()
+    printer = served.namespace.fingerprints()
     return ClaimRequest(id16(token), call, printer.of_array(pa.array(ids)), made_ms=printer.made_ms)
 
 
@@ -44,7 +44,7 @@ async def claim(served: Served, *ids: str, token: int = 1, call: int = 1) -> Any
 
 async def test_an_id_is_past_to_the_millisecond_a_minute_before_the_horizon() -> None:
     async with serving() as served:
-        await served.shard.settings.configure(TIMED, served.deadline())
+        await served.namespace.settings.configure(TIMED, served.deadline())
         edge = HORIZON_MS - ID_TIME_SKEW_MS
         told = await claim(served, made(served, edge, 1), made(served, edge - 1, 2), made(served, 0, 3))
         assert verdicts_of(told) == ["STALE", "GRANTED", "GRANTED"]
@@ -53,14 +53,14 @@ async def test_an_id_is_past_to_the_millisecond_a_minute_before_the_horizon() ->
 
 async def test_every_verb_reports_stale_ids_and_writes_none() -> None:
     async with serving() as served:
-        await served.shard.settings.configure(TIMED, served.deadline())
+        await served.namespace.settings.configure(TIMED, served.deadline())
         old = pa.array([made(served, HORIZON_MS)])
-        printer = served.shard.fingerprints()
+        printer = served.namespace.fingerprints()
         prints, deadline = printer.of_array(old), served.deadline()
         told = [
             await served.shard.claims.take(TakeRequest(id16(7), prints, made_ms=printer.made_ms), deadline),
             await served.shard.claims.look_up(LookUpRequest(prints, made_ms=printer.made_ms), deadline),
-            await served.shard.records.produce(
+            await served.namespace.records.produce(
                 ProduceRequest("t", id16(1), 1, rows_of(1), prints, made_ms=printer.made_ms), deadline
             ),
         ]
@@ -72,18 +72,18 @@ async def test_every_verb_reports_stale_ids_and_writes_none() -> None:
 
 async def test_known_ids_are_answered_by_their_state_however_old() -> None:
     async with serving(lease_ms=10_000) as served:
-        await served.shard.settings.configure(SettingsRequest(id_time=IdTime.EVENT_ID), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(id_time=IdTime.EVENT_ID), served.deadline())
         done, held = made(served, HORIZON_MS, 1), made(served, HORIZON_MS, 2)
         claimed = await claim(served, done)
         await served.settle(Verb.COMPLETE, claimed.claim)
         await claim(served, held, token=2)
-        await served.shard.settings.configure(TIMED, served.deadline())
+        await served.namespace.settings.configure(TIMED, served.deadline())
         assert verdicts_of(await claim(served, done, held, token=3)) == ["DUPLICATE", "BUSY"]
 
 
 async def test_ids_that_do_not_carry_their_time_are_refused_and_nothing_is_written() -> None:
     async with serving() as served:
-        await served.shard.settings.configure(TIMED, served.deadline())
+        await served.namespace.settings.configure(TIMED, served.deadline())
         served.disk.appends.clear()
         with pytest.raises(BadRequest, match="do not carry their time"):
             await served.claim("order-17")
@@ -94,7 +94,7 @@ async def test_ids_that_do_not_carry_their_time_are_refused_and_nothing_is_writt
 async def test_forgotten_ids_are_never_new_whatever_the_settings(then: str) -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
-        await served.shard.settings.configure(TIMED, served.deadline())
+        await served.namespace.settings.configure(TIMED, served.deadline())
         one = made(served, 0)
         await served.settle(Verb.COMPLETE, (await claim(served, one)).claim)
         if then == "a clock that was set back":
@@ -106,23 +106,23 @@ async def test_forgotten_ids_are_never_new_whatever_the_settings(then: str) -> N
         assert served.shard.journal.index.claims.known_ids == 0, "it is forgotten"
         if then != "a clock that was set back":
             horizon_ms = 4 * HORIZON_MS if then == "a longer horizon" else 0
-            await served.shard.settings.configure(SettingsRequest(horizon_ms), served.deadline())
+            await served.namespace.settings.configure(SettingsRequest(horizon_ms), served.deadline())
         assert verdicts_of(await claim(served, one, token=2)) == ["STALE"]
         served.shard.scheduler.compact()
         await wait_until(lambda: not served.shard.snapshotter.compacting)
-        assert served.shard.compacted_to > 0
+        assert served.shard.marks.compacted_to > 0
     async with serving(ledgers) as served:
         assert verdicts_of(await claim(served, one, token=3)) == ["STALE"]
 
 
 async def test_none_brings_back_what_was_and_a_wall_clock_that_is_set_back_makes_nothing_new() -> None:
     async with serving() as served:
-        await served.shard.settings.configure(TIMED, served.deadline())
+        await served.namespace.settings.configure(TIMED, served.deadline())
         young, old = made(served, 0, 2), made(served, HORIZON_MS)
         await claim(served, young)
         served.clock.step_wall_ms(-HOUR_MS)
         assert verdicts_of(await claim(served, old, token=2)) == ["STALE"]
-        await served.shard.settings.configure(SettingsRequest(id_time=IdTime.NONE), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(id_time=IdTime.NONE), served.deadline())
         assert verdicts_of(await served.claim(old, token=3)) == ["GRANTED"]
 
 
@@ -137,7 +137,7 @@ async def test_in_any_order_of_events_nothing_done_is_granted_again_and_nothing_
         async with serving(ledgers, lease_ms=10_000) as served:
             served.clock.step_wall_ms(max(0, wall_ms - served.clock.wall_ms()))
             if not start:
-                await served.shard.settings.configure(TIMED, served.deadline())
+                await served.namespace.settings.configure(TIMED, served.deadline())
             for step in range(60):
                 served.clock.advance(rng.choice((1_000, HOUR_MS, 5 * HOUR_MS)))
                 served.shard.scheduler.retire()

@@ -24,20 +24,20 @@ no_takeover = pytest.mark.parametrize("expiry", list(TOLD))
 async def expired(expiry: LeaseExpiry) -> AsyncIterator[tuple[Served, Any]]:
     """Yields a gateway with this setting, and an expired claim of "a" by token 1."""
     async with serving(lease_ms=LEASE_MS) as served:
-        await served.shard.settings.configure(SettingsRequest(lease_expiry=expiry), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(lease_expiry=expiry), served.deadline())
         held = await served.claim("a")
         served.clock.advance(LEASE_MS)
         yield served, held
 
 
 async def produce(served: Served, token: int) -> list[str]:
-    prints = served.shard.fingerprints().of_array(pa.array(["a"]))
+    prints = served.namespace.fingerprints().of_array(pa.array(["a"]))
     ask = ProduceRequest("topic", id16(token), 1, rows_of(1), prints)
-    return verdicts_of(await served.shard.records.produce(ask, served.deadline()))
+    return verdicts_of(await served.namespace.records.produce(ask, served.deadline()))
 
 
 async def take(served: Served) -> list[str]:
-    prints = served.shard.fingerprints().of_array(pa.array(["a"]))
+    prints = served.namespace.fingerprints().of_array(pa.array(["a"]))
     return verdicts_of(await served.shard.claims.take(TakeRequest(id16(9), prints), served.deadline()))
 
 
@@ -51,7 +51,7 @@ async def test_an_expired_id_is_not_granted_by_any_verb(expiry: LeaseExpiry) -> 
         counted = served.shard.counters()
         name = "held" if expiry is LeaseExpiry.HOLD else "in_doubt"
         assert (counted["takeovers"], counted[name], counted["busy"]) == (0, 3, 0)
-        assert (await served.shard.topics.view("topic")).high_offsets == [0]
+        assert (await served.namespace.topics.view("topic")).high_offsets == [0]
 
 
 @no_takeover
@@ -79,7 +79,7 @@ async def test_a_holder_that_was_only_slow_continues_as_before(expiry: LeaseExpi
 async def test_a_person_who_has_looked_resolves_it(expiry: LeaseExpiry, is_done: bool, then: str) -> None:
     async with expired(expiry) as (served, held):
         found = ResolveRequest(is_done, "ada", "looked into the sink")
-        assert await served.shard.operations.leftovers.of_claim(held.claim, found, served.deadline()) == 1
+        assert await served.namespace.operations.leftovers.of_claim(held.claim, found, served.deadline()) == 1
         assert verdicts_of(await served.claim("a", token=2)) == [then]
 
 
@@ -87,18 +87,18 @@ async def test_a_person_who_has_looked_resolves_it(expiry: LeaseExpiry, is_done:
 async def test_it_outlives_the_process_and_a_snapshot(expiry: LeaseExpiry) -> None:
     ledgers = GatedLedgers()
     async with serving(ledgers, lease_ms=LEASE_MS) as served:
-        await served.shard.settings.configure(SettingsRequest(lease_expiry=expiry), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(lease_expiry=expiry), served.deadline())
         await served.claim("a")
     for compacts in (True, False):
         async with serving(ledgers, lease_ms=LEASE_MS, collect_bytes=1) as served:
-            assert served.shard.settings.lease_expiry is expiry
+            assert served.namespace.settings.lease_expiry is expiry
             served.clock.advance(LEASE_MS)
             assert verdicts_of(await served.claim("a", token=2, call=int(compacts))) == [TOLD[expiry]]
             if compacts:
                 await served.settle(Verb.RELEASE, (await served.claim("b", token=3)).claim)
                 served.shard.scheduler.compact()
                 await wait_until(lambda shard=served.shard: not shard.snapshotter.compacting)
-                assert served.shard.compacted_to > 0
+                assert served.shard.marks.compacted_to > 0
 
 
 async def test_a_setting_that_the_ledger_refused_is_not_in_force() -> None:
@@ -108,24 +108,24 @@ async def test_a_setting_that_the_ledger_refused_is_not_in_force() -> None:
         served.clock.advance(LEASE_MS)
         served.disk.faults = ["full"]
         with pytest.raises(LedgerFull):
-            await served.shard.settings.configure(HOLD, served.deadline())
-        assert served.shard.settings.lease_expiry is LeaseExpiry.TAKEOVER
+            await served.namespace.settings.configure(HOLD, served.deadline())
+        assert served.namespace.settings.lease_expiry is LeaseExpiry.TAKEOVER
         with pytest.raises(LedgerFull):
             await served.claim("a", token=2)  # a takeover that finds no room
 
 
 async def test_other_settings_leave_it_as_it_is_and_takeover_brings_takeovers_back() -> None:
     async with expired(LeaseExpiry.FAIL) as (served, _):
-        await served.shard.settings.configure(SettingsRequest(auto_create_topics=False), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(auto_create_topics=False), served.deadline())
         assert verdicts_of(await served.claim("a", token=2)) == ["IN_DOUBT"]
-        await served.shard.settings.configure(SettingsRequest(lease_expiry=LeaseExpiry.TAKEOVER), served.deadline())
+        await served.namespace.settings.configure(SettingsRequest(lease_expiry=LeaseExpiry.TAKEOVER), served.deadline())
         assert verdicts_of(await served.claim("a", token=2, call=2)) == ["GRANTED+TAKEOVER"]
 
 
 @no_takeover
 async def test_leftovers_of_an_older_epoch_are_not_granted_and_a_person_resolves_them(expiry: LeaseExpiry) -> None:
     async with lanes(lease_ms=LEASE_MS) as lane:
-        await lane.shard.settings.configure(SettingsRequest(lease_expiry=expiry), lane.served.deadline())
+        await lane.namespace.settings.configure(SettingsRequest(lease_expiry=expiry), lane.served.deadline())
         await lane.claim(0, [1, 2])
         await lane.close()
         await lane.register(token=2)
@@ -134,5 +134,5 @@ async def test_leftovers_of_an_older_epoch_are_not_granted_and_a_person_resolves
         assert verdicts_of(await lane.produce(1, [2, 4], token=2, epoch=2)) == [told, "GRANTED"]
         assert await lane.served.read() == [4]
         found = ResolveRequest(True, "ada", "looked into the sink")
-        await lane.shard.operations.leftovers.of_producer("p", (1, 2), found, lane.served.deadline())
+        await lane.namespace.operations.leftovers.of_producer("p", (1, 2), found, lane.served.deadline())
         assert verdicts_of(await lane.claim(2, [1, 2], token=2, epoch=2)) == ["DUPLICATE", "DUPLICATE"]

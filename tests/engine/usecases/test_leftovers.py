@@ -34,12 +34,13 @@ async def lane() -> AsyncIterator[Lanes]:
 async def clear(
     lane: Lanes, found: ResolveRequest, first: int | None = None, last: int | None = None, name: str = "p"
 ) -> int:
-    cleared: int = await lane.shard.operations.leftovers.of_producer(name, (first, last), found, lane.served.deadline())
+    leftovers, deadline = lane.namespace.operations.leftovers, lane.served.deadline()
+    cleared: int = await leftovers.of_producer(name, (first, last), found, deadline)
     return cleared
 
 
 async def clear_claim(lane: Lanes, claim: bytes | None, found: ResolveRequest) -> int:
-    cleared: int = await lane.shard.operations.leftovers.of_claim(claim, found, lane.served.deadline())
+    cleared: int = await lane.namespace.operations.leftovers.of_claim(claim, found, lane.served.deadline())
     return cleared
 
 

@@ -27,8 +27,8 @@ async def lane() -> AsyncIterator[Lanes]:
 
 
 async def forget(served: Served, *ids: str, note: Note = NOTE) -> int:
-    prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
-    forgotten: int = await served.shard.operations.actions.forget(prints, "", note, served.deadline())
+    prints = served.namespace.fingerprints().of_array(pa.array(ids, pa.string()))
+    forgotten: int = await served.namespace.operations.actions.forget(prints, "", note, served.deadline())
     return forgotten
 
 
@@ -38,7 +38,7 @@ async def done(served: Served, *ids: str, token: int = 1, call: int = 1) -> None
 
 
 async def trail(served: Served, before: int | None = None, count: int = 100) -> list[tuple[str, str, int, str]]:
-    found = await served.shard.operations.actions.trail(before, count)
+    found = await served.namespace.operations.actions.trail(before, count)
     return [(one.action, one.subject, one.changed, one.who) for one in found]
 
 
@@ -63,7 +63,7 @@ async def test_forgotten_ids_are_granted_to_the_next_caller_and_no_others_are() 
 
 
 async def test_taken_ids_are_forgotten_too(lane: Lanes) -> None:
-    prints = lane.shard.fingerprints().of_array(pa.array(["a"], pa.string()))
+    prints = lane.namespace.fingerprints().of_array(pa.array(["a"], pa.string()))
     await lane.shard.claims.take(TakeRequest(id16(7), prints), lane.served.deadline())
     assert await forget(lane.served, "a") == 1
     taken = await lane.shard.claims.take(TakeRequest(id16(8), prints), lane.served.deadline())
@@ -102,7 +102,7 @@ async def test_a_full_disk_forgets_nothing(lane: Lanes) -> None:
 
 async def test_a_fenced_attempt_gets_the_error_and_the_next_attempt_waits_for_no_lease(lane: Lanes) -> None:
     await lane.claim(0, [1, 2])
-    assert await lane.shard.operations.actions.fence("p", NOTE, lane.served.deadline()) == 2
+    assert await lane.namespace.operations.actions.fence("p", NOTE, lane.served.deadline()) == 2
     for asked in (lane.complete(0), lane.claim(1, [3]), lane.register()):
         with pytest.raises(Fenced):
             await asked
@@ -113,25 +113,25 @@ async def test_a_fenced_attempt_gets_the_error_and_the_next_attempt_waits_for_no
         "GRANTED",
     ]
     with pytest.raises(UnknownProducer):
-        await lane.shard.operations.actions.fence("nobody", NOTE, lane.served.deadline())
+        await lane.namespace.operations.actions.fence("nobody", NOTE, lane.served.deadline())
     assert await trail(lane.served) == [("fence", "producer p", 2, "ada")]
 
 
 async def test_a_claim_whose_holder_is_known_to_be_gone_is_released_under_its_lease(lane: Lanes) -> None:
     claimed = await lane.served.claim("a")
     gone = ResolveRequest(False, "ada", "its pod was evicted", holder_gone=True)
-    assert await lane.shard.operations.leftovers.of_claim(claimed.claim, gone, lane.served.deadline()) == 1
+    assert await lane.namespace.operations.leftovers.of_claim(claimed.claim, gone, lane.served.deadline()) == 1
     assert verdicts_of(await lane.served.claim("a", token=2)) == ["GRANTED"]
 
 
 async def every_action(lane: Lanes) -> None:
     await done(lane.served, "a")
     await forget(lane.served, "a")
-    await lane.shard.operations.actions.fence("p", NOTE, lane.served.deadline())
-    await lane.shard.operations.actions.note("drain", "", 0, Note("bob", "to upgrade"), lane.served.deadline())
+    await lane.namespace.operations.actions.fence("p", NOTE, lane.served.deadline())
+    await lane.namespace.operations.actions.note("drain", "", 0, Note("bob", "to upgrade"), lane.served.deadline())
     claimed = await lane.served.claim("b", token=2)
     gone = ResolveRequest(True, "cy", "it was written", holder_gone=True)
-    await lane.shard.operations.leftovers.of_claim(claimed.claim, gone, lane.served.deadline())
+    await lane.namespace.operations.leftovers.of_claim(claimed.claim, gone, lane.served.deadline())
 
 
 EVERY = [
@@ -151,7 +151,7 @@ async def test_the_trail_lists_the_newest_first_page_by_page_also_after_a_restar
         assert saved == index.audit_trail.before(None, 100)
     async with lanes(ledgers) as lane:
         assert await trail(lane.served) == EVERY
-        newest = await lane.shard.operations.actions.trail(None, 2)
+        newest = await lane.namespace.operations.actions.trail(None, 2)
         assert await trail(lane.served, newest[-1].position) == EVERY[2:]
         assert newest[0].claim != b""
 
@@ -164,10 +164,10 @@ async def test_the_oldest_actions_go_when_there_are_too_many_and_come_back_where
     before = await trail(lane.served)
     lane.served.disk.faults = ["full"]
     with pytest.raises(LedgerFull):
-        await lane.shard.operations.actions.note("drain", "", 0, NOTE, lane.served.deadline())
+        await lane.namespace.operations.actions.note("drain", "", 0, NOTE, lane.served.deadline())
     assert await trail(lane.served) == before == EVERY
     lane.served.clock.advance(10_000)
-    await lane.shard.operations.actions.note("drain --undo", "", 0, NOTE, lane.served.deadline())
+    await lane.namespace.operations.actions.note("drain --undo", "", 0, NOTE, lane.served.deadline())
     assert await trail(lane.served) == [("drain --undo", "", 0, "ada"), *EVERY[:3]]
 
 
@@ -175,7 +175,7 @@ async def test_the_oldest_actions_go_when_there_are_too_many_and_come_back_where
 async def test_no_action_is_possible_without_a_name_and_a_reason(lane: Lanes, note: Note) -> None:
     await done(lane.served, "a")
     lane.served.disk.appends.clear()
-    actions, deadline = lane.shard.operations.actions, lane.served.deadline()
+    actions, deadline = lane.namespace.operations.actions, lane.served.deadline()
     asked: list[Any] = [forget(lane.served, "a", note=note), actions.fence("p", note, deadline)]
     for one in [*asked, actions.note("drain", "", 0, note, deadline)]:
         with pytest.raises(OncegateError, match=r"who|why"):
@@ -188,7 +188,7 @@ async def test_a_claim_is_in_doubt_from_the_millisecond_its_lease_is_over() -> N
         await lane.served.claim("a", lease_ms=LEASE_MS)
         for passed_ms, in_doubt in ((LEASE_MS - 1, 0), (1, 1)):
             lane.served.clock.advance(passed_ms)
-            assert (await lane.shard.operations.overview.left_claims(9))[1] == in_doubt
+            assert (await lane.namespace.operations.overview.left_claims(9))[1] == in_doubt
 
 
 async def test_ids_that_left_memory_are_refused_and_what_stayed_is_forgotten() -> None:

@@ -24,16 +24,16 @@ async def served() -> AsyncIterator[Served]:
 
 async def stage(served: Served, number: int, chunk: int, token: int = 1, by_key: bool = True) -> StageResult:
     """Stages one row, by its key if requested."""
-    rows, shard = rows_of(number), served.shard
-    fingerprint = reduce(add, map(shard.row_fingerprints.of_batch, rows.batches), EMPTY)
+    rows, namespace = rows_of(number), served.namespace
+    fingerprint = reduce(add, map(namespace.row_fingerprints.of_batch, rows.batches), EMPTY)
     keys = np.array([KEY], np.uint64) if by_key else None
     sha256 = hashlib.sha256(rows.data).digest()
     asked = StageRequest(BATCH, "run:1", id16(token), chunk, sha256, rows, fingerprint, keys)
-    return await shard.batches.stage(asked, served.deadline())
+    return await namespace.batches.stage(asked, served.deadline())
 
 
 async def make_topic(served: Served, partitions: int) -> None:
-    await served.shard.topics.create(TopicRequest("topic", partitions=partitions), served.deadline())
+    await served.namespace.topics.create(TopicRequest("topic", partitions=partitions), served.deadline())
 
 
 def of_both(*staged: StageResult, token: int = 1) -> Winner:
@@ -63,7 +63,7 @@ async def refused(served: Served, winner: Winner) -> None:
     with pytest.raises(MissingStage, match="staged when topic topic had 1 partition, and it has 4: write the batch ag"):
         await served.commit(winner)
     assert len(served.disk.appends) == appends, "nothing was written"
-    assert (await served.shard.topics.view("topic")).high_offsets == [0] * 4
+    assert (await served.namespace.topics.view("topic")).high_offsets == [0] * 4
 
 
 async def test_rows_staged_without_keys_may_be_in_any_partition(served: Served) -> None:

@@ -22,12 +22,12 @@ async def served() -> AsyncIterator[Served]:
 
 
 def beside(served: Served, texts: str | None) -> np.ndarray | None:
-    return None if texts is None else served.shard.payloads.of_columns([pa.array(list(texts))])
+    return None if texts is None else served.namespace.payloads.of_columns([pa.array(list(texts))])
 
 
 async def claim(served: Served, ids: str, payloads: str | None, token: int = 1, call: int = 1) -> Any:
     """Claims one-letter ids, with one letter per payload."""
-    found = served.shard.fingerprints().of_array(pa.array(list(ids)))
+    found = served.namespace.fingerprints().of_array(pa.array(list(ids)))
     ask = ClaimRequest(id16(token), call, found, digests=beside(served, payloads))
     return await served.shard.claims.claim(ask, served.deadline())
 
@@ -39,9 +39,9 @@ async def done(served: Served, ids: str, payloads: str | None, token: int = 1) -
 
 async def produce(served: Served, ids: str, payloads: str | None, token: int = 1, keys: Any = None) -> Any:
     rows = rows_of(*map(ord, ids))
-    found = served.shard.fingerprints().of_array(pa.array(list(ids)))
+    found = served.namespace.fingerprints().of_array(pa.array(list(ids)))
     ask = ProduceRequest("topic", id16(token), 1, rows, found, keys, digests=beside(served, payloads))
-    return await served.shard.records.produce(ask, served.deadline())
+    return await served.namespace.records.produce(ask, served.deadline())
 
 
 async def test_another_payload_is_reported_and_counted_and_the_same_is_a_duplicate(served: Served) -> None:
@@ -62,7 +62,7 @@ async def test_only_what_is_granted_is_in_the_entry_with_its_payload(served: Ser
     entry = served.disk.appends[-1][0]
     assert isinstance(entry, Claimed)
     assert len(entry.fresh) == 32
-    assert entry.digests == served.shard.payloads.of_columns([pa.array(["y", "z"])]).tobytes()
+    assert entry.digests == served.namespace.payloads.of_columns([pa.array(["y", "z"])]).tobytes()
 
 
 async def test_rows_with_another_payload_are_not_written(served: Served) -> None:
@@ -74,10 +74,10 @@ async def test_rows_with_another_payload_are_not_written(served: Served) -> None
 
 
 async def test_each_partition_has_the_payloads_of_its_own_rows(served: Served) -> None:
-    await served.shard.topics.create(TopicRequest("topic", partitions=2), served.deadline())
+    await served.namespace.topics.create(TopicRequest("topic", partitions=2), served.deadline())
     await produce(served, "abcd", "wxyz", keys=np.array([0, 1, 0, 1], np.uint64))
     found = [entry.digests for entry in served.disk.appends[-1] if isinstance(entry, Produced)]
-    assert found == [served.shard.payloads.of_columns([pa.array(list(of))]).tobytes() for of in ("wy", "xz")]
+    assert found == [served.namespace.payloads.of_columns([pa.array(list(of))]).tobytes() for of in ("wy", "xz")]
     assert verdicts_of(await produce(served, "abcd", "wxyz", token=2)) == ["DUPLICATE"] * 4
     assert verdicts_of(await produce(served, "abcd", "zyxw", token=3)) == ["CONFLICT"] * 4
 
@@ -131,7 +131,7 @@ async def test_payloads_are_known_after_a_restart() -> None:
             "CONFLICT",
             "DUPLICATE",
         ]
-        found = served.shard.fingerprints().of_array(pa.array(["a", "d"]))
+        found = served.namespace.fingerprints().of_array(pa.array(["a", "d"]))
         kept = [(await served.shard.claims.explain(one.tobytes())).digest_kept for one in found]
         assert kept == [True, False]
 

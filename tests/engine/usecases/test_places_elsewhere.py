@@ -48,7 +48,7 @@ async def served(ledgers: SendingLedgers) -> AsyncIterator[Served]:
 async def produce(served: Served, *numbers: int, token: int = 1, locate: bool = True, **more: Any) -> Any:
     ids = ids_of(served, numbers)
     ask = ProduceRequest("topic", id16(token), 1, rows_of(*numbers), ids, locate=locate)
-    return await served.shard.records.produce(ask, more.get("deadline", served.deadline()))
+    return await served.namespace.records.produce(ask, more.get("deadline", served.deadline()))
 
 
 def ranges(told: Any) -> list[tuple[str, int, int, int]]:

@@ -25,10 +25,10 @@ def ranges(told: Any) -> list[tuple[str, int, int, int]]:
 async def keyed(lane: Lanes, call: int, *numbers: int) -> Any:
     """Produces rows whose keys spread them over the partitions."""
     rows = rows_of(*numbers)
-    keys = lane.shard.row_fingerprints.keys_of(rows.batches[0], ["n"])
+    keys = lane.namespace.row_fingerprints.keys_of(rows.batches[0], ["n"])
     sequenced = SequenceRequest("p", 1, id16(1), call, np.array(numbers, np.uint64))
     ask = ProduceRequest("topic", id16(1), call, rows, keys=keys, sequenced=sequenced)
-    return await lane.shard.records.produce(ask, lane.served.deadline())
+    return await lane.namespace.records.produce(ask, lane.served.deadline())
 
 
 @EVERYWHERE
@@ -50,7 +50,7 @@ async def test_a_repeat_gets_the_first_answer_s_offsets(kind: Ledgers) -> None:
 async def test_rows_in_several_partitions_have_the_offsets_of_each() -> None:
     ledgers = GatedLedgers()
     async with lanes(ledgers) as lane:
-        await lane.shard.topics.create(TopicRequest("topic", 4), lane.served.deadline())
+        await lane.namespace.topics.create(TopicRequest("topic", 4), lane.served.deadline())
         await keyed(lane, 0, *range(100, 120))
         first = await keyed(lane, 1, *range(200, 220))
         assert len(first.spans) == 4

@@ -23,14 +23,16 @@ async def produce(
 ) -> ProduceResult:
     """Produces rows of one column, which is the id, and the key if `keys`."""
     rows = rows_of(*numbers)
-    shard = served.shard
-    ids = shard.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
-    found = shard.row_fingerprints.keys_of(rows.batches[0], ["n"]) if keys else None
-    return await shard.records.produce(ProduceRequest(topic, id16(token), call, rows, ids, found), served.deadline())
+    namespace = served.namespace
+    ids = namespace.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
+    found = namespace.row_fingerprints.keys_of(rows.batches[0], ["n"]) if keys else None
+    request = ProduceRequest(topic, id16(token), call, rows, ids, found)
+    return await namespace.records.produce(request, served.deadline())
 
 
 async def explained(served: Served, number: int) -> Any:
-    return await served.shard.claims.explain(served.shard.fingerprints().of_array(pa.array([str(number)])).tobytes())
+    fingerprint = served.namespace.fingerprints().of_array(pa.array([str(number)]))
+    return await served.shard.claims.explain(fingerprint.tobytes())
 
 
 async def test_new_rows_are_written_and_earlier_ones_are_not(served: Served) -> None:
@@ -147,7 +149,7 @@ async def test_after_an_unknown_end_the_same_request_again_writes_each_row_once(
 
 
 async def test_rows_of_one_key_are_in_one_partition_each_under_offsets_without_gaps(served: Served) -> None:
-    await served.shard.topics.create(TopicRequest("keyed", partitions=3), served.deadline())
+    await served.namespace.topics.create(TopicRequest("keyed", partitions=3), served.deadline())
     numbers = list(range(40))
     first = await produce(served, *numbers, topic="keyed", keys=True)
     assert {span.partition for span in first.spans} == {0, 1, 2}
@@ -156,7 +158,7 @@ async def test_rows_of_one_key_are_in_one_partition_each_under_offsets_without_g
     assert second.rows == 20
     where: dict[int, int] = {}
     for partition in range(3):
-        fetched = await served.shard.topics.fetch("keyed", partition, 0, 1_000, 1 << 30)
+        fetched = await served.namespace.topics.fetch("keyed", partition, 0, 1_000, 1 << 30)
         found = [n for chunk in fetched.chunks for n in pa.ipc.open_stream(chunk.data).read_all()["n"].to_pylist()]
         assert fetched.high_offset == len(found)
         where |= dict.fromkeys(found, partition)
@@ -166,13 +168,13 @@ async def test_rows_of_one_key_are_in_one_partition_each_under_offsets_without_g
 
 
 async def test_without_a_key_requests_take_turns_among_the_partitions(served: Served) -> None:
-    await served.shard.topics.create(TopicRequest("turns", partitions=3), served.deadline())
+    await served.namespace.topics.create(TopicRequest("turns", partitions=3), served.deadline())
     spans = [(await produce(served, n, token=n, topic="turns")).spans[0] for n in range(1, 7)]
     assert [(span.partition, span.first_offset) for span in spans] == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
 
 
 async def test_an_id_has_the_offset_of_its_row(served: Served) -> None:
-    await served.shard.topics.create(TopicRequest("turns", partitions=2), served.deadline())
+    await served.namespace.topics.create(TopicRequest("turns", partitions=2), served.deadline())
     await produce(served, 1, 2, topic="turns")
     await produce(served, 3, token=2, topic="turns")
     assert (await explained(served, 2)).written_at == ("turns", 0, 0)
@@ -182,23 +184,23 @@ async def test_an_id_has_the_offset_of_its_row(served: Served) -> None:
 async def test_rows_of_another_schema_are_refused_before_their_ids_are_done(served: Served) -> None:
     await produce(served, 1)
     rows = rows_of(2, column="other")
-    ids = served.shard.fingerprints().of_array(pa.array(["2"]))
+    ids = served.namespace.fingerprints().of_array(pa.array(["2"]))
     with pytest.raises(SchemaMismatch):
-        await served.shard.records.produce(ProduceRequest("topic", id16(2), 1, rows, ids), served.deadline())
+        await served.namespace.records.produce(ProduceRequest("topic", id16(2), 1, rows, ids), served.deadline())
     assert (await explained(served, 2)).state is IdState.ABSENT
 
 
 async def test_a_namespace_that_makes_no_topics_explains_how_to_make_one(served: Served) -> None:
-    await served.shard.settings.configure(SettingsRequest(auto_create_topics=False), served.deadline())
+    await served.namespace.settings.configure(SettingsRequest(auto_create_topics=False), served.deadline())
     with pytest.raises(NotFound, match=r"auto_create_topics=false.*PUT /v1/namespaces/default/topics/topic"):
         await produce(served, 1)
-    await served.shard.topics.create(TopicRequest("topic"), served.deadline())
+    await served.namespace.topics.create(TopicRequest("topic"), served.deadline())
     assert verdicts_of(await produce(served, 1)) == ["GRANTED"]
 
 
 async def test_an_owner_keeps_its_taken_ids(served: Served) -> None:
     async def take(owner: int, *ids: str) -> list[str]:
-        prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
+        prints = served.namespace.fingerprints().of_array(pa.array(ids, pa.string()))
         return verdicts_of(await served.shard.claims.take(TakeRequest(id16(100 + owner), prints), served.deadline()))
 
     assert await take(1, "1", "2", "1") == ["GRANTED", "GRANTED", "SAME"]

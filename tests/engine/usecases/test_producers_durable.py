@@ -233,7 +233,7 @@ async def test_a_complete_of_leftovers_resolved_as_done_is_answered_once_that_is
     lane.served.clock.advance(LEASE_MS)
     lane.served.disk.hold()
     found = ResolveRequest(True, "ada", "it is in the sink")
-    asked = lane.shard.operations.leftovers.of_producer("p", (None, None), found, lane.served.deadline())
+    asked = lane.namespace.operations.leftovers.of_producer("p", (None, None), found, lane.served.deadline())
     clearing, completing = await lane.served.begin(asked), await lane.served.begin(lane.complete(0))
     await waits(lane, clearing, completing)
     assert (clearing.result(), completing.result().state) == (2, ClaimState.DONE)

@@ -25,14 +25,15 @@ async def take(served: Served, ids: Any) -> Any:
 
 
 async def produce(served: Served, ids: Any) -> Any:
-    return await served.shard.records.produce(ProduceRequest("t", id16(1), 1, rows_of(1, 2, 3), ids), served.deadline())
+    request = ProduceRequest("t", id16(1), 1, rows_of(1, 2, 3), ids)
+    return await served.namespace.records.produce(request, served.deadline())
 
 
 each_way = pytest.mark.parametrize("ask", [claim, take, produce])
 
 
 def ids_of(served: Served) -> Any:
-    return served.shard.fingerprints().of_array(pa.array(["a", "b", "c"]))
+    return served.namespace.fingerprints().of_array(pa.array(["a", "b", "c"]))
 
 
 @each_way
@@ -56,11 +57,11 @@ async def test_without_room_nothing_is_written_and_the_next_one_is(ask: Ask, mon
 
     async with serving() as served:
         index, ids = served.shard.journal.index, ids_of(served)
-        before = served.shard.mark
+        before = served.namespace.mark
         with monkeypatch.context() as patch:
             patch.setattr(ClaimStore, "make_room", full)
             with pytest.raises(Overloaded):
                 await ask(served, ids)
-        assert (contents(index.claims), index.topics.names(), served.shard.mark) == ({}, [], before)
+        assert (contents(index.claims), index.topics.names(), served.namespace.mark) == ({}, [], before)
         await ask(served, ids)
         assert index.claims.ids == 3

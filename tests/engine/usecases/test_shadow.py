@@ -22,13 +22,13 @@ def would(answer: Any) -> list[str]:
 
 
 async def shadow(served: Served, wanted: SettingsRequest = ON) -> None:
-    await served.shard.settings.configure(wanted, served.deadline())
+    await served.namespace.settings.configure(wanted, served.deadline())
 
 
 async def produce(served: Served, *ids: str, token: int, call: int = 1) -> Any:
-    prints = served.shard.fingerprints().of_array(pa.array(ids))
+    prints = served.namespace.fingerprints().of_array(pa.array(ids))
     ask = ProduceRequest("topic", id16(token), call, rows_of(*range(len(ids))), prints)
-    return await served.shard.records.produce(ask, served.deadline())
+    return await served.namespace.records.produce(ask, served.deadline())
 
 
 async def test_the_ledger_and_the_counters_are_those_of_a_namespace_without_it() -> None:
@@ -110,7 +110,7 @@ async def test_an_owner_gets_all_ids_as_its_own_and_takes_the_free_ones() -> Non
     async with serving() as served:
         await served.claim("a")
         await shadow(served)
-        prints = served.shard.fingerprints().of_array(pa.array(["a", "b"]))
+        prints = served.namespace.fingerprints().of_array(pa.array(["a", "b"]))
         told = await served.shard.claims.take(TakeRequest(id16(7), prints), served.deadline())
         assert (verdicts_of(told), would(told), told.claim) == (["GRANTED", "GRANTED"], ["BUSY", "GRANTED"], None)
 
@@ -135,7 +135,7 @@ async def test_it_outlives_the_process() -> None:
     async with serving(ledgers) as served:
         await shadow(served)
     async with serving(ledgers) as served:
-        assert served.shard.settings.shadow
+        assert served.namespace.settings.shadow
         assert (
             "policies",
             {"namespace": "default", "shadow": "every verdict is told as GRANTED"},

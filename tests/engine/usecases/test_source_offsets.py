@@ -15,12 +15,12 @@ INPUT = b"i" * 32
 async def commit(served: Served, version: int, offsets: bytes, nonce: int = 0, write_id: str = "") -> str:
     name = Name("query", str(version), "topic", write_id)
     ask = CommitRequest(name, None, id16(nonce or version + 1), (), INPUT, None, False, offsets)
-    answer = await served.shard.batches.commit(ask, served.deadline())
+    answer = await served.namespace.batches.commit(ask, served.deadline())
     return str(answer.outcome)
 
 
 async def offsets(served: Served, app: str = "query", write_id: str = "") -> bytes:
-    return await served.shard.batches.source_offsets(app, "topic", write_id)
+    return await served.namespace.batches.source_offsets(app, "topic", write_id)
 
 
 async def test_the_newest_batch_has_the_source_offsets_and_a_replay_changes_nothing() -> None:

@@ -22,15 +22,15 @@ async def served() -> AsyncIterator[Served]:
 async def produce(
     served: Served, *numbers: int, token: int = 1, waited_ms: int | None = WAITED_MS, who: str = "loader"
 ) -> ProduceResult:
-    shard = served.shard
-    ids = shard.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
+    namespace = served.namespace
+    ids = namespace.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
     spilled = None if waited_ms is None else Spilled(served.clock.wall_ms() - waited_ms, who)
     request = ProduceRequest("topic", id16(token), 1, rows_of(*numbers), ids, spilled=spilled)
-    return await shard.records.produce(request, served.deadline())
+    return await namespace.records.produce(request, served.deadline())
 
 
 async def trail(served: Served) -> list[AuditRecord]:
-    found: list[AuditRecord] = await served.shard.operations.actions.trail(None, 100)
+    found: list[AuditRecord] = await served.namespace.operations.actions.trail(None, 100)
     return found
 
 

@@ -55,13 +55,13 @@ async def test_a_first_write_of_duplicates_only_makes_the_topic_that_it_was_sent
 ) -> None:
     ids = np.arange(2, dtype=np.uint64).reshape(1, 2)
     if is_made:
-        await served.shard.topics.create(TopicRequest("second"), served.deadline())
+        await served.namespace.topics.create(TopicRequest("second"), served.deadline())
     for topic in ("first", "second", "second"):
         request = ProduceRequest(topic, id16(1), len(served.disk.appends), rows_of(1), ids, id_set="both")
-        result = await served.shard.records.produce(request, served.deadline())
+        result = await served.namespace.records.produce(request, served.deadline())
         assert result.rows == (1 if topic == "first" else 0)
     assert await served.read("second") == []
-    view = await served.shard.topics.view("second")
+    view = await served.namespace.topics.view("second")
     assert (view.schema.names, view.high_offsets) == (["n"], [0])
     assert sum("Topic" in kind for kinds in served.disk.kinds() for kind in kinds) == (3 if is_made else 2)
 
@@ -69,17 +69,17 @@ async def test_a_first_write_of_duplicates_only_makes_the_topic_that_it_was_sent
 async def test_a_first_write_of_duplicates_to_a_full_disk_makes_no_topic(served: Served) -> None:
     ids = np.arange(2, dtype=np.uint64).reshape(1, 2)
     first = ProduceRequest("first", id16(1), 1, rows_of(1), ids, id_set="both")
-    await served.shard.records.produce(first, served.deadline())
+    await served.namespace.records.produce(first, served.deadline())
     served.disk.faults.append("full")
     second = replace(first, topic="second", call=2)
     # The second attempt finds no room, and appends nothing.
     for _ in range(2):
         with pytest.raises(LedgerFull):
-            await served.shard.records.produce(second, served.deadline())
+            await served.namespace.records.produce(second, served.deadline())
         with pytest.raises(NotFound):
-            await served.shard.topics.view("second")
+            await served.namespace.topics.view("second")
         assert len(served.disk.appends) == 2
-    assert (await served.shard.records.produce(replace(first, call=2), served.deadline())).rows == 0
+    assert (await served.namespace.records.produce(replace(first, call=2), served.deadline())).rows == 0
 
 
 def table_of(**columns: Any) -> Rows:
@@ -102,11 +102,12 @@ async def test_columns_are_known_by_name_and_those_left_out_are_null(served: Ser
     assert (await served.commit(winner(staged))).rows == 1
     rows = [(1, "ann"), (2, "bob"), (None, "cid"), (4, None)]
     assert await everything(served) == [{"n": n, "who": who} for n, who in rows]
-    assert (await served.shard.topics.view("topic")).schema.names == ["n", "who"]
+    assert (await served.namespace.topics.view("topic")).schema.names == ["n", "who"]
 
 
 async def merged(served: Served, **columns: Any) -> None:
-    await served.shard.topics.create(TopicRequest("topic", schema=pa.schema(columns), merges=True), served.deadline())
+    request = TopicRequest("topic", schema=pa.schema(columns), merges=True)
+    await served.namespace.topics.create(request, served.deadline())
 
 
 async def test_columns_that_are_added_are_null_in_every_row_before(served: Served) -> None:
@@ -120,7 +121,7 @@ async def test_columns_that_are_added_are_null_in_every_row_before(served: Serve
     assert await everything(served) == [{"n": 1, "who": None}, {"n": 2, "who": "bob"}]
     with pytest.raises(SchemaMismatch, match=r"n int64.*n string"):
         await merged(served, n=pa.string(), more=pa.int8())
-    assert (await served.shard.topics.view("topic")).schema.names == ["n", "who"]
+    assert (await served.namespace.topics.view("topic")).schema.names == ["n", "who"]
 
 
 async def test_a_topic_never_gets_more_columns_than_a_request_may_have(served: Served) -> None:
@@ -128,9 +129,9 @@ async def test_a_topic_never_gets_more_columns_than_a_request_may_have(served: S
     inside = pa.struct([(f"c{number}", pa.int8()) for number in range(1_000)])
     with pytest.raises(TooLarge, match="would have 1001 columns"):
         await merged(served, wide=inside)
-    assert (await served.shard.topics.view("topic")).schema.names == ["n"]
+    assert (await served.namespace.topics.view("topic")).schema.names == ["n"]
     await merged(served, wide=pa.struct(list(inside)[1:]))
-    assert (await served.shard.topics.view("topic")).schema.names == ["n", "wide"]
+    assert (await served.namespace.topics.view("topic")).schema.names == ["n", "wide"]
 
 
 async def test_a_batch_staged_before_columns_were_added_is_committed_and_its_replay_equals_it(served: Served) -> None:
@@ -146,20 +147,20 @@ async def test_a_batch_staged_before_columns_were_added_is_committed_and_its_rep
 async def test_columns_added_during_a_read_begin_the_next_answer(served: Served) -> None:
     """The earlier rows were read with the earlier columns."""
     await served.produce(table_of(n=[1]))
-    shard, fetch = served.shard, served.shard.topics.fetch
+    namespace, fetch = served.namespace, served.namespace.topics.fetch
 
     async def fetch_and_widen(*given: Any) -> Any:
         found = await fetch(*given)
         await merged(served, who=pa.string())
         await served.produce(table_of(n=[2], who=["bob"]))
-        shard.topics.fetch = fetch  # type: ignore[method-assign]
+        namespace.topics.fetch = fetch  # type: ignore[method-assign]
         return found
 
-    shard.topics.fetch = fetch_and_widen  # type: ignore[method-assign]
-    found = await records.read(shard, "topic", 0, 0, 1_000, 1 << 20)
+    namespace.topics.fetch = fetch_and_widen  # type: ignore[method-assign]
+    found = await records.read(namespace, "topic", 0, 0, 1_000, 1 << 20)
     assert (found.schema.names, found.next_offset) == (["n"], 1)
     assert [batch.to_pylist() for batch in found.batches] == [[{"n": 1}]]
-    after = await records.read(shard, "topic", 0, 1, 1_000, 1 << 20)
+    after = await records.read(namespace, "topic", 0, 1, 1_000, 1 << 20)
     assert [batch.to_pylist() for batch in after.batches] == [[{"n": 2, "who": "bob"}]]
 
 
@@ -168,13 +169,13 @@ async def test_nullability_and_metadata_are_no_part_of_a_schema(served: Served) 
     rows = rows_of(2)
     strict = pa.schema([pa.field("n", pa.int64(), nullable=False, metadata={"k": "v"})], metadata={"m": "v"})
     await served.produce(type(rows)(strict, rows.batches, rows.rows, rows.data))
-    assert (await served.shard.topics.view("topic")).schema == pa.schema([("n", pa.int64())])
+    assert (await served.namespace.topics.view("topic")).schema == pa.schema([("n", pa.int64())])
 
 
 async def test_ranges_are_whole_and_cover_what_was_asked_for(served: Served) -> None:
     for numbers in ((1, 2, 3), (4,), (5, 6)):
         await served.produce(rows_of(*numbers))
-    fetched = await served.shard.topics.fetch("topic", 0, 2, 2, ALL)
+    fetched = await served.namespace.topics.fetch("topic", 0, 2, 2, ALL)
     assert [(chunk.first_offset, chunk.rows) for chunk in fetched.chunks] == [(0, 3), (3, 1)]
     assert (fetched.low_offset, fetched.high_offset) == (0, 6)
 
@@ -182,7 +183,7 @@ async def test_ranges_are_whole_and_cover_what_was_asked_for(served: Served) -> 
 async def test_at_and_beyond_the_end_there_is_nothing_yet(served: Served) -> None:
     await served.produce(rows_of(1))
     for offset in (1, 100):
-        fetched = await served.shard.topics.fetch("topic", 0, offset, 10, ALL)
+        fetched = await served.namespace.topics.fetch("topic", 0, offset, 10, ALL)
         assert (fetched.chunks, fetched.high_offset) == ([], 1)
 
 
@@ -190,23 +191,23 @@ async def test_one_answer_is_bounded() -> None:
     async with serving(fetch_rows=2) as served:
         for number in range(5):
             await served.produce(rows_of(number))
-        assert len((await served.shard.topics.fetch("topic", 0, 0, 1_000, ALL)).chunks) == 2
+        assert len((await served.namespace.topics.fetch("topic", 0, 0, 1_000, ALL)).chunks) == 2
 
 
 @pytest.mark.parametrize(("partition", "offset", "max_rows"), [(0, -1, 1), (0, 0, 0), (0, 0, -5)])
 async def test_offsets_and_counts_are_checked(served: Served, partition: int, offset: int, max_rows: int) -> None:
     await served.produce(rows_of(1))
     with pytest.raises(BadRequest):
-        await served.shard.topics.fetch("topic", partition, offset, max_rows, ALL)
+        await served.namespace.topics.fetch("topic", partition, offset, max_rows, ALL)
 
 
 async def test_rows_that_were_never_written_are_not_found(served: Served) -> None:
     await served.produce(rows_of(1))
     for topic, partition in (("nothing", 0), ("topic", 1)):
         with pytest.raises(NotFound):
-            await served.shard.topics.fetch(topic, partition, 0, 1, ALL)
+            await served.namespace.topics.fetch(topic, partition, 0, 1, ALL)
     with pytest.raises(NotFound, match="first write creates it"):
-        await served.shard.topics.view("nothing")
+        await served.namespace.topics.view("nothing")
 
 
 async def test_a_refused_write_was_never_seen(served: Served) -> None:
@@ -238,7 +239,7 @@ async def test_offsets_do_not_include_rows_that_came_while_waiting(served: Serve
     disk = served.disk
     disk.hold()
     first = await served.begin(served.produce(rows_of(1)))
-    asked = await served.begin(served.shard.topics.view("topic"))
+    asked = await served.begin(served.namespace.topics.view("topic"))
     second = await served.begin(served.produce(rows_of(2, 3), call=2))
     disk.gate.set()
     disk.gate.clear()  # one append passes, the next waits
@@ -248,4 +249,4 @@ async def test_offsets_do_not_include_rows_that_came_while_waiting(served: Serve
     await disk.release()
     assert isinstance(second.exception(), LedgerFull)
     assert (asked.result().low_offsets, asked.result().high_offsets) == ([0], [1])
-    assert (await served.shard.topics.view("topic")).high_offsets == [1]
+    assert (await served.namespace.topics.view("topic")).high_offsets == [1]

@@ -72,7 +72,7 @@ async def test_another_producer_writes_into_the_topic_that_was_created_again(ser
     await lane.register(producer="q")
     sequenced = SequenceRequest("q", 1, id16(1), 0, np.array([1, 2], np.uint64))
     ask = ProduceRequest("topic", id16(1), 0, rows_of(1, 2), sequenced=sequenced)
-    assert (await lane.shard.records.produce(ask, served.deadline())).rows == 2
+    assert (await lane.namespace.records.produce(ask, served.deadline())).rows == 2
 
 
 async def test_a_producer_that_is_older_than_ids_of_topics_takes_them_with_a_repeat_too(served: Served) -> None:
@@ -92,7 +92,7 @@ async def test_each_producer_knows_its_own_topics(served: Served) -> None:
     create_again(served)
     sequenced = SequenceRequest("q", 1, id16(1), 0, np.array([1], np.uint64))
     ask = ProduceRequest("topic", id16(1), 0, rows_of(1), sequenced=sequenced)
-    assert (await lane.shard.records.produce(ask, served.deadline())).rows == 1
+    assert (await lane.namespace.records.produce(ask, served.deadline())).rows == 1
     await refused(served, lane.produce(1, [2]), "'p'")
 
 

@@ -41,7 +41,7 @@ _PASSED = Verdict.GRANTED | Flag.UNCHECKED
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     async with serving(ids_per_request=10) as served:
-        await served.shard.settings.configure(PASS, served.deadline())
+        await served.namespace.settings.configure(PASS, served.deadline())
         yield served
 
 
@@ -74,7 +74,7 @@ async def test_ids_of_one_request_are_distinguished_without_a_ledger(served: Ser
 
 
 async def test_by_default_nothing_passes(served: Served) -> None:
-    await served.shard.settings.configure(REJECT, served.deadline())
+    await served.namespace.settings.configure(REJECT, served.deadline())
     await go_down(served)
     with pytest.raises(Recovering):
         await ask(served, "a")
@@ -85,7 +85,7 @@ async def test_a_setting_that_was_not_durable_when_the_ledger_failed_lets_nothin
         served.disk.faults = ["lost"]
         served.disk.refuse_to_open = OSError(5, "Input/output error")
         with pytest.raises(LedgerDown):
-            await served.shard.settings.configure(PASS, served.deadline())
+            await served.namespace.settings.configure(PASS, served.deadline())
         with pytest.raises(Recovering):
             await ask(served, "a")
 
@@ -94,7 +94,7 @@ async def test_a_gateway_that_never_had_the_ledger_lets_nothing_pass() -> None:
     """The gateway cannot know the setting, which is in the ledger."""
     ledgers = GatedLedgers()
     async with serving(ledgers) as served:
-        await served.shard.settings.configure(PASS, served.deadline())
+        await served.namespace.settings.configure(PASS, served.deadline())
     ledgers.disk.refuse_to_open = Recovering("its server is away")
     with pytest.raises(Recovering):
         async with serving(ledgers) as later:
@@ -170,7 +170,7 @@ async def test_a_note_that_is_made_again_names_the_whole_time(served: Served) ->
 
 async def test_a_stop_before_the_ledger_is_back_reports_what_will_never_be_known() -> None:
     async with serving() as served:
-        await served.shard.settings.configure(PASS, served.deadline())
+        await served.namespace.settings.configure(PASS, served.deadline())
         await go_down(served)
         await ask(served, "a")
     (told,) = [fields for name, fields in served.events.seen if name == "unchecked_not_noted"]
@@ -196,7 +196,7 @@ async def test_only_the_claim_that_names_nothing_can_be_settled(served: Served) 
 
 
 async def test_requests_refused_by_a_shard_are_refused(served: Served) -> None:
-    mark = served.shard.mark
+    mark = served.namespace.mark
     await go_down(served)
     with pytest.raises(TooLarge):
         await ask(served, *map(str, range(11)))
@@ -213,7 +213,7 @@ async def test_requests_refused_by_a_shard_are_refused(served: Served) -> None:
 
 async def test_the_quota_of_ids_holds_while_it_is_down() -> None:
     async with serving(ids_per_second=10) as served:
-        await served.shard.settings.configure(PASS, served.deadline())
+        await served.namespace.settings.configure(PASS, served.deadline())
         await go_down(served)
         with pytest.raises(QuotaExceeded):
             await asyncio.gather(*(ask(served, *map(str, range(10))) for _ in range(100)))
@@ -222,7 +222,7 @@ async def test_the_quota_of_ids_holds_while_it_is_down() -> None:
 async def test_every_other_call_is_refused(served: Served) -> None:
     await go_down(served)
     with pytest.raises(Recovering):
-        served.gateway.shard("default")
+        served.gateway.namespace("default")
 
 
 async def test_the_index_of_a_shard_that_is_lost_is_let_go_while_claims_pass(served: Served) -> None:
@@ -238,7 +238,7 @@ async def test_the_index_of_a_shard_that_is_lost_is_let_go_while_claims_pass(ser
 async def test_in_shadow_mode_every_id_passes_and_gets_its_would_be_verdict() -> None:
     async with serving() as served:
         set_up = SettingsRequest(on_ledger_down=OnLedgerDown.PASS_MARKED, shadow=True)
-        await served.shard.settings.configure(set_up, served.deadline())
+        await served.namespace.settings.configure(set_up, served.deadline())
         await go_down(served)
         answer = await ask(served, "a", "a", "a", "b", digests=np.array([1, 2, 1, 0], np.uint32))
         assert verdicts_of(answer) == [UNCHECKED] * 4

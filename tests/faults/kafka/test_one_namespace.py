@@ -47,7 +47,7 @@ async def test_a_topic_whose_settings_are_mended_serves_again_without_a_restart(
         assert (answer.ok, f"topic {bad} has retention.ms=86400000, not -1" in answer.detail) == (True, True), answer
         assert not health.ready(gateway, "bad").ok
         with pytest.raises(LedgerDamaged, match=r"retention\.ms=86400000, not -1.*mend the settings"):
-            gateway.shard("bad")
+            gateway.namespace("bad")
         assert await gateway.create("new")
         configure(broker, bad, "retention.ms", "-1")
         clock.advance(RETRY_MS)

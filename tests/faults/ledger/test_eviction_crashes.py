@@ -45,12 +45,12 @@ class Life:
     known: list[set[str]] = field(default_factory=lambda: [set()])
 
     async def claim(self, ids: list[str]) -> list[str]:
-        shard = self.gateway.shard("default")
+        namespace = self.gateway.namespace("default")
         self.token += 1
-        prints = shard.fingerprints().of_array(pa.array(ids))
-        answer = await shard.claims.claim(ClaimRequest(id16(self.token), 1, prints), Deadline(self.clock))
+        prints = namespace.fingerprints().of_array(pa.array(ids))
+        answer = await namespace.claims.claim(ClaimRequest(id16(self.token), 1, prints), Deadline(self.clock))
         if answer.claim is not None:
-            await shard.claims.settle(Verb.COMPLETE, answer.claim, Deadline(self.clock))
+            await namespace.claims.settle(Verb.COMPLETE, answer.claim, Deadline(self.clock))
         return verdicts_of(answer)
 
     async def work(self, *ids: str) -> None:
@@ -64,7 +64,7 @@ class Life:
         self.known.append(set(self.done))
 
     async def seal(self) -> None:
-        eviction = self.gateway.shard("default").eviction
+        eviction = self.gateway.namespace("default").home.eviction
         self.clock.advance(FORGOTTEN_MS)
         eviction.step()
         await wait_until(lambda: not eviction.working)
@@ -87,12 +87,12 @@ async def record(root: Path) -> tuple[list[Op], list[set[str]]]:
         for part in range(6):
             await life.work(*(f"{part}/{n}" for n in range(5)))
             await life.seal()
-        life.gateway.shard("default").scheduler.compact()
-        snapshotter = life.gateway.shard("default").snapshotter
+        life.gateway.namespace("default").home.scheduler.compact()
+        snapshotter = life.gateway.namespace("default").home.snapshotter
         await wait_until(lambda: not snapshotter.compacting)
         await life.work(*(f"late/{n}" for n in range(6)))
         await life.seal()
-        assert life.gateway.shard("default").counters()["cold_ids"] > 25
+        assert life.gateway.namespace("default").home.counters()["cold_ids"] > 25
         known = life.known
     async with living(root, disk, clock):
         return disk.ops, known
@@ -133,7 +133,7 @@ async def look(folder: Path, done: set[str], when: str) -> None:
         assert await life.claim([f"new {n}" for n in range(9)]) == ["GRANTED"] * 9, when
         await life.seal()
         assert await life.claim(asked) == ["DUPLICATE"] * len(asked), when
-        counters = life.gateway.shard("default").counters()
+        counters = life.gateway.namespace("default").home.counters()
         assert counters["ids"] >= len(done) + 9, when
         assert counters["cold_ids"] > 0, when
 
@@ -144,7 +144,7 @@ async def test_a_restored_backup_makes_its_runs_again_and_dump_and_verify_know_a
     async with living(folder, QuietDisk(), FakeClock(), create=True) as life:
         await life.work(*asked)
         await life.seal()
-        assert life.gateway.shard("default").counters()["cold_ids"] > 0
+        assert life.gateway.namespace("default").home.counters()["cold_ids"] > 0
     backup(str(folder / "data"), str(fast_folder / "backup"))
     assert not list((fast_folder / "backup").rglob("*.run"))
     kinds = [item.kind for item in dump(str(folder / "data"))]
@@ -156,5 +156,5 @@ async def test_a_restored_backup_makes_its_runs_again_and_dump_and_verify_know_a
     async with living(restored, QuietDisk(), FakeClock(2_000_000)) as life:
         life.token = 500
         assert await life.claim([*asked, "new"]) == ["DUPLICATE"] * 20 + ["GRANTED"]
-        assert life.gateway.shard("default").counters()["cold_ids"] > 0
+        assert life.gateway.namespace("default").home.counters()["cold_ids"] > 0
     assert list(restored.rglob("*.run"))

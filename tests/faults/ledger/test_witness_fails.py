@@ -73,7 +73,7 @@ async def check_as_the_tables_have_it(
     assert ROWS[after].effect.callers is Callers.AGAIN
     assert not is_taken(after, begins=False)
     with pytest.raises(Recovering):
-        served.gateway.shard("default")
+        served.gateway.namespace("default")
     assert end.reopen is Reopen.SOON
 
 

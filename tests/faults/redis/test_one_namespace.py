@@ -54,7 +54,7 @@ async def test_keys_that_are_put_back_are_served_again_without_a_restart(
         answer = health.ready(gateway)
         assert (answer.ok, "namespace bad is " in answer.detail) == (True, True), answer
         with pytest.raises(OncegateError):
-            gateway.shard("bad")
+            gateway.namespace("bad")
         assert await gateway.create("new")
         server.run("DEL", name)
         server.run("RENAME", f"{name}-aside", name)

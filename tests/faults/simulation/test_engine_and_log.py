@@ -193,7 +193,7 @@ class EngineAndLog(RuleBasedStateMachine):
     @invariant()
     def copies_beyond_the_first_are_counted_as_takeovers(self) -> None:
         if hasattr(self, "world"):
-            takeovers = self.world.gateway.shard("default").counters()["takeovers"]
+            takeovers = self.world.gateway.namespace("default").home.counters()["takeovers"]
             assert sum(max(0, self.copies_of(id_) - 1) for id_ in IDS) <= takeovers, "P5"
 
     @invariant()

@@ -31,28 +31,28 @@ class Lanes(World):
 
     def drive(self) -> int:
         """Returns the driver's epoch, which is the same at each registration of one process."""
-        shard = self.gateway.shard("default")
-        return self.runner.run(shard.drivers.register(DriverRequest("driver", DRIVER_TOKEN), self.deadline)).epoch
+        namespace = self.gateway.namespace("default")
+        return self.runner.run(namespace.drivers.register(DriverRequest("driver", DRIVER_TOKEN), self.deadline)).epoch
 
     def register(self, token: bytes) -> ProducerResult | OncegateError:
-        shard = self.gateway.shard("default")
+        namespace = self.gateway.namespace("default")
         try:
             return self.runner.run(
-                shard.producers.register(ProducerRequest("lane", token, "driver", LEASE_MS), self.deadline)
+                namespace.producers.register(ProducerRequest("lane", token, "driver", LEASE_MS), self.deadline)
             )
         except OncegateError as error:
             return error
 
     def write(self, token: bytes, epoch: int, call: int, numbers: range) -> list[Verdict] | OncegateError:
         """Produces rows that consist of their sequence."""
-        shard = self.gateway.shard("default")
+        namespace = self.gateway.namespace("default")
         batch = pa.record_batch([pa.array([str(n) for n in numbers])], names=["value"])
         rows = Rows(batch.schema, [batch], len(numbers), stream(batch.schema, [batch]))
         prev = numbers[0] - 1 if numbers[0] else None
         asks = SequenceRequest("lane", epoch, token, call, np.array(numbers, np.uint64), prev)
         try:
             answer = self.runner.run(
-                shard.records.produce(ProduceRequest("lane", token, call, rows, sequenced=asks), self.deadline)
+                namespace.records.produce(ProduceRequest("lane", token, call, rows, sequenced=asks), self.deadline)
             )
         except OncegateError as error:
             return error
@@ -60,13 +60,13 @@ class Lanes(World):
 
     def close_lane(self, token: bytes, epoch: int) -> None:
         try:
-            self.runner.run(self.gateway.shard("default").producers.close("lane", epoch, token))
+            self.runner.run(self.gateway.namespace("default").producers.close("lane", epoch, token))
         except Fenced:
             return
 
     def ack(self, epoch: int, upto: int) -> int | None:
         ask = AckRequest("driver", epoch, DRIVER_TOKEN, (("lane", upto),))
-        answer = self.runner.run(self.gateway.shard("default").drivers.ack(ask, self.deadline))
+        answer = self.runner.run(self.gateway.namespace("default").drivers.ack(ask, self.deadline))
         return answer.watermarks[0][1]
 
 
@@ -172,7 +172,7 @@ class LaneAndLog(RuleBasedStateMachine):
     def the_topic_is_the_source_once_and_in_order(self) -> None:
         if hasattr(self, "world"):
             assert self.world.read("lane") == [str(number) for number in range(self.written)]
-            assert self.world.gateway.shard("default").counters()["takeovers"] == 0
+            assert self.world.gateway.namespace("default").home.counters()["takeovers"] == 0
 
 
 @pytest.mark.slow

@@ -61,12 +61,12 @@ def expected(path: str, who: str) -> str:
 async def test_each_method_answers_each_role_according_to_the_one_table(tmp_path: Path) -> None:
     cells: dict[tuple[str, str], str] = {}
     async with tenants(tmp_path) as (doors, texts):
-        marks = [doors.http.program.gateway.shard(name).mark for name in ("here", "theirs")]
+        marks = [doors.http.program.gateway.namespace(name).mark for name in ("here", "theirs")]
         for path in METHODS:
             cells[path, "nobody"], _ = await cell(doors, path, "here")
             for who, credential in {"stranger": STRANGER, **texts}.items():
                 cells[path, who], _ = await cell(doors, path, "here", f"Bearer {credential}")
-        assert marks == [doors.http.program.gateway.shard(name).mark for name in ("here", "theirs")]
+        assert marks == [doors.http.program.gateway.namespace(name).mark for name in ("here", "theirs")]
     assert len(cells) == len(METHODS) * (2 + 3 * len(Role))
     assert {key: said for key, said in cells.items() if said != expected(*key)} == {}
 

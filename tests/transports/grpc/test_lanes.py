@@ -13,7 +13,7 @@ from tests.support.direct_records import LEDGER, DirectLanes, direct_lanes
 
 
 def admitted(lane: DirectLanes) -> Any:
-    return SimpleNamespace(shard=lane.served.shard, deadline=lane.served.deadline())
+    return SimpleNamespace(namespace=lane.served.namespace, deadline=lane.served.deadline())
 
 
 def asked(first: int, last: int, **more: Any) -> pb.AskLaneRequest:

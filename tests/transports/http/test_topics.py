@@ -223,8 +223,8 @@ async def test_a_trimmed_offset_is_gone_with_where_to_read_on() -> None:
         await put(http, T, {"retention_bytes": 1})
         for n in range(3):
             await produce(http, [{"n": n}])
-        http.gateway.shard("default").scheduler.step()
-        await http.gateway.shard("default").group_commit.all_durable()
+        http.gateway.namespace("default").home.scheduler.step()
+        await http.gateway.namespace("default").home.group_commit.all_durable()
         found = (await http.get(f"{T}/partitions/0/records?offset=1")).problem(410, "OFFSET_TRIMMED")
         assert found["low_offset"] == 2
         assert await read(http, query="?offset=2") == [{"n": 2}]

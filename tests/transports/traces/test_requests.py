@@ -80,7 +80,7 @@ async def test_an_answer_that_rests_on_an_append_under_way_is_linked_with_it(
             await wait_until(lambda: gate.came == 1)
             late = packed(bytes(16), traceparent=f"00-{other}-{CALLER}-01")  # a repeat, whose answer is the same
             second = asyncio.create_task(http.send(late))
-            await wait_until(lambda: http.program.gateway.shard("default").group_commit.queued[1] == 2)
+            await wait_until(lambda: http.program.gateway.namespace("default").home.group_commit.queued[1] == 2)
         assert {(await first).status, (await second).status} == {200}
         commit = (await spans_of(receiver, "group commit"))["group commit"]
         claim = (await spans_of(receiver, "claim", trace_id=other))["claim"]

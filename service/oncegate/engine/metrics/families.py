@@ -77,7 +77,7 @@ def _of_shard(name: str, unit: str, meaning: str, read: Callable[[Shard, int], f
     """A gauge that is known while the namespace is served."""
 
     def of_owner(owner: Owner, now_ms: int) -> Values:
-        value = None if owner.shard is None else read(owner.shard, now_ms)
+        value = None if owner.serving is None else read(owner.serving.home, now_ms)
         return {} if value is None else {(): value}
 
     return replace(Metric(name, MetricKind.GAUGE, unit, meaning, of_owner=of_owner), **more)  # type: ignore[arg-type]
@@ -113,7 +113,7 @@ def _counted(name: str, rows: list[CounterRow]) -> Metric:
     keys = [() if row.label is None else (row.label[1],) for row in rows]
 
     def of_owner(owner: Owner, _: int) -> Values:
-        index = None if owner.shard is None else owner.shard.journal.index
+        index = None if owner.serving is None else owner.serving.home.journal.index
         shown = [owner.counts.shown(row, index) for row in rows]
         return {key: value for key, value in zip(keys, shown, strict=True) if value is not None}
 
@@ -143,7 +143,8 @@ def _states(owner: Owner, _: int) -> Values:
 
 
 def _failing(owner: Owner, _: int) -> Values:
-    return {} if owner.shard is None else {(work,): float(bool(error)) for work, error in owner.shard.works().items()}
+    works = {} if owner.serving is None else owner.serving.home.works()
+    return {(work,): float(bool(error)) for work, error in works.items()}
 
 
 def _unacked(shard: Shard) -> int | None:
@@ -280,16 +281,21 @@ METRICS: tuple[Metric, ...] = (
         "horizon_seconds",
         "seconds",
         "for which ids are known at least; 0: for ever, unless their batches are acked",
-        lambda shard, _: shard.settings.horizon_ms,
+        lambda shard, _: shard.journal.index.settings.in_force.horizon_ms,
         scale=1e-3,
         greatest=True,
     ),
-    _of_shard("ledger_position", "entries", "the ledger's last durable position", lambda shard, _: shard.mark.position),
+    _of_shard(
+        "ledger_position",
+        "entries",
+        "the ledger's last durable position",
+        lambda shard, _: shard.group_commit.mark.position,
+    ),
     _of_shard(
         "snapshot_position",
         "entries",
         "up to which a snapshot stands for the entries; 0: they are all there",
-        lambda shard, _: shard.compacted_to,
+        lambda shard, _: shard.marks.compacted_to,
     ),
     _of_shard(
         "ledger_uncompacted_bytes",

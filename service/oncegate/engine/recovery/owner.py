@@ -17,6 +17,7 @@ from oncegate.core.errors import (
 from oncegate.core.lifecycle import AFTER, ENDS, ROWS, SERVES, WHILE, Callers, Condition, Ending, Event, Reopen, State
 from oncegate.engine.counts.counts import Counts
 from oncegate.engine.failures import error_fields, reason_of, without_frames
+from oncegate.engine.namespace import Namespace
 from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.recovery.shard_opening import opened_shard
 from oncegate.engine.recovery.shortage import is_shortage
@@ -60,7 +61,7 @@ class Owner:
         self._state = State.OPENING
         self._ended_by: Event | None = None
         self._cause: Exception | None = None
-        self._shard: Shard | None = None
+        self._namespace: Namespace | None = None
         # What it follows, from the moment on when it begins to until it serves.
         self._followed: Followed | None = None
         self._told_away = False
@@ -79,18 +80,18 @@ class Owner:
         self._task = asyncio.create_task(self._own(), name=f"owner of {namespace}")
 
     @property
-    def shard(self) -> Shard | None:
-        """Returns the shard that takes callers; None from the moment when its ledger has ended."""
-        shard = self._shard
-        if shard is None or shard.group_commit.ending() is not None:
+    def serving(self) -> Namespace | None:
+        """Returns the namespace while it accepts callers; None as soon as its ledger has ended."""
+        namespace = self._namespace
+        if namespace is None or namespace.home.group_commit.ending() is not None:
             return None
-        return shard if self._state in SERVES else None
+        return namespace if self._state in SERVES else None
 
     @property
     def life(self) -> State:
         """Returns the state, with the conditions that are in force now."""
-        if self._shard is not None:
-            self._shard.group_commit.ending()  # the ledger may have ended meanwhile
+        if self._namespace is not None:
+            self._namespace.home.group_commit.ending()  # the ledger may have ended meanwhile
         state = self._state
         for condition in Condition:
             if (cell := WHILE.get((state, condition))) is not None and self._holds(condition):
@@ -104,7 +105,7 @@ class Owner:
             case Condition.DRAINED:
                 return self._world.draining is not None
             case Condition.NO_ROOM:
-                return self._shard is not None and self._shard.group_commit.room.full
+                return self._namespace is not None and self._namespace.home.group_commit.room.full
             case Condition.UNREACHABLE:
                 return self._away() is not None
 
@@ -128,7 +129,7 @@ class Owner:
     @property
     def recovery_ms(self) -> int:
         """Tells for how long it has recovered, or stood by, so far; where it serves, how long the last time took."""
-        if self.shard is not None or self.cause is not None:
+        if self.serving is not None or self.cause is not None:
             return self._recovery_ms
         return self._world.clock.monotonic_ms() - self._recovering_ms
 
@@ -142,7 +143,7 @@ class Owner:
         """Says in one line why it recovers or is down, as the log does; empty where it does not, or opens at first."""
         if self.state not in ("RECOVERING", "DOWN"):
             return ""
-        error = self.cause or (None if self.shard is None else self._away())
+        error = self.cause or (None if self.serving is None else self._away())
         return self._told_reason if error is None else reason_of(error)
 
     @property
@@ -154,21 +155,21 @@ class Owner:
         """Returns once the shard serves; raises why it does not: Recovering where it is opened again soon."""
         if (cause := self.cause) is not None:
             raise cause.with_traceback(None)
-        if self.shard is None:
+        if self.serving is None:
             await asyncio.shield(self._opening)
 
     def stop(self, why: OncegateError) -> None:
         """Takes nothing more, at once, because the namespace is deleted; `close` is to follow."""
         self._take(Event.STOPPED)
         self._cause = why
-        if self._shard is not None:
-            self._shard.group_commit.close(why)
+        if self._namespace is not None:
+            self._namespace.home.group_commit.close(why)
 
     async def close(self) -> None:
         """Writes all that was taken, and closes the ledger."""
         self._take(Event.STOPPED)
-        if self._shard is not None:
-            self._shard.group_commit.close()
+        if self._namespace is not None:
+            self._namespace.home.group_commit.close()
         else:
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -250,11 +251,11 @@ class Owner:
 
     def _lost(self, ending: Ending) -> None:
         """Notes that nothing serves from now on. At once: what is still to be closed may hang."""
-        if self._shard is None:
+        if self._namespace is None:
             return  # it was stopped, and is let go of: `_serve` raises the error
         self._recovering_ms = self._watched_ms = self._world.clock.monotonic_ms()
         if ENDS[ending.event].effect.reopen is Reopen.SOON:
-            self._unchecked_claims.prepare(self._shard)
+            self._unchecked_claims.prepare(self._namespace)
         self._take(*ending)
 
     def _is_not_down(self) -> bool:
@@ -273,7 +274,10 @@ class Owner:
         """Serves for one ownership: from fencing to the end of its group commit."""
         async with AsyncExitStack() as stack:
             shard = await self._open(stack)
-            self._shard = shard
+            # A namespace of several shards will begin once each of them serves.
+            self._namespace = namespace = Namespace(self.namespace, (shard,))
+            if policies := namespace.settings.policies:
+                self._world.observer.event("policies", namespace=self.namespace, **policies)
             self._take(Event.OPENED)
             self.opened, self._recovery_ms = self.opened + 1, self._world.clock.monotonic_ms() - self._recovering_ms
             if self._told_reason:
@@ -281,7 +285,7 @@ class Owner:
                 self._world.observer.event("serves_again", namespace=self.namespace, recovery_ms=waited_ms)
                 self._reason = self._told_reason = ""
             shard.group_commit.when_ended = self._lost
-            self._unchecked_claims.end(shard)
+            self._unchecked_claims.end(namespace)
             self._end_opening(None)
             if self._state is State.STOPPED:
                 shard.group_commit.close()
@@ -289,7 +293,7 @@ class Owner:
             try:
                 await shard.group_commit.run()
             finally:
-                self._shard, self._seen = None, shard.mark
+                self._namespace, self._seen = None, shard.group_commit.mark
                 await shard.eviction.close()
             if (ending := shard.group_commit.ending()) is not None:
                 raise ending.error
@@ -308,7 +312,7 @@ class Owner:
             world.observer.event("standing_by", namespace=namespace, detail=standing)
             self._end_opening(Recovering(f"namespace {namespace}: {standing}; nothing was written"))
         shard = await self._begin(stack, followed)
-        world.observer.event("took_over", namespace=namespace, position=shard.mark.position)
+        world.observer.event("took_over", namespace=namespace, position=shard.group_commit.mark.position)
         self._follow_no_more()
         return shard
 
@@ -331,31 +335,34 @@ class Owner:
             self._world.observer.event("maintenance_failed", namespace=self.namespace, **error_fields(error))
 
     def _keep_up(self, now_ms: int) -> None:
-        if self._shard is not None:
-            self._shard.group_commit.ending()
+        if self._namespace is not None:
+            self._namespace.home.group_commit.ending()
         self._tell_away(now_ms)
-        shard = self.shard
+        namespace = self.serving
         self._watch(now_ms)
         self._unchecked_claims.tell(now_ms)
-        if shard is None or (shard.group_commit.next_position == self._looked_at and now_ms < self._due_ms):
+        if namespace is None:
+            return
+        shard = namespace.home
+        if shard.group_commit.next_position == self._looked_at and now_ms < self._due_ms:
             return
         self._looked_at = shard.group_commit.next_position
-        self._unchecked_claims.note(shard)
+        self._unchecked_claims.note(namespace)
         shard.eviction.step()
         if now_ms >= self._due_ms:
             self._due_ms = now_ms + MAINTENANCE_MS
             shard.scheduler.step()
 
     def _away(self) -> OncegateError | None:
-        return None if self._shard is None else self._shard.away()
+        return None if self._namespace is None else self._namespace.home.opened.storage.away()
 
     def _tell_away(self, now_ms: int) -> None:
         """Logs that the ledger is not there while nothing is written, and that it is again, once each."""
-        away = None if self.shard is None else self._away()
+        away = None if self.serving is None else self._away()
         if away is not None and not self._told_away:
             self._reason, self._recovering_ms, self._watched_ms = str(away), now_ms, now_ms
             self._world.observer.event("ledger_away", namespace=self.namespace, **error_fields(away))
-        elif away is None and self._told_away and self.shard is not None:
+        elif away is None and self._told_away and self.serving is not None:
             self._world.observer.event("ledger_reached", namespace=self.namespace)
         self._told_away = away is not None
 

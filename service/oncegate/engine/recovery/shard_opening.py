@@ -90,24 +90,10 @@ async def _begin_epoch(world: World, opened: OpenLedger, index: ShardIndex, mark
 def _shard_of(
     world: World, namespace: str, opened: OpenLedger, index: ShardIndex, marks: Marks, files: RunFiles, counts: Counts
 ) -> Shard:
-    assert opened.outputs is not None
-    shard = Shard(
-        namespace,
-        opened,
-        opened.outputs,
-        index,
-        marks,
-        world.clock,
-        world.observer,
-        world.limits,
-        files,
-        counts,
-    )
+    shard = Shard(namespace, opened, index, marks, world.clock, world.observer, world.limits, files, counts)
     shard.group_commit.room.when_full = partial(_tell_room, world, namespace)
     if opened.storage.free_bytes()[0] <= 0:
         shard.group_commit.room.begin_full(LedgerFull("the disk is full; nothing was written"))
-    if told := shard.settings.policies:
-        world.observer.event("policies", namespace=namespace, **told)
     return shard
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.failures import error_fields
+from oncegate.engine.namespace import Namespace
 from oncegate.engine.policies.unchecked import ACTION, Tally, Unchecked, may_pass
-from oncegate.engine.shard import Shard
 from oncegate.ports import Clock, Observer
 
 # What a gateway that dies has not said of its count; an outage of an hour is sixty lines.
@@ -35,26 +35,26 @@ class UncheckedClaims:
         """Returns what answers claims now; None: they are refused."""
         return None if self._is_over() else self._unchecked
 
-    def prepare(self, shard: Shard) -> None:
-        """Takes what it needs of a shard that is lost, where its settings let claims pass; `begin` lets them."""
-        journal = shard.journal
-        if not may_pass(shard.settings, journal.index.settings.position <= shard.mark.position):
+    def prepare(self, namespace: Namespace) -> None:
+        """Copies the necessary parts of a namespace that is lost, if its settings let claims pass; see `begin`."""
+        journal = namespace.home.journal
+        if not may_pass(namespace.settings, journal.index.settings.position <= namespace.mark.position):
             return
         # A request may still ask this one when another outage has begun, under another setting.
         made = Unchecked(
-            rates=shard.rates,
-            backlog=shard.backlog,
-            payloads=shard.payloads,
-            mark=shard.mark,
-            id_sets=shard.id_sets,
-            read_time=shard.settings.read_time,
-            marks=shard.marks,
+            rates=namespace.rates,
+            backlog=namespace.backlog,
+            payloads=namespace.payloads,
+            mark=namespace.mark,
+            id_sets=namespace.id_sets,
+            read_time=namespace.settings.read_time,
+            marks=namespace.home.marks,
             limits=journal.limits,
             clock=journal.clock,
             counts=journal.counts,
             tally=self._tally,
             is_over=lambda: self._is_over() or self._unchecked is not made,
-            in_shadow=shard.settings.shadow,
+            in_shadow=namespace.settings.shadow,
         )
         self._prepared = made
 
@@ -69,10 +69,10 @@ class UncheckedClaims:
         """Lets none pass before this gateway has served again: another one owns the ledger, and may change settings."""
         self._unchecked = self._prepared = None
 
-    def end(self, shard: Shard) -> None:
+    def end(self, namespace: Namespace) -> None:
         """Lets none pass any more, and notes what has passed: another shard serves, and decides."""
         self.stop()
-        self.note(shard)
+        self.note(namespace)
 
     def tell(self, now_ms: int) -> None:
         """Logs how much was passed that no ledger has yet, at once and then each `TOLD_MS` while it grows: a gateway
@@ -82,17 +82,17 @@ class UncheckedClaims:
             self._told_ids, self._told_again_ms = tally.ids, now_ms + TOLD_MS
             self._observer.event("unchecked_so_far", namespace=self._namespace, subject=tally.subject, count=tally.ids)
 
-    def note(self, shard: Shard) -> None:
+    def note(self, namespace: Namespace) -> None:
         """Begins to note what was passed, if any was; also again what was refused before."""
         tally = self._tally
         if tally.ids and (self._noting is None or self._noting.done()):
             self._tally, self._told_ids = Tally(), 0
-            self._noting = asyncio.create_task(self._note(shard, tally), name="note of what was passed unchecked")
+            self._noting = asyncio.create_task(self._note(namespace, tally), name="note of what was passed unchecked")
 
-    async def _note(self, shard: Shard, tally: Tally) -> None:
+    async def _note(self, namespace: Namespace, tally: Tally) -> None:
         try:
-            note, deadline = tally.note(shard.journal.limits.name_bytes), Deadline(self._clock, None)
-            await shard.operations.actions.note(ACTION, tally.subject, tally.ids, note, deadline)
+            note, deadline = tally.note(namespace.home.journal.limits.name_bytes), Deadline(self._clock, None)
+            await namespace.operations.actions.note(ACTION, tally.subject, tally.ids, note, deadline)
             self._told = ""
         except Exception as error:
             self._tally.add(tally)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest, NotAcceptable, OffsetBeyondEnd
 from oncegate.engine.limits import Limits
+from oncegate.engine.namespace import Namespace
 from oncegate.engine.requests import Batch, Fetched, Rows, Schema
-from oncegate.engine.shard import Shard
 from oncegate.engine.usecases.partitioning import stream
 from oncegate.hashing.arrow_types import is_list
 from oncegate.hashing.cmac import FEW_ROWS
@@ -61,7 +61,7 @@ class _Room:
 
 
 async def read(
-    shard: Shard,
+    namespace: Namespace,
     topic: str,
     partition: int,
     offset: int,
@@ -82,7 +82,7 @@ async def read(
     at, room = offset, _Room(max_rows, bytes_max)
     page_bytes = bytes_max if page_bytes is None else page_bytes
     while True:
-        fetched = await shard.topics.fetch(topic, partition, at, room.rows, min(room.size_bytes, page_bytes))
+        fetched = await namespace.topics.fetch(topic, partition, at, room.rows, min(room.size_bytes, page_bytes))
         if at > fetched.high_offset:
             raise OffsetBeyondEnd(
                 f"offset {offset} was asked for and the partition ends at {fetched.high_offset}: a wrong offset, or "

@@ -182,7 +182,7 @@ async def _answered(
         found, room = await method.work(message, admitted), None
         if (size_bytes := found.ByteSize()) > SMALL_ANSWER_BYTES:
             room = gateway.admission.answers.hold(sharer_of(principal, head.address), size_bytes)
-        return GrpcAnswer(found, identifiers.mark_text(admitted.claims.mark), room)
+        return GrpcAnswer(found, identifiers.mark_text(admitted.serving.mark), room)
     finally:
         admitted.release()
 

@@ -25,7 +25,7 @@ _STATES = {
 async def claim(message: pb.ClaimRequest, admitted: Admitted) -> pb.ClaimResponse:
     """Decides which ids this attempt may write: a verdict for each, in order."""
     request = await offload(len(admitted.body), _claim_request, message, admitted)
-    result = await admitted.claims.claims.claim(request, admitted.deadline)
+    result = await admitted.serving.claims.claim(request, admitted.deadline)
     return pb.ClaimResponse(
         claim=result.claim or b"",
         lease_ms=result.lease_ms,
@@ -43,7 +43,7 @@ def _claim_request(message: pb.ClaimRequest, admitted: Admitted) -> ClaimRequest
     token = sized(message.token, "token")
     driver, batch, id_set = (given(message, name) for name in ("driver", "batch", "id_set"))
     limits = admitted.gateway.limits
-    printer = admitted.claims.fingerprints(id_set, CLAIMED)
+    printer = admitted.serving.fingerprints(id_set, CLAIMED)
     read = ids.of_packed if form == "packed" else ids.of_arrow
     found = read(getattr(message, form), printer, limits)
     return ClaimRequest(
@@ -76,7 +76,7 @@ async def release(message: pb.ReleaseRequest, admitted: Admitted) -> pb.ReleaseR
 
 async def _settled(verb: Verb, message: Any, admitted: Admitted, result: bytes | None = None) -> pb.Settled:
     claim_id = sized(message.claim, "claim")
-    return _settled_message(await admitted.claims.claims.settle(verb, claim_id, admitted.deadline, result))
+    return _settled_message(await admitted.serving.claims.settle(verb, claim_id, admitted.deadline, result))
 
 
 def _settled_message(settled: SettleResult) -> pb.Settled:

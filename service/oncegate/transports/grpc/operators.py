@@ -15,7 +15,7 @@ async def forget_id_set(message: pb.ForgetIdSetRequest, admitted: Admitted) -> p
         raise BadRequest("confirm is missing: the name of the set once more; nothing was forgotten")
     asked = message.id_set, confirm, sized(message.token, "token")
     note = noted(admitted.caller, given(message, "who"), message.why)
-    times = await admitted.shard.operations.actions.forget_all(*asked, note, admitted.deadline)
+    times = await admitted.namespace.operations.actions.forget_all(*asked, note, admitted.deadline)
     return pb.ForgetIdSetResponse(id_set=message.id_set, times=times)
 
 

@@ -23,7 +23,7 @@ async def register_producer(message: pb.RegisterProducerRequest, admitted: Admit
     token, lease_ms = sized(message.token, "token"), given(message, "lease_ms")
     gaps, source_id = _GAPS[message.gaps], given(message, "source_id")
     request = ProducerRequest(message.producer, token, message.driver, lease_ms, gaps, source_id=source_id)
-    result = await admitted.shard.producers.register(request, admitted.deadline)
+    result = await admitted.namespace.producers.register(request, admitted.deadline)
     return pb.RegisterProducerResponse(
         producer=message.producer,
         producer_id=result.producer_id,
@@ -40,7 +40,7 @@ async def register_producer(message: pb.RegisterProducerRequest, admitted: Admit
 async def register_driver(message: pb.RegisterDriverRequest, admitted: Admitted) -> pb.RegisterDriverResponse:
     """Registers a driver, who owns the retries from now on."""
     request = DriverRequest(message.driver, sized(message.token, "token"))
-    result = await admitted.shard.drivers.register(request, admitted.deadline)
+    result = await admitted.namespace.drivers.register(request, admitted.deadline)
     return pb.RegisterDriverResponse(driver=message.driver, epoch=result.epoch, batch=result.batch)
 
 
@@ -56,7 +56,7 @@ async def ack(message: pb.AckRequest, admitted: Admitted) -> pb.AckResponse:
     limits = admitted.gateway.limits
     source = source_of_ack(given(message, "topic"), given(message, "source_offsets"), limits)
     request = AckRequest(message.driver, epoch, token, upto, batch, *source)
-    result = await admitted.shard.drivers.ack(request, admitted.deadline)
+    result = await admitted.namespace.drivers.ack(request, admitted.deadline)
     return pb.AckResponse(
         driver=message.driver,
         watermarks=[pb.Watermark(producer=name, watermark=watermark) for name, watermark in result.watermarks],
@@ -68,7 +68,7 @@ async def ack(message: pb.AckRequest, admitted: Admitted) -> pb.AckResponse:
 async def open_lane(message: pb.OpenLaneRequest, admitted: Admitted) -> pb.OpenLaneResponse:
     """Makes or finds the lane by which a client writes a producer's rows into a topic of Kafka itself."""
     source_id = given(message, "source_id")
-    opened = await admitted.shard.direct.open(message.topic, message.producer, admitted.deadline, source_id)
+    opened = await admitted.namespace.direct.open(message.topic, message.producer, admitted.deadline, source_id)
     place = opened.place
     return pb.OpenLaneResponse(
         producer=message.producer,
@@ -85,7 +85,7 @@ async def ask_lane(message: pb.AskLaneRequest, admitted: Admitted) -> pb.AskLane
     """Tells which sequences of a lane are written."""
     span, acked, topic_id = (message.first, message.last), given(message, "acked"), given(message, "topic_id")
     question = lane_question(message.topic, message.producer, span, acked, topic_id)
-    answer = await admitted.shard.direct.ask(question, admitted.deadline)
+    answer = await admitted.namespace.direct.ask(question, admitted.deadline)
     return pb.AskLaneResponse(producer=message.producer, duplicates=_intervals(answer.duplicates.tolist()))
 
 

@@ -31,7 +31,7 @@ _COMMITS = {"COMMITTED": pb.COMMIT_OUTCOME_COMMITTED, "DUPLICATE": pb.COMMIT_OUT
 async def produce(message: pb.ProduceRequest, admitted: Admitted) -> pb.ProduceResponse:
     """Writes rows at once: with ids or sequences each takes effect once."""
     request = await offload(len(admitted.body), _produce_request, message, admitted)
-    result = await admitted.shard.records.produce(request, admitted.deadline)
+    result = await admitted.namespace.records.produce(request, admitted.deadline)
     return _produced(request, result, admitted.gateway.limits)
 
 
@@ -76,17 +76,17 @@ def _produced(request: ProduceRequest, result: ProduceResult, limits: Limits) ->
 async def stage(message: pb.StageRequest, admitted: Admitted) -> pb.StageResponse:
     """Keeps one chunk of one attempt until its batch is committed."""
     request = await offload(len(admitted.body), _stage_request, message, admitted)
-    result = await admitted.shard.batches.stage(request, admitted.deadline)
+    result = await admitted.namespace.batches.stage(request, admitted.deadline)
     outcome = pb.STAGE_OUTCOME_COMMITTED if result.committed else pb.STAGE_OUTCOME_STAGED
     return pb.StageResponse(outcome=outcome, rows=result.rows, fingerprint=result.fingerprint, chunk=request.chunk)
 
 
 def _stage_request(message: pb.StageRequest, admitted: Admitted) -> StageRequest:
-    shard, limits = admitted.shard, admitted.gateway.limits
+    namespace, limits = admitted.namespace, admitted.gateway.limits
     token, sha256 = sized(message.token, "token"), sized(message.sha256, "sha256", _SHA256_BYTES)
     rows = records.read_chunk(message.arrow, sha256, limits)
     check_name("owner", message.owner, limits)
-    name, fingerprinter = _name(message.name, limits), shard.row_fingerprints
+    name, fingerprinter = _name(message.name, limits), namespace.row_fingerprints
     keys = columns.key_hashes(rows, _column_names(message.key_col), fingerprinter)
     fingerprint = records.fingerprint_of(rows, fingerprinter)
     return StageRequest(name, message.owner, token, message.chunk, sha256, rows, fingerprint, keys)
@@ -94,7 +94,9 @@ def _stage_request(message: pb.StageRequest, admitted: Admitted) -> StageRequest
 
 async def commit(message: pb.CommitRequest, admitted: Admitted) -> pb.CommitResponse:
     """Publishes the winners' rows under the batch's name, all or nothing."""
-    result = await admitted.shard.batches.commit(_commit_request(message, admitted.gateway.limits), admitted.deadline)
+    result = await admitted.namespace.batches.commit(
+        _commit_request(message, admitted.gateway.limits), admitted.deadline
+    )
     return pb.CommitResponse(
         outcome=_COMMITS[result.outcome],
         rows=result.rows,

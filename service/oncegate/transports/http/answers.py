@@ -24,9 +24,9 @@ from starlette.types import Receive, Scope, Send
 
 from oncegate.core.verdicts import BY_BYTE, Flag, Verdict, VerdictRow
 from oncegate.engine.admission import Room
+from oncegate.engine.namespace import Namespace
 from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.requests import ClaimResult, SettleResult
-from oncegate.engine.shard import Shard
 from oncegate.engine.usecases.partitioning import stream
 from oncegate.index.claims.results import Located
 from oncegate.transports.decode.identifiers import claim_text, mark_text
@@ -297,26 +297,26 @@ class Answer(Response):
 
 
 def json_reply(
-    message: object, media: str = JSON, status: int = 200, shard: Shard | Unchecked | None = None
+    message: object, media: str = JSON, status: int = 200, serving: Namespace | Unchecked | None = None
 ) -> Response:
-    """Makes a response of a message as JSON, of the kind that was asked for; with `shard`, its mark."""
+    """Makes a response of a message as JSON, of the kind that was asked for; with `serving`, its mark."""
     body = encode(message)
-    return reply(body if media == JSON else as_texts(body, type(message)), media, shard, status=status)
+    return reply(body if media == JSON else as_texts(body, type(message)), media, serving, status=status)
 
 
 def reply(
     body: bytes,
     media: str,
-    shard: Shard | Unchecked | None,
+    serving: Namespace | Unchecked | None,
     headers: Mapping[str, str] | None = None,
     status: int = 200,
     room: Room | None = None,
 ) -> Response:
-    """Makes a response of a body as it is; with `shard`, the last durable mark of its ledger, which covers it.
+    """Makes a response of a body as it is; with `serving`, the last durable mark of its ledger, which covers it.
 
     `room`: held for it, and released once it is written.
     """
-    answer = Answer(body, status, media, headers or {}, None if shard is None else mark_text(shard.mark))
+    answer = Answer(body, status, media, headers or {}, None if serving is None else mark_text(serving.mark))
     answer.room = room
     return answer
 
@@ -329,14 +329,14 @@ def answer_weight(answer: ClaimResult) -> int:
 def verdicts_reply(
     answer: ClaimResult,
     media: str,
-    shard: Shard | Unchecked,
+    serving: Namespace | Unchecked,
     id_set: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Makes a response of one verdict per id, in the encoding that was asked for; `id_set` None: per sequence."""
     if media == JSON:
-        return reply(_ENCODER.encode(claim_message(answer, id_set or "")), media, shard, headers)
+        return reply(_ENCODER.encode(claim_message(answer, id_set or "")), media, serving, headers)
     if media == JSON_TEXTS:
-        return json_reply(claim_message(answer, id_set or ""), media, shard=shard)
+        return json_reply(claim_message(answer, id_set or ""), media, serving=serving)
     named = {} if id_set is None else {ID_SET: quote(id_set, safe="")}
-    return reply(RAW[media](answer), media, shard, {**named, **(headers or {})})
+    return reply(RAW[media](answer), media, serving, {**named, **(headers or {})})

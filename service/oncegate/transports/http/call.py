@@ -14,10 +14,10 @@ from oncegate.engine.admission import SMALL_ANSWER_BYTES
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
+from oncegate.engine.namespace import Namespace
 from oncegate.engine.policies.unchecked import Unchecked
 from oncegate.engine.producer_requests import Note
 from oncegate.engine.requests import ClaimResult, Scope
-from oncegate.engine.shard import Shard
 from oncegate.transports.access.keys import bearer
 from oncegate.transports.access.principal import Principal
 from oncegate.transports.decode import identifiers, names
@@ -72,19 +72,19 @@ class Call:
     """One request of a route. The attributes from `media` on are set by `admit`.
 
     path: the parameters of its path. headers: by name in lower case, the first of each. query: by name, all values; set
-    by the check of its parameters. media: the body's type, "" where there is none. wanted: the answer's. claims: what
-    answers claims of ids. body: bytes, but where it is Arrow. weight: the work that the body is, in bytes of Arrow:
+    by the check of its parameters. media: the body's type, "" where there is none. wanted: the answer's. serving:
+    as of `Admitted`. body: bytes, but where it is Arrow. weight: the work that the body is, in bytes of Arrow:
     JSON is read eight times slower.
     """
 
     __slots__ = (
-        *("admitted", "body", "claims", "deadline", "headers", "limits", "media", "path", "query", "route"),
-        *("scope", "state", "wanted", "weight", "wire"),
+        *("admitted", "body", "deadline", "headers", "limits", "media", "path", "query", "route", "scope"),
+        *("serving", "state", "wanted", "weight", "wire"),
     )
     media: str
     wanted: str
     admitted: Admitted
-    claims: Shard | Unchecked
+    serving: Namespace | Unchecked
     deadline: Deadline
     body: bytes | memoryview
     weight: int
@@ -135,7 +135,7 @@ class Call:
         body = self.wire.take_body() if size_bytes else b""
         read = Coming(self.wire, size_bytes, limits, media == ARROW).read if body is None else body
         self.admitted = admitted = await admit(head, read, gateway, route.claims)
-        self.claims, self.deadline, self.body = admitted.claims, admitted.deadline, admitted.body
+        self.serving, self.deadline, self.body = admitted.serving, admitted.deadline, admitted.body
         self.weight = size_bytes * (_JSON_WEIGHT if media == JSON else 1)
 
     @property
@@ -147,17 +147,17 @@ class Call:
         return gateway
 
     @property
-    def shard(self) -> Shard:
-        """The shard of the path's namespace. Raises NotFound, Recovering, LedgerDown, LedgerBehind, BadRequest.
+    def namespace(self) -> Namespace:
+        """The path's namespace. Raises NotFound, Recovering, LedgerDown, LedgerBehind, BadRequest.
 
-        Of a request that was let in it is the one that was found then, and nothing is raised.
+        An admitted request keeps the namespace that admission has looked up, and nothing is raised.
         """
         if self.route.admits:
-            return self.admitted.shard
-        shard = self.gateway.shard(self.path["namespace"])
+            return self.admitted.namespace
+        namespace = self.gateway.namespace(self.path["namespace"])
         if (marks := self.headers.get("oncegate-ledger")) is not None:
-            require_marks(shard, marks)
-        return shard
+            require_marks(namespace, marks)
+        return namespace
 
     @property
     def principal(self) -> Principal | None:

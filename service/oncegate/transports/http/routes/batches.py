@@ -28,10 +28,10 @@ _ABORT = msgspec.json.Decoder(messages.AbortRequest)
 async def stage(call: Call) -> Response:
     """Keep one chunk of one attempt until its batch is committed; durable when this returns."""
     engine_request = await offload(len(call.body), _stage_request, call)
-    result = await call.shard.batches.stage(engine_request, call.deadline)
+    result = await call.namespace.batches.stage(engine_request, call.deadline)
     outcome: Any = "COMMITTED" if result.committed else "STAGED"
     reply = messages.StageReply(outcome, result.rows, result.fingerprint.hex(), engine_request.chunk)
-    return json_reply(reply, call.wanted, shard=call.shard)
+    return json_reply(reply, call.wanted, serving=call.namespace)
 
 
 def _stage_request(call: Call) -> StageRequest:
@@ -39,7 +39,7 @@ def _stage_request(call: Call) -> StageRequest:
     sha256 = sha256_of(call.header("Content-Digest"))
     rows = records.read_chunk(call.body, sha256, call.limits)
     check_name("owner", asked.owner, call.limits)
-    name, fingerprinter = _name(asked, call.limits), call.shard.row_fingerprints
+    name, fingerprinter = _name(asked, call.limits), call.namespace.row_fingerprints
     keys = columns.key_hashes(rows, columns.split_names(asked.key_col), fingerprinter)
     fingerprint = records.fingerprint_of(rows, fingerprinter)
     return StageRequest(name, asked.owner, call.token, asked.chunk, sha256, rows, fingerprint, keys)
@@ -50,7 +50,7 @@ async def commit(call: Call) -> Response:
     """Publish the winners' rows under the batch's name, all or nothing; a replay is answered DUPLICATE."""
     message = await call.message(_COMMIT)
     engine_request = _commit_request(message, call.limits)
-    result = await call.shard.batches.commit(engine_request, call.deadline)
+    result = await call.namespace.batches.commit(engine_request, call.deadline)
     outcome: Any = result.outcome
     reply = messages.CommitReply(
         outcome,
@@ -62,7 +62,7 @@ async def commit(call: Call) -> Response:
         msgspec.UNSET if result.warning is None else result.warning,
         msgspec.UNSET if result.higher_version is None else result.higher_version,
     )
-    return json_reply(reply, call.wanted, shard=call.shard)
+    return json_reply(reply, call.wanted, serving=call.namespace)
 
 
 def _commit_request(message: messages.CommitRequest, limits: Limits) -> CommitRequest:
@@ -94,23 +94,23 @@ async def abort(call: Call) -> Response:
     """Remove what these tokens staged, and only that; no effect on a committed batch."""
     message = await call.message(_ABORT)
     tokens = tuple(hex_bytes(token, 16, "token") for token in message.tokens)
-    result = await call.shard.batches.abort(AbortRequest(_name(message.name, call.limits), tokens), call.deadline)
+    result = await call.namespace.batches.abort(AbortRequest(_name(message.name, call.limits), tokens), call.deadline)
     outcome: Any = "COMMITTED" if result.committed else "ABORTED"
-    return json_reply(messages.AbortReply(outcome, result.removed), call.wanted, shard=call.shard)
+    return json_reply(messages.AbortReply(outcome, result.removed), call.wanted, serving=call.namespace)
 
 
 @routes.get("/batches:offsets", "getSourceOffsets")
 async def offsets(call: Call) -> Response:
     """Tell where a job's source is to be read on, as its newest batch, or its driver's newest ack, has said."""
     media = call.accepted(JSON)
-    shard, limits = call.shard, call.gateway.limits
+    namespace, limits = call.namespace, call.gateway.limits
     asked = call.query_as(messages.OffsetsQuery)
     check_name("app", asked.app, limits)
     check_name("topic", asked.topic, limits)
     check_length("write_id", asked.write_id, limits)
-    found = await shard.batches.source_offsets(asked.app, asked.topic, asked.write_id)
+    found = await namespace.batches.source_offsets(asked.app, asked.topic, asked.write_id)
     reply = messages.OffsetsReply(asked.app, asked.topic, asked.write_id, found.decode())
-    return json_reply(reply, media, shard=shard)
+    return json_reply(reply, media, serving=namespace)
 
 
 def _name(message: messages.BatchName, limits: Limits) -> Name:

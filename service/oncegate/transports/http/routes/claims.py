@@ -37,21 +37,21 @@ async def claim(call: Call) -> Response:
     """Decide which ids this attempt may write: one verdict per id, in order; a duplicate is a success."""
     read = _request_of_json if call.media == JSON else _request_of_raw
     engine_request = await offload(call.weight, read, call)
-    result = await call.claims.claims.claim(engine_request, call.deadline)
+    result = await call.serving.claims.claim(engine_request, call.deadline)
     id_set = engine_request.id_set or CLAIMED
     result = call.without_shadow(result, call.wanted)
-    return await call.answer(answer_weight(result), verdicts_reply, result, call.wanted, call.claims, id_set)
+    return await call.answer(answer_weight(result), verdicts_reply, result, call.wanted, call.serving, id_set)
 
 
 def _request_of_json(call: Call) -> ClaimRequest:
     message = decoded(call.whole, _CLAIM, call.limits)
     token, locate = identifiers.hex_bytes(message.token, 16, "token"), call.locate
-    printer = call.claims.fingerprints(message.id_set, CLAIMED)
+    printer = call.serving.fingerprints(message.id_set, CLAIMED)
     fingerprints = ids.of_json(message.ids, printer, call.limits)
     scope = scope_of(message.driver, message.batch)
     digests = None
     if message.payloads is not None:
-        digests = payloads.of_json(message.payloads, len(fingerprints), call.claims.payloads, call.limits)
+        digests = payloads.of_json(message.payloads, len(fingerprints), call.serving.payloads, call.limits)
     return ClaimRequest(
         token,
         message.call,
@@ -69,7 +69,7 @@ def _request_of_json(call: Call) -> ClaimRequest:
 def _request_of_raw(call: Call) -> ClaimRequest:
     lease_ms, token, number, scope = call.lease_ms, call.token, call.call_number, call.batch_scope
     id_set = call.id_set
-    printer = call.claims.fingerprints(id_set, CLAIMED)
+    printer = call.serving.fingerprints(id_set, CLAIMED)
     found, digests = _raw_ids_and_payloads(call, printer)
     return ClaimRequest(
         token,
@@ -87,13 +87,13 @@ def _request_of_raw(call: Call) -> ClaimRequest:
 
 def _raw_ids_and_payloads(call: Call, printer: ids.Printer) -> tuple[ids.Fingerprints, payloads.PayloadDigests | None]:
     """Payloads stand in the body where a header says so."""
-    claims, limits, headers = call.claims, call.limits, call.headers
+    serving, limits, headers = call.serving, call.limits, call.headers
     if call.media == PACKED:
         if payloads.wants_packed(headers.get(payloads.PACKED_HEADER.lower())):
             alone, beside = payloads.split_packed(call.whole)
-            return ids.of_packed(alone, printer, limits), claims.payloads.of_packed(beside)
+            return ids.of_packed(alone, printer, limits), serving.payloads.of_packed(beside)
     elif columns := payloads.column_names(headers.get(payloads.COLUMNS_HEADER.lower())):
-        return payloads.of_arrow(call.whole, columns, printer, claims.payloads, limits)
+        return payloads.of_arrow(call.whole, columns, printer, serving.payloads, limits)
     return _raw_ids(call, printer), None
 
 
@@ -107,30 +107,30 @@ async def take(call: Call) -> Response:
     """Decide which ids are this owner's: an id belongs to the first owner that asks; repeating is harmless."""
     engine_request = await offload(call.weight, _take_request, call)
     id_set = chosen(engine_request.id_set, TAKEN, call.limits)
-    result = await call.shard.claims.take(engine_request, call.deadline)
+    result = await call.namespace.claims.take(engine_request, call.deadline)
     return await call.answer(answer_weight(result), _without_claim, result, call, id_set, messages.TakeReply)
 
 
 def _without_claim(result: ClaimResult, call: Call, id_set: str, message: type[_Told]) -> Response:
     if call.wanted in RAW:
         result = call.without_shadow(result, call.wanted)
-        return verdicts_reply(result, call.wanted, call.shard, id_set)
+        return verdicts_reply(result, call.wanted, call.namespace, id_set)
     verdicts = answers.verdict_messages(result)
-    return json_reply(message(verdicts, id_set), call.wanted, shard=call.shard)
+    return json_reply(message(verdicts, id_set), call.wanted, serving=call.namespace)
 
 
 @routes.post("/ids:lookup", "lookUpIds", ENCODINGS, ENCODINGS)
 async def look_up(call: Call) -> Response:
     """Tell what is known of ids and grant none: one verdict per id, in order; nothing is written."""
     asked, id_set = await offload(call.weight, _look_up_request, call)
-    result = await call.shard.claims.look_up(asked, call.deadline)
+    result = await call.namespace.claims.look_up(asked, call.deadline)
     return await call.answer(answer_weight(result), _without_claim, result, call, id_set, messages.LookUpReply)
 
 
 def _look_up_request(call: Call) -> tuple[LookUpRequest, str]:
     message = decoded(call.whole, _LOOK_UP, call.limits) if call.media == JSON else None
     id_set = call.id_set if message is None else message.id_set
-    printer = call.shard.fingerprints(id_set, CLAIMED)
+    printer = call.namespace.fingerprints(id_set, CLAIMED)
     found = _raw_ids(call, printer) if message is None else ids.of_json(message.ids, printer, call.limits)
     asked = LookUpRequest(found, call.locate, printer.made_ms, call.admitted.tenant)
     return asked, chosen(id_set, CLAIMED, call.limits)
@@ -140,12 +140,12 @@ def _take_request(call: Call) -> TakeRequest:
     if call.media == JSON:
         message = decoded(call.whole, _TAKE, call.limits)
         owner, scope, id_set = message.owner, scope_of(message.driver, message.batch), message.id_set
-        printer = call.shard.fingerprints(id_set, TAKEN)
+        printer = call.namespace.fingerprints(id_set, TAKEN)
         taken = ids.of_json(message.ids, printer, call.limits)
     else:
         owner = identifiers.percent_decoded(call.header("Oncegate-Owner"), "Oncegate-Owner")
         scope, id_set = call.batch_scope, call.id_set
-        printer = call.shard.fingerprints(id_set, TAKEN)
+        printer = call.namespace.fingerprints(id_set, TAKEN)
         taken = _raw_ids(call, printer)
     return TakeRequest(
         names.owner_bytes(owner, call.limits),
@@ -178,8 +178,8 @@ async def release(call: Call) -> Response:
 
 async def _settle(call: Call, verb: Verb, result: bytes | None = None) -> Response:
     claim_id = identifiers.claim_bytes(call.path["claim"])
-    settled = await call.claims.claims.settle(verb, claim_id, call.deadline, result)
-    return reply(answers.settle_json(settled), call.wanted, call.claims)
+    settled = await call.serving.claims.settle(verb, claim_id, call.deadline, result)
+    return reply(answers.settle_json(settled), call.wanted, call.serving)
 
 
 @routes.post("/claims/{claim}:resolve", "resolveClaim", [JSON], _ANSWERS)
@@ -191,8 +191,8 @@ async def resolve(call: Call) -> Response:
     if is_done and message.verb is not None:
         raise BadRequest(f"verb {message.verb} is of what is not done, and outcome is done; nothing was changed")
     asked = ResolveRequest(is_done, note.who, note.why, message.holder_gone, message.verb or "")
-    resolved = await call.shard.operations.leftovers.of_claim(claim_id, asked, call.deadline)
-    return json_reply(messages.ResolveReply(message.outcome, resolved), call.wanted, shard=call.shard)
+    resolved = await call.namespace.operations.leftovers.of_claim(claim_id, asked, call.deadline)
+    return json_reply(messages.ResolveReply(message.outcome, resolved), call.wanted, serving=call.namespace)
 
 
 @routes.get("/ids:explain", "explainId")
@@ -202,13 +202,13 @@ async def explain(call: Call) -> Response:
     columns = call.query.get("id")
     if not columns:
         raise BadRequest("the parameter id is missing: it is there once per column of the id")
-    shard, limits = call.shard, call.gateway.limits
+    namespace, limits = call.namespace, call.gateway.limits
     id_set = call.query.get("id_set", [CLAIMED])[0]
     asked: ids.Id = columns[0] if len(columns) == 1 else [*columns]
-    fingerprint = ids.of_json([asked], shard.fingerprints(id_set, CLAIMED), limits)
-    known = await shard.claims.explain(fingerprint.tobytes())
-    reply = _explained(known, id_set, shard.settings.horizon_ms, fingerprint.tobytes())
-    return json_reply(reply, media, shard=shard)
+    fingerprint = ids.of_json([asked], namespace.fingerprints(id_set, CLAIMED), limits)
+    known = await namespace.claims.explain(fingerprint.tobytes())
+    reply = _explained(known, id_set, namespace.settings.horizon_ms, fingerprint.tobytes())
+    return json_reply(reply, media, serving=namespace)
 
 
 def _explained(known: Explained, id_set: str, horizon_ms: int, fingerprint: bytes) -> messages.ExplainReply:

@@ -20,7 +20,7 @@ _ASK = msgspec.json.Decoder(messages.AskLaneRequest)
 async def open_lane(call: Call) -> Response:
     """Make or find the lane by which a client writes a producer's rows into a topic of Kafka itself."""
     message, topic = await call.message(_OPEN), call.path["topic"]
-    opened = await call.shard.direct.open(topic, message.producer, call.deadline, message.source_id)
+    opened = await call.namespace.direct.open(topic, message.producer, call.deadline, message.source_id)
     place = opened.place
     reply = messages.OpenLaneReply(
         message.producer,
@@ -31,7 +31,7 @@ async def open_lane(call: Call) -> Response:
         place.partition,
         place.transactional_id,
     )
-    return json_reply(reply, call.wanted, shard=call.shard)
+    return json_reply(reply, call.wanted, serving=call.namespace)
 
 
 @routes.post("/lanes:ask", "askLane", [JSON], [JSON])
@@ -40,6 +40,6 @@ async def ask_lane(call: Call) -> Response:
     message, topic = await call.message(_ASK), call.path["topic"]
     span = message.first, message.last
     question = lane_question(topic, message.producer, span, message.acked, message.topic_id)
-    answer = await call.shard.direct.ask(question, call.deadline)
+    answer = await call.namespace.direct.ask(question, call.deadline)
     found = [(first, last) for first, last in answer.duplicates.tolist()]
-    return json_reply(messages.AskLaneReply(message.producer, found), call.wanted, shard=call.shard)
+    return json_reply(messages.AskLaneReply(message.producer, found), call.wanted, serving=call.namespace)

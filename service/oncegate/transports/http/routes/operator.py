@@ -32,22 +32,24 @@ _DRAIN = msgspec.json.Decoder(messages.DrainRequest)
 @routes.post(_NAMESPACE + "/ids:forget", "forgetIds", [JSON], [JSON])
 async def forget(call: Call) -> Response:
     """Forget ids that are done or taken: the next that writes one is granted it. All of them, or none."""
-    message, shard, limits = await call.message(_FORGET), call.shard, call.limits
-    printer = shard.fingerprints(message.id_set, CLAIMED)
+    message, namespace, limits = await call.message(_FORGET), call.namespace, call.limits
+    printer = namespace.fingerprints(message.id_set, CLAIMED)
     found = await offload(call.weight, ids.of_json, message.ids, printer, limits)
     note = call.note(message.who, message.why)
-    forgotten = await shard.operations.actions.forget(found, message.id_set, note, call.deadline, call.admitted.tenant)
-    return json_reply(messages.ForgetReply(forgotten), call.wanted, shard=shard)
+    forgotten = await namespace.operations.actions.forget(
+        found, message.id_set, note, call.deadline, call.admitted.tenant
+    )
+    return json_reply(messages.ForgetReply(forgotten), call.wanted, serving=namespace)
 
 
 @routes.post(_NAMESPACE + "/ids:forget_all", "forgetIdSet", [JSON], [JSON])
 async def forget_all(call: Call) -> Response:
     """Forget every id of a set, confirmed by its name. Repeating it under the same token forgets nothing more."""
-    message, shard = await call.message(_FORGET_ALL), call.shard
+    message, namespace = await call.message(_FORGET_ALL), call.namespace
     note, token = call.note(message.who, message.why), identifiers.hex_bytes(message.token, 16, "token")
     asked = message.id_set, message.confirm, token, note
-    times = await shard.operations.actions.forget_all(*asked, call.deadline)
-    return json_reply(messages.ForgetAllReply(message.id_set, times), call.wanted, shard=shard)
+    times = await namespace.operations.actions.forget_all(*asked, call.deadline)
+    return json_reply(messages.ForgetAllReply(message.id_set, times), call.wanted, serving=namespace)
 
 
 @routes.post(_NAMESPACE + "/ids:import", "importIds", [ARROW], [JSON])
@@ -56,8 +58,8 @@ async def take_in(call: Call) -> Response:
     asked = call.query_as(messages.ImportQuery)
     known = await offload(call.weight, read_known, call.body, call.limits)
     note = call.note(asked.who, asked.why)
-    imported = await call.shard.operations.carrying.take_in(known, note, call.deadline, call.admitted.tenant)
-    return json_reply(messages.ImportReply(imported), call.wanted, shard=call.shard)
+    imported = await call.namespace.operations.carrying.take_in(known, note, call.deadline, call.admitted.tenant)
+    return json_reply(messages.ImportReply(imported), call.wanted, serving=call.namespace)
 
 
 @routes.post(_NAMESPACE + "/producers/{producer:path}:fence", "fenceProducer", [JSON], [JSON])
@@ -65,29 +67,29 @@ async def fence(call: Call) -> Response:
     """Fence whoever holds a producer, its lease or not: what they ask from now on is FENCED."""
     message, producer = await call.message(_FENCE), call.path["producer"]
     note = call.note(message.who, message.why)
-    epoch = await call.shard.operations.actions.fence(producer, note, call.deadline)
-    return json_reply(messages.FenceReply(producer, epoch), call.wanted, shard=call.shard)
+    epoch = await call.namespace.operations.actions.fence(producer, note, call.deadline)
+    return json_reply(messages.FenceReply(producer, epoch), call.wanted, serving=call.namespace)
 
 
 @routes.post(_NAMESPACE + "/audit", "noteAction", [JSON], [JSON])
 async def note(call: Call) -> Response:
     """Note that an operator begins something that other calls do: it stands in the trail, with who and why."""
-    message, shard = await call.message(_NOTE), call.shard
+    message, namespace = await call.message(_NOTE), call.namespace
     check_name("subject", message.subject, call.limits)
     said = call.note(message.who, message.why)
-    await shard.operations.actions.note(message.action, message.subject, 0, said, call.deadline)
-    return json_reply(messages.NoteReply(said.who), call.wanted, shard=shard)
+    await namespace.operations.actions.note(message.action, message.subject, 0, said, call.deadline)
+    return json_reply(messages.NoteReply(said.who), call.wanted, serving=namespace)
 
 
 @routes.get(_NAMESPACE + "/audit", "getAudit")
 async def trail(call: Call) -> Response:
     """Tell what operators did in a namespace, who it was and why, the newest first."""
-    media, shard = call.accepted(JSON), call.shard
+    media, namespace = call.accepted(JSON), call.namespace
     asked = call.query_as(messages.AuditQuery)
-    found = await shard.operations.actions.trail(asked.before, asked.limit + 1)
+    found = await namespace.operations.actions.trail(asked.before, asked.limit + 1)
     following = found[asked.limit - 1].position if len(found) > asked.limit else None
     told = [_told(record) for record in found[: asked.limit]]
-    return json_reply(messages.AuditReply(told, following), media, shard=shard)
+    return json_reply(messages.AuditReply(told, following), media, serving=namespace)
 
 
 def _told(record: AuditRecord) -> messages.AuditMessage:
@@ -99,29 +101,29 @@ def _told(record: AuditRecord) -> messages.AuditMessage:
 @routes.get(_NAMESPACE + "/producers", "listProducers")
 async def producers(call: Call) -> Response:
     """List producers, that which was active last first: what is claimed, what is acked, and how far that is behind."""
-    media, shard = call.accepted(JSON), call.shard
-    found, total = await shard.operations.overview.producers(call.query_as(messages.OverviewQuery).limit)
+    media, namespace = call.accepted(JSON), call.namespace
+    found, total = await namespace.operations.overview.producers(call.query_as(messages.OverviewQuery).limit)
     told = [
         messages.ProducerSummary(
             one.producer, one.driver, one.epoch, one.claimed_to, one.watermark, one.unacked, one.lease_left_ms
         )
         for one in found
     ]
-    return json_reply(messages.ProducersReply(told, total), media, shard=shard)
+    return json_reply(messages.ProducersReply(told, total), media, serving=namespace)
 
 
 @routes.get(_NAMESPACE + "/claims", "listLeftClaims")
 async def left_claims(call: Call) -> Response:
     """List open claims whose lease is over, the longest first: whether their ids are written is in doubt."""
-    media, shard = call.accepted(JSON), call.shard
-    found, total = await shard.operations.overview.left_claims(call.query_as(messages.OverviewQuery).limit)
+    media, namespace = call.accepted(JSON), call.namespace
+    found, total = await namespace.operations.overview.left_claims(call.query_as(messages.OverviewQuery).limit)
     told = [
         messages.LeftClaim(
             identifiers.claim_text(one.claim), one.token.hex(), one.call, one.ids, one.over_ms, one.wall_ms
         )
         for one in found
     ]
-    return json_reply(messages.LeftClaimsReply(told, total), media, shard=shard)
+    return json_reply(messages.LeftClaimsReply(told, total), media, serving=namespace)
 
 
 @routes.get("/console", "getConsole", listed=False)

@@ -38,9 +38,9 @@ async def register_driver(call: Call) -> Response:
     """Register a driver, who owns the retries from now on: an older one's acks are FENCED."""
     message, driver = await call.message(_DRIVER), call.path["driver"]
     engine_request = DriverRequest(driver, identifiers.hex_bytes(message.token, 16, "token"))
-    result = await call.shard.drivers.register(engine_request, call.deadline)
+    result = await call.namespace.drivers.register(engine_request, call.deadline)
     reply = messages.DriverReply(driver, result.epoch, result.batch)
-    return json_reply(reply, call.wanted, shard=call.shard)
+    return json_reply(reply, call.wanted, serving=call.namespace)
 
 
 @routes.post("/drivers/{driver:path}:ack", "ackProducers", [JSON], [JSON])
@@ -58,10 +58,10 @@ async def ack(call: Call) -> Response:
         message.batch,
         *source_of_ack(message.topic, message.source_offsets, call.limits),
     )
-    result = await call.shard.drivers.ack(engine_request, call.deadline)
+    result = await call.namespace.drivers.ack(engine_request, call.deadline)
     moved = [messages.WatermarkMessage(*pair) for pair in result.watermarks]
     refused = [_refused(error) for error in result.refused]
-    return json_reply(messages.AckReply(driver, moved, result.batch, refused), call.wanted, shard=call.shard)
+    return json_reply(messages.AckReply(driver, moved, result.batch, refused), call.wanted, serving=call.namespace)
 
 
 def _refused(error: OncegateError) -> messages.RefusedPart:
@@ -79,7 +79,7 @@ async def register(call: Call) -> Response:
     token, driver = identifiers.hex_bytes(message.token, 16, "token"), message.driver
     gaps, source_id = Gaps[message.gaps.upper()], message.source_id
     engine_request = ProducerRequest(producer, token, driver, message.lease_ms, gaps, source_id=source_id)
-    result = await call.shard.producers.register(engine_request, call.deadline)
+    result = await call.namespace.producers.register(engine_request, call.deadline)
     reply = messages.ProducerReply(
         producer,
         result.producer_id,
@@ -91,7 +91,7 @@ async def register(call: Call) -> Response:
         result.done.tolist(),
         result.truncated,
     )
-    return json_reply(reply, call.wanted, shard=call.shard)
+    return json_reply(reply, call.wanted, serving=call.namespace)
 
 
 @routes.post("/producers/{producer:path}:claim", "claimSequences", ENCODINGS, ENCODINGS)
@@ -99,15 +99,15 @@ async def claim(call: Call) -> Response:
     """Decide which sequences may be written: one verdict per sequence, in order; a duplicate is a success."""
     read = _request_of_json if call.media == JSON else _request_of_raw
     engine_request = await offload(call.weight, read, call)
-    result = await call.shard.producers.claim(engine_request, call.deadline)
+    result = await call.namespace.producers.claim(engine_request, call.deadline)
     return await call.answer(answer_weight(result), _claimed, result, engine_request.call, call)
 
 
 def _claimed(result: ClaimResult, number: int, call: Call) -> Response:
     if call.wanted in RAW:
-        return verdicts_reply(call.without_shadow(result, call.wanted), call.wanted, call.shard)
+        return verdicts_reply(call.without_shadow(result, call.wanted), call.wanted, call.namespace)
     verdicts = answers.verdict_messages(result)
-    return json_reply(messages.SequencesReply(number, result.lease_ms, verdicts), call.wanted, shard=call.shard)
+    return json_reply(messages.SequencesReply(number, result.lease_ms, verdicts), call.wanted, serving=call.namespace)
 
 
 def _request_of_json(call: Call) -> SequenceRequest:
@@ -160,11 +160,11 @@ async def release(call: Call) -> Response:
 async def _settle(call: Call, verb: Verb) -> Response:
     message, producer = await call.message(_SETTLE), call.path["producer"]
     token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
-    shard = call.shard
-    result = await shard.producers.settle(verb, producer, epoch, token, message.call, call.deadline)
+    namespace = call.namespace
+    result = await namespace.producers.settle(verb, producer, epoch, token, message.call, call.deadline)
     state: Any = result.state.name
     reply = messages.SettleSequencesReply(producer, result.call, state, result.settled, result.lease_ms)
-    return json_reply(reply, call.wanted, shard=shard)
+    return json_reply(reply, call.wanted, serving=namespace)
 
 
 @routes.post("/producers/{producer:path}:resolve", "resolveProducer", [JSON], [JSON])
@@ -176,8 +176,8 @@ async def resolve(call: Call) -> Response:
     note = call.note(message.who, message.why)
     asked = ResolveRequest(message.outcome == "done", note.who, note.why)
     span = (message.first, message.last)
-    resolved = await call.shard.operations.leftovers.of_producer(producer, span, asked, call.deadline)
-    return json_reply(messages.ResolveReply(message.outcome, resolved), call.wanted, shard=call.shard)
+    resolved = await call.namespace.operations.leftovers.of_producer(producer, span, asked, call.deadline)
+    return json_reply(messages.ResolveReply(message.outcome, resolved), call.wanted, serving=call.namespace)
 
 
 @routes.post("/producers/{producer:path}:close", "closeProducer", [JSON], [JSON])
@@ -185,18 +185,18 @@ async def close(call: Call) -> Response:
     """End the lease: whoever registers next need not wait. What is open may be taken over."""
     message, producer = await call.message(_CLOSE), call.path["producer"]
     token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
-    await call.shard.producers.close(producer, epoch, token)
-    return json_reply(messages.CloseReply(producer, epoch), call.wanted, shard=call.shard)
+    await call.namespace.producers.close(producer, epoch, token)
+    return json_reply(messages.CloseReply(producer, epoch), call.wanted, serving=call.namespace)
 
 
 @routes.get("/producers/{producer:path}", "explainProducer")
 async def explain(call: Call) -> Response:
     """Tell what is known about a producer: who holds it, its watermark, what is claimed and what is done."""
     media = call.accepted(JSON)
-    shard = call.shard
+    namespace = call.namespace
     asked = call.query_as(messages.IntervalsQuery)
-    known = await shard.producers.explain(call.path["producer"])
-    return json_reply(_explained(known, asked), media, shard=shard)
+    known = await namespace.producers.explain(call.path["producer"])
+    return json_reply(_explained(known, asked), media, serving=namespace)
 
 
 def _explained(known: ProducerView, asked: messages.IntervalsQuery) -> messages.ProducerExplained:

@@ -11,8 +11,8 @@ from msgspec import UNSET
 import oncegate
 from oncegate.core.claims import IdTime, LeaseExpiry, OnLedgerDown
 from oncegate.core.errors import NotFound, Recovering, Stopping, TooLarge
+from oncegate.engine.namespace import Namespace
 from oncegate.engine.requests import SettingsRequest
-from oncegate.engine.shard import Shard
 from oncegate.transports import health, promises
 from oncegate.transports.access.keys import bearer
 from oncegate.transports.decode import identifiers
@@ -55,7 +55,7 @@ async def create_namespace(call: Call) -> Response:
         key = None if settings.key is None else hex_bytes(settings.key, KEY_BYTES, "key")
         tenant = gateway.tenants.of(None if call.principal is None else call.principal.whose)
         created = await gateway.create(call.path["namespace"], key, tenant)
-        await call.shard.settings.configure(_settings(settings), deadline)
+        await call.namespace.settings.configure(_settings(settings), deadline)
         return _namespace(call, media, 201 if created else 200)
 
 
@@ -90,14 +90,14 @@ def _settings(asked: messages.NamespaceRequest) -> SettingsRequest:
 
 
 def _namespace(call: Call, media: str, status: int) -> Response:
-    shard = call.shard
-    settings = shard.settings
+    namespace = call.namespace
+    settings = namespace.settings
     expiry: Any = settings.lease_expiry.name.lower()
     id_time: Any = settings.id_time.name.lower()
     on_ledger_down: Any = settings.on_ledger_down.name.lower()
     reply = messages.NamespaceReply(
-        shard.namespace,
-        shard.mark.ledger.hex(),
+        namespace.name,
+        namespace.mark.ledger.hex(),
         settings.horizon_ms,
         settings.auto_create_topics,
         settings.record_headers,
@@ -105,13 +105,13 @@ def _namespace(call: Call, media: str, status: int) -> Response:
         id_time,
         settings.shadow,
         on_ledger_down,
-        shard.failing(),
-        shard.counters(),
-        _writes(call, shard),
-        shard.topics_at or UNSET,
-        shard.durability() or UNSET,
+        namespace.home.failing(),
+        namespace.home.counters(),
+        _writes(call, namespace),
+        namespace.topics_at or UNSET,
+        namespace.home.opened.storage.durability() or UNSET,
     )
-    return json_reply(reply, media, status, shard)
+    return json_reply(reply, media, status, namespace)
 
 
 @routes.get("/v1/namespaces", "listNamespaces", "namespaces")
@@ -142,10 +142,10 @@ async def capabilities(call: Call) -> Response:
     named, access = call.query_as(messages.CapabilitiesQuery).namespace, call.state.access
     if named is not None and access is not None:
         access.permit("getNamespace", named, bearer(call.headers.get("authorization")))
-    shard = None if named is None else call.gateway.shard(named)
+    namespace = None if named is None else call.gateway.namespace(named)
     about = call.state.about
     reply = messages.CapabilitiesReply(
-        _writes(call, shard),
+        _writes(call, namespace),
         [JSON, PACKED, ARROW],
         [ARROW, JSON],
         about.ledger,
@@ -155,9 +155,9 @@ async def capabilities(call: Call) -> Response:
     return json_reply(reply, media)
 
 
-def _writes(call: Call, shard: Shard | None) -> dict[str, messages.WayMessage]:
+def _writes(call: Call, namespace: Namespace | None) -> dict[str, messages.WayMessage]:
     """Returns what each write mode promises in a namespace; None: in one whose settings are as by default."""
-    ledger, of = call.state.about.ledger, () if shard is None else shard.settings.lowering
+    ledger, of = call.state.about.ledger, () if namespace is None else namespace.settings.lowering
     modes = promises.promised(ledger, *of)
     return {
         name: messages.WayMessage(mode.promise, mode.meaning, mode.lowered_by or UNSET) for name, mode in modes.items()

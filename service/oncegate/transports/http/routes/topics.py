@@ -50,7 +50,7 @@ async def produce(call: Call) -> Response:
         engine_request = await offload(len(call.body), _request_of_arrow, call, topic)
     is_plain = engine_request.ids is None and engine_request.sequenced is None
     wanted = call.accepted(JSON) if is_plain else call.accepted(JSON, PACKED, ARROW)
-    result = await call.shard.records.produce(engine_request, call.deadline)
+    result = await call.namespace.records.produce(engine_request, call.deadline)
     weight = 0 if result.verdicts is None else 32 * len(result.verdicts)
     return await call.answer(weight, _produced, engine_request, result, wanted, call)
 
@@ -70,11 +70,11 @@ async def _request_of_json(call: Call, topic: str) -> ProduceRequest:
     token = identifiers.hex_bytes(message.token, 16, "token")
     # Each record is as wide as all of them together.
     weight = len(call.body) * len(message.records)
-    if (types := call.shard.topics.record_columns) is not None:
+    if (types := call.namespace.topics.record_columns) is not None:
         rows = await offload(weight, json_rows.records_of, message.records, types, call.limits)
     else:
         try:
-            schema = (await call.shard.topics.remembered(topic)).schema
+            schema = (await call.namespace.topics.remembered(topic)).schema
         except NotFound:  # its first write makes it
             schema = None
         rows = await offload(weight, json_rows.rows_of, message.records, schema, call.limits)
@@ -98,19 +98,21 @@ def _sequence_column(asked: messages.ProduceRequest | messages.ProduceQuery) -> 
 def _produced(request: ProduceRequest, result: ProduceResult, media: str, call: Call) -> Response:
     offsets = messages.partition_offsets(result.spans, request.topic)
     if result.verdicts is None or result.numbers is None:
-        return json_reply(messages.ProduceReply(result.rows, offsets), media, shard=call.shard)
+        return json_reply(messages.ProduceReply(result.rows, offsets), media, serving=call.namespace)
     id_set = None if request.ids is None else chosen(request.id_set, produced(request.topic), call.limits)
     verdicts_alone = ClaimResult(None, 0, result.verdicts, result.numbers, result.located, result.shadow)
     if media not in RAW:
         verdicts = answers.verdict_messages(verdicts_alone)
         named = UNSET if id_set is None else id_set
         before = messages.partition_offsets(result.before, request.topic) or UNSET
-        return json_reply(messages.ProduceReply(result.rows, offsets, verdicts, named, before), media, shard=call.shard)
+        return json_reply(
+            messages.ProduceReply(result.rows, offsets, verdicts, named, before), media, serving=call.namespace
+        )
     headers = {"Oncegate-Rows": str(result.rows), **_offset_headers("Oncegate-Offsets", result.spans, request.topic)}
     if result.before:
         headers |= _offset_headers("Oncegate-Offsets-Before", result.before, request.topic)
     shown = call.without_shadow(verdicts_alone, media)
-    return verdicts_reply(shown, media, call.shard, id_set, headers)
+    return verdicts_reply(shown, media, call.namespace, id_set, headers)
 
 
 def _offset_headers(name: str, ranges: Sequence[RowRange], topic: str) -> dict[str, str]:
@@ -127,14 +129,14 @@ async def fetch(call: Call) -> Response:
     media = call.accepted(ARROW, JSON)
     partition = identifiers.partition_number(call.path["partition"])
     asked = call.query_as(messages.FetchQuery)
-    shard, limits = call.shard, call.gateway.limits
+    namespace, limits = call.namespace, call.gateway.limits
     columns, rows = split_names(asked.columns), min(asked.max_rows, limits.fetch_rows)
     page_bytes, admission = min(limits.page_bytes, limits.body_bytes), call.gateway.admission
     with admission.hold(0):
         # What is read of the ledger, and what is made of it.
         room = await admission.answers.room(call.sharer, 2 * page_bytes, ROOM_WAIT_S)
         where = call.path["topic"], partition, asked.offset
-        found = await records.read(shard, *where, rows, limits.body_bytes, columns, page_bytes)
+        found = await records.read(namespace, *where, rows, limits.body_bytes, columns, page_bytes)
         if media == ARROW:
             body, next_offset = await offload(found.size_bytes, records.as_arrow, found), found.next_offset
         else:
@@ -145,7 +147,7 @@ async def fetch(call: Call) -> Response:
         "Oncegate-Next-Offset": str(next_offset),
         "Oncegate-High-Offset": str(found.high_offset),
     }
-    return reply(body, media, shard, headers, room=room)
+    return reply(body, media, namespace, headers, room=room)
 
 
 @routes.post("/{topic}", "createTopic", [JSON], [JSON], method="PUT")
@@ -162,25 +164,27 @@ async def create_topic(call: Call) -> Response:
         raise BadRequest("merge_schema adds the columns of schema_ipc: give that too; nothing was changed")
     retention = message.retention_ms, message.retention_bytes
     engine_request = TopicRequest(name, message.partitions, *retention, schema, message.merge_schema)
-    view, created = await call.shard.topics.create(engine_request, call.deadline)
-    return json_reply(_shown(view), call.wanted, 201 if created else 200, call.shard)
+    view, created = await call.namespace.topics.create(engine_request, call.deadline)
+    return json_reply(_shown(view), call.wanted, 201 if created else 200, call.namespace)
 
 
 @routes.get("/{topic}", "getTopic")
 async def topic(call: Call) -> Response:
     """Describe a topic: its schema and ends."""
     media = call.accepted(JSON)
-    shard = call.shard
-    return json_reply(_shown(await shard.topics.view(call.path["topic"])), media, shard=shard)
+    namespace = call.namespace
+    return json_reply(_shown(await namespace.topics.view(call.path["topic"])), media, serving=namespace)
 
 
 @routes.get("", "listTopics")
 async def topics(call: Call) -> Response:
     """List the topics that something was written to, sorted, a page at a time."""
     media = call.accepted(JSON)
-    asked, shard = call.query_as(messages.PageQuery), call.shard
+    asked, namespace = call.query_as(messages.PageQuery), call.namespace
     return json_reply(
-        messages.TopicsReply(*page(shard.journal.index.topics.names(), asked.after, asked.limit)), media, shard=shard
+        messages.TopicsReply(*page(namespace.home.journal.index.topics.names(), asked.after, asked.limit)),
+        media,
+        serving=namespace,
     )
 
 

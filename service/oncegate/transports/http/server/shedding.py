@@ -86,7 +86,9 @@ class Shedding:
         call = Call(scope, route, parameters, state, cast(Any, None))  # its body is not read
         try:
             call.check()
-            admission.queue(state.gateway.shard(parameters["namespace"]).backlog, call.number("Oncegate-Timeout-Ms"))
+            admission.queue(
+                state.gateway.namespace(parameters["namespace"]).backlog, call.number("Oncegate-Timeout-Ms")
+            )
         except Overloaded as error:
             return closing.refusal(error, trace_id_of(message.fields))
         except OncegateError:
