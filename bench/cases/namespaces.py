@@ -17,13 +17,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.load.server import gateway
+from oncegate.clock import SystemClock
 from oncegate.core.entries.kinds import Claimed, Completed
 from oncegate.engine.gateway import open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.shard import Shard
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
-from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.process import raise_limit
 
 NAMESPACES, CLAIMS, IDS, LEASE_MS, IDLE_S = 1_000, 5, 10, 1_000, 10.0

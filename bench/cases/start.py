@@ -24,6 +24,7 @@ import numpy as np
 
 from bench.load.server import gateway
 from bench.report.figures import Figure
+from oncegate.clock import SystemClock
 from oncegate.core.entries.codec import decode, encode
 from oncegate.core.entries.kinds import Claimed, Completed, Entry
 from oncegate.engine.gateway import Gateway, open_gateway
@@ -34,7 +35,6 @@ from oncegate.index.claims.store import ClaimStore
 from oncegate.index.shard import warm_up
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
-from oncegate.runtime.clock import SystemClock
 
 IDS, QUICK_IDS, BATCH, SEED = 50_000_000, 10_000_000, 10_000, 20240611
 ROUNDS, QUICK_ROUNDS = 3, 2

@@ -15,7 +15,7 @@ from typing import Any
 import uvloop
 
 from bench.load.kinds import PACKED
-from oncegate.runtime.clock import SystemClock
+from oncegate.clock import SystemClock
 
 _HEAD = (
     "POST /v1/namespaces/{namespace}/ids:claim HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {kind}\r\n"

@@ -25,6 +25,7 @@ from bench.load.server import gateway
 from bench.report import report
 from bench.scale.load import Load
 from bench.scale.report import Window, draw, figures, reached
+from oncegate.clock import SystemClock
 from oncegate.engine.gateway import open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.run_files import SALT_BYTES
@@ -32,7 +33,6 @@ from oncegate.index.lsm.bloom import decode
 from oncegate.index.shard import warm_up
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
-from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.process import collect_seldom, keep_freed_memory, leave_out_what_is_loaded
 
 OUT = Path("out")

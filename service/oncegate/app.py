@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 import oncegate.transports.grpc  # noqa: F401 (before anything imports the library that it sets up)
+from oncegate.clock import SystemClock
 from oncegate.core.errors import SettingsError
 from oncegate.doors import access_of, allowed_address, bound, credentials, is_guarded, is_loopback, tls_of, traced
 from oncegate.engine.counts.duplicate_log import DuplicateLogs
@@ -32,7 +33,6 @@ from oncegate.ledgers import open_duplicates, open_ledgers
 from oncegate.ports import Observer
 from oncegate.ports.tracing import Tracer
 from oncegate.runs import run_folders
-from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.kernel_cache import saying_what_is_compiled
 from oncegate.runtime.logging import LogObserver
 from oncegate.runtime.process import (

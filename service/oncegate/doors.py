@@ -6,10 +6,10 @@ import socket
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from oncegate.clock import SystemClock
 from oncegate.core.errors import SettingsError
 from oncegate.ports import Observer
 from oncegate.ports.tracing import Tracer
-from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.otel_variables import wanted_traces
 from oncegate.settings import ProcessSettings
 from oncegate.transports.access.access import Access

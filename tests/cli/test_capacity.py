@@ -12,6 +12,7 @@ import pytest
 
 from oncegate.cli import capacity as sizing
 from oncegate.cli.size import _filter_bytes
+from oncegate.clock import SystemClock
 from oncegate.core.claims import Verb
 from oncegate.core.entries.codec import encode as encode_entry
 from oncegate.core.entries.kinds import Claimed, Committed, Completed, Name, Produced, TopicCreated
@@ -27,7 +28,6 @@ from oncegate.ledgers import open_ledgers
 from oncegate.ledgers.catalog import Catalog, Location, Published, Wrote
 from oncegate.ledgers.log.files.outputs import RangeCounts
 from oncegate.runs import run_folders
-from oncegate.runtime.clock import SystemClock
 from oncegate.testing.clock import FakeClock
 from tests.support.index.claim_index import ClaimIndex
 from tests.support.memory_gateway import wait_until

@@ -198,7 +198,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         "a question about topics counts as answered when it is asked",
         "oncegate.ledgers.kafka.rows.user_topics::UserTopics._ask",
         insert(
-            "self._asked.update(dict.fromkeys(topics, time.monotonic() + FRESH_S))",
+            "self._asked.update(dict.fromkeys(topics, now_s() + FRESH_S))",
             before=(
                 "try:\n"
                 "    admin = await self._connected()\n"

@@ -1,6 +1,6 @@
 """Planted bugs of who stands by for a ledger on Kafka, and of who is to own it."""
 
-from tests.mutants.edits import delete, replace, replace_statement
+from tests.mutants.edits import delete, replace, replace_statement, shift
 from tests.mutants.mutant import Mutant, one
 
 _LEDGERS = "tests/faults/kafka/test_standby_ledger.py"
@@ -17,6 +17,36 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
         ),
         f"{_LEDGERS}::test_a_standby_keeps_its_promises[a_standby_reads_on_and_fences_nobody]",
         f"{_ELECTION}::test_an_owner_that_beats_is_not_superseded_and_a_silent_one_is",
+    ),
+    one(
+        "a standby waits a look longer than the silence has to last",
+        "oncegate.ledgers.server.election::Election._is_due",
+        shift("now_s >= self._seen_s + self._takeover_s"),
+        f"{_ELECTION}::test_an_owner_that_beats_is_not_superseded_and_a_silent_one_is",
+    ),
+    one(
+        "looks that are just half the takeover apart hear nothing",
+        "oncegate.ledgers.server.election::Election._note",
+        shift("now_s > self._looked_s + self._takeover_s / 2"),
+        f"{_ELECTION}::test_silence_counts_where_looks_are_at_most_half_the_takeover_apart[half]",
+    ),
+    one(
+        "a holder beats a look late",
+        "oncegate.ledgers.server.election::Election._lead",
+        shift("now_s < self._beaten_s + BEAT_S"),
+        f"{_ELECTION}::test_a_holder_beats_once_a_second",
+    ),
+    one(
+        "a holder looks a look late",
+        "oncegate.ledgers.server.election::Election._look",
+        shift("now_s() < self._looked_s + BEAT_S"),
+        f"{_ELECTION}::test_a_holder_beats_once_a_second",
+    ),
+    one(
+        "a list with something open in it is waited for",
+        "oncegate.ledgers.server.election::Election._look",
+        replace("STUCK_S", "2 * STUCK_S"),
+        f"{_ELECTION}::test_a_list_that_cannot_be_read_to_its_end_for_five_seconds_is_freed_by_a_change_of_nothing",
     ),
     one(
         "a goodbye is not heard",

@@ -43,7 +43,7 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         (
             (
                 "oncegate.ledgers.kafka.watch::Watch.goes_on",
-                delete("self._until = min(asyncio.get_running_loop().time() + wait_s, last)"),
+                delete("self._until = min(now_s() + wait_s, last)"),
             ),
             ("oncegate.ledgers.kafka.watch::Watch.goes_on", delete("self._limit.reschedule(...)")),
         ),
@@ -52,7 +52,7 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
     one(
         "answers let a transaction go on until the broker aborts it",
         "oncegate.ledgers.kafka.watch::Watch.goes_on",
-        replace("min(asyncio.get_running_loop().time() + wait_s, last)", "asyncio.get_running_loop().time() + wait_s"),
+        replace("min(now_s() + wait_s, last)", "now_s() + wait_s"),
         f"{_WATCH}::test_no_answer_lets_a_wait_go_on_beyond_its_last_moment",
     ),
     one(
@@ -96,8 +96,8 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         "rows go to users' topics as they are, whatever compression the URL asks for",
         "oncegate.ledgers.kafka.shard.append_ranges::AppendRanges.batches",
         replace(
-            ("Target(send.topic, topics.counts, now_ms(), turn + number, topics.compression, send.origin)"),
-            "Target(send.topic, topics.counts, now_ms(), turn + number, origin=send.origin)",
+            ("Target(send.topic, topics.counts, wall_ms(), turn + number, topics.compression, send.origin)"),
+            "Target(send.topic, topics.counts, wall_ms(), turn + number, origin=send.origin)",
         ),
         f"{_COMPRESSED}::test_rows_are_in_batches_of_the_configured_codec",
     ),

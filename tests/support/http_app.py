@@ -15,11 +15,11 @@ import pytest
 from fastapi import FastAPI
 
 from oncegate.app import Program, running
+from oncegate.clock import SystemClock
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
-from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.logging import LogObserver, open_log
 from oncegate.settings import Settings, load
 from oncegate.transports.http.app import About, create_app

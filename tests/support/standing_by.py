@@ -8,7 +8,7 @@ from http.client import HTTPConnection
 from itertools import count
 from typing import Any, Protocol
 
-from oncegate.ledgers.pause import pause
+from oncegate.clock import sleep_s
 from oncegate.ports import Followed, OpenLedger
 from tests.support.gateway_process import GatewayProcess
 
@@ -67,7 +67,7 @@ async def standby_of(opening: AbstractAsyncContextManager[CanFollow]) -> AsyncIt
 async def wait_until(so: Callable[[], bool]) -> None:
     async with asyncio.timeout(WAIT_S):
         while not so():
-            await pause(0.01)
+            await sleep_s(0.01)
 
 
 def ask(process: GatewayProcess, *ids: str) -> tuple[int, dict[str, Any]]:

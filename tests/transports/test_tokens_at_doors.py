@@ -9,8 +9,8 @@ import grpc
 import pytest
 
 from oncegate.app import announce, running
+from oncegate.clock import SystemClock
 from oncegate.core.errors import SettingsError
-from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.logging import open_log
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import CALLS, Role

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
@@ -12,12 +11,13 @@ import typer
 from oncegate.cli.options import AsJsonOption, ReasonOption, WhoOption, note
 from oncegate.cli.progress import steps
 from oncegate.cli.requests import HERE, RunningGateway, asking
+from oncegate.clock import SystemClock
 from oncegate.core.errors import OncegateError
 
 UndoOption = Annotated[bool, typer.Option("--undo", help="Take new work again.")]
 WaitOption = Annotated[int, typer.Option(min=0, max=3_600_000, help="How long to wait for open claims, in ms.")]
 # How often it is looked again: claims last seconds.
-LOOK_S = 0.5
+LOOK_MS = 500
 
 
 @partial(asking, of_namespace=False)
@@ -58,11 +58,12 @@ def drain(
 
 def _waited(state: dict[str, Any], wait_ms: int, gateway: RunningGateway) -> dict[str, Any]:
     """Looks until no claim is open, or the time is over; what it saw last."""
-    first, until = _open_claims(state), time.monotonic() + wait_ms / 1000
+    clock, first = SystemClock(), _open_claims(state)
+    until_ms = clock.monotonic_ms() + wait_ms
     with steps() as moved:
-        while (left := _open_claims(state)) and time.monotonic() < until:
+        while (left := _open_claims(state)) and clock.monotonic_ms() < until_ms:
             moved("claims that were open", max(0, first - left), first)
-            time.sleep(LOOK_S)
+            clock.block_ms(LOOK_MS)
             state = gateway.ask("v1/gateway")
     return state
 

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from oncegate.cli.refusals import refusing
 from oncegate.cli.tables import table_of
+from oncegate.clock import SystemClock
 from oncegate.core.errors import SettingsError
 from oncegate.engine.names import check_namespace
-from oncegate.runtime.clock import SystemClock
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
 

@@ -6,7 +6,6 @@ Called before the modules of the kernels are imported: numba chooses a kernel's 
 import hashlib
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,11 +14,12 @@ from typing import Any
 from numba import config
 from numba.core import event
 
+from oncegate.clock import SystemClock
 from oncegate.compilation import COMPILED, compiled, is_kept
 
 PACKAGE = Path(__file__).parents[1]
 # A person who waits looks up about as often.
-SAY_EACH_S = 5
+SAY_EACH_MS = 5_000
 
 
 def has_cache() -> bool:
@@ -70,9 +70,9 @@ def _copy(source: Path, target: Path) -> None:
 
 
 @contextmanager
-def saying_what_is_compiled(say: Callable[[str], Any], clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+def saying_what_is_compiled(say: Callable[[str], Any]) -> Iterator[None]:
     """Says that kernels are compiled when the first is, then each five seconds; nothing where all are kept."""
-    listener = CompileListener(say, clock)
+    listener = CompileListener(say)
     event.register("numba:compile", listener)
     try:
         yield
@@ -84,32 +84,33 @@ def saying_what_is_compiled(say: Callable[[str], Any], clock: Callable[[], float
 class CompileListener(event.Listener):  # type: ignore[misc]
     """Counts the kernels that numba compiles, without the helpers inside of them."""
 
-    def __init__(self, say: Callable[[str], Any], clock: Callable[[], float]) -> None:
-        self._say, self._clock, self._compiled = say, clock, 0
-        self._began_s = self._said_s = self._ended_s = 0.0
+    def __init__(self, say: Callable[[str], Any]) -> None:
+        self._say, self._clock, self._compiled = say, SystemClock(), 0
+        self._began_ms = self._said_ms = self._ended_ms = 0
 
     def on_start(self, event: Any) -> None:
         """Implements numba's Listener."""
         if not _is_kernel(event):
             return
-        now = self._clock()
+        now = self._clock.monotonic_ms()
+        took_s = (now - self._began_ms) / 1000
         if self._compiled == 0:
-            self._began_s = self._said_s = now
+            self._began_ms = self._said_ms = now
             self._say("compiling kernels, half a minute of one core; later starts find them where they can be kept")
-        elif now - self._said_s >= SAY_EACH_S:
-            self._said_s = now
-            self._say(f"compiling kernels: {self._compiled} of {len(COMPILED)} after {now - self._began_s:.0f} s")
+        elif now - self._said_ms >= SAY_EACH_MS:
+            self._said_ms = now
+            self._say(f"compiling kernels: {self._compiled} of {len(COMPILED)} after {took_s:.0f} s")
         self._compiled += 1
 
     def on_end(self, event: Any) -> None:
         """Implements numba's Listener."""
         if _is_kernel(event):
-            self._ended_s = self._clock()
+            self._ended_ms = self._clock.monotonic_ms()
 
     def end(self) -> None:
         """Says how many were compiled, if any was."""
         if self._compiled:
-            self._say(f"compiled {self._compiled} kernels in {self._ended_s - self._began_s:.0f} s")
+            self._say(f"compiled {self._compiled} kernels in {(self._ended_ms - self._began_ms) / 1000:.0f} s")
 
 
 def _is_kernel(event: Any) -> bool:

@@ -1,7 +1,9 @@
-"""A clock that stands still until it is told to go."""
+"""Clocks that stop until a test turns them: an object for the engine, and the clock of an event loop."""
 
 import asyncio
 import heapq
+
+from oncegate.clock import sleep_s
 
 
 class FakeClock:
@@ -50,3 +52,34 @@ class FakeClock:
             future = heapq.heappop(self._sleepers)[2]
             if not future.done():
                 future.set_result(None)
+
+
+class TurnedLoop(asyncio.SelectorEventLoop):
+    """Runs an event loop whose clock stops at `now_s` until `turn`. Sockets and threads go on, timers wait.
+
+    All that `oncegate.clock` reads runs on it, and so do asyncio's timeouts and timers, those of libraries too.
+    """
+
+    now_s = 0.0
+
+    def time(self) -> float:
+        return self.now_s
+
+    async def turn(self, duration_s: float) -> None:
+        """Lets `duration_s` seconds pass at once, then runs what became due, as `settle`."""
+        assert duration_s >= 0, "time never goes back"
+        self.now_s += duration_s
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Returns once every task waits: for time, a socket, a thread or another task."""
+        await sleep_s(0)
+        while self._ready:  # type: ignore[attr-defined]
+            await sleep_s(0)
+
+
+def turned_loop() -> TurnedLoop:
+    """Returns the running loop; AssertionError: its clock is not turned."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, TurnedLoop), "run this in a TurnedLoop"
+    return loop

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 
+from oncegate.clock import SystemClock
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Probe, Released, Taken
 from oncegate.core.errors import LedgerDamaged
 from oncegate.engine.commit.marks import Marks
@@ -15,7 +16,6 @@ from oncegate.engine.recovery.batch_queue import BatchQueue
 from oncegate.engine.recovery.replay import rebuild
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Mark, Replayed
-from oncegate.runtime.clock import SystemClock
 
 ID = bytes(range(16))
 CLAIMED = Claimed(ID, ID, 0, ID, 30_000, 5, ID, b"")

@@ -12,6 +12,7 @@ from oncegate.ledgers.log import writer as log_writer
 from oncegate.testing.ledger_places import snapshot_of
 from tests.support.ledger_tools import QuietDisk, opened_at, produce, range_of
 from tests.support.real_disks import make_ext4, shell
+from tests.support.turned import pytest_asyncio_loop_factories as pytest_asyncio_loop_factories
 
 
 @pytest.fixture

@@ -8,12 +8,15 @@ import msgspec
 import pytest
 
 from oncegate.core.errors import LedgerFenced
-from oncegate.ledgers.pause import pause
-from oncegate.ledgers.server.election import Election
+from oncegate.ledgers.server.election import BEAT_S, LOOK_S, STUCK_S, Election
 from oncegate.ledgers.server.holders import Beat, Changes, Holder, Holders
+from oncegate.testing.clock import turned_loop
 
-TAKEOVER_MS = 1_500
-WAIT_S = 60
+TAKEOVER_MS = 2_000
+# Above `LOOK_S`, and times that a float holds exactly: a standby looks once after each, and boundaries are met.
+STEP_S = 0.5
+
+pytestmark = pytest.mark.turned
 
 
 class List:
@@ -21,7 +24,7 @@ class List:
 
     def __init__(self, holder: str = "") -> None:
         self.listed = Holders(Holder(holder, 1 if holder else 0))
-        self.away = False
+        self.away = self.is_stuck = False
         self.looks = 0
         self.before_change: Callable[[], None] = lambda: None
         self.at_goodbye: Callable[[], None] = lambda: None
@@ -32,6 +35,8 @@ class List:
         if self.away:
             raise OSError("the servers are away")
         self.looks += 1
+        if self.is_stuck:
+            await asyncio.Event().wait()
         return self.listed
 
     async def change(self, decide: Callable[[Holders], Changes]) -> None:
@@ -52,20 +57,16 @@ class List:
 
 @asynccontextmanager
 async def standing_by(listed: List, takeover_ms: int = TAKEOVER_MS) -> AsyncIterator[tuple[Election, list[str]]]:
+    """A standby that has looked once."""
     followed: list[str] = []
     election = Election(listed, takeover_ms, lambda error: followed.append(error.detail))
     election.stand_by()
     election.start()
+    await turned_loop().settle()
     try:
         yield election, followed
     finally:
         await election.close()
-
-
-async def until(so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not so():
-            await pause(0.01)
 
 
 @pytest.mark.parametrize("holder", ["", "another"])
@@ -73,35 +74,81 @@ async def test_without_an_owner_or_after_its_goodbye_a_standby_is_next_at_once(h
     listed = List(holder)
     listed.listed.beats = {holder: Beat(7, gone=True)} if holder else {}
     async with standing_by(listed, 600_000) as (election, _):
-        assert await election.wait_for(WAIT_S)
+        assert await election.wait_for(0)
         assert listed.listed.holder.gateway == election.gateway
-        await until(lambda: set(listed.listed.beats) == {election.gateway})
+        assert set(listed.listed.beats) == {election.gateway}
     assert listed.listed.beats[election.gateway].gone
 
 
 async def test_an_owner_that_beats_is_not_superseded_and_a_silent_one_is() -> None:
-    listed = List("another")
+    loop, listed = turned_loop(), List("another")
     async with standing_by(listed) as (election, _):
-        for number in range(4):
-            looks = listed.looks
+        for number in range(20):
             await listed.beat("another", Beat(number))
-            await until(lambda looks=looks: listed.looks >= looks + 4)  # type: ignore[misc]
+            await loop.turn(STEP_S)
         assert listed.changes == []
-        began_s = asyncio.get_running_loop().time()
-        assert await election.wait_for(WAIT_S)
-        assert asyncio.get_running_loop().time() >= began_s + TAKEOVER_MS / 1_000 - 1
+        for _ in range(3):
+            await loop.turn(STEP_S)
+        assert not election.leads, "0.5 s before the silence has lasted long enough"
+        await loop.turn(STEP_S)
+        assert election.leads
+
+
+async def test_a_standby_looks_five_times_a_second() -> None:
+    loop, listed = turned_loop(), List("another")
+    async with standing_by(listed):
+        for looks in range(1, 6):
+            await loop.turn(LOOK_S * 0.99)
+            assert listed.looks == looks
+            await loop.turn(LOOK_S * 0.02)
+            assert listed.looks == looks + 1
 
 
 async def test_a_time_in_which_nothing_could_be_heard_is_no_silence() -> None:
-    listed = List("another")
+    loop, listed = turned_loop(), List("another")
     async with standing_by(listed) as (election, _):
-        await until(lambda: listed.looks > 0)
         listed.away = True
-        await pause(2 * TAKEOVER_MS / 1_000)
-        looks, listed.away = listed.looks, False
-        await until(lambda: listed.looks >= looks + 2)
-        assert not election.leads
-        assert await election.wait_for(WAIT_S)
+        for _ in range(10):
+            await loop.turn(STEP_S)
+        listed.away = False
+        for _ in range(4):
+            await loop.turn(STEP_S)
+            assert not election.leads
+        await loop.turn(STEP_S)
+        assert election.leads
+
+
+@pytest.mark.parametrize(("gap_s", "leads"), [(1.0, True), (1.125, False)], ids=["half", "more than half"])
+async def test_silence_counts_where_looks_are_at_most_half_the_takeover_apart(gap_s: float, leads: bool) -> None:
+    """A standby that slept for longer has not listened: the holder may have been heard meanwhile."""
+    loop, listed = turned_loop(), List("another")
+    async with standing_by(listed) as (election, _):
+        await loop.turn(gap_s)
+        await loop.turn(TAKEOVER_MS / 1_000 - 1.0)
+        assert election.leads is leads
+
+
+async def test_a_holder_beats_once_a_second() -> None:
+    loop, listed = turned_loop(), List()
+    async with standing_by(listed) as (election, _):
+        assert listed.listed.beats == {election.gateway: Beat(1)}
+        for number in range(1, 4):
+            await loop.turn(BEAT_S - 0.25)
+            assert listed.listed.beats[election.gateway] == Beat(number)
+            await loop.turn(0.25)
+            assert listed.listed.beats[election.gateway] == Beat(number + 1)
+
+
+async def test_a_list_that_cannot_be_read_to_its_end_for_five_seconds_is_freed_by_a_change_of_nothing() -> None:
+    loop, listed = turned_loop(), List("another")
+    async with standing_by(listed):
+        listed.is_stuck = True
+        await loop.turn(LOOK_S)
+        await loop.turn(STUCK_S - 0.25)
+        assert listed.changes == []
+        await loop.turn(0.25)
+        assert len(listed.changes) == 1
+        assert listed.listed.holder == Holder("another", 1)
 
 
 async def test_a_gateway_that_says_goodbye_looks_and_beats_no_more() -> None:
@@ -109,7 +156,7 @@ async def test_a_gateway_that_says_goodbye_looks_and_beats_no_more() -> None:
     listed, looking = List(), list[bool]()
     listed.at_goodbye = lambda: looking.append("election" in {task.get_name() for task in asyncio.all_tasks()})
     async with standing_by(listed) as (election, _):
-        assert await election.wait_for(WAIT_S)
+        assert await election.wait_for(0)
     assert looking == [False]
 
 
@@ -122,22 +169,25 @@ async def test_a_standby_that_was_late_is_not_chosen() -> None:
 
     listed.before_change = first
     async with standing_by(listed, 600_000) as (election, _):
-        await until(lambda: bool(listed.changes))
-        assert not await election.wait_for(0.5)
+        await turned_loop().turn(STEP_S)
+        assert listed.changes
+        assert not election.leads
         assert listed.listed.holder == Holder("first", 1)
         assert election.described() == "gateway first owns the ledgers"
 
 
 async def test_a_superseded_holder_is_notified_once_and_becomes_a_standby() -> None:
-    listed = List()
+    loop, listed = turned_loop(), List()
     async with standing_by(listed, 600_000) as (election, followed):
-        assert await election.wait_for(WAIT_S)
+        assert election.leads
         listed.listed.holder, listed.listed.beats = Holder("next", 2), {"next": Beat(1)}
-        await until(lambda: bool(followed))
+        await loop.turn(BEAT_S)
+        assert followed
         with pytest.raises(LedgerFenced, match="gateway next owns the ledgers now"):
             election.lead(listed.listed)
         await listed.beat("next", Beat(2, gone=True))
-        assert await election.wait_for(WAIT_S)
+        await loop.turn(STEP_S)
+        assert election.leads
         assert len(followed) == 1
 
 
@@ -161,7 +211,7 @@ async def test_an_opener_superseded_before_it_looked_gets_an_error() -> None:
     assert election.lead(listed.listed)
     listed.listed.holder = Holder("next", 2)
     election.start()
-    await until(lambda: bool(followed))
+    await turned_loop().settle()
     await election.close()
     assert "gateway next owns the ledgers now" in followed[0]
 

@@ -8,6 +8,7 @@ import pytest
 from tests.support.redis_ledger import Prefix
 from tests.support.redis_proxy import RedisProxy, proxied
 from tests.support.redis_server import RedisServer
+from tests.support.turned import pytest_asyncio_loop_factories as pytest_asyncio_loop_factories
 
 
 @pytest.fixture(scope="module")

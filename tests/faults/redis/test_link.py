@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from oncegate.ledgers.pause import pause
+from oncegate.clock import sleep_s
 from oncegate.ledgers.redis.address import parse_address
 from oncegate.ledgers.redis.connection import Link, Lost, Refused
+from oncegate.testing.clock import turned_loop
 from tests.support.redis_server import RedisServer
 
+pytestmark = pytest.mark.turned
 # The server answers it, and the commands sent after it, only after a push to the key.
 WAITS = ("BLPOP", "nobody-pushes-here", "0")
 
@@ -24,14 +26,18 @@ async def link(server: RedisServer) -> AsyncIterator[Link]:
 
 async def blocked(server: RedisServer, count: int) -> None:
     """Returns once `count` connections wait for a push."""
-    async with asyncio.timeout(30):
-        while server.run("INFO", "clients")["blocked_clients"] != count:
-            await pause(0.01)
+    while server.run("INFO", "clients")["blocked_clients"] != count:
+        await sleep_s(0)
 
 
 async def test_a_command_that_is_not_answered_in_time_answers_no_later_one(link: Link, server: RedisServer) -> None:
+    asking = asyncio.create_task(link.call(*WAITS))
+    await blocked(server, 1)
+    await turned_loop().turn(0.75)
+    assert not asking.done()
+    await turned_loop().turn(0.25)
     with pytest.raises(Lost, match="no answer within reply_ms"):
-        await link.call(*WAITS)
+        await asking
     assert not link.is_connected
     await blocked(server, 0)
     assert await link.call("ECHO", "mine") == b"mine"

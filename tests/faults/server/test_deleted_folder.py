@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from oncegate.clock import sleep_s
 from oncegate.core.errors import LedgerFenced
 from oncegate.ledgers.log import ledgers as log_ledgers
 from oncegate.ledgers.log.ledgers import open_log
 from oncegate.ledgers.log.locks import FolderLock
-from oncegate.ledgers.pause import turn
 from oncegate_spark import Gateway, OncegateError
 from oncegate_spark.errors import Outcome
 from tests.support.gateway_process import GatewayProcess
@@ -112,11 +112,11 @@ async def test_a_check_that_hangs_blocks_nothing_and_no_second_one_starts(
         real(lock)
 
     async def at_once(_: float) -> None:
-        await turn()
+        await sleep_s(0)
 
     async with open_log(str(tmp_path / "data"), create=True) as ledgers, ledgers.open("default") as opened:
         monkeypatch.setattr(FolderLock, "require", require)
-        monkeypatch.setattr(log_ledgers, "pause", at_once)
+        monkeypatch.setattr(log_ledgers, "sleep_s", at_once)
         try:
             await asyncio.to_thread(hung.wait)
             for number in range(100):

@@ -15,13 +15,13 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
+from oncegate.clock import sleep_s
 from oncegate.core.entries.codec import decode
 from oncegate.core.entries.producers import LaneWritten
 from oncegate.core.errors import LedgerDamaged, OncegateError
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.producer_requests import LaneQuestion
 from oncegate.engine.usecases.direct import entering
-from oncegate.ledgers.pause import turn
 from oncegate.testing import FakeClock
 from tests.model.direct.kafka import COMMITTED, Kafka
 from tests.model.direct.owner import Entries, Owner
@@ -181,9 +181,9 @@ class World:
     async def settle(self) -> None:
         """Runs the loop until every process waits for a step."""
         loop: Any = asyncio.get_running_loop()
-        await turn()
+        await sleep_s(0)
         while loop._ready:
-            await turn()
+            await sleep_s(0)
         self._look()
         if self.broken is not None:
             raise self.broken

@@ -27,7 +27,7 @@ from oncegate.ledgers.kafka.transactions.ends import InDoubt, NotWritten
 from oncegate.ledgers.kafka.transactions.sending import each_of
 from oncegate.ledgers.server import election
 from tests.model.kafka.brokers import Away, Fenced, Pair
-from tests.model.kafka.clock import Numbers, Time, pause
+from tests.model.kafka.clock import Numbers, sleep_s
 from tests.model.kafka.markers import brokers_of
 from tests.model.kafka.users import USERS
 
@@ -241,8 +241,8 @@ _NAMES: dict[str, Any] = {
     "reader": reader,
     "brokers_of": brokers_of,
     "admin_of": admin_of,
-    "pause": pause,
-    "time": Time,
+    "sleep_s": sleep_s,
+    "wall_ms": lambda: 0,
     "os": Numbers,
     "record_batches": record_batches,
     "_batches": row_batches,

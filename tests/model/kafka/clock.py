@@ -5,6 +5,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from oncegate.testing.clock import TurnedLoop
+
 if TYPE_CHECKING:
     from tests.model.kafka.world import Process
 
@@ -12,13 +14,8 @@ if TYPE_CHECKING:
 current: ContextVar["Process"] = ContextVar("current")
 
 
-class Loop(asyncio.SelectorEventLoop):
-    """A loop that never waits: timers are due when `now_s` is advanced, and thread calls run at once."""
-
-    now_s = 0.0
-
-    def time(self) -> float:
-        return self.now_s
+class Loop(TurnedLoop):
+    """Runs thread calls at once."""
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
         future = self.create_future()
@@ -29,18 +26,6 @@ class Loop(asyncio.SelectorEventLoop):
         return future
 
 
-class Time:
-    """Replaces the module `time` with the loop's clock."""
-
-    @staticmethod
-    def monotonic() -> float:
-        return asyncio.get_running_loop().time()
-
-    @staticmethod
-    def time_ns() -> int:
-        return 0
-
-
 class Numbers:
     """Replaces the module `os`: random numbers repeat with the walk's seed."""
 
@@ -49,7 +34,7 @@ class Numbers:
         return current.get().world.number().to_bytes(size, "big")
 
 
-async def pause(seconds: float) -> None:
-    """Replaces `pause.pause`: a sleeping process wakes from it later."""
+async def sleep_s(duration_s: float) -> None:
+    """Replaces `clock.sleep_s`: a sleeping process wakes from it later."""
     process = current.get()
-    await process.world.waits(process, "", asyncio.get_running_loop().time() + seconds)
+    await process.world.waits(process, "", asyncio.get_running_loop().time() + duration_s)

@@ -44,7 +44,6 @@ from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.ledgers.keys import Keys
-from oncegate.ledgers.pause import turn
 from tests.model.kafka.brokers import Brokers
 from tests.model.kafka.clock import Loop, current
 from tests.model.kafka.truth import LEDGER, Truth
@@ -214,10 +213,7 @@ class World:
 
     async def settle(self) -> None:
         """Runs the loop until every process waits for a step."""
-        loop: Any = asyncio.get_running_loop()
-        await turn()
-        while loop._ready:
-            await turn()
+        await self.loop.settle()
         if self.broken is not None:
             raise self.broken
 

@@ -2,13 +2,13 @@
 
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 
 from oncegate.cli.doctor.findings import DoctorFinding, ok, warning, wrong
+from oncegate.clock import SystemClock
 from oncegate.engine.limits import MIB
 from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.files.keys import KEY_NAME
@@ -135,7 +135,7 @@ def _room(settings: Settings, data: Path) -> Iterator[DoctorFinding]:
 def _age(data: Path) -> Iterator[DoctorFinding]:
     """Something that was written later than now: the clock was set back, or the folder is from elsewhere."""
     newest = max((path.stat().st_mtime for path in data.glob("*/*/*") if path.is_file()), default=0.0)
-    behind_s = newest - time.clock_gettime(time.CLOCK_REALTIME)
+    behind_s = newest - SystemClock().wall_ms() / 1000
     if behind_s > 60:
         yield warning(
             "clock",

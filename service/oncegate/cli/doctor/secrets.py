@@ -9,9 +9,9 @@ from pathlib import Path
 from cryptography import x509
 
 from oncegate.cli.doctor.findings import DoctorFinding, ok, warning, wrong
+from oncegate.clock import SystemClock
 from oncegate.core.errors import SettingsError
 from oncegate.doors import is_loopback, tls_of
-from oncegate.runtime.clock import SystemClock
 from oncegate.settings import Settings
 from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role

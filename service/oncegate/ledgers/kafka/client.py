@@ -20,6 +20,7 @@ from aiokafka.protocol.types import Array, Bytes, Int32, Schema
 from aiokafka.structs import TopicPartition
 from aiokafka.util import wait_for
 
+from oncegate.clock import now_s
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import Caller, NoAnswer, refusal_of
 from oncegate.ledgers.kafka.security import credentials_of
@@ -95,7 +96,7 @@ class Session(AIOKafkaConnection):  # type: ignore[misc]
     async def _logged_in(self, answer: Awaitable[Any]) -> Any:
         login = await answer
         if session_ms := getattr(login, "session_lifetime_ms", 0):
-            self.until = asyncio.get_running_loop().time() + session_ms * SESSION_PART / 1000
+            self.until = now_s() + session_ms * SESSION_PART / 1000
         return login
 
 

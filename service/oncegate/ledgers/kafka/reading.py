@@ -13,11 +13,11 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
+from oncegate.clock import now_s, sleep_s
 from oncegate.ledgers.kafka.client import Client
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import READING, BrokersRefuse
 from oncegate.ledgers.kafka.watch import Watch
-from oncegate.ledgers.pause import turn
 from oncegate.ledgers.uncancelled import uncancelled
 
 # Without a record or a marker for so long: a transaction is open whose producer nobody has ended.
@@ -85,7 +85,7 @@ class Reader:
 
     async def _stop(self) -> None:
         # aiokafka cancels tasks that have not begun, and then its own stop is cancelled with them.
-        await turn()
+        await sleep_s(0)
         for consumer in (self._committed, self._uncommitted):
             with suppress(KafkaError):
                 await consumer.stop()
@@ -122,8 +122,7 @@ class Reader:
         at = TopicPartition(*partition)
         self._committed.assign([at])
         self._committed.seek(at, first)
-        loop = asyncio.get_running_loop()
-        position, until = first, loop.time() + STALL_S
+        position, until = first, now_s() + STALL_S
         while position < end:
             try:
                 with self._watch.telling():
@@ -132,8 +131,8 @@ class Reader:
                 raise Trimmed(f"offset {position} of {partition.topic} was deleted meanwhile") from error
             reached = await self._committed.position(at)
             if reached > position:
-                position, until = reached, loop.time() + STALL_S
-            elif loop.time() > until:
+                position, until = reached, now_s() + STALL_S
+            elif now_s() > until:
                 if (refusal := self._watch.refusal(TimeoutError())) is not None:
                     raise BrokersRefuse(str(refusal))
                 raise Stalled(

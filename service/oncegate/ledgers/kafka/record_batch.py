@@ -5,7 +5,6 @@ varints. Byte for byte what aiokafka's own builder makes of the same records.
 """
 
 import struct
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +15,7 @@ from crc32c import crc32c
 from numba import types
 
 from oncegate.arraytypes import I64, U8
+from oncegate.clock import wall_ms
 from oncegate.compilation import compiled
 
 # The most that a batch takes: brokers refuse more than 1,048,588 bytes unless a topic says otherwise.
@@ -160,7 +160,7 @@ def encode(records: Records, batch_bytes: int = BATCH_BYTES) -> list[RecordBatch
 def record_batches(records: Sequence[tuple[bytes | None, bytes | memoryview | None]]) -> list[RecordBatch]:
     """Encodes keys and values as records of this moment; RecordTooLarge: one is larger than a batch."""
     keys, values = (_field([record[place] for record in records]) for place in (0, 1))
-    return encode(Records(np.full(len(records), time.time_ns() // 1_000_000, np.int64), keys, values))
+    return encode(Records(np.full(len(records), wall_ms(), np.int64), keys, values))
 
 
 def _field(items: Sequence[bytes | memoryview | None]) -> Field:

@@ -18,6 +18,7 @@ from aiokafka.errors import (
 )
 from aiokafka.structs import TopicPartition
 
+from oncegate.clock import now_s, sleep_s
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.kafka.address import Address
 from oncegate.ledgers.kafka.client import Client
@@ -25,7 +26,6 @@ from oncegate.ledgers.kafka.markers.wire import TopicIds
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import LOOKING, SHORTENING, BrokersRefuse, Caller, refusal_of
 from oncegate.ledgers.kafka.watch import Watch
-from oncegate.ledgers.pause import pause, turn
 
 # Of what a ledger is written with, and checked for at each opening.
 KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -148,7 +148,7 @@ class Topics:
             (described,) = await self._admin.describe_topics([name])
             if not described["error_code"] and all(not one["error_code"] for one in described["partitions"]):
                 return
-            await pause(_POLL_S)
+            await sleep_s(_POLL_S)
 
     async def check(self, names: Sequence[str], configs: Mapping[str, str], partitions: int = 1) -> None:
         """Raises LedgerDamaged unless these topics keep what they are given, with all that is wrong; KafkaError."""
@@ -158,15 +158,15 @@ class Topics:
 
     async def wrong(self, topics: Sequence[Wanted]) -> dict[str, list[str]]:
         """Says by its name what of each topic is not as wanted; all of them are there. KafkaError."""
-        until = asyncio.get_running_loop().time() + LEADER_S
+        until = now_s() + LEADER_S
         while True:
             try:
                 return await self._wrong(topics)
             except UnknownTopicOrPartitionError:
                 # Any broker is asked, and one may not have heard of a topic that was just made.
-                if asyncio.get_running_loop().time() > until:
+                if now_s() > until:
                     raise
-                await pause(_POLL_S)
+                await sleep_s(_POLL_S)
 
     async def _wrong(self, topics: Sequence[Wanted]) -> dict[str, list[str]]:
         resources = [
@@ -215,5 +215,5 @@ async def admin_of(settings: Mapping[str, Any]) -> AsyncIterator[Admin]:
             await admin.start()
         yield admin
     finally:
-        await turn()
+        await sleep_s(0)
         await admin.close()

@@ -14,6 +14,7 @@ from weakref import WeakSet
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from aiokafka.protocol.transaction import AddPartitionsToTxnResponse_v0
 
+from oncegate.clock import now_s
 from oncegate.ledgers.kafka.refusals import WRITING, BrokersRefuse, Caller, Refusal, refusal_of
 
 # For how long brokers that all refuse are asked again: a user that was made just now is known to each a little later.
@@ -68,7 +69,7 @@ class Watch:
 
     def begin(self) -> None:
         """Forgets what was refused, and lets go of sessions that end soon: a transaction begins."""
-        self._began = asyncio.get_running_loop().time()
+        self._began = now_s()
         self._refusing: dict[tuple[str, int], Refusal] = {}
         # Whether some broker was reached, whatever it said then.
         self.has_reached = False
@@ -104,7 +105,7 @@ class Watch:
     def goes_on(self, wait_s: float, last: float) -> None:
         """Waits so long from now on, but not beyond `last`: a batch was answered."""
         if self._limit is not None and not self._limit.expired():
-            self._until = min(asyncio.get_running_loop().time() + wait_s, last)
+            self._until = min(now_s() + wait_s, last)
             self._limit.reschedule(self._until)
 
     def connected(self, place: tuple[str, int], session: Any) -> None:
@@ -156,7 +157,7 @@ class Watch:
             self._is_beginning &= all(code for _, partitions in answer.errors for _, code in partitions)
         if throttle_ms := getattr(answer, "throttle_time_ms", 0):
             self._throttle_ms = throttle_ms
-            self._throttled_until = asyncio.get_running_loop().time() + throttle_ms / 1000
+            self._throttled_until = now_s() + throttle_ms / 1000
 
     @property
     def is_throttled(self) -> bool:
@@ -182,5 +183,5 @@ class Watch:
     def _end_in(self, wait_s: float) -> None:
         """Ends what is waited for after this time, if not earlier."""
         if self._limit is not None and not self._limit.expired():
-            sooner = asyncio.get_running_loop().time() + wait_s
+            sooner = now_s() + wait_s
             self._limit.reschedule(min(self._limit.when() or sooner, sooner))

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from oncegate.clock import sleep_s
 from oncegate.core.errors import LedgerDown, LedgerFull
 from oncegate.ledgers.disk import FULL, Disk
 from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
@@ -18,7 +19,6 @@ from oncegate.ledgers.log.locks import FolderLock
 from oncegate.ledgers.log.opening.recovery import Found, Owned, inspect, repair
 from oncegate.ledgers.log.reserve import Reserve
 from oncegate.ledgers.log.strands import Strand, reading_threads, writing_threads
-from oncegate.ledgers.pause import pause
 from oncegate.ports import History, OpenLedger, Storage
 
 # How long a witness may lag behind its ledger, where the power fails.
@@ -156,10 +156,8 @@ class LogLedgers:
 
     async def _keep_up(self) -> None:
         """One clock for all ledgers; one that nobody writes to costs nothing."""
-        never = asyncio.Event()
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(never.wait(), WITNESS_SYNC_S)
+            await sleep_s(WITNESS_SYNC_S)
             if self._reserve.released:
                 await asyncio.to_thread(self._reserve.refill)
             for ledger in [ledger for ledger in self._due if not ledger.kept_up]:
@@ -172,7 +170,7 @@ class LogLedgers:
         """Looks at the folders while nothing is written that would find them lost; one look at a time."""
         loop = asyncio.get_running_loop()
         while True:
-            await pause(LOOK_S)
+            await sleep_s(LOOK_S)
             with contextlib.suppress(RuntimeError):  # no thread can be had now
                 await loop.run_in_executor(self._looking, _look_at, list(self._open))
 

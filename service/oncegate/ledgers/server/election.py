@@ -15,8 +15,8 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
+from oncegate.clock import now_s, sleep_s
 from oncegate.core.errors import LedgerFenced, Recovering
-from oncegate.ledgers.pause import pause
 from oncegate.ledgers.server.holders import HOLDER, Beat, Changes, Holder, HolderList, Holders
 
 # A tenth of the shortest time without a word that anybody should take for an end.
@@ -45,8 +45,8 @@ class Election:
         self._beats = 0
         # Holder and beat as they were seen last, since when, and when the list was read last.
         self._seen: tuple[Holder, Beat | None] | None = None
-        self._seen_s = self._looked_s = 0.0
-        self._beaten_s = float("-inf")
+        self._seen_s = 0.0
+        self._looked_s = self._beaten_s = float("-inf")
         # Why the list could not be read or changed when it was tried last; empty: it was.
         self._failing = ""
         self._task: asyncio.Task[None] | None = None
@@ -121,13 +121,12 @@ class Election:
             except Exception as error:
                 # Whatever it is: who stopped looking would never take over, and who stopped beating be taken for gone.
                 self._failing = repr(error)
-            await pause(LOOK_S)
+            await sleep_s(LOOK_S)
 
     async def _look(self) -> None:
         """Reads the list and does what follows from it; where it cannot be read, silence counts from the next time."""
-        loop = asyncio.get_running_loop()
         is_owner = self.leads or self._has_led or self._asked_term > 0
-        if not (is_owner or self._stands_by) or (is_owner and loop.time() < self._looked_s + BEAT_S):
+        if not (is_owner or self._stands_by) or (is_owner and now_s() < self._looked_s + BEAT_S):
             return
         try:
             async with asyncio.timeout(STUCK_S):
@@ -136,16 +135,16 @@ class Election:
             # Whoever changes it ends what is open there, if brokers can be reached at all.
             await self._list.change(lambda _: [])
             return
-        self._note(loop.time())
+        self._note(now_s())
         self._failing = ""
         if self.leads:
-            await self._lead(loop.time())
+            await self._lead(now_s())
         elif self._has_led or self._is_followed:
             self._follow()
-        elif self._stands_by and self._is_due(loop.time()):
+        elif self._stands_by and self._is_due(now_s()):
             await self._list.change(self._elected)
             if self.leads:
-                await self._lead(loop.time())
+                await self._lead(now_s())
 
     def _note(self, now_s: float) -> None:
         """Counts silence from the last thing that was heard, or from when nothing could be heard."""

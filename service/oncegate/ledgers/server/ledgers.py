@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from msgspec.structs import replace
 
+from oncegate.clock import now_s, sleep_s
 from oncegate.core.errors import LedgerBusy, LedgerDown, LedgerFenced, NotFound, OncegateError
 from oncegate.ledgers.fold import Fold
 from oncegate.ledgers.keys import KEY_BYTES, Keys
-from oncegate.ledgers.pause import pause
 from oncegate.ledgers.server.election import Election
 from oncegate.ledgers.server.following import Followable, FollowedShard, Following
 from oncegate.ledgers.server.holders import Changes
@@ -179,14 +179,13 @@ class ServerLedgers(ABC, Generic[N, P, F, T]):
         return listed
 
     async def _keep_up(self) -> None:
-        loop = asyncio.get_running_loop()
-        checked_s = loop.time()
+        checked_s = now_s()
         while True:
-            await pause(KEEP_UP_S)
-            is_due = loop.time() >= checked_s + CHECK_S
+            await sleep_s(KEEP_UP_S)
+            is_due = now_s() >= checked_s + CHECK_S
             # Side by side: one that waits for its server holds no other up.
             await asyncio.gather(*(self._keep_one_up(ledger, is_due) for ledger in self._owned_now()))
-            checked_s = loop.time() if is_due else checked_s
+            checked_s = now_s() if is_due else checked_s
 
     async def _keep_one_up(self, ledger: T, is_due: bool) -> None:
         """Ends a ledger of which something would be lost or was, or whose upkeep raises an unexpected error."""

@@ -1,6 +1,5 @@
 """Reads what an issuer of tokens publishes, where nobody else can answer for it: over HTTPS, without redirects."""
 
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -8,10 +7,12 @@ from http.client import HTTPException, HTTPMessage, HTTPResponse
 from ipaddress import ip_address
 from typing import IO
 
+from oncegate.clock import SystemClock
+
 # A set has a handful of keys of a kilobyte, a configuration some dozen members.
 BYTES_MAX = 1 << 20
 # For the next bytes, and for all of them.
-TIMEOUT_S, TOTAL_S = 10.0, 20.0
+TIMEOUT_S, TOTAL_S = 10.0, 20
 _PART_BYTES = 64 << 10
 
 
@@ -76,10 +77,11 @@ def _opener(url: str) -> urllib.request.OpenerDirector:
 
 def _body(reply: HTTPResponse) -> bytes:
     """The body, one byte beyond the most at last; a server that sends a byte now and then is not waited for."""
-    until, parts, left = time.monotonic() + TOTAL_S, list[bytes](), BYTES_MAX + 1
+    clock, parts, left = SystemClock(), list[bytes](), BYTES_MAX + 1
+    until_ms = clock.monotonic_ms() + TOTAL_S * 1000
     while left and (part := reply.read1(min(left, _PART_BYTES))):
         parts.append(part)
         left -= len(part)
-        if time.monotonic() > until:
-            raise TimeoutError(f"no end after {TOTAL_S:.0f} s")
+        if clock.monotonic_ms() > until_ms:
+            raise TimeoutError(f"no end after {TOTAL_S} s")
     return b"".join(parts)

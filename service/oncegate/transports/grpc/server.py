@@ -9,6 +9,7 @@ import grpc
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection
 
+from oncegate.clock import now_s
 from oncegate.core.errors import OncegateError
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import KIB, Limits
@@ -48,13 +49,13 @@ class GrpcServer:
 
     async def drain(self, within_s: float) -> None:
         """Accepts no more calls, and returns when those in flight are answered; cuts off the rest. Idempotent."""
-        end_s = asyncio.get_running_loop().time() + within_s
+        end_s = now_s() + within_s
         self.stopping = True
         for stream in list(self.streams):
             stream.stop()
         await self._server.stop(within_s)
         if self.begun:  # their callers are gone
-            await asyncio.wait(self.begun, timeout=max(0, end_s - asyncio.get_running_loop().time()))
+            await asyncio.wait(self.begun, timeout=max(0, end_s - now_s()))
 
 
 @asynccontextmanager

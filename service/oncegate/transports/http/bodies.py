@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from oncegate.clock import now_s
 from oncegate.core.errors import BadRequest, BodyTooSlow, DeadlinePassed, LengthRequired, OncegateError
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
@@ -74,8 +75,7 @@ class Coming:
     def __init__(self, wire: Wire, size_bytes: int, limits: Limits, in_one_piece: bool) -> None:
         self._wire, self._size_bytes, self._limits = wire, size_bytes, limits
         self._fill = wire.fill if in_one_piece and size_bytes >= _FILLED_BYTES else None
-        self._loop = asyncio.get_running_loop()
-        self._began_s, self._received = self._loop.time(), 0
+        self._began_s, self._received = now_s(), 0
 
     async def read(self, deadline: Deadline, arrived: Callable[[int], None]) -> bytes | memoryview:
         """Reads exactly the size; `arrived` is called with the bytes of each part as it comes.
@@ -140,7 +140,7 @@ class Coming:
             async with asyncio.timeout_at(min(self._end_s, self._behind_s)):
                 await asyncio.wait((ended,))
         except TimeoutError:
-            if self._loop.time() >= min(self._end_s, self._behind_s):
+            if now_s() >= min(self._end_s, self._behind_s):
                 raise self._late() from None
 
     async def _next(self) -> Any:

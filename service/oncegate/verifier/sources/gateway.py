@@ -8,7 +8,6 @@ import http.client
 import json
 import os
 import ssl
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -17,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from oncegate.arraytypes import U8
+from oncegate.clock import SystemClock
 from oncegate.core.errors import NotFound, OncegateError
 from oncegate.verifier.address import API_KEY, address_of, check_private
 
@@ -117,7 +117,8 @@ class GatewayClient:
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> tuple[Mapping[str, str], bytes]:
         """Sends a request until it is answered, or has been tried for TRIED_S."""
-        until = time.monotonic() + TRIED_S
+        clock = SystemClock()
+        until_ms = clock.monotonic_ms() + TRIED_S * 1000
         sent = {**headers, **({"Oncegate-Ledger": self.mark} if self.mark else {})}
         sent |= {"Authorization": f"Bearer {self._key}"} if self._key else {}
         while True:
@@ -125,7 +126,7 @@ class GatewayClient:
                 status, answered, data = self._exchange(method, self._prefix + path, sent, body)
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                if not self._has_answered or time.monotonic() > until:
+                if not self._has_answered or clock.monotonic_ms() > until_ms:
                     do = "what was done is kept" if self._has_answered else "start one, or name it with --url"
                     raise NotFound(f"no gateway answers at {self._url} ({error}); {do}") from error
                 pause_s = _PAUSE_S
@@ -133,9 +134,9 @@ class GatewayClient:
                 if status < 300:
                     self.mark = answered.get("oncegate-ledger", self.mark)
                     return answered, data
-                pause_s = _refusal(status, answered, data, time.monotonic() > until)
+                pause_s = _refusal(status, answered, data, clock.monotonic_ms() > until_ms)
             self.repeats += 1
-            time.sleep(pause_s)
+            clock.block_ms(int(pause_s * 1000))
 
     def _exchange(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None

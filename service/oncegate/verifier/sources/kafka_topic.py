@@ -4,7 +4,6 @@ aiokafka makes an object of each record; from there on ids are arrays. Its consu
 """
 
 import asyncio
-import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl
@@ -19,6 +18,7 @@ except ModuleNotFoundError as error:
 
     raise BadRequest(f"an output on Kafka needs {error.name}: pip install 'oncegate[kafka]'") from error
 
+from oncegate.clock import SystemClock
 from oncegate.core.errors import BadRequest, NotFound
 from oncegate.ledgers.kafka.security import Security
 from oncegate.ledgers.url_options import without_passwords
@@ -27,7 +27,7 @@ from oncegate.verifier.sources.kafka_ids import IdsOf
 from oncegate.verifier.sources.outputs import Bounds, OutputPart, checked
 
 # Without a record or a marker for so long: a transaction is open there, or no leader answers.
-STALL_S = 60.0
+STALL_MS = 60_000
 _POLL_MS = 500
 _FETCH_BYTES = 8 << 20
 
@@ -70,17 +70,17 @@ class KafkaTopic:
 
     def parts(self, partition: int, first: int, end: int) -> Iterator[OutputPart]:
         """Yields the committed records. Raises NotFound: nothing more comes, though the end is not reached."""
-        topic_partition, position = TopicPartition(self._topic, partition), first
+        topic_partition, position, clock = TopicPartition(self._topic, partition), first, SystemClock()
         self._run(self._seek(topic_partition, first))
-        until = time.monotonic() + STALL_S
+        until_ms = clock.monotonic_ms() + STALL_MS
         while position < end:
             records, reached = self._run(self._read(topic_partition))
             records = [record for record in records if record.offset < end]
             if reached > position:
-                until = time.monotonic() + STALL_S
+                until_ms = clock.monotonic_ms() + STALL_MS
                 offsets = np.array([record.offset for record in records], np.int64)
                 yield OutputPart(self._ids_of(records), offsets, min(reached, end))
-            elif time.monotonic() > until:
+            elif clock.monotonic_ms() > until_ms:
                 raise NotFound(
                     f"{self._topic}-{partition} is read no further than offset {position} of {end}: a transaction is "
                     "open there, or it has no leader; what was read is kept, so run the same command later"

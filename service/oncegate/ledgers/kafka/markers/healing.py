@@ -14,17 +14,16 @@ has nothing under way,
 The one who fenced it is followed by nobody who writes in epoch e, and a broker refuses a marker of an older epoch.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from aiokafka.errors import ClusterAuthorizationFailedError, IncompatibleBrokerVersion, KafkaError
 
+from oncegate.clock import now_s, sleep_s
 from oncegate.ledgers.kafka.markers.brokers import Brokers, Open, State, brokers_of
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.refusals import Caller
-from oncegate.ledgers.pause import pause
 
 # Brokers that were started again know their leaders, and coordinators their ids, within seconds.
 PATIENCE_S = 10.0
@@ -68,17 +67,16 @@ class Healing:
 
     async def _until_answered(self, ask: Callable[[], Awaitable[T]]) -> T | None:
         """Asks again while leaders and coordinators are not known; None: brokers too old to be asked."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + PATIENCE_S
+        until = now_s() + PATIENCE_S
         while True:
             try:
                 return await ask()
             except (IncompatibleBrokerVersion, NotImplementedError):
                 return None
             except KafkaError as error:
-                if not error.retriable or loop.time() > until:
+                if not error.retriable or now_s() > until:
                     raise
-            await pause(_POLL_S)
+            await sleep_s(_POLL_S)
             await self._brokers.refresh()
 
     async def _heal(self, transactional_ids: Sequence[str]) -> None:

@@ -21,6 +21,7 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.transaction import EndTxnRequest
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 
+from oncegate.clock import sleep_s
 from oncegate.core.errors import BadRequest
 from oncegate.ledgers.kafka.address import Address
 from oncegate.ledgers.kafka.client import Client
@@ -34,7 +35,6 @@ from oncegate.ledgers.kafka.namespaces import (
     topics_of_name,
 )
 from oncegate.ledgers.kafka.topics import COMPACTED, KEPT, Wanted, wanted
-from oncegate.ledgers.pause import pause
 
 TOPIC, TRANSACTIONAL_ID = "topic", "transactional-id"
 
@@ -214,7 +214,7 @@ async def id_operations(client: Client, transactional_id: str) -> set[str]:
     """
     async with asyncio.timeout(COORDINATOR_S):
         while (refused := await _refused(client, transactional_id)) in _NOT_YET:
-            await pause(_POLL_S)
+            await sleep_s(_POLL_S)
     return {"Describe"} if refused is TransactionalIdAuthorizationFailed else {"Describe", "Write"}
 
 

@@ -1,7 +1,6 @@
 """Knows the Kafka topics that users' rows go to: how many partitions each has, and whether it can be written now."""
 
 import asyncio
-import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any, NoReturn
@@ -9,6 +8,7 @@ from typing import Any, NoReturn
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError, for_code
 
+from oncegate.clock import now_s
 from oncegate.core.errors import BadRequest, LedgerFull, NotFound, ReadElsewhere, TooLarge
 from oncegate.ledgers.kafka.compression import Compression
 from oncegate.ledgers.kafka.record_batch import BATCH_BYTES
@@ -113,7 +113,7 @@ class UserTopics:
 
         Raises NotFound, BadRequest; TooLarge: it takes smaller batches; LedgerFull: not writable now.
         """
-        now = time.monotonic()
+        now = now_s()
         for topic in topics:
             self._require_users(topic)
             until, why = self._suspended.get(topic, (0.0, ""))
@@ -126,7 +126,7 @@ class UserTopics:
 
     def suspend(self, topics: Collection[str], why: str) -> None:
         """Leaves topics alone for a while whose batches were refused, and asks about them anew then."""
-        until = time.monotonic() + SUSPENDED_S
+        until = now_s() + SUSPENDED_S
         for topic in topics:
             self._suspended[topic] = (until, why)
             self._asked.pop(topic, None)
@@ -164,7 +164,7 @@ class UserTopics:
             why = refusal_of(error, self._caller) or repr(error)
             raise LedgerFull(f"topics {', '.join(topics)} cannot be asked about now ({why}); {_NOTHING}") from error
         self.counts.update(found)
-        self._asked.update(dict.fromkeys(found, time.monotonic() + FRESH_S))
+        self._asked.update(dict.fromkeys(found, now_s() + FRESH_S))
 
     def _partitions(self, described: Mapping[str, Any]) -> int:
         """How many partitions a topic has."""
@@ -216,11 +216,6 @@ class UserTopics:
         self._admin = None
         with suppress(KafkaError, OSError):
             await self._connection.aclose()
-
-
-def now_ms() -> int:
-    """Returns the time of rows that bring none, since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 async def _aside(size_bytes: int, function: Any, *args: Any) -> Any:

@@ -9,11 +9,12 @@ from contextlib import aclosing
 from itertools import accumulate, groupby
 from typing import Protocol
 
+from oncegate.clock import wall_ms
 from oncegate.ledgers.catalog import NOWHERE, Catalog, CatalogChange, Dropped, Location, Wrote, change_of, located
 from oncegate.ledgers.frames import RANGE, Sent
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target
-from oncegate.ledgers.kafka.rows.user_topics import UserTopics, now_ms
+from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, Bytes, location
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.transactions.sending import Batch
@@ -82,7 +83,7 @@ class AppendRanges:
             for batch in blobs.batches:
                 yield batch
         for number, send in enumerate(self.sends):
-            target = Target(send.topic, topics.counts, now_ms(), turn + number, topics.compression, send.origin)
+            target = Target(send.topic, topics.counts, wall_ms(), turn + number, topics.compression, send.origin)
             async with aclosing(self._pieces(send, stages)) as pieces:
                 by_row = send.report is not None and send.report.by_row
                 stream = RowStream(pieces, target, topics.ask, by_row=by_row)

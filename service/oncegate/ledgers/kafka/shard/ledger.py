@@ -1,6 +1,5 @@
 """The ledger on Kafka: one append is one transaction of its output ranges and its frame."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
@@ -8,6 +7,7 @@ from typing import TypeVar
 
 from aiokafka.errors import KafkaError
 
+from oncegate.clock import now_s
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError, Rejected, TooLarge
 from oncegate.core.lifecycle import end_of as end_by_append
 from oncegate.ledgers.catalog import CatalogChange, Location
@@ -228,7 +228,7 @@ class KafkaLedger(RemoteLedger[Fold]):
 
     def _fall_behind(self, error: Exception) -> None:
         """Ends this ownership where appends go on and its upkeep has failed for long: opening it anew says why."""
-        now, serial = asyncio.get_running_loop().time(), self._fold.end.serial
+        now, serial = now_s(), self._fold.end.serial
         if self._behind_since is None:
             self._behind_since = (now, serial)
         since, written = self._behind_since

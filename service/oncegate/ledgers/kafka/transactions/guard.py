@@ -18,6 +18,7 @@ from aiokafka.errors import (
     TransactionalIdAuthorizationFailed,
 )
 
+from oncegate.clock import now_s
 from oncegate.ledgers.kafka.transactions.ends import Fenced, InDoubt, NotStarted, NotWritten, Refused, Throttled
 from oncegate.ledgers.kafka.transactions.producer import Producer
 from oncegate.ledgers.kafka.transactions.sending import Batch, Batches, Sending, each_of
@@ -66,7 +67,7 @@ class Guard:
             NotStarted: the brokers refuse it: a password, a certificate or a right is missing; the text says which.
             KafkaError, OSError, TimeoutError: they cannot be reached, or fail.
         """
-        until = asyncio.get_running_loop().time() + self._deadlines.start_ms / 1000
+        until = now_s() + self._deadlines.start_ms / 1000
         try:
             async with self._watch.until(until):
                 await self._producer.start()
@@ -77,7 +78,7 @@ class Guard:
             if isinstance(error, KafkaConnectionError) and self._watch.has_reached:
                 raise KafkaConnectionError(f"brokers hang up before they answer: {_PORT_HINT}") from error
             raise
-        self._used_s = asyncio.get_running_loop().time()
+        self._used_s = now_s()
         self.closed = False
 
     @property
@@ -87,7 +88,7 @@ class Guard:
         A broker that was started again may have forgotten the last transaction's markers, and an abort of the next one
         would then take the last one along.
         """
-        is_forgotten = asyncio.get_running_loop().time() > self._used_s + IDLE_S
+        is_forgotten = now_s() > self._used_s + IDLE_S
         return self.closed or self._watch.has_been_cut or is_forgotten
 
     async def commit(self, batches: Batches, then: Then = lambda _: ()) -> list[int]:
@@ -118,7 +119,7 @@ class Guard:
             try:
                 offsets = await self._write(batches, then)
                 await self._end()
-                self._used_s = asyncio.get_running_loop().time()
+                self._used_s = now_s()
             except BaseException:
                 await self.close()
                 raise
@@ -126,7 +127,7 @@ class Guard:
 
     async def _write(self, batches: Batches, then: Then) -> list[int]:
         self._watch.begin()
-        last = asyncio.get_running_loop().time() + self._deadlines.sending_ms / 1000
+        last = now_s() + self._deadlines.sending_ms / 1000
         offsets = await self._send(batches, last)
         return offsets + await self._send(then(offsets), last)
 
@@ -135,7 +136,7 @@ class Guard:
         send_s = self._deadlines.send_ms / 1000
         sending = Sending(self._in_flight_bytes, lambda: self._watch.goes_on(send_s, last))
         try:
-            async with self._watch.until(min(asyncio.get_running_loop().time() + send_s, last)):
+            async with self._watch.until(min(now_s() + send_s, last)):
                 async for batch in each_of(batches):
                     await sending.room_for(batch)
                     sending.add(batch, await self._producer.send(batch))
@@ -159,7 +160,7 @@ class Guard:
         return NotWritten(f"not written: {error!r}", sending.culprits())
 
     async def _end(self) -> None:
-        until = asyncio.get_running_loop().time() + self._deadlines.commit_ms / 1000
+        until = now_s() + self._deadlines.commit_ms / 1000
         try:
             async with self._watch.until(until):
                 await self._producer.end()

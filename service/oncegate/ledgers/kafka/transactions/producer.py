@@ -32,11 +32,11 @@ from aiokafka.errors import (
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
+from oncegate.clock import sleep_s
 from oncegate.ledgers.kafka.client import NO_LEADER, Client
 from oncegate.ledgers.kafka.partition import Partition
 from oncegate.ledgers.kafka.transactions.sending import Batch
 from oncegate.ledgers.kafka.watch import Watch
-from oncegate.ledgers.pause import pause
 
 # Before the same is asked again, of brokers that choose a leader or a coordinator.
 _BACKOFF_S = 0.1
@@ -210,11 +210,11 @@ class Producer:
                         self._require(for_code(code))
                     return answer
             if ConcurrentTransactions in kinds:
-                await pause(markers_s)
+                await sleep_s(markers_s)
                 continue
             self._coordinator = None
             await self._client.force_metadata_update()
-            await pause(_BACKOFF_S)
+            await sleep_s(_BACKOFF_S)
 
     async def _found_coordinator(self) -> int:
         while self._coordinator is None:
@@ -227,7 +227,7 @@ class Producer:
                 raise TransactionalIdAuthorizationFailed(self._id) from error
             except (CoordinatorNotAvailableError, NodeNotReadyError, RequestTimedOutError):
                 await self._client.force_metadata_update()
-            await pause(_BACKOFF_S)
+            await sleep_s(_BACKOFF_S)
         return self._coordinator
 
     def _require(self, kind: type[KafkaError]) -> None:
@@ -258,7 +258,7 @@ class Producer:
             for partition in [] if is_late else partitions:
                 self._fail(self._queues[partition], error)
         if is_late:
-            await pause(_BACKOFF_S)
+            await sleep_s(_BACKOFF_S)
             await self._client.force_metadata_update()
         self._busy.discard(node)
         self._sent.difference_update(partitions)

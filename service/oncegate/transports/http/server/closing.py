@@ -12,6 +12,7 @@ from http import HTTPStatus
 
 from uvicorn.server import ServerState
 
+from oncegate.clock import now_s, sleep_s
 from oncegate.core.errors import OncegateError
 from oncegate.transports.http import problems
 
@@ -54,16 +55,14 @@ async def answered(state: ServerState, within_s: float, is_forced: Callable[[], 
     Cut off is a connection whose caller reads nothing for `UNREAD_LOOKS`, and all there is when `within_s` have passed,
     or when it is forced. Returns how many connections and requests were.
     """
-    loop, never = asyncio.get_running_loop(), asyncio.Event()
-    begun_s, cut = loop.time(), 0
+    begun_s, cut = now_s(), 0
     unread: UnreadBytes = {}
     while state.connections or state.tasks:
-        if is_forced() or loop.time() - begun_s >= within_s:
+        if is_forced() or now_s() - begun_s >= within_s:
             return cut + _cut(state.connections), await _cancelled(state.tasks)
         unread = looked_at(state, unread)
         cut += cut_off(unread, UNREAD_LOOKS)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(never.wait(), _LOOK_S)
+        await sleep_s(_LOOK_S)
     return cut, 0
 
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
+from oncegate.clock import now_s
 from oncegate.core.errors import NotFound
 from oncegate.transports.http import problems
 from oncegate.transports.http.server.protocol import HttpServer, Protocol
@@ -42,7 +43,7 @@ class ProbeProtocol(Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begins a connection: a probe is let in whatever others hold."""
-        self._made_s = self.loop.time()
+        self._made_s = now_s()
         if len(self.connections) >= self.connections_max:
             oldest = min(self.connections, key=_order)
             self.connections.discard(oldest)

@@ -16,6 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from oncegate.clock import now_s
 from oncegate.core.errors import BadRequest, HeadTooLarge, OncegateError, Overloaded, Stopping
 from oncegate.engine.admission import Answers, Room
 from oncegate.engine.limits import Limits
@@ -208,7 +209,7 @@ class Protocol(HttpToolsProtocol):
 
     def _rest(self) -> None:
         """From now on the connection is idle."""
-        self._idle_since = self.loop.time()
+        self._idle_since = now_s()
         if self.timeout_keep_alive_task is None:
             self._look_again(self.timeout_keep_alive)
 
@@ -219,7 +220,7 @@ class Protocol(HttpToolsProtocol):
         """Close the connection if it has been idle for long enough, else look again then; not while it is busy."""
         self.timeout_keep_alive_task = None
         if self.cycle is None or self.cycle.response_complete:
-            left_s = self._idle_since + self.timeout_keep_alive - self.loop.time()
+            left_s = self._idle_since + self.timeout_keep_alive - now_s()
             if left_s > 0:
                 self._look_again(left_s)
             elif not self.transport.is_closing():
